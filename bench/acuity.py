@@ -30,8 +30,8 @@ from snellen import registry
 from snellen.psychometrics.differences import posterior_difference
 from snellen.psychometrics.placement import AT_ONCE, first_levels, is_known, next_levels
 from snellen.psychometrics.posterior import STEEPNESS, Interval, ParameterGrid, Posterior
+from snellen.psychometrics.stimuli.trials import AcuityTest
 from snellen.psychometrics.thresholds import LevelScale, threshold_of
-from snellen.stimuli.trials import AcuityTest
 
 CHANCE, POOL = 0.25, 12
 WIDTHS, LAPSES, SIZES = (0.5, 1.0, 2.0), (0.0, 0.03), (24, 48, 96)

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from snellen.analysis.aggregate import results_of
 from snellen.catalogue import BenchmarkSpec, select
+from snellen.common.seeds import rng_for
 from snellen.protocols.base import parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score, Variant
 from snellen.runs.journal import RUN_FORMAT, BenchmarkUse, RunManifest
@@ -25,7 +26,6 @@ from snellen.runs.spec import ScoringSpec
 from snellen.scoring.choice_scoring import score_choice
 from snellen.scoring.questions import AskedQuestion
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row
-from snellen.seeds import rng_for
 
 PROTOCOL = "instability?m=5"
 OPTIONS = ("cat", "dog", "horse", "cow")

@@ -31,8 +31,8 @@ from PIL import Image
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
+from snellen.common.seeds import rng_for
 from snellen.reformulation.sampling import Sampling
-from snellen.seeds import rng_for
 
 BENCHMARKS = ("vqav2", "coco-caption")
 MEASURED = ("rows/s", "rows/CPU s", "seconds", "CPU s", "peak MiB")

@@ -19,8 +19,8 @@ import tempfile
 from pathlib import Path
 
 from snellen.api import build_table, evaluate
+from snellen.common.seeds import rng_for
 from snellen.formats.text_table import write_text_table
-from snellen.seeds import rng_for
 
 OPTIONS = ("cat", "dog", "horse", "cow")
 REPLIES = ("(A)",) * 6 + ("B", "The answer is (C).", "(D)") * 2 + ("It is a dog.", "The horse, I think.", "Hm.")

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from snellen.analysis.lint import lint
-from snellen.benchmark import FORMAT, MANIFEST, SAMPLES, Benchmark, BenchmarkCounts, BenchmarkManifest
+from snellen.building.benchmark import FORMAT, MANIFEST, SAMPLES, Benchmark, BenchmarkCounts, BenchmarkManifest
 from snellen.building.builder import ANSWERS
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.formats.record_files import RecordWriter

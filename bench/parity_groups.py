@@ -11,7 +11,7 @@ import pandas as pd
 
 import modern_metric_tables as tables
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.scoring.answers import open_answers

@@ -24,14 +24,14 @@ from typing import NamedTuple
 from PIL import Image
 
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Decisions
 from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
+from snellen.common.seeds import rng_for
 from snellen.records import Request
 from snellen.registry import register
-from snellen.seeds import rng_for
 from snellen.verification.audit import few_bad_probability, most_bad
 from snellen.verification.declaration import Solvers
 from snellen.verification.verify import verify

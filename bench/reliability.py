@@ -35,7 +35,7 @@ import small  # noqa: E402
 import snellen as sn  # noqa: E402
 from servers import Fault, broken, dropped, endless, malformed, rate_limited, reply_body, start_server  # noqa: E402
 from slow_model import PROTOCOLS, Slow  # noqa: E402
-from snellen.benchmark import Benchmark  # noqa: E402
+from snellen.building.benchmark import Benchmark  # noqa: E402
 from snellen.errors import SnellenError, StoreError  # noqa: E402
 from snellen.models.client import Clock  # noqa: E402
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place  # noqa: E402

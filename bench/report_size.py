@@ -22,8 +22,8 @@ from PIL import Image
 
 import snellen as sn
 from snellen.api import build_table
+from snellen.common.seeds import rng_for
 from snellen.records import ContinuationScore, Request, Response, Usage
-from snellen.seeds import rng_for
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from browser import CHROMIUM, browsing

@@ -21,10 +21,10 @@ import httpx
 
 import snellen as sn
 from snellen.api import build_table
-from snellen.images import Images
+from snellen.common.images import Images
+from snellen.common.seeds import rng_for
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
-from snellen.seeds import rng_for
 from snellen.viewing.application import make_server
 from snellen.viewing.library import RunLibrary
 from snellen.viewing.local_pages import LocalPages

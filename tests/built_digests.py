@@ -25,7 +25,7 @@ import mmbench_rows
 import test_published
 import test_reform_suite
 import test_visdial_candidates
-from snellen.benchmark import MANIFEST
+from snellen.building.benchmark import MANIFEST
 from snellen.cli import main
 
 

@@ -15,7 +15,7 @@ from hypothesis.internal.conjecture import providers
 
 import small
 from snellen import registry
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.catalogue import select
 from snellen.runs.plan import find_benchmarks
 

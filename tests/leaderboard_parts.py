@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 import small
 from hosting import Browser
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.formats.spreadsheet import write_sheet
 
 LETTERS = "ABCD"

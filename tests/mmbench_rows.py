@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import small
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 

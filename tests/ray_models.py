@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from slow_model import Slow
-from snellen.images import Images
+from snellen.common.images import Images
 from snellen.models.base import ModelSpec
 from snellen.records import Request, Response
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from snellen.api import evaluate
-from snellen.images import Images
+from snellen.common.images import Images
 from snellen.models.base import Kind
 from snellen.records import Request, Response, Usage
 

@@ -15,7 +15,7 @@ import small
 from snellen.analysis.lint.material import gather_material
 from snellen.analysis.lint.wording import telling_tags
 from snellen.api import Results, evaluate
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries

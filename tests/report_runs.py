@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 import snellen as sn
 from snellen.api import Results
+from snellen.common.seeds import rng_for
 from snellen.records import ContinuationScore, Request, Response, Usage
-from snellen.seeds import rng_for
 
 HOSTILE = "</p></script><script>document.title='owned'</script><img src=x onerror=alert(1)>"
 BENCHMARKS = ["eyechart/shape", "eyechart/exists"]

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from snellen.api import evaluate
-from snellen.images import Images
+from snellen.common.images import Images
+from snellen.common.seeds import rng_for
 from snellen.models.base import ALL_KINDS
 from snellen.records import ContinuationScore, Failure, Request, Response
-from snellen.seeds import rng_for
 
 PROTOCOLS = ("circular", "instability?m=3", "likelihood?m=2")
 

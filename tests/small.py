@@ -21,13 +21,13 @@ import pytest
 from PIL import Image
 
 import snellen
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.cli import main
 from snellen.errors import DataError
-from snellen.prompts.rendering import PromptRenderer
-from snellen.prompts.templates import default_templates
+from snellen.protocols.prompts.rendering import PromptRenderer
+from snellen.protocols.prompts.templates import default_templates
 from snellen.readers import table
 
 ANIMALS = ("cat", "dog", "horse", "cow", "sheep", "goat")

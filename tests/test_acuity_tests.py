@@ -15,7 +15,7 @@ from acuity import NAMES, declared, digest, ink, picture, read_by_templates, sti
 from snellen import registry
 from snellen.catalogue import entries
 from snellen.errors import DataError, UnknownNameError
-from snellen.stimuli.trials import Stimulus, written_level
+from snellen.psychometrics.stimuli.trials import Stimulus, written_level
 from snellen.suites.acuity.degraded import COVER
 from snellen.suites.acuity.letters import CROWDED, GRID, READ_LETTERS
 from snellen.suites.acuity.reader import read

@@ -18,7 +18,7 @@ import snellen as sn
 from servers import start_server
 from snellen.analysis.sequential.confidence_sequence import Bets, DrawnPicture, PopulationCounts, sequence_interval
 from snellen.analysis.sequential.rule import rule_of, width_rule
-from snellen.benchmark import Benchmark, Selection, picture_order
+from snellen.building.benchmark import Benchmark, Selection, picture_order
 from snellen.cli import cli
 from snellen.errors import DataError, SpentBudgetError, UnknownNameError
 from snellen.records import Failure, Request, Response

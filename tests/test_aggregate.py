@@ -15,7 +15,7 @@ from snellen import registry
 from snellen.analysis.ranks import average_ranks
 from snellen.analysis.statistics import NO_BOUNDS, estimate_mean
 from snellen.api import Results, evaluate, load_run
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, UnknownNameError
 from snellen.models.instruments import Scripted
 from snellen.records import Estimate, Request, Result

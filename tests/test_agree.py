@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.api import evaluate, score
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.cli.verbs import agree
 from snellen.errors import DataError, StoreError

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.catalogue import select
 from snellen.runs.journal import read_exchanges
 

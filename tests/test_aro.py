@@ -15,7 +15,7 @@ from PIL import Image
 import mini_aro
 import reform
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.errors import DataError

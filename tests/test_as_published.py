@@ -17,13 +17,13 @@ import test_tiny_ehub
 from snellen import registry
 from snellen.analysis.capability import headlines_of
 from snellen.api import build_table
-from snellen.benchmark import MANIFEST, Benchmark
+from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.catalogue import entries
 from snellen.errors import UnknownNameError
 from snellen.metrics.declaration import declared, metric_of, unit_multiplier
-from snellen.prompts.rendering import PromptRenderer
-from snellen.prompts.templates import named_templates
 from snellen.protocols.choice import Circular, Vanilla
+from snellen.protocols.prompts.rendering import PromptRenderer
+from snellen.protocols.prompts.templates import named_templates
 from snellen.records import Example, Request, Result, Sample
 from snellen.runs.plan import plan_run, prompt_of, protocols_of
 from snellen.runs.spec import run_spec

@@ -43,6 +43,7 @@ from snellen.analysis.audit.draw import (
 from snellen.analysis.audit.population import audited_accuracies
 from snellen.analysis.statistics import estimate_mean, wilson
 from snellen.cli.verbs import audit as verb
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
 from snellen.models.instruments import Scripted
@@ -59,7 +60,6 @@ from snellen.scoring.judges.human_labels import (
 )
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
-from snellen.seeds import rng_for
 
 # --- what is drawn ---------------------------------------------------------------------------------------------------
 

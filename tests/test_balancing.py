@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import snellen as sn
 from servers import Server, broken, slow, start_server
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import ModelError
 from snellen.models.base import answers_as, load_model
 from snellen.models.client import BalancedServer, BalancedServers, Clock

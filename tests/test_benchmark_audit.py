@@ -14,7 +14,7 @@ from scipy import stats as witness
 import axe
 import small
 from browser import CHROMIUM, browsing
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.cli.verbs.audit import ask_in_terminal
 from snellen.errors import DataError
 from snellen.verification.audit import (

@@ -19,7 +19,7 @@ import snellen as sn
 from servers import Server, malformed, start_server
 from small import cell, picture, rows
 from snellen import registry
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.cli import cli, main
 from snellen.errors import SpentBudgetError
 from snellen.plugin_api import Declaration, PromptRenderer, RequestGenerator

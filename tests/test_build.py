@@ -19,10 +19,10 @@ import pytest
 
 import small
 from snellen import registry
-from snellen.benchmark import FORMAT, Benchmark, Selection, own_benchmarks
+from snellen.building.benchmark import FORMAT, Benchmark, Selection, own_benchmarks
 from snellen.building.builder import ANSWERS, build_benchmark
 from snellen.catalogue import BenchmarkSpec, Expected, SourceSpec, select
-from snellen.drafts import Draft, QuestionDraft
+from snellen.common.drafts import Draft, QuestionDraft
 from snellen.errors import DataError, UnknownNameError
 from snellen.records import Answer, Turn
 from snellen.scoring.answers import open_answers

@@ -10,7 +10,7 @@ from snellen.catalogue.entries import parse_entry
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.decoding import parse_toml
 from snellen.metrics.declaration import Metric, find_metric
-from snellen.prompts.templates import default_templates
+from snellen.protocols.prompts.templates import default_templates
 from snellen.suites.eyechart.reader import TASKS
 
 ENTRY = """

@@ -19,7 +19,7 @@ import mini_aro
 import snellen
 import tiny_configs
 from small import rows
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import ModelError
 from snellen.models.base import load_model, parse_spec
 from snellen.models.clip import CUT, LOGITS, ClipModel, open_clip

@@ -20,7 +20,7 @@ from snellen.analysis.paired.rank_intervals import UNITS
 from snellen.analysis.paired.records import QuestionFlip
 from snellen.analysis.paired.significance import adjusted, questions_needed, sign_flip_test
 from snellen.api import Results
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.cli import cli
 from snellen.metrics.declaration import reply_metric
 from snellen.records import Failure

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.conditions import Condition
+from snellen.common.conditions import Condition
 from snellen.errors import DataError
 
 FACTS = {"dimension": "CG", "level": "easy", "samples": 300, "topics": ("animals", "food")}

@@ -9,8 +9,8 @@ import pytest
 
 import small
 import snellen as sn
+from snellen.common.images import BLANK
 from snellen.errors import DataError, UnknownNameError
-from snellen.images import BLANK
 from snellen.protocols import parse_protocol
 from snellen.protocols.control import Control
 from snellen.records import ImagePart, Request, Response

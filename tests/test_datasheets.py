@@ -16,7 +16,7 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from browser import CHROMIUM, browsing
-from snellen.benchmark import (
+from snellen.building.benchmark import (
     MANIFEST,
     Benchmark,
     BenchmarkManifest,
@@ -27,12 +27,12 @@ from snellen.benchmark import (
 )
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.entry_text import entry_text
-from snellen.datasheets.page import html_datasheet, markdown_datasheet
-from snellen.datasheets.rebuilding import rebuild_command
 from snellen.errors import DataError
 from snellen.records import Estimate
 from snellen.reformulation.sampling import Sampling
 from snellen.scoring.resampling import draw_subset
+from snellen.verification.datasheets.page import html_datasheet, markdown_datasheet
+from snellen.verification.datasheets.rebuilding import rebuild_command
 from test_lint import even
 
 CHECKS = (ItemCheck("duplicates", 250, 8), ItemCheck("jury", 100, 5, 3, ("a", "b")))
@@ -196,7 +196,7 @@ def test_questions_set_apart_and_their_reasons_are_counted(tmp_path: Path) -> No
     rows = [{"reasons": ["jury"]}, {"reasons": ["jury", "duplicate"]}]
     path = benchmark.folder / "set_apart.jsonl.gz"
     path.write_bytes(gzip.compress(b"".join(msgspec.json.encode(row) + b"\n" for row in rows)))
-    from snellen.benchmark import file_digest
+    from snellen.building.benchmark import file_digest
 
     manifest: BenchmarkManifest = benchmark.manifest
     files = {**manifest.files, path.name: file_digest(path)}

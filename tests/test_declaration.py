@@ -18,7 +18,7 @@ import snellen as sn
 from snellen import registry
 from snellen.analysis.capability import CAPABILITY
 from snellen.analysis.ranks import competition_ranks
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import DataError
 from snellen.metrics.declaration import (

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from PIL import Image
 
 import small
-from snellen.drafts import Outline, PictureSpec
-from snellen.errors import DataError
-from snellen.images import (
+from snellen.common.drafts import Outline, PictureSpec
+from snellen.common.images import (
     FIRST_FRAME,
     ORIENTATION,
     _is_plain,
@@ -24,6 +23,7 @@ from snellen.images import (
     inspect_image,
     to_plain_file,
 )
+from snellen.errors import DataError
 from snellen.models.chat import ImagePartCache
 from snellen.reformulation.regions import render_picture
 

@@ -14,10 +14,10 @@ import pytest
 import small
 from slow_model import Slow, SlowAsync
 from snellen.api import evaluate, score
-from snellen.benchmark import FORMAT, Benchmark
+from snellen.building.benchmark import FORMAT, Benchmark
 from snellen.catalogue import select
+from snellen.common.images import Images
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
-from snellen.images import Images
 from snellen.models.base import load_model, parse_spec, read_options
 from snellen.models.hf.load import HfOptions
 from snellen.models.instruments import Scripted

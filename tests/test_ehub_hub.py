@@ -12,7 +12,7 @@ import pytest
 import mini_ehub
 import mini_hub
 from snellen.api import build
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.catalogue.lock import locked_commit

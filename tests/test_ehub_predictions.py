@@ -11,7 +11,7 @@ import pytest
 import mini_ehub
 import snellen as sn
 from snellen.errors import DataError
-from snellen.ratings.form import replies_of
+from snellen.experiments.ratings.form import replies_of
 from snellen.runs.journal import read_manifest
 
 

@@ -14,7 +14,7 @@ import mini_ehub
 import reform
 import small
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.catalogue import entries, study_files
 from snellen.experiments.studies.declaration import find_study
 from snellen.experiments.studies.levels import grid_of

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from snellen import registry
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats import png
 from snellen.scoring.answers import open_answers
-from snellen.seeds import rng_for
 from snellen.suites.eyechart.draw import SCENE_PALETTE, paint, to_png
 from snellen.suites.eyechart.reader import TASKS, DrawnQuestion, captions, make_question, phrase, read
 from snellen.suites.eyechart.scenes import (

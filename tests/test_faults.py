@@ -16,7 +16,7 @@ import small
 import snellen as sn
 from servers import broken, endless, malformed, rate_limited, reply_body, start_server
 from slow_model import PROTOCOLS, Slow
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import ErrorBudgetError, ModelError, StoreError
 from snellen.installation import install_line
 from snellen.models.chat import PREFIX_DROPPED

@@ -17,11 +17,11 @@ import small
 import snellen as sn
 from servers import start_server
 from slow_model import PROTOCOLS, Slow
-from snellen.benchmark import EXAMPLES, SAMPLES, Benchmark
+from snellen.building.benchmark import EXAMPLES, SAMPLES, Benchmark
 from snellen.building.builder import ANSWERS, build_benchmark
 from snellen.building.recipe import Recipe
+from snellen.common.images import JoinedImages
 from snellen.errors import DataError, StoreError
-from snellen.images import JoinedImages
 from snellen.records import Example, ImageRef, Request, Sample
 from snellen.runs.few_shot import FewShot
 from snellen.runs.journal import journals, read_exchanges, read_manifest

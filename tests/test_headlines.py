@@ -17,7 +17,7 @@ import small
 import snellen as sn
 from small import command
 from snellen import registry
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.catalogue import suite_facts
 from snellen.metrics.captions import cider
 from snellen.metrics.declaration import find_metric

@@ -25,8 +25,8 @@ import torch
 from safetensors.torch import load_file
 
 import tiny_archs
+from snellen.common.images import FIRST_FRAME, inspect_image
 from snellen.errors import ModelError
-from snellen.images import FIRST_FRAME, inspect_image
 from snellen.models.base import Model, load_model
 from snellen.models.hf import encode
 from snellen.models.hf.conversation import THOUGHTLESS

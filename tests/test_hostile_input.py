@@ -16,7 +16,7 @@ import small
 import snellen as sn
 from small import built, rows, write
 from snellen.api import build_table
-from snellen.benchmark import FORMAT, Benchmark
+from snellen.building.benchmark import FORMAT, Benchmark
 from snellen.cli import main
 from snellen.formats.shown_text import csv_table
 

@@ -20,10 +20,10 @@ from PIL import Image
 
 import small
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import ANSWERS
 from snellen.errors import DataError
-from snellen.exports import hub_dataset
+from snellen.interchange.exports import hub_dataset
 
 TOKEN = "hf_not_a_real_token"
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import small
+from snellen.common.images import ImageStore, inspect_image
 from snellen.errors import DataError
-from snellen.images import ImageStore, inspect_image
 from snellen.records import ImageRef
 
 FORMS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "BMP": "image/bmp", "WEBP": "image/webp"}

@@ -16,7 +16,7 @@ import pytest
 
 import small
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, StoreError
 from snellen.records import ImagePart, Request
 from snellen.runs.journal import read_exchanges
@@ -287,7 +287,7 @@ def test_a_run_packed_with_its_answers_is_scored_again_elsewhere(
     shutil.rmtree("runs")
     assert sn.score(run, extractor="strict").rows == strict
     with pytest.raises(DataError, match=r"image .* is missing"):
-        from snellen.exports.packing import pack_run
+        from snellen.interchange.exports.packing import pack_run
 
         pack_run(run, Path("no.zip"), pictures=True)
     assert not Path("no.zip").exists()

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from slow_model import Slow
 from snellen.analysis.aggregate import results_of
 from snellen.api import evaluate
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import StoreError
 from snellen.experiments.evaluation import score_folders
 from snellen.protocols.base import parse_protocol

@@ -13,7 +13,7 @@ import pytest
 
 import snellen
 from slow_model import PROTOCOLS, Slow
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import ANSWERS
 from snellen.records import Answer, Sample, Turn
 from snellen.runs.plan import plan_run
@@ -22,58 +22,19 @@ from snellen.runs.spec import run_spec
 
 ROOT = Path(snellen.__file__).parent
 LAYERS = (
-    (
-        "records",
-        "errors",
-        "installation",
-        "reasons",
-        "registry",
-        "seeds",
-        "images",
-        "degradations",
-        "paths",
-        "conditions",
-        "drafts",
-        "annotations",
-        "quantities",
-        "dates",
-        "formats",
-        "stimuli",
-        "progress_bars",
-        "worker",
-        "__version__",
-    ),
-    ("catalogue", "reformulation", "readers", "recognition", "benchmark", "building", "fetching"),
-    ("prompts", "extraction", "protocols"),
+    ("records", "errors", "installation", "reasons", "registry", "common", "formats", "__version__"),
+    ("catalogue", "reformulation", "readers", "recognition", "building", "fetching"),
+    ("extraction", "protocols"),
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    (
-        "psychometrics",
-        "analysis",
-        "report",
-        "predictions",
-        "ratings",
-        "experiments",
-        "exports",
-        "verification",
-        "viewing",
-        "datasheets",
-    ),
+    ("psychometrics", "analysis", "report", "experiments", "interchange", "verification", "viewing"),
     ("suites",),
-    (
-        "api",
-        "results",
-        "cli",
-        "doctor",
-        "plugin_api",
-        "__init__",
-        "__main__",
-    ),
+    ("api", "cli", "plugin_api", "__init__", "__main__"),
 )
 """A module imports from its own layer or from earlier ones: the table of docs/architecture.md."""
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
-ASKING = ("prompts", "protocols", "extraction", "models", "runs")
+ASKING = ("protocols", "extraction", "models", "runs")
 """The rooms that put questions to a model."""
 FILES = {str(path.relative_to(ROOT).with_suffix("")).replace("/", "."): path for path in sorted(ROOT.rglob("*.py"))}
 
@@ -264,7 +225,7 @@ def texts_asked_about(module: str) -> Iterator[tuple[str, int]]:
 
 def test_no_two_rooms_import_each_other() -> None:
     doors = {(room(module), room(name)) for module in FILES for name, _ in imports(module, for_types=False)}
-    rooms = {"formats", "drafts", "readers", "reformulation", "building", "catalogue", "suites"}
+    rooms = {"formats", "common", "readers", "reformulation", "building", "catalogue", "suites"}
     assert rooms <= {importing for importing, _ in doors}
     mutual = {(one, other) for one, other in doors if one < other and (other, one) in doors}
     assert not mutual, sorted(mutual)
@@ -273,7 +234,7 @@ def test_no_two_rooms_import_each_other() -> None:
 def test_what_draws_distractors_knows_neither_readers_nor_entries_and_a_format_knows_no_data_set() -> None:
     doors = {(room(module), room(name)) for module in FILES for name, _ in imports(module)}
     assert {other for one, other in doors if one == "reformulation"}.isdisjoint({"readers", "catalogue", "suites"})
-    assert {other for one, other in doors if one == "formats"} <= {"formats", "drafts", "errors", "records"}
+    assert {other for one, other in doors if one == "formats"} <= {"formats", "common", "errors", "records"}
     assert {other for one, other in doors if one == "readers"}.isdisjoint({"suites", "building"})
 
 

@@ -38,7 +38,7 @@ from leaderboard_parts import (
     settled,
     upload,
 )
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError
 from snellen.records import Request
 from snellen_server.hosting.configuration import load_configuration

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import snellen
 from small import rows
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
+from snellen.common.images import BLANK, BLANK_PNG, ImageStore, inspect_image
 from snellen.errors import UnknownNameError
-from snellen.images import BLANK, BLANK_PNG, ImageStore, inspect_image
 from snellen.protocols.prediction import above_baseline, option_values
 from snellen.records import ContinuationScore, Failure, ImagePart, Prediction, Request, Response
 from snellen.runs.journal import read_exchanges

@@ -22,11 +22,11 @@ from snellen import registry
 from snellen.analysis.lint import Finding, lint, text_only
 from snellen.analysis.lint.golds import chi_square_p_value, hits_p_value, uniformity_p_value
 from snellen.analysis.lint.material import fold_text
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import Expected, SourceSpec
 from snellen.cli import main
-from snellen.drafts import Draft, QuestionDraft
+from snellen.common.drafts import Draft, QuestionDraft
 from snellen.protocols.base import parse_protocol
 from snellen.records import ImagePart, Region
 

@@ -12,7 +12,7 @@ import reform
 import small
 import snellen as sn
 from snellen.analysis.lint import Finding, lint
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 
 
 def presence(to: Path, slip: bool, count: int = 80) -> Benchmark:

@@ -17,7 +17,7 @@ import small
 import snellen as sn
 from mini_ehub import EMBODIED, MINIATURES, OCR, POPE
 from snellen.analysis.capability import headline_metric
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.entries import parse_entry

@@ -21,7 +21,7 @@ import small
 import snellen as sn
 from machines import Machine, machines, why_not
 from slow_model import PROTOCOLS
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.runs.journal import read_exchanges
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not()), reason=why_not())]

@@ -13,7 +13,7 @@ import reform
 import small
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
-from snellen.drafts import Draft
+from snellen.common.drafts import Draft
 from snellen.errors import DataError
 from snellen.readers.mapped import read
 from snellen.readers.mapped.templates import Template

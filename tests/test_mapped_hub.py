@@ -11,12 +11,12 @@ import pytest
 
 import mini_hub
 import small
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue.entries import BenchmarkSpec, SourceSpec
 from snellen.catalogue.places import HubPlace
 from snellen.errors import DataError
-from snellen.prompts.rendering import place_images
+from snellen.protocols.prompts.rendering import place_images
 from snellen.readers.mapped.questions import InlineOptions, OptionSplitter
 from snellen.records import ImagePart, TextPart
 from snellen.scoring.answers import open_answers

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 import small
 from snellen import registry
 from snellen.api import Results, evaluate, score
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError
 from snellen.metrics.declaration import find_metric
 from snellen.models.instruments import Scripted
-from snellen.prompts.judge_prompts import judge_prompt, prompt_versions, shortened
 from snellen.protocols.judged_marking import MARKS, RIGHT_OR_WRONG, JudgedMarking, read_number
+from snellen.protocols.prompts.judge_prompts import judge_prompt, prompt_versions, shortened
 from snellen.protocols.verdict import Verdict
 from snellen.records import Failure, Request, Response, Variant
 from snellen.runs.spec import JudgeSpec

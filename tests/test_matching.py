@@ -17,12 +17,12 @@ from msgspec.structs import replace
 import small
 from servers import broken, start_server
 from snellen.api import Results, evaluate, score
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import ErrorBudgetError, ModelError, UnknownNameError
 from snellen.models.instruments import Scripted
-from snellen.prompts.judge_prompts import MAX_REPLY_LENGTH, judge_prompt, shortened
 from snellen.protocols.judge_matching import DELIMITED, JudgeMatching, matching_prompt, none_label, read_label
+from snellen.protocols.prompts.judge_prompts import MAX_REPLY_LENGTH, judge_prompt, shortened
 from snellen.protocols.verdict import Verdict, ask_for_verdict, majority_verdict, replay_verdict, user_message
 from snellen.records import Answer, Failure, Prediction, Request, Response, Turn, Usage, Variant
 from snellen.runs.journal import journals

@@ -20,7 +20,7 @@ from snellen import registry
 from snellen.analysis.linearisation import linearised_estimates, trend_estimates
 from snellen.analysis.statistics import UNIT_INTERVAL, estimate_mean
 from snellen.api import Results, evaluate, score
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.errors import DataError, MissingExtraError, UnknownNameError
 from snellen.metrics import captions

@@ -19,7 +19,7 @@ import small
 import snellen as sn
 from mmbench_rows import LETTERS, MILLION, Cells, built, options_of, rotated, rotation, row, spec_of, write
 from snellen.api import build_table
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries, select, suites
 from snellen.cli import main

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import small
 import snellen as sn
 from snellen.api import build_table
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import DataError
 from snellen.scoring.answers import open_answers

@@ -14,14 +14,14 @@ import small
 import snellen as sn
 from mmbench_rows import LETTERS, MILLION, Cells, built, options_of, rotated, rotation, row, write
 from snellen.api import Results, build_table, evaluate, score
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.formats.text_table import read_text_table, write_text_table
+from snellen.interchange.predictions.taking import import_run
 from snellen.models.instruments import Scripted
-from snellen.predictions.taking import import_run
 from snellen.records import Estimate, Failure, Request, Response
 from snellen.report.run_view import run_views
 from snellen.runs.journal import read_manifest
-from snellen.seeds import rng_for
 from snellen.suites.mmbench.ability_table import ability_tables
 from snellen.suites.mmbench.predictions import import_predictions
 from snellen.suites.mmbench.submission import write_submission

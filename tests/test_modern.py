@@ -14,7 +14,7 @@ import modern_metric_tables
 import modern_tables
 import snellen as sn
 from snellen.analysis.lint import lint
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries, suite_facts
 from snellen.catalogue.lock import known_dataset, locked_commit

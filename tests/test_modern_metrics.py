@@ -12,7 +12,7 @@ import pytest
 import modern_metric_tables
 import small
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.catalogue.entries import parse_entry, with_params

@@ -12,7 +12,7 @@ import pytest
 
 import snellen as sn
 from servers import Server, start_server
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 
 NEEDED = "needs jupyter_client and ipykernel (pip install '.[dev]')"
 jupyter_client = pytest.importorskip("jupyter_client", reason=NEEDED)

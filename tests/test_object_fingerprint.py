@@ -17,7 +17,7 @@ import pytest
 import small
 import snellen
 from snellen import DataError, ModelError, Scripted, StoreError, evaluate, score
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.models.object_fingerprint import NOT_FINGERPRINTED, object_fingerprint
 from snellen.records import Request
 

@@ -14,7 +14,7 @@ import mini_ehub
 import reform
 import small
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.catalogue import entries
 from snellen.catalogue.entries import with_params
 from snellen.errors import DataError, UnknownNameError

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 import snellen as sn
+from snellen.common.images import ImageStore
 from snellen.errors import MissingExtraError, ModelError, UnknownNameError
-from snellen.images import ImageStore
 from snellen.models.base import load_model
 from snellen.models.ocr import OcrModel
 from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, Variant

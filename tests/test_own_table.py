@@ -15,9 +15,9 @@ from hypothesis.provisional import urls
 
 import small
 from snellen.api import build_table
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
-from snellen.drafts import Draft
+from snellen.common.drafts import Draft
 from snellen.errors import DataError
 from snellen.readers.table import read
 from snellen.scoring.answers import open_answers

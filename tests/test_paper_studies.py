@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import mmbench_rows
 import small
 import snellen as sn
-from snellen.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
+from snellen.building.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
 from snellen.building.builder import ANSWERS
 from snellen.catalogue import study_files
 from snellen.errors import DataError

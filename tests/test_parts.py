@@ -17,12 +17,12 @@ import mini_hub
 import small
 import snellen as sn
 from place_servers import Faults, HubServer, Repo
-from snellen.benchmark import Benchmark, Selection
+from snellen.building.benchmark import Benchmark, Selection
+from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, NoSourceError
 from snellen.fetching import agreements
 from snellen.fetching.attendance import Attendance, attended
 from snellen.fetching.parts import parts_folder
-from snellen.paths import benchmark_folder
 from snellen.runs.plan import find_benchmarks
 
 NAME = "owner/large"

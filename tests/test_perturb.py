@@ -14,9 +14,9 @@ import snellen as sn
 from snellen.analysis.capability import protocol_preference
 from snellen.analysis.dose_response import dose_responses, falling
 from snellen.api import build_table
-from snellen.degradations import DEGRADATIONS, degraded_ref
+from snellen.common.degradations import DEGRADATIONS, degraded_ref
+from snellen.common.images import ImageStore
 from snellen.errors import UnknownNameError
-from snellen.images import ImageStore
 from snellen.protocols import parse_protocol
 from snellen.report.control_tables import control_tables
 from snellen.report.run_view import run_views

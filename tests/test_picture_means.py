@@ -16,12 +16,12 @@ from msgspec.structs import replace
 import mini_ehub
 import small
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.catalogue.entries import parse_entry
+from snellen.common.images import BLANK
 from snellen.errors import DataError
-from snellen.images import BLANK
 from snellen.models.base import load_model
 from snellen.records import ContinuationScore, Failure, Request, Response
 from snellen.runs.sight_check import check_sight

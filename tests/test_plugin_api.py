@@ -17,7 +17,7 @@ import pytest
 
 import snellen
 from snellen import plugin_api
-from snellen.drafts import Draft, QuestionDraft
+from snellen.common.drafts import Draft, QuestionDraft
 from snellen.records import Answer, Estimate
 
 ROOT = Path(__file__).parent.parent

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import small
 import snellen as sn
 from snellen.api import Results, build_table
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.records import Exchange, Sample
 from snellen.runs.journal import read_exchanges, read_manifest
 from snellen.scoring.answers import open_answers
@@ -276,7 +276,7 @@ def test_dialogues_are_scored_round_by_round() -> None:
 def dialogues() -> Benchmark:
     from snellen.building.builder import build_benchmark
     from snellen.catalogue import BenchmarkSpec, SourceSpec
-    from snellen.drafts import Draft, QuestionDraft
+    from snellen.common.drafts import Draft, QuestionDraft
     from snellen.registry import register
 
     def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 import snellen as sn
 from slow_model import Slow
 from snellen import registry
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError
-from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols import Declaration, RequestGenerator
 from snellen.protocols.base import parse_protocol
 from snellen.protocols.choice import Vanilla
 from snellen.protocols.declaration import declaration_of
+from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import (
     ContinuationScore,
     Exchange,

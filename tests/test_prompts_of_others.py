@@ -12,13 +12,13 @@ import pytest
 import mmbench_rows
 import modern_tables
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import PromptSet, entries
 from snellen.errors import DataError, UnknownNameError
-from snellen.prompts.rendering import PromptRenderer
-from snellen.prompts.templates import declared_templates
 from snellen.protocols.choice import Vanilla
+from snellen.protocols.prompts.rendering import PromptRenderer
+from snellen.protocols.prompts.templates import declared_templates
 from snellen.records import ImagePart, Request, Sample
 from snellen.runs.plan import RunPlan, benchmarks_without_prompts, plan_run, prompt_of, prompts_of
 from snellen.runs.spec import run_spec

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from small import prompt_for
 from snellen.errors import UnknownNameError
 from snellen.extraction import find_extractor
-from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import Protocol, needed_kind, parse_protocol
 from snellen.protocols.choice import Circular, Dialogue, Instability, Likelihood, Vanilla, rotations
 from snellen.protocols.prediction import LIKELIHOOD_RULES, most_likely, predict
+from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import (
     Answer,
     ContinuationScore,

@@ -21,7 +21,7 @@ import test_reform_spatial as spatial
 from mini_text import textcaps
 from place_servers import HubServer, Repo
 from snellen.api import build, evaluate
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries, suites
 from snellen.catalogue.places import HubPlace

@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from snellen.formats.quantities import (
+    dates,
+    days_come_first,
+    decimal_sign,
+    plain_latex,
+    quantities,
+    readings,
+    whole_quantity,
+)
 from snellen.metrics.ocr import contains_answer, exact_match
 from snellen.metrics.vqa import typed_match
-from snellen.quantities import dates, days_come_first, decimal_sign, plain_latex, quantities, readings, whole_quantity
 
 
 @pytest.mark.parametrize(

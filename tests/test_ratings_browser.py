@@ -10,10 +10,10 @@ import pytest
 import mini_ehub
 import snellen as sn
 from browser import CHROMIUM, browsing
+from snellen.experiments.ratings.form import make_form
+from snellen.experiments.ratings.gathered import gather, read_gathered
+from snellen.experiments.ratings.study import find_rating_study
 from snellen.models.instruments import Scripted
-from snellen.ratings.form import make_form
-from snellen.ratings.gathered import gather, read_gathered
-from snellen.ratings.study import find_rating_study
 
 MARKUP = "<b>1.</b> Row. <img src=x onerror=document.title='run'> </script>"
 

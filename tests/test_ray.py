@@ -22,7 +22,7 @@ import ray_models
 import small
 import snellen as sn
 from slow_model import PROTOCOLS
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, MissingExtraError, ModelError, SpentBudgetError
 from snellen.records import Exchange
 from snellen.runs.journal import journals, read_exchanges

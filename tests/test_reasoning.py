@@ -22,12 +22,12 @@ import small
 import snellen as sn
 from reasoning_roles import PROTOCOL, ROLES, Actor, AsyncActor
 from snellen.analysis.capability import protocol_preference
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.extraction import STANDARD
-from snellen.prompts.reasoning_prompts import default_reasoning_prompts, parse_reasoning_prompts
-from snellen.prompts.templates import default_templates
 from snellen.protocols.base import parse_protocol
+from snellen.protocols.prompts.reasoning_prompts import default_reasoning_prompts, parse_reasoning_prompts
+from snellen.protocols.prompts.templates import default_templates
 from snellen.protocols.reasoning import legacy_conclusion, legacy_sub_questions
 from snellen.protocols.reasoning_parsing import ReadConclusion, standard_conclusion, standard_sub_questions
 from snellen.records import Exchange, Request

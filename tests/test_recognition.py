@@ -24,10 +24,10 @@ import small
 import snellen as sn
 from place_servers import FileServer, HubServer, Repo
 from snellen.api import build_table
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.recipe import Recipe
 from snellen.cli.preview import picture_code, terminal_of
-from snellen.drafts import read_params
+from snellen.common.drafts import read_params
 from snellen.errors import DataError
 from snellen.readers.annotations import Params, read_pictures
 from snellen.recognition import Doubt, recognise

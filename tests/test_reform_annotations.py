@@ -20,12 +20,12 @@ import reform
 import small
 import snellen as sn
 from snellen import registry
-from snellen.annotations import AnnotatedObject, AnnotatedPicture
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
-from snellen.drafts import Draft, QuestionDraft
+from snellen.common.annotations import AnnotatedObject, AnnotatedPicture
+from snellen.common.drafts import Draft, QuestionDraft
 from snellen.errors import DataError, UnknownNameError
 from snellen.readers import annotations
 from snellen.readers.question_types.declaration import (

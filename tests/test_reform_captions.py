@@ -10,10 +10,10 @@ import pytest
 import mini_text
 import reform
 from mini_text import ANSWERS, QUESTIONS
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import HISTORY
 from snellen.building.recipe import Recipe
-from snellen.drafts import Draft
+from snellen.common.drafts import Draft
 from snellen.formats.record_files import read_records
 from snellen.records import History
 from snellen.scoring.answers import open_answers

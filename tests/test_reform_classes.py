@@ -14,10 +14,10 @@ import pytest
 from PIL import Image
 
 import reform
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.recipe import Recipe
+from snellen.common.images import ImageStore
 from snellen.errors import DataError
-from snellen.images import ImageStore
 from snellen.readers.cifar import UNFIT
 from snellen.reformulation.wordnet import open_wordnet
 from snellen.suites.reform_eval.readers.vizwiz_quality import FLAW_NAMES

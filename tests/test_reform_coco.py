@@ -9,7 +9,7 @@ import pytest
 
 import reform
 from snellen.building.recipe import Recipe
-from snellen.images import ImageStore
+from snellen.common.images import ImageStore
 
 ANIMALS = ("cat", "dog", "horse", "cow", "sheep")
 VEHICLES = ("car", "bus", "train", "boat")

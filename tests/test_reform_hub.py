@@ -18,7 +18,7 @@ import reform
 import small
 from mini_hub import COMMIT, DATASETS
 from snellen.api import build
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
 from snellen.catalogue.places import HubPlace

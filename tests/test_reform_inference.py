@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 import reform
 import small
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries

@@ -17,7 +17,7 @@ from PIL import Image as Pictures
 import reform
 import small
 from snellen.building.recipe import Recipe
-from snellen.images import ImageStore
+from snellen.common.images import ImageStore
 from snellen.suites.reform_eval.readers.matterport import (
     WRONG_RELATIONS,
     HouseImage,

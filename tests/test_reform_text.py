@@ -16,13 +16,13 @@ import mini_text
 import reform
 from mini_text import WORDS
 from snellen import registry
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec, entries
-from snellen.drafts import Draft
+from snellen.common.drafts import Draft
+from snellen.common.images import ImageStore
 from snellen.errors import DataError
-from snellen.images import ImageStore
 from snellen.metrics.normalise import standard_normalise
 from snellen.readers.exclusions import Exclusion, has_word, without_exclusions
 from snellen.readers.key_information import POIE

@@ -16,7 +16,7 @@ from PIL import Image
 import small
 from snellen.building.recipe import BuildStats, Recipe, needs_writing, reformulate
 from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft
+from snellen.common.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft
 from snellen.errors import DataError
 from snellen.records import Box
 from snellen.reformulation.answer_equality import opposite_yes_no, same_answer

@@ -17,10 +17,10 @@ import snellen as sn
 from snellen import registry
 from snellen.analysis.paired.drift import ALL_MODELS, _Side, order_test
 from snellen.analysis.paired.questions import QuestionMeasures
-from snellen.benchmark import USED, Benchmark
+from snellen.building.benchmark import USED, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import SourceSpec
-from snellen.drafts import Draft, PictureSpec, QuestionDraft
+from snellen.common.drafts import Draft, PictureSpec, QuestionDraft
 from snellen.errors import DataError
 from snellen.records import Sample
 from snellen.reformulation.sampling import Sampling

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.cli import cli
+from snellen.common.seeds import rng_for
 from snellen.protocols import parse_protocol
 from snellen.records import Request
 from snellen.runs.journal import read_exchanges
 from snellen.scoring.choice_metrics import pass_at
-from snellen.seeds import rng_for
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from rich.console import Console
 
 import small
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.records import Estimate, Failure
 from snellen.report.charts import Axis, IntervalRow, PlotPoint, interval_chart
 from snellen.report.document import stand_alone

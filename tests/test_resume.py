@@ -22,9 +22,9 @@ from msgspec.structs import replace
 import slow_model
 from slow_model import PROTOCOLS, Slow, SlowAsync
 from snellen.api import evaluate, score
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
+from snellen.common.images import Images
 from snellen.errors import ErrorBudgetError, ModelError, StoreError
-from snellen.images import Images
 from snellen.records import Exchange, Request, Response
 from snellen.runs.journal import journals, read_exchanges
 from snellen.runs.plan import RunPlan, plan_run

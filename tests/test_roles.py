@@ -18,7 +18,7 @@ import snellen as sn
 from reasoning_roles import PROTOCOL, ROLES, Actor, AsyncActor
 from servers import rate_limited, start_server
 from snellen import registry
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError
 from snellen.models.base import load_model
 from snellen.protocols.base import ProtocolSettings

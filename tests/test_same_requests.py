@@ -11,7 +11,7 @@ import pytest
 import small
 from snellen import DataError, Results, Scripted, evaluate
 from snellen.analysis.lint import lint
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.records import Request
 from snellen.runs.journal import read_exchanges, read_manifest
 

@@ -20,16 +20,16 @@ import small
 import snellen as sn
 from snellen.analysis.ranks import fractional_ranks
 from snellen.analysis.sampling_study import SampleStability, SamplingPlan, sampling_study
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.cli import main
+from snellen.common.seeds import rng_for
 from snellen.metrics.corpus import BLEU_2
 from snellen.records import Request, Response
 from snellen.reformulation.sampling import Sampling, draw_sample
 from snellen.scoring.answers import open_answers
 from snellen.scoring.resampling import draw_subset, read, stratum_of
 from snellen.scoring.scored_run import ScoredRun
-from snellen.seeds import rng_for
 
 SKILLS = (0.2, 0.45, 0.7, 0.9)
 

@@ -14,7 +14,7 @@ import pytest
 
 import small
 from snellen.api import Results, evaluate, score
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import select
 from snellen.errors import DataError, UnknownNameError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.seeds import numpy_permutation, rng_for
+from snellen.common.seeds import numpy_permutation, rng_for
 
 names = st.lists(st.text(max_size=8) | st.integers(), max_size=4)
 
@@ -41,7 +41,7 @@ def test_parts_of_a_name_do_not_run_together() -> None:
 
 def test_numbers_are_the_same_on_any_machine_and_in_any_process() -> None:
     # The witness is frozen: a change of these numbers changes every benchmark and every presentation.
-    code = "from snellen.seeds import rng_for; print(rng_for('eyechart', 'q1', 'order', 0).randrange(10**9))"
+    code = "from snellen.common.seeds import rng_for; print(rng_for('eyechart', 'q1', 'order', 0).randrange(10**9))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(other.stdout) == rng_for("eyechart", "q1", "order", 0).randrange(10**9) == 55771581
 

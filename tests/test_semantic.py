@@ -19,7 +19,7 @@ from snellen.extraction.hard_replies import hard_replies
 from snellen.extraction.semantic_matching import MARGIN, THRESHOLD, NearestOption
 from snellen.metrics.similarity import caption_similarity
 from snellen.models.instruments import Scripted
-from snellen.prompts.judge_prompts import shortened
+from snellen.protocols.prompts.judge_prompts import shortened
 
 real = pytest.mark.skipif(
     any(find_spec(name) is None for name in (semantic_matching.PACKAGE, "torch", "transformers")),

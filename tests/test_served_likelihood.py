@@ -17,9 +17,9 @@ from msgspec.structs import replace
 import snellen
 from servers import Server, _Asked, broken, rate_limited, start_server, toy_logprob, toy_prompt, toy_tokens
 from small import picture
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
+from snellen.common.images import inspect_image
 from snellen.errors import ModelError
-from snellen.images import inspect_image
 from snellen.models import served
 from snellen.models.base import NO_CONTINUATIONS, load_model
 from snellen.models.client import Clock

@@ -43,8 +43,8 @@ import snellen as sn
 from hosting import Browser, RunningServer, hosted
 from postgres import IS_THERE, running_postgres
 from snellen.cli import main
+from snellen.common.images import Images
 from snellen.errors import ModelError
-from snellen.images import Images
 from snellen.models.base import ModelSpec, ReplyListener
 from snellen.models.instruments import Scripted
 from snellen.records import Failure, Request, Response

@@ -21,7 +21,7 @@ from msgspec.structs import asdict
 
 import snellen as sn
 from slow_model import PROTOCOLS, Slow, SlowAsync
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.cli import cli
 from snellen.errors import DataError, ErrorBudgetError, ModelError, UnknownNameError
 from snellen.runs.journal import journals, read_manifest

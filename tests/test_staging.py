@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 import small
-from snellen.benchmark import Benchmark
 from snellen.building import staging
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
+from snellen.common.paths import slug
 from snellen.errors import DataError
-from snellen.paths import slug
 
 TESTS = Path(__file__).parent
 CALL = "import os, signal, socket, sys, pathlib; sys.path.insert(0, sys.argv[1]); import small\n"

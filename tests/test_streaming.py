@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servers import EVENTS, Fault, error_body, start_server, stream_body
-from snellen.images import BLANK, BLANK_PNG
+from snellen.common.images import BLANK, BLANK_PNG
 from snellen.models.base import AsyncModel, AsyncStreamingModel, StreamingModel, load_model
 from snellen.models.chat import read_chat
 from snellen.models.connections import HttpReply

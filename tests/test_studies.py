@@ -23,7 +23,7 @@ import small
 import snellen as sn
 from servers import start_server
 from slow_model import Slow, SlowAsync
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
 from snellen.experiments.studies.declaration import StudySpec, find_study, parse_study
 from snellen.experiments.studies.levels import CellGrid, CellSpec, grid_of

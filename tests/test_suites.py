@@ -8,7 +8,7 @@ import pytest
 
 import small
 from snellen.api import evaluate
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.catalogue import suites
 from snellen.errors import UnknownNameError
 from snellen.runs.journal import read_manifest

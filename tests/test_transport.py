@@ -9,7 +9,7 @@ import pytest
 
 import snellen as sn
 from servers import Server, start_server
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.models.base import answers_as, load_model
 from snellen.runs.journal import read_exchanges, read_manifest
 from snellen.scoring.judges.ensemble import Judge

@@ -15,10 +15,10 @@ from PIL import Image
 import small
 import snellen as sn
 from snellen import registry
-from snellen.benchmark import DECISIONS, SET_APART, Benchmark
+from snellen.building.benchmark import DECISIONS, SET_APART, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError
 from snellen.records import ItemDecision, Request
 from snellen.verification.audit import AuditLabel, Label, labels_file, named_items, write_audit_labels

@@ -15,7 +15,7 @@ import place_servers
 import snellen as sn
 import test_modern
 from place_servers import HubServer, Repo
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.catalogue.entries import with_params

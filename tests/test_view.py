@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import small
 import snellen as sn
 from snellen.api import Results
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.records import Request
 from snellen.runs.journal import read_manifest

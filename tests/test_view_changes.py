@@ -18,7 +18,7 @@ from PIL import Image
 
 import small
 import snellen as sn
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.records import Request
 from snellen.scoring.judges.human_labels import agreement_study, hard_items, people_of, read_labels
 

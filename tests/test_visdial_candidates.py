@@ -13,16 +13,16 @@ import pytest
 import mini_text
 import small
 from snellen.api import Results, evaluate, score
-from snellen.benchmark import Benchmark, Selection
+from snellen.building.benchmark import Benchmark, Selection
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.models.instruments import Scripted
 from snellen.records import Estimate, Request
 from snellen.reformulation.sampling import Sampling
 from snellen.scoring.answers import open_answers
 from snellen.scoring.resampling import draw_subset
-from snellen.seeds import rng_for
 
 FILE = "visdial_1.0_val.json"
 DENSE = "visdial_1.0_val_dense_annotations.json"

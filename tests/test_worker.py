@@ -26,10 +26,10 @@ from PIL import Image
 
 import snellen
 from small import picture
-from snellen import worker
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
+from snellen.common.images import decode_picture, inspect_image
 from snellen.errors import ModelError
-from snellen.images import decode_picture, inspect_image
+from snellen.models import worker
 from snellen.models.base import AsyncModel, load_model
 from snellen.records import ImagePart, Message, Request, Response, TextPart, Variant
 

@@ -13,7 +13,7 @@ from snellen import registry
 from snellen.api import build
 from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError, ModelError
 from snellen.records import Failure, Request, Response
 from snellen.reformulation.distractor_prompts import parse_proposals, request_text, usable_proposals

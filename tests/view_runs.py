@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from snellen.images import Images
+from snellen.common.images import Images
 from snellen.models.base import ALL_KINDS
 from snellen.records import ContinuationScore, Request, Response
 from snellen.viewing.application import make_server

@@ -11,9 +11,9 @@ from pathlib import Path
 from PIL import Image
 
 import snellen as sn
-from snellen.datasheets.page import write_datasheet
 from snellen.verification.audit import audited_items
 from snellen.verification.audit_page import AuditForm, write_audit_page
+from snellen.verification.datasheets.page import write_datasheet
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from browser import Page, browsing

@@ -19,9 +19,10 @@ from snellen.errors import ModelError as ModelError
 from snellen.errors import SnellenError as SnellenError
 from snellen.errors import StoreError as StoreError
 from snellen.errors import UnknownNameError as UnknownNameError
+from snellen.experiments.results import Results as Results
+from snellen.interchange.predictions.taking import import_run as import_run
 from snellen.models.base import load_model as load_model
 from snellen.models.instruments import Scripted as Scripted
-from snellen.predictions.taking import import_run as import_run
 from snellen.protocols.base import parse_protocol as parse_protocol
 from snellen.records import ContinuationScore as ContinuationScore
 from snellen.records import Decoding as Decoding
@@ -29,7 +30,6 @@ from snellen.records import Request as Request
 from snellen.records import Response as Response
 from snellen.records import Sample as Sample
 from snellen.report.live_progress import shown_progress as shown_progress
-from snellen.results import Results as Results
 from snellen.runs.progress import RunProgress as RunProgress
 from snellen.runs.spec import JudgeSpec as JudgeSpec
 from snellen.runs.spec import ScoringSpec as ScoringSpec

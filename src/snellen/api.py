@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from msgspec.structs import replace
 
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import DEFAULT as DEFAULT_RECIPE
 from snellen.building.builder import Progress
 from snellen.building.builder import build_benchmark as build_spec
@@ -22,21 +22,20 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entri
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.hooks import params_with
-from snellen.datasheets.certificate import ERROR_LIMIT
+from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.errors import DataError, ModelError
 from snellen.experiments.evaluation import check_budget, evaluate_spec, score_folders, silent
+from snellen.experiments.results import Results
 from snellen.experiments.sequential_comparison import DecidedComparison, decide_between
-from snellen.exports.declaration import BenchmarkJob, Exporter
 from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
+from snellen.interchange.exports.declaration import BenchmarkJob, Exporter
 from snellen.models.base import as_model_string, load_model
-from snellen.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.psychometrics import WIDTH
 from snellen.recognition.entry_files import entry_of, write_entry
 from snellen.recognition.own_sources import OwnSource, TableSettings, is_own, own_source, write_rows
 from snellen.reformulation.distractor_sources import PictureEmbedder
 from snellen.registry import find, names, unknown
-from snellen.results import Results
 from snellen.runs.distractor_writer import ModelDistractorWriter
 from snellen.runs.plan import Announce, open_benchmark
 from snellen.runs.progress import ProgressListener, ignore_progress
@@ -56,17 +55,18 @@ from snellen.runs.spec import (
 )
 from snellen.scoring.kept_scoring import load_scoring
 from snellen.scoring.run_scoring import check_metrics
+from snellen.verification.datasheets.certificate import ERROR_LIMIT
 from snellen.verification.declaration import Solvers
 from snellen.verification.verify import verify
 
 if TYPE_CHECKING:
     import polars
 
-    from snellen.datasheets.datasheet import Datasheet
     from snellen.experiments.studies.outcome import StudyOutcome
     from snellen.experiments.studies.statistic import StudyRow
     from snellen.psychometrics.acuity_run import AcuityRun
     from snellen.runs.keywords import RunKeywords, ScoringKeywords, StudyKeywords
+    from snellen.verification.datasheets.datasheet import Datasheet
 
 KEYWORDS = tuple("model" if name == "models" else name for name in RUN_FIELDS)
 """The fields of a run as `evaluate` calls them."""
@@ -321,7 +321,7 @@ def datasheet(
     `runs` are folders of runs on it that saw no pictures. It is certified where at most a share `error_limit` of its
     questions can be bad, among other criteria. Raises UnknownNameError, DataError for a run on something else.
     """
-    from snellen.datasheets.datasheet import make_datasheet
+    from snellen.verification.datasheets.datasheet import make_datasheet
 
     scored = score_folders([Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, kept_will_do=True)
     return make_datasheet(open_benchmark(str(benchmark)), scored, error_limit)

@@ -47,7 +47,7 @@ class ImageRef(Struct, frozen=True, gc=False, omit_defaults=True):
     source: ImageRef | None = None
     """The stored picture that this one is made of, each time that it is read."""
     shown_as: str = ""
-    """What is done to the source, in the words of `snellen.degradations`."""
+    """What is done to the source, in the words of `snellen.common.degradations`."""
 
 
 class Region(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -8,9 +8,9 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.model_identities`: by scheme, `identity(spec) -> str`, the model string without how the model is reached
 - `snellen.transforms`: applied to texts in templates of the reader `mapped`, `transform(texts) -> texts`
 - `snellen.checks`: a declared check of a benchmark's questions, one by one (`snellen.verification.declaration`)
-- `snellen.exporters`: a declared form in which runs are written (`snellen.exports.declaration`)
-- `snellen.trackers`: a declared experiment tracker (`snellen.exports.tracking`)
-- `snellen.acuity_tests`: a declared psychometric test (`snellen.stimuli.trials`)
+- `snellen.exporters`: a declared form in which runs are written (`snellen.interchange.exports.declaration`)
+- `snellen.trackers`: a declared experiment tracker (`snellen.interchange.exports.tracking`)
+- `snellen.acuity_tests`: a declared psychometric test (`snellen.psychometrics.stimuli.trials`)
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
   (docs/suites.md)
 """
@@ -115,7 +115,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "hub-classes": "snellen.readers.classes:read_hub_classes",
         "built": "snellen.scoring.resampling:read",
         "jury": "snellen.verification.jury:read",
-        "predictions": "snellen.predictions.standalone:read",
+        "predictions": "snellen.interchange.predictions.standalone:read",
         "reasked": "snellen.readers.reasked:read",
         "classes": "snellen.readers.classes:read",
         "dialogues": "snellen.readers.dialogues:read",
@@ -234,19 +234,19 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "jury": "snellen.verification.jury:JURY",
         "blind": "snellen.verification.blind:BLIND",
     },
-    # Forms in which runs are written for other tools: `snellen.exports.declaration`.
+    # Forms in which runs are written for other tools: `snellen.interchange.exports.declaration`.
     "exporters": {
-        "dataset": "snellen.exports.dataset:EXPORTER",
-        "inspect": "snellen.exports.inspect_log:EXPORTER",
-        "lm-eval": "snellen.exports.harness:LM_EVAL",
-        "lmms-eval": "snellen.exports.harness:LMMS_EVAL",
-        "samples": "snellen.exports.sample_table:EXPORTER",
+        "dataset": "snellen.interchange.exports.dataset:EXPORTER",
+        "inspect": "snellen.interchange.exports.inspect_log:EXPORTER",
+        "lm-eval": "snellen.interchange.exports.harness:LM_EVAL",
+        "lmms-eval": "snellen.interchange.exports.harness:LMMS_EVAL",
+        "samples": "snellen.interchange.exports.sample_table:EXPORTER",
     },
-    # Experiment trackers to which runs are logged: `snellen.exports.tracking`.
+    # Experiment trackers to which runs are logged: `snellen.interchange.exports.tracking`.
     "trackers": {
-        "mlflow": "snellen.exports.trackers:MLFLOW",
-        "trackio": "snellen.exports.trackers:TRACKIO",
-        "wandb": "snellen.exports.trackers:WANDB",
+        "mlflow": "snellen.interchange.exports.trackers:MLFLOW",
+        "trackio": "snellen.interchange.exports.trackers:TRACKIO",
+        "wandb": "snellen.interchange.exports.trackers:WANDB",
     },
     # Models of known behaviour that may import more than other models: the oracle reads answers.
     "instruments": {"oracle": "snellen.scoring.oracle:open_oracle"},
@@ -268,19 +268,19 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "judge_prompts": {},
     "matching_prompts": {"delimited": "snellen.protocols.judge_matching:DELIMITED"},
     "reasoning_prompts": {},
-    # How questions are asked by the code of their papers, as a `Templates`: `snellen.prompts.templates`.
+    # How questions are asked by the code of their papers, as a `Templates`: `snellen.protocols.prompts.templates`.
     "templates": {
-        "letter": "snellen.prompts.forms:LETTER",
-        "plain": "snellen.prompts.forms:PLAIN",
+        "letter": "snellen.protocols.prompts.forms:LETTER",
+        "plain": "snellen.protocols.prompts.forms:PLAIN",
     },
     "table_forms": {},
     "submission_forms": {},
     "prediction_forms": {
-        "inspect": "snellen.predictions.inspect_log:PREDICTION_FORM",
-        "llava": "snellen.predictions.answer_lines:LLAVA",
-        "lmms-eval": "snellen.predictions.lmms_eval:PREDICTION_FORM",
-        "pope": "snellen.predictions.answer_lines:POPE",
-        "vlmevalkit": "snellen.predictions.tables:PREDICTION_FORM",
+        "inspect": "snellen.interchange.predictions.inspect_log:PREDICTION_FORM",
+        "llava": "snellen.interchange.predictions.answer_lines:LLAVA",
+        "lmms-eval": "snellen.interchange.predictions.lmms_eval:PREDICTION_FORM",
+        "pope": "snellen.interchange.predictions.answer_lines:POPE",
+        "vlmevalkit": "snellen.interchange.predictions.tables:PREDICTION_FORM",
     },
     "importers": {},
     "scaffolds": {},

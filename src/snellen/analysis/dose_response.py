@@ -12,11 +12,11 @@ from msgspec import Struct
 from snellen.analysis.capability import headlines_of
 from snellen.analysis.paired.differences import pair
 from snellen.analysis.paired.questions import QuestionMeasures, question_values
-from snellen.degradations import DEGRADATIONS
+from snellen.common.degradations import DEGRADATIONS
+from snellen.common.seeds import rng_for
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate
 from snellen.scoring.scored_run import ScoredBenchmark
-from snellen.seeds import rng_for
 
 RESAMPLES = 1000
 CERTAIN = 0.975

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.conditions import Condition
+from snellen.common.conditions import Condition
 from snellen.errors import DataError
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.declaration import UNDECLARED

@@ -16,8 +16,8 @@ from operator import or_
 from msgspec import Struct
 
 from snellen.analysis.statistics import CONFIDENCE, GroupSpread, group_spread, interval_of, student_t
+from snellen.common.seeds import rng_for
 from snellen.records import Estimate
-from snellen.seeds import rng_for
 
 FOLDS = 10
 SPREAD_BOUNDS = (-1.0, 1.0)

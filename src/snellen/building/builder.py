@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.benchmark import (
+from snellen.building.benchmark import (
     DECISIONS,
     EXAMPLES,
     FORMAT,
@@ -40,14 +40,14 @@ from snellen.building.examples import ExampleDrawer
 from snellen.building.recipe import BuildStats, Decisions, DistractorWriter, Drafts, Recipe, reformulate
 from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder
-from snellen.drafts import (
+from snellen.common.drafts import (
     PARAMS,
     Draft,
 )
+from snellen.common.images import ImageStore
+from snellen.common.paths import benchmark_folder, check_benchmark_name
 from snellen.errors import DataError
 from snellen.formats.record_files import ENDING, RecordWriter, Stored, sort_by_group
-from snellen.images import ImageStore
-from snellen.paths import benchmark_folder, check_benchmark_name
 from snellen.records import (
     History,
     IndistinguishableQuestion,

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from snellen.benchmark import BenchmarkCounts
+from snellen.building.benchmark import BenchmarkCounts
 from snellen.building.recipe import Drafts
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.entries import Expected
-from snellen.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, QuestionDraft, picture_bytes
+from snellen.common.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, QuestionDraft, picture_bytes
+from snellen.common.images import ImageStore, inspect_image
 from snellen.errors import DataError, WrongRowsError
-from snellen.images import ImageStore, inspect_image
 from snellen.records import (
     Answer,
     Example,

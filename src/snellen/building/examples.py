@@ -10,11 +10,11 @@ from msgspec.structs import asdict
 
 from snellen.building.checking import Question
 from snellen.catalogue import BenchmarkSpec
-from snellen.conditions import Condition
-from snellen.drafts import Draft
+from snellen.common.conditions import Condition
+from snellen.common.drafts import Draft
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.records import Example
-from snellen.seeds import rng_for
 
 ALL = "all"
 

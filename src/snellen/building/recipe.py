@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.catalogue import BenchmarkSpec
-from snellen.drafts import Draft, QuestionDraft
+from snellen.common.drafts import Draft, QuestionDraft
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError, WrongRowsError
 from snellen.records import ItemDecision
 from snellen.reformulation.answer_equality import opposite_yes_no
@@ -27,7 +28,6 @@ from snellen.reformulation.distractor_sources import (
 )
 from snellen.reformulation.distractors import Rejected, to_multiple_choice
 from snellen.reformulation.sampling import Sampling, draw_sample, inclusion_probabilities
-from snellen.seeds import rng_for
 
 Decisions = Mapping[str, ItemDecision]
 """By sample: which distractors are not to be used, and which questions are set apart."""

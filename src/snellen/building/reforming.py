@@ -9,9 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.annotations import AnnotatedPicture
 from snellen.catalogue.entries import BenchmarkSpec
-from snellen.drafts import Draft, read_params
+from snellen.common.annotations import AnnotatedPicture
+from snellen.common.drafts import Draft, read_params
 from snellen.errors import DataError
 from snellen.readers.annotations import Params, fitting_types, formed_drafts, question_types, read_pictures
 from snellen.readers.question_types.declaration import AnnotatedSource

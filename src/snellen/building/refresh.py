@@ -10,14 +10,14 @@ from types import MappingProxyType
 import msgspec
 from msgspec.structs import replace
 
-from snellen.benchmark import MANIFEST, USED, Benchmark, EarlierVersion
+from snellen.building.benchmark import MANIFEST, USED, Benchmark, EarlierVersion
 from snellen.building.builder import Progress, build_benchmark
 from snellen.building.recipe import Decisions, DistractorWriter, Drafts, Recipe
 from snellen.catalogue import BenchmarkSpec, Expected, entry_folder
-from snellen.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, picture_bytes
+from snellen.common.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, picture_bytes
+from snellen.common.paths import as_word, benchmark_folder
 from snellen.errors import DataError
 from snellen.formats.record_files import RecordWriter, read_records
-from snellen.paths import as_word, benchmark_folder
 from snellen.records import Sample, UsedKey
 from snellen.reformulation.regions import render_picture
 from snellen.reformulation.sampling import Sampling

@@ -21,9 +21,9 @@ from snellen import registry
 from snellen.building.checking import DraftChecker
 from snellen.building.recipe import BuildStats, Recipe, needs_writing, reformulate
 from snellen.catalogue import BenchmarkSpec
-from snellen.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, QuestionDraft
+from snellen.common.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, QuestionDraft
+from snellen.common.images import ImageStore
 from snellen.errors import DataError
-from snellen.images import ImageStore
 from snellen.reformulation.distractors import Rejected
 from snellen.reformulation.sampling import draw_sample
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from snellen.benchmark import MANIFEST
+from snellen.building.benchmark import MANIFEST
+from snellen.common.paths import slug
 from snellen.errors import DataError
-from snellen.paths import slug
 
 EARLIER = "-earlier"
 MOST_RACES = 100

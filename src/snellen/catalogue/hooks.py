@@ -1,11 +1,11 @@
 """Types of the hooks that suites add to the registry's groups.
 
 The types of the other groups are defined where they are used: extractors are `snellen.extraction.NamedExtractor`,
-templates `snellen.prompts.templates.Templates`,
-judge prompts `snellen.prompts.judge_prompts.JudgePrompt` (and `matching_prompts` their versions), report tables
+templates `snellen.protocols.prompts.templates.Templates`, judge prompts
+`snellen.protocols.prompts.judge_prompts.JudgePrompt` (and `matching_prompts` their versions), report tables
 `snellen.report.suite_tables.SuiteTables`, metrics as described in `snellen.registry`. A source counter is a function
 like `snellen.building.source_counts.count_source`, registered under the name of its suite; a rating study is a
-`snellen.ratings.study.RatingStudy`, an acuity test a `snellen.stimuli.trials.AcuityTest`.
+`snellen.experiments.ratings.study.RatingStudy`, an acuity test a `snellen.psychometrics.stimuli.trials.AcuityTest`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class PredictionForm(Struct, frozen=True, kw_only=True):
     fault: Callable[[Path, str], str]
     """(file, benchmark or "") -> why the file is not of this format, in a few words; empty when it is."""
     rows: Callable[[Path], Any] | None = None
-    """The file as a `snellen.predictions.rows.PredictionFile`. Raises DataError."""
+    """The file as a `snellen.interchange.predictions.rows.PredictionFile`. Raises DataError."""
     read: Callable[[Path, str, Path | None, str], Path] | None = None
     """Instead of `rows`, for a format that is joined in its own way: (file, benchmark or "", folder or None, model's
     name) -> the folder of a run. Raises DataError, StoreError."""

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
 
 from snellen.cli.outline import CompletionOutline, ParameterOutline, VerbOutline
-from snellen.doctor.surroundings import hub_cache
+from snellen.cli.surroundings import hub_cache
 
 NAMES_BY_PARAMETER = {
     "model": "models", "models": "models", "judge_models": "models", "writer": "models", "benchmark": "benchmarks",

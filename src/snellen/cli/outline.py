@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 import snellen
-from snellen.paths import home
+from snellen.common.paths import home
 
 FILE = "completion.json"
 
@@ -108,7 +108,7 @@ def _parameter(parameter: click.Parameter) -> ParameterOutline:
 def _names() -> dict[str, list[str]]:
     """Names by kind: those of the registry's groups, of the catalogue, and of the models that ship."""
     from snellen import registry
-    from snellen.benchmark import own_benchmarks
+    from snellen.building.benchmark import own_benchmarks
     from snellen.catalogue import entries, suite_members
     from snellen.catalogue.cards import model_cards
     from snellen.experiments.model_groups.declaration import analyses

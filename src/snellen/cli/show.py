@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from snellen.benchmark import SET_APART
+from snellen.building.benchmark import SET_APART
+from snellen.common.paths import as_word
 from snellen.formats.shown_text import short_name
-from snellen.paths import as_word
 
 if TYPE_CHECKING:
-    from snellen.benchmark import Benchmark
+    from snellen.building.benchmark import Benchmark
     from snellen.building.builder import Progress as Built
-    from snellen.results import Results
+    from snellen.experiments.results import Results
     from snellen.runs.progress import ProgressListener, RunProgress
 
 MAX_METRIC_ROWS = 24

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.sequential.estimates import sequential_estimates
 from snellen.analysis.sequential.rule import StoppingRule, width_rule
-from snellen.benchmark import Benchmark, Part, RandomPart
+from snellen.building.benchmark import Benchmark, Part, RandomPart
+from snellen.common.paths import as_word
 from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
 from snellen.models.base import AsyncModel, Model, load_model, parse_spec
-from snellen.paths import as_word
 from snellen.registry import find
 from snellen.runs.budget import NOTHING_TAKEN, BudgetTaken
 from snellen.runs.drivers import ProgressCallback

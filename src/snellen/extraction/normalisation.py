@@ -11,7 +11,7 @@ import unicodedata
 from msgspec import Struct
 
 from snellen.formats.late_patterns import late_pattern
-from snellen.quantities import plain_latex
+from snellen.formats.quantities import plain_latex
 
 
 class NormalisedReply(Struct, frozen=True):

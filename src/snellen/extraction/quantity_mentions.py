@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from snellen.formats.late_patterns import late_pattern
-from snellen.quantities import (
+from snellen.formats.quantities import (
     Date,
     DecimalSign,
     Quantity,

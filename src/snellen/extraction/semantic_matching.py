@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from snellen.common.paths import home
+from snellen.common.progress_bars import import_tqdm
 from snellen.errors import MissingExtraError
 from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.option_index import index_options, means, tokens
-from snellen.paths import home
-from snellen.progress_bars import import_tqdm
 from snellen.reformulation.distractor_sources import Ranking, SourceContext
 from snellen.reformulation.near_answers import rank_by_vectors
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from snellen.catalogue import BenchmarkSpec
+from snellen.common.paths import home
 from snellen.errors import DataError, NoSourceError
 from snellen.fetching.attendance import attendance, is_true
 from snellen.fetching.download import writing
-from snellen.paths import home
 
 YES = "SNELLEN_YES"
 """The environment variable that agrees to all terms when it says yes (1, true, on)."""

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from snellen.catalogue.lock import KnownFile
 from snellen.catalogue.places import fits
+from snellen.common.progress_bars import import_tqdm
 from snellen.errors import DataError, MissingExtraError
 from snellen.fetching.attendance import attendance, is_offline
 from snellen.fetching.download import (
@@ -31,7 +32,6 @@ from snellen.fetching.download import (
     writing,
 )
 from snellen.formats.retry_after import parse_retry_after
-from snellen.progress_bars import import_tqdm
 
 T = TypeVar("T")
 

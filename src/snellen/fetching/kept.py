@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from snellen.benchmark import MANIFEST
+from snellen.building.benchmark import MANIFEST
 from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.places import HubPlace, UrlPlace, fits
+from snellen.common.paths import benchmark_folder, home
+from snellen.common.progress_bars import import_tqdm
 from snellen.errors import DataError
 from snellen.fetching.parts import parts_folder
 from snellen.fetching.sources import (
@@ -27,8 +29,6 @@ from snellen.fetching.sources import (
     source_places,
     unpacked_of_hub,
 )
-from snellen.paths import benchmark_folder, home
-from snellen.progress_bars import import_tqdm
 
 if TYPE_CHECKING:
     from huggingface_hub import HFCacheInfo

@@ -18,11 +18,11 @@ from snellen import __version__
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.lock import KnownDataset, KnownFile, Lock
 from snellen.catalogue.places import ByHandPlace, HubPlace, SourceFile, UrlPlace, fits
+from snellen.common.progress_bars import import_tqdm
 from snellen.errors import DataError, MissingExtraError
 from snellen.fetching.attendance import is_offline
 from snellen.fetching.download import PlaceError, check_kind, ssl_context, unreached
 from snellen.fetching.sources import source_places
-from snellen.progress_bars import import_tqdm
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import DatasetInfo

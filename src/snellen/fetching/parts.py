@@ -13,11 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from snellen.benchmark import MANIFEST, Benchmark
+from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.lock import locked_commit
 from snellen.catalogue.places import ByHandPlace, HubPlace
+from snellen.common.paths import home
 from snellen.errors import DataError
 from snellen.fetching.agreements import check_agreements
 from snellen.fetching.attendance import attendance, is_offline
@@ -25,7 +26,6 @@ from snellen.fetching.download import PlaceError, in_bytes
 from snellen.fetching.hub import HubFiles, hub_faults, lacking_files
 from snellen.fetching.sources import hub_name, source_places
 from snellen.formats.hub_parquet import read_by
-from snellen.paths import home
 
 PART_FROM = 500_000_000
 """How large a fetch has to be, in bytes, for only a part to be read instead."""

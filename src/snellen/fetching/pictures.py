@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from snellen.common.paths import slug
 from snellen.errors import DataError
 from snellen.fetching.attendance import attendance
 from snellen.fetching.download import Content, PlaceError, fetch_file
 from snellen.fetching.sources import FILES, data_folder
-from snellen.paths import slug
 
 AT_ONCE = 8
 """Pictures fetched at the same time."""

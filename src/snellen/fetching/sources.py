@@ -26,13 +26,13 @@ from snellen.catalogue.entries import with_params
 from snellen.catalogue.hooks import Importer
 from snellen.catalogue.lock import known_dataset, known_file, locked_commit
 from snellen.catalogue.places import ByHandPlace, FoundPlace, HubPlace, SourceFile, TheirPlace, UrlPlace, fits
+from snellen.common.paths import as_word, home
 from snellen.errors import DataError, NoSourceError
 from snellen.fetching.agreements import check_agreements
 from snellen.fetching.attendance import attendance, is_offline
 from snellen.fetching.download import Content, PlaceError, fetch_file, in_bytes
 from snellen.fetching.hub import commit_of, fetch_dataset, files_like
 from snellen.fetching.modelscope import fetch_from_modelscope
-from snellen.paths import as_word, home
 
 MUCH = 5_000_000_000
 """From this many bytes on the user is asked whether to go on."""

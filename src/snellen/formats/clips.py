@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from snellen.drafts import Frame
+from snellen.common.drafts import Frame
 from snellen.errors import DataError, MissingExtraError
 
 QUALITY = 95

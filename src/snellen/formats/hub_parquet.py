@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
-from snellen.drafts import LazyImage
+from snellen.common.drafts import LazyImage
 from snellen.errors import DataError
 
 RowT = TypeVar("RowT")

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from snellen.drafts import LazyImage
+from snellen.common.drafts import LazyImage
 from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import TABLES, DelimitedLines, DelimitedTable, numbered, open_text

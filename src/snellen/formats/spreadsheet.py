@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from snellen.drafts import LazyImage
+from snellen.common.drafts import LazyImage
 from snellen.errors import DataError, MissingExtraError
 
 LONGEST = 32_767

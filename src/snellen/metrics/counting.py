@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from snellen.formats.quantities import quantities
 from snellen.metrics.declaration import MetricRow, metric_row, share
 from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.summed import CorpusCountMetric, Counts, Golds
 from snellen.metrics.vqa import number_in
-from snellen.quantities import quantities
 
 Reader = Callable[[str], float | None]
 _LEGACY_WORDS = {word: str(i) for i, word in enumerate("none one two three four five six seven eight nive".split())}

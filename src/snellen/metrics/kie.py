@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from snellen.errors import DataError
+from snellen.formats.quantities import quantities_agree
 from snellen.metrics.declaration import reply_metric
 from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.ocr import normalised_references
-from snellen.quantities import quantities_agree
 
 
 class F1(Struct, frozen=True):

@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from snellen.errors import DataError
 from snellen.formats.late_patterns import late_pattern
+from snellen.formats.quantities import quantities
 from snellen.metrics.declaration import share
 from snellen.metrics.rates import Marks, read_rate_metric
 from snellen.metrics.vqa import number_in
-from snellen.quantities import quantities
 
 _TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from snellen.errors import DataError
+from snellen.formats.quantities import holds_quantities, quantities_agree
 from snellen.metrics.declaration import class_mean, reply_metric
 from snellen.metrics.normalise import Normaliser, standard_normalise
-from snellen.quantities import holds_quantities, quantities_agree
 
 _ANLS_THRESHOLD = 0.5
 
@@ -33,7 +33,8 @@ def word_accuracy(reply: str, references: Sequence[str]) -> float:
 def contains_answer(reply: str, references: Sequence[str]) -> float:
     """1 if all words of a gold occur in the reply consecutively and in order, else 0.
 
-    Numbers keep their sign and unit: -5 is not 5, $10 not EUR 10 (`snellen.quantities`). Errors as in `word_accuracy`.
+    Numbers keep their sign and unit: -5 is not 5, $10 not EUR 10 (`snellen.formats.quantities`). Errors as in
+    `word_accuracy`.
     """
     padded = f" {standard_normalise(reply)} "
     golds = zip(normalised_references(references, standard_normalise), references, strict=True)

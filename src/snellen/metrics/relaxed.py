@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 
+from snellen.formats.quantities import quantities, units_agree, whole_quantity
 from snellen.metrics.declaration import reply_metric
 from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.numbers import read_numbers
 from snellen.metrics.ocr import normalised_references
-from snellen.quantities import quantities, units_agree, whole_quantity
 
 TOLERANCE = Fraction(1, 20)
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")

@@ -9,11 +9,11 @@ import re
 from collections.abc import Sequence
 
 from snellen.errors import DataError
+from snellen.formats.quantities import holds_quantities
 from snellen.metrics.declaration import reply_metric
 from snellen.metrics.hallucination import read_yes_no
 from snellen.metrics.normalise import standard_normalise, vqa_normalise
 from snellen.metrics.ocr import normalised_references
-from snellen.quantities import holds_quantities
 
 _FEWEST_ANNOTATORS = 4
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()

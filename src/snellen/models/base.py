@@ -12,9 +12,9 @@ import msgspec
 from msgspec import Struct, inspect
 
 from snellen import registry
+from snellen.common.images import Images
 from snellen.errors import ModelError
 from snellen.formats.shown_text import object_line
-from snellen.images import Images
 from snellen.models.object_fingerprint import object_fingerprint
 from snellen.records import ImageRef, Kind, Request, Response
 

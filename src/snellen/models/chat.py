@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.images import PLAIN_TYPES, to_plain_file
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.images import PLAIN_TYPES, to_plain_file
 from snellen.models.connections import HttpReply
 from snellen.models.faults import (
     ADDRESS_HINT,

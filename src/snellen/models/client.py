@@ -14,6 +14,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from snellen.common.seeds import rng_for
 from snellen.errors import ModelError
 from snellen.models.base import ModelSpec
 from snellen.models.connections import MOST_BYTES, Compose, Connections, ConnectTimeoutError, HttpReply, TooLongError
@@ -22,7 +23,6 @@ from snellen.models.http_connection import TransportError
 from snellen.models.limits import MOST_IN_HAND, AdaptiveLimit, BytesInHand
 from snellen.models.request_options import RequestOptions
 from snellen.records import ErrorKind, Failure, Request, Response
-from snellen.seeds import rng_for
 
 HEADERS = {"content-type": "application/json", "accept": "application/json", "user-agent": "snellen"}
 

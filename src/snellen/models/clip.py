@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from snellen.common.images import Images, decode_picture
 from snellen.errors import DataError, ModelError
-from snellen.images import Images, decode_picture
 from snellen.models.base import NO_CONTINUATIONS, ModelSpec, ShownByName, read_options
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded

@@ -12,12 +12,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Struct
 
+from snellen.common.images import Images
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, ShownByName, read_options
 from snellen.models.object_fingerprint import digested_facts
 from snellen.records import ContinuationScore, Kind, Request, Response
-from snellen.seeds import rng_for
 
 Chooser = Callable[[Request, int], int]
 """(request, number of options shown) -> the position to name."""

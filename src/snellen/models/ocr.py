@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from snellen.common.images import Images, decode_picture
 from snellen.errors import DataError, MissingExtraError, ModelError
-from snellen.images import Images, decode_picture
 from snellen.models.base import ModelSpec, ShownByName, read_options
 from snellen.records import ErrorKind, Failure, Kind, Request, Response
 from snellen.registry import unknown

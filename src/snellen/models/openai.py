@@ -19,9 +19,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.images import Images
 from snellen.models import chat, served
 from snellen.models.api_keys import api_key, refuse_secrets
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ReplyListener, ShownByName, read_options

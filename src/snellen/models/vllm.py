@@ -15,8 +15,9 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from snellen.common.images import Images, to_plain_file
+from snellen.common.progress_bars import import_tqdm
 from snellen.errors import DataError, MissingExtraError
-from snellen.images import Images, to_plain_file
 from snellen.models import chat
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ShownByName, read_options
 from snellen.models.faults import ServerFault
@@ -24,7 +25,6 @@ from snellen.models.hf.conversation import control_tokens, without_control_token
 from snellen.models.request_options import SamplingOptions
 from snellen.models.served import PromptTokens, border_scores, with_continuation
 from snellen.models.thoughts import split_thoughts
-from snellen.progress_bars import import_tqdm
 from snellen.records import Failure, ImageRef, Kind, Message, Request, Response, TextPart, Usage
 
 ADAPTER = "vllm-2"

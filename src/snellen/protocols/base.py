@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from snellen import registry
 from snellen.errors import DataError, UnknownNameError
-from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.declaration import UNDECLARED, Declaration, declaration_of
+from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import Kind, Method, Request, Response, Sample, Variant
 
 RequestGenerator = Generator[list[Request], list[Response], Any]

@@ -8,16 +8,16 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from snellen.common.images import BLANK
+from snellen.common.seeds import rng_for
 from snellen.errors import UnknownNameError
-from snellen.images import BLANK
-from snellen.prompts.option_labels import LabelStyle, alphabet_of, labels_for
-from snellen.prompts.rendering import EarlierReply, PromptRenderer, write_reply
 from snellen.protocols.base import ProtocolSettings, RequestGenerator, check_presentation_count, protocol_label
 from snellen.protocols.control import SHOWN
 from snellen.protocols.declaration import Declaration
 from snellen.protocols.prediction import check_extractor, predict
+from snellen.protocols.prompts.option_labels import LabelStyle, alphabet_of, labels_for
+from snellen.protocols.prompts.rendering import EarlierReply, PromptRenderer, write_reply
 from snellen.records import ImagePart, ImageRef, Message, Method, Part, Request, Response, Sample, Turn, Variant
-from snellen.seeds import rng_for
 
 PERTURBATIONS = ("template", "order", "labels")
 ROTATIONS = "rotations"

@@ -7,11 +7,11 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from snellen.common.images import BLANK
 from snellen.errors import UnknownNameError
-from snellen.images import BLANK
-from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import OfAnother, Protocol, RequestGenerator
 from snellen.protocols.declaration import Declaration, declaration_of
+from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import Sample
 
 Picture = Literal["blank", "shuffled", "text"]

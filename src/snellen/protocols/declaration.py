@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from snellen.prompts.templates import Templates
+from snellen.protocols.prompts.templates import Templates
 from snellen.records import Exchange, Request, Response, Sample, Variant
 
 

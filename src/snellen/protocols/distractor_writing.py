@@ -6,8 +6,8 @@ from collections.abc import Generator
 
 from msgspec import Struct
 
-from snellen.drafts import QuestionDraft
-from snellen.images import Images
+from snellen.common.drafts import QuestionDraft
+from snellen.common.images import Images
 from snellen.protocols.verdict import NO_PICTURES, user_message
 from snellen.records import Decoding, Request, Response, Variant
 from snellen.reformulation.answer_equality import same_answer

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from snellen import registry
-from snellen.prompts.judge_prompts import judge_prompt
+from snellen.protocols.prompts.judge_prompts import judge_prompt
 from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, ask_for_verdict, user_message, verdict_token
 from snellen.records import Decoding, Request, Variant
 

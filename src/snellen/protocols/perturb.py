@@ -6,11 +6,11 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from snellen.degradations import DEGRADATIONS, check_doses, degraded_ref, described
+from snellen.common.degradations import DEGRADATIONS, check_doses, degraded_ref, described
 from snellen.errors import UnknownNameError
-from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import OfAnother, RequestGenerator
 from snellen.protocols.declaration import Declaration, declaration_of
+from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import Sample
 
 

@@ -18,14 +18,14 @@ from msgspec.structs import replace
 from snellen.errors import UnknownNameError
 from snellen.extraction import find_extractor
 from snellen.extraction.reading import NamedExtractor
-from snellen.prompts.judge_prompts import fill_slots, shortened
-from snellen.prompts.option_labels import LabelStyle, labels_for
-from snellen.prompts.reasoning_prompts import AnswerForm, ReasoningPrompts, fill_case, named_reasoning_prompts
-from snellen.prompts.rendering import PromptRenderer
-from snellen.prompts.templates import Templates
 from snellen.protocols.base import ProtocolSettings, RequestGenerator
 from snellen.protocols.declaration import Conclusion, Declaration
 from snellen.protocols.prediction import check_extractor
+from snellen.protocols.prompts.judge_prompts import fill_slots, shortened
+from snellen.protocols.prompts.option_labels import LabelStyle, labels_for
+from snellen.protocols.prompts.reasoning_prompts import AnswerForm, ReasoningPrompts, fill_case, named_reasoning_prompts
+from snellen.protocols.prompts.rendering import PromptRenderer
+from snellen.protocols.prompts.templates import Templates
 from snellen.protocols.reasoning_parsing import STANDARD_PARSER, ReadConclusion, ReasoningParser, bare_words
 from snellen.protocols.verdict import ask_twice, reminded, user_message
 from snellen.records import (

@@ -9,9 +9,9 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from snellen.errors import UnknownNameError
-from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import OfAnother, RequestGenerator
 from snellen.protocols.declaration import Declaration, declaration_of
+from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import Request, Response, Sample
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snellen.benchmark import ChosenPart
+from snellen.building.benchmark import ChosenPart
 from snellen.runs.journal import RunManifest
 
 RULE = "acuity"

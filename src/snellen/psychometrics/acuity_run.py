@@ -12,11 +12,11 @@ from snellen import registry
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError
 from snellen.psychometrics import RULE
+from snellen.psychometrics.stimuli.trials import AcuityTest
 from snellen.psychometrics.thresholds import Answers, Ideal, PlaceShare, Threshold, place_shares, threshold_of
 from snellen.records import Method
 from snellen.runs.runner import RunOutcome
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
-from snellen.stimuli.trials import AcuityTest
 
 LEVEL = "level"
 """The tag of a sample that says its level."""

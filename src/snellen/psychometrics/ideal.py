@@ -14,10 +14,10 @@ import numpy as np
 from PIL import Image
 
 from snellen.psychometrics.posterior import Array
+from snellen.psychometrics.stimuli.canvas import Canvas, Shape
+from snellen.psychometrics.stimuli.optotypes import UNITS
+from snellen.psychometrics.stimuli.trials import AcuityTest, Stimulus
 from snellen.psychometrics.thresholds import Ideal, LevelScale, threshold_of
-from snellen.stimuli.canvas import Canvas, Shape
-from snellen.stimuli.optotypes import UNITS
-from snellen.stimuli.trials import AcuityTest, Stimulus
 
 Processor = Callable[[Image.Image], Sequence[Any]]
 """From a picture to the arrays (height x width, or channels x height x width) that a model is given of it: one, or one

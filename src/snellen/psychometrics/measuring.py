@@ -10,7 +10,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.benchmark import Benchmark, ChosenPart
+from snellen.building.benchmark import Benchmark, ChosenPart
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.experiments.evaluation import Cast, Rounds, check_judging, check_models, silent
 from snellen.protocols.declaration import declaration_of
@@ -19,6 +20,7 @@ from snellen.psychometrics.acuity_run import LEVEL, AcuityRun, declared_test, re
 from snellen.psychometrics.ideal import ideal_threshold, shrinking_to
 from snellen.psychometrics.placement import AT_ONCE, first_levels, is_known, next_levels
 from snellen.psychometrics.posterior import ParameterGrid
+from snellen.psychometrics.stimuli.trials import AcuityTest
 from snellen.psychometrics.thresholds import Answers, Ideal, LevelScale
 from snellen.records import Method, Sample
 from snellen.runs.forecast import forecast
@@ -27,8 +29,6 @@ from snellen.runs.plan import Announce, RunPlan, plan_run, protocols_of, with_pa
 from snellen.runs.progress import ProgressListener, ignore_progress
 from snellen.runs.spec import RunSpec
 from snellen.scoring.run_scoring import score_run
-from snellen.seeds import rng_for
-from snellen.stimuli.trials import AcuityTest
 
 Parts = Mapping[str, ChosenPart]
 """By benchmark, the questions that were chosen."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from PIL import Image
 
-from snellen.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, read_params
+from snellen.common.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, read_params
 from snellen.errors import DataError
 from snellen.readers.mapped import read_hub_rows
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.rows import SourceRow, listed, read_rows
 from snellen.readers.table import OneOrMore, picture_of

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from snellen import registry
 from snellen.catalogue import BenchmarkSpec, entries
-from snellen.drafts import Draft, read_params
+from snellen.common.drafts import Draft, read_params
 from snellen.reformulation.sampling import draw_sample
 
 

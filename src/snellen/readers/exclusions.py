@@ -10,7 +10,7 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.drafts import Draft
+from snellen.common.drafts import Draft
 from snellen.errors import DataError
 
 NO_WORD = "no letter or digit in the answer, so that any reply would match"

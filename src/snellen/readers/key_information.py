@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines, read_json
 from snellen.formats.locate import base_of, locate, locate_or_none

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from snellen.drafts import ImageFile
+from snellen.common.drafts import ImageFile
 
 
 class LabelClass(Struct, frozen=True):

@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines
 from snellen.formats.locate import base_of, locate, locate_or_none
 from snellen.readers.coco_instances import read_instances
-from snellen.seeds import rng_for
 
 NegativeRule = Literal["random", "popular", "adversarial"]
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.catalogue import BenchmarkSpec, SourceSpec, entries
 from snellen.catalogue.entries import merged
-from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 
 

@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.drafts import DistractorSpec, Draft, LazyImage, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, LazyImage, QuestionDraft, read_params
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.delimited import LETTERS, decode_base64
 from snellen.formats.picture_names import PICTURE_FILE, PictureFinder

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from snellen.drafts import Draft, Outline, PictureSpec, QuestionDraft, read_params
+from snellen.common.drafts import Draft, Outline, PictureSpec, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import DelimitedLines, open_text

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from snellen.drafts import LazyImage
+from snellen.common.drafts import LazyImage
 from snellen.formats.picture_names import PICTURE_FILE
 from snellen.formats.rows import SourceRow, listed
 

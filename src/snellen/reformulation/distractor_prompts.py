@@ -12,7 +12,7 @@ from importlib.resources import files
 import msgspec
 from msgspec import Struct
 
-from snellen.drafts import QuestionDraft
+from snellen.common.drafts import QuestionDraft
 from snellen.reformulation.answer_equality import same_answer
 from snellen.reformulation.distractors import SameAnswer, rejection_reason
 

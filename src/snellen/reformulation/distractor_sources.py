@@ -15,11 +15,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.reformulation.distractors import candidates_in, rejection_reason
 from snellen.reformulation.wordnet import open_wordnet
-from snellen.seeds import rng_for
 
 WRITTEN = "written"
 """The source that is a model: its distractors come before the tiers."""

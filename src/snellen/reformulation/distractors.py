@@ -9,7 +9,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from snellen.drafts import QuestionDraft
+from snellen.common.drafts import QuestionDraft
 from snellen.errors import DataError
 from snellen.reformulation.answer_equality import opposite_yes_no, same_answer
 

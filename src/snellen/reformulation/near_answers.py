@@ -8,13 +8,13 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from snellen.drafts import Draft, LazyFrames, LazyImage, PictureSpec, QuestionDraft, picture_bytes
+from snellen.common.drafts import Draft, LazyFrames, LazyImage, PictureSpec, QuestionDraft, picture_bytes
+from snellen.common.images import decode_picture
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.images import decode_picture
 from snellen.reformulation.answer_equality import fold_answer
 from snellen.reformulation.distractor_sources import Ranking, SourceContext, Tiers, flat_candidates, needs_source
 from snellen.reformulation.regions import render_picture
-from snellen.seeds import rng_for
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,9 +6,9 @@ import io
 from collections.abc import Iterator
 from math import isfinite
 
-from snellen.drafts import Colour, PictureSpec
+from snellen.common.drafts import Colour, PictureSpec
+from snellen.common.images import decode_picture
 from snellen.errors import DataError
-from snellen.images import decode_picture
 from snellen.records import Box
 
 Corners = tuple[int, int, int, int]

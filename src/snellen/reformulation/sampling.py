@@ -21,8 +21,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.seeds import rng_for
 
 Rule = Literal["all", "random", "balanced", "equal", "layered", "grouped", "equidistant"]
 

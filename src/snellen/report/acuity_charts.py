@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from snellen.psychometrics.acuity_run import AcuityRun
+from snellen.psychometrics.stimuli.canvas import Contour
+from snellen.psychometrics.stimuli.optotypes import SLOAN, UNITS
+from snellen.psychometrics.stimuli.trials import READ_LETTERS
 from snellen.psychometrics.thresholds import PlaceShare, Threshold
 from snellen.report.charts import WIDTH
 from snellen.report.drawing import Box, ChartDrawing, ChartPanel, Group, Line, Mark, PathLine, Point, Shape, Text
 from snellen.report.formatting import percent, shorten
-from snellen.stimuli.canvas import Contour
-from snellen.stimuli.optotypes import SLOAN, UNITS
-from snellen.stimuli.trials import READ_LETTERS
 
 Series = Sequence[tuple[int, Threshold]]
 """Thresholds with the number of the model."""

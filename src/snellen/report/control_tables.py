@@ -8,7 +8,7 @@ from snellen.analysis.capability import headlines_of
 from snellen.analysis.dose_response import DoseResponse, dose_responses
 from snellen.analysis.paired.differences import pair
 from snellen.analysis.paired.questions import QuestionMeasures, question_values
-from snellen.degradations import DEGRADATIONS
+from snellen.common.degradations import DEGRADATIONS
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate
 from snellen.report.formatting import DASH, metric_title, value_text

@@ -15,8 +15,8 @@ from snellen import registry
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
 from snellen.analysis.statistics import scaled_estimate
 from snellen.metrics.declaration import SHARE, declared, find_metric, metric_row, unit_multiplier
-from snellen.prompts.templates import default_templates
 from snellen.protocols.base import labelled_declaration
+from snellen.protocols.prompts.templates import default_templates
 from snellen.records import METHODS, Estimate, Method
 from snellen.report import charts
 from snellen.report.charts import ACCURACY, Axis, IntervalRow, PlotPoint, ScatterPoint, axis_of, scatter_chart

@@ -15,8 +15,9 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.images import to_plain_file
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.images import to_plain_file
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Answer, Exchange, Prediction, Sample, Score, Variant
 from snellen.report.offline_page import data_uri
@@ -26,7 +27,6 @@ from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import RunPictures
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.talks import steps_in_order
-from snellen.seeds import rng_for
 
 Outcome = Literal["wrong", "unparsed", "error", "scored", "no gold", "right"]
 OUTCOMES: tuple[Outcome, ...] = ("wrong", "unparsed", "error", "scored", "no gold", "right")

@@ -20,7 +20,7 @@ from snellen.analysis.capability import (
     protocol_preference,
 )
 from snellen.analysis.ranks import AVERAGE_RANK
-from snellen.benchmark import RandomPart
+from snellen.building.benchmark import RandomPart
 from snellen.metrics.declaration import OF_ANSWERED, SHARE, declared
 from snellen.reasons import word_reason
 from snellen.records import Method, Result

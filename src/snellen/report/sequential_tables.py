@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from snellen.analysis.sequential.decision import SequentialDifference
 from snellen.analysis.sequential.estimates import SequentialEstimate, sequential_estimates
-from snellen.benchmark import RandomPart
+from snellen.building.benchmark import RandomPart
 from snellen.records import Estimate
 from snellen.report.formatting import metric_title, percent
 from snellen.report.run_view import RunView

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from types import MappingProxyType
 
+from snellen.common.images import Images
 from snellen.errors import SnellenError
-from snellen.images import Images
 from snellen.models.base import AsyncModel, WaitsToAskAgain
 from snellen.records import EVALUATED, Exchange, Request, Response
 from snellen.runs.budget import NO_BUDGET, RunBudget

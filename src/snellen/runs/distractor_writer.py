@@ -10,10 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from snellen.building.recipe import needs_writing
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
+from snellen.common.paths import home, slug
 from snellen.errors import DataError, MissingExtraError, ModelError
 from snellen.models.base import AsyncModel, Model, identity_of
-from snellen.paths import home, slug
 from snellen.protocols.distractor_writing import WritingItem, WrittenDistractors
 from snellen.protocols.verdict import replay_verdict
 from snellen.reformulation.answer_equality import same_answer

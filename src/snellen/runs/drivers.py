@@ -18,11 +18,11 @@ from typing import Protocol as Form
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.images import Images
 from snellen.errors import ModelError
-from snellen.images import Images
 from snellen.models.base import ExpectsPictures, Model
-from snellen.prompts.rendering import PromptRenderer
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
+from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import EVALUATED, Exchange, Failure, Kind, Request, Response, Sample
 from snellen.runs.budget import NO_BUDGET, RunBudget
 from snellen.runs.journal import RunStore

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from snellen.images import Images
+from snellen.common.images import Images
 from snellen.models.base import AsyncModel, Model
 from snellen.records import Request, Response
 

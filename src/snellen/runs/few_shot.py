@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.records import Example, Sample
-from snellen.seeds import rng_for
 
 PURPOSE = "few-shot"
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from snellen import __version__
-from snellen.benchmark import ALL, Benchmark
+from snellen.building.benchmark import ALL, Benchmark
+from snellen.common.paths import slug
 from snellen.errors import StoreError
 from snellen.formats.delimited import open_text
-from snellen.paths import slug
 from snellen.records import Exchange
 from snellen.runs.journal import (
     RUN_FORMAT,

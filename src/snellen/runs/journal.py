@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 from msgspec import Struct
 
-from snellen.benchmark import Part, Selection
+from snellen.building.benchmark import Part, Selection
+from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.digest_index import DigestIndex
 from snellen.models.base import answers_as
-from snellen.paths import as_word
 from snellen.records import EVALUATED, Decoding, Exchange, Request, Response, Sample
 from snellen.runs.journal_line import (
     NO_AUTHORS,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from snellen.benchmark import Selection
+from snellen.building.benchmark import Selection
+from snellen.common.paths import as_word
 from snellen.errors import StoreError
-from snellen.paths import as_word
 from snellen.records import Exchange, Request, Sample
 from snellen.runs.journal import JOURNALS, journals, read_journal, read_manifest, write_atomically
 from snellen.runs.journal_line import read_line

@@ -18,11 +18,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from snellen.benchmark import ALL, MANIFEST, SAMPLES, Benchmark, BenchmarkCounts, Selection, file_digest
+from snellen.building.benchmark import ALL, MANIFEST, SAMPLES, Benchmark, BenchmarkCounts, Selection, file_digest
+from snellen.common.images import ImageStore, JoinedImages
+from snellen.common.paths import benchmark_folder, check_benchmark_name
 from snellen.errors import DataError, StoreError
 from snellen.formats.record_files import RecordWriter
-from snellen.images import ImageStore, JoinedImages
-from snellen.paths import benchmark_folder, check_benchmark_name
 from snellen.runs.journal import BenchmarkUse, write_atomically
 
 QUESTIONS = "questions"

@@ -13,32 +13,32 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from snellen import registry
-from snellen.benchmark import MANIFEST, Benchmark, Part, Selection, own_benchmarks
+from snellen.building.benchmark import MANIFEST, Benchmark, Part, Selection, own_benchmarks
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, PromptSet, entries, select, suite_members, suite_of
 from snellen.catalogue.cards import benchmarks_seen, load_cards
-from snellen.conditions import Condition
+from snellen.common.conditions import Condition
+from snellen.common.images import Images, JoinedImages
+from snellen.common.paths import as_word, benchmark_folder, slug
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError, NoSourceError, UnknownNameError
-from snellen.images import Images, JoinedImages
 from snellen.models.base import answers_as
-from snellen.paths import as_word, benchmark_folder, slug
-from snellen.prompts.rendering import PromptRenderer
-from snellen.prompts.templates import (
+from snellen.protocols.base import Protocol, parse_protocol
+from snellen.protocols.control import with_controls
+from snellen.protocols.declaration import declaration_of
+from snellen.protocols.prompts.rendering import PromptRenderer
+from snellen.protocols.prompts.templates import (
     AS_PUBLISHED,
     Templates,
     declared_sets,
     declared_templates,
     named_templates,
 )
-from snellen.protocols.base import Protocol, parse_protocol
-from snellen.protocols.control import with_controls
-from snellen.protocols.declaration import declaration_of
 from snellen.records import Decoding, Formulation, ImageRef, Method, Sample
 from snellen.runs.budget import NOTHING_TAKEN, BudgetTaken
 from snellen.runs.drivers import SampleItem
 from snellen.runs.few_shot import FewShot
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec
-from snellen.seeds import rng_for
 
 Announce = Callable[[str], object]
 """Called with one line for the user."""

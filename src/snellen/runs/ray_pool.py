@@ -13,8 +13,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
-from snellen.images import Images
 from snellen.records import EVALUATED, Failure, ImageRef, Request, Response
 from snellen.runs.ray_worker import (
     AnsweredBatch,

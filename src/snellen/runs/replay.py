@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from snellen.images import Images
+from snellen.common.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, ShownByName
 from snellen.models.object_fingerprint import NOT_FINGERPRINTED
 from snellen.records import Failure, Kind, Request, Response

@@ -10,13 +10,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
+from snellen.common.images import BLANK, Images
 from snellen.errors import DataError, ModelError
-from snellen.images import BLANK, Images
 from snellen.models.base import AsyncModel, Model
-from snellen.prompts.rendering import PromptRenderer
-from snellen.prompts.templates import default_templates
 from snellen.protocols.base import RequestGenerator
+from snellen.protocols.prompts.rendering import PromptRenderer
+from snellen.protocols.prompts.templates import default_templates
 from snellen.records import ImagePart, ImageRef, Message, Method, Request, Response, Sample, Variant
 from snellen.runs.driving import drive_model
 from snellen.runs.journal import RunStore

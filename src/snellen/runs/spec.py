@@ -22,10 +22,10 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
+from snellen.common.paths import check_folder_name
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.decoding import parse_toml
 from snellen.models.base import as_model_string
-from snellen.paths import check_folder_name
 from snellen.protocols.control import Picture
 from snellen.protocols.prediction import RuleChoice
 from snellen.records import METHODS, Decoding, Method

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.benchmark import Part
+from snellen.building.benchmark import Part
 from snellen.errors import ModelError, SnellenError
 from snellen.runs.budget import BudgetTaken
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from snellen.benchmark import MANIFEST, Benchmark
+from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import ANSWERS
 from snellen.errors import DataError
 from snellen.formats.record_files import read_records

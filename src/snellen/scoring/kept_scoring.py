@@ -19,9 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import __version__
+from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.models.base import AsyncModel, Model, identity_of
-from snellen.paths import as_word
 from snellen.records import Method, Prediction, Result, Score
 from snellen.runs.journal import RunManifest, journals, read_manifest, write_atomically
 from snellen.runs.own_questions import reopen_benchmark

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from snellen.benchmark import Benchmark
-from snellen.images import Images
+from snellen.building.benchmark import Benchmark
+from snellen.common.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, ShownByName, read_options
 from snellen.models.instruments import NoOptions, scores_favouring
 from snellen.records import Answer, Failure, Kind, Request, Response

@@ -14,11 +14,11 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.benchmark import HISTORY, Benchmark
+from snellen.building.benchmark import HISTORY, Benchmark
 from snellen.building.builder import Progress, build_benchmark
 from snellen.building.recipe import Decisions, Recipe
 from snellen.catalogue import BenchmarkSpec, Expected, SourceSpec
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.records import Answer, Sample, SourceRows
 from snellen.reformulation.sampling import Sampling

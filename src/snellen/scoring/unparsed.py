@@ -13,16 +13,16 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.seeds import rng_for
 from snellen.extraction import semantic_matching
-from snellen.prompts.judge_prompts import shortened
-from snellen.prompts.option_labels import labels_for
 from snellen.protocols.judge_matching import JudgeMatching, matching_prompt
+from snellen.protocols.prompts.judge_prompts import shortened
+from snellen.protocols.prompts.option_labels import labels_for
 from snellen.protocols.verdict import Verdict, majority_verdict
 from snellen.reasons import Reason
 from snellen.records import Prediction, Turn
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.judges.ensemble import DEFAULT_JUDGE, JudgeEnsemble
-from snellen.seeds import rng_for
 
 NO_PROMPTS: Mapping[str, str] = MappingProxyType({})
 RANDOM_VERSION = "legacy-random-1"

@@ -17,7 +17,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.benchmark import Benchmark, ErrorBound, Verification
+from snellen.building.benchmark import Benchmark, ErrorBound, Verification
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.json_files import json_lines
@@ -26,7 +27,6 @@ from snellen.reformulation.sampling import Sampling
 from snellen.scoring.answers import open_answers
 from snellen.scoring.judges.agreement import cohen_kappa
 from snellen.scoring.resampling import draw_subset
-from snellen.seeds import rng_for
 from snellen.verification.verify import with_verification
 
 Label = Literal["good", "wrong answer", "two right options", "no picture needed", "unclear or other"]

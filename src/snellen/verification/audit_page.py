@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
+from snellen.common.images import to_plain_file
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.images import to_plain_file
 from snellen.report.offline_page import OfflinePage, data_uri
 from snellen.report.rendering import report_asset, templates
 from snellen.runs.journal import write_atomically
@@ -56,13 +56,13 @@ def audit_page(form: AuditForm) -> str:
     """The whole page."""
     style = "".join(
         files(package).joinpath(name).read_text("utf-8")
-        for package, name in (("snellen.ratings", "form.css"), ("snellen.verification", "audit.css"))
+        for package, name in (("snellen.experiments.ratings", "form.css"), ("snellen.verification", "audit.css"))
     )
     script = report_asset("form_elements.js") + files("snellen.verification").joinpath("audit.js").read_text("utf-8")
     page = OfflinePage(
         f"Audit of {form.benchmark.name}", style, script, "audit", _content(form), talks=bool(form.sends)
     )
-    return templates("snellen.ratings").get_template("form.html").render(page=page)
+    return templates("snellen.experiments.ratings").get_template("form.html").render(page=page)
 
 
 def write_audit_page(form: AuditForm, path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from snellen.analysis.lint.material import LintMaterial, gather_material
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.experiments.evaluation import silent
 from snellen.records import Estimate
 from snellen.runs.plan import Announce

@@ -14,19 +14,19 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.common.paths import home, slug
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.experiments.evaluation import check_budget, evaluate_spec
 from snellen.models.base import load_model
-from snellen.paths import home, slug
 from snellen.records import Answer, Sample
 from snellen.runs.spec import run_spec
 from snellen.scoring.answers import open_answers
 from snellen.scoring.scored_run import ScoredBenchmark
-from snellen.seeds import rng_for
 from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
 
 YES_NO = ("Yes", "No")

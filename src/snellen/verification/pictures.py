@@ -8,7 +8,7 @@ from itertools import product
 
 from msgspec import Struct
 
-from snellen.images import Images, decode_picture
+from snellen.common.images import Images, decode_picture
 from snellen.records import ImageRef
 
 GREY_SIDE, COLOUR_SIDE = 32, 8

@@ -11,8 +11,8 @@ from msgspec import Struct
 from snellen.analysis.lint.golds import UNLIKELY, hits_p_value
 from snellen.analysis.lint.material import LintQuestion, fold_text
 from snellen.analysis.lint.surface import LEAST, LOOKS
+from snellen.common.seeds import rng_for
 from snellen.reformulation.answer_equality import YES_NO, same_answer
-from snellen.seeds import rng_for
 from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, beyond_chance
 
 # --- options that say the same, and answers that are told ------------------------------------------------------------

@@ -12,11 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
+from snellen.building.benchmark import MANIFEST, Benchmark, ItemCheck, Verification
 from snellen.building.recipe import Decisions
 from snellen.building.staging import staging_folder
+from snellen.common.paths import benchmark_folder, home
 from snellen.errors import DataError
-from snellen.paths import benchmark_folder, home
 from snellen.records import Estimate, ItemDecision
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.journal import write_atomically

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from snellen.images import ImageStore
+from snellen.common.images import ImageStore
 from snellen.records import Sample
 from snellen.reformulation.near_answers import picture_descriptors
 from snellen.viewing.filters import QuestionFilter

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from snellen import __version__
-from snellen.benchmark import MANIFEST
+from snellen.building.benchmark import MANIFEST
 from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
 from snellen.protocols.base import parse_protocol

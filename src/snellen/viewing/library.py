@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from snellen.common.paths import home
 from snellen.errors import SnellenError, StoreError
 from snellen.models.base import answers_as
-from snellen.paths import home
 from snellen.records import Result
 from snellen.runs.journal import RUN_MANIFEST, RunManifest, journals, read_manifest
 from snellen.viewing.filters import QuestionFilter, select_questions

@@ -22,8 +22,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from snellen.analysis.aggregate import results_of_all
+from snellen.common.paths import home
 from snellen.errors import DataError
-from snellen.paths import home
 from snellen.report.page import html_report
 from snellen.report.run_view import run_views
 from snellen.scoring.judges.human_labels import LABELS, NONE, HumanLabel, read_labels, write_label

@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from snellen.analysis.capability import protocol_preference
+from snellen.common.images import ImageStore, to_plain_file
 from snellen.errors import DataError, SnellenError
-from snellen.images import ImageStore, to_plain_file
 from snellen.metrics.declaration import SHARE
 from snellen.records import Exchange, Prediction, Result
 from snellen.report.formatting import metric_title

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from snellen.analysis.capability import protocol_preference
 from snellen.errors import DataError
-from snellen.prompts.judge_prompts import shortened
 from snellen.protocols.base import labelled_declaration
+from snellen.protocols.prompts.judge_prompts import shortened
 from snellen.records import Answer, Exchange, ImageRef, Prediction, Sample, Score, Turn, Variant
 from snellen.report.formatting import shorten
 from snellen.report.gallery import OUTCOMES, Outcome, outcome_of

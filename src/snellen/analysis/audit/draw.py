@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from snellen import __version__
 from snellen.analysis.audit.population import WORDLESS, AuditedReply, audited_accuracies
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
 from snellen.formats.decoding import JSON_FAULTS
@@ -22,7 +23,6 @@ from snellen.records import Variant
 from snellen.runs.journal import journals, write_atomically
 from snellen.scoring.judges.human_labels import LabelItem, ReplyKey, label_items
 from snellen.scoring.scored_run import ScoredRun
-from snellen.seeds import rng_for
 
 AUDIT = "audit.json"
 EXPECTED_MISREAD = {"certain": 0.02, "open": 0.5}

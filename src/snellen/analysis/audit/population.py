@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from snellen.analysis.censoring import is_censored
-from snellen.prompts.judge_prompts import shortened
 from snellen.protocols.base import labelled_declaration
+from snellen.protocols.prompts.judge_prompts import shortened
 from snellen.records import Prediction, Score
 from snellen.scoring.answers import Key
 from snellen.scoring.judges.human_labels import ReplyKey

@@ -11,7 +11,7 @@ from snellen.analysis.lint.pictures import built_counts, hidden_answers, picture
 from snellen.analysis.lint.surface import blind_reader, odd_one_out, option_lengths
 from snellen.analysis.lint.texts import indistinguishable, repeated_questions, similar_options, text_lengths, text_only
 from snellen.analysis.lint.wording import question_reader, telling_tags, telling_words
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 
 __all__ = ["SEVERITIES", "Finding", "Severity", "lint", "text_only"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from snellen.analysis.lint.findings import Finding, Severity, estimate_text, first_examples, rule_finding
 from snellen.analysis.lint.material import FOLDS, LintMaterial, LintQuestion, fold_text
 from snellen.analysis.statistics import estimate_mean
-from snellen.seeds import rng_for
+from snellen.common.seeds import rng_for
 
 UNLIKELY = 0.001
 """p-value below which an imbalance is reported as one."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.catalogue import BenchmarkSpec
 from snellen.metrics.normalise import standard_normalise
 from snellen.records import Answer, ImageRef, Sample

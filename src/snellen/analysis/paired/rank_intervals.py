@@ -14,7 +14,7 @@ from snellen.analysis.capability import ALL
 from snellen.analysis.paired.questions import QuestionMeasures
 from snellen.analysis.paired.records import RankInterval
 from snellen.analysis.statistics import sum_by_group
-from snellen.seeds import rng_for
+from snellen.common.seeds import rng_for
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -19,7 +19,7 @@ from snellen.analysis.sequential.estimates import (
     scores_of,
 )
 from snellen.analysis.sequential.rule import StoppingRule, rule_of
-from snellen.benchmark import RandomPart
+from snellen.building.benchmark import RandomPart
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
 Verdict = Literal["first", "second", "equivalent", "equal", "undecided"]

@@ -10,7 +10,7 @@ from msgspec import Struct
 from snellen.analysis.question_means import mean_estimate
 from snellen.analysis.sequential.confidence_sequence import DrawnPicture, PopulationCounts, sequence_interval
 from snellen.analysis.sequential.rule import StoppingRule, rule_of
-from snellen.benchmark import RandomPart, picture_order
+from snellen.building.benchmark import RandomPart, picture_order
 from snellen.records import Method, Score
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 

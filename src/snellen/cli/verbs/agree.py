@@ -13,7 +13,7 @@ from snellen.cli.flags import json_flag, judge_flags, judge_from_flags
 from snellen.cli.show import announce, out, show_table
 from snellen.formats.shown_text import short_name, strip_controls
 from snellen.models.base import load_model
-from snellen.prompts.judge_prompts import shortened
+from snellen.protocols.prompts.judge_prompts import shortened
 from snellen.scoring.judges.agreement import Agreement, agreement_interval_text, calibrate, calibrate_semantic
 from snellen.scoring.judges.human_labels import (
     LABELS,

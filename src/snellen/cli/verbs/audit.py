@@ -13,14 +13,14 @@ import msgspec
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.audit.correction import audit_of, corrected_rows
 from snellen.analysis.audit.draw import AUDIT, design_for, drawn_items
-from snellen.benchmark import Benchmark, ErrorBound
+from snellen.building.benchmark import Benchmark, ErrorBound
 from snellen.cli.flags import json_flag, judge_flags, judge_from_flags
 from snellen.cli.show import announce, out, print_built
 from snellen.cli.verbs.agree import KEYS, ask_for_labels
+from snellen.common.paths import as_word
 from snellen.errors import DataError
 from snellen.experiments.evaluation import score_folders
 from snellen.formats.shown_text import strip_controls
-from snellen.paths import as_word
 from snellen.report.audit_tables import corrected_table, readings_table
 from snellen.report.terminal import plain_table
 from snellen.runs.journal import RUN_MANIFEST

@@ -9,7 +9,7 @@ import click
 from msgspec.structs import replace
 
 from snellen.api import build, build_own, check_own_name, makes_options, table_of_form
-from snellen.benchmark import MANIFEST
+from snellen.building.benchmark import MANIFEST
 from snellen.building.recipe import Recipe
 from snellen.building.reforming import with_questions
 from snellen.catalogue import BenchmarkSpec, select
@@ -19,9 +19,9 @@ from snellen.cli.flags import flags_on_line, offline_flag
 from snellen.cli.own_flags import ask_user, column_flags, naming_leniency
 from snellen.cli.preview import show_preview
 from snellen.cli.show import announce, build_progress, out, print_built
+from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError
 from snellen.models.base import load_model
-from snellen.paths import benchmark_folder
 from snellen.recognition.answers import FORMS
 from snellen.recognition.entry_files import ENDING, write_entry
 from snellen.recognition.own_sources import OwnSource, TableSettings, is_own, own_source

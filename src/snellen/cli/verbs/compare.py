@@ -12,8 +12,8 @@ from snellen.cli.flags import flags_given, json_flag, judge_from_flags, scoring_
 from snellen.cli.show import announce, out, run_progress
 from snellen.errors import DataError
 from snellen.experiments.evaluation import check_budget, score_folders
+from snellen.experiments.results import Results
 from snellen.psychometrics import is_adaptive
-from snellen.results import Results
 from snellen.runs.spec import overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun
 

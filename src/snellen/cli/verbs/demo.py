@@ -11,7 +11,7 @@ from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import MissingExtraError
 from snellen.experiments.evaluation import evaluate_spec
-from snellen.results import Results
+from snellen.experiments.results import Results
 from snellen.runs.journal import write_atomically
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec
 

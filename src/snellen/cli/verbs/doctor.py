@@ -9,11 +9,11 @@ import click
 
 from snellen.cli.flags import json_flag
 from snellen.cli.show import out, show_table
-from snellen.doctor.packages import diagnose_packages
-from snellen.doctor.surroundings import (
+from snellen.cli.surroundings import (
     Diagnosis,
     diagnose_accelerator,
     diagnose_keys,
+    diagnose_packages,
     diagnose_places,
     diagnose_programs,
     diagnose_reach,

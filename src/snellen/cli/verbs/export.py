@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from snellen.api import export_benchmark
-from snellen.benchmark import MANIFEST
+from snellen.building.benchmark import MANIFEST
 from snellen.cli.show import out
 from snellen.errors import DataError
-from snellen.exports.declaration import Exporter
-from snellen.exports.pushing import check_pushing, push_dataset
+from snellen.experiments.results import Results
+from snellen.interchange.exports.declaration import Exporter
+from snellen.interchange.exports.pushing import check_pushing, push_dataset
 from snellen.registry import find
-from snellen.results import Results
 from snellen.scoring.kept_scoring import load_scoring
 
 

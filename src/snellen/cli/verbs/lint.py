@@ -15,14 +15,14 @@ from snellen.analysis.lint import SEVERITIES, Finding, Severity, lint, text_only
 from snellen.analysis.lint.doubtful import doubtful_questions
 from snellen.analysis.lint.findings import first_examples
 from snellen.api import evaluate
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, err, out, print_built, run_progress, show_verification
+from snellen.common.paths import as_word, slug
 from snellen.errors import DataError
 from snellen.experiments.evaluation import score_folders
 from snellen.formats.shown_text import strip_controls
 from snellen.models.base import load_model
-from snellen.paths import as_word, slug
 from snellen.registry import find
 from snellen.runs.journal import RUN_MANIFEST, write_atomically
 from snellen.runs.plan import find_benchmarks

@@ -135,11 +135,11 @@ def _print_lines(records: Sequence[Any]) -> None:
 
 def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
     """The benchmarks of the catalogue, then those of the user's own tables, that have all words and fit a condition."""
-    from snellen.benchmark import Benchmark, own_benchmarks
+    from snellen.building.benchmark import Benchmark, own_benchmarks
     from snellen.catalogue import entries
     from snellen.cli.show import announce
-    from snellen.conditions import Condition
-    from snellen.paths import benchmark_folder
+    from snellen.common.conditions import Condition
+    from snellen.common.paths import benchmark_folder
     from snellen.registry import unknown
 
     condition = Condition(where) if where else None
@@ -164,9 +164,9 @@ def _has(spec: BenchmarkSpec, word: str) -> bool:
 
 def benchmark_table(words: Sequence[str] = (), where: str = "") -> tuple[tuple[str, ...], Rows]:
     """What is known of each benchmark, for display."""
-    from snellen.benchmark import MANIFEST
+    from snellen.building.benchmark import MANIFEST
     from snellen.catalogue import dimension_titles
-    from snellen.paths import benchmark_folder
+    from snellen.common.paths import benchmark_folder
 
     titles = dimension_titles()
     rows: Rows = []

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from snellen.cli.show import announce, out
-from snellen.exports.packing import pack_run
+from snellen.interchange.exports.packing import pack_run
 
 
 @click.command()

@@ -66,8 +66,8 @@ def _views(runs: Sequence[Path]) -> Sequence[Any]:
     if not runs:
         return ()
     from snellen.experiments.evaluation import score_folders
+    from snellen.experiments.results import Results
     from snellen.report.run_view import run_views
-    from snellen.results import Results
     from snellen.runs.spec import JudgeSpec, ScoringSpec
 
     results = Results(score_folders(runs, ScoringSpec(as_published=True), JudgeSpec(), announce, kept_will_do=True))

@@ -10,7 +10,7 @@ import click
 from snellen import __version__
 from snellen.cli.show import out
 from snellen.errors import DataError
-from snellen.predictions.publishing import BoardHere, LeaderboardClient, PackedPredictions, pack_predictions
+from snellen.interchange.predictions.publishing import BoardHere, LeaderboardClient, PackedPredictions, pack_predictions
 
 TOKEN = "SNELLEN_TOKEN"  # noqa: S105
 

@@ -8,13 +8,13 @@ import click
 
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out, show_table
-from snellen.paths import as_word
-from snellen.ratings.form import make_form
-from snellen.ratings.gathered import gather, give_ratings, read_gathered
-from snellen.ratings.key import RatingKey, read_key
-from snellen.ratings.sheets import write_questionnaire
-from snellen.ratings.study import find_rating_study
-from snellen.ratings.summary import RatingSummary, shown_titles, summarise_ratings
+from snellen.common.paths import as_word
+from snellen.experiments.ratings.form import make_form
+from snellen.experiments.ratings.gathered import gather, give_ratings, read_gathered
+from snellen.experiments.ratings.key import RatingKey, read_key
+from snellen.experiments.ratings.sheets import write_questionnaire
+from snellen.experiments.ratings.study import find_rating_study
+from snellen.experiments.ratings.summary import RatingSummary, shown_titles, summarise_ratings
 from snellen.records import Estimate
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))

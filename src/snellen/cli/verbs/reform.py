@@ -8,14 +8,14 @@ from typing import Any
 import click
 
 from snellen.api import build_reformed, refresh
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.reforming import ReformSettings, count_types, reform_source
 from snellen.cli.flags import flags_on_line, json_flag
 from snellen.cli.own_flags import ask_user, column_flags, naming_leniency
 from snellen.cli.preview import show_preview
 from snellen.cli.show import announce, build_progress, out, print_built, show_table, show_verification
+from snellen.common.paths import as_word
 from snellen.errors import DataError
-from snellen.paths import as_word
 from snellen.recognition.own_sources import OwnSource, TableSettings
 from snellen.verification.declaration import Solvers, Votes
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from snellen.benchmark import MANIFEST
+from snellen.building.benchmark import MANIFEST
 from snellen.cli.flags import (
     field_flags,
     flags_on_line,
@@ -20,13 +20,13 @@ from snellen.cli.flags import (
     subset_flags,
 )
 from snellen.cli.show import announce, err, out
-from snellen.datasheets.certificate import ERROR_LIMIT
+from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.evaluation import report_path, score_folders
-from snellen.paths import benchmark_folder
-from snellen.results import Results
+from snellen.experiments.results import Results
 from snellen.runs.journal import RUN_MANIFEST
 from snellen.runs.spec import ExecutionSpec, TokenPrice
+from snellen.verification.datasheets.certificate import ERROR_LIMIT
 
 OF_BENCHMARKS = ("error_limit", "strict", "as_json")
 
@@ -131,8 +131,8 @@ def _datasheet(
     names: list[str], runs: list[Path], outputs: tuple[Path, ...], error_limit: float, *, strict: bool, as_json: bool
 ) -> None:
     from snellen.api import datasheet
-    from snellen.datasheets.datasheet import sheet_name
-    from snellen.datasheets.page import write_datasheet
+    from snellen.verification.datasheets.datasheet import sheet_name
+    from snellen.verification.datasheets.page import write_datasheet
 
     if len(names) > 1:
         raise DataError(f"{', '.join(names)}: a datasheet is of one benchmark; name one")

@@ -47,7 +47,7 @@ def command(
     MODEL may set everything that flags set, under the same names; flags take precedence (docs/runs.md).
     """
     from snellen.experiments.evaluation import check_budget, evaluate_spec, forecasts
-    from snellen.results import Results
+    from snellen.experiments.results import Results
 
     spec = _spec(model, benchmarks, flags)
     if dry_run:

@@ -11,8 +11,8 @@ from snellen.cli.flags import json_flag, judge_from_flags, scoring_flags, scorin
 from snellen.cli.show import announce, show_results
 from snellen.errors import DataError
 from snellen.experiments.evaluation import score_folders
-from snellen.predictions.taking import import_run
-from snellen.results import Results
+from snellen.experiments.results import Results
+from snellen.interchange.predictions.taking import import_run
 from snellen.runs.journal import read_manifest
 
 

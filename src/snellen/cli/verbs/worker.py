@@ -17,6 +17,6 @@ def command(target: str, host: str, port: int, name: str) -> None:
     continuations). In an environment without Snellen the same file runs alone: python worker.py
     my_model.py:MyModel.
     """
-    from snellen.worker import serve
+    from snellen.models.worker import serve
 
     serve(target, host, port, name)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.analysis.statistics import estimate_mean
-from snellen.benchmark import MANIFEST, Benchmark
+from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.errors import DataError
 from snellen.experiments.studies.series import StudyNumbers
 from snellen.experiments.studies.statistic import StudyPart, StudyRow, StudyStatistic

@@ -12,10 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.benchmark import MANIFEST, Benchmark
+from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec
+from snellen.common.paths import benchmark_folder, slug
 from snellen.errors import DataError, ModelError, StoreError
 from snellen.experiments.evaluation import Cast, carry_out, check_budget, check_judging, score_folders, silent
 from snellen.experiments.studies.declaration import (
@@ -33,7 +34,6 @@ from snellen.experiments.studies.series import StudyCell, study_numbers
 from snellen.experiments.studies.statistic import computed
 from snellen.metrics.declaration import ChoiceMetric, find_metric
 from snellen.models.base import load_model
-from snellen.paths import benchmark_folder, slug
 from snellen.protocols.base import needed_kind
 from snellen.records import Kind
 from snellen.reformulation.sampling import Sampling

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from snellen.images import Images, decode_picture
+from snellen.common.images import Images, decode_picture
 from snellen.models.base import NO_CONTINUATIONS
 from snellen.models.hf.conversation import ChatPrompt
 from snellen.records import ImageRef

@@ -17,11 +17,11 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, Literal
 
+from snellen.common.progress_bars import import_tqdm
 from snellen.errors import MissingExtraError, ModelError
 from snellen.models.base import ModelSpec
 from snellen.models.hf.devices import accelerator, input_device, kind_of
 from snellen.models.request_options import SamplingOptions
-from snellen.progress_bars import import_tqdm
 
 DTYPES = {"float32": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from snellen.common.images import Images
 from snellen.errors import DataError, ModelError, SnellenError
-from snellen.images import Images
 from snellen.models.base import ALL_KINDS, ModelSpec, ReplyListener, ShownByName, parse_spec, read_options
 from snellen.models.hf.conversation import ChatPrompt, Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, telling, to_response, token_picker

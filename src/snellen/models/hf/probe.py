@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from snellen.images import inspect_image
+from snellen.common.images import inspect_image
 from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.devices import Kind, kind_of
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, extend

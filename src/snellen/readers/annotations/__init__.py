@@ -20,8 +20,8 @@ import msgspec
 from msgspec import Struct
 
 from snellen import registry
-from snellen.annotations import AnnotatedPicture
-from snellen.drafts import PARAMS, Draft, PictureSpec, read_params
+from snellen.common.annotations import AnnotatedPicture
+from snellen.common.drafts import PARAMS, Draft, PictureSpec, read_params
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.picture_names import PictureFinder
 from snellen.readers.annotations.class_folders import read_class_folders, read_named_pictures

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from snellen.annotations import AnnotatedPicture
+from snellen.common.annotations import AnnotatedPicture
 from snellen.errors import DataError
 from snellen.formats.picture_names import is_picture, name_in_words, splits_in
 from snellen.registry import unknown

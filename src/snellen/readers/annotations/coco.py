@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from snellen.annotations import AnnotatedObject, AnnotatedPicture, Polygon
+from snellen.common.annotations import AnnotatedObject, AnnotatedPicture, Polygon
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.json_files import list_items, read_json
 from snellen.records import Box

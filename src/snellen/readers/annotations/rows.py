@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from snellen.annotations import AnnotatedObject, AnnotatedPicture, OpenQuestion, Relation, TextLine
+from snellen.common.annotations import AnnotatedObject, AnnotatedPicture, OpenQuestion, Relation, TextLine
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.picture_names import PictureFinder

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from snellen.conditions import Condition
+from snellen.common.conditions import Condition
 from snellen.errors import DataError
 from snellen.readers.mapped.fields import Record
 from snellen.readers.mapped.records import LocatedRecords, Records, read_source_records

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from snellen.drafts import ImageFile, LazyFrames, PictureSpec
+from snellen.common.drafts import ImageFile, LazyFrames, PictureSpec
 from snellen.errors import DataError
 from snellen.formats.clips import FrameSampling, sampled_frames
 from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.drafts import DistractorPrompt, DistractorSpec, QuestionDraft
+from snellen.common.drafts import DistractorPrompt, DistractorSpec, QuestionDraft
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
 from snellen.readers.answer_pools import by_votes

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.conditions import Condition
-from snellen.drafts import Draft, read_params
+from snellen.common.conditions import Condition
+from snellen.common.drafts import Draft, read_params
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.locate import locate, locate_or_none
 from snellen.readers.answer_pools import answer_pools

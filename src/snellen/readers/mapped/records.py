@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from snellen.common.seeds import numpy_permutation
 from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import TABLES, DelimitedLines, DelimitedTable, open_text
@@ -18,7 +19,6 @@ from snellen.formats.json_files import json_lines, list_items, read_json
 from snellen.formats.json_stream import stream_list
 from snellen.formats.locate import locate
 from snellen.readers.mapped.fields import Fields, Record, converter, decoder, record_type, required
-from snellen.seeds import numpy_permutation
 
 Form = Literal["json", "list", "keyed", "lines", "table", "columns", "pattern", "folder", "parquet"]
 LocatedRecords = Iterator[tuple[str, Record]]

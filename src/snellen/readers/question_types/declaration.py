@@ -15,13 +15,13 @@ from typing import Any, ClassVar, TypeVar
 
 from msgspec import Struct
 
-from snellen.annotations import AnnotatedObject, AnnotatedPicture
-from snellen.drafts import DistractorSpec, Outline, QuestionDraft, picture_bytes
-from snellen.images import stored_size
+from snellen.common.annotations import AnnotatedObject, AnnotatedPicture
+from snellen.common.drafts import DistractorSpec, Outline, QuestionDraft, picture_bytes
+from snellen.common.images import stored_size
+from snellen.common.seeds import rng_for
 from snellen.readers.answer_pools import answer_pools
 from snellen.readers.exclusions import Exclusion
 from snellen.records import Box
-from snellen.seeds import rng_for
 
 ItemT = TypeVar("ItemT")
 ValueT = TypeVar("ValueT")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from snellen.annotations import AnnotatedPicture
+from snellen.common.annotations import AnnotatedPicture
 from snellen.readers.exclusions import Exclusion
 from snellen.readers.question_types.declaration import (
     AnnotatedSource,

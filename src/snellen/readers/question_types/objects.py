@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Literal
 
-from snellen.annotations import AnnotatedObject, AnnotatedPicture
-from snellen.drafts import Outline
+from snellen.common.annotations import AnnotatedObject, AnnotatedPicture
+from snellen.common.drafts import Outline
 from snellen.readers.exclusions import Exclusion
 from snellen.readers.object_presence import NegativeRule, ranked_negatives
 from snellen.readers.question_types.declaration import (

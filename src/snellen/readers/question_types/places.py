@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import Literal
 
-from snellen.annotations import AnnotatedObject, AnnotatedPicture, Polygon
+from snellen.common.annotations import AnnotatedObject, AnnotatedPicture, Polygon
 from snellen.readers.exclusions import Exclusion
 from snellen.readers.question_types.declaration import (
     AnnotatedSource,

@@ -6,8 +6,8 @@ import random
 import re
 from collections.abc import Mapping
 
-from snellen.annotations import AnnotatedPicture, OpenQuestion
-from snellen.drafts import Outline, QuestionDraft
+from snellen.common.annotations import AnnotatedPicture, OpenQuestion
+from snellen.common.drafts import Outline, QuestionDraft
 from snellen.readers.answer_pools import answer_pools
 from snellen.readers.exclusions import NO_WORD, Exclusion, has_word
 from snellen.readers.question_types.declaration import (

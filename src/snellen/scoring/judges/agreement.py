@@ -13,17 +13,17 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.paths import home
+from snellen.common.seeds import rng_for
 from snellen.extraction import semantic_matching
 from snellen.extraction.hard_replies import HardReply, hard_replies
 from snellen.models.base import AsyncModel, Model
-from snellen.paths import home
-from snellen.prompts.option_labels import labels_for
+from snellen.protocols.prompts.option_labels import labels_for
 from snellen.protocols.verdict import Verdict
 from snellen.records import Prediction, Turn, Variant
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring.judges.ensemble import DEFAULT_JUDGE, JudgeEnsemble
 from snellen.scoring.unparsed import UnparsedReply, matching_item, prompt_version
-from snellen.seeds import rng_for
 
 RESAMPLES = 1000
 Reading = int | None

@@ -16,9 +16,9 @@ from typing import Protocol as Form
 import msgspec
 from msgspec import Struct
 
+from snellen.common.paths import slug
 from snellen.errors import ErrorBudgetError, ModelError
 from snellen.models.base import AsyncModel, Model, identity_of
-from snellen.paths import slug
 from snellen.protocols.judge_matching import JudgeMatching, matching_prompt
 from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, replay_verdict
 from snellen.records import Exchange, Request, Response, Variant

@@ -14,14 +14,15 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from snellen.common.paths import as_word
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import named_extractors, semantic_matching
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.models.base import ModelIdentity, load_model
-from snellen.paths import as_word
-from snellen.prompts.judge_prompts import shortened
 from snellen.protocols.judge_matching import matching_prompts
 from snellen.protocols.prediction import predict
+from snellen.protocols.prompts.judge_prompts import shortened
 from snellen.protocols.verdict import majority_verdict, replay_verdict
 from snellen.records import Message, Response, Variant
 from snellen.runs.journal import read_exchanges, read_manifest
@@ -30,7 +31,6 @@ from snellen.runs.spec import JudgeSpec
 from snellen.scoring.judges.agreement import Agreement, Reading, agreement, krippendorff_alpha
 from snellen.scoring.judges.ensemble import JUDGE, JudgeEnsemble
 from snellen.scoring.unparsed import UnparsedReply, matching_item, prompt_version
-from snellen.seeds import rng_for
 
 LABELS = "labels.jsonl"
 NONE = "X"

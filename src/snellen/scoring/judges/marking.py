@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share
-from snellen.prompts.judge_prompts import prompt_versions
 from snellen.protocols.judged_marking import MARKS, RIGHT_OR_WRONG, JudgedMarking
+from snellen.protocols.prompts.judge_prompts import prompt_versions
 from snellen.protocols.verdict import Verdict, majority_verdict
 from snellen.scoring.judges.ensemble import JudgeEnsemble
 from snellen.scoring.questions import AskedQuestion, Unscored, Value

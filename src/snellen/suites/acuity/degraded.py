@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from snellen.stimuli.canvas import GREY, Canvas, rasterise
-from snellen.stimuli.degrade import REACH, blurred, jpeg, noisy
-from snellen.stimuli.optotypes import SLOAN, UNITS, put_letter
-from snellen.stimuli.trials import Stimulus, Trial, acuity_test, stimulus
+from snellen.psychometrics.stimuli.canvas import GREY, Canvas, rasterise
+from snellen.psychometrics.stimuli.degrade import REACH, blurred, jpeg, noisy
+from snellen.psychometrics.stimuli.optotypes import SLOAN, UNITS, put_letter
+from snellen.psychometrics.stimuli.trials import Stimulus, Trial, acuity_test, stimulus
 from snellen.suites.acuity.letters import WHICH_LETTER
 
 SIGMAS = (0.5, 0.7, 1, 1.4, 2, 2.4, 2.8, 3.4, 4, 4.8, 5.6, 6.8, 8, 9.6, 11, 13.5, 16)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from random import Random
 
-from snellen.stimuli.canvas import Canvas
-from snellen.stimuli.optotypes import DIRECTIONS, SLOAN, UNITS, landolt_c, put_letter, tumbling_e
-from snellen.stimuli.trials import READ_LETTERS, Stimulus, Trial, acuity_test, stimulus
+from snellen.psychometrics.stimuli.canvas import Canvas
+from snellen.psychometrics.stimuli.optotypes import DIRECTIONS, SLOAN, UNITS, landolt_c, put_letter, tumbling_e
+from snellen.psychometrics.stimuli.trials import READ_LETTERS, Stimulus, Trial, acuity_test, stimulus
 
 SIZES = (2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 160)
 """Four in each doubling, in whole or half pixels."""

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from snellen import registry
-from snellen.drafts import Draft, QuestionDraft, read_params
-from snellen.stimuli.trials import AcuityTest
+from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.psychometrics.stimuli.trials import AcuityTest
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from random import Random
 
-from snellen.stimuli.canvas import ColourCanvas, Shape
-from snellen.stimuli.colour import RGB, ciede2000, lab_of, rgb_of
-from snellen.stimuli.optotypes import DIRECTIONS, UNITS, disc, landolt_c, tumbling_e
-from snellen.stimuli.trials import Stimulus, Trial, acuity_test, stimulus
+from snellen.psychometrics.stimuli.canvas import ColourCanvas, Shape
+from snellen.psychometrics.stimuli.colour import RGB, ciede2000, lab_of, rgb_of
+from snellen.psychometrics.stimuli.optotypes import DIRECTIONS, UNITS, disc, landolt_c, tumbling_e
+from snellen.psychometrics.stimuli.trials import Stimulus, Trial, acuity_test, stimulus
 
 SIDES = DIRECTIONS[::2]
 GROUND = 200

@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from snellen.drafts import Draft, QuestionDraft
+from snellen.common.drafts import Draft, QuestionDraft
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError, MissingExtraError
-from snellen.seeds import rng_for
 
 SHAPE_ANSWERS = ("circle", "rectangle", "triangle")
 COLOUR_ANSWERS = ("black", "blue", "brown", "gray", "green", "red", "teal", "yellow")

@@ -10,9 +10,9 @@ from typing import Any
 from msgspec import Struct
 
 from snellen import registry
-from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.common.seeds import rng_for
 from snellen.readers.wording import plural
-from snellen.seeds import rng_for
 from snellen.suites.eyechart.draw import paint, to_png
 from snellen.suites.eyechart.scenes import (
     FIRST_COUNTS,

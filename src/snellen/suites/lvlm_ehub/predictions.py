@@ -18,7 +18,7 @@ from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.json_files import first_row_fault, read_json_rows
-from snellen.predictions.rows import PredictedRow, PredictionFile, only_model
+from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, only_model
 
 SUITE = "lvlm-ehub"
 NEEDED = ("question", "answer", "gt_answers", "image_path", "model_name")

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from snellen.common.seeds import rng_for
 from snellen.formats.delimited import LETTERS
-from snellen.seeds import rng_for
 from snellen.suites.mmbench.taxonomy import Leaf
 
 DEV_SHARE = 0.4

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from snellen.drafts import Draft
+from snellen.common.drafts import Draft
 from snellen.formats.hub_parquet import ParquetSplit, PictureColumn
 from snellen.suites.mmbench.reader import read
 

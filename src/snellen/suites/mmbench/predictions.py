@@ -13,16 +13,16 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
 from snellen.formats.text_table import read_text_table, write_text_table
-from snellen.predictions.failed_requests import is_empty_cell, is_failure
-from snellen.predictions.rows import Findings, count_named
-from snellen.predictions.texts import folded, places_of
+from snellen.interchange.predictions.failed_requests import is_empty_cell, is_failure
+from snellen.interchange.predictions.rows import Findings, count_named
+from snellen.interchange.predictions.texts import folded, places_of
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.choice import circular_orders
 from snellen.records import Exchange, Failure, ImagePart, Message, Request, Response, RowRef, Sample, TextPart, Variant

@@ -3,8 +3,8 @@
 Section 4.2 and appendix A.
 """
 
-from snellen.prompts.judge_prompts import load_judge_prompts
-from snellen.prompts.templates import packaged_templates
+from snellen.protocols.prompts.judge_prompts import load_judge_prompts
+from snellen.protocols.prompts.templates import packaged_templates
 
 TOOLKIT = packaged_templates("snellen.suites.mmbench", "templates/mmbench.toml")
 LMMS_EVAL = packaged_templates("snellen.suites.mmbench", "templates/mmbench-lmms-eval.toml")

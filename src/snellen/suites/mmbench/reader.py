@@ -17,12 +17,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.common.images import inspect_image
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, decode_base64, open_text
 from snellen.formats.locate import locate
 from snellen.formats.rows import text_encoding
-from snellen.images import inspect_image
 from snellen.protocols.choice import FIRST
 from snellen.recognition.columns import PARTLY, name_score
 from snellen.recognition.tables import ANSWER_TAG, TAG

@@ -9,10 +9,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from snellen.catalogue.hooks import Scaffold, ScaffoldedTable
+from snellen.common.images import inspect_image
+from snellen.common.paths import slug
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedRow, DelimitedTable, open_text, unknown_columns
-from snellen.images import inspect_image
-from snellen.paths import slug
 from snellen.suites.mmbench import taxonomy
 from snellen.suites.mmbench.balance import BalanceItem, LeafBalance, balance_by_leaf, balance_warnings, choose_dev
 from snellen.suites.mmbench.reader import MAX_FAULTS

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from snellen.benchmark import Benchmark
+from snellen.building.benchmark import Benchmark
 from snellen.catalogue.hooks import TableForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES

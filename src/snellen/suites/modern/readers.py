@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from snellen.drafts import Draft
+from snellen.common.drafts import Draft
 from snellen.formats.decoding import parse_toml
-from snellen.prompts.rendering import IMAGE_MARK
+from snellen.protocols.prompts.rendering import IMAGE_MARK
 from snellen.readers.mapped import read, read_hub_rows
 
 QUESTIONS = Path(__file__).with_name("charxiv_questions.toml")

@@ -19,7 +19,7 @@ from typing import Any
 from snellen.catalogue.hooks import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.json_files import first_row_fault, read_json_rows
-from snellen.predictions.rows import PredictedRow, PredictionFile
+from snellen.interchange.predictions.rows import PredictedRow, PredictionFile
 
 LONGEST_PATH = 1024
 ALPHABETS = (ascii_uppercase, ascii_lowercase, "123456789")

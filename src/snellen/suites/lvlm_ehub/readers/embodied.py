@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from snellen.drafts import Draft
+from snellen.common.drafts import Draft
 from snellen.errors import DataError
 from snellen.formats.locate import locate
 from snellen.readers.mapped import read as read_mapped

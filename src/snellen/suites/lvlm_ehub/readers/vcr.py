@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from snellen.drafts import Draft, QuestionDraft, read_params
+from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.json_files import json_lines, read_json

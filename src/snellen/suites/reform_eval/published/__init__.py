@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.catalogue import BenchmarkSpec, SourceSpec, entries
 from snellen.catalogue.hooks import Importer
-from snellen.drafts import Draft, read_params
+from snellen.common.drafts import Draft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json
 from snellen.formats.locate import locate, locate_or_none

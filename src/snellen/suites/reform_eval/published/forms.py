@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft
+from snellen.common.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft
 from snellen.errors import DataError
 from snellen.formats.json_files import list_items, read_json
 from snellen.readers.exclusions import Exclusion

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_stream import stream_list
 from snellen.formats.locate import locate

@@ -13,14 +13,14 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from snellen.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft, read_params
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.json_files import list_items, read_json
 from snellen.formats.locate import locate
 from snellen.readers.coco_instances import CocoAnnotation, CocoImage, CocoObjects, read_instances
 from snellen.records import Region
 from snellen.reformulation.regions import PALETTE
-from snellen.seeds import rng_for
 
 MOS_SIDE = 50
 """Pixels that both sides of a box must have to take part in missing object selection (A.2)."""

@@ -18,12 +18,12 @@ from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.readers.coco_instances import CocoObjects
 from snellen.readers.wording import plural
 from snellen.reformulation.answer_equality import same_answer
-from snellen.seeds import rng_for
 from snellen.suites.reform_eval import wording
 from snellen.suites.reform_eval.readers.coco import CocoCaption, read_captions, read_objects
 

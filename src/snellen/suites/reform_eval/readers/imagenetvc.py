@@ -14,14 +14,14 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, DelimitedTable, open_text
 from snellen.formats.json_files import read_json
 from snellen.formats.locate import locate
 from snellen.readers.answer_pools import answer_pools
 from snellen.reformulation.answer_equality import opposite_yes_no
-from snellen.seeds import rng_for
 
 SUBSETS = ("color", "shape", "material", "component", "others")
 PICTURE_SUFFIXES = frozenset({".jpeg", ".jpg", ".png"})

@@ -22,12 +22,12 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.delimited import table_rows
 from snellen.formats.json_files import json_lines
 from snellen.formats.locate import locate_or_none
-from snellen.seeds import rng_for
 
 Relation = Literal["left", "right", "above", "under", "on top of", "next to", "far", "close"]
 Depth = Callable[[int, int], float]

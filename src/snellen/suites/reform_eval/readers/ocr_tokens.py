@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.drafts import Draft, read_params
+from snellen.common.drafts import Draft, read_params
 from snellen.formats.json_files import list_items, read_json
 from snellen.formats.locate import locate
 from snellen.readers.exclusions import Exclusion, without_exclusions

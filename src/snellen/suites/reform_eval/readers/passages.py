@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.drafts import Draft, read_params
+from snellen.common.drafts import Draft, read_params
 from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.json_files import json_lines

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from snellen.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft, read_params
 from snellen.errors import DataError
 from snellen.formats.json_files import list_items, read_json
 from snellen.formats.locate import locate

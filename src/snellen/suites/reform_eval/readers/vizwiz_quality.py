@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
 from snellen.formats.json_files import list_items, read_json
 from snellen.formats.locate import locate
 from snellen.readers.exclusions import Exclusion, without_exclusions

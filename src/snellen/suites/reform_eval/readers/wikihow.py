@@ -17,11 +17,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines
 from snellen.formats.locate import locate
-from snellen.seeds import rng_for
 from snellen.suites.reform_eval import wording
 
 POOL = 1000

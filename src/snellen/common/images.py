@@ -1,0 +1,331 @@
+"""Content-addressed images: checked once when added, stored once, never modified."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import struct
+import warnings
+from array import array
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, Protocol
+
+from snellen.common.degradations import degraded
+from snellen.errors import DataError
+from snellen.records import ImageRef
+
+MAX_PIXELS = 100_000_000
+"""Larger pictures are refused as decompression bombs; $SNELLEN_MAX_PIXELS changes the limit."""
+
+MEDIA_TYPES = {
+    "PNG": "image/png",
+    "JPEG": "image/jpeg",
+    "MPO": "image/jpeg",
+    "WEBP": "image/webp",
+    "GIF": "image/gif",
+    "BMP": "image/bmp",
+    "TIFF": "image/tiff",
+}
+
+BLANK_PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAOAAAADgAQMAAAAg4/iiAAAAA1BMVEWAgICQdD0xAAAA"
+    "HUlEQVR42u3BMQEAAADCoPVPbQZ/oAAAAAAAAHgMGWAAAQrTbh4AAAAASUVORK5CYII="
+)
+"""224 x 224 pixels of mid-grey: the picture of a request that is meant to show none."""
+BLANK = ImageRef(hashlib.sha256(BLANK_PNG).hexdigest(), "image/png", 224, 224)
+
+
+PLAIN_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+PLAIN_MODES = frozenset({"1", "L", "P", "RGB"})
+"""Pictures that every program decodes to the same pixels, if they are neither turned, moving nor transparent."""
+TURNS = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
+"""What sets a picture upright, by its EXIF orientation."""
+ORIENTATION = 0x0112
+_JPEG_SCAN, _JPEG_FRAMES = 0xDA, frozenset({0xC0, 0xC1, 0xC2})
+_JPEG_USUAL = frozenset({0xC4, 0xDB, 0xDD, 0xE0, 0xEE, 0xFE})
+"""Segments that neither turn a picture nor add to it: DHT, DQT, DRI, JFIF, Adobe, comment (ITU-T T.81, table B.1)."""
+FIRST_FRAME = "of a picture with several frames the first is shown"
+
+
+class Images(Protocol):
+    """Gives a model the bytes of the images that a request refers to."""
+
+    def read(self, image: ImageRef) -> bytes: ...
+
+
+def inspect_image(content: bytes, where: str) -> ImageRef:
+    """The reference for `content`, after decoding it completely.
+
+    Raises DataError, naming `where`, for bytes that are not a picture, are truncated, are in an
+    unsupported format, or would decode to more than MAX_PIXELS.
+    """
+    with _opened(content, where) as picture:
+        width, height = picture.size
+        media_type = MEDIA_TYPES[picture.format]
+        # A JPEG is unpacked to an eighth of its size: all of its data are read, which is what shows damage.
+        picture.draft(None, (1, 1))
+        picture.load()
+    return ImageRef(hashlib.sha256(content).hexdigest(), media_type, width, height)
+
+
+def stored_size(content: bytes, where: str) -> tuple[int, int, bool]:
+    """Width and height of a picture as it is stored, and whether it is upright so; the beginning of its file will do.
+
+    Raises DataError, naming `where`, for bytes that are not a picture.
+    """
+    with _opened(content, where) as picture:
+        width, height = picture.size
+        return width, height, not _may_be_turned(picture, content) or _orientation(picture) == 1
+
+
+@contextmanager
+def _opened(content: bytes, where: str) -> Iterator[Any]:
+    """The picture in `content`, not decoded yet. What cannot be read, there or in the body, is a DataError."""
+    from PIL import Image
+
+    limit = _max_pixels()
+    if not content:
+        raise DataError(f"{where}: the image file is empty; replace it")
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns about oddities that either break decoding, which raises below, or do not matter.
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(content)) as picture:
+                width, height = picture.size
+                kind = picture.format or "unknown"
+                if width * height > limit:
+                    raise DataError(
+                        f"{where}: the image unpacks to {width} x {height} pixels, over the limit of {limit}; "
+                        "shrink it, or raise SNELLEN_MAX_PIXELS if you trust it"
+                    )
+                if kind not in MEDIA_TYPES:
+                    raise DataError(f"{where}: image format {kind} is not supported; convert it to PNG or JPEG")
+                yield picture
+    except Image.DecompressionBombError as error:
+        raise DataError(f"{where}: the image is a decompression bomb ({error}); remove it") from None
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
+        raise DataError(f"{where}: not a readable image ({error}); replace the file") from None
+
+
+def _max_pixels() -> int:
+    chosen = os.environ.get("SNELLEN_MAX_PIXELS", "")
+    if chosen and not chosen.isdecimal():
+        raise DataError(f"SNELLEN_MAX_PIXELS={chosen!r} is not a number of pixels; give digits only")
+    return int(chosen or MAX_PIXELS)
+
+
+class ImageStore:
+    """A folder of images named by digest: `ab/abcdef...`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._made: set[Path] = set()
+
+    def path(self, digest: str) -> Path:
+        return self.root / digest[:2] / digest
+
+    def put(self, content: bytes, where: str) -> ImageRef:
+        """Check and store `content`; identical bytes are stored once. Raises DataError."""
+        image = inspect_image(content, where)
+        path = self.path(image.digest)
+        if not path.exists():
+            if path.parent not in self._made:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._made.add(path.parent)
+            path.write_bytes(content)
+        return image
+
+    def read(self, image: ImageRef) -> bytes:
+        """The stored bytes, or those made of them. Raises DataError when they are missing or have changed; BLANK is
+        always available."""
+        if image.source is not None:
+            picture = decode_picture(self.read(image.source), f"image {image.source.digest[:12]}").upright
+            file = io.BytesIO()
+            degraded(image, picture).save(file, "PNG", compress_level=1)
+            return file.getvalue()
+        try:
+            content = self.path(image.digest).read_bytes()
+        except FileNotFoundError:
+            if image == BLANK:
+                return BLANK_PNG
+            raise DataError(
+                f"image {image.digest[:12]} is missing from {self.root}; build the benchmark again"
+            ) from None
+        if hashlib.sha256(content).hexdigest() != image.digest:
+            raise DataError(
+                f"{self.path(image.digest)} is not the picture that was stored: its content has changed; build the "
+                "benchmark again"
+            )
+        return content
+
+
+class JoinedImages:
+    """The pictures of several stores: the first that has one gives it."""
+
+    def __init__(self, stores: Sequence[Images]) -> None:
+        self._stores = stores
+
+    def read(self, image: ImageRef) -> bytes:
+        """The bytes. Raises DataError where no store has them."""
+        faults = []
+        for store in self._stores:
+            try:
+                return store.read(image)
+            except DataError as error:
+                faults.append(error)
+        raise faults[0]
+
+
+@dataclass(frozen=True)
+class DecodedPicture:
+    """A picture in 8-bit RGB, in the pixel grid of its file."""
+
+    stored: Any
+    """The Pillow picture before it is turned; boxes of annotations refer to it."""
+    orientation: int
+    """As EXIF has it: 1 is upright."""
+    notes: tuple[str, ...]
+    """What a reader of the results should know of the conversion."""
+
+    @property
+    def upright(self) -> Any:
+        return self.turned(self.stored)
+
+    def turned(self, part: Any) -> Any:
+        """`part`, cut out of `stored`, set upright."""
+        from PIL import Image
+
+        turn = TURNS.get(self.orientation)
+        return part.transpose(Image.Transpose[turn]) if turn else part
+
+
+def decode_picture(content: bytes, where: str) -> DecodedPicture:
+    """The picture that a model is shown: 8-bit RGB, transparency over white, the first frame of several.
+
+    16-bit grey is scaled by depth. Raises DataError, naming `where`, for what is not a usable picture.
+    """
+    with _opened(content, where) as picture:
+        frames = (FIRST_FRAME,) if _moves(picture) else ()
+        picture.load()
+        rgb, notes = _to_rgb(picture, where)
+        return DecodedPicture(rgb, _orientation(picture), (*frames, *notes))
+
+
+def to_plain_file(image: ImageRef, content: bytes, media_types: frozenset[str] = PLAIN_TYPES) -> tuple[str, bytes]:
+    """Media type and bytes for a program that decodes by itself: as stored, or a PNG of what a local model is shown.
+
+    `media_types` are the media types that the program takes.
+
+    Bytes that are not a picture here are left as they are, for that program to judge. Raises DataError for a picture
+    that no local model could be shown.
+    """
+    where = f"image {image.digest[:12]}"
+    try:
+        plain = image.media_type in media_types and _is_plain(image, content, where)
+    except DataError:
+        plain = True
+    if plain:
+        return image.media_type, content
+    file = io.BytesIO()
+    decode_picture(content, where).upright.save(file, "PNG")
+    return "image/png", file.getvalue()
+
+
+def _is_plain(image: ImageRef, content: bytes, where: str) -> bool:
+    """Whether every program decodes the picture to the same pixels."""
+    if image.media_type == "image/jpeg" and _is_usual_jpeg(content):
+        return True
+    with _opened(content, where) as picture:
+        plain = image.media_type in PLAIN_TYPES and picture.mode in PLAIN_MODES
+        plain = plain and not picture.has_transparency_data and not _moves(picture)
+        return plain and (not _may_be_turned(picture, content) or _orientation(picture) == 1)
+
+
+def _is_usual_jpeg(content: bytes) -> bool:
+    """Whether the segments of a JPEG before its pixels say that it is plain, so that Pillow need not open it.
+
+    False where one of them may say otherwise: EXIF and XMP (a turned picture), MPF (several), four colours, 12 bits.
+    """
+    place, is_plain = 2, False
+    while content[place : place + 1] == b"\xff" and len(content) >= place + 10:
+        marker, size = content[place + 1], int.from_bytes(content[place + 2 : place + 4])
+        if marker == _JPEG_SCAN:
+            return is_plain
+        if marker in _JPEG_FRAMES:
+            is_plain = content[place + 4] == 8 and content[place + 9] in (1, 3)  # bits a sample, colours
+        elif marker not in _JPEG_USUAL:
+            return False
+        place += 2 + size
+    return False
+
+
+def _moves(picture: Any) -> bool:
+    """Whether there are several frames. An MPO's are views of one scene, or a thumbnail."""
+    return picture.format != "MPO" and getattr(picture, "n_frames", 1) > 1
+
+
+def _may_be_turned(picture: Any, content: bytes) -> bool:
+    """False for a PNG that names no orientation, which Pillow would have to decode to find that out."""
+    return picture.format != "PNG" or any(name in content for name in (b"eXIf", b"iTXt", b"Raw profile type"))
+
+
+def _orientation(picture: Any) -> int:
+    """The EXIF orientation; 1 where there is none or EXIF is damaged, which does not make the picture unusable."""
+    try:
+        orientation = picture.getexif().get(ORIENTATION, 1)
+    except (OSError, SyntaxError, ValueError, KeyError, TypeError, EOFError, struct.error):
+        return 1
+    return orientation if orientation in TURNS else 1
+
+
+def _to_rgb(picture: Any, where: str) -> tuple[Any, tuple[str, ...]]:
+    """In RGB, with notes."""
+    from PIL import Image
+
+    if picture.mode[0] in "IF":
+        grey, notes = _to_grey(picture, where)
+        return grey.convert("RGB"), notes
+    if picture.has_transparency_data:
+        layer = picture.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB"), ()
+    return picture.convert("RGB"), ()
+
+
+def _to_grey(picture: Any, where: str) -> tuple[Any, tuple[str, ...]]:
+    """8-bit grey of a picture with 16 or 32 bits a pixel; Pillow's own conversion cuts off all above 255.
+
+    16 bits are scaled by depth. 32 bits, integers or floats, have no agreed range: 0 to 1 (floats) and 0 to 255
+    are taken as such, and others are stretched from their smallest to their largest value.
+    """
+    if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format == "PNG"):
+        return _scaled(picture.convert("I"), 0, 65535), ()
+    if picture.mode == "F" and not all(map(isfinite, array("f", picture.tobytes()))):
+        raise DataError(f"{where}: the image holds values that are not numbers; convert it to 8 bits")
+    low, high = picture.getextrema()
+    if picture.mode == "F" and low >= 0 and high <= 1:
+        low, high = 0, 1
+    elif low >= 0 and high <= 255:
+        low, high = 0, 255
+    note = f"a picture of 32 bits a pixel is shown from {low:g} (black) to {high:g} (white)"
+    return _scaled(picture, low, high), (note,)
+
+
+def _scaled(picture: Any, low: float, high: float) -> Any:
+    """8-bit grey with `low` as black and `high` as white, to the nearest level."""
+    factor = 255 / (high - low) if high > low else 0.0
+    # Pillow takes a linear function of 32-bit pixels only in the form `pixel * number + number`.
+    return picture.point(lambda pixel: pixel * factor + (0.5 - low * factor)).convert("L")

@@ -1,0 +1,242 @@
+"""The form that people fill in: one HTML file that requests nothing, works from a disk, and names no model."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.common.images import to_plain_file
+from snellen.common.seeds import rng_for
+from snellen.errors import DataError
+from snellen.experiments.ratings.key import KeyItem, RatingKey, write_key
+from snellen.experiments.ratings.study import RatingStudy
+from snellen.records import Request
+from snellen.report.offline_page import OfflinePage, data_uri
+from snellen.report.rendering import report_asset, templates
+from snellen.runs.journal import read_exchanges, read_manifest, write_atomically
+from snellen.runs.own_questions import RunPictures
+from snellen.scoring.rated import rated_question
+
+# --- items -----------------------------------------------------------------------------------------------------------
+
+
+CHECK = (
+    "This text is here to see whether the form is read. Please do not rate it: choose {value} in every row, "
+    "whatever the row asks."
+)
+NOTHING = "(The reply is empty.)"
+
+
+class RatedReply(Struct, frozen=True):
+    """A reply of a run, with what it answers."""
+
+    model: str
+    scene: str
+    """Benchmark and sample, which replies of several models to one question share."""
+    task: str
+    reply: str
+    pictures: tuple[str, ...]
+    """Digests."""
+
+
+class Replies(Struct, frozen=True):
+    """All replies to be rated; `notes` say what is not among them."""
+
+    replies: tuple[RatedReply, ...]
+    pictures: dict[str, tuple[str, bytes]]
+    """Media type and bytes by digest, as a browser shows them."""
+    notes: tuple[str, ...] = ()
+
+
+class FormItem(Struct, frozen=True):
+    """What a rater sees of an item."""
+
+    number: int
+    task: str
+    reply: str
+    pictures: tuple[str, ...]
+
+
+def replies_of(runs: Sequence[Path]) -> Replies:
+    """The first reply to each question in each run. Raises StoreError for a folder that is not a run, DataError for two
+    runs of one model, a missing picture, and where nothing is to be rated."""
+    replies: list[RatedReply] = []
+    pictures: dict[str, tuple[str, bytes]] = {}
+    notes: list[str] = []
+    models: dict[str, Path] = {}
+    for run in runs:
+        manifest = read_manifest(run)
+        if (first_run := models.setdefault(manifest.model, run)) != run:
+            raise DataError(
+                f"{first_run} and {run} are both of {manifest.model}; a model is rated once: name one of them"
+            )
+        stores = {use.name: RunPictures(use, run) for use in manifest.benchmarks}
+        run_replies, dropped = _first_replies(run)
+        notes += [f"{manifest.model}: {count:,} {why}" for why, count in dropped.items()]
+        for request, text in run_replies:
+            for image in request.images:
+                if image.digest not in pictures:
+                    pictures[image.digest] = to_plain_file(image, stores[request.benchmark].read(image))
+            replies.append(_rated(manifest.model, request, text))
+    if not replies:
+        raise DataError("no reply of these runs can be rated; likelihood runs have none, and failed requests neither")
+    return Replies(tuple(sorted(replies, key=lambda r: (r.scene, r.model))), pictures, (*notes, *_named(replies)))
+
+
+def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
+    """The first presentation of each question that has a reply, and how many exchanges are left out, by reason."""
+    first: dict[tuple[str, str, int], tuple[Request, str]] = {}
+    dropped: Counter[str] = Counter()
+    failed: set[tuple[str, str, int]] = set()
+    for exchange in read_exchanges(run):
+        request = exchange.request
+        place = (request.benchmark, request.sample_id, request.variant.turn)
+        if request.kind != "generate":
+            continue
+        if exchange.response.error is not None or exchange.response.text is None:
+            failed.add(place)
+        elif place in first:
+            dropped["further presentations of a question, left out"] += 1
+        else:
+            first[place] = request, exchange.response.text
+    if without := failed - set(first):
+        dropped["questions without a reply, left out"] = len(without)
+    return list(first.values()), dropped
+
+
+def _rated(model: str, request: Request, text: str) -> RatedReply:
+    """What a rater reads as the task: what the model was told, without pictures and the beginning of its reply."""
+    texts = [message.text.strip() for message in request.messages if message.role != "assistant"]
+    return RatedReply(
+        model,
+        rated_question(request.benchmark, request.sample_id, request.variant.turn),
+        "\n\n".join(filter(None, texts)),
+        text.strip() or NOTHING,
+        tuple(dict.fromkeys(image.digest for image in request.images)),
+    )
+
+
+def _named(replies: Sequence[RatedReply]) -> Iterator[str]:
+    """A note where a reply says the name of a model, which no form can blind."""
+    names = {model.rpartition("/")[2].partition("?")[0].casefold() for model in {reply.model for reply in replies}}
+    names = {name for name in names if len(name) > 3}
+    telling = sum(any(name in reply.reply.casefold() for name in names) for reply in replies)
+    if telling:
+        yield f"replies that say a model's name themselves, shown as they are: {telling:,}"
+
+
+def blinded_items(
+    study: RatingStudy, replies: Sequence[RatedReply], checks: int, rng: random.Random
+) -> tuple[tuple[FormItem, ...], tuple[KeyItem, ...]]:
+    """Items numbered from 1 in a random order, and what each number is.
+
+    A check shows the picture and task of a reply drawn at random, and in place of the reply asks for one value.
+    """
+    entries = [(reply, KeyItem(0, reply.model, reply.scene)) for reply in replies]
+    for _ in range(checks):
+        reply, value = rng.choice(replies), rng.choice(study.values)
+        expected = {dimension.name: value for dimension in study.dimensions}
+        entries.append((replace(reply, reply=CHECK.format(value=value)), KeyItem(0, "", reply.scene, expected)))
+    rng.shuffle(entries)
+    return (
+        tuple(FormItem(n, reply.task, reply.reply, reply.pictures) for n, (reply, _) in enumerate(entries, 1)),
+        tuple(replace(item, number=n) for n, (_, item) in enumerate(entries, 1)),
+    )
+
+
+# --- the form --------------------------------------------------------------------------------------------------------
+
+
+FORM_FILE = "form.html"
+
+
+class MadeForm(Struct, frozen=True):
+    """A form that was written, and what is behind it."""
+
+    path: Path
+    key: RatingKey
+    notes: tuple[str, ...]
+
+
+class PreparedForm(Struct, frozen=True):
+    """What raters see, and what is behind it."""
+
+    items: tuple[FormItem, ...]
+    key: RatingKey
+    pictures: dict[str, tuple[str, bytes]]
+    """Media type and bytes by digest, as a browser shows them."""
+    notes: tuple[str, ...]
+
+
+def prepare_form(runs: Sequence[Path], study: RatingStudy, *, checks: int = 2, seed: int = 0) -> PreparedForm:
+    """The items of the replies of `runs`, in one random order that follows from the seed; the same every time.
+
+    `checks` are items that ask for a given value. Raises DataError, StoreError.
+    """
+    replies = replies_of(runs)
+    items, key_items = blinded_items(study, replies.replies, checks, rng_for("ratings", study.name, "form", seed))
+    digest = hashlib.sha256(msgspec.json.encode((study, items))).hexdigest()[:12]
+    return PreparedForm(items, RatingKey(study, key_items, digest), replies.pictures, replies.notes)
+
+
+def make_form(runs: Sequence[Path], study: RatingStudy, folder: Path, *, checks: int = 2, seed: int = 0) -> MadeForm:
+    """Write `form.html` and `key.json` for the replies of `runs`; the same runs and seed give the same form.
+
+    The items are numbered in a random order, and each rater sees them in another, which follows from the form and the
+    rater's name. `checks` are items that ask for a given value. Raises DataError, StoreError.
+    """
+    prepared = prepare_form(runs, study, checks=checks, seed=seed)
+    key = prepared.key
+    write_key(folder, key)
+    # A reply may hold half of a surrogate pair, which cannot be encoded; inside JSON it is escaped.
+    page = rating_page(study, prepared.items, prepared.pictures, key.form)
+    write_atomically(folder / FORM_FILE, page.encode("utf-8", "replace"))
+    return MadeForm(folder / FORM_FILE, key, prepared.notes)
+
+
+def rating_page(
+    study: RatingStudy, items: Sequence[FormItem], pictures: Mapping[str, tuple[str, bytes]], digest: str
+) -> str:
+    """The whole page; `pictures` are media type and bytes by digest."""
+    style, script = (
+        files("snellen.experiments.ratings").joinpath(name).read_text("utf-8") for name in ("form.css", "form.js")
+    )
+    script = report_asset("form_elements.js") + script
+    page = OfflinePage(study.title, style, script, "study", _content(study, items, pictures, digest))
+    return templates("snellen.experiments.ratings").get_template("form.html").render(page=page)
+
+
+def _content(
+    study: RatingStudy, items: Sequence[FormItem], pictures: Mapping[str, tuple[str, bytes]], digest: str
+) -> dict[str, Any]:
+    shown_pictures = dict.fromkeys(picture for item in items for picture in item.pictures)
+    places = {picture: place for place, picture in enumerate(shown_pictures)}
+    return {
+        "form": digest,
+        "study": study.name,
+        "instructions": study.instructions.strip(),
+        "values": list(study.values),
+        "dimensions": [
+            {"name": d.name, "title": d.title, "question": d.question, "low": d.low, "high": d.high}
+            for d in study.dimensions
+        ],
+        "pictures": [data_uri(*pictures[picture]) for picture in shown_pictures],
+        "items": [
+            {
+                "number": item.number,
+                "task": item.task,
+                "reply": item.reply,
+                "pictures": [places[picture] for picture in item.pictures],
+            }
+            for item in items
+        ],
+    }

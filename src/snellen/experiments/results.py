@@ -1,0 +1,232 @@
+"""What one or several runs found: numbers, frames, comparisons, reports, exports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from snellen.analysis.aggregate import results_of_all
+from snellen.analysis.paired.records import RESAMPLES
+from snellen.errors import DataError, MissingExtraError
+from snellen.formats.frames import check_polars
+from snellen.formats.shown_text import object_line
+from snellen.protocols.base import parse_protocol
+from snellen.records import Result
+from snellen.registry import find
+from snellen.runs.spec import as_names
+from snellen.scoring.flat_results import flat_row
+from snellen.scoring.scored_run import ScoredRun, run_labels
+
+# What only some methods use is imported in them: every command that scores shows its results through this module.
+if TYPE_CHECKING:
+    import polars
+
+    from snellen.analysis.paired.drift import Drift
+    from snellen.analysis.paired.records import Comparison
+    from snellen.analysis.paired.significance import Correction
+    from snellen.analysis.sequential.estimates import SequentialEstimate
+    from snellen.interchange.exports.declaration import Exporter
+
+SHOWN_RUNS = 3
+"""Runs that the line of several runs names."""
+
+
+class Results:
+    """What one or several runs found. `rows` are Result records; they and frames are made when asked for.
+
+    Runs of the same model are told apart by their folders: `model` is then `name (folder)`. Several runs have their
+    `average_rank` among the rows."""
+
+    def __init__(self, runs: Sequence[ScoredRun]) -> None:
+        self.runs = tuple(runs)
+
+    @cached_property
+    def rows(self) -> list[Result]:
+        return results_of_all(self.runs)
+
+    def __repr__(self) -> str:
+        names = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:SHOWN_RUNS]]
+        more = [f"{len(self.runs) - SHOWN_RUNS} more runs"] if len(self.runs) > SHOWN_RUNS else []
+        benchmarks = {scored.spec.name for run in self.runs for scored in run.benchmarks}
+        return object_line(self, ", ".join(names + more), benchmarks=len(benchmarks), numbers=len(self.rows))
+
+    def table(self, *, slices: bool = False) -> polars.DataFrame:
+        """One row a number: model, benchmark, dimension, protocol, method, metric, value, low, high,
+        stderr, n, unscored, errors, groups. `*` stands for a mean over benchmarks. With `slices` also the parts
+        of benchmarks (by tag, by template, by round)."""
+        check_polars()
+        import polars as pl
+
+        rows = [row for row in self.rows if slices or not row.slice]
+        return pl.DataFrame([flat_row(row) for row in rows], infer_schema_length=None)
+
+    def scores(self) -> polars.DataFrame:
+        """One row a question and metric; a missing value is unscored, and `reason` says what happened."""
+        check_polars()
+        import polars as pl
+
+        scores = (
+            {"model": run.manifest.model, **msgspec.structs.asdict(score)}
+            for run in self.runs
+            for benchmark in run.benchmarks
+            for score in benchmark.scores
+        )
+        return pl.DataFrame(list(scores), infer_schema_length=None)
+
+    def samples(self) -> polars.DataFrame:
+        """One row a presentation: the question with its gold, the request as sent, the reply as received, how it was
+        read, and the question's scores (docs/reference/exports.md has the columns). Reads the journals once more."""
+        from snellen.interchange.exports.sample_table import sample_table
+
+        return sample_table(self.runs)
+
+    def _repr_html_(self) -> str:
+        """The summary, as notebooks show it."""
+        from snellen.report.summary import html_summary
+
+        return html_summary(self.runs, self.rows)
+
+    def value(self, metric: str, *, benchmark: str = "*", model: str = "", protocol: str = "") -> float | None:
+        """One number. Raises DataError when no row or several rows fit, UnknownNameError for a wrong protocol."""
+        label = parse_protocol(protocol).label if protocol else ""
+        fitting = [
+            row
+            for row in self.rows
+            if (row.metric, row.benchmark, row.slice) == (metric, benchmark, "")
+            and (benchmark != "*" or row.dimension == "*")
+            and model in ("", row.model)
+            and label in ("", row.protocol)
+        ]
+        if not fitting:
+            raise DataError(f"there is no {metric} of {benchmark}; {self._nearest(metric, benchmark)}")
+        if len(fitting) > 1:
+            raise DataError(f"{len(fitting)} numbers fit {metric} of {benchmark}; name model and protocol")
+        return fitting[0].estimate.value
+
+    def _nearest(self, metric: str, benchmark: str) -> str:
+        """What there is instead of a number that is not there."""
+        benchmarks = sorted({row.benchmark for row in self.rows})
+        if benchmark not in benchmarks:
+            return f"the benchmarks are {', '.join(benchmarks)}"
+        metrics = sorted({row.metric for row in self.rows if row.benchmark == benchmark and not row.slice})
+        if metric not in metrics:
+            return f"the metrics of {benchmark} are {', '.join(metrics)}"
+        return "see table() for the models and protocols that have one"
+
+    def stopped(self) -> list[SequentialEstimate]:
+        """What runs that a rule stopped (`until`) know of whole benchmarks, with intervals that hold whenever one
+        stops."""
+        from snellen.analysis.sequential.estimates import sequential_estimates
+
+        return [estimate for run in self.runs for estimate in sequential_estimates(run)]
+
+    def only(self, *, where: str = "", common_answered: bool = False) -> Results:
+        """The same runs on fewer questions: where a condition on tags and facts holds, and of these, with
+        `common_answered`, the ones that every run answered. Raises DataError when none is left."""
+        from snellen.analysis import subset
+
+        runs: Sequence[ScoredRun] = subset.filter_runs(self.runs, where) if where else self.runs
+        return Results(subset.common_answered(runs) if common_answered else runs)
+
+    def compare(
+        self,
+        *,
+        metrics: str | Iterable[str] = (),
+        baseline: str | Path = "",
+        correction: Correction = "holm",
+        resamples: int = RESAMPLES,
+        seed: int = 0,
+        to: str | Path | None = None,
+    ) -> Comparison:
+        """The runs compared question by question: differences with intervals and p-values, ranks with intervals, and
+        the questions on which they differ. `to` is a `.md`, `.csv` or `.json` file to write.
+
+        Each benchmark counts by its headline metric, or by `metrics`. All pairs are compared, or with the folder or
+        the label of a run as `baseline` that one with each other. p-values are corrected by `holm`, `bh` or not
+        (`none`). Without `resamples` there are no ranks. Raises DataError for fewer than two runs, for different builds
+        of a benchmark, or where nothing is common; UnknownNameError for a wrong baseline; MissingExtraError without
+        numpy.
+        """
+        from snellen.analysis.paired.comparison import compare_runs
+
+        labels = {run.folder: label for run, label in zip(self.runs, run_labels(self.runs), strict=True)}
+        comparison = compare_runs(
+            self.runs,
+            metrics=as_names(metrics),
+            baseline=labels.get(Path(baseline), str(baseline)) if baseline else "",
+            correction=correction,
+            resamples=resamples,
+            seed=seed,
+        )
+        if not comparison.differences:
+            raise DataError(
+                "these runs have no benchmark, protocol and metric in common; run the models on the same benchmarks"
+            )
+        if to is not None:
+            from snellen.report.write import write_comparison
+
+            write_comparison(comparison, Path(to))
+        return comparison
+
+    def drift(self, metric: str = "") -> list[Drift]:
+        """How the models moved from each version of a benchmark to the next, which share no picture, and whether their
+        order held (docs/datasheets.md). Each model has one run on each version. Raises DataError where one lacks it,
+        MissingExtraError without numpy.
+        """
+        try:
+            from snellen.analysis.paired.drift import drifts
+        except ModuleNotFoundError as error:
+            if error.name != "numpy":
+                raise
+            raise MissingExtraError("numpy", "metrics", "drift") from error
+        return drifts(self.runs, metric)
+
+    def export(
+        self, form: str, path: str | Path | None = None, *, pictures: bool = False, answers: bool = False
+    ) -> list[Path]:
+        """Write the runs in a form of another tool (docs/exports.md), and return the files.
+
+        `path` is a file or a folder, as the form is. `pictures` are written where the form has a place for them, and
+        golds into forms that are made to be published with `answers` alone. Raises UnknownNameError, DataError for
+        what a form cannot hold, StoreError.
+        """
+        from snellen.interchange.exports.declaration import ExportJob
+
+        exporter: Exporter = find("exporters", form)
+        name = "-".join([self.runs[0].folder.name, *([form] if form != "samples" else [])])
+        to = Path(path) if path else Path(name + exporter.suffix)
+        return list(exporter.write(ExportJob(self.runs, tuple(self.rows), to, pictures, answers)))
+
+    def track(self, target: str) -> list[str]:
+        """Log the runs to an experiment tracker, `mlflow:URI`, `wandb:PROJECT` or `trackio:PROJECT`, each as a run of
+        its own there, and return where they went (docs/exports.md). Raises UnknownNameError, DataError,
+        MissingExtraError.
+        """
+        from snellen.interchange.exports.tracking import track
+
+        return track(self.runs, target)
+
+    def report(self, path: str | Path) -> Path:
+        """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv`, `.json` or `.parquet`."""
+        from snellen.report.write import write_report
+
+        return write_report(self.runs, self.rows, Path(path))
+
+    def figures(self, folder: str | Path, form: str = "svg") -> list[Path]:
+        """Write each figure of the report as a file of its own (`svg`, `png` or `pdf`), and `captions.txt` beside them.
+
+        Raises DataError for another form, MissingExtraError where `snellen[figures]` is needed, StoreError.
+        """
+        from snellen.report.figure_files import write_figures
+
+        return write_figures(self.runs, self.rows, Path(folder), form)
+
+    def latex_tables(self, folder: str | Path) -> list[Path]:
+        """Write each table of the report as a file to be read with `\\input`, for a paper that uses booktabs."""
+        from snellen.report.latex import write_latex_tables
+
+        return write_latex_tables(self.runs, self.rows, Path(folder))

@@ -1,0 +1,105 @@
+"""A run as one file to be sent: what it asked, what was answered and how that was scored, and no gold unless asked for.
+
+Golds stand in the answers, in reports and in what judges were asked; all of these stay behind together.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from snellen.common.images import ImageStore
+from snellen.errors import DataError, StoreError
+from snellen.runs.journal import RUN_MANIFEST, BenchmarkUse, journals, read_manifest
+from snellen.runs.own_questions import RunPictures, keep_questions, questions_folder, reopen_benchmark
+from snellen.scoring.answers import answers_file, has_answers
+from snellen.scoring.kept_scoring import SCORING_FILES, scoring_folder, scoring_names
+
+WITH_GOLD = ("report.html", "judge-*/*", "scores/*/report.html")
+
+
+class PackedRun(Struct, frozen=True):
+    """What was packed."""
+
+    path: Path
+    files: int
+    pictures: int
+    answers: tuple[str, ...]
+    """The benchmarks whose answers are in it."""
+    left_out: tuple[str, ...]
+    """What stayed behind, since it holds golds: paths in the run's folder, and `answers`."""
+
+
+def pack_run(run: Path, path: Path, *, pictures: bool = False, answers: bool = False) -> PackedRun:
+    """Write a run into a zip file: its journals, all its scorings, its questions.
+
+    With `pictures` those of the questions too; with `answers` their golds, the reports and the judges' exchanges, by
+    which it can be scored again elsewhere. Unpacked, it is a run like any other.
+
+    Raises StoreError for a folder that is not a run or a file that cannot be written, DataError for pictures or answers
+    that are asked for and not at hand.
+    """
+    manifest = read_manifest(run)
+    gold = sorted(gold_path for pattern in WITH_GOLD for gold_path in run.glob(pattern))
+    packed: dict[str, Path] = {
+        file.relative_to(run).as_posix(): file for file in (*_records(run), *(gold if answers else ()))
+    }
+    golds: list[str] = []
+    n_pictures = 0
+    with tempfile.TemporaryDirectory() as staging:
+        for use in manifest.benchmarks:
+            folder = questions_folder(Path(staging), use.name)
+            n_pictures += _write_questions(use, run, folder, pictures=pictures)
+            if answers and (file := _answers(use, run)):
+                packed[(folder.relative_to(staging) / file.name).as_posix()] = file
+                golds.append(use.name)
+        packed |= {file.relative_to(staging).as_posix(): file for file in Path(staging).rglob("*") if file.is_file()}
+        _write_zip(path, run.resolve().name, packed)
+    left_out = () if answers else ("answers", *(file.relative_to(run).as_posix() for file in gold))
+    return PackedRun(path, len(packed), n_pictures, tuple(golds), left_out)
+
+
+def _records(run: Path) -> Iterator[Path]:
+    yield run / RUN_MANIFEST
+    yield from journals(run)
+    for name in scoring_names(run):
+        yield from (file for part in SCORING_FILES if (file := scoring_folder(run, name) / part).exists())
+
+
+def _write_questions(use: BenchmarkUse, run: Path, folder: Path, *, pictures: bool) -> int:
+    """The questions as asked, with their pictures if wanted, and how many pictures those are."""
+    benchmark, selection = reopen_benchmark(use, run), use.selection
+    keep_questions(benchmark, selection, folder)
+    if not pictures:
+        return 0
+    store, source = ImageStore(folder / "images"), RunPictures(use, run)
+    images = {image.digest: image for sample in benchmark.samples(selection) for image in sample.images}
+    for digest, image in images.items():
+        store.path(digest).parent.mkdir(parents=True, exist_ok=True)
+        store.path(digest).write_bytes(source.read(image))
+    return len(images)
+
+
+def _answers(use: BenchmarkUse, run: Path) -> Path | None:
+    """The file of answers; None where they are hidden."""
+    folder = reopen_benchmark(use, run).folder
+    if not has_answers(folder):
+        raise DataError(f"the answers of {use.name} are not here; build it again, or pack the run without --answers")
+    return answers_file(folder)
+
+
+def _write_zip(path: Path, name: str, files: dict[str, Path]) -> None:
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            for place, file in sorted(files.items()):
+                archive.write(file, f"{name}/{place}")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise StoreError(f"{path} cannot be written ({error.strerror or error})") from None

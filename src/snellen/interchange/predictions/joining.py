@@ -1,0 +1,287 @@
+"""Which question of a built benchmark a row is of: found by its id, by its text and picture, and checked by all it has.
+
+A row that several questions fit is refused: left out, its question would count as one without an answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from snellen.building.benchmark import Benchmark
+from snellen.errors import DataError
+from snellen.interchange.predictions.placed import Key, PlacedRow
+from snellen.interchange.predictions.rows import Findings, PredictedRow, PredictionFile, count_named, name_of
+from snellen.interchange.predictions.texts import folded, folded_question, places_of
+from snellen.records import Sample
+from snellen.scoring.answers import open_answers
+
+ROTATION_STEP = 1_000_000
+"""What CircularEval's files add to an index for each rotation."""
+
+
+def join_rows(path: Path, file: PredictionFile, benchmark: Benchmark, findings: Findings) -> list[PlacedRow]:
+    """The rows of a file that fit questions of a benchmark. Raises DataError where most do not, or some fit several."""
+    finder = QuestionFinder(benchmark, findings)
+    placed = finder.in_order(file.rows)
+    if placed is None:
+        placed = [placed_row for row in file.rows if (placed_row := finder.place(row))]
+    reasons = "; ".join(findings.notes()) or "it has no rows"
+    if finder.ambiguous:
+        raise DataError(
+            f"{path}: {len(finder.ambiguous):,} of {len(file.rows):,} rows fit several questions of {benchmark.name} "
+            f"({', '.join(finder.ambiguous[:3])}, ...), and nothing tells of which they are: give each row the id of "
+            "its question, or the name of its picture"
+        )
+    if 2 * len(placed) < len(file.rows) or not placed:
+        count = f"only {len(placed):,} of {len(file.rows):,} rows fit" if placed else "no row fits"
+        raise DataError(f"{path}: {count} {benchmark.name} ({reasons}); is that the benchmark that was asked?")
+    return placed
+
+
+class QuestionFinder:
+    """Finds the question of each row among those of a benchmark, or says in `findings` why it has none."""
+
+    def __init__(self, benchmark: Benchmark, findings: Findings) -> None:
+        self.samples = {sample.id: sample for sample in benchmark.samples()}
+        self.ambiguous: list[str] = []
+        """Rows that several questions fit."""
+        self._findings = findings
+        self._answers = open_answers(benchmark.folder)
+        self._by_text: dict[str, dict[Key, None]] = defaultdict(dict)
+        self._by_text_and_options: dict[tuple[str, frozenset[str]], dict[Key, None]] = defaultdict(dict)
+        self._option_sets: Counter[frozenset[str]] = Counter()
+        for sample in self.samples.values():
+            for turn, question in enumerate(sample.rounds):
+                options = frozenset(map(folded, question.options))
+                self._option_sets[options] += 1
+                for text in _wordings(sample, turn):
+                    self._by_text[text][sample.id, turn] = None
+                    self._by_text_and_options[text, options][sample.id, turn] = None
+        self._lines = {text.count("\n") + 1 for text in self._questions()}
+        self._indexes = {row.index: name for name, origin in benchmark.origins().items() for row in origin.rows}
+        pictures = benchmark.source_pictures()
+        self._pictures = PictureNames(pictures)
+        self._taken: set[Key] = set()
+        self._order = [(name, turn) for name in pictures for turn in range(len(self.samples[name].rounds))]
+
+    def _questions(self) -> Iterator[str]:
+        for sample in self.samples.values():
+            yield from (question.question.strip() for question in sample.rounds)
+
+    def in_order(self, rows: Sequence[PredictedRow]) -> list[PlacedRow] | None:
+        """Rows without ids and pictures by their place, where they ask just what the benchmark asks, one by one."""
+        if len(rows) != len(self._order) or any(row.id or row.picture or not row.question for row in rows):
+            return None
+        pairs = list(zip(rows, self._order, strict=True))
+        if not all(self._asks(row, key) and self._agrees(row, key) for row, key in pairs):
+            return None
+        self._findings.add("rows joined by their place, as they ask in order what the benchmark asks", rows[0].where)
+        return [self._placed(row, key) for row, key in pairs]
+
+    def _asks(self, row: PredictedRow, key: Key) -> bool:
+        return folded_question(row.question) in _wordings(self.samples[key[0]], key[1])
+
+    def place(self, row: PredictedRow) -> PlacedRow | None:
+        """The row with its question and the order of its options; None, which is noted, where it has none."""
+        key, fault = self._by_id(row)
+        if key is None:
+            fitting, question_fault = self._by_question(row)
+            if key := self._only(fitting):
+                how = "the text of their question" if row.question or row.prompt else "the name of their picture"
+                self._findings.add(f"rows joined by {how}, as no id is theirs", name_of(row))
+                return self._placed(row, key)
+            if fitting:
+                self.ambiguous.append(name_of(row))
+                return None
+            fault = question_fault or fault
+        if key is None or fault:
+            self._findings.add(f"rows left out, {fault}", name_of(row))
+            return None
+        return self._placed(row, key)
+
+    def _only(self, fitting: Sequence[Key]) -> Key | None:
+        """The one question that fits, or the first left of those that ask the very same with the same answer."""
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        contents = set()
+        for name, turn in fitting:
+            sample, answer = self.samples[name], self._answers.get((name, turn))
+            golds = (answer.options, answer.texts) if answer else None
+            contents.add((sample.images, sample.rounds[turn], golds))
+        alike = len(contents) == 1 and bool(self.samples[fitting[0][0]].images)
+        return next((key for key in fitting if key not in self._taken), None) if alike else None
+
+    def _by_id(self, row: PredictedRow) -> tuple[Key | None, str]:
+        """The question with the row's id if all else agrees, and why it is not that."""
+        name = self._named(row)
+        if not name and (name := self._called_by_picture(row)):
+            self._findings.add("rows joined by the name of their picture, as no id is theirs", name_of(row))
+        if not name:
+            missing = "with an id that is not among the questions" if row.id else "without an id or a known question"
+            return None, missing
+        sample = self.samples[name]
+        turn = row.turn or 0
+        if turn >= len(sample.rounds):
+            return None, f"of a round that their dialogue does not have (it has {len(sample.rounds)})"
+        return self._checked(row, (name, turn))
+
+    def _named(self, row: PredictedRow) -> str:
+        """The sample with the row's id; of a rotation, whose options tell its order, that of its base row."""
+        if row.id in self.samples:
+            return row.id
+        if not (name := self._indexes.get(row.id, "")) and row.options and row.id.isdecimal():
+            base = str(int(row.id) % ROTATION_STEP)
+            name = base if base in self.samples else ""
+        return name
+
+    def _called_by_picture(self, row: PredictedRow) -> str:
+        """The sample that is called by the row's picture: by as much of the end of its path as can be."""
+        parts = PurePosixPath(row.picture.replace("\\", "/")).parts
+        ends = ["/".join(parts[first:]) for first in range(len(parts))]
+        names = [name for end in ends for name in (end, str(PurePosixPath(end).with_suffix("")))]
+        sample_name = next((name for name in names if name in self.samples), "")
+        return "" if self._pictures.contradict(sample_name, row.picture) else sample_name
+
+    def _checked(self, row: PredictedRow, key: Key) -> tuple[Key | None, str]:
+        sample, turn = self.samples[key[0]], key[1]
+        options = sample.rounds[turn].options
+        if row.method == "likelihood" and not options:
+            return None, "with likelihoods, of an open question"
+        if row.options and not options:
+            return None, "with options, of an open question"
+        if row.options and not _same_options(row, options):
+            return None, "with other options than their question has"
+        if row.scores and len(row.scores) != len(row.options or options):
+            return None, "whose scores are not one for each option"
+        if row.chosen is not None and not 0 <= row.chosen < len(row.options or options):
+            return None, "whose prediction is none of their options"
+        if not (row.question or row.prompt):
+            if not row.options:
+                self._findings.add("rows joined by their id alone, as they have nothing to check it by", name_of(row))
+            return key, ""
+        wordings = _wordings(sample, turn)
+        if any(text in wordings for text in self._texts(row)) or self._identified(row, key):
+            return key, ""
+        return None, "with the id of a question but the text of another"
+
+    def _identified(self, row: PredictedRow, key: Key) -> bool:
+        """Whether a row that words its question otherwise has options or references that no other question has."""
+        if row.options:
+            return self._option_sets[frozenset(map(folded, row.options))] == 1
+        answer = self._answers.get(key)
+        return bool(row.references) and answer is not None and set(row.references) == set(answer.texts)
+
+    def _by_question(self, row: PredictedRow) -> tuple[list[Key], str]:
+        """The questions that have the row's text, options and picture; where none has the picture, that."""
+        named_samples = self._pictures.samples(row.picture) if row.picture else []
+        about = [(name, turn) for name in named_samples for turn in range(len(self.samples[name].rounds))]
+        if not (row.question or row.prompt):
+            keys = [key for key in about if key[1] == (row.turn or 0)]
+            return [key for key in keys if self._checked(row, key)[0]], ""
+        options = frozenset(map(folded, row.options))
+        fitting: dict[Key, None] = {}
+        for text in self._texts(row):
+            candidates = self._by_text_and_options.get((text, options), {}) if options else self._by_text.get(text, {})
+            if named_keys := [key for key in about if key in candidates]:
+                candidates = dict.fromkeys(named_keys)
+            fitting.update(dict.fromkeys(key for key in candidates if self._agrees(row, key)))
+        if not row.picture:
+            return list(fitting), ""
+        keys = [key for key in fitting if not self._pictures.contradict(key[0], row.picture)]
+        return keys, "whose question is asked, but of other pictures" if fitting and not keys else ""
+
+    def _texts(self, row: PredictedRow) -> Iterator[str]:
+        """The row's question; of a prompt, each stretch of lines that is as long as some question."""
+        if row.question:
+            yield folded_question(row.question)
+            return
+        lines = row.prompt.strip().splitlines()
+        for count in self._lines:
+            for first in range(len(lines) - count + 1):
+                yield folded_question("\n".join(lines[first : first + count]))
+
+    def _agrees(self, row: PredictedRow, key: Key) -> bool:
+        sample, turn = self.samples[key[0]], key[1]
+        question = sample.rounds[turn]
+        if row.turn is not None and row.turn != turn:
+            return False
+        if row.options:
+            return _same_options(row, question.options)
+        prompt = folded(row.prompt)
+        return not prompt or row.method == "likelihood" or all(folded(option) in prompt for option in question.options)
+
+    def _placed(self, row: PredictedRow, key: Key) -> PlacedRow:
+        self._taken.add(key)
+        sample, turn = self.samples[key[0]], key[1]
+        question = sample.rounds[turn]
+        order = places_of(row.options, question.options) if row.options else tuple(range(len(question.options)))
+        self._check_gold(row, key, order or ())
+        wordings = _wordings(sample, turn)
+        text = folded_question(row.question)
+        return PlacedRow(row, sample.id, turn, order or (), wordings.index(text) if text in wordings else 0)
+
+    def _check_gold(self, row: PredictedRow, key: Key, order: Sequence[int]) -> None:
+        answer = self._answers.get(key)
+        if answer is None:
+            return
+        golds = {order[place] for place in row.gold if place < len(order)}
+        differs = golds and golds != set(answer.options)
+        row_texts, gold_texts = ({*map(folded, texts)} for texts in (row.references, answer.texts))
+        if differs or (row_texts and gold_texts and row_texts != gold_texts):
+            self._findings.add("rows whose file has another right answer; the benchmark's counts", name_of(row))
+
+
+def _wordings(sample: Sample, turn: int) -> list[str]:
+    """The folded texts of a question, the original first."""
+    return [folded_question(text) for text in (sample.rounds[turn].question, *(sample.rewordings if not turn else ()))]
+
+
+def _same_options(row: PredictedRow, options: Sequence[str]) -> bool:
+    return len(row.options) == len(options) and places_of(row.options, options) is not None
+
+
+def absent_questions(samples: Sequence[Sample], placed: Sequence[PlacedRow]) -> list[str]:
+    """How many rows there are of how many questions, and which questions have none."""
+    keys = {row.key for row in placed}
+    all_keys = [(sample.id, turn) for sample in samples for turn in range(len(sample.rounds))]
+    absent = [f"{name} round {turn}" if turn else name for name, turn in all_keys if (name, turn) not in keys]
+    notes = [f"{len(placed):,} rows of {len(keys):,} questions"]
+    if absent:
+        notes.append(f"questions of {len(all_keys):,} without any row: {count_named(absent)}")
+    return notes
+
+
+# --- Which questions are about the picture that a row names: by its file's name, and its folder where ---
+
+
+class PictureNames:
+    """The names of the pictures of each sample; suffixes of files do not count."""
+
+    def __init__(self, names: Mapping[str, Iterable[str]]) -> None:
+        self._by_sample = {sample: frozenset(map(_parts, pictures)) for sample, pictures in names.items() if pictures}
+        self._by_stem: dict[str, dict[str, None]] = defaultdict(dict)
+        for sample, pictures in self._by_sample.items():
+            for parts in pictures:
+                self._by_stem[parts[0]][sample] = None
+
+    def samples(self, picture: str) -> list[str]:
+        """The samples whose picture has that name; those alone whose folder agrees too, if there are any."""
+        own_parts = _parts(picture)
+        same_stem = list(self._by_stem.get(own_parts[0], ()))
+        same_folder = [
+            sample for sample in same_stem if any(parts[:2] == own_parts[:2] for parts in self._by_sample[sample])
+        ]
+        return same_folder or same_stem
+
+    def contradict(self, sample: str, picture: str) -> bool:
+        """Whether a sample's pictures are known, and none is called so."""
+        sample_parts = self._by_sample.get(sample, frozenset())
+        return bool(sample_parts) and all(parts[0] != _parts(picture)[0] for parts in sample_parts)
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    """The stem and the folders of a path, of any system, the innermost first."""
+    pure = PurePosixPath(path.replace("\\", "/").casefold())
+    return pure.stem, *reversed(pure.parts[:-1])

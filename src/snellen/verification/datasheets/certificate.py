@@ -1,0 +1,157 @@
+"""What `certified` means: a short list of criteria, each met or not, with what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from snellen.building.benchmark import BenchmarkManifest, ErrorBound, Verification, percent_at_most
+from snellen.records import Estimate
+
+if TYPE_CHECKING:
+    from snellen.analysis.lint import Finding
+
+ERROR_LIMIT = 0.05
+"""The largest bound on the share of bad questions that a certified benchmark may have, unless another is stated."""
+CONFIDENCE = 0.95
+RATERS = 2
+BLIND_LEAST = 200
+"""Questions that a model has to be asked without pictures, or all: of a few any accuracy is near chance."""
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+class Criterion(Struct, frozen=True):
+    """One line of a certificate."""
+
+    name: str
+    rule: str
+    """What has to hold, in words."""
+    is_met: bool
+    result: str
+    """What was found, with its numbers, and what to do where it is not met."""
+
+
+class Certificate(Struct, frozen=True):
+    """Whether a benchmark is certified, and by what."""
+
+    criteria: tuple[Criterion, ...]
+    error_limit: float
+
+    @property
+    def is_certified(self) -> bool:
+        return all(criterion.is_met for criterion in self.criteria)
+
+    @property
+    def sentence(self) -> str:
+        """`Certified: ...`, or `Not certified: the criteria audit, raters are not met.`"""
+        if self.is_certified:
+            return f"Certified: all {len(self.criteria)} criteria are met."
+        unmet = [criterion.name for criterion in self.criteria if not criterion.is_met]
+        words = "the criterion {} is" if len(unmet) == 1 else "the criteria {} are"
+        return f"Not certified: {words.format(', '.join(unmet))} not met."
+
+
+def certify(
+    manifest: BenchmarkManifest,
+    findings: Sequence[Finding],
+    blind: Sequence[Finding] = (),
+    error_limit: float = ERROR_LIMIT,
+) -> Certificate:
+    """Judge a benchmark by its manifest, lint's `findings`, and those of `blind` models (`text_only`)."""
+    verification = manifest.verification
+    bound = verification.bound if verification else None
+    return Certificate(
+        (
+            _checks(manifest, verification),
+            _blind(manifest, verification, blind),
+            _lint(findings),
+            _audit(bound, error_limit),
+            _raters(bound),
+        ),
+        error_limit,
+    )
+
+
+def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> Criterion:
+    name, rule = (
+        "checks",
+        "questions were checked before they were taken in, and those that failed were repaired or set apart",
+    )
+    if verification is None or not verification.checks:
+        return Criterion(name, rule, False, "no question was checked before it was taken in")
+    apart = verification.candidates - verification.kept
+    failed = sum(check.failed - check.repaired for check in verification.checks)
+    # One question may fail several checks, so no more are needed than the check that set most of them apart.
+    needed = max(check.failed - check.repaired for check in verification.checks)
+    is_current = verification.kept in (manifest.counts.samples, manifest.counts.questions)
+    said = f"{len(verification.checks)} checks of {verification.candidates:,} questions: {apart:,} set apart"
+    if not is_current:
+        said += f"; {verification.kept:,} passed, but the benchmark has {manifest.counts.questions:,}"
+    if needed > apart:
+        said += f"; {needed - apart:,} of the {failed:,} that failed are still in it"
+    # Not every check applies to every question: how many it looked at is said, and no fault.
+    partly = [
+        f"{check.name} looked at {check.checked:,}"
+        for check in verification.checks
+        if check.checked < verification.candidates
+    ]
+    said = "; ".join([said, *partly])
+    return Criterion(name, rule, is_current and needed <= apart, said)
+
+
+def _blind(manifest: BenchmarkManifest, verification: Verification | None, blind: Sequence[Finding]) -> Criterion:
+    name, rule = "blind", "models that see no picture do no better than guessing"
+    enough = min(BLIND_LEAST, manifest.counts.answers)
+    scored = [finding for finding in blind if finding.chance is not None and finding.estimate is not None]
+    checks = [check for check in (verification.checks if verification else ()) if check.chance is not None]
+    seen = [(finding.estimate, finding.chance) for finding in scored]
+    seen += [(check.estimate, check.chance) for check in checks if check.estimate is not None]
+    if not seen:
+        return Criterion(
+            name, rule, False, "no model was asked without the pictures; `snellen run ... -p blind` asks one"
+        )
+    above = any(_is_above(estimate, chance, len(seen)) for estimate, chance in seen if estimate and chance is not None)
+    asked = min(estimate.n for estimate, _ in seen if estimate)
+    said = "; ".join([*(finding.message for finding in scored), *(check.detail for check in checks if check.detail)])
+    if asked < enough:
+        said += f"; {asked:,} questions are too few to tell, {enough:,} are needed"
+    return Criterion(name, rule, not above and asked >= enough, said)
+
+
+def _is_above(estimate: Estimate, chance: float, models: int) -> bool:
+    """Whether a blind model is above chance, at 2.5 % for all models together (Bonferroni)."""
+    if estimate.value is None or estimate.low is None:
+        return False
+    widening = NormalDist().inv_cdf(0.025 / models) / NormalDist().inv_cdf(0.025)
+    return estimate.value - widening * (estimate.value - estimate.low) > chance
+
+
+def _lint(findings: Sequence[Finding]) -> Criterion:
+    serious = [finding.check for finding in findings if finding.severity == "serious"]
+    said = f"serious: {', '.join(serious)}" if serious else f"{len(findings)} findings, none serious"
+    return Criterion("lint", "lint has no serious finding", not serious, said)
+
+
+def _audit(bound: ErrorBound | None, error_limit: float) -> Criterion:
+    rule = f"people looked at questions drawn at random, and at most {percent_at_most(error_limit)} of all can be bad"
+    if bound is None:
+        return Criterion(
+            "audit", rule, False, "nobody has looked at its questions; `snellen audit` draws some to look at"
+        )
+    is_met = bound.at_most <= error_limit and bound.level >= CONFIDENCE
+    return Criterion("audit", rule, is_met, bound.sentence)
+
+
+def _raters(bound: ErrorBound | None) -> Criterion:
+    raters = bound.raters if bound else ()
+    said = f"{count_word(len(raters))} rater{'' if len(raters) == 1 else 's'}"
+    if bound and len(raters) >= RATERS:
+        said += f", who differed on {bound.disagreements:,} of {bound.drawn:,} before they settled it"
+    return Criterion("raters", "two people or more looked at each of them", len(set(raters)) >= RATERS, said)
+
+
+def count_word(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"

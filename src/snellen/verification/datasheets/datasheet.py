@@ -1,0 +1,276 @@
+"""The datasheet of a built benchmark: what it is, how it was made, what was thrown out, what it scores, and how sure
+one can be of it."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from snellen.analysis.lint import Finding, lint, text_only
+from snellen.analysis.lint.material import LintMaterial, LintQuestion, gather_material
+from snellen.building.benchmark import Benchmark, BenchmarkManifest
+from snellen.common.paths import slug
+from snellen.errors import DataError
+from snellen.report.content import ShownItem
+from snellen.report.formatting import percent
+from snellen.report.table import Cell, NumberCell, Table
+from snellen.scoring.answers import open_answers
+from snellen.scoring.scored_run import ScoredRun
+from snellen.verification.datasheets.baselines import Baseline, baselines
+from snellen.verification.datasheets.certificate import Certificate, certify
+from snellen.verification.datasheets.examples import example_items
+
+SET_APART = "set_apart.jsonl.gz"
+MOST_VALUES = 12
+"""Values of a tag, or answers, that a table names."""
+
+
+class Datasheet(Struct, frozen=True):
+    """A benchmark's datasheet, as `snellen report BENCH` shows it."""
+
+    benchmark: Benchmark
+    certificate: Certificate
+    findings: tuple[Finding, ...]
+    """Those of lint, and of models without pictures."""
+    baselines: tuple[Baseline, ...]
+    contents: tuple[Table, ...]
+    removals: tuple[Table, ...]
+    examples: tuple[ShownItem, ...]
+
+    @property
+    def manifest(self) -> BenchmarkManifest:
+        return self.benchmark.manifest
+
+    @property
+    def summary(self) -> str:
+        """What it is and whether it is certified, in a few sentences."""
+        manifest, counts = self.manifest, self.manifest.counts
+        asked = f"{counts.questions:,} {_form(manifest)} about {counts.images:,} pictures"
+        if not counts.images:
+            asked = f"{counts.questions:,} {_form(manifest)} without pictures"
+        bound = manifest.verification.bound if manifest.verification else None
+        return " ".join(filter(None, (f"{asked}.", self.certificate.sentence, bound.sentence if bound else "")))
+
+    def flat(self) -> dict[str, Any]:
+        """What programs read: the certificate, its numbers, versions and counts."""
+        manifest = self.manifest
+        return {
+            "benchmark": manifest.spec.name,
+            "version": manifest.version,
+            "is_certified": self.certificate.is_certified,
+            "error_limit": self.certificate.error_limit,
+            "criteria": msgspec.to_builtins(self.certificate.criteria),
+            "verification": msgspec.to_builtins(manifest.verification),
+            "counts": msgspec.to_builtins(manifest.counts),
+            "baselines": msgspec.to_builtins(self.baselines),
+        }
+
+
+def make_datasheet(benchmark: Benchmark, runs: Sequence[ScoredRun], error_limit: float) -> Datasheet:
+    """The datasheet of a built benchmark; `runs` on it are asked for what models score without pictures.
+
+    Raises DataError for a run on another benchmark or another version of this one.
+    """
+    for run in runs:
+        _check_run(run, benchmark)
+    findings = lint(benchmark)
+    blind = [finding for run in runs for finding in text_only(run).get(benchmark.name, [])]
+    material = gather_material(benchmark)
+    return Datasheet(
+        benchmark,
+        certify(benchmark.manifest, findings, blind, error_limit),
+        (*findings, *blind),
+        tuple(baselines(benchmark, material.choices, (*findings, *blind))),
+        tuple(_contents(material)),
+        tuple(_removals(benchmark)),
+        example_items(benchmark, open_answers(benchmark.folder)),
+    )
+
+
+def _check_run(run: ScoredRun, benchmark: Benchmark) -> None:
+    uses = {use.name: use for use in run.manifest.benchmarks}
+    if benchmark.name not in uses:
+        raise DataError(f"{run.folder} is a run on {', '.join(uses)}, not on {benchmark.name}; leave it out")
+    manifest = benchmark.manifest
+    if not uses[benchmark.name].fits(manifest.version, manifest.questions):
+        raise DataError(
+            f"{run.folder} asked {benchmark.name} version {uses[benchmark.name].version}, which is version "
+            f"{manifest.version} now; ask the model again"
+        )
+
+
+def _form(manifest: BenchmarkManifest) -> str:
+    return {
+        "choice": "multiple-choice questions", "text": "open questions", "dialogue": "questions in dialogues",
+    }[manifest.spec.formulation]  # fmt: skip
+
+
+# --- what is in it ---------------------------------------------------------------------------------------------------
+
+
+def _contents(material: LintMaterial) -> Iterator[Table]:
+    counts = material.benchmark.manifest.counts
+    groups = len({question.group for question in material.questions})
+    size = sum(path.stat().st_size for path in material.benchmark.folder.rglob("*") if path.is_file())
+    rows: list[tuple[str, int | str]] = [
+        ("questions", counts.questions), ("with a known answer", counts.answers), ("samples", counts.samples),
+        ("pictures", counts.images), ("independent pictures or dialogues", groups),
+        ("examples set apart", counts.examples), ("size on disk", f"{size / 2**20:,.1f} MiB"),
+    ]  # fmt: skip
+    yield Table("Counts", ("what", "count"), tuple(rows))
+    if material.choices:
+        yield _positions(material.choices)
+    golds = Counter(
+        text
+        for question in material.questions
+        for text in ([question.folded[place] for place in question.gold] or question.texts[:1])
+    )
+    if golds:
+        yield _frequencies("Answers", "answer", golds)
+    for tag, values in material.benchmark.manifest.tags.items():
+        if values:
+            yield _frequencies(f"By {tag}", tag, Counter(values))
+    if material.pictures:
+        yield _pictures(material)
+
+
+def _positions(choices: Sequence[LintQuestion]) -> Table:
+    """How often the answer stands in each place, by the number of options."""
+    by_count: dict[int, Counter[int]] = {}
+    for question in choices:
+        by_count.setdefault(len(question.options), Counter()).update(question.gold)
+    most = max(by_count)
+    header = (
+        "options",
+        "questions",
+        *(chr(ord("A") + place) if place < 26 else str(place + 1) for place in range(most)),
+    )
+    sizes = Counter(len(question.options) for question in choices)
+    rows = tuple(
+        (f"{count} options", sizes[count], *(tally[place] if place < count else "" for place in range(most)))
+        for count, tally in sorted(by_count.items())
+    )
+    return Table("Options, and how often the answer stands at each place", header, rows)
+
+
+def _frequencies(title: str, column: str, counts: Counter[str]) -> Table:
+    rows: list[tuple[Cell, ...]] = [(text, times) for text, times in counts.most_common(MOST_VALUES)]
+    if len(counts) > MOST_VALUES:
+        rest = counts.total() - sum(times for _, times in counts.most_common(MOST_VALUES))
+        rows.append((f"{len(counts) - MOST_VALUES:,} others", rest))
+    return Table(title, (column, "questions"), tuple(rows))
+
+
+def _pictures(material: LintMaterial) -> Table:
+    pictures = list(material.pictures.values())
+    rows = []
+    for name, sizes in (("width", [p.width for p in pictures]), ("height", [p.height for p in pictures])):
+        rows.append((name, min(sizes), round(median(sizes)), max(sizes)))
+    forms = ", ".join(f"{count:,} {kind}" for kind, count in Counter(p.media_type for p in pictures).most_common())
+    return Table("Pictures, in pixels", ("side", "least", "median", "greatest"), tuple(rows), notes=(forms,))
+
+
+# --- what was thrown out, and why ------------------------------------------------------------------------------------
+
+
+def _removals(benchmark: Benchmark) -> Iterator[Table]:
+    made, verification = benchmark.manifest.made, benchmark.manifest.verification
+    read = "left of the source by earlier versions" if made.earlier else "read from the source"
+    rows: list[tuple[Cell, ...]] = [(read, made.read, "")]
+    if made.complete != made.read:
+        rows.append(("left after selection", made.complete, ""))
+    if verification:
+        rows.append(("candidates that were checked", verification.candidates, ""))
+    drawn = "" if made.chance is None else f"drawn with a chance of {_range(*made.chance)}"
+    counts = benchmark.manifest.counts
+    rows.append(("in the benchmark", counts.samples + counts.examples, drawn))
+    yield Table(
+        "From the source to the benchmark", ("step", "samples", "how"), tuple(rows), notes=benchmark.manifest.warnings
+    )
+    if verification and verification.checks:
+        checks = tuple(
+            (check.name, check.checked, check.failed, check.repaired, ", ".join(check.by), check.detail)
+            for check in verification.checks
+        )
+        yield Table("Checks of questions", ("check", "checked", "failed", "repaired", "by", "result"), checks)
+    if reasons := _reasons_set_apart(benchmark):
+        yield _frequencies("Set apart, by reason", "reason", reasons)
+    if made.rejected:
+        rejected = tuple(sorted(made.rejected.items(), key=lambda row: -row[1]))
+        yield Table("Distractor candidates left out", ("reason", "candidates"), rejected)
+
+
+def _range(lowest: float, highest: float) -> str:
+    return percent(lowest) if lowest == highest else f"{percent(lowest)} to {percent(highest)}"
+
+
+def _reasons_set_apart(benchmark: Benchmark) -> Counter[str]:
+    path = benchmark.part(SET_APART)
+    if path is None:
+        return Counter()
+    with gzip.open(path) as lines:
+        rows = [msgspec.json.decode(line) for line in lines]
+    return Counter(reason for row in rows for reason in dict.fromkeys(row["reasons"]))
+
+
+# --- its tables ------------------------------------------------------------------------------------------------------
+
+
+def baseline_table(lines: Sequence[Baseline]) -> Table:
+    rows = tuple((line.name, line.metric, NumberCell(line.unit, line.estimate), line.note) for line in lines)
+    return Table("What is scored without looking, and by knowing", ("who", "metric", "score", "note"), rows)
+
+
+def lint_table(findings: Sequence[Finding]) -> Table:
+    rows = tuple(
+        (
+            finding.severity,
+            finding.check,
+            f"{finding.count:,} of {finding.total:,}" if finding.total else "",
+            finding.message,
+        )
+        for finding in findings
+    )
+    return Table("Lint's findings", ("severity", "check", "count", "finding"), rows)
+
+
+def certificate_table(certificate: Certificate) -> Table:
+    rows = tuple(
+        (criterion.name, "yes" if criterion.is_met else "no", criterion.rule, criterion.result)
+        for criterion in certificate.criteria
+    )
+    return Table("What certified means here, and what holds", ("criterion", "met", "rule", "found"), rows)
+
+
+def source_table(manifest: BenchmarkManifest) -> Table:
+    spec, made = manifest.spec, manifest.made
+    facts = {
+        "title": spec.title, "annotations from": ", ".join(spec.origins), "pictures from": ", ".join(spec.pictures),
+        "licence": spec.licence or "not stated", "agreement": spec.agreement, "citation": spec.citation,
+        "address": spec.url, "files": made.origin, "distractors written by": made.writer,
+        "drawn from": spec.source.params.get("of", "") if spec.source.reader == "built" else "",
+        "earlier versions": ", ".join(f"{one.name} ({one.version})" for one in made.earlier),
+        "questions left for later versions": f"{made.left:,}" if made.earlier else "",
+    }  # fmt: skip
+    return Table("Sources", ("what", "said"), tuple((name, text) for name, text in facts.items() if text))
+
+
+def digest_table(manifest: BenchmarkManifest) -> Table:
+    rows = [
+        ("version (questions, answers, pictures)", manifest.version),
+        ("questions without answers", manifest.questions),
+    ]
+    rows += [(f"SHA-256 of {name}", digest) for name, digest in sorted(manifest.files.items())]
+    return Table("Version and digests", ("what", "digest"), tuple(rows))
+
+
+def sheet_name(benchmark: Benchmark) -> Path:
+    """Where a datasheet is written unless its user says so."""
+    return Path(f"{slug(benchmark.name)}.datasheet.html")
