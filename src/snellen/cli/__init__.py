@@ -96,11 +96,14 @@ class _VerbGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _OWN and name not in installed_verbs():
             return None
+        command = self._loaded(name)
         if ctx.resilient_parsing:  # a shell asks what a word may become
-            from snellen.cli.completion import stand_in
-            from snellen.cli.outline import known_outline
+            from snellen.cli.completion import completing
 
-            return stand_in(name, known_outline(self))
+            return completing(name, command)
+        return command
+
+    def _loaded(self, name: str) -> click.Command:
         if name in _OWN:
             module = f"{name}_" if keyword.iskeyword(name) else name.replace("-", "_")
             command: click.Command = imported(f"snellen.cli.verbs.{module}:command")

@@ -1,16 +1,19 @@
-"""What a shell gets when it completes a word: verbs, flags, names, runs. Loads no verb (`outline`)."""
+"""What a shell gets when it completes a word: verbs, flags, names, runs."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
 
-from snellen.cli.outline import CompletionOutline, ParameterOutline, VerbOutline
+from snellen import registry
+from snellen.cli import imported
 from snellen.cli.surroundings import hub_cache
 
 NAMES_BY_PARAMETER = {
@@ -57,40 +60,58 @@ def prepare() -> None:
     add_completion_class(BashWords)
 
 
-def stand_in(verb: str, outline: CompletionOutline) -> click.Command:
-    """A command with the flags and arguments of a verb, which completes words and does nothing."""
-    return _command(verb, outline.verbs[verb], outline)
+def completing(verb: str, command: click.Command) -> click.Command:
+    """The command of a verb, or of a group of them, whose parameters are completed by what they name."""
+    for parameter in command.params:
+        if not isinstance(parameter.type, click.Choice):
+            parameter.shell_complete = partial(_completed, verb, parameter)  # type: ignore[method-assign]
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            completing(f"{verb} {name}", inner)
+    return command
 
 
-def _command(verb: str, form: VerbOutline, outline: CompletionOutline) -> click.Command:
-    parameters = [_parameter(verb, parameter, outline) for parameter in form.parameters]
-    if form.verbs:
-        inner = {name: _command(f"{verb} {name}", part, outline) for name, part in form.verbs.items()}
-        return click.Group(verb, commands=inner, params=parameters)
-    return click.Command(verb, params=parameters)
+def _completed(verb: str, parameter: click.Parameter, _: click.Context, incomplete: str) -> list[CompletionItem]:
+    is_path = isinstance(parameter.type, click.Path)
+    names = [
+        CompletionItem(name) for name in _values(verb, parameter, is_path, incomplete) if name.startswith(incomplete)
+    ]
+    return names or ([CompletionItem(incomplete, type="file")] if is_path else [])
 
 
-def _parameter(verb: str, form: ParameterOutline, outline: CompletionOutline) -> click.Parameter:
-    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [
-            CompletionItem(name) for name in _values(verb, form, outline, incomplete) if name.startswith(incomplete)
-        ] or ([CompletionItem(incomplete, type="file")] if form.is_path else [])
-
-    if form.flags and form.is_switch:
-        return click.Option([*form.flags, form.name], is_flag=True, help=form.help)
-    if form.flags:
-        return click.Option([*form.flags, form.name], multiple=True, help=form.help, shell_complete=complete)
-    return click.Argument([form.name], nargs=form.count, required=False, shell_complete=complete)
-
-
-def _values(verb: str, form: ParameterOutline, outline: CompletionOutline, incomplete: str) -> list[str]:
-    if form.choices:
-        return form.choices
-    kind = NAMES_BY_PLACE.get((verb, form.name)) or NAMES_BY_PARAMETER.get(form.name, "")
+def _values(verb: str, parameter: click.Parameter, is_path: bool, incomplete: str) -> list[str]:
+    place = (verb, parameter.name or "")
+    kind = NAMES_BY_PLACE.get(place) or NAMES_BY_PARAMETER.get(place[1], "")
+    names = [*NAMES[kind]()] if kind in NAMES else registry.names(kind) if kind else []
     if kind == "models":
-        return [*outline.names[kind], *(f"replay:{run}" for run in _runs("")), *_cached_models()]
-    takes_runs = (form.name in RUNS and form.is_path) or (verb, form.name) == ("lint", "benchmarks")
-    return [*(_runs(incomplete) if takes_runs else []), *outline.names.get(kind, [])]
+        return [*names, *(f"replay:{run}" for run in _runs("")), *_cached_models()]
+    takes_runs = (place[1] in RUNS and is_path) or place == ("lint", "benchmarks")
+    return [*(_runs(incomplete) if takes_runs else []), *names]
+
+
+def _models() -> list[str]:
+    from snellen.models.embedded import NAMES as EMBEDDED
+
+    schemes = (f"{name}:" for name in registry.names("models") if name != "snellen")
+    return [*(f"snellen:{name}" for name in EMBEDDED), *schemes]
+
+
+def _benchmarks() -> list[str]:
+    from snellen.building.benchmark import own_benchmarks
+    from snellen.catalogue import entries, suite_members
+
+    return [*suite_members(), *entries(), *own_benchmarks()]
+
+
+NAMES: Mapping[str, Callable[[], Iterable[str]]] = {
+    "models": _models,
+    "benchmarks": _benchmarks,
+    "suites": lambda: imported("snellen.catalogue:suite_members")(),
+    "studies": lambda: imported("snellen.experiments.studies.declaration:studies")(),
+    "analyses": lambda: imported("snellen.experiments.model_groups.declaration:analyses")(),
+    "cards": lambda: imported("snellen.catalogue.cards:model_cards")(),
+}
+"""Names by kind; a kind that does not stand here is a group of the registry."""
 
 
 def _runs(incomplete: str) -> list[str]:
