@@ -15,19 +15,19 @@ from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.model_layout import input_names, read_layout
-from snellen.models.hf.noise import Tolerance, largest_difference
-from snellen.models.hf.probe import build_probe
-from snellen.models.hf.reference import Scores, reference_reply, reference_scores
-from snellen.models.hf.reply_check import (
+from snellen.models.hf.probe import (
     REFUSALS,
     REPLY,
     GreedyPicker,
     ProbeReply,
+    build_probe,
     error_line,
     generated_replies,
     picked_replies,
 )
+from snellen.models.hf.reference import Scores, reference_reply, reference_scores
 from snellen.models.hf.selfcheck import choose_fast_paths
+from snellen.models.hf.thresholds import Tolerance, largest_difference
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 from tiny_registered import CannotBuildError, Small, make_registered
 

@@ -26,14 +26,14 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from snellen.analysis.sequential.confidence_sequence import (
+from snellen.analysis.sequential.estimates import (
+    AIMS,
     ALPHA,
     Bets,
     DrawnPicture,
     PopulationCounts,
     sequence_interval,
 )
-from snellen.analysis.sequential.estimates import AIMS
 
 RUNS = 2000
 LOOKS = 20

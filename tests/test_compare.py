@@ -264,7 +264,7 @@ def test_ranks_have_intervals_that_a_clear_winner_does_not_need(compared: Result
 
 def test_many_pictures_are_drawn_in_lots_with_the_same_spread() -> None:
     """The chance that the better of two is ahead, against the normal approximation, on more pictures than lots."""
-    from snellen.analysis.paired.questions import QuestionMeasures
+    from snellen.analysis.paired.differences import QuestionMeasures
     from snellen.analysis.paired.rank_intervals import rank_intervals
     from snellen.catalogue import BenchmarkSpec, SourceSpec
     from snellen.records import Sample

@@ -26,13 +26,12 @@ from snellen.building.benchmark import (
     percent_at_most,
 )
 from snellen.catalogue import BenchmarkSpec
-from snellen.catalogue.entry_text import entry_text
+from snellen.catalogue.entries import entry_text
 from snellen.errors import DataError
 from snellen.records import Estimate
 from snellen.reformulation.sampling import Sampling
 from snellen.scoring.resampling import draw_subset
-from snellen.verification.datasheets.page import html_datasheet, markdown_datasheet
-from snellen.verification.datasheets.rebuilding import rebuild_command
+from snellen.verification.datasheets.page import html_datasheet, markdown_datasheet, rebuild_command
 from test_lint import even
 
 CHECKS = (ItemCheck("duplicates", 250, 8), ItemCheck("jury", 100, 5, 3, ("a", "b")))

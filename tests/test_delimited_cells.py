@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from snellen.formats.delimited import DelimitedLines
-from snellen.formats.delimited_cells import CellError, delimited_records
+from snellen.formats.delimited import CellError, DelimitedLines, delimited_records
 
 
 def lines(text: str) -> DelimitedLines:

@@ -9,7 +9,7 @@ import pytest
 
 import small
 import snellen as sn
-from snellen.analysis.lint.doubtful import doubtful_questions, majority_by_luck
+from snellen.analysis.lint.golds import doubtful_questions, majority_by_luck
 from snellen.building.benchmark import Benchmark
 from snellen.records import Request
 from test_lint import even

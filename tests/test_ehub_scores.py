@@ -25,7 +25,7 @@ from snellen.metrics.summed import CorpusCountMetric
 from snellen.metrics.vqa import typed_match
 from snellen.registry import register
 from snellen.scoring.answers import open_answers
-from snellen.suites.lvlm_ehub.metrics import class_match, vqa_match
+from snellen.suites.lvlm_ehub.extraction import class_match, vqa_match
 
 WRONG, RIGHT = 0.0, 1.0
 EDGES = [

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from snellen.extraction import find_extractor
-from snellen.suites.lvlm_ehub.extraction import ehub_word_match
-from snellen.suites.lvlm_ehub.metrics import vqa_match
+from snellen.suites.lvlm_ehub.extraction import ehub_word_match, vqa_match
 from snellen.suites.mmbench.extraction import mmbench_step1, mmbench_toolkit
 from snellen.suites.reform_eval.extraction import reform_eval_first_label
 

@@ -39,11 +39,17 @@ from snellen.models.hf.encode import ContinuedPrompt, extend
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
 from snellen.models.hf.model_layout import read_layout
-from snellen.models.hf.noise import UnrepeatableError, largest_difference
+from snellen.models.hf.probe import GreedyPicker, batch_flaw
 from snellen.models.hf.reference import reference_reply, reference_scores
-from snellen.models.hf.reply_check import GreedyPicker, batch_flaw
 from snellen.models.hf.selfcheck import LONGEST_UNKNOWN, SelfCheckResult, choose_fast_paths
-from snellen.models.hf.thresholds import ModelFacts, crossing_length, in_training_mode, unknown_code
+from snellen.models.hf.thresholds import (
+    ModelFacts,
+    UnrepeatableError,
+    crossing_length,
+    in_training_mode,
+    largest_difference,
+    unknown_code,
+)
 from snellen.runs.journal import read_manifest
 from tiny_archs import Pictures, ask, save
 from tiny_configs import ARCHITECTURES, asked, make, tokens

@@ -25,10 +25,10 @@ from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import FastPaths
 from snellen.models.hf.load import without_warnings
 from snellen.models.hf.model_layout import input_names, read_layout
-from snellen.models.hf.noise import largest_difference
 from snellen.models.hf.probe import build_probe
 from snellen.models.hf.reference import reference_scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
+from snellen.models.hf.thresholds import largest_difference
 from tiny_archs import unigram
 from tiny_configs import IMAGE, VOCABULARY, asked, begun, make, normal, sharpen
 from tiny_registered import make_registered, shrunk

@@ -30,8 +30,8 @@ from snellen.errors import ModelError
 from snellen.models.base import Model, load_model
 from snellen.models.hf import encode
 from snellen.models.hf.conversation import THOUGHTLESS
-from snellen.models.hf.devices import unless_out_of_memory
 from snellen.models.hf.encode import Lookahead
+from snellen.models.hf.load import unless_out_of_memory
 from snellen.records import Decoding, ImageRef, Message, TextPart
 from tiny_archs import CHAT, Pictures, ask
 

@@ -16,15 +16,14 @@ pytest.importorskip("transformers", reason="waits for transformers")
 import torch
 from accelerate import dispatch_model
 
+from snellen.models.hf.cached_forward import write_token_by_token
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
-from snellen.models.hf.engine import Engine, batches_in_order
-from snellen.models.hf.full_forward import write_token_by_token
+from snellen.models.hf.engine import RECENT, Engine, PrefixCache, batches_in_order
 from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.model_layout import read_layout
-from snellen.models.hf.noise import largest_difference
-from snellen.models.hf.prefix_cache import RECENT, PrefixCache
 from snellen.models.hf.reference import reference_scores
 from snellen.models.hf.selfcheck import choose_fast_paths
+from snellen.models.hf.thresholds import largest_difference
 from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
 
 EXPECTED = {

@@ -16,9 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.models.connections import Connections, HttpReply, HttpRequest, TooLongError
+from snellen.models.connections import BytesInHand, Connections, HttpReply, HttpRequest, TooLongError
 from snellen.models.http_connection import TransportError
-from snellen.models.limits import BytesInHand
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"

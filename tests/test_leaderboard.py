@@ -45,8 +45,8 @@ from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.services import open_services
 from snellen_server.leaderboard import entries
 from snellen_server.leaderboard.boards import Board
+from snellen_server.leaderboard.checking import UploadLimits, read_upload, upload_suffix
 from snellen_server.leaderboard.entries import DeclaredFacts, Submission
-from snellen_server.leaderboard.reading import UploadLimits, read_upload, upload_suffix
 from snellen_server.leaderboard.releasing import PublishedNumber, questions_needed, release_number, widening
 from snellen_server.leaderboard.scoring_process import ExactNumber, ScoringOutcome, ScoringTask, score_upload
 from snellen_server.leaderboard.standings import standings

@@ -19,12 +19,12 @@ from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError
 from snellen.metrics.declaration import find_metric
 from snellen.models.instruments import Scripted
-from snellen.protocols.judged_marking import MARKS, RIGHT_OR_WRONG, JudgedMarking, read_number
+from snellen.protocols.judge_matching import MARKS, RIGHT_OR_WRONG, JudgedMarking, read_number
 from snellen.protocols.prompts.judge_prompts import judge_prompt, prompt_versions, shortened
 from snellen.protocols.verdict import Verdict
 from snellen.records import Failure, Request, Response, Variant
 from snellen.runs.spec import JudgeSpec
-from snellen.suites.mmbench.marking import mark_prompt
+from snellen.suites.mmbench.extraction import mark_prompt
 
 SINGLE = """\
 You are an AI assistant who will help me to evaluate the response given the question and the correct answer. \

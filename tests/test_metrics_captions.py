@@ -19,7 +19,7 @@ from snellen.errors import DataError, MissingExtraError
 from snellen.metrics._caption_arrays import _sorted
 from snellen.metrics.captions import bleu, caption_tokens, cider, document_frequencies, rouge_l
 from snellen.metrics.meteor import meteor
-from snellen.suites.lvlm_ehub.metrics import legacy_cider
+from snellen.suites.lvlm_ehub.extraction import legacy_cider
 
 PICTURES = [
     ("A man's dog runs on the beach.", ["A dog is running on a beach.", "The man's dog runs, happily, by the sea."]),

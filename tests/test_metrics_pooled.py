@@ -35,7 +35,7 @@ from snellen.reasons import Reason
 from snellen.records import Failure, Request, Response, Result, Sample, Score, Turn
 from snellen.scoring.scored_run import ScoredBenchmark, by_row
 from snellen.scoring.text_scoring import metric_row_names
-from snellen.suites.lvlm_ehub.metrics import KIE_WORD_F1
+from snellen.suites.lvlm_ehub.extraction import KIE_WORD_F1
 
 POOLED = {name: metric for name in registry.names("metrics") if (metric := find_metric(name)).computed_over == "counts"}
 WRONG = corpus_metric(captions.bleu, unit="share")

@@ -13,7 +13,7 @@ from snellen.metrics import legacy
 from snellen.metrics.hallucination import pope, read_yes_no
 from snellen.metrics.normalise import vqa_normalise
 from snellen.metrics.vqa import gqa_accuracy, typed_match, vqa_accuracy
-from snellen.suites.lvlm_ehub.metrics import vqa_match
+from snellen.suites.lvlm_ehub.extraction import vqa_match
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,14 @@ from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import DataError
 from snellen.scoring.answers import open_answers
-from snellen.suites.mmbench.balance import BalanceItem, balance_by_leaf, balance_warnings, choose_dev
-from snellen.suites.mmbench.scaffold import ScaffoldedBenchmark, scaffold
+from snellen.suites.mmbench.scaffold import (
+    BalanceItem,
+    ScaffoldedBenchmark,
+    balance_by_leaf,
+    balance_warnings,
+    choose_dev,
+    scaffold,
+)
 
 LEAVES = {"ocr": 30, "image_style": 20, "bar_charts": 11}
 

@@ -16,8 +16,14 @@ from snellen.api import evaluate
 from snellen.catalogue import entries
 from snellen.errors import DataError, UnknownNameError
 from snellen.extraction import STANDARD
-from snellen.protocols.prompts.option_labels import LABEL_STYLES, LabelStyle, alphabet_of, labels_for
-from snellen.protocols.prompts.rendering import EarlierReply, place_images
+from snellen.protocols.prompts.rendering import (
+    LABEL_STYLES,
+    EarlierReply,
+    LabelStyle,
+    alphabet_of,
+    labels_for,
+    place_images,
+)
 from snellen.protocols.prompts.templates import default_templates, load_templates, parse_templates
 from snellen.records import Decoding, ImagePart, ImageRef, Sample, Turn, Variant
 from snellen.suites.eyechart.scenes import PLACES, SHAPE_COLOURS, SHAPE_KINDS

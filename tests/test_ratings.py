@@ -23,11 +23,18 @@ from snellen.cli import main
 from snellen.errors import DataError, StoreError
 from snellen.experiments.model_groups.measures import capabilities
 from snellen.experiments.ratings.form import CHECK, FORM_FILE, make_form, replies_of
-from snellen.experiments.ratings.gathered import gather, give_ratings, read_gathered
 from snellen.experiments.ratings.key import KEY, KeyItem, RatingKey, published_key, read_key, write_key
 from snellen.experiments.ratings.sheets import RaterSheet, column_of, read_sheets, write_questionnaire
 from snellen.experiments.ratings.study import RatingDimension, RatingStudy, find_rating_study, read_rating_study
-from snellen.experiments.ratings.summary import alpha_estimate, crossed_mean, interval_alpha, summarise_ratings
+from snellen.experiments.ratings.summary import (
+    alpha_estimate,
+    crossed_mean,
+    gather,
+    give_ratings,
+    interval_alpha,
+    read_gathered,
+    summarise_ratings,
+)
 from snellen.models.instruments import Scripted
 from snellen.report.run_view import run_views
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring

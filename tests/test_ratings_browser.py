@@ -11,8 +11,8 @@ import mini_ehub
 import snellen as sn
 from browser import CHROMIUM, browsing
 from snellen.experiments.ratings.form import make_form
-from snellen.experiments.ratings.gathered import gather, read_gathered
 from snellen.experiments.ratings.study import find_rating_study
+from snellen.experiments.ratings.summary import gather, read_gathered
 from snellen.models.instruments import Scripted
 
 MARKUP = "<b>1.</b> Row. <img src=x onerror=document.title='run'> </script>"

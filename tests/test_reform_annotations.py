@@ -35,11 +35,11 @@ from snellen.readers.question_types.declaration import (
     QuestionType,
     choice,
 )
-from snellen.readers.question_types.objects import PresenceQuestions, numbers_nearby, shared_area
 from snellen.readers.question_types.places import direction_of
+from snellen.readers.question_types.texts import PresenceQuestions, numbers_nearby, shared_area
 from snellen.readers.wording import phrased
 from snellen.records import Box, Sample
-from snellen.reformulation.distractor_sources import parse_sources
+from snellen.reformulation.distractors import parse_sources
 from snellen.reformulation.sampling import Sampling, draw_sample
 from snellen.scoring.answers import open_answers
 from test_reform_classes import needs_wordnet

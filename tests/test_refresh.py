@@ -15,8 +15,8 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from snellen import registry
+from snellen.analysis.paired.differences import QuestionMeasures
 from snellen.analysis.paired.drift import ALL_MODELS, _Side, order_test
-from snellen.analysis.paired.questions import QuestionMeasures
 from snellen.building.benchmark import USED, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import SourceSpec

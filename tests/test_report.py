@@ -26,13 +26,12 @@ from snellen.building.benchmark import Benchmark
 from snellen.records import Estimate, Failure
 from snellen.report.charts import Axis, IntervalRow, PlotPoint, interval_chart
 from snellen.report.document import stand_alone
-from snellen.report.formatting import figure_text
 from snellen.report.gallery import OUTCOMES, GalleryLimits, choose_gallery
 from snellen.report.markdown import escape
 from snellen.report.rendering import escaped
 from snellen.report.run_view import run_views
 from snellen.report.summary import summary_rows
-from snellen.report.table import AbsentCell, NumberCell
+from snellen.report.table import AbsentCell, NumberCell, figure_text
 from snellen.report.terminal import other_tables, summary_table
 
 NASTY = "</script><img src=x onerror=alert(1)>|`**\x00\u202e\"'&amp;"

@@ -65,8 +65,7 @@ from snellen_server.arena.battles import (
     leave_battles,
     void_battle,
 )
-from snellen_server.arena.feature import void_late_battles
-from snellen_server.arena.judging import combined, judge_battles, verdict_in
+from snellen_server.arena.feature import combined, judge_battles, verdict_in, void_late_battles
 from snellen_server.arena.pairing import draw_pair, pair_probabilities
 from snellen_server.arena.running import arena_of
 from snellen_server.arena.standings import latest_standing, rate_arena, standing_of

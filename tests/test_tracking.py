@@ -10,7 +10,7 @@ import pytest
 import small
 import snellen as sn
 from snellen.errors import DataError, MissingExtraError, UnknownNameError
-from snellen.interchange.exports.tracking import TrackedRun, Tracker, tracked_run
+from snellen.interchange.exports.trackers import TrackedRun, Tracker, tracked_run
 from snellen.registry import register
 
 

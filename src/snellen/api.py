@@ -27,14 +27,21 @@ from snellen.errors import DataError, ModelError
 from snellen.experiments.evaluation import check_budget, evaluate_spec, score_folders, silent
 from snellen.experiments.results import Results
 from snellen.experiments.sequential_comparison import DecidedComparison, decide_between
-from snellen.formats.frames import check_polars
+from snellen.formats.clips import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.interchange.exports.declaration import BenchmarkJob, Exporter
 from snellen.models.base import as_model_string, load_model
 from snellen.psychometrics import WIDTH
-from snellen.recognition.entry_files import entry_of, write_entry
-from snellen.recognition.own_sources import OwnSource, TableSettings, is_own, own_source, write_rows
-from snellen.reformulation.distractor_sources import PictureEmbedder
+from snellen.recognition.own_sources import (
+    OwnSource,
+    TableSettings,
+    entry_of,
+    is_own,
+    own_source,
+    write_entry,
+    write_rows,
+)
+from snellen.reformulation.distractors import PictureEmbedder
 from snellen.registry import find, names, unknown
 from snellen.runs.distractor_writer import ModelDistractorWriter
 from snellen.runs.plan import Announce, open_benchmark
@@ -62,7 +69,7 @@ from snellen.verification.verify import verify
 if TYPE_CHECKING:
     import polars
 
-    from snellen.experiments.studies.outcome import StudyOutcome
+    from snellen.experiments.studies.cell_table import StudyOutcome
     from snellen.experiments.studies.statistic import StudyRow
     from snellen.psychometrics.acuity_run import AcuityRun
     from snellen.runs.keywords import RunKeywords, ScoringKeywords, StudyKeywords
@@ -231,7 +238,7 @@ class StudyResults:
 
     def report(self, path: str | Path) -> Path:
         """Write the study: `.html` (self-contained), `.md`, `.csv` or `.json`."""
-        from snellen.experiments.studies.outcome import write_study
+        from snellen.experiments.studies.cell_table import write_study
 
         return write_study(self.outcome, Path(path))
 

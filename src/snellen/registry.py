@@ -9,7 +9,7 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.transforms`: applied to texts in templates of the reader `mapped`, `transform(texts) -> texts`
 - `snellen.checks`: a declared check of a benchmark's questions, one by one (`snellen.verification.declaration`)
 - `snellen.exporters`: a declared form in which runs are written (`snellen.interchange.exports.declaration`)
-- `snellen.trackers`: a declared experiment tracker (`snellen.interchange.exports.tracking`)
+- `snellen.trackers`: a declared experiment tracker (`snellen.interchange.exports.trackers`)
 - `snellen.acuity_tests`: a declared psychometric test (`snellen.psychometrics.stimuli.trials`)
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
   (docs/suites.md)
@@ -61,7 +61,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "azure": "snellen.models.openai:open_azure",
         "bedrock": "snellen.models.providers.bedrock:BEDROCK",
         "clip": "snellen.models.clip:open_clip",
-        "gemini": "snellen.models.providers.gemini:GEMINI",
+        "gemini": "snellen.models.providers.vertex:GEMINI",
         "hf": "snellen.models.hf:open_hf",
         "ocr": "snellen.models.ocr:open_ocr",
         "openai": "snellen.models.openai:open_openai",
@@ -81,11 +81,11 @@ _NAMES: dict[Group, dict[str, Any]] = {
     },
     # Types of questions that are made from annotations: `snellen.readers.question_types.declaration`.
     "question_types": {
-        "class": "snellen.readers.question_types.labels:ClassQuestions",
-        "attribute": "snellen.readers.question_types.labels:AttributeQuestions",
-        "presence": "snellen.readers.question_types.objects:PresenceQuestions",
-        "count": "snellen.readers.question_types.objects:CountQuestions",
-        "object-class": "snellen.readers.question_types.objects:ObjectClassQuestions",
+        "class": "snellen.readers.question_types.declaration:ClassQuestions",
+        "attribute": "snellen.readers.question_types.declaration:AttributeQuestions",
+        "presence": "snellen.readers.question_types.texts:PresenceQuestions",
+        "count": "snellen.readers.question_types.texts:CountQuestions",
+        "object-class": "snellen.readers.question_types.texts:ObjectClassQuestions",
         "location": "snellen.readers.question_types.places:LocationQuestions",
         "spatial": "snellen.readers.question_types.places:SpatialQuestions",
         "size": "snellen.readers.question_types.places:SizeQuestions",
@@ -97,15 +97,15 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "text": "snellen.readers.question_types.texts:TextQuestions",
         "key": "snellen.readers.question_types.texts:KeyQuestions",
     },
-    # Where distractors come from: `snellen.reformulation.distractor_sources`.
+    # Where distractors come from: `snellen.reformulation.distractors`.
     "distractor_sources": {
-        "pool": "snellen.reformulation.distractor_sources:pool",
-        "random": "snellen.reformulation.distractor_sources:random_answers",
-        "wordnet": "snellen.reformulation.distractor_sources:wordnet_neighbours",
+        "pool": "snellen.reformulation.distractors:pool",
+        "random": "snellen.reformulation.distractors:random_answers",
+        "wordnet": "snellen.reformulation.distractors:wordnet_neighbours",
         "near-text": "snellen.reformulation.near_answers:near_text",
         "near-picture": "snellen.reformulation.near_answers:near_picture",
         "near-meaning": "snellen.extraction.semantic_matching:near_meaning",
-        "written": "snellen.reformulation.distractor_sources:pool",
+        "written": "snellen.reformulation.distractors:pool",
     },
     "readers": {
         "annotations": "snellen.readers.annotations:read",
@@ -114,7 +114,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "hub-boxes": "snellen.readers.boxes:read",
         "hub-classes": "snellen.readers.classes:read_hub_classes",
         "built": "snellen.scoring.resampling:read",
-        "jury": "snellen.verification.jury:read",
+        "jury": "snellen.verification.blind:read",
         "predictions": "snellen.interchange.predictions.standalone:read",
         "reasked": "snellen.readers.reasked:read",
         "classes": "snellen.readers.classes:read",
@@ -211,8 +211,8 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "same_question_accuracy": "snellen.scoring.grouped:SAME_QUESTION_ACCURACY",
         "same_image_accuracy": "snellen.scoring.grouped:SAME_IMAGE_ACCURACY",
         "mean_class_accuracy": "snellen.metrics.ocr:MEAN_CLASS_ACCURACY",
-        "judged_correct": "snellen.scoring.judges.marking:CORRECT",
-        "judged_caption": "snellen.scoring.judges.marking:CAPTION",
+        "judged_correct": "snellen.scoring.judges.ensemble:CORRECT",
+        "judged_caption": "snellen.scoring.judges.ensemble:CAPTION",
         "legacy_relaxed_accuracy": "snellen.metrics.relaxed:LEGACY_RELAXED_ACCURACY",
         "legacy_vqa_accuracy": "snellen.metrics.legacy:LEGACY_VQA_ACCURACY",
         "legacy_pope": "snellen.metrics.corpus:LEGACY_POPE",
@@ -231,7 +231,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "answer-told": "snellen.verification.surface:ANSWER_TOLD",
         "repeated": "snellen.verification.surface:REPEATED",
         "cues": "snellen.verification.surface:CUES",
-        "jury": "snellen.verification.jury:JURY",
+        "jury": "snellen.verification.blind:JURY",
         "blind": "snellen.verification.blind:BLIND",
     },
     # Forms in which runs are written for other tools: `snellen.interchange.exports.declaration`.
@@ -242,7 +242,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "lmms-eval": "snellen.interchange.exports.harness:LMMS_EVAL",
         "samples": "snellen.interchange.exports.sample_table:EXPORTER",
     },
-    # Experiment trackers to which runs are logged: `snellen.interchange.exports.tracking`.
+    # Experiment trackers to which runs are logged: `snellen.interchange.exports.trackers`.
     "trackers": {
         "mlflow": "snellen.interchange.exports.trackers:MLFLOW",
         "trackio": "snellen.interchange.exports.trackers:TRACKIO",
@@ -270,8 +270,8 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "reasoning_prompts": {},
     # How questions are asked by the code of their papers, as a `Templates`: `snellen.protocols.prompts.templates`.
     "templates": {
-        "letter": "snellen.protocols.prompts.forms:LETTER",
-        "plain": "snellen.protocols.prompts.forms:PLAIN",
+        "letter": "snellen.protocols.prompts.templates:LETTER",
+        "plain": "snellen.protocols.prompts.templates:PLAIN",
     },
     "table_forms": {},
     "submission_forms": {},
@@ -293,10 +293,10 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "cells": "snellen.experiments.studies.cell_table:CELLS",
         "spread": "snellen.experiments.studies.spread:SPREAD",
         "variance": "snellen.experiments.studies.spread:VARIANCE",
-        "pairs": "snellen.experiments.studies.pairs:PAIRS",
-        "agreement": "snellen.experiments.studies.agreement:AGREEMENT",
-        "models": "snellen.experiments.studies.model_means:MODELS",
-        "stability": "snellen.experiments.studies.sample_stability:STABILITY",
+        "pairs": "snellen.experiments.studies.spread:PAIRS",
+        "agreement": "snellen.experiments.studies.spread:AGREEMENT",
+        "models": "snellen.experiments.studies.spread:MODELS",
+        "stability": "snellen.experiments.studies.spread:STABILITY",
         "false-negatives": "snellen.experiments.studies.false_negatives:FALSE_NEGATIVES",
     },
     # What is computed over the values of an analysis, and what it measures on runs besides their rows.

@@ -17,7 +17,10 @@ import torch
 import tiny_archs
 import tiny_configs
 from snellen.models.base import load_model
-from snellen.models.hf.devices import (
+from snellen.models.hf.encode import extend
+from snellen.models.hf.engine import Engine
+from snellen.models.hf.ladder import PLAIN
+from snellen.models.hf.load import (
     accelerator,
     free_memory,
     input_device,
@@ -25,12 +28,9 @@ from snellen.models.hf.devices import (
     total_memory,
     unless_out_of_memory,
 )
-from snellen.models.hf.encode import extend
-from snellen.models.hf.engine import Engine
-from snellen.models.hf.ladder import PLAIN
 from snellen.models.hf.model_layout import read_layout
-from snellen.models.hf.noise import largest_difference
 from snellen.models.hf.selfcheck import choose_fast_paths
+from snellen.models.hf.thresholds import largest_difference
 from snellen.records import Decoding
 from tiny_archs import Pictures, ask
 from tiny_configs import ARCHITECTURES, asked, make

@@ -16,8 +16,7 @@ from snellen.suites.eyechart.questions import TASKS, DrawnQuestion, ask, caption
 
 from build import GRID, PATCHES, SIDE
 from snellen.common.seeds import rng_for
-from snellen.protocols.prompts.option_labels import labels_for
-from snellen.protocols.prompts.rendering import EarlierReply, PromptRenderer, prompt_for, write_reply
+from snellen.protocols.prompts.rendering import EarlierReply, PromptRenderer, labels_for, prompt_for, write_reply
 from snellen.records import ImageRef, Message, Method, Sample, Turn, Variant
 from snellen.suites.eyechart.draw import paint
 from snellen.suites.eyechart.scenes import CANVAS, PLACES, SHAPE_COLOURS, SHAPE_KINDS, Level, Scene, Shape

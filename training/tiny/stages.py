@@ -19,8 +19,7 @@ from torch.nn.functional import cross_entropy
 from transformers import DynamicCache, LlavaForConditionalGeneration, PreTrainedTokenizerFast
 
 from build import MEAN, PATCHES, STD
-from snellen.protocols.prompts.option_labels import labels_for
-from snellen.protocols.prompts.rendering import lay_out
+from snellen.protocols.prompts.rendering import labels_for, lay_out
 from snellen.suites.eyechart.scenes import PLACES, SHAPE_COLOURS, SHAPE_KINDS
 
 PREFIX = PATCHES + 1

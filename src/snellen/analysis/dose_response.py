@@ -10,8 +10,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from snellen.analysis.capability import headlines_of
-from snellen.analysis.paired.differences import pair
-from snellen.analysis.paired.questions import QuestionMeasures, question_values
+from snellen.analysis.paired.differences import QuestionMeasures, pair, question_values
 from snellen.common.degradations import DEGRADATIONS
 from snellen.common.seeds import rng_for
 from snellen.protocols.base import labelled_declaration

@@ -17,16 +17,17 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError, WrongRowsError
 from snellen.records import ItemDecision
 from snellen.reformulation.answer_equality import opposite_yes_no
-from snellen.reformulation.distractor_sources import (
+from snellen.reformulation.distractors import (
     WRITTEN,
     PictureEmbedder,
+    Rejected,
     SourceContext,
     SourcePart,
     needs_source,
     open_sources,
     parse_sources,
+    to_multiple_choice,
 )
-from snellen.reformulation.distractors import Rejected, to_multiple_choice
 from snellen.reformulation.sampling import Sampling, draw_sample, inclusion_probabilities
 
 Decisions = Mapping[str, ItemDecision]

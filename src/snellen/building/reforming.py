@@ -15,9 +15,8 @@ from snellen.common.drafts import Draft, read_params
 from snellen.errors import DataError
 from snellen.readers.annotations import Params, fitting_types, formed_drafts, question_types, read_pictures
 from snellen.readers.question_types.declaration import AnnotatedSource
-from snellen.recognition.entry_files import ENDING, entry_of
-from snellen.recognition.own_sources import Decide, OwnSource, TableSettings, own_source, refuse_doubt
-from snellen.reformulation.distractor_sources import parse_sources
+from snellen.recognition.own_sources import ENDING, Decide, OwnSource, TableSettings, entry_of, own_source, refuse_doubt
+from snellen.reformulation.distractors import parse_sources
 from snellen.reformulation.sampling import Sampling
 
 PER_TYPE = 500

@@ -1,7 +1,7 @@
 """The catalogue: suites and their benchmarks, one TOML file per benchmark."""
 
 from snellen.catalogue.entries import BenchmarkSpec, Expected, PromptSet, SourceSpec
-from snellen.catalogue.finding import select, suite_members, suites
+from snellen.catalogue.forms import select, suite_members, suites
 from snellen.catalogue.loading import (
     add_suites,
     aggregation_of,

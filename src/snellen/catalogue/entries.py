@@ -1,4 +1,7 @@
-"""Reading the catalogue's files: the facts of each benchmark, and what a build may change of them."""
+"""Reading the catalogue's files: the facts of each benchmark, and what a build may change of them.
+
+An entry as the text of its file.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import tomli_w
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue.places import HubPlace, Place, UrlPlace
+from snellen.catalogue.lock import HubPlace, Place, UrlPlace
 from snellen.errors import DataError
 from snellen.records import Formulation
 from snellen.reformulation.sampling import Sampling
@@ -263,3 +267,34 @@ def _read(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+def entry_text(spec: BenchmarkSpec) -> str:
+    """What an entry says besides the defaults, in TOML."""
+    return tomli_w.dumps(_said(spec))
+
+
+def _said(record: Struct) -> dict[str, Any]:
+    """The fields that differ from their defaults, and those that have none."""
+    said: dict[str, Any] = {}
+    for field in msgspec.structs.fields(type(record)):
+        value = getattr(record, field.name)
+        default = (
+            field.default_factory() if field.default is msgspec.NODEFAULT and not field.required else field.default
+        )
+        if value is not None and value != default:
+            said[field.name] = _value(value)
+    return said
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Struct):
+        return {**_tag(value), **_said(value)}
+    if isinstance(value, (list, tuple)):
+        return [_value(item) for item in value]
+    return value
+
+
+def _tag(record: Struct) -> dict[str, Any]:
+    config = type(record).__struct_config__
+    return {str(config.tag_field): config.tag} if config.tag else {}

@@ -72,7 +72,7 @@ def show_results(results: Results, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        from snellen.scoring.flat_results import flat_row
+        from snellen.scoring.scored_run import flat_row
 
         for row in results.rows:
             out.out(msgspec.json.encode(flat_row(row)).decode())

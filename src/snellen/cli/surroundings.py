@@ -62,7 +62,7 @@ def diagnose_accelerator() -> Iterator[Diagnosis]:
         return
     import torch
 
-    from snellen.models.hf.devices import accelerator, free_memory, total_memory
+    from snellen.models.hf.load import accelerator, free_memory, total_memory
 
     kind = accelerator()
     if not kind:

@@ -12,14 +12,13 @@ import msgspec
 from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.records import RESAMPLES
 from snellen.errors import DataError, MissingExtraError
-from snellen.formats.frames import check_polars
+from snellen.formats.clips import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.protocols.base import parse_protocol
 from snellen.records import Result
 from snellen.registry import find
 from snellen.runs.spec import as_names
-from snellen.scoring.flat_results import flat_row
-from snellen.scoring.scored_run import ScoredRun, run_labels
+from snellen.scoring.scored_run import ScoredRun, flat_row, run_labels
 
 # What only some methods use is imported in them: every command that scores shows its results through this module.
 if TYPE_CHECKING:
@@ -206,7 +205,7 @@ class Results:
         its own there, and return where they went (docs/exports.md). Raises UnknownNameError, DataError,
         MissingExtraError.
         """
-        from snellen.interchange.exports.tracking import track
+        from snellen.interchange.exports.trackers import track
 
         return track(self.runs, target)
 

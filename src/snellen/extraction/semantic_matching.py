@@ -26,7 +26,7 @@ from snellen.common.progress_bars import import_tqdm
 from snellen.errors import MissingExtraError
 from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.option_index import index_options, means, tokens
-from snellen.reformulation.distractor_sources import Ranking, SourceContext
+from snellen.reformulation.distractors import Ranking, SourceContext
 from snellen.reformulation.near_answers import rank_by_vectors
 
 if TYPE_CHECKING:

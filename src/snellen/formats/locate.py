@@ -1,7 +1,13 @@
-"""Finding official files in a user's folder by their usual names."""
+"""Finding official files in a user's folder by their usual names.
+
+Files of pictures found by what a table calls them: with other slashes, in other letters, without an ending.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -40,3 +46,58 @@ def base_of(picture: str, bases: Iterable[Path | None], where: str) -> Path:
         if (base / picture).is_file():
             return base
     raise DataError(f"{where}: the picture {picture} is in none of {', '.join(map(str, tried))}; unpack the pictures")
+
+
+PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*)?", re.IGNORECASE)
+MOST_FILES = 200_000
+DEEPEST = 5
+"""Folders within one another that are looked into."""
+SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing"})
+
+
+def is_picture(file: Path) -> bool:
+    """Whether a file's name is that of a picture."""
+    return bool(PICTURE_FILE.fullmatch(file.name)) and not file.name.startswith(".")
+
+
+def name_in_words(stem: str) -> str:
+    """What a file is called, without the number at its end: `red_fox-2` is a red fox. Empty for a number alone."""
+    return re.sub(r"[\W_]+", " ", re.sub(r"[\W_]*\d+$", "", stem)).strip()
+
+
+def splits_in(folder: Path) -> list[str]:
+    """The folders of splits in a folder; none where its folders are classes."""
+    names = sorted(home.name for home in folder.iterdir() if home.is_dir() and not home.name.startswith("."))
+    return names if names and SPLITS.issuperset(map(str.casefold, names)) else []
+
+
+class PictureFinder:
+    """The pictures below a folder by name."""
+
+    def __init__(self, folder: Path) -> None:
+        self._by_name: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_stem: defaultdict[str, list[str]] = defaultdict(list)
+        count = 0
+        for place, folders, names in os.walk(folder):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            if len(Path(place).relative_to(folder).parts) >= DEEPEST or count > MOST_FILES:
+                folders.clear()
+            for name in sorted(names):
+                if PICTURE_FILE.fullmatch(name):
+                    count += 1
+                    path = f"{place}/{name}"
+                    self._by_name[name.casefold()].append(path)
+                    self._by_stem[name.rpartition(".")[0].casefold()].append(path)
+
+    def find(self, cell: object) -> Path | None:
+        """The one picture that a cell names, or None where there is none, or several."""
+        text = str(cell).strip().replace("\\", "/").casefold()
+        name = text.rpartition("/")[2]
+        candidates = self._by_name.get(name) or self._by_stem.get(name) or []
+        exact = [path for path in candidates if path.casefold().endswith("/" + text.lstrip("./"))]
+        chosen = exact if len(exact) == 1 else candidates
+        return Path(chosen[0]) if len(chosen) == 1 else None
+
+    def share(self, cells: list[str]) -> float:
+        """The share of cells that name one of the pictures."""
+        return sum(self.find(cell) is not None for cell in cells) / len(cells) if cells else 0.0

@@ -3,6 +3,8 @@
 A pickle is a program: it may import and call anything. Here it can only build plain values (numbers, texts, lists,
 tuples, dicts, sets) and arrays of plain numbers. Stand-ins replace numpy's names; they check the bytes and keep
 them, since numpy itself trusts what a pickle says about an array's memory.
+
+Variables of MATLAB files.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from snellen.errors import DataError
+from snellen.errors import DataError, MissingExtraError
 
 _SIZES = {kind + size: int(size) for kind in "iu" for size in "1248"} | {"f4": 4, "f8": 8, "b1": 1}
 _FAULTS = (
@@ -117,3 +119,20 @@ def _length(side: Any) -> int:
     if not isinstance(side, int) or side < 0:
         raise pickle.UnpicklingError(f"an array of {side!r} rows")
     return side
+
+
+def read_mat(path: Path, variable: str) -> Any:
+    """A variable of a MATLAB file (up to version 7.2), cells and structs as lists and dicts. Raises DataError."""
+    try:
+        from scipy.io import loadmat
+        from scipy.io.matlab import MatReadError
+    except ImportError:
+        raise MissingExtraError("scipy", "data", f"reading {path.name}") from None
+    try:
+        return loadmat(path, variable_names=[variable], simplify_cells=True)[variable]
+    except OSError as error:
+        raise DataError(f"{path}: cannot read the file ({error.strerror})") from None
+    except KeyError:
+        raise DataError(f"{path}: there is no variable {variable}; is it the right file?") from None
+    except (MatReadError, NotImplementedError, ValueError, TypeError) as error:
+        raise DataError(f"{path}: {error}; is the download complete, and the right file?") from None

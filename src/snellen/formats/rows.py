@@ -20,8 +20,15 @@ import msgspec
 from snellen.common.drafts import LazyImage
 from snellen.errors import DataError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.formats.delimited import TABLES, DelimitedLines, DelimitedTable, numbered, open_text
-from snellen.formats.delimited_cells import CellError, delimited_records
+from snellen.formats.delimited import (
+    TABLES,
+    CellError,
+    DelimitedLines,
+    DelimitedTable,
+    delimited_records,
+    numbered,
+    open_text,
+)
 from snellen.formats.json_files import read_json_value
 from snellen.formats.spreadsheet import largest_sheet, read_sheet, sheet_pictures
 

@@ -17,10 +17,19 @@ from msgspec.structs import replace
 from snellen.common.seeds import rng_for
 from snellen.errors import ModelError
 from snellen.models.base import ModelSpec
-from snellen.models.connections import MOST_BYTES, Compose, Connections, ConnectTimeoutError, HttpReply, TooLongError
+from snellen.models.connections import (
+    MOST_BYTES,
+    MOST_IN_HAND,
+    AdaptiveLimit,
+    BytesInHand,
+    Compose,
+    Connections,
+    ConnectTimeoutError,
+    HttpReply,
+    TooLongError,
+)
 from snellen.models.faults import ServerFault
 from snellen.models.http_connection import TransportError
-from snellen.models.limits import MOST_IN_HAND, AdaptiveLimit, BytesInHand
 from snellen.models.request_options import RequestOptions
 from snellen.records import ErrorKind, Failure, Request, Response
 

@@ -15,8 +15,14 @@ from snellen.protocols.base import ProtocolSettings, RequestGenerator, check_pre
 from snellen.protocols.control import SHOWN
 from snellen.protocols.declaration import Declaration
 from snellen.protocols.prediction import check_extractor, predict
-from snellen.protocols.prompts.option_labels import LabelStyle, alphabet_of, labels_for
-from snellen.protocols.prompts.rendering import EarlierReply, PromptRenderer, write_reply
+from snellen.protocols.prompts.rendering import (
+    EarlierReply,
+    LabelStyle,
+    PromptRenderer,
+    alphabet_of,
+    labels_for,
+    write_reply,
+)
 from snellen.records import ImagePart, ImageRef, Message, Method, Part, Request, Response, Sample, Turn, Variant
 
 PERTURBATIONS = ("template", "order", "labels")

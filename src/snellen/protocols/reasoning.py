@@ -22,9 +22,8 @@ from snellen.protocols.base import ProtocolSettings, RequestGenerator
 from snellen.protocols.declaration import Conclusion, Declaration
 from snellen.protocols.prediction import check_extractor
 from snellen.protocols.prompts.judge_prompts import fill_slots, shortened
-from snellen.protocols.prompts.option_labels import LabelStyle, labels_for
 from snellen.protocols.prompts.reasoning_prompts import AnswerForm, ReasoningPrompts, fill_case, named_reasoning_prompts
-from snellen.protocols.prompts.rendering import PromptRenderer
+from snellen.protocols.prompts.rendering import LabelStyle, PromptRenderer, labels_for
 from snellen.protocols.prompts.templates import Templates
 from snellen.protocols.reasoning_parsing import STANDARD_PARSER, ReadConclusion, ReasoningParser, bare_words
 from snellen.protocols.verdict import ask_twice, reminded, user_message

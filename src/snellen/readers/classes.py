@@ -23,7 +23,7 @@ from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
 from snellen.formats.locate import locate, locate_or_none
-from snellen.formats.mat import read_mat
+from snellen.formats.pickles import read_mat
 from snellen.readers import cifar, imagenet
 from snellen.readers.labelled import LabelClass, LabelledPicture
 

@@ -1,11 +1,15 @@
-"""Items that are not made into questions: excluded by a named rule, counted, and reported to the user."""
+"""Items that are not made into questions: excluded by a named rule, counted, and reported to the user.
+
+Pools of a source's answers by type, from which distractors are drawn when no model writes them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -48,3 +52,21 @@ def without_exclusions(
 def has_word(text: str) -> bool:
     """Whether a gold has a letter or digit; without one, no word metric can score it (ReForm-Eval's FUNSD)."""
     return any(sign.isalnum() for sign in text)
+
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+
+
+def answer_pools(pairs: Iterable[tuple[KeyT, str]]) -> dict[KeyT, tuple[str, ...]]:
+    """The distinct answers under each key, in order of first appearance."""
+    pools: dict[KeyT, dict[str, None]] = {}
+    for key, answer in pairs:
+        pools.setdefault(key, {})[answer] = None
+    return {key: tuple(answers) for key, answers in pools.items()}
+
+
+def by_votes(answers: Iterable[str]) -> tuple[str, ...]:
+    """Distinct non-empty answers of several annotators, the most frequent first, ties in order of appearance."""
+    counts = Counter(answer.strip() for answer in answers)
+    counts.pop("", None)
+    return tuple(answer for answer, _ in counts.most_common())

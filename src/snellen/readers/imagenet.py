@@ -21,7 +21,7 @@ from msgspec import Struct
 from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text, table_rows
 from snellen.formats.locate import locate
-from snellen.formats.mat import read_mat
+from snellen.formats.pickles import read_mat
 from snellen.readers.labelled import LabelClass, LabelledPicture
 from snellen.reformulation.wordnet import Tiers, WordNet, open_wordnet
 

@@ -26,9 +26,9 @@ from msgspec.structs import replace
 from snellen.common.drafts import DistractorSpec, Draft, LazyImage, QuestionDraft, read_params
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.delimited import LETTERS, decode_base64
-from snellen.formats.picture_names import PICTURE_FILE, PictureFinder
+from snellen.formats.locate import PICTURE_FILE, PictureFinder
 from snellen.formats.rows import SourceRow, listed, read_rows
-from snellen.recognition.answers import AnswerForm, as_text, option_meant
+from snellen.recognition.columns import AnswerForm, as_text, option_meant
 from snellen.recognition.profiles import ENCODED, LOOKED_AT, URL
 from snellen.recognition.tables import ANSWER_TAG, TAG, accepted_texts, row_options, table_roles
 

@@ -27,7 +27,7 @@ from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, open_text
 from snellen.formats.json_files import json_lines, list_items, read_json
 from snellen.formats.locate import base_of, locate, locate_or_none
-from snellen.formats.mat import read_mat
+from snellen.formats.pickles import read_mat
 from snellen.readers.exclusions import NO_WORD, Exclusion, has_word, without_exclusions
 from snellen.readers.text_boxes import Scenes, drafts_of_scenes, reading_question
 

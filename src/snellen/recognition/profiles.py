@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from snellen.common.drafts import LazyImage
-from snellen.formats.picture_names import PICTURE_FILE
+from snellen.formats.locate import PICTURE_FILE
 from snellen.formats.rows import SourceRow, listed
 
 LOOKED_AT = 2000

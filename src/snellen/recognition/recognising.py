@@ -11,10 +11,9 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
-from snellen.formats.picture_names import PICTURE_FILE, PictureFinder, is_picture, name_in_words, splits_in
+from snellen.formats.locate import PICTURE_FILE, PictureFinder, is_picture, name_in_words, splits_in
 from snellen.formats.rows import SUFFIXES, is_row_file, text_encoding
-from snellen.recognition.answers import FORM_WORDS
-from snellen.recognition.columns import Doubt, Roles, usual_names
+from snellen.recognition.columns import FORM_WORDS, Doubt, Roles, usual_names
 from snellen.recognition.profiles import picture_folder
 from snellen.recognition.tables import TableRoles, table_roles
 

@@ -13,13 +13,15 @@ from msgspec import Struct, field
 from snellen import registry
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, unknown_columns
-from snellen.formats.picture_names import PictureFinder
+from snellen.formats.locate import PictureFinder
 from snellen.formats.rows import SourceRow, listed, read_rows
-from snellen.recognition.answers import AnswerColumn, AnswerForm, as_text, split_options
 from snellen.recognition.columns import (
     SEVERAL,
+    AnswerColumn,
+    AnswerForm,
     Doubt,
     Roles,
+    as_text,
     attribute_columns,
     box_columns,
     distractor_columns,
@@ -30,6 +32,7 @@ from snellen.recognition.columns import (
     option_columns,
     picture_columns,
     question_column,
+    split_options,
     usual_names,
 )
 from snellen.recognition.profiles import ColumnProfile, profiles_of

@@ -13,7 +13,7 @@ from snellen.common.images import decode_picture
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.reformulation.answer_equality import fold_answer
-from snellen.reformulation.distractor_sources import Ranking, SourceContext, Tiers, flat_candidates, needs_source
+from snellen.reformulation.distractors import Ranking, SourceContext, Tiers, flat_candidates, needs_source
 from snellen.reformulation.regions import render_picture
 
 if TYPE_CHECKING:

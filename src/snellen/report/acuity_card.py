@@ -12,7 +12,7 @@ from snellen.report.acuity_tables import acuity_tables
 from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
 from snellen.report.document import offline_document
 from snellen.report.drawing import ChartPanel
-from snellen.report.formatting import percent
+from snellen.report.table import percent
 
 LETTER_TEST = "letter-size"
 CHANCE = 0.25

@@ -12,7 +12,7 @@ from snellen.psychometrics.stimuli.trials import READ_LETTERS
 from snellen.psychometrics.thresholds import PlaceShare, Threshold
 from snellen.report.charts import WIDTH
 from snellen.report.drawing import Box, ChartDrawing, ChartPanel, Group, Line, Mark, PathLine, Point, Shape, Text
-from snellen.report.formatting import percent, shorten
+from snellen.report.table import percent, shorten
 
 Series = Sequence[tuple[int, Threshold]]
 """Thresholds with the number of the model."""

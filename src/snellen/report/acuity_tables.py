@@ -9,8 +9,7 @@ import msgspec
 from snellen.psychometrics.acuity_run import AcuityRun
 from snellen.psychometrics.differences import ThresholdDifference, difference_record, threshold_differences
 from snellen.psychometrics.thresholds import Threshold, input_words
-from snellen.report.formatting import DASH, percent
-from snellen.report.table import Cell, Table
+from snellen.report.table import DASH, Cell, Table, percent
 
 THRESHOLD = (
     "A threshold is the level at which a model is halfway between guessing and its best, with a 95 % credible interval."

@@ -9,9 +9,8 @@ from snellen.analysis.audit.correction import Audit, ReadingError, audit_of, cor
 from snellen.analysis.audit.draw import read_design
 from snellen.analysis.audit.population import HEADLINE
 from snellen.records import Result
-from snellen.report.formatting import DASH, percent
 from snellen.report.run_view import RunView
-from snellen.report.table import NumberCell, Table
+from snellen.report.table import DASH, NumberCell, Table, percent
 from snellen.scoring.scored_run import ScoredRun
 
 READINGS_HEADER = ("reading", "replies", "labelled", "misread", "share misread", "at most")

@@ -15,7 +15,7 @@ from msgspec import Struct
 from snellen.metrics.declaration import SHARE, MetricRow, unit_multiplier
 from snellen.records import Estimate
 from snellen.report.drawing import Box, ChartDrawing, Group, Line, Mark, PathLine, Point, Shape, Text
-from snellen.report.formatting import LETTERS, figure_text, shorten_inside, value_text
+from snellen.report.table import LETTERS, figure_text, shorten_inside, value_text
 
 ToPixels = Callable[[float, float], Point]
 """From values to coordinates in the picture."""

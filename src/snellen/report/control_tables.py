@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from snellen.analysis.capability import headlines_of
 from snellen.analysis.dose_response import DoseResponse, dose_responses
-from snellen.analysis.paired.differences import pair
-from snellen.analysis.paired.questions import QuestionMeasures, question_values
+from snellen.analysis.paired.differences import QuestionMeasures, pair, question_values
 from snellen.common.degradations import DEGRADATIONS
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate
-from snellen.report.formatting import DASH, metric_title, value_text
 from snellen.report.run_view import RunView
-from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, metric_title, value_text
 from snellen.scoring.scored_run import ScoredBenchmark
 
 HEADER = ("run", "benchmark", "protocol", "shown instead", "metric", "score", "control", "difference [95%] n", "chance")

@@ -10,9 +10,8 @@ from snellen.analysis.capability import headlines_of
 from snellen.metrics.declaration import declared
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate
-from snellen.report.formatting import DASH, decimal_text, metric_title
 from snellen.report.run_view import RunView
-from snellen.report.table import Cell, NumberCell, Table
+from snellen.report.table import DASH, Cell, NumberCell, Table, decimal_text, metric_title
 from snellen.scoring.request_costs import PERCENTILES, RequestCost
 from snellen.scoring.scored_run import ScoredBenchmark
 

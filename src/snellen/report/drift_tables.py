@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from snellen.analysis.paired.drift import Drift
-from snellen.report.formatting import DASH
-from snellen.report.table import NumberCell, Table
+from snellen.report.table import DASH, NumberCell, Table
 
 
 def drift_table(drift: Drift) -> Table:

@@ -23,12 +23,12 @@ from snellen.report.charts import ACCURACY, Axis, IntervalRow, PlotPoint, Scatte
 from snellen.report.content import ChartBlock
 from snellen.report.cost_tables import MILLION, on_front
 from snellen.report.drawing import ChartPanel
-from snellen.report.formatting import capitalised, decimal_text, dimension_title, figure_text, metric_title
 from snellen.report.heat_map import Scale, heat_map
 from snellen.report.pooled_estimates import OptionPosition, accuracy_by_tag, accuracy_by_template, by_option_position
 from snellen.report.reply_counts import count_rotations
 from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, mean_chance, method_rows
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
+from snellen.report.table import capitalised, decimal_text, dimension_title, figure_text, metric_title
 from snellen.scoring.request_costs import RequestCost
 
 MOST_MARKS = 500

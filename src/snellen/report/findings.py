@@ -15,7 +15,6 @@ from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.psychometrics import is_adaptive
 from snellen.records import METHODS, Estimate, Method
-from snellen.report.formatting import capitalised, decimal_text, dimension_title, metric_title, percent, value_text
 from snellen.report.model_numbers import (
     ModelNumbers,
     compared_views,
@@ -24,6 +23,7 @@ from snellen.report.model_numbers import (
     order_differences,
 )
 from snellen.report.run_view import RunView
+from snellen.report.table import capitalised, decimal_text, dimension_title, metric_title, percent, value_text
 
 SURE = 0.05
 """The level of all tests."""

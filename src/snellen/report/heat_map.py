@@ -9,7 +9,7 @@ from msgspec import Struct
 from snellen.records import Estimate
 from snellen.report.charts import WIDTH, label_width
 from snellen.report.drawing import Box, ChartDrawing, Group, Shape, Text
-from snellen.report.formatting import decimal_text, figure_text, shorten, shorten_inside
+from snellen.report.table import decimal_text, figure_text, shorten, shorten_inside
 
 LEAST, MOST = 0.06, 0.62
 """Opacity of the least and the greatest cell."""

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from snellen.formats.shown_text import short_name
 from snellen.records import Result
-from snellen.report.formatting import DASH
 from snellen.report.report_tables import report_tables
 from snellen.report.run_view import RunView, run_views
-from snellen.report.table import Figure, ShownCell, ShownTable, Table, shown_table
+from snellen.report.table import DASH, Figure, ShownCell, ShownTable, Table, shown_table
 from snellen.runs.journal import write_atomically
 from snellen.scoring.scored_run import ScoredRun
 

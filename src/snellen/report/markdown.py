@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from snellen.formats.shown_text import short_name
 from snellen.report.findings import findings
-from snellen.report.formatting import superscript
 from snellen.report.report_tables import report_tables
 from snellen.report.run_view import RunView
-from snellen.report.table import Cell, Table, cell_text
+from snellen.report.table import Cell, Table, cell_text, superscript
 
 
 def markdown_report(views: Sequence[RunView]) -> str:

@@ -11,8 +11,8 @@ from snellen.analysis.paired.records import PairedDifference
 from snellen.analysis.paired.standing import differences_from
 from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, Better, Estimate, Method
-from snellen.report.formatting import dimension_title
 from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, mean_chance
+from snellen.report.table import dimension_title
 
 
 class DimensionShare(Struct, frozen=True):

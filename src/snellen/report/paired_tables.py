@@ -1,4 +1,7 @@
-"""Tables of a comparison: paired differences, ranks with intervals, and how many questions flipped."""
+"""Tables of a comparison: paired differences, ranks with intervals, and how many questions flipped.
+
+Runs that a rule stopped: their estimates for whole benchmarks, and how much they did not ask.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,25 @@ from msgspec.structs import replace
 from snellen.analysis.capability import ALL
 from snellen.analysis.paired.comparison import compare_runs
 from snellen.analysis.paired.records import Comparison, PairedDifference, RankInterval
+from snellen.analysis.sequential.decision import SequentialDifference
+from snellen.analysis.sequential.estimates import SequentialEstimate, sequential_estimates
+from snellen.building.benchmark import RandomPart
 from snellen.errors import DataError, MissingExtraError
 from snellen.reasons import word_reason
 from snellen.records import Estimate
-from snellen.report.formatting import DASH, decimal_text, dimension_title, metric_title, percent, value_text
 from snellen.report.run_view import RunView
-from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.report.table import (
+    DASH,
+    AbsentCell,
+    Cell,
+    NumberCell,
+    Table,
+    decimal_text,
+    dimension_title,
+    metric_title,
+    percent,
+    value_text,
+)
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
 COLUMNS = ("metric", "models", "first", "second", "difference", "p", "p corrected")
@@ -171,3 +187,66 @@ def _rank(rank: RankInterval) -> str:
     if rank.low is None or rank.high is None or rank.best is None:
         return f"{text} [no interval]"
     return f"{text} [{rank.low:.3g}, {rank.high:.3g}] {percent(rank.best)}"
+
+
+INTERVAL_NOTE = (
+    "The interval is anytime-valid: it holds the value of the whole benchmark with probability 95 %, whenever one looks"
+    " and stops (a confidence sequence by betting, Waudby-Smith and Ramdas 2023, over pictures without replacement)."
+)
+PART_NOTE = (
+    "Numbers are over a random part of the pictures. Other intervals of this run are for a number of pictures that is "
+    "fixed beforehand: too narrow for one that a rule stopped."
+)
+GOES_ON = "`snellen run` with the same words but the rule goes on to the whole benchmark; nothing is asked twice."
+DECISION_NOTE = (
+    "Verdicts are about the questions of the benchmark, each wrong with probability 5 % at most; asked to its end, a"
+    " benchmark has one value. What its questions tell of others, `snellen compare RUN RUN` says."
+)
+
+
+def sequential_tables(views: Sequence[RunView]) -> list[Table]:
+    """One table of all runs that were asked in a random order until a rule stopped them; none without such a run."""
+    rows = [_row(view.label, estimate) for view in views for estimate in sequential_estimates(view.run)]
+    if not rows:
+        return []
+    header = ("run", "benchmark", "protocol", "metric", "value", "stopped by", *_PART_HEADER)
+    notes = (INTERVAL_NOTE, PART_NOTE, GOES_ON)
+    return [Table("Stopped by a rule", header, tuple(rows), label_columns=4, notes=notes)]
+
+
+_PART_HEADER = ("pictures", "questions", "not asked")
+
+
+def _row(label: str, estimate: SequentialEstimate) -> tuple[Cell, ...]:
+    cell = NumberCell(estimate.unit, Estimate(estimate.value, None, estimate.low, estimate.high, estimate.n))
+    return (
+        label,
+        estimate.benchmark,
+        estimate.protocol,
+        metric_title(estimate.metric),
+        cell,
+        estimate.part.rule,
+        *_part(estimate.part, estimate.asked),
+    )
+
+
+def _part(part: RandomPart, n_asked: int) -> tuple[Cell, ...]:
+    saved = 1 - n_asked / part.questions if part.questions else 0.0
+    return f"{part.pictures:,} of {part.of:,}", f"{n_asked:,} of {part.questions:,}", percent(saved)
+
+
+def decision_table(differences: Sequence[SequentialDifference]) -> Table:
+    """Two models asked the same pictures in a random order until it was decided which is better."""
+    rows: list[tuple[Cell, ...]] = []
+    for difference in differences:
+        cell = NumberCell(
+            difference.unit, Estimate(difference.value, None, difference.low, difference.high, difference.n)
+        )
+        better = {"first": f"{difference.first} is better", "second": f"{difference.second} is better"}
+        verdict = better.get(difference.verdict, difference.verdict)
+        labels = difference.benchmark, difference.protocol, metric_title(difference.metric)
+        rows.append((*labels, cell, verdict, *_part(difference.part, difference.asked)))
+    header = ("benchmark", "protocol", "metric", "difference", "verdict", *_PART_HEADER)
+    names = f"{differences[0].first} minus {differences[0].second}" if differences else ""
+    notes = (f"Difference: {names}.", INTERVAL_NOTE, DECISION_NOTE, GOES_ON)
+    return Table("Compared until decided", header, tuple(rows), label_columns=3, notes=notes)

@@ -18,9 +18,8 @@ from snellen.catalogue.papers import MODEL, Paper, PrintedValue, papers
 from snellen.metrics.declaration import declared
 from snellen.protocols import parse_protocol
 from snellen.records import Better, Estimate
-from snellen.report.formatting import DASH, decimal_text, interval_text, value_text
 from snellen.report.run_view import ModelMethodRow, RunView, method_rows
-from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, decimal_text, interval_text, value_text
 
 NOT_SHARED = "not in the run, or only by another metric"
 DERIVED = "computed from the run's other figures as the paper's are from theirs"

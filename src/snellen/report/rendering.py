@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from snellen.formats.shown_text import strip_controls
 from snellen.report.charts import MARKS, WIDTH, series_class
-from snellen.report.formatting import DASH, decimal_text
 from snellen.report.sample_card import LONGEST, SIGNS
-from snellen.report.table import figure_of, shown_table
+from snellen.report.table import DASH, decimal_text, figure_of, shown_table
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, BytecodeCache, Environment

@@ -11,8 +11,8 @@ from snellen.metrics.declaration import declared
 from snellen.protocols.prediction import holds_shares
 from snellen.reasons import word_reason
 from snellen.records import Answer, Exchange, ImagePart, ImageRef, Message, Prediction, Score, Step, Variant
-from snellen.report.formatting import DASH, decimal_text, metric_title, shorten
 from snellen.report.gallery import Gallery, GalleryEntry, Outcome, outcome_of
+from snellen.report.table import DASH, decimal_text, metric_title, shorten
 
 LONGEST = 4000
 """Longest text that a page shows, in characters."""

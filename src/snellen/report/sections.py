@@ -24,15 +24,6 @@ from snellen.building.benchmark import RandomPart
 from snellen.metrics.declaration import OF_ANSWERED, SHARE, declared
 from snellen.reasons import word_reason
 from snellen.records import Method, Result
-from snellen.report.formatting import (
-    DASH,
-    capitalised,
-    counts_text,
-    dimension_title,
-    metric_meaning,
-    metric_title,
-    percent,
-)
 from snellen.report.reply_counts import question_metric
 from snellen.report.run_view import (
     CHOICE_ROWS,
@@ -47,7 +38,19 @@ from snellen.report.run_view import (
     pools_of,
 )
 from snellen.report.summary import summary_cell
-from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.report.table import (
+    DASH,
+    AbsentCell,
+    Cell,
+    NumberCell,
+    Table,
+    capitalised,
+    counts_text,
+    dimension_title,
+    metric_meaning,
+    metric_title,
+    percent,
+)
 from snellen.runs.journal import BenchmarkUse, RunManifest
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names

@@ -11,7 +11,6 @@ from msgspec.structs import astuple
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate, Method, Result
 from snellen.report.findings import findings
-from snellen.report.formatting import metric_meaning, metric_title, percent
 from snellen.report.rendering import part
 from snellen.report.run_view import (
     HeadlineEstimate,
@@ -22,7 +21,7 @@ from snellen.report.run_view import (
     method_rows,
     run_views,
 )
-from snellen.report.table import AbsentCell, NumberCell, Table
+from snellen.report.table import AbsentCell, NumberCell, Table, metric_meaning, metric_title, percent
 from snellen.scoring.scored_run import ScoredRun, reading_limits
 
 COLUMNS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed_rate")

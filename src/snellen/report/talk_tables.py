@@ -11,10 +11,9 @@ from snellen.analysis.statistics import estimate_mean
 from snellen.metrics.declaration import SHARE, declared
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Answer, Turn
-from snellen.report.formatting import DASH, metric_title
 from snellen.report.reply_counts import question_metric
 from snellen.report.run_view import RunView
-from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, metric_title
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.scoring.talks import COST
 

@@ -16,14 +16,24 @@ from snellen.analysis.ranks import AVERAGE_RANK
 from snellen.formats.shown_text import short_name
 from snellen.metrics.declaration import declared
 from snellen.records import Estimate
+from snellen.report.content import suite_sections
 from snellen.report.control_tables import control_tables
-from snellen.report.formatting import DASH, dimension_title, figure_parts, superscript, value_text
+from snellen.report.paired_tables import sequential_tables
 from snellen.report.run_view import HeadlineEstimate, RunView, dimensions_of, method_rows, overall_label, pools_of
 from snellen.report.sections import common_question_tables, convention_tables, other_metrics, scored_benchmarks
-from snellen.report.sequential_tables import sequential_tables
-from snellen.report.suite_tables import suite_sections
 from snellen.report.summary import summary
-from snellen.report.table import Cell, NumberCell, Table, cell_text, footnote_of
+from snellen.report.table import (
+    DASH,
+    Cell,
+    NumberCell,
+    Table,
+    cell_text,
+    dimension_title,
+    figure_parts,
+    footnote_of,
+    superscript,
+    value_text,
+)
 from snellen.report.talk_tables import talk_tables
 from snellen.scoring.text_scoring import metric_row_names
 

@@ -20,8 +20,7 @@ from snellen.report.page import html_report
 from snellen.report.paired_tables import comparison_tables
 from snellen.report.run_view import RunView, run_views
 from snellen.runs.journal import write_atomically
-from snellen.scoring.flat_results import flat_row
-from snellen.scoring.scored_run import ScoredRun
+from snellen.scoring.scored_run import ScoredRun, flat_row
 
 
 def write_report(runs: Sequence[ScoredRun], rows: Sequence[Result], path: Path) -> Path:

@@ -37,8 +37,7 @@ def drive_model(
         drive(model, items, store, roles=local, window=window, budget=budget, progress=progress)
         return
     # A twentieth of a short command goes into loading asyncio.
-    from snellen.runs.async_driver import drive_async
-    from snellen.runs.event_loop import in_batches, run_async
+    from snellen.runs.async_driver import drive_async, in_batches, run_async
 
     if isinstance(model, AsyncModel) and len(served) == len(roles):
         run_async(drive_async(model, items, store, roles=served, budget=budget, progress=progress))

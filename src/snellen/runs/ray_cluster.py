@@ -24,8 +24,7 @@ from snellen.errors import MissingExtraError, ModelError
 from snellen.runs.drivers import ProgressCallback
 from snellen.runs.model_identity import changed_fact
 from snellen.runs.plan import Announce, RunPlan
-from snellen.runs.ray_pool import PoolWorker, RayPool, models_on_ray
-from snellen.runs.ray_worker import RayWorker, Refusal, WorkerModel, WorkerPlace
+from snellen.runs.ray_pool import PoolWorker, RayPool, RayWorker, Refusal, WorkerModel, WorkerPlace, models_on_ray
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import ExecutionSpec
 

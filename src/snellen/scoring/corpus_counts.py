@@ -64,7 +64,7 @@ def _count(pooled: CorpusCountMetric, questions: Sequence[AskedQuestion]) -> lis
                 counts_of[i].append(counts)
     except (MissingExtraError, DataError) as error:
         return [Unscored("metric undefined", str(error))] * len(questions)
-    return [_mean(presentations) for presentations in counts_of]
+    return [_corpus_mean(presentations) for presentations in counts_of]
 
 
 def _reply(question: AskedQuestion, prediction: Prediction) -> str:
@@ -74,7 +74,7 @@ def _reply(question: AskedQuestion, prediction: Prediction) -> str:
     return prediction.text or ""
 
 
-def _mean(counts: Sequence[Counts | str]) -> Counts | Unscored:
+def _corpus_mean(counts: Sequence[Counts | str]) -> Counts | Unscored:
     usable = []
     for counted in counts:
         if isinstance(counted, str):  # what a metric says of a gold that it cannot use

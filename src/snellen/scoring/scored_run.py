@@ -1,4 +1,7 @@
-"""A scored run: how its replies were read, and all that is known of each benchmark."""
+"""A scored run: how its replies were read, and all that is known of each benchmark.
+
+Results as flat dicts of plain values, as `results.json` and frames have them, and back.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from snellen import registry
 from snellen.catalogue import BenchmarkSpec
@@ -17,7 +23,7 @@ from snellen.catalogue.suites import AsPublished
 from snellen.extraction import find_extractor
 from snellen.formats.shown_text import object_line
 from snellen.reasons import Reason
-from snellen.records import Answer, Convention, Method, Prediction, Result, Sample, Score
+from snellen.records import Answer, Convention, Estimate, Method, Prediction, Result, Sample, Score
 from snellen.runs.journal import RunManifest
 from snellen.runs.spec import ScoringSpec, TokenPrice
 from snellen.scoring.corpus_counts import QuestionCounts
@@ -183,3 +189,22 @@ def run_labels(runs: Sequence[ScoredRun]) -> list[str]:
             + (" as published" if mixed and run.convention != "standard" else "")
         )
     return labels
+
+
+_ESTIMATE = frozenset(Estimate.__struct_fields__)
+FIRST = ("model", "benchmark", "metric", "value", "low", "high", "n", "protocol")
+"""Columns that stand first, so that a frame's few printed ones have the numbers."""
+
+
+def flat_row(row: Result) -> dict[str, Any]:
+    """A result as a flat dict of plain values."""
+    fields = {**asdict(row), **asdict(row.estimate)}
+    del fields["estimate"]
+    return {name: fields[name] for name in dict.fromkeys((*FIRST, *fields))}
+
+
+def result_of_flat(flat: Mapping[str, Any]) -> Result:
+    """The result behind a flat dict. Raises msgspec.ValidationError."""
+    estimate = {name: value for name, value in flat.items() if name in _ESTIMATE}
+    rest = {name: value for name, value in flat.items() if name not in _ESTIMATE}
+    return msgspec.convert({**rest, "estimate": estimate}, Result)

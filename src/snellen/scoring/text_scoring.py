@@ -9,8 +9,7 @@ from snellen.errors import DataError, MissingExtraError
 from snellen.metrics.declaration import CorpusMetric, ReplyMetric, find_metric
 from snellen.reasons import NEVER_ANSWERED
 from snellen.records import Prediction, Score
-from snellen.scoring.judges.ensemble import JudgeEnsemble
-from snellen.scoring.judges.marking import JudgedMetric
+from snellen.scoring.judges.ensemble import JudgedMetric, JudgeEnsemble
 from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, Value, why_unanswered
 
 DEFAULT_TEXT_METRICS = ("exact_match", "word_accuracy")

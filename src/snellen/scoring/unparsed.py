@@ -17,7 +17,7 @@ from snellen.common.seeds import rng_for
 from snellen.extraction import semantic_matching
 from snellen.protocols.judge_matching import JudgeMatching, matching_prompt
 from snellen.protocols.prompts.judge_prompts import shortened
-from snellen.protocols.prompts.option_labels import labels_for
+from snellen.protocols.prompts.rendering import labels_for
 from snellen.protocols.verdict import Verdict, majority_verdict
 from snellen.reasons import Reason
 from snellen.records import Prediction, Turn

@@ -9,22 +9,209 @@ there is to one answer. Among questions whose answer has at least t votes, the s
 
 where the 1 makes it hold in the mean (Barber and Candes 2015; in proteomics, the search among decoys). The least t at
 which this is at most `Solvers.wrongly` decides.
+
+The jury: several models say of each option whether it is right. Their votes are a run of a benchmark of yes and no.
+
+That benchmark is made of the one that is checked by the reader `jury`; what a model has said of the same option of
+the same question before is not asked again.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from msgspec import Struct
 
 from snellen.analysis.lint.findings import estimate_text
 from snellen.analysis.statistics import estimate_mean
-from snellen.records import Estimate, Sample
+from snellen.building.benchmark import Benchmark
+from snellen.building.builder import build_benchmark
+from snellen.catalogue import BenchmarkSpec, SourceSpec
+from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.common.paths import home, slug
+from snellen.common.seeds import rng_for
+from snellen.errors import DataError
+from snellen.experiments.evaluation import check_budget, evaluate_spec
+from snellen.models.base import load_model
+from snellen.records import Answer, Estimate, Sample
+from snellen.runs.spec import run_spec
 from snellen.scoring.answers import open_answers
 from snellen.scoring.scored_run import ScoredBenchmark
-from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault
-from snellen.verification.jury import asked
+from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
+
+YES_NO = ("Yes", "No")
+LEAST_SKILL = 0.5
+"""A juror who says yes to answers in a share that is not at least this much above that of distractors cannot tell them
+apart, and has no vote."""
+ASKED = (
+    "A question about the picture: {question}\nA proposed answer: {answer}\n"
+    "Going by the picture, is the proposed answer right?"
+)
+
+
+# --- the derived benchmark -------------------------------------------------------------------------------------------
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of which version of which benchmark the options are judged."""
+
+    of: str
+    version: str
+
+
+def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
+    """For each option of a built benchmark's questions, and each answer of an open one, whether it is right.
+
+    Questions of dialogues, and those with hidden answers, are left out.
+    """
+    settings = read_params(params, Params)
+    if source is None:
+        raise DataError(f"a jury judges the built folder of {settings.of}; name it with --source")
+    whole, answers = Benchmark(source), open_answers(source)
+    for sample, gold in judged_samples(whole, answers):
+        for place, answer in enumerate(judged_answers(sample, gold)):
+            is_right = place in gold.options if sample.options else True
+            # The order of yes and no follows from the words alone, so that the same option is asked the same again.
+            options = tuple(rng_for(sample.id, answer, "yes or no").sample(YES_NO, 2))
+            yield Draft(
+                id=judged_id(sample, place),
+                rounds=(
+                    QuestionDraft(
+                        ASKED.format(question=sample.question, answer=answer),
+                        options,
+                        (options.index(YES_NO[0] if is_right else YES_NO[1]),),
+                    ),
+                ),
+                images=tuple(whole.images.path(image.digest) for image in sample.images),
+                where=f"{whole.folder}: {sample.id}",
+                context=sample.context,
+                regions=sample.regions,
+                group=sample.group,
+            )
+
+
+def judged_samples(benchmark: Benchmark, answers: Any) -> Iterator[tuple[Sample, Answer]]:
+    """The questions of one round whose answers are known, with these."""
+    for sample in benchmark.samples():
+        gold: Answer | None = answers.get((sample.id, 0)) if not sample.turns else None
+        if gold is not None:
+            yield sample, gold
+
+
+def judged_answers(sample: Sample, gold: Answer) -> tuple[str, ...]:
+    """What the jury judges: each option, or the usual answer to an open question."""
+    return sample.options or gold.texts[:1]
+
+
+def judged_id(sample: Sample, place: int) -> str:
+    """The derived question about an option."""
+    return f"{sample.id} option {place + 1}"
+
+
+def jury_benchmark(benchmark: Benchmark) -> Benchmark:
+    """The questions that a jury is asked about a built benchmark."""
+    name = f"{benchmark.name}-jury"
+    source = SourceSpec("jury", {"of": benchmark.name, "version": benchmark.manifest.version})
+    spec = BenchmarkSpec(name=name, title=f"{benchmark.name}: is it right?", formulation="choice", source=source)
+    return build_benchmark(spec, source=benchmark.folder, to=home() / "verification" / name)
+
+
+# --- asking ----------------------------------------------------------------------------------------------------------
+
+
+def asked(
+    model: Any, benchmark: Benchmark, protocol: str, solvers: Solvers, pictures: Sequence[str] = ()
+) -> tuple[str, ScoredBenchmark]:
+    """A model's name, and what it answered: a run like any other, which goes on where it stopped, and asks nothing that
+    it was asked in an earlier one. With `pictures` only these controls of the protocol are asked."""
+    opened = load_model(model)
+    if "generate" not in opened.kinds:
+        protocol += f"{'&' if '?' in protocol else '?'}by=likelihood"
+    controls = [f"control?picture={picture}&of={quote(protocol, safe='?=')}" for picture in pictures]
+    name = f"verify-{slug(benchmark.name)}-{benchmark.manifest.version}-{slug(opened.name)}"
+    spec = run_spec(
+        {
+            "benchmarks": [str(benchmark.folder)],
+            "protocols": controls or [protocol],
+            "name": name,
+            "runs": solvers.runs,
+            "cache": str(home() / "verification" / "answers"),
+            "allow_same_requests": True,
+            "report": False,
+        }
+    )
+    [finished] = evaluate_spec(spec, [opened], progress=solvers.progress, announce=solvers.announce)
+    check_budget(finished.outcome, spec.execution.error_budget)
+    return opened.name, finished.scored.benchmarks[0]
+
+
+# --- votes -----------------------------------------------------------------------------------------------------------
+
+
+Votes = dict[tuple[str, int], list[bool]]
+"""By sample and option: who says that it is right. What could not be read is no vote."""
+
+
+def _jury(material: CheckMaterial) -> CheckOutcome:
+    benchmark, solvers = material.benchmark, material.solvers
+    derived = jury_benchmark(benchmark)
+    answers = open_answers(benchmark.folder)
+    judged = list(judged_samples(benchmark, answers))
+    places = {judged_id(s, place): (s.id, place) for s, gold in judged for place in range(len(judged_answers(s, gold)))}
+    votes: Votes = defaultdict(list)
+    names, details = [], []
+    for model in solvers.jury:
+        name, scored = asked(model, derived, "vanilla", solvers)
+        own = {
+            places[prediction.sample_id]: scored.samples[prediction.sample_id].options[prediction.choice] == YES_NO[0]
+            for prediction in scored.predictions
+            if prediction.choice is not None
+        }
+        of_answers, of_distractors = _yes_rates(judged, own)
+        told = f"{name} says yes to {of_answers:.1%} of the answers and {of_distractors:.1%} of the distractors"
+        if own and of_answers - of_distractors >= LEAST_SKILL:
+            names.append(name)
+            for place, vote in own.items():
+                votes[place].append(vote)
+        else:
+            told += ", which is no use: it has no vote"
+            solvers.announce(told)
+        details.append(told)
+    faults = [fault for sample, gold in judged for fault in _condemned(sample, gold, votes, solvers)]
+    return CheckOutcome(faults, len(judged), tuple(names), "; ".join(details))
+
+
+def _yes_rates(judged: Sequence[tuple[Sample, Answer]], own: dict[tuple[str, int], bool]) -> tuple[float, float]:
+    """In which share a juror finds keyed answers right, and distractors: what it errs by, where keys are right."""
+    said: dict[bool, list[bool]] = {True: [], False: []}
+    for sample, gold in judged:
+        for place in range(len(judged_answers(sample, gold))):
+            if (vote := own.get((sample.id, place))) is not None:
+                said[place in gold.options or not sample.options].append(vote)
+    of_answers, of_distractors = (sum(votes) / len(votes) if votes else 0.0 for votes in (said[True], said[False]))
+    return of_answers, of_distractors
+
+
+def _condemned(sample: Sample, gold: Answer, votes: Votes, solvers: Solvers) -> Iterator[ItemFault]:
+    for place, text in enumerate(judged_answers(sample, gold)):
+        said = votes.get((sample.id, place), [])
+        is_key = place in gold.options or not sample.options
+        against = sum(vote != is_key for vote in said)
+        if not said or against < len(said) if solvers.votes == "all" else 2 * against <= len(said):
+            continue
+        tally = f"{against} of {len(said)} of the jury"
+        if is_key:
+            yield ItemFault(sample.id, f"{tally} say that the answer {text!r} is wrong")
+        else:
+            yield ItemFault(sample.id, f"{tally} say that the option {text!r} is right too", text)
+
+
+JURY = Check("an answer that is wrong, or another option that is right, as most of the jury say", _jury, "jury")
+
 
 INNER = "circular?all_passes=true"
 MOST_OF = 0.5

@@ -15,10 +15,10 @@ from snellen.metrics.declaration import SHARE
 from snellen.report.content import Block, ChartBlock, TableBlock, ViewsBlock
 from snellen.report.figures import ChartDrawer
 from snellen.report.findings import findings
-from snellen.report.formatting import metric_title
 from snellen.report.model_numbers import compared_views
 from snellen.report.paired_tables import comparison_tables
 from snellen.report.run_view import run_views
+from snellen.report.table import metric_title
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun, run_labels

@@ -18,8 +18,8 @@ from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
 from snellen.protocols.base import parse_protocol
 from snellen.records import Exchange, Prediction, Turn
-from snellen.report.formatting import shorten
 from snellen.report.gallery import OUTCOMES, GalleryEntry, question_entries
+from snellen.report.table import shorten
 from snellen.runs.journal import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_journal, read_manifest
 from snellen.scoring.kept_scoring import load_scoring, scoring_names
 from snellen.scoring.run_scoring import score_run

@@ -22,10 +22,10 @@ from snellen.common.images import ImageStore, to_plain_file
 from snellen.errors import DataError, SnellenError
 from snellen.metrics.declaration import SHARE
 from snellen.records import Exchange, Prediction, Result
-from snellen.report.formatting import metric_title
 from snellen.report.gallery import OUTCOMES
 from snellen.report.rendering import page_style, templates
 from snellen.report.sample_card import ShownTalk, scores_text, shown_gold, shown_options, shown_reading, shown_talk
+from snellen.report.table import metric_title
 from snellen.viewing.clusters import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
 from snellen.viewing.library import RunLibrary, ShownRun, changes_of

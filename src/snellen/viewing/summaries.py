@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of, protocol_preference
 from snellen.records import Estimate, Result
-from snellen.report.formatting import metric_title
 from snellen.report.gallery import GalleryEntry
 from snellen.report.run_view import CHOICE_ROWS
+from snellen.report.table import metric_title
 from snellen.scoring.scored_run import ScoredRun
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from snellen.metrics.declaration import SHARE
 from snellen.report.charts import Axis
 from snellen.report.drawing import ChartDrawing, Group, Line, Mark, PathLine, Shape, Text
-from snellen.report.formatting import figure_text
+from snellen.report.table import figure_text
 from snellen.viewing.indexing import build_of
 from snellen.viewing.library import ShownRun
 from snellen.viewing.run_table import RunLine

@@ -24,7 +24,7 @@ from snellen.analysis.audit.population import HEADLINE, WORDLESS, AuditedAccurac
 from snellen.analysis.capability import ALL
 from snellen.analysis.statistics import CONFIDENCE, estimate_mean, margins, mean_of_estimates, wilson
 from snellen.metrics.declaration import Metric, share
-from snellen.protocols.prompts.option_labels import labels_for
+from snellen.protocols.prompts.rendering import labels_for
 from snellen.records import Estimate, Result, Sample
 from snellen.scoring.judges.human_labels import LABELS, NONE, OF_JUDGE, ReplyKey, read_labels, said_by_most
 from snellen.scoring.scored_run import ScoredRun

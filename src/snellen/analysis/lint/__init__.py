@@ -9,8 +9,16 @@ from snellen.analysis.lint.golds import always_or_never_right, gold_positions, m
 from snellen.analysis.lint.material import LintMaterial, gather_material
 from snellen.analysis.lint.pictures import built_counts, hidden_answers, picture_quality
 from snellen.analysis.lint.surface import blind_reader, odd_one_out, option_lengths
-from snellen.analysis.lint.texts import indistinguishable, repeated_questions, similar_options, text_lengths, text_only
-from snellen.analysis.lint.wording import question_reader, telling_tags, telling_words
+from snellen.analysis.lint.wording import (
+    indistinguishable,
+    question_reader,
+    repeated_questions,
+    similar_options,
+    telling_tags,
+    telling_words,
+    text_lengths,
+    text_only,
+)
 from snellen.building.benchmark import Benchmark
 
 __all__ = ["SEVERITIES", "Finding", "Severity", "lint", "text_only"]

@@ -9,8 +9,15 @@ from itertools import combinations
 from msgspec.structs import replace
 
 from snellen.analysis.capability import headlines_of
-from snellen.analysis.paired.differences import Paired, flips, mean_differences, pair
-from snellen.analysis.paired.questions import QuestionMeasures, question_values, shared_protocol
+from snellen.analysis.paired.differences import (
+    Paired,
+    QuestionMeasures,
+    flips,
+    mean_differences,
+    pair,
+    question_values,
+    shared_protocol,
+)
 from snellen.analysis.paired.records import RESAMPLES, Comparison, PairedDifference, QuestionFlip, RankInterval
 from snellen.analysis.paired.significance import Correction, adjusted
 from snellen.analysis.subset import check_same_builds

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from snellen.analysis.lint.golds import chi_square_p_value
 from snellen.analysis.paired.comparison import Place, run_measures
-from snellen.analysis.paired.questions import QuestionMeasures, shared_protocol
+from snellen.analysis.paired.differences import QuestionMeasures, shared_protocol
 from snellen.analysis.statistics import group_spread, interval_of, margins, sum_by_group
 from snellen.errors import DataError
 from snellen.records import Estimate

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import Literal
 
 from snellen.analysis.capability import protocol_preference
-from snellen.analysis.sequential.confidence_sequence import sequence_interval
 from snellen.analysis.sequential.estimates import (
     AIMS,
     Key,
@@ -17,6 +16,7 @@ from snellen.analysis.sequential.estimates import (
     parts_of,
     population_of,
     scores_of,
+    sequence_interval,
 )
 from snellen.analysis.sequential.rule import StoppingRule, rule_of
 from snellen.building.benchmark import RandomPart

@@ -1,18 +1,161 @@
-"""What a run that a rule stopped knows of whole benchmarks: intervals that hold whenever it stopped."""
+"""What a run that a rule stopped knows of whole benchmarks: intervals that hold whenever it stopped.
+
+Confidence sequences by betting, for the mean of a benchmark whose pictures are asked in a random order.
+
+Waudby-Smith and Ramdas (2023), "Estimating means of bounded random variables by betting", JRSS-B 86(1): sections 4
+(hedged capital) and 5 (sampling without replacement). A picture is drawn as a whole, so its questions may depend on
+each other in any way. With its number of questions n_g and the sum of their values t_g in [0, n_g], the mean over all
+questions is the m at which sum_g (t_g - m n_g) = 0 over all P pictures: a ratio, so pictures may have different sizes.
+
+Who bets against m that the mean is greater has the capital
+
+    K_t(m) = prod_{i <= t} (1 + lambda_i D_i(m)),   D_i(m) = Z_i + (Z_1 + ... + Z_{i-1}) / (P - i + 1),
+    Z_i = t_i - m n_i
+
+At the true m, D_i has mean zero given what was drawn before, so the capital is a martingale and exceeds 2 / alpha,
+ever, with probability alpha / 2 at most (Ville). It decreases in m, so the m that are not ruled out begin at one bound.
+The bet on a smaller mean is the same with 1 - value. What is certain is used too: questions not asked are 0 to 1 each.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from snellen.analysis.question_means import mean_estimate
-from snellen.analysis.sequential.confidence_sequence import DrawnPicture, PopulationCounts, sequence_interval
 from snellen.analysis.sequential.rule import StoppingRule, rule_of
 from snellen.building.benchmark import RandomPart, picture_order
 from snellen.records import Method, Score
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+
+ALPHA = 0.05
+BOLDNESS = 0.75
+"""The share of the capital that a bet may lose."""
+PRECISION = 1e-6
+PRIOR_SPREAD = 0.25
+"""Variance of a value that is taken before any is known: the greatest that a value in [0, 1] can have."""
+
+
+class DrawnPicture(Struct, frozen=True):
+    """What one picture showed: the sum of its values, each in [0, 1], between two bounds where some are not known."""
+
+    size: int
+    """Questions that have a value, or may have one."""
+    least: float
+    greatest: float
+
+
+class PopulationCounts(Struct, frozen=True):
+    """What is known of all pictures before any is asked."""
+
+    pictures: int
+    questions: int
+    largest: int
+    """Most questions of a picture."""
+
+
+class _Step(Struct, frozen=True):
+    """One picture with what was known before it was drawn."""
+
+    size: int
+    total: float
+    remaining: int
+    """Pictures not drawn before, this one among them."""
+    drawn: float
+    """Questions of the pictures before."""
+    sum: float
+    """Their total."""
+    bets: tuple[float, ...]
+    """One for each aim, before it is held back."""
+
+
+def sequence_interval(
+    draws: Sequence[DrawnPicture], population: PopulationCounts, aims: Sequence[float]
+) -> tuple[float, float]:
+    """The means in [0, 1] that pictures drawn in a random order do not rule out.
+
+    Looked at after every picture, the intervals hold the mean of the whole benchmark all at once with probability
+    1 - ALPHA. Bets are such that a mean off by one of `aims` is ruled out soonest. When all pictures are drawn the
+    interval is the mean itself. Without draws it is (0, 1).
+    """
+    size = sum(draw.size for draw in draws)
+    if not size:
+        return 0.0, 1.0
+    least, greatest = sum(draw.least for draw in draws), sum(draw.greatest for draw in draws)
+    n_asked = size + max(0, population.questions - size) if len(draws) < population.pictures else size
+    floor, ceiling = least / n_asked, (greatest + n_asked - size) / n_asked
+    below = Bets([(draw.size, draw.least) for draw in draws], population, aims)
+    above = Bets([(draw.size, draw.size - draw.greatest) for draw in draws], population, aims)
+    low = _first_possible(below, floor, least / size)
+    return low, 1 - _first_possible(above, 1 - ceiling, 1 - greatest / size)
+
+
+class Bets:
+    """Bets that the mean is greater than what is said, on pictures in the order in which they were drawn.
+
+    `totals` are the number of questions of each, and the sum of their values. The bets depend on the pictures before
+    alone. Against a mean that is off by a, D_i has the mean a n P / (P - i + 1), where n is the mean size; the best bet
+    is that by the variance of t_g - m n_g, which is estimated with the mean so far.
+    """
+
+    def __init__(
+        self, totals: Sequence[tuple[int, float]], population: PopulationCounts, aims: Sequence[float]
+    ) -> None:
+        self._steps: list[_Step] = []
+        self._largest, self._aims = population.largest, len(aims)
+        squares, questions_drawn, total = 0.0, 0.0, 0.0
+        for i, (size, value) in enumerate(totals):
+            remaining = population.pictures - i
+            mean_size = (population.questions / population.pictures + questions_drawn) / (1 + i)
+            variance = (PRIOR_SPREAD * mean_size**2 + squares) / (1 + i)
+            drift = mean_size * population.pictures / remaining
+            bets = tuple(aim * drift / variance for aim in aims)
+            self._steps.append(_Step(size, value, remaining, questions_drawn, total, bets))
+            questions_drawn, total = questions_drawn + size, total + value
+            squares += (value - size * (total + 0.5) / (questions_drawn + 1)) ** 2
+
+    def log_capital(self, mean: float) -> float:
+        """Log of what became of a capital of 1."""
+        logs = deque(self._logs(mean), maxlen=1)
+        return _log_of_mean(logs[0]) if logs else 0.0
+
+    def path(self, mean: float) -> Iterator[float]:
+        """The same after each picture."""
+        return map(_log_of_mean, self._logs(mean))
+
+    def _logs(self, mean: float) -> Iterator[list[float]]:
+        """By aim, after each picture; the same list again and again."""
+        logs, largest = [0.0] * self._aims, self._largest
+        for step in self._steps:
+            before = (step.sum - mean * step.drawn) / step.remaining
+            gain = step.total - mean * step.size + before
+            worst = mean * largest - before
+            most = BOLDNESS / worst if worst > 0 else math.inf
+            for k, bet in enumerate(step.bets):
+                logs[k] += math.log1p(min(bet, most) * gain)
+            yield logs
+
+
+def _log_of_mean(logs: Sequence[float]) -> float:
+    """The log of the mean of exp: the capital is spread evenly over the aims."""
+    top = max(logs)
+    return top + math.log(math.fsum(math.exp(log - top) for log in logs) / len(logs))
+
+
+def _first_possible(bets: Bets, floor: float, mean: float) -> float:
+    """The least mean that the bets have not ruled out, between what is certain and the mean of the draws."""
+    most = math.log(2 / ALPHA)
+    if mean <= floor or bets.log_capital(floor) < most:
+        return floor
+    low, high = floor, mean
+    while high - low > PRECISION:
+        middle = (low + high) / 2
+        low, high = (middle, high) if bets.log_capital(middle) >= most else (low, middle)
+    return low
+
 
 AIMS = (0.02, 0.05, 0.1, 0.2)
 """Differences, as shares of the range, that bets aim at where nothing says how wide the interval should be."""

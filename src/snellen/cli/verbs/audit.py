@@ -27,9 +27,9 @@ from snellen.runs.journal import RUN_MANIFEST
 from snellen.runs.plan import open_benchmark
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import open_answers
-from snellen.scoring.flat_results import flat_row
 from snellen.scoring.judges import human_labels
 from snellen.scoring.judges.human_labels import label_by_judges
+from snellen.scoring.scored_run import flat_row
 from snellen.verification.audit import (
     LABELS,
     AuditItem,

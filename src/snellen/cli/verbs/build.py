@@ -22,9 +22,8 @@ from snellen.cli.show import announce, build_progress, out, print_built
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError
 from snellen.models.base import load_model
-from snellen.recognition.answers import FORMS
-from snellen.recognition.entry_files import ENDING, write_entry
-from snellen.recognition.own_sources import OwnSource, TableSettings, is_own, own_source
+from snellen.recognition.columns import FORMS
+from snellen.recognition.own_sources import ENDING, OwnSource, TableSettings, is_own, own_source, write_entry
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.plan import open_benchmark
 

@@ -211,7 +211,7 @@ def _ask_both(
         for difference in comparison.differences:
             out.out(msgspec.json.encode(difference).decode())
     else:
-        from snellen.report.sequential_tables import decision_table
+        from snellen.report.paired_tables import decision_table
         from snellen.report.terminal import plain_table
 
         out.print(plain_table(decision_table(comparison.differences)))

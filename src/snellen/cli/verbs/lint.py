@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from snellen.analysis.lint import SEVERITIES, Finding, Severity, lint, text_only
-from snellen.analysis.lint.doubtful import doubtful_questions
 from snellen.analysis.lint.findings import first_examples
+from snellen.analysis.lint.golds import doubtful_questions
 from snellen.api import evaluate
 from snellen.building.benchmark import Benchmark
 from snellen.cli.flags import json_flag

@@ -16,8 +16,7 @@ from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out
 from snellen.errors import DataError
 from snellen.report import paper_tables
-from snellen.report.formatting import superscript
-from snellen.report.table import Table, cell_text
+from snellen.report.table import Table, cell_text, superscript
 
 Form = Literal["terminal", "csv", "markdown", "json"]
 

@@ -10,11 +10,17 @@ from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out, show_table
 from snellen.common.paths import as_word
 from snellen.experiments.ratings.form import make_form
-from snellen.experiments.ratings.gathered import gather, give_ratings, read_gathered
 from snellen.experiments.ratings.key import RatingKey, read_key
 from snellen.experiments.ratings.sheets import write_questionnaire
 from snellen.experiments.ratings.study import find_rating_study
-from snellen.experiments.ratings.summary import RatingSummary, shown_titles, summarise_ratings
+from snellen.experiments.ratings.summary import (
+    RatingSummary,
+    gather,
+    give_ratings,
+    read_gathered,
+    shown_titles,
+    summarise_ratings,
+)
 from snellen.records import Estimate
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))

@@ -18,7 +18,7 @@ from snellen.cli.show import announce, out
 from snellen.errors import DataError
 from snellen.formats.shown_text import short_name
 from snellen.reformulation.sampling import Rule, Sampling
-from snellen.report.formatting import DASH, decimal_text, percent
+from snellen.report.table import DASH, decimal_text, percent
 from snellen.runs.plan import find_benchmarks, specs_of
 from snellen.scoring.resampling import draw_subset, subset_name
 

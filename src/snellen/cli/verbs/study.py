@@ -12,8 +12,8 @@ from snellen.api import study
 from snellen.cli.flags import field_flags, flags_given, json_flag, scoring_flags
 from snellen.cli.show import announce, out, run_progress
 from snellen.errors import DataError
+from snellen.experiments.studies.cell_table import STUDY_FILES, StudyOutcome
 from snellen.experiments.studies.declaration import NOT_FIXED
-from snellen.experiments.studies.outcome import STUDY_FILES, StudyOutcome
 from snellen.experiments.studies.statistic import flat_study_row
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
 

@@ -19,6 +19,7 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.common.paths import benchmark_folder, slug
 from snellen.errors import DataError, ModelError, StoreError
 from snellen.experiments.evaluation import Cast, carry_out, check_budget, check_judging, score_folders, silent
+from snellen.experiments.studies.cell_table import STUDY_FILES, StudyOutcome, write_study
 from snellen.experiments.studies.declaration import (
     BUILD_DISTRACTORS,
     BUILD_OPTIONS,
@@ -29,7 +30,6 @@ from snellen.experiments.studies.declaration import (
     StudySpec,
 )
 from snellen.experiments.studies.levels import CellGrid, CellSpec, grid_of
-from snellen.experiments.studies.outcome import STUDY_FILES, StudyOutcome, write_study
 from snellen.experiments.studies.series import StudyCell, study_numbers
 from snellen.experiments.studies.statistic import computed
 from snellen.metrics.declaration import ChoiceMetric, find_metric

@@ -1,18 +1,45 @@
-"""Mean, standard deviation, least and greatest over cells, and how sure the mean is."""
+"""Mean, standard deviation, least and greatest over cells, and how sure the mean is.
+
+The mean over models in each cell, as papers print it.
+
+Differences of cells on the same questions, with paired intervals.
+
+How well samples of each size stand for the whole (ReForm-Eval, Tables 29 and 30).
+
+How far metrics agree on the same replies: rank correlations, and the samples on which they differ most.
+"""
 
 from __future__ import annotations
 
 import math
-from statistics import fmean, stdev
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from statistics import fmean, stdev, variance
 
-from snellen.analysis.statistics import SAME, score_interval, student_t, z
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.analysis.ranks import fractional_ranks, pearson, spearman
+from snellen.analysis.statistics import SAME, estimate_mean, score_interval, student_t, z
 from snellen.analysis.variance_components import VarianceComponent, variance_components
-from snellen.experiments.studies.levels import CellGrid
-from snellen.experiments.studies.series import StudyNumbers, StudySeries
+from snellen.experiments.studies.declaration import SAMPLE_RATIO, SAMPLE_SEED
+from snellen.experiments.studies.levels import BASELINE, CellGrid
+from snellen.experiments.studies.series import CellScores, Question, StudyNumbers, StudySeries
 from snellen.experiments.studies.statistic import StudyPart, StudyRow, StudyStatistic, bare, study_row
+from snellen.metrics.declaration import SHARE
 from snellen.records import Estimate
-from snellen.report.formatting import DASH, interval_text, percent, value_text
-from snellen.report.table import Cell, NumberCell, Table
+from snellen.report.table import (
+    DASH,
+    AbsentCell,
+    Cell,
+    NumberCell,
+    Table,
+    decimal_text,
+    interval_text,
+    percent,
+    value_text,
+)
 
 HEADER = ("model", "benchmark", "metric", "cells", "baseline", "mean [95%] n", "sd", "least", "greatest", "beyond")
 NOTES = (
@@ -140,3 +167,298 @@ def _variance_part(numbers: StudyNumbers) -> StudyPart:
 
 
 VARIANCE = StudyStatistic("Variance", _variance_part)
+
+
+ALL_MODELS = "mean of the models"
+MEANS_HEADER = ("benchmark", "metric", "cell", "models", "mean over models [95%] n")
+
+
+def _compute_means(numbers: StudyNumbers) -> StudyPart:
+    members: dict[tuple[str, str, str, str], list[tuple[StudySeries, CellScores]]] = defaultdict(list)
+    for series in numbers.series:
+        for scores in series.cells:
+            members[series.place, series.metric, series.split, scores.label].append((series, scores))
+    rows: list[StudyRow] = []
+    table: list[tuple[Cell, ...]] = []
+    for (place, _, _, label), of_models in members.items():
+        series, estimate = of_models[0][0], _mean(of_models)
+        row = study_row(series, "models", "mean over models", estimate, cell=label)
+        rows.append(replace(row, model=ALL_MODELS))
+        number = NumberCell(series.unit, estimate)
+        table.append((place, series.row.heading, label or "as declared", len(of_models), number))
+    return StudyPart(
+        tuple(rows), (Table("Mean over models", MEANS_HEADER, tuple(table), label_columns=3),) if table else ()
+    )
+
+
+def _mean(members: list[tuple[StudySeries, CellScores]]) -> Estimate:
+    """Of the models' values question by question, so that its interval is over pictures; the bare mean where they have
+    none."""
+    questions = set.intersection(*(set(scores.values) for _, scores in members))
+    values = [scores.estimate.value for _, scores in members if scores.estimate.value is not None]
+    if not questions or any(len(scores.values) > len(questions) for _, scores in members):
+        return bare(math.fsum(values) / len(values) if values else None, len(questions))
+    series = members[0][0]
+    ordered = sorted(questions)
+    means = [math.fsum(scores.values[question] for _, scores in members) / len(members) for question in ordered]
+    return estimate_mean(means, [series.groups[question] for question in ordered], bounds=series.bounds)
+
+
+MODELS = StudyStatistic("Mean over models", _compute_means)
+
+
+MOST_PAIRED = 6
+"""Cells up to which all pairs are compared; of more each is compared with the mean of all."""
+MEAN_OF_CELLS = "mean of the cells"
+PAIRS_HEADER = ("model", "benchmark", "metric", "cell", "minus", "difference [95%] n")
+PAIRS_NOTES = ("Each interval holds on its own in 95 of 100 studies; of many some leave out 0 by chance.",)
+Values = Mapping[Question, float]
+
+
+def _compared(series: StudySeries) -> Iterator[tuple[str, str, Values, Values]]:
+    """Which cells are compared: with the baseline where there is one, all pairs of few cells, else with their mean."""
+    if series.baseline and series.baseline.values:
+        for scores in series.cells:
+            yield scores.label, BASELINE, scores.values, series.baseline.values
+    if len(series.cells) <= MOST_PAIRED:
+        for first, second in combinations(series.cells, 2):
+            yield first.label, second.label, first.values, second.values
+    elif not series.baseline:
+        mean = {q: math.fsum(scores.values[q] for scores in series.cells) / len(series.cells) for q in series.common}
+        for scores in series.cells:
+            yield scores.label, MEAN_OF_CELLS, scores.values, mean
+
+
+def _compute_pairs(numbers: StudyNumbers) -> StudyPart:
+    rows: list[StudyRow] = []
+    table: list[tuple[Cell, ...]] = []
+    for series in numbers.of_benchmarks():
+        for first, second, first_values, second_values in _compared(series) if series.groups else ():
+            difference: Estimate = series.difference(first_values, second_values)
+            if difference.value is None:
+                continue
+            rows.append(study_row(series, "pairs", "difference", difference, cell=first, against=second))
+            number = NumberCell(series.unit, difference)
+            table.append((series.model, series.benchmark, series.row.heading, first, second, number))
+    tables = (
+        (Table("Differences of cells", PAIRS_HEADER, tuple(table), label_columns=5, notes=PAIRS_NOTES),)
+        if table
+        else ()
+    )
+    return StudyPart(tuple(rows), tables)
+
+
+PAIRS = StudyStatistic("Pairs", _compute_pairs)
+
+
+STABILITY_HEADER = (
+    "benchmark",
+    "metric",
+    "other levels",
+    "share",
+    "draws",
+    "models",
+    "correlation",
+    "deviation",
+    "variance",
+)
+QUANTITIES = ("correlation over models", "mean absolute deviation", "variance over draws")
+STABILITY_NOTES = (
+    "Correlation: Pearson's, over models, of scores on a sample and on the whole, mean over draws. Deviation: of a "
+    "score on a sample from that on the whole. Variance: over draws (divisor: draws - 1), mean over models. Shares are "
+    "in points.",
+)
+
+
+class _Stability(Struct, frozen=True):
+    correlation: float | None
+    deviation: float | None
+    variance: float | None
+
+
+def _compute_stability(numbers: StudyNumbers) -> StudyPart:
+    places: dict[tuple[str, ...], list[StudySeries]] = defaultdict(list)
+    for series in numbers.of_benchmarks():
+        places[series.benchmark, series.metric, series.split].append(series)
+    rows: list[StudyRow] = []
+    table: list[tuple[Cell, ...]] = []
+    for members in places.values():
+        for others in dict.fromkeys(_others(cell) for cell in members[0].cells):
+            values = [_values(series, others) for series in members]
+            scale = 100.0 if members[0].unit == SHARE else 1.0
+            for ratio in sorted({ratio for by_cell in values for ratio, _ in by_cell}):
+                found = _stability(values, ratio, scale)
+                measured = (found.correlation, found.deviation, found.variance)
+                cell = ", ".join(filter(None, (f"share={ratio:g}", others)))
+                rows += [
+                    study_row(members[0], "stability", quantity, bare(value), cell=cell, unit="")
+                    for quantity, value in zip(QUANTITIES, measured, strict=True)
+                ]
+                draws = len({draw for by_cell in values for share, draw in by_cell if share == ratio})
+                words = (
+                    DASH if value is None else decimal_text(value, digits)
+                    for value, digits in zip(measured, (4, 2, 2), strict=True)
+                )
+                name, heading = members[0].benchmark, members[0].row.heading
+                table.append((name, heading, others, f"{100 * ratio:g} %", draws, len(members), *words))
+    return StudyPart(
+        tuple(rows),
+        (Table("Samples against the whole", STABILITY_HEADER, tuple(table), label_columns=4, notes=STABILITY_NOTES),)
+        if table
+        else (),
+    )
+
+
+def _others(cell: CellScores) -> str:
+    """What the cell sets besides the share and the draw."""
+    spec = cell.cell.spec
+    others = {name: value for name, value in spec.fields.items() if name not in (SAMPLE_RATIO, SAMPLE_SEED)}
+    return ", ".join(f"{name}={value}" for name, value in {**others, **spec.options}.items())
+
+
+def _values(series: StudySeries, others: str) -> dict[tuple[float, int], float]:
+    """The score of each share and draw."""
+    return {
+        (float(cell.cell.spec.fields.get(SAMPLE_RATIO, 1.0)), int(cell.cell.spec.fields.get(SAMPLE_SEED, 0))): value
+        for cell in series.cells
+        if _others(cell) == others and (value := cell.estimate.value) is not None
+    }
+
+
+def _stability(models: Sequence[dict[tuple[float, int], float]], ratio: float, scale: float) -> _Stability:
+    draws = sorted(set.intersection(*({draw for share, draw in cells if share == ratio} for cells in models)))
+    wholes = [next((value for (share, _), value in cells.items() if share == 1), None) for cells in models]
+    spreads = [variance([scale * cells[ratio, draw] for draw in draws]) for cells in models if len(draws) > 1]
+    if not draws or any(whole is None for whole in wholes):
+        return _Stability(None, None, fmean(spreads) if spreads else None)
+    known = [whole for whole in wholes if whole is not None]
+    rhos = [pearson([cells[ratio, draw] for cells in models], known) for draw in draws]
+    deviations = [
+        scale * math.fabs(cells[ratio, draw] - whole)
+        for cells, whole in zip(models, known, strict=True)
+        for draw in draws
+    ]
+    found = [rho for rho in rhos if rho is not None]
+    return _Stability(fmean(found) if found else None, fmean(deviations), fmean(spreads) if spreads else None)
+
+
+STABILITY = StudyStatistic("Samples against the whole", _compute_stability)
+
+
+SHOWN = 10
+"""Samples that a pair of metrics shows."""
+LONGEST = 300
+"""Characters of a reply or reference that a table shows."""
+AGREEMENT_HEADER = ("model", "benchmark", "cell", "metrics", "rank correlation [95%] n")
+FARTHEST = ("sample", "reply", "reference", "higher by", "value", "rank", "lower by", "value", "rank")
+ALIKE = "one of the metrics is the same for all replies"
+AGREEMENT_NOTES = ("Spearman's correlation over replies that have both values; ranks from 1, the best, to n.",)
+
+
+class _Pair(Struct, frozen=True):
+    """Two metrics of one cell, on the questions that have both."""
+
+    first: StudySeries
+    second: StudySeries
+    scores: tuple[CellScores, CellScores]
+    questions: tuple[Question, ...]
+
+    def values(self, number: int) -> list[float]:
+        return [self.scores[number].values[question] for question in self.questions]
+
+    def from_best(self, number: int) -> list[float]:
+        """Ranks of one metric, 1 for the best reply; equal ones share their mean rank."""
+        sign = 1 if (self.first, self.second)[number].row.better == "lower" else -1
+        return fractional_ranks([sign * value for value in self.values(number)])
+
+    @property
+    def correlation(self) -> Estimate:
+        groups = len({self.first.groups[question] for question in self.questions})
+        return spearman(self.values(0), self.values(1), groups)
+
+
+def _pairs(numbers: StudyNumbers) -> Iterator[_Pair]:
+    by_place: dict[tuple[str, str, str], list[StudySeries]] = defaultdict(list)
+    for series in numbers.of_benchmarks():
+        by_place[series.model, series.benchmark, series.protocol].append(series)
+    for members in by_place.values():
+        for first, second in combinations(members, 2):
+            second_cells = {scores.label: scores for scores in second.cells}
+            for scores in first.cells:
+                counterpart = second_cells.get(scores.label)
+                common = tuple(q for q in scores.values if counterpart and q in counterpart.values)
+                if counterpart and len(common) > 1:
+                    yield _Pair(first, second, (scores, counterpart), common)
+
+
+def _compute_agreement(numbers: StudyNumbers) -> StudyPart:
+    rows: list[StudyRow] = []
+    table: list[tuple[Cell, ...]] = []
+    tables: list[Table] = []
+    for pair in _pairs(numbers):
+        series, label = pair.first, pair.scores[0].label
+        correlation = pair.correlation
+        rows.append(
+            study_row(
+                series, "agreement", "rank correlation", correlation, cell=label, against=pair.second.metric, unit=""
+            )
+        )
+        names = f"{series.row.display_name} and {pair.second.row.display_name}"
+        number = AbsentCell(ALIKE) if correlation.value is None else NumberCell("", correlation)
+        table.append((series.model, series.benchmark, label, names, number))
+        far, shown_rows = _farthest(pair) if correlation.value is not None else ([], [])
+        rows += far
+        if not shown_rows:
+            continue
+        title = f"Where {names} differ most: {', '.join(filter(None, (series.model, series.benchmark, label)))}"
+        tables.append(Table(title, FARTHEST, tuple(shown_rows)))
+    overview = Table(
+        "Rank correlation of metrics", AGREEMENT_HEADER, tuple(table), label_columns=4, notes=AGREEMENT_NOTES
+    )
+    return StudyPart(tuple(rows), (overview, *tables) if table else ())
+
+
+def _farthest(pair: _Pair) -> tuple[list[StudyRow], list[tuple[Cell, ...]]]:
+    """The samples whose ranks are farthest apart, as rows and as lines of a table."""
+    standing = (pair.from_best(0), pair.from_best(1))
+    gaps = [a - b for a, b in zip(*standing, strict=True)]
+    order = sorted(range(len(gaps)), key=lambda place: (-abs(gaps[place]), pair.questions[place]))
+    rows, lines = [], []
+    for place in order[:SHOWN]:
+        if not gaps[place]:
+            break
+        sample, turn = pair.questions[place]
+        rows.append(
+            study_row(
+                pair.first, "agreement", "difference of ranks", bare(gaps[place], len(gaps)),
+                cell=f"{pair.scores[0].label} {sample}".strip(), against=pair.second.metric, unit="ranks",
+            )
+        )  # fmt: skip
+        reply, reference = _texts(pair.scores[0], sample, turn)
+        better, worse = (0, 1) if gaps[place] < 0 else (1, 0)
+        cells: list[Cell] = [sample, reply, reference]
+        for number in (better, worse):
+            series = (pair.first, pair.second)[number]
+            value = value_text(bare(pair.values(number)[place]), series.unit)
+            cells += [series.row.display_name, value, f"{standing[number][place]:g} of {len(gaps)}"]
+        lines.append(tuple(cells))
+    return rows, lines
+
+
+def _texts(scores: CellScores, sample: str, turn: int) -> tuple[str, str]:
+    """The reply to a question, and its longest reference."""
+    run = scores.cell.run
+    scored = next(benchmark for benchmark in run.benchmarks if benchmark.spec.name == scores.benchmark) if run else None
+    if scored is None:
+        return "", ""
+    reply = next((p.text for p in scored.predictions if (p.sample_id, p.variant.turn) == (sample, turn) and p.text), "")
+    answer = scored.answers.get((sample, turn))
+    return _short(reply or ""), _short(max(answer.texts, key=len, default="") if answer else "")
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…"
+
+
+AGREEMENT = StudyStatistic("Agreement of metrics", _compute_agreement)

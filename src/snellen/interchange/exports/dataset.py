@@ -20,7 +20,7 @@ from snellen.interchange.exports.declaration import BenchmarkJob, Exporter, Expo
 from snellen.interchange.exports.hub_dataset import CARD, IMAGE, card, columns_table, picture_cell, write_shards
 from snellen.interchange.exports.sample_table import sample_table
 from snellen.records import Answer, ImageRef, Result, Sample
-from snellen.report.formatting import figure_text
+from snellen.report.table import figure_text
 from snellen.runs.journal import write_atomically
 from snellen.runs.own_questions import RunPictures
 from snellen.scoring.answers import has_answers, open_answers

@@ -14,16 +14,16 @@ from typing import Any
 from snellen import __version__
 from snellen.common.paths import slug
 from snellen.interchange.exports.declaration import Exporter, ExportJob
-from snellen.interchange.exports.presentations import (
+from snellen.interchange.exports.sample_table import (
     LogPart,
     Presentation,
     letters_of_gold,
     log_parts,
+    message_text,
     options_shown,
     question_id,
     write_json,
 )
-from snellen.interchange.exports.sample_table import message_text
 from snellen.runs.journal import write_atomically
 from snellen.scoring.scored_run import ScoredRun
 

@@ -18,7 +18,8 @@ from typing import Any
 from snellen import __version__
 from snellen.common.images import to_plain_file
 from snellen.interchange.exports.declaration import Exporter, ExportJob
-from snellen.interchange.exports.presentations import (
+from snellen.interchange.exports.sample_table import (
+    PICTURE,
     LogPart,
     Presentation,
     letters_of_gold,
@@ -26,7 +27,6 @@ from snellen.interchange.exports.presentations import (
     options_shown,
     question_id,
 )
-from snellen.interchange.exports.sample_table import PICTURE
 from snellen.records import ImagePart, Message, Part, TextPart
 from snellen.runs.journal import write_atomically
 from snellen.runs.own_questions import RunPictures

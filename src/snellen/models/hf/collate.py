@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from snellen.models.hf.devices import input_device, sent
 from snellen.models.hf.encode import EncodedPrompt, Tensors
+from snellen.models.hf.load import input_device, sent
 
 Side = Literal["left", "right"]
 

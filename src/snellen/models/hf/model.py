@@ -16,18 +16,23 @@ from snellen.errors import DataError, ModelError, SnellenError
 from snellen.models.base import ALL_KINDS, ModelSpec, ReplyListener, ShownByName, parse_spec, read_options
 from snellen.models.hf.conversation import ChatPrompt, Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, telling, to_response, token_picker
-from snellen.models.hf.devices import Kind as DeviceKind
-from snellen.models.hf.devices import kind_of, unless_out_of_memory
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine, batches_in_order, proved
-from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded, without_warnings
+from snellen.models.hf.load import (
+    HfOptions,
+    LoadedModel,
+    kind_of,
+    load_pretrained,
+    quiet_and_single_threaded,
+    unless_out_of_memory,
+    without_warnings,
+)
+from snellen.models.hf.load import Kind as DeviceKind
 from snellen.models.hf.model_layout import ModelLayout, input_names, read_layout
-from snellen.models.hf.noise import Tolerance, UnrepeatableError, largest_difference
-from snellen.models.hf.probe import build_probe
+from snellen.models.hf.probe import REFUSALS, REPLY, build_probe
 from snellen.models.hf.reference import Scores, reference_reply, reference_scores
-from snellen.models.hf.reply_check import REFUSALS, REPLY
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
-from snellen.models.hf.thresholds import longest_text
+from snellen.models.hf.thresholds import Tolerance, UnrepeatableError, largest_difference, longest_text
 from snellen.models.thoughts import split_thoughts
 from snellen.records import ContinuationScore, ErrorKind, Failure, ImageRef, Kind, Request, Response, Usage
 

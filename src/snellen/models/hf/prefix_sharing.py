@@ -6,10 +6,16 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from snellen.models.hf.cached_forward import CachedState, advance, select_rows
-from snellen.models.hf.devices import sent
-from snellen.models.hf.full_forward import GrowingReplies, TokenPicker, token_scores
+from snellen.models.hf.cached_forward import (
+    CachedState,
+    GrowingReplies,
+    TokenPicker,
+    advance,
+    select_rows,
+    token_scores,
+)
 from snellen.models.hf.ladder import RowsTogether
+from snellen.models.hf.load import sent
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.reference import Scores
 from snellen.models.hf.tree_attention import TreeState, branches_of, extend_branches, select_branches

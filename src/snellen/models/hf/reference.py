@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from snellen.models.hf.devices import double, input_device
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors
+from snellen.models.hf.load import double, input_device
 from snellen.models.hf.model_layout import ModelLayout
 
 Scores = list[list[float]]

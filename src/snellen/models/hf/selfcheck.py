@@ -17,11 +17,29 @@ from snellen.models.hf.encode import ContinuedPrompt
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
 from snellen.models.hf.model_layout import ModelLayout
-from snellen.models.hf.noise import Tolerance, flaw, largest_difference, measure_tolerance
-from snellen.models.hf.probe import BRIEF, affordable_length, stretched, text_length, with_repetition, without_picture
+from snellen.models.hf.probe import (
+    BRIEF,
+    REFUSALS,
+    REPLY,
+    affordable_length,
+    choose_writing,
+    error_line,
+    stretched,
+    text_length,
+    with_repetition,
+    without_picture,
+)
 from snellen.models.hf.reference import Scores, reference_scores
-from snellen.models.hf.reply_check import REFUSALS, REPLY, choose_writing, error_line
-from snellen.models.hf.thresholds import ModelFacts, crossing_length, longest_text, read_facts
+from snellen.models.hf.thresholds import (
+    ModelFacts,
+    Tolerance,
+    crossing_length,
+    flaw,
+    largest_difference,
+    longest_text,
+    measure_tolerance,
+    read_facts,
+)
 
 
 @dataclass

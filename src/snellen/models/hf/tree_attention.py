@@ -14,14 +14,14 @@ from snellen.models.hf.cache_layers import copy_cache, crop_cache
 from snellen.models.hf.cached_forward import (
     CachedState,
     cache_of,
+    logits_to_keep,
     prefill,
     pruned_to_logit_positions,
     run_language_model,
 )
 from snellen.models.hf.collate import pad_rows, to_device
-from snellen.models.hf.devices import input_device, sent
 from snellen.models.hf.encode import EncodedPrompt, extend
-from snellen.models.hf.full_forward import logits_to_keep
+from snellen.models.hf.load import input_device, sent
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.prefix import PREFIX_END, Tree
 

@@ -1,4 +1,7 @@
-"""Instruction templates: Snellen's own, or a user's file of the same form."""
+"""Instruction templates: Snellen's own, or a user's file of the same form.
+
+Forms that many benchmarks are asked in, for entries to name in their sets of prompts.
+"""
 
 from __future__ import annotations
 
@@ -264,3 +267,7 @@ def _check_layout(layout: Layout, where: str) -> None:
         if not needed <= present <= fields:
             must = f"hold {{{min(needed)}}}, and " if needed else "hold "
             raise DataError(f"{where}: [layout] {name} = {form!r} must {must}nothing but {sorted(fields)}")
+
+
+PLAIN = packaged_templates("snellen.protocols.prompts", "plain.toml")
+LETTER = packaged_templates("snellen.protocols.prompts", "letter.toml")

@@ -23,7 +23,7 @@ from snellen import registry
 from snellen.common.annotations import AnnotatedPicture
 from snellen.common.drafts import PARAMS, Draft, PictureSpec, read_params
 from snellen.errors import DataError, WrongRowsError
-from snellen.formats.picture_names import PictureFinder
+from snellen.formats.locate import PictureFinder
 from snellen.readers.annotations.class_folders import read_class_folders, read_named_pictures
 from snellen.readers.annotations.coco import read_coco
 from snellen.readers.annotations.rows import Columns, Pictures, read_annotated_rows

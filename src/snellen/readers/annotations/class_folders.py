@@ -7,7 +7,7 @@ from pathlib import Path
 
 from snellen.common.annotations import AnnotatedPicture
 from snellen.errors import DataError
-from snellen.formats.picture_names import is_picture, name_in_words, splits_in
+from snellen.formats.locate import is_picture, name_in_words, splits_in
 from snellen.registry import unknown
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from snellen.common.annotations import AnnotatedObject, AnnotatedPicture, OpenQuestion, Relation, TextLine
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.formats.picture_names import PictureFinder
+from snellen.formats.locate import PictureFinder
 from snellen.formats.rows import SourceRow, read_rows
 from snellen.readers.table import picture_of
 

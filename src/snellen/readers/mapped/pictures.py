@@ -14,7 +14,7 @@ from snellen.errors import DataError
 from snellen.formats.clips import FrameSampling, sampled_frames
 from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
 from snellen.formats.locate import base_of, locate, locate_or_none
-from snellen.readers.mapped.fields import Fields, Record
+from snellen.readers.mapped.records import Fields, Record
 from snellen.readers.mapped.templates import Template
 from snellen.records import Box
 

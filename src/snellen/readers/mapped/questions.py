@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from snellen.common.drafts import DistractorPrompt, DistractorSpec, QuestionDraft
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
-from snellen.readers.answer_pools import by_votes
-from snellen.readers.mapped.fields import Fields, Record
+from snellen.readers.exclusions import by_votes
+from snellen.readers.mapped.records import Fields, Record
 from snellen.readers.mapped.templates import Field, FieldError, Template
 
 LETTER = "{}"

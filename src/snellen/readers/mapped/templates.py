@@ -14,7 +14,7 @@ from typing import Any
 
 from snellen import registry
 from snellen.errors import DataError, UnknownNameError
-from snellen.readers.mapped.fields import Fields, Record, is_integer, is_optional
+from snellen.readers.mapped.records import Fields, Record, is_integer, is_optional
 
 Transform = Callable[[list[str]], list[str]]
 ValueGetter = Callable[[Record], Any]

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from snellen.formats.delimited import LETTERS
-from snellen.readers.answer_pools import by_votes
-from snellen.readers.exclusions import has_word
+from snellen.readers.exclusions import by_votes, has_word
 from snellen.reformulation.answer_equality import YES_NO, fold_answer
 
 TextList = list[str]

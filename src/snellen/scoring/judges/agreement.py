@@ -18,7 +18,7 @@ from snellen.common.seeds import rng_for
 from snellen.extraction import semantic_matching
 from snellen.extraction.hard_replies import HardReply, hard_replies
 from snellen.models.base import AsyncModel, Model
-from snellen.protocols.prompts.option_labels import labels_for
+from snellen.protocols.prompts.rendering import labels_for
 from snellen.protocols.verdict import Verdict
 from snellen.records import Prediction, Turn, Variant
 from snellen.runs.spec import JudgeSpec

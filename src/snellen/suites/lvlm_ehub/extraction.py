@@ -1,11 +1,208 @@
-"""LVLM-eHub's rule for reading a reply, faults included (appendix A.3, with the normaliser of VQA)."""
+"""LVLM-eHub's rule for reading a reply, faults included (appendix A.3, with the normaliser of VQA).
+
+LVLM-eHub's scorers of open questions, defect for defect, to reproduce its numbers. ReForm-Eval took some over.
+
+The arithmetic of CIDEr is the standard one: only the tokens differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tomllib
+from collections import Counter
+from collections.abc import Collection, Sequence
+from functools import cache
+from importlib.resources import files
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choice, published_rule, texts_alone
-from snellen.suites.lvlm_ehub.metrics import vqa_match
+from snellen.metrics import captions
+from snellen.metrics.corpus import pooled_bleu, pooled_meteor, pooled_row
+from snellen.metrics.declaration import ChoiceMetric, class_mean, corpus_metric, reply_metric, share
+from snellen.metrics.legacy import contains_words
+from snellen.metrics.normalise import legacy_ocr_normalise, vqa_normalise
+from snellen.metrics.summed import CorpusCountMetric, Counts, Golds
+from snellen.records import Answer, Prediction
+from snellen.scoring.picture_means import all_options, picture_mean, softmax
+
+
+def class_match(reply: str, references: Sequence[str]) -> float:
+    """LVLM-eHub, OCR and image classification: as `ocr_match`, but any one reference (a synonym) counts."""
+    words = legacy_ocr_normalise(reply)
+    return float(any(contains_words(words, legacy_ocr_normalise(reference)) for reference in references))
+
+
+def vqa_match(reply: str, references: Sequence[str]) -> float:
+    """LVLM-eHub, VQA, and ReForm-Eval, KIE: 1 if any reference stands in the reply between word boundaries.
+
+    Both sides through the VQA normaliser. So `Yes, there is no doubt` is right for a gold no, `none of
+    these` for a gold 0, and a gold that is an article or a symbol for any reply with a word.
+    """
+    words = vqa_normalise(reply)
+    return float(any(contains_words(words, vqa_normalise(reference)) for reference in references))
+
+
+def option_match(predictions: Sequence[Prediction], answer: Answer) -> float:
+    """LVLM-eHub, questions with options: the share of replies in which the right one's text occurs, by `vqa_match`.
+
+    A reply that repeats all options is right whatever the answer is. Of likelihoods, the share of right choices.
+    """
+    right = [
+        not set(answer.options).isdisjoint(p.mentioned if p.method == "generation" else (p.choice,))
+        for p in predictions
+    ]
+    return sum(right) / len(right)
+
+
+def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
+    """LVLM-eHub, VisDial: 1 / place (from 1) of the first option *in file order* that stands in the reply, else 0.
+
+    The gold is never read: an option that is short and early in the file wins over the right one.
+    """
+    words = vqa_normalise(reply)
+    places = (place for place, option in enumerate(options, start=1) if contains_words(words, vqa_normalise(option)))
+    first = next(places, None)
+    return 1 / first if first else 0.0
+
+
+class WordF1(Struct, frozen=True):
+    """Word-level precision, recall and F1 over a whole set."""
+
+    precision: float | None
+    """None where nothing was said: the original divides by zero."""
+    recall: float | None
+    """None where no gold has a word."""
+    f1: float | None
+    """0 without a match, where the original divides by zero too; None only where golds and replies have no word."""
+
+
+def kie_word_f1(replies: Sequence[str], golds: Sequence[str]) -> WordF1:
+    """LVLM-eHub, KIE: micro F1 of words split at white space, case kept, repeated words as often as both have them.
+
+    The paper (Table 3) calls it entity-level F1. Each number in [0, 1]; a share of all words of the set.
+    """
+    counted = [kie_word_counts(reply, gold) for reply, gold in zip(replies, golds, strict=True)]
+    return kie_word_of([sum(column) for column in zip(*counted, strict=True)] or (0, 0, 0))
+
+
+def kie_word_counts(reply: str, gold: str) -> tuple[float, ...]:
+    """What `kie_word_f1` counts on one reply, to be summed: words matched, said, wanted."""
+    have, need = Counter(reply.split()), Counter(gold.split())
+    return (have & need).total(), have.total(), need.total()
+
+
+def kie_word_of(sums: Sequence[float]) -> WordF1:
+    """Precision, recall and F1 from summed counts."""
+    matched, reply_words, gold_words = sums
+    return WordF1(
+        matched / reply_words if reply_words else None,
+        matched / gold_words if gold_words else None,
+        2 * matched / (reply_words + gold_words) if reply_words + gold_words else None,
+    )
+
+
+def legacy_cider(replies: Sequence[str], references: captions.References) -> captions.CorpusScore:
+    """ReForm-Eval and LVLM-eHub, captions: CIDEr-D of the words between blanks, case and punctuation kept.
+
+    So `dog.` is not `dog`, and `A` at the start of a caption not `a`. Their tables print it times 100.
+    """
+    return captions.cider(replies, references, tokens="legacy")
+
+
+def legacy_rouge_l(replies: Sequence[str], references: captions.References) -> captions.CorpusScore:
+    """ReForm-Eval and LVLM-eHub, captions: ROUGE-L of the words between single blanks, case and punctuation kept."""
+    return captions.rouge_l(replies, references, tokens="legacy")
+
+
+def _count_words(replies: Sequence[str], golds: Golds) -> list[Counts | str]:
+    return [
+        kie_word_counts(reply, texts[0]) if texts else "no gold" for reply, texts in zip(replies, golds, strict=True)
+    ]
+
+
+def _word_rows(sums: Counts) -> tuple[float | None, ...]:
+    score = kie_word_of(sums)
+    return score.f1, score.precision, score.recall
+
+
+_WORDLESS = "a gold without a letter or digit matches no reply without one"
+CLASS_MATCH = reply_metric(class_match, name="legacy_class_match", unit="share", limit=_WORDLESS)
+CLASS_MATCH_MEAN = class_mean(class_match, name="legacy_class_match_mean", title="legacy mean per-class accuracy")
+VQA_MATCH = reply_metric(vqa_match, name="legacy_vqa_match", unit="share", title="legacy VQA match", limit=_WORDLESS)
+OPTION_MATCH = ChoiceMetric(
+    what="word matching of choices: right if the right option's text occurs in the reply, whatever else does",
+    rows=(share("legacy_option_match", unparsed="wrong"),),
+    measure=option_match,
+)
+VISDIAL_RECIPROCAL_RANK = replace(
+    reply_metric(
+        visdial_reciprocal_rank,
+        name="legacy_visdial_reciprocal_rank",
+        title="legacy VisDial reciprocal rank",
+        unit="1 / rank",
+        low=0.0,
+        high=1.0,
+        interval="proportion",
+        scale="legacy reciprocal rank",
+        limit="the gold is not read: a shorter candidate that stands earlier in the file wins",
+    ),
+    references="candidates",
+)
+CIDER = corpus_metric(
+    legacy_cider, title="legacy CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="legacy_cider", limit=captions.UNLIKE
+)
+ROUGE_L = corpus_metric(legacy_rouge_l, title="legacy ROUGE-L", unit="share", scale="legacy_rouge_l")
+BLEU_1, BLEU_2, BLEU_3, BLEU_4 = (pooled_bleu(order, "legacy") for order in (1, 2, 3, 4))
+METEOR = pooled_meteor("legacy")
+
+
+def inverse_losses(scores: Sequence[float]) -> list[float]:
+    """LVLM-eHub, ImageNetVC: softmax of 1 / loss, of log-likelihoods per token. One sure picture outweighs the others.
+
+    The original scored the first token of each candidate alone; here all of them count.
+    """
+    return softmax([1 / max(-score, _LEAST_LOSS) for score in scores])
+
+
+def published_candidates(options: Sequence[str], right: Sequence[int]) -> Sequence[int]:
+    """Places of the published candidates in the published order, of which numpy's arg max takes the first of tied ones.
+
+    Of `others` the original shows those of the gold's own type. Options that hold no published list stay as they are.
+    """
+    places = {option: place for place, option in enumerate(options)}
+    for candidates in _published_candidates():
+        if places.keys() >= set(candidates) and any(options[place] in candidates for place in right):
+            return [places[candidate] for candidate in candidates]
+    return all_options(options, right)
+
+
+@cache
+def _published_candidates() -> Collection[Sequence[str]]:
+    text = files("snellen.suites.lvlm_ehub").joinpath("imagenetvc_candidates.toml").read_text("utf-8")
+    return tomllib.loads(text).values()
+
+
+_LEAST_LOSS = 1e-9
+PICTURE_MEAN = picture_mean(
+    inverse_losses,
+    "the same as published: softmax of 1 / loss averaged over pictures, the first of tied candidates in the published "
+    "lists chosen",
+    "legacy_",
+    first_of_tied=True,
+    of_shares=False,
+    listed=published_candidates,
+)
+KIE_WORD_F1 = CorpusCountMetric(
+    what="F1 of the set's white-space words, case kept, which LVLM-eHub prints as entity F1; 0 without a match",
+    rows=tuple(
+        pooled_row(f"legacy_kie_word_{part.lower()}", f"legacy KIE word {part}", undefined=undefined)
+        for part, undefined in (("F1", ""), ("precision", "no reply has a word"), ("recall", ""))
+    ),
+    count=_count_words,
+    compute=_word_rows,
+    per_question=("legacy_kie_word_f1",),
+)
 
 
 def ehub_word_match(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:

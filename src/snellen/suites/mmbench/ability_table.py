@@ -11,11 +11,10 @@ from snellen.metrics.declaration import declared
 from snellen.protocols.choice import circular_orders
 from snellen.reasons import word_reason
 from snellen.records import Sample, Score
-from snellen.report.formatting import decimal_text
+from snellen.report.content import SuiteTables
 from snellen.report.run_view import ModelMethodRow, RunView, method_rows
-from snellen.report.suite_tables import SuiteTables
 from snellen.report.summary import absence_reason
-from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.report.table import AbsentCell, Cell, NumberCell, Table, decimal_text
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.suites.mmbench import taxonomy
 

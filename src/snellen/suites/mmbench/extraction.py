@@ -1,6 +1,8 @@
 """MMBench's rules for reading a reply, faults included: step 1 of section 4.2, and its toolkit's by date.
 
 The judge that follows these rules and the random guess behind it are not here: what the rules leave unresolved is None.
+
+Marks from 1 to 5 as MMBench gives them to open answers (appendix A).
 """
 
 from __future__ import annotations
@@ -11,6 +13,11 @@ from functools import partial
 from typing import Literal
 
 from snellen.extraction.reading import ExtractedChoice, NamedExtractor, labels_alone, no_choice, published_rule
+from snellen.metrics.declaration import share
+from snellen.protocols.judge_matching import MARKS
+from snellen.protocols.verdict import Verdict
+from snellen.scoring.judges.ensemble import JudgedMetric, mean_mark, unmarked_reason, valid_marks
+from snellen.scoring.questions import Unscored
 
 
 def mmbench_step1(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
@@ -87,3 +94,38 @@ def _substrings(labels: Sequence[str]) -> str:
 
 TOOLKIT_2024_01, TOOLKIT_2025_08 = _toolkit("2024-01"), _toolkit("2025-08")
 TOOLKIT_2026_06 = _toolkit("2026-06", "toolkit 2026-06")
+
+
+GOOD = 4
+"""The mark from which a reply counts as good in `mark_4_or_more`."""
+
+
+def mark_prompt(golds: tuple[str, ...]) -> str:
+    """The printed prompt for one gold, or for a list of them."""
+    return "mmbench-mark-1" if len(set(golds)) == 1 else "mmbench-mark-list-1"
+
+
+def _mark_rows(verdicts: list[list[Verdict]]) -> dict[str, float] | Unscored:
+    """The mean mark, the share at each mark, and the share of good ones, over all valid marks of a question."""
+    marks = valid_marks(verdicts)
+    if not marks:
+        return unmarked_reason(verdicts)
+    count = len(marks)
+    shares = {f"mark_{mark}": marks.count(mark) / count for mark in range(MARKS[0], MARKS[1] + 1)}
+    good = sum(mark >= GOOD for mark in marks) / count
+    return {"mark": sum(marks) / count, "mark_4_or_more": good, **shares}
+
+
+MARK_METRIC = JudgedMetric(
+    what="mean mark from 1 to 5 by a judge (MMBench, appendix A), the share at each mark and of 4 or more",
+    rows=(
+        mean_mark("mark", "mean mark"),
+        share("mark_4_or_more", "marks of 4 or more"),
+        *(
+            share(f"mark_{mark}", f"marks of {mark}", better="neither", scale="")
+            for mark in range(MARKS[0], MARKS[1] + 1)
+        ),
+    ),
+    versions=lambda golds: [mark_prompt(golds)],
+    reduce=_mark_rows,
+)

@@ -1,18 +1,203 @@
-"""The feature `arena`."""
+"""The feature `arena`.
+
+A model as a voter: it sees what people saw, and its votes are kept apart from theirs.
+
+The arena at a glance, for the home page: who leads, and the latest battles.
+
+A vote's outcome is public, as it is in the table of who wins against whom. What was asked is shown only where it is the
+operator's, an example with its own question or a question of an earlier run: nobody else's words or pictures are.
+"""
 
 from __future__ import annotations
 
-from snellen_server.arena.battles import void_abandoned, waiting_since
-from snellen_server.arena.judging import judge_battles
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, structs
+from sqlalchemy import Connection, Row, exists, insert, or_, select
+from sqlalchemy.exc import IntegrityError
+
+from snellen.plugin_api import Decoding, ImageRef, Request, Variant
+from snellen_server.arena.battles import HIDDEN, BattleTurn, void_abandoned, waiting_since
+from snellen_server.arena.model_pool import ServedModel, StoredImages, conversation
 from snellen_server.arena.routes import QUESTIONS, VOTES, router
-from snellen_server.arena.running import arena_of, open_arena
-from snellen_server.arena.settings import ARENA, ArenaSettings
-from snellen_server.arena.standings import JOB, rate_arena
-from snellen_server.arena.summary import summarised_arena
+from snellen_server.arena.running import Arena, arena_of, open_arena, turns_of
+from snellen_server.arena.settings import ARENA, ArenaSettings, JudgeSettings
+from snellen_server.arena.standings import JOB, latest_standing, rate_arena
 from snellen_server.arena.tables import arena_battle, arena_rating, arena_vote, arena_voter
+from snellen_server.arena_ratings.battle import Outcome
 from snellen_server.hosting.features import Collector, Feature, HealthCheck, Job, NavigationEntry, PersonalData
 from snellen_server.hosting.limits import RateLimit
+from snellen_server.hosting.logs import LOGGER
+from snellen_server.hosting.pictures import find_picture_facts
 from snellen_server.hosting.services import Services
+from snellen_server.hosting.tables import utc_now
+
+SHOWN_MODELS, SHOWN_BATTLES = 5, 5
+
+
+class VotedBattle(Struct, frozen=True):
+    """A battle whose models are named, since it was voted on."""
+
+    left: str
+    right: str
+    outcome: str
+    question: str = ""
+    """What was asked first; empty where that is a person's own."""
+    image: str = ""
+
+
+async def summarised_arena(services: Services) -> dict[str, Any]:
+    """The values of `arena/home.html`."""
+    arena = arena_of(services)
+    standing, votes = await services.database.read(
+        lambda connection: (latest_standing(connection), _latest_votes(connection))
+    )
+    rows = [*standing.settled, *standing.provisional] if standing else []
+    return {
+        "is_open": bool(arena.settings.models),
+        "has_recorded": bool(arena.recorded.shared),
+        "ratings": rows[:SHOWN_MODELS],
+        "more": len(rows) - SHOWN_MODELS,
+        "battles": [_voted_battle(arena, vote) for vote in votes],
+    }
+
+
+def _latest_votes(connection: Connection) -> list[Row[Any]]:
+    """The last votes of people on models whose names were hidden."""
+    battle = arena_battle.c
+    chosen = (
+        select(battle.kind, battle.left, battle.right, battle.image, battle.turns, arena_vote.c.outcome)
+        .join(arena_vote, arena_vote.c.battle_id == battle.id)
+        .where(arena_vote.c.voter_kind == "person", battle.kind.in_(HIDDEN))
+        .order_by(arena_vote.c.cast.desc())
+    )
+    return list(connection.execute(chosen.limit(SHOWN_BATTLES)))
+
+
+def _voted_battle(arena: Arena, vote: Row[Any]) -> VotedBattle:
+    question = vote.turns[0]["prompt"] if vote.turns else ""
+    is_example = any((one.digest, one.question) == (vote.image, question) for one in arena.examples)
+    if not question or not (vote.kind == "offline" or is_example):
+        return VotedBattle(vote.left, vote.right, vote.outcome)
+    return VotedBattle(vote.left, vote.right, vote.outcome, question, vote.image or "")
+
+
+PROMPT = """Two assistants, A and B, were asked about the picture. Compare their replies: which is more correct, \
+more helpful and truer to the picture? Neither the length of a reply nor the order of the two may matter.
+
+{talk}
+
+Explain briefly, and end with one line that is exactly one of these:
+[[A]] when A is better
+[[B]] when B is better
+[[tie]] when both are about equally good
+[[both bad]] when neither is of use"""
+VERDICT = re.compile(r"\[\[(A|B|tie|both bad)\]\]")
+MIRRORED: dict[Outcome, Outcome] = {"left": "right", "right": "left", "tie": "tie", "both bad": "both bad"}
+
+
+async def judge_battles(services: Services) -> None:
+    """Have the judge vote on battles that it has not voted on. Nothing happens without a judge that can be asked."""
+    arena = arena_of(services)
+    judge, model = arena.settings.judge, arena.pool.judge
+    if judge is None or model is None or model.state != "ready":
+        return
+    for battle, image in await services.database.read(lambda connection: _unjudged(connection, judge)):
+        if services.stopping.is_set():
+            break
+        await _judge(services, model, battle, image)
+
+
+async def _judge(services: Services, model: ServedModel, battle: Row[Any], image: ImageRef | None) -> None:
+    """Ask in both orders; a verdict that follows the order is a tie. A judge that fails is asked another time."""
+    turns = turns_of(battle)
+    replies = [await _ask(services, model, talk, image) for talk in (_talk(turns), _talk(_mirrored(turns)))]
+    if any(reply is None for reply in replies):
+        return
+    first, second = (verdict_in(reply or "") for reply in replies)
+    outcome = combined(first, MIRRORED[second] if second else None)
+    # Not the replies themselves: they quote what people asked, which an erasure must be able to forget.
+    detail = {"verdicts": [first, second], "version": model.version}
+    try:
+        await services.database.write(lambda connection: _record(connection, model.name, battle.id, outcome, detail))
+    except IntegrityError:
+        LOGGER.info("judged already", extra={"facts": {"judge": model.name}})
+
+
+def verdict_in(reply: str) -> Outcome | None:
+    """What the last verdict in a judge's reply says of A (left) and B (right); None where there is none."""
+    verdicts = VERDICT.findall(reply)
+    names: dict[str, Outcome] = {"A": "left", "B": "right", "tie": "tie", "both bad": "both bad"}
+    return names[verdicts[-1]] if verdicts else None
+
+
+def combined(first: Outcome | None, second: Outcome | None) -> Outcome | None:
+    """One vote of two verdicts about the same sides: what both say, a tie where they differ, None without either."""
+    if first is None or second is None:
+        return None
+    return first if first == second else "tie"
+
+
+async def _ask(services: Services, model: ServedModel, talk: str, image: ImageRef | None) -> str | None:
+    messages = conversation([], PROMPT.format(talk=talk), image)
+    request = Request("arena", "judge", Variant(), messages, decoding=Decoding())
+    model.reserve()
+    response, _ = await model.answer(request, StoredImages(services.pictures), lambda text: None)
+    return None if response.error else response.text or ""
+
+
+def _talk(turns: Sequence[BattleTurn]) -> str:
+    parts = []
+    for turn in turns:
+        left, right = (reply.text if reply else "" for reply in (turn.left, turn.right))
+        parts.append(f"Question: {turn.prompt}\n\nReply of A:\n{left}\n\nReply of B:\n{right}")
+    return "\n\n".join(parts)
+
+
+def _mirrored(turns: Sequence[BattleTurn]) -> list[BattleTurn]:
+    return [structs.replace(turn, left=turn.right, right=turn.left) for turn in turns]
+
+
+def _unjudged(connection: Connection, judge: JudgeSettings) -> list[tuple[Row[Any], ImageRef | None]]:
+    """Battles that have a vote, or have been left alone, and none of this judge; the oldest first."""
+    battle = arena_battle.c
+    has_judged = exists().where(arena_vote.c.battle_id == battle.id, arena_vote.c.judge == judge.name)
+    left_alone = (battle.state == "answered") & (battle.changed <= waiting_since(judge.every_seconds))
+    chosen = (
+        select(arena_battle)
+        .where(
+            or_(battle.state.in_(("voted", "abandoned")), left_alone),
+            battle.kind.in_(HIDDEN),
+            battle.turn_count > 0,
+            ~has_judged,
+        )
+        .order_by(battle.changed)
+        .limit(judge.battles)
+    )
+    unjudged = []
+    for row in connection.execute(chosen).all():
+        picture = find_picture_facts(connection, row.image) if row.image else None
+        image = ImageRef(picture.digest, picture.media_type, picture.width, picture.height) if picture else None
+        if row.turns:
+            unjudged.append((row, image))
+    return unjudged
+
+
+def _record(connection: Connection, judge: str, battle: str, outcome: Outcome | None, detail: dict[str, Any]) -> None:
+    connection.execute(
+        insert(arena_vote).values(
+            battle_id=battle,
+            voter_kind="judge",
+            judge=judge,
+            voter=None,  # the votes of one model do not depend on each other as those of one person may
+            outcome=outcome,
+            cast=utc_now(),
+            detail=detail,
+        )
+    )
+
 
 LATE = 3
 """The number of time limits of the slowest model after which a battle without replies is void."""

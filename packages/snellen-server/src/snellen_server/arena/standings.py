@@ -17,13 +17,12 @@ from snellen_server.arena.running import arena_of
 from snellen_server.arena.tables import arena_rating
 from snellen_server.arena.vote_export import count_votes, exported_votes, votes_of_pairs
 from snellen_server.arena_ratings.battle import Battle, battle_table
-from snellen_server.arena_ratings.cells import PairRecord, win_rates
+from snellen_server.arena_ratings.bradley_terry import PairRecord, win_rates
 from snellen_server.arena_ratings.elo import elo_ratings, shuffled_elo
 from snellen_server.arena_ratings.log import VoteLog, vote_log
 from snellen_server.arena_ratings.provisional import is_settled, provisional_ratings
-from snellen_server.arena_ratings.rating import ArenaRating, ModelRating, counted_votes, rate_votes
+from snellen_server.arena_ratings.rating import ArenaRating, ModelRating, counted_votes, encode_snapshot, rate_votes
 from snellen_server.arena_ratings.settings import RatingSettings
-from snellen_server.arena_ratings.snapshot import encode_snapshot
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import utc_now
 

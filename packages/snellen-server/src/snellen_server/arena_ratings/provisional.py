@@ -14,8 +14,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from snellen_server.arena_ratings.bradley_terry import fit_with_prior, pair_model, rated_outcomes
-from snellen_server.arena_ratings.cells import voter_cells
+from snellen_server.arena_ratings.bradley_terry import fit_with_prior, pair_model, rated_outcomes, voter_cells
 from snellen_server.arena_ratings.rating import ModelRating, Z, model_row
 from snellen_server.arena_ratings.settings import RatingSettings
 from snellen_server.arena_ratings.votes import BOTH_BAD, Array, Votes

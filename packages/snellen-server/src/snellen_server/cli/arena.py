@@ -123,8 +123,7 @@ def rate(
     A rank is 1 + the number of models whose interval lies wholly above. Models that no chain of votes joins both ways
     are in groups of their own, and are not ranked across.
     """
-    from snellen_server.arena_ratings.rating import rate_votes
-    from snellen_server.arena_ratings.snapshot import read_snapshot, snapshot_differences, write_snapshot
+    from snellen_server.arena_ratings.rating import rate_votes, read_snapshot, snapshot_differences, write_snapshot
 
     log = _read(logs)
     if check is not None:
@@ -155,7 +154,7 @@ def rate(
 @json_flag
 def pairs(logs: tuple[Path, ...], as_json: bool, **flags: Any) -> None:
     """Show for every pair of models in LOGS who won how often."""
-    from snellen_server.arena_ratings.cells import win_rates
+    from snellen_server.arena_ratings.bradley_terry import win_rates
     from snellen_server.arena_ratings.rating import counted_votes
 
     records = win_rates(counted_votes(_read(logs), _settings(flags)))

@@ -1,20 +1,503 @@
-"""The feature `leaderboard`, declared."""
+"""The feature `leaderboard`, declared.
+
+The leaderboard's addresses: pages for people, and the same for programs below /api/v1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Literal, get_args
+from urllib.parse import urlsplit
 
 import msgspec
+from fastapi import APIRouter, Depends, Form, HTTPException, Path, Query, Request, UploadFile
+from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from msgspec.structs import asdict
+from pydantic import BaseModel
+from sqlalchemy import Connection
 
+from snellen.plugin_api import Benchmark, DataError, SnellenError
+from snellen_server.hosting.accounts import Account
+from snellen_server.hosting.callers import CallerDep, Limited, PersonDep, Scope, ServicesDep
 from snellen_server.hosting.configuration import Configuration
 from snellen_server.hosting.features import Collector, Feature, HealthCheck, Job, NavigationEntry, PersonalData
 from snellen_server.hosting.limits import RateLimit
-from snellen_server.leaderboard.boards import NAME, LeaderboardSettings, boards_fault
-from snellen_server.leaderboard.entries import submission
-from snellen_server.leaderboard.jobs import SCORE_SUBMISSIONS, score_waiting
-from snellen_server.leaderboard.routes import API_BOARDS, PAGES, SUBMIT, UPLOADS, router
-from snellen_server.leaderboard.standings import shown_number
+from snellen_server.hosting.logs import LOGGER
+from snellen_server.hosting.moderation import Contribution
+from snellen_server.hosting.services import Services
+from snellen_server.leaderboard import entries
+from snellen_server.leaderboard.boards import (
+    NAME,
+    Board,
+    LeaderboardSettings,
+    board_benchmarks,
+    boards_fault,
+    find_board,
+    settings_of,
+)
+from snellen_server.leaderboard.checking import upload_suffix
+from snellen_server.leaderboard.entries import DeclaredFacts, NewSubmission, Submission, submission
+from snellen_server.leaderboard.jobs import SCORE_SUBMISSIONS, delete_upload, keep_upload, score_waiting
+from snellen_server.leaderboard.standings import OVERALL, Order, read_standings, shown_number
 from snellen_server.leaderboard.summary import summarised_boards
+
+PAGES, API_BOARDS, API_SUBMISSIONS = "/leaderboard", "/api/v1/boards", "/api/v1/submissions"
+UPLOADS, SUBMIT = "submissions", "submit"
+
+router = APIRouter()
+BoardName = Annotated[str, Path(max_length=64)]
+SubmissionId = Annotated[str, Path(max_length=24)]
+ModelName = Annotated[str, Form(min_length=1, max_length=100)]
+Short = Annotated[str, Form(max_length=200)]
+Long = Annotated[str, Form(max_length=2000)]
+SubmitDep = Annotated[Account, Depends(Scope(SUBMIT))]
+
+
+def _declared_facts(
+    organisation: Short = "", parameters: Short = "", address: Short = "", remark: Long = "", software: Short = ""
+) -> DeclaredFacts:
+    return DeclaredFacts(organisation, parameters, address, remark, software)
+
+
+FactsDep = Annotated[DeclaredFacts, Depends(_declared_facts)]
+
+
+# --- what programs get ---------------------------------------------------------------------------------------------
+
+
+class BoardBenchmarkFacts(BaseModel):
+    """A benchmark of a board."""
+
+    name: str
+    title: str
+    samples: int
+    n_questions: int
+    """A sample may have several."""
+    questions: str
+    """Begins the digest of its questions, by which a build without answers is known to be the same."""
+
+
+class BoardFacts(BaseModel):
+    """What may be submitted to."""
+
+    name: str
+    title: str
+    about: str
+    address: str
+    presentations: int
+    submissions_a_day: int
+    questions_needed: int
+    """The fewest questions that are ranked: of fewer, the noise widens every interval too much."""
+    benchmarks: list[BoardBenchmarkFacts]
+
+
+class BoardSample(BaseModel):
+    """A sample that needs a prediction."""
+
+    benchmark: str
+    id: str
+    rounds: int
+
+
+class EntryNumber(BaseModel):
+    """A published number, with noise of the scale `noise` in it, and an interval around it."""
+
+    benchmark: str
+    metric: str
+    slice: str
+    value: float
+    low: float
+    high: float
+    n: int
+    noise: float
+    unit: str
+
+
+class EntryFault(BaseModel):
+    """What is wrong with how many rows or questions, and the first of them."""
+
+    kind: str
+    count: int
+    named: list[str]
+
+
+class EntryFacts(BaseModel):
+    """A submission. Others' are shown when they are public and scored."""
+
+    id: str
+    address: str
+    board: str
+    submitted_by: str
+    state: Literal["waiting", "scored", "refused", "failed"]
+    is_public: bool
+    model: str
+    organisation: str
+    parameters: str
+    model_address: str
+    remark: str
+    software: str
+    file_digest: str
+    rows: int
+    created: str
+    finished: str | None
+    snellen_version: str
+    builds: dict[str, list[str]]
+    refusal: str
+    faults: list[EntryFault]
+    numbers: list[EntryNumber]
+
+
+class StandingFacts(BaseModel):
+    """An entry with its ranks: from the best to the worst that the intervals leave open; null without a rank."""
+
+    best_rank: int | None
+    worst_rank: int | None
+    note: str
+    entry: EntryFacts
+
+
+class Visibility(BaseModel):
+    """Who sees a submission."""
+
+    is_public: bool
+
+
+def _board_facts(board: Board) -> BoardFacts:
+    return BoardFacts(
+        name=board.name,
+        title=board.heading,
+        about=board.about,
+        address=f"{PAGES}/{board.name}",
+        presentations=board.presentations,
+        submissions_a_day=board.a_day,
+        questions_needed=board.questions_needed,
+        benchmarks=[
+            BoardBenchmarkFacts(
+                name=benchmark.name,
+                title=benchmark.spec.title,
+                samples=benchmark.manifest.counts.samples,
+                n_questions=benchmark.manifest.counts.questions,
+                questions=benchmark.manifest.questions[:12],
+            )
+            for benchmark in board_benchmarks(board)
+        ],
+    )
+
+
+def _entry_facts(entry: Submission) -> EntryFacts:
+    declared = asdict(entry.facts)
+    return EntryFacts.model_validate(
+        {
+            **asdict(entry),
+            **declared,
+            "model_address": declared["address"],
+            "address": _entry_address(entry),
+            "submitted_by": entry.account_name,
+            "state": "failed" if entry.state == "withdrawn" else entry.state,
+            "created": entry.created.isoformat(timespec="seconds"),
+            "finished": entry.finished.isoformat(timespec="seconds") if entry.finished else None,
+            "faults": [asdict(fault) for fault in entry.faults],
+            "numbers": [asdict(number) for number in entry.numbers],
+        }
+    )
+
+
+def _entry_address(entry: Submission) -> str:
+    return f"{PAGES}/{entry.board}/entries/{entry.id}"
+
+
+# --- for programs ------------------------------------------------------------------------------------------------
+
+
+@router.get(API_BOARDS, tags=["leaderboard"])
+async def show_boards(services: ServicesDep) -> list[BoardFacts]:
+    """What may be submitted to."""
+    return [_board_facts(_opened(board)) for board in settings_of(services).boards]
+
+
+@router.get(f"{API_BOARDS}/{{board}}/samples", tags=["leaderboard"])
+async def show_board_samples(board: BoardName, services: ServicesDep) -> list[BoardSample]:
+    """The samples that need predictions."""
+    benchmarks = board_benchmarks(_board(services, board))
+    return await asyncio.to_thread(
+        lambda: [
+            BoardSample(benchmark=benchmark.name, id=sample.id, rounds=len(sample.rounds))
+            for benchmark in benchmarks
+            for sample in benchmark.samples()
+        ]
+    )
+
+
+@router.get(f"{API_BOARDS}/{{board}}/entries", tags=["leaderboard"])
+async def show_standings(
+    board: BoardName,
+    services: ServicesDep,
+    caller: CallerDep,
+    benchmark: Annotated[str, Query(max_length=200)] = "",
+    order: Order = "rank",
+) -> list[StandingFacts]:
+    """The scored entries that the caller may see, ranked by a benchmark, or by the mean of several."""
+    chosen = _board(services, board)
+    names = [member.name for member in board_benchmarks(chosen)]
+    if benchmark and benchmark not in names:
+        raise DataError(f"this board has no benchmark of this name; it has {', '.join(names)}")
+    board_standings, _ = await read_standings(services, chosen, caller.account, benchmark, order)
+    return [
+        StandingFacts(
+            best_rank=standing.best or None,
+            worst_rank=standing.worst or None,
+            note=standing.note,
+            entry=_entry_facts(standing.entry),
+        )
+        for standing in board_standings
+    ]
+
+
+@router.post(
+    f"{API_BOARDS}/{{board}}/submissions",
+    status_code=201,
+    tags=["leaderboard"],
+    dependencies=[Depends(Limited(UPLOADS))],
+)
+async def send_submission(
+    board: BoardName,
+    file: UploadFile,
+    model: ModelName,
+    account: SubmitDep,
+    services: ServicesDep,
+    facts: FactsDep,
+    is_public: Annotated[bool, Form()] = False,
+) -> EntryFacts:
+    """Upload predictions (.jsonl, .parquet, .xlsx) with columns id and prediction; they are scored in a moment."""
+    return _entry_facts(await _take(services, account, _board(services, board), file, model, facts, is_public))
+
+
+@router.get(f"{API_SUBMISSIONS}/{{submission_id}}", tags=["leaderboard"])
+async def show_submission(submission_id: SubmissionId, services: ServicesDep, caller: CallerDep) -> EntryFacts:
+    """A submission of the caller's, or a public entry."""
+    return _entry_facts(await _entry(services, submission_id, caller.account))
+
+
+@router.patch(f"{API_SUBMISSIONS}/{{submission_id}}", tags=["leaderboard"])
+async def change_submission(
+    submission_id: SubmissionId, visibility: Visibility, account: SubmitDep, services: ServicesDep
+) -> EntryFacts:
+    """Show an entry of one's own to everybody, or to oneself alone."""
+    await _set_public(services, account, submission_id, is_public=visibility.is_public)
+    return _entry_facts(await _entry(services, submission_id, account))
+
+
+@router.delete(f"{API_SUBMISSIONS}/{{submission_id}}", status_code=204, tags=["leaderboard"])
+async def delete_submission(submission_id: SubmissionId, account: SubmitDep, services: ServicesDep) -> Response:
+    """Withdraw a submission of one's own. It still counts towards its day."""
+    await _withdraw(services, account, submission_id)
+    return Response(status_code=204)
+
+
+# --- pages -------------------------------------------------------------------------------------------------------
+
+
+@router.get(PAGES, include_in_schema=False)
+async def boards_page(request: Request, services: ServicesDep) -> Response:
+    return services.pages.render(request, "leaderboard/boards.html", await summarised_boards(services))
+
+
+@router.get(f"{PAGES}/{{board}}", include_in_schema=False)
+async def board_page(
+    board: BoardName, request: Request, services: ServicesDep, caller: CallerDep, benchmark: str = "", order: str = ""
+) -> HTMLResponse:
+    chosen = _board(services, board)
+    ordered: Order = order if order in get_args(Order) else "rank"  # type: ignore[assignment]
+    names = [member.name for member in board_benchmarks(chosen)]
+    by = benchmark if benchmark in names else ""
+    board_standings, submissions = await read_standings(services, chosen, caller.account, by, ordered)
+    facts = _board_facts(chosen)
+    values = {
+        "board": chosen,
+        "facts": facts,
+        "standings": board_standings,
+        "too_small": [b for b in facts.benchmarks if b.n_questions < chosen.questions_needed and by in ("", b.name)],
+        "columns": [by] if by else [*names, *([OVERALL] if len(names) > 1 else [])],
+        "benchmark": by,
+        "order": ordered,
+        "own": [entry for entry in submissions if caller.account and entry.account_id == caller.account.id],
+    }
+    return services.pages.render(request, "leaderboard/board.html", values)
+
+
+@router.get(f"{PAGES}/{{board}}/template.jsonl", include_in_schema=False)
+async def upload_template(board: BoardName, services: ServicesDep) -> Response:
+    """All questions of a board, a line each, with room for the prediction."""
+    benchmarks = board_benchmarks(_board(services, board))
+    headers = {"content-disposition": f'attachment; filename="{board}.jsonl"'}
+    return StreamingResponse(_template_lines(benchmarks), media_type="application/jsonl", headers=headers)
+
+
+@router.get(f"{PAGES}/{{board}}/submit", include_in_schema=False)
+async def submission_page(
+    board: BoardName, request: Request, account: PersonDep, services: ServicesDep
+) -> HTMLResponse:
+    return _submission_page(request, services, _board(services, board))
+
+
+@router.post(f"{PAGES}/{{board}}/submit", include_in_schema=False, dependencies=[Depends(Limited(UPLOADS))])
+async def submit_predictions(
+    board: BoardName,
+    request: Request,
+    file: UploadFile,
+    model: ModelName,
+    account: PersonDep,
+    services: ServicesDep,
+    facts: FactsDep,
+    is_public: Annotated[bool, Form()] = False,
+) -> Response:
+    chosen = _board(services, board)
+    try:
+        entry = await _take(services, account, chosen, file, model, facts, is_public)
+    except DataError as error:
+        form_values = {"model": model, **asdict(facts), "is_public": is_public}
+        return _submission_page(request, services, chosen, form_values, str(error), 422)
+    return RedirectResponse(_entry_address(entry), 303)
+
+
+@router.get(f"{PAGES}/{{board}}/entries/{{submission_id}}", include_in_schema=False)
+async def entry_page(
+    board: BoardName, submission_id: SubmissionId, request: Request, services: ServicesDep, caller: CallerDep
+) -> HTMLResponse:
+    entry = await _entry(services, submission_id, caller.account)
+    if entry.board != board:
+        raise HTTPException(404, "no entry of this name is shown here")
+    values = {
+        "entry": entry,
+        "board": _board(services, board),
+        "is_own": caller.account is not None and caller.account.id == entry.account_id,
+    }
+    return services.pages.render(request, "leaderboard/entry.html", values)
+
+
+@router.post(f"{PAGES}/{{board}}/entries/{{submission_id}}/{{action}}", include_in_schema=False)
+async def change_entry(
+    board: BoardName, submission_id: SubmissionId, action: str, account: PersonDep, services: ServicesDep
+) -> Response:
+    if action == "withdraw":
+        await _withdraw(services, account, submission_id)
+        return RedirectResponse(f"{PAGES}/{_board(services, board).name}", 303)
+    if action not in ("show", "hide"):
+        raise HTTPException(404, "there is no such action")
+    await _set_public(services, account, submission_id, is_public=action == "show")
+    return RedirectResponse(f"{PAGES}/{_board(services, board).name}/entries/{submission_id}", 303)
+
+
+# --- parts -------------------------------------------------------------------------------------------------------
+
+
+def _board(services: Services, name: str) -> Board:
+    board = find_board(services, name)
+    if board is None:
+        raise HTTPException(404, "no board of this name is here")
+    return _opened(board)
+
+
+def _opened(board: Board) -> Board:
+    """The board, whose benchmarks can be opened. What is wrong with them is the operator's to know."""
+    try:
+        board_benchmarks(board)
+    except SnellenError:
+        LOGGER.exception("board cannot be opened", extra={"facts": {"board": board.name}})
+        raise HTTPException(503, "this board is not ready; the operator can see why") from None
+    return board
+
+
+async def _entry(services: Services, submission_id: str, viewer: Account | None) -> Submission:
+    entry = await services.database.read(lambda connection: entries.find_submission(connection, submission_id, viewer))
+    if entry is None:
+        raise HTTPException(404, "no entry of this name is shown here")
+    return entry
+
+
+async def _take(
+    services: Services,
+    account: Account,
+    board: Board,
+    file: UploadFile,
+    model: str,
+    facts: DeclaredFacts,
+    is_public: bool,
+) -> Submission:
+    """Keep an upload, which is scored in a moment. Raises DataError, HTTPException 403 for words that are refused."""
+    if not model.strip():
+        raise DataError("the model has no name; give one")
+    if facts.address and urlsplit(facts.address).scheme not in ("http", "https"):
+        raise DataError("the model's address begins with https://, or is left out")
+    content = await file.read()
+    suffix = upload_suffix(file.filename or "", content[:16])
+    words = "\n".join(filter(None, (model, *asdict(facts).values())))
+    verdict = await services.moderation.judge(Contribution("text", text=words, purpose="leaderboard entry"))
+    if not verdict.is_allowed:
+        raise HTTPException(403, f"this is not shown here: {verdict.reason}")
+    new = NewSubmission(
+        model=model.strip(),
+        facts=facts,
+        is_public=is_public,
+        suffix=suffix,
+        file_digest=hashlib.sha256(content).hexdigest(),
+        file_bytes=len(content),
+    )
+    name = entries.new_submission_id()
+    # The file comes first: what is recorded can be scored.
+    await asyncio.to_thread(keep_upload, services, name, suffix, content)
+    try:
+        await services.database.write(lambda connection: entries.add_submission(connection, account, board, new, name))
+    except SnellenError:
+        await asyncio.to_thread(delete_upload, services, name)
+        raise
+    services.jobs.wake(SCORE_SUBMISSIONS)
+    return await _entry(services, name, account)
+
+
+async def _change(services: Services, work: Callable[[Connection], bool]) -> None:
+    if not await services.database.write(work):
+        raise HTTPException(404, "this account has no such submission")
+
+
+async def _set_public(services: Services, account: Account, submission_id: str, *, is_public: bool) -> None:
+    await _change(services, lambda c: entries.set_public(c, account, submission_id, is_public=is_public))
+
+
+async def _withdraw(services: Services, account: Account, submission_id: str) -> None:
+    await _change(services, lambda connection: entries.withdraw(connection, account, submission_id))
+    await asyncio.to_thread(delete_upload, services, submission_id)
+
+
+def _submission_page(
+    request: Request,
+    services: Services,
+    board: Board,
+    form_values: dict[str, str | bool] | None = None,
+    fault: str = "",
+    status: int = 200,
+) -> HTMLResponse:
+    values = {
+        "board": board,
+        "facts": _board_facts(board),
+        "given": form_values or {},
+        "fault": fault,
+        "most_bytes": settings_of(services).upload_bytes,
+    }
+    return services.pages.render(request, "leaderboard/submit.html", values, status)
+
+
+def _template_lines(benchmarks: tuple[Benchmark, ...]) -> Iterator[str]:
+    for benchmark in benchmarks:
+        for sample in benchmark.samples():
+            for turn, question in enumerate(sample.rounds):
+                place = {"benchmark": benchmark.name, "id": sample.id, **({"turn": turn} if sample.turns else {})}
+                fields = {"question": question.question, **({"options": question.options} if question.options else {})}
+                yield json.dumps({**place, **fields, "prediction": ""}) + "\n"
+
 
 FORM_BYTES = 64 * 1024
 """What a form adds to the file in it."""

@@ -19,8 +19,8 @@ from snellen_server.hosting.logs import LOGGER
 from snellen_server.hosting.services import Services
 from snellen_server.leaderboard import entries
 from snellen_server.leaderboard.boards import Board, board_benchmarks, build_digests, find_board, settings_of
+from snellen_server.leaderboard.checking import UploadLimits
 from snellen_server.leaderboard.entries import State
-from snellen_server.leaderboard.reading import UploadLimits
 from snellen_server.leaderboard.releasing import Draw, release_number
 from snellen_server.leaderboard.scoring_process import ScoringOutcome, ScoringTask
 

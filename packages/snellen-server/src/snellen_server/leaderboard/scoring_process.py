@@ -31,8 +31,7 @@ from snellen.plugin_api import (
     score_run,
     write_imported_run,
 )
-from snellen_server.leaderboard.checking import UploadFault, check_upload, protocol_of
-from snellen_server.leaderboard.reading import UploadLimits, read_upload
+from snellen_server.leaderboard.checking import UploadFault, UploadLimits, check_upload, protocol_of, read_upload
 
 
 class ScoringTask(Struct, frozen=True, kw_only=True):

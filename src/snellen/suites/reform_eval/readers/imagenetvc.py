@@ -20,7 +20,7 @@ from snellen.errors import DataError
 from snellen.formats.delimited import DelimitedLines, DelimitedTable, open_text
 from snellen.formats.json_files import read_json
 from snellen.formats.locate import locate
-from snellen.readers.answer_pools import answer_pools
+from snellen.readers.exclusions import answer_pools
 from snellen.reformulation.answer_equality import opposite_yes_no
 
 SUBSETS = ("color", "shape", "material", "component", "others")
