@@ -25,11 +25,11 @@ from servers import start_server
 from slow_model import Slow, SlowAsync
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
+from snellen.experiments.studies.cell_statistics import _beyond, components_of
 from snellen.experiments.studies.cell_table import STUDY_FILES
 from snellen.experiments.studies.declaration import StudySpec, find_study, parse_study
 from snellen.experiments.studies.levels import CellGrid, CellSpec, grid_of
 from snellen.experiments.studies.series import CellScores, StudyCell, StudySeries
-from snellen.experiments.studies.spread import _beyond, components_of
 from snellen.records import Estimate, Request
 from snellen.runs.journal import journals, read_exchanges
 

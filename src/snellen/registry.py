@@ -291,12 +291,12 @@ _NAMES: dict[Group, dict[str, Any]] = {
     # What is computed over the cells of a study.
     "study_statistics": {
         "cells": "snellen.experiments.studies.cell_table:CELLS",
-        "spread": "snellen.experiments.studies.spread:SPREAD",
-        "variance": "snellen.experiments.studies.spread:VARIANCE",
-        "pairs": "snellen.experiments.studies.spread:PAIRS",
-        "agreement": "snellen.experiments.studies.spread:AGREEMENT",
-        "models": "snellen.experiments.studies.spread:MODELS",
-        "stability": "snellen.experiments.studies.spread:STABILITY",
+        "spread": "snellen.experiments.studies.cell_statistics:SPREAD",
+        "variance": "snellen.experiments.studies.cell_statistics:VARIANCE",
+        "pairs": "snellen.experiments.studies.cell_statistics:PAIRS",
+        "agreement": "snellen.experiments.studies.cell_statistics:AGREEMENT",
+        "models": "snellen.experiments.studies.cell_statistics:MODELS",
+        "stability": "snellen.experiments.studies.cell_statistics:STABILITY",
         "false-negatives": "snellen.experiments.studies.false_negatives:FALSE_NEGATIVES",
     },
     # What is computed over the values of an analysis, and what it measures on runs besides their rows.

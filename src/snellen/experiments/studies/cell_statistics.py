@@ -1,4 +1,4 @@
-"""Mean, standard deviation, least and greatest over cells, and how sure the mean is.
+"""What studies say of their cells: spread, means over models, differences, samples against the whole, agreement.
 
 The mean over models in each cell, as papers print it.
 
