@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -13,22 +13,22 @@ import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
 
 from snellen import registry
-from snellen.cli import imported
 from snellen.cli.surroundings import hub_cache
 
-NAMES_BY_PARAMETER = {
-    "model": "models", "models": "models", "judge_models": "models", "writer": "models", "benchmark": "benchmarks",
-    "benchmarks": "benchmarks", "protocol": "protocols", "protocols": "protocols", "metric": "metrics",
-    "metrics": "metrics", "extractor": "extractors", "suite": "suites", "held_out_for": "cards",
+GROUPS: Mapping[str, registry.Group] = {
+    "protocol": "protocols", "protocols": "protocols", "metric": "metrics", "metrics": "metrics",
+    "extractor": "extractors", "import what": "importers", "init form": "scaffolds", "export form": "exporters",
 }  # fmt: skip
-"""What a flag or an argument of this name takes, whatever the verb."""
-NAMES_BY_PLACE = {
-    ("build", "what"): "benchmarks", ("verify", "what"): "benchmarks", ("fetch", "names"): "benchmarks",
-    ("sample", "what"): "benchmarks", ("study", "name"): "studies", ("analyse", "name"): "analyses",
-    ("import", "what"): "importers", ("init", "form"): "scaffolds", ("export", "form"): "exporters",
-    ("report", "runs"): "benchmarks",
-}  # fmt: skip
-"""The same where the name of the parameter does not say it."""
+"""Groups of the registry by the parameter whose values they name, with its verb where its own name does not say it."""
+MODELS = ("model", "models", "judge_models", "writer")
+BENCHMARKS = ("benchmark", "benchmarks", "build what", "verify what", "fetch names", "sample what", "report runs")
+DECLARED = {
+    "suite": "snellen.catalogue:suite_members",
+    "held_out_for": "snellen.catalogue.cards:model_cards",
+    "study name": "snellen.experiments.studies.declaration:studies",
+    "analyse name": "snellen.experiments.model_groups.declaration:analyses",
+}
+"""The same for what TOML files declare: where they are listed."""
 RUNS = ("run", "runs")
 MANIFEST = "manifest.json"
 BREAK = re.compile(r"[:=]")
@@ -80,13 +80,20 @@ def _completed(verb: str, parameter: click.Parameter, _: click.Context, incomple
 
 
 def _values(verb: str, parameter: click.Parameter, is_path: bool, incomplete: str) -> list[str]:
-    place = (verb, parameter.name or "")
-    kind = NAMES_BY_PLACE.get(place) or NAMES_BY_PARAMETER.get(place[1], "")
-    names = [*NAMES[kind]()] if kind in NAMES else registry.names(kind) if kind else []
-    if kind == "models":
-        return [*names, *(f"replay:{run}" for run in _runs("")), *_cached_models()]
-    takes_runs = (place[1] in RUNS and is_path) or place == ("lint", "benchmarks")
-    return [*(_runs(incomplete) if takes_runs else []), *names]
+    name = parameter.name or ""
+    places = {name, f"{verb} {name}"}
+    values: list[str] = []
+    if (name in RUNS and is_path) or "lint benchmarks" in places:
+        values += _runs(incomplete)
+    if places.intersection(MODELS):
+        values += [*_models(), *(f"replay:{run}" for run in _runs("")), *_cached_models()]
+    if places.intersection(BENCHMARKS):
+        values += _benchmarks()
+    for place in places.intersection(GROUPS):
+        values += registry.names(GROUPS[place])
+    for place in places.intersection(DECLARED):
+        values += registry.load_target(DECLARED[place])()
+    return values
 
 
 def _models() -> list[str]:
@@ -101,17 +108,6 @@ def _benchmarks() -> list[str]:
     from snellen.catalogue import entries, suite_members
 
     return [*suite_members(), *entries(), *own_benchmarks()]
-
-
-NAMES: Mapping[str, Callable[[], Iterable[str]]] = {
-    "models": _models,
-    "benchmarks": _benchmarks,
-    "suites": lambda: imported("snellen.catalogue:suite_members")(),
-    "studies": lambda: imported("snellen.experiments.studies.declaration:studies")(),
-    "analyses": lambda: imported("snellen.experiments.model_groups.declaration:analyses")(),
-    "cards": lambda: imported("snellen.catalogue.cards:model_cards")(),
-}
-"""Names by kind; a kind that does not stand here is a group of the registry."""
 
 
 def _runs(incomplete: str) -> list[str]:
