@@ -67,7 +67,6 @@ ROOMS: dict[str, dict[str, str]] = {
     },
     "scoring": {
         "scoring/choice_metrics.py": "declaration protocols scoring likelihood_rules",
-        "scoring/choice_scoring.py": "scoring likelihood_rules presentations declaration",
         "scoring/text_scoring.py": "scoring metrics_pooled declaration marking",
         "scoring/run_scoring.py": "scoring likelihood_rules presentations declaration matching headlines",
         "scoring/questions.py": "scoring metrics_pooled likelihood_rules",
@@ -78,7 +77,7 @@ ROOMS: dict[str, dict[str, str]] = {
     "analysis": {
         "analysis/statistics.py": "statistics aggregate",
         "analysis/linearisation.py": "metrics_pooled statistics declaration",
-        "analysis/template_spread.py": "statistics aggregate",
+        "analysis/aggregate.py": "statistics aggregate",
         "analysis/paired/differences.py": "compare statistics",
         "analysis/audit/correction.py": "audit",
         "analysis/audit/draw.py": "audit",

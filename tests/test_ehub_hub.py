@@ -15,7 +15,8 @@ from snellen.api import build
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
-from snellen.catalogue.lock import HubPlace, TheirPlace, locked_commit
+from snellen.catalogue.lock import locked_commit
+from snellen.catalogue.places import HubPlace, TheirPlace
 from snellen.scoring.answers import open_answers
 from test_lvlm_ehub import check_that_the_oracle_is_right
 

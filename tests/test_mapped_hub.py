@@ -14,7 +14,7 @@ import small
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue.entries import BenchmarkSpec, SourceSpec
-from snellen.catalogue.lock import HubPlace
+from snellen.catalogue.places import HubPlace
 from snellen.errors import DataError
 from snellen.protocols.prompts.rendering import place_images
 from snellen.readers.mapped.questions import InlineOptions, OptionSplitter

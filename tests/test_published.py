@@ -24,7 +24,7 @@ from snellen.api import build, evaluate
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries, suites
-from snellen.catalogue.lock import HubPlace
+from snellen.catalogue.places import HubPlace
 from snellen.errors import DataError, NoSourceError, UnknownNameError
 from snellen.fetching.sources import CARRIED, copy_source, fetch_source, source_places
 from snellen.runs.journal import read_manifest

@@ -21,7 +21,7 @@ from snellen.api import build
 from snellen.building.benchmark import Benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
-from snellen.catalogue.lock import HubPlace
+from snellen.catalogue.places import HubPlace
 from snellen.errors import DataError
 from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
 from snellen.readers import imagenet

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue.lock import HubPlace, Place, UrlPlace
+from snellen.catalogue.places import HubPlace, Place, UrlPlace
 from snellen.errors import DataError
 from snellen.records import Formulation
 from snellen.reformulation.sampling import Sampling

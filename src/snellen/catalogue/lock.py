@@ -1,115 +1,18 @@
-"""What is known of the files that places hold: `sources.lock`, and `size`, `sha256` and `md5` of an entry.
-
-Where the files of a benchmark's source lie, in the order in which they are tried.
-"""
+"""What is known of the files that places hold: `sources.lock`, and `size`, `sha256` and `md5` of an entry."""
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from snellen.catalogue.places import HubPlace, SourceFile
 from snellen.errors import DataError
 from snellen.formats.decoding import parse_toml
-
-
-class SourceFile(Struct, frozen=True, forbid_unknown_fields=True):
-    """One file at an address. What it holds is known by the lock, or said here."""
-
-    url: str
-    mirrors: tuple[str, ...] = ()
-    """Other addresses of the same bytes."""
-    name: str = ""
-    """Its name in the source's folder; the last part of the address when empty."""
-    unpack: bool = False
-    """An archive, whose members stand in the folder."""
-    to: str = ""
-    """The folder below the source's in which the file, or what it unpacks to, stands."""
-    keep: tuple[str, ...] = ()
-    """Patterns of the members that are unpacked; all when empty."""
-    size: int = 0
-    sha256: str = ""
-    md5: str = ""
-
-    @property
-    def file_name(self) -> str:
-        return self.name or self.url.partition("?")[0].rstrip("/").rpartition("/")[2]
-
-
-class UrlPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="urls"):
-    """Files at addresses, which together are the source."""
-
-    files: tuple[SourceFile, ...]
-    reader: str = ""
-    """What reads them in place of the source's own reader; empty for the official files."""
-    params: dict[str, Any] = {}
-
-
-class HubPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="hub"):
-    """A dataset on the Hugging Face hub."""
-
-    repo: str
-    before: tuple[str, ...] = ()
-    """Names that it had."""
-    modelscope: str = ""
-    """Its name on ModelScope, where the same files are fetched when the hub does not give them."""
-    split: str = ""
-    config: str = ""
-    files: tuple[str, ...] = ()
-    """Patterns of the split's files; when empty, the names that the `datasets` library writes."""
-    pictures: tuple[str, ...] = ()
-    """Patterns of the files with the pictures, where they are separate."""
-    archives: tuple[str, ...] = ()
-    """Patterns of zip and tar files whose members stand in their place among the files that are read."""
-    revision: str = ""
-    """Full commit; for a built benchmark, the one that it was built from."""
-    reader: str = "hub-rows"
-    params: dict[str, Any] = {}
-    importer: str = ""
-    """Who reads the files in place of a reader: a name in the registry's group `importers`."""
-
-    @property
-    def rows(self) -> tuple[str, ...]:
-        return self.files or (f"{self.config or 'data'}/{self.split}-*.parquet",)
-
-    @property
-    def patterns(self) -> tuple[str, ...]:
-        """Of all files that are read."""
-        return (*self.rows, *self.pictures, *self.archives)
-
-
-class TheirPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="their-hub"):
-    """The hub dataset of the benchmark named in `files_of`, whose rows hold what is asked here too."""
-
-    split: str = ""
-    """The split that is read here; theirs when empty."""
-    params: dict[str, Any] = {}
-    """What the parameters of its rows are here; tables are merged."""
-
-
-class ByHandPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="by-hand"):
-    """What no machine can fetch: behind a form, a signature, or a service for people."""
-
-    url: str
-    what: str
-    """What to do, in one line."""
-
-
-FoundPlace = UrlPlace | HubPlace | ByHandPlace
-"""A place that needs no other benchmark to be found."""
-Place = FoundPlace | TheirPlace
-
-
-def fits(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a file's name matches one of the patterns, by the hub's rules: `*` is any folder too."""
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
 
 LOCK = Path(__file__).with_name("sources.lock")
 FILES = "files"

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from snellen.catalogue.lock import KnownFile, fits
+from snellen.catalogue.lock import KnownFile
+from snellen.catalogue.places import fits
 from snellen.common.progress_bars import import_tqdm
 from snellen.errors import DataError, MissingExtraError
 from snellen.fetching.attendance import attendance, is_offline

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from snellen.catalogue.lock import HubPlace
+from snellen.catalogue.places import HubPlace
 from snellen.errors import DataError
 from snellen.fetching.hub import fetch_dataset, lacking_files
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from snellen.building.benchmark import MANIFEST
 from snellen.catalogue import BenchmarkSpec, entries
-from snellen.catalogue.lock import HubPlace, UrlPlace, fits
+from snellen.catalogue.places import HubPlace, UrlPlace, fits
 from snellen.common.paths import benchmark_folder, home
 from snellen.common.progress_bars import import_tqdm
 from snellen.errors import DataError

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.catalogue import BenchmarkSpec
-from snellen.catalogue.lock import ByHandPlace, HubPlace, KnownDataset, KnownFile, Lock, SourceFile, UrlPlace, fits
+from snellen.catalogue.lock import KnownDataset, KnownFile, Lock
+from snellen.catalogue.places import ByHandPlace, HubPlace, SourceFile, UrlPlace, fits
 from snellen.common.progress_bars import import_tqdm
 from snellen.errors import DataError, MissingExtraError
 from snellen.fetching.attendance import is_offline

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from snellen.catalogue import BenchmarkSpec
-from snellen.catalogue.lock import ByHandPlace, FoundPlace, HubPlace, UrlPlace, fits, known_dataset, known_file
+from snellen.catalogue.lock import known_dataset, known_file
+from snellen.catalogue.places import ByHandPlace, FoundPlace, HubPlace, UrlPlace, fits
 from snellen.fetching.download import in_bytes
 from snellen.fetching.sources import source_places
 

@@ -16,7 +16,8 @@ from typing import Any
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec
-from snellen.catalogue.lock import ByHandPlace, HubPlace, locked_commit
+from snellen.catalogue.lock import locked_commit
+from snellen.catalogue.places import ByHandPlace, HubPlace
 from snellen.common.paths import home
 from snellen.errors import DataError
 from snellen.fetching.agreements import check_agreements

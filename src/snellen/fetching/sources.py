@@ -28,19 +28,8 @@ from snellen.building.staging import staging_folder
 from snellen.catalogue import BenchmarkSpec, entries, suite_of
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.hooks import Importer
-from snellen.catalogue.lock import (
-    ByHandPlace,
-    FoundPlace,
-    HubPlace,
-    KnownFile,
-    SourceFile,
-    TheirPlace,
-    UrlPlace,
-    fits,
-    known_dataset,
-    known_file,
-    locked_commit,
-)
+from snellen.catalogue.lock import KnownFile, known_dataset, known_file, locked_commit
+from snellen.catalogue.places import ByHandPlace, FoundPlace, HubPlace, SourceFile, TheirPlace, UrlPlace, fits
 from snellen.common.paths import as_word, home
 from snellen.errors import DataError, NoSourceError
 from snellen.fetching.agreements import check_agreements

@@ -191,7 +191,7 @@ def _origin(spec: BenchmarkSpec) -> str:
     """Where a benchmark's files come from first, in a word; what is known of them stands in the lock, which takes time
     to read."""
     from snellen.catalogue import suite_of
-    from snellen.catalogue.lock import ByHandPlace, HubPlace, UrlPlace
+    from snellen.catalogue.places import ByHandPlace, HubPlace, UrlPlace
 
     if spec.source.embedded:
         return "built in"
