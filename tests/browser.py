@@ -21,6 +21,10 @@ QUIET = [
 LONGEST = 60
 
 
+KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}
+"""What a browser calls keys that type no letter (virtual key codes of Windows)."""
+
+
 class Page:
     """One page of a running browser."""
 
@@ -87,9 +91,10 @@ class Page:
 
     def press(self, *keys: str) -> None:
         for key in keys:
-            text = {"Enter": "\r"}.get(key, key)
-            self._call("Input.dispatchKeyEvent", type="keyDown", key=key, text=text)
-            self._call("Input.dispatchKeyEvent", type="keyUp", key=key)
+            code = KEYS.get(key, 0)
+            text = {"Enter": "\r"}.get(key, "" if code else key)
+            for kind in ("keyDown", "keyUp"):
+                self._call("Input.dispatchKeyEvent", type=kind, key=key, text=text, windowsVirtualKeyCode=code)
 
     def choose_file(self, place: str, file: Path) -> None:
         """Put a file into the field that a selector finds, as its dialogue would."""

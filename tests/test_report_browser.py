@@ -114,8 +114,8 @@ def test_a_mark_tells_its_numbers_and_leads_to_the_samples_behind_it(page: Page,
     page.resize(1280)
     page.open(address)
     mark = "document.querySelector('#summary g[data-samples]')"
-    told = page.run(f"{mark}.querySelector('title').textContent")
-    page.run(f"{mark}.dispatchEvent(new PointerEvent('pointerover', {{bubbles: true}}))")
+    told = page.run(f"({mark}.querySelector(':scope > title') ?? {{}}).textContent ?? {mark}.dataset.tip")
+    page.run(f"{mark}.dispatchEvent(new PointerEvent('pointermove', {{bubbles: true}}))")
     assert page.run("document.querySelector('.tip').textContent") == told and "n=4" in told
     page.run(f"{mark}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
     assert page.run("document.getElementById('samples').closest('details').open") is True
@@ -125,6 +125,41 @@ def test_a_mark_tells_its_numbers_and_leads_to_the_samples_behind_it(page: Page,
     assert set(page.run(f"{labels}.map(one => one.textContent)")) == {model}
     page.run("document.querySelector('#benchmarks th a').click()")
     assert page.run("document.querySelector('[name=benchmark]').value") in BENCHMARKS
+    assert page.complaints == []
+
+
+def test_a_chart_is_read_by_keys(page: Page, address: str) -> None:
+    page.resize(1280)
+    page.open(address)
+    svg = "document.querySelector('#summary .chart:has(g[data-samples])')"
+    page.run(f"{svg}.closest('.panel').querySelector('p, a, [tabindex]').focus()")
+    assert page.run(f"{svg}.getAttribute('role')") == "group" and page.run(f"{svg}.ariaLabel")
+    at, tip = "document.activeElement", "document.querySelector('.tip')"
+    for _ in range(40):
+        page.press("Tab")
+        if page.run(f"{svg}.contains({at})"):
+            break
+    first = page.run(f"{at}.getAttribute('aria-label')")
+    assert page.run(f"{tip}.textContent") == first != "" and page.run(f"{tip}.hidden") is False
+    assert page.run(f"getComputedStyle({at}).outlineStyle") == "solid"
+    page.press("ArrowRight")
+    second = page.run(f"{at}.getAttribute('aria-label')")
+    assert page.run(f"{tip}.textContent") == second != first
+    page.press("End", "ArrowRight")
+    last = page.run(f"{at}.getAttribute('aria-label')")
+    page.press("Home")
+    assert page.run(f"{at}.getAttribute('aria-label')") == first != last
+    assert page.run(f"{svg}.querySelectorAll('[tabindex=\"0\"]').length") == 1, "a chart is one stop of Tab"
+    while not page.run(f"{at}.dataset.samples ?? ''"):
+        page.press("ArrowRight")
+    told = page.run(f"{at}.getAttribute('aria-label')")
+    assert page.run(f"{at}.getAttribute('role')") == "link"
+    page.press("Escape")
+    assert page.run(f"{tip}.hidden") is True
+    page.press("Enter")
+    assert page.run("document.getElementById('samples').closest('details').open") is True
+    assert page.run("document.querySelector('[name=model]').selectedOptions[0].textContent") == told.partition(":")[0]
+    assert page.run(f"{at}.name") == "model"
     assert page.complaints == []
 
 

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from snellen.report.content import Head, Section
 from snellen.report.drawing import ChartDrawing
 from snellen.report.offline_page import OfflinePage
-from snellen.report.rendering import page_style, paper_style, part, render_page
+from snellen.report.rendering import page_style, paper_style, part, render_page, report_asset
 
 
 def offline_document(
     title: str, head: Head, sections: Sequence[Section], *, script: str = "", pictures: Sequence[str] = ()
 ) -> str:
-    """A whole page; sections without content are left out. `pictures` are data URIs for the script."""
-    page = OfflinePage(title, page_style(), script, "pictures", list(pictures))
+    """A whole page; sections without content are left out. `pictures` are data URIs for the script, which stands beside
+    that of charts."""
+    page = OfflinePage(title, page_style(), report_asset("charts.js") + script, "pictures", list(pictures))
     return render_page(
         "document.html", page=page, head=head, sections=[section for section in sections if section.blocks]
     )

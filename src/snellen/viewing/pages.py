@@ -23,7 +23,7 @@ from snellen.errors import DataError, SnellenError
 from snellen.metrics.declaration import SHARE
 from snellen.records import Exchange, Prediction, Result
 from snellen.report.gallery import OUTCOMES
-from snellen.report.rendering import page_style, templates
+from snellen.report.rendering import page_style, report_asset, templates
 from snellen.report.sample_card import ShownTalk, scores_text, shown_gold, shown_options, shown_reading, shown_talk
 from snellen.report.table import metric_title
 from snellen.viewing.clusters import failure_clusters
@@ -216,10 +216,12 @@ class ViewPages:
 
     @staticmethod
     def asset(request: Request) -> Response:
-        """A file beside the pages: `view.css`, `view.js`, `icon.svg`, and `report.css`, the style of reports."""
+        """A file beside the pages: `view.css`, `view.js`, `icon.svg`; of reports, their style and `charts.js`."""
         name = request.path_params["name"]
         if name == "report.css":
             return Response(page_style(), media_type="text/css")
+        if name == "charts.js":
+            return Response(report_asset(name), media_type="text/javascript")
         if name not in ASSETS:
             raise HTTPException(404, "no file has this name")
         return Response(files("snellen.viewing").joinpath("static", name).read_text("utf-8"), media_type=ASSETS[name])

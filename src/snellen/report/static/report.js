@@ -57,26 +57,7 @@
     open(form);
     location.hash = "samples";
     event.preventDefault();
+    form.elements.model.focus({ preventScroll: true });
     document.getElementById("samples").scrollIntoView();
-  });
-
-  // The numbers of a mark, at once and beside the pointer.
-  const tip = document.body.appendChild(document.createElement("div"));
-  tip.className = "tip";
-  tip.hidden = true;
-  tip.setAttribute("aria-hidden", "true");
-  document.addEventListener("pointerover", (event) => {
-    const mark = event.target.closest?.(".chart :is([data-tip], :has(> title))");
-    const title = mark?.querySelector(":scope > title");
-    if (title) { mark.dataset.tip = title.textContent; title.remove(); }
-    tip.textContent = mark?.dataset.tip ?? "";
-    tip.hidden = !mark;
-  });
-  document.addEventListener("pointermove", (event) => {
-    if (tip.hidden) return;
-    const left = Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8);
-    const below = event.clientY + 18, above = event.clientY - tip.offsetHeight - 12;
-    tip.style.left = `${Math.max(left, 8)}px`;
-    tip.style.top = `${below + tip.offsetHeight > innerHeight ? above : below}px`;
   });
 })();
