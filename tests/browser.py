@@ -24,6 +24,23 @@ LONGEST = 60
 KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}
 """What a browser calls keys that type no letter (virtual key codes of Windows)."""
 
+BROKEN_WORDS = """(() => {
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), broken = new Set();
+    while (walker.nextNode()) {
+        const node = walker.currentNode;
+        if (!node.parentElement.checkVisibility()) continue;
+        if (node.parentElement.closest('svg, .hide, .skip, .entry, .view-page thead')) continue;
+        for (const word of node.data.matchAll(/[A-Za-z]{2,}/g)) {
+            const range = document.createRange();
+            range.setStart(node, word.index);
+            range.setEnd(node, word.index + word[0].length);
+            if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) broken.add(word[0]);
+        }
+    }
+    return [...broken];
+})()"""
+"""Words of which a part stands on another line; replies, which may hold anything, aside."""
+
 
 class Page:
     """One page of a running browser."""

@@ -106,6 +106,15 @@ def test_the_ten_tutorials_are_there_and_each_is_short() -> None:
     assert len(TUTORIALS) == 10 and all(len(page.read_text("utf-8").split()) <= 420 for page in TUTORIALS)
 
 
+def in_a_shell(tmp_path: Path) -> dict[str, str]:
+    """The environment of a shell that finds `snellen`, and a folder `work` to work in."""
+    (tmp_path / "snellen").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m snellen "$@"\n')
+    (tmp_path / "snellen").chmod(0o755)
+    (tmp_path / "work").mkdir()
+    path = f"{tmp_path}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src"), "SNELLEN_SUITES": ""}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in TUTORIALS if "snl_..." not in page.read_text("utf-8")], ids=name_of)
 def test_a_tutorial_works_word_by_word_in_a_shell(page: Path, tmp_path: Path) -> None:
@@ -115,11 +124,7 @@ def test_a_tutorial_works_word_by_word_in_a_shell(page: Path, tmp_path: Path) ->
         block if language == "bash" else f"python - <<'END_OF_BLOCK'\n{block}END_OF_BLOCK"
         for language, block in blocks(page)
     ]
-    (tmp_path / "snellen").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m snellen "$@"\n')
-    (tmp_path / "snellen").chmod(0o755)
-    (tmp_path / "work").mkdir()
-    path = f"{tmp_path}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    places = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src"), "SNELLEN_SUITES": ""}
+    places = in_a_shell(tmp_path)
     done = subprocess.run(
         ["bash", "-e"],
         input="\n".join(steps),
@@ -130,6 +135,40 @@ def test_a_tutorial_works_word_by_word_in_a_shell(page: Path, tmp_path: Path) ->
         timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def cells(page: Path) -> Iterator[str]:
+    """The cells into which a reader copies a tutorial, as docs/setting-up.md says."""
+    for language, block in blocks(page):
+        if language == "python":
+            yield block
+            continue
+        for line in block.splitlines():
+            if line.startswith("export "):
+                yield f"%env {shlex.split(line)[1]}"
+            elif line.endswith(" &"):
+                yield f"%%bash --bg\nexec {line[:-2]}"
+            elif line == "kill %1":
+                yield "%killbgscripts"
+            else:
+                yield f"!{line}\nassert _exit_code == 0"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[] if page.stem == "first-evaluation" else pytest.mark.slow)
+        for page in TUTORIALS
+        if "snl_..." not in page.read_text("utf-8")
+    ],
+    ids=name_of,
+)
+def test_a_tutorial_works_in_a_notebook(page: Path, tmp_path: Path) -> None:
+    notebooks = pytest.importorskip("notebooks")
+    with notebooks.opened_notebook(tmp_path / "work", in_a_shell(tmp_path)) as notebook:
+        for cell in cells(page):
+            shown, fault = notebook.run(cell)
+            assert not fault, f"{cell}\n{fault}\n{shown}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

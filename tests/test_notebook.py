@@ -3,58 +3,21 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import snellen as sn
+from notebooks import Notebook, opened_notebook
 from servers import Fault, Server, start_server
 from snellen.building.benchmark import Benchmark
-
-NEEDED = "needs jupyter_client and ipykernel (pip install '.[dev]')"
-jupyter_client = pytest.importorskip("jupyter_client", reason=NEEDED)
-pytest.importorskip("ipykernel", reason=NEEDED)
-
-
-class Notebook:
-    """One kernel; `run` executes a cell and gives what it showed, by media type, and the error it ended with."""
-
-    def __init__(self, client: Any, manager: Any) -> None:
-        self.client, self.manager = client, manager
-
-    def run(self, code: str, interrupted_by: Any = None) -> tuple[list[dict[str, str]], str]:
-        shown, fault = [], ""
-
-        def listen(message: dict[str, Any]) -> None:
-            nonlocal fault
-            content = message["content"]
-            if message["msg_type"] == "stream":
-                shown.append({"text/plain": content["text"]})
-            elif message["msg_type"] == "error":
-                fault = "\n".join(content["traceback"])
-            elif "data" in content:
-                shown.append(content["data"])
-                if interrupted_by and interrupted_by(content["data"]):
-                    self.manager.interrupt_kernel()
-
-        self.client.execute_interactive(code, output_hook=listen, timeout=120, stop_on_error=False)
-        return shown, fault
 
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Iterator[Notebook]:
-    folder = tmp_path_factory.mktemp("notebook")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of the client's own packages
-        manager, client = jupyter_client.manager.start_new_kernel(cwd=str(folder))
-    try:
-        yield Notebook(client, manager)
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
+    with opened_notebook(tmp_path_factory.mktemp("notebook")) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -7,27 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 import axe
-from browser import CHROMIUM, Page, browsing
+from browser import BROKEN_WORDS, CHROMIUM, Page, browsing
 from report_runs import BENCHMARKS, HOSTILE, counted_runs
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
 TOO_WIDE = """[...document.querySelectorAll('.scroll, .panel')]
 .filter(box => box.scrollWidth > box.clientWidth).map(box => box.getAttribute('aria-label'))"""
-BROKEN_WORDS = """(() => {
-    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), broken = new Set();
-    while (walker.nextNode()) {
-        const node = walker.currentNode;
-        if (!node.parentElement.checkVisibility() || node.parentElement.closest('svg, .hide, .skip, .entry')) continue;
-        for (const word of node.data.matchAll(/[A-Za-z]{2,}/g)) {
-            const range = document.createRange();
-            range.setStart(node, word.index);
-            range.setEnd(node, word.index + word[0].length);
-            if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) broken.add(word[0]);
-        }
-    }
-    return [...broken];
-})()"""
-"""Words of which a part stands on another line; replies, which may hold anything, aside."""
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 import axe
 import small
 import snellen as sn
-from browser import CHROMIUM, Page, browsing
+from browser import BROKEN_WORDS, CHROMIUM, Page, browsing
 from snellen.records import Request
 from view_runs import HOSTILE, Replying, serving, until
 
@@ -65,6 +65,14 @@ def test_pages_fit_and_complain_of_nothing(page: Page, address: str, width: int)
     assert page.run("document.images[0].naturalWidth") == 8
     assert page.complaints == []
     assert {one for one in page.requested if not one.startswith(address)} == set()
+
+
+@pytest.mark.parametrize("path", ["", "/questions"])
+def test_no_word_is_broken_in_two_on_a_phone(page: Page, address: str, path: str) -> None:
+    page.resize(390)
+    page.open(address + path)
+    assert page.run(BROKEN_WORDS) == []
+    assert page.run("document.querySelector('tbody th').offsetWidth") > 250
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

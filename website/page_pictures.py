@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from PIL import Image
@@ -14,12 +15,16 @@ import snellen as sn
 from snellen.verification.audit import audited_items
 from snellen.verification.audit_page import AuditForm, write_audit_page
 from snellen.verification.datasheets.page import write_datasheet
+from snellen_server.arena.standings import rate_arena
+from snellen_server.explorer.feature import index_public_runs
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from browser import Page, browsing
-from hosting import hosted
+from hosting import RunningServer, hosted
 from leaderboard_parts import as_jsonl, board, gold, hidden_benchmark, other, predictions, scored
-from view_runs import serving
+from test_server_arena import Fight
+from test_server_pages_browser import sign_in
+from view_runs import serving, until
 
 SIZES = ((390, 1640, "dark"), (1280, 820, "light"), (1280, 820, "dark"), (2560, 1640, "light"))
 """Width, height and scheme of each part of a sheet; the last is shown at half its size."""
@@ -66,25 +71,79 @@ def view_pages(address: str, runs: list[str]) -> Iterator[tuple[str, str]]:
     yield "view-questions", f"{address}/questions?better={runs[0]}&worse={runs[1]}"
 
 
-def server_pages(address: str) -> Iterator[tuple[str, str]]:
-    """Those of a server with a board."""
-    yield "server-home", address
-    yield "server-leaderboard", f"{address}/leaderboard/animals"
+STUDY = """
+name = "readings"
+title = "How well models read"
+instructions = "Look at the picture and the question, then rate the reply."
+
+[[dimensions]]
+name = "fit"
+title = "Fit"
+question = "Does the reply fit the picture?"
+low = "not at all"
+high = "fully"
+
+[[dimensions]]
+name = "waste"
+title = "Waste of words"
+better = "lower"
+"""
+
+
+@contextmanager
+def house(folder: Path, runs: Sequence[str]) -> Iterator[RunningServer]:
+    """A server with everything that it can have: a board, an arena with votes, an explorer, a study of ratings."""
+    hidden = hidden_benchmark(folder, "animals", 200)
+    for name in runs:
+        shutil.copytree(folder / "demo" / name, folder / "server/runs" / name)
+    (folder / "study.toml").write_text(STUDY)
+    examples = folder / "examples"
+    examples.mkdir()
+    pictures = sorted(file for file in (sn.build("eyechart/count").folder / "images").rglob("*") if file.is_file())
+    for number, picture in enumerate(pictures[:3], start=1):
+        shutil.copy(picture, examples / f"shapes {number}.png")
+    models = [{"name": name, "model": f"snellen:{name}"} for name in ("tiny", "tiny-xs")]
+    feature = {
+        "leaderboard": {"boards": [board(hidden, name="animals", title="Animals", about="Which animal is it?")]},
+        "arena": {"models": models, "resamples": 50, "examples": [str(examples)]},
+        "explorer": {"public": ["*"]},
+        "ratings": {"studies": [{"name": "readings", "study": str(folder / "study.toml"), "runs": list(runs)}]},
+    }
+    with hosted(folder / "server", feature=feature) as server:
+        anna = server.with_key("Anna", "submit")
+        for name, model in (("Model A", gold), ("Model B", lambda i: gold(i) if i % 3 else other(i))):
+            scored(anna, as_jsonl(predictions(model, 200)), model=name, is_public="true", parameters="7B")
+        visitor = server.visitor()
+        until(lambda: "cannot begin" not in visitor.get("/arena").text)
+        for number in range(12):
+            Fight(visitor, "How many shapes are there?").vote("left" if number % 3 else "tie")
+        server.do(rate_arena(server.services))
+        server.do(index_public_runs(server.services))
+        yield server
+
+
+def server_pages(page: Page, server: RunningServer, run: str) -> Iterator[tuple[str, str]]:
+    """Those of a server."""
+    yield "server-home", server.url
+    yield "server-leaderboard", f"{server.url}/leaderboard/animals"
+    yield "arena", f"{server.url}/arena"
+    yield "arena-ratings", f"{server.url}/arena/ratings"
+    yield "explorer", f"{server.url}/explorer/questions?run={run}"
+    server.signed_in("Berta")
+    sign_in(page, server, "Berta")
+    yield "rating", f"{server.url}/ratings/readings"
 
 
 def make_page_pictures(folder: Path, target: Path) -> None:
     """The sheets; `folder` has the runs of the demo in `demo`."""
     target.mkdir(parents=True, exist_ok=True)
+    runs = sorted(path.parent.name for path in (folder / "demo").glob("*/results.json"))[-2:]
     with ExitStack() as stack:
         page = stack.enter_context(browsing(folder / "pages"))
         client = stack.enter_context(serving(folder / "demo", index=folder / "index", may_change=True))
-        hidden = hidden_benchmark(folder, "animals", 200)
-        boards = {"boards": [board(hidden, name="animals", title="Animals", about="Which animal is it?")]}
-        server = stack.enter_context(hosted(folder / "server", feature={"leaderboard": boards}))
-        anna = server.with_key("Anna", "submit")
-        for name, model in (("Model A", gold), ("Model B", lambda i: gold(i) if i % 3 else other(i))):
-            scored(anna, as_jsonl(predictions(model, 200)), model=name, is_public="true", parameters="7B")
-        runs = sorted(path.parent.name for path in (folder / "demo").glob("*/results.json"))
+        server = stack.enter_context(house(folder, runs))
         address = str(client.base_url).rstrip("/")
-        for name, url in (*local_pages(folder), *view_pages(address, runs[-2:]), *server_pages(server.url)):
+        for name, url in (*local_pages(folder), *view_pages(address, runs)):
+            photograph_sheet(page, url).save(target / f"{name}.webp", quality=70, method=6)
+        for name, url in server_pages(page, server, runs[0]):
             photograph_sheet(page, url).save(target / f"{name}.webp", quality=70, method=6)
