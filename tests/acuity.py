@@ -14,6 +14,7 @@ from snellen import registry
 from snellen.psychometrics.stimuli.canvas import Shape, rasterise
 from snellen.psychometrics.stimuli.optotypes import DIRECTIONS, SLOAN, landolt_c, tumbling_e
 from snellen.psychometrics.stimuli.trials import AcuityTest, Stimulus
+from snellen.suites.acuity.shapes import SHAPES
 
 NAMES = tuple(name for name, target in registry.targets("acuity_tests").items() if "snellen.suites" in str(target))
 
@@ -55,7 +56,7 @@ def digest(name: str) -> str:
 def shape_of(option: str, ring: bool) -> Shape:
     if option in DIRECTIONS:
         return landolt_c(option) if ring else tumbling_e(option)
-    return SLOAN[option]
+    return SLOAN.get(option) or SHAPES[option]
 
 
 def read_by_templates(shown: Stimulus, height: float, *, ring: bool = False, number: int = 0) -> int:

@@ -22,6 +22,7 @@ from snellen.psychometrics.acuity_run import read_acuity
 from snellen.psychometrics.differences import threshold_differences
 from snellen.report.acuity_card import acuity_page, prescription
 from snellen.report.acuity_charts import LINES, line_read
+from snellen.runs.progress import RunProgress
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.run_scoring import score_run
 
@@ -191,6 +192,12 @@ def test_json_has_a_line_for_each_threshold_map_and_difference() -> None:
     assert (first["verdict"], first["value"], first["test"]) == ("sees all", None, "contrast")
     assert len(first["points"]) == 22 and sum(point["asked"] for point in first["points"]) == first["asked"]
     assert (difference["better"], difference["difference"]) == ("snellen:oracle", None)
+
+
+def test_progress_counts_what_is_asked_at_most_and_not_the_pool(tmp_path: Path) -> None:
+    states: list[RunProgress] = []
+    [run] = sn.acuity(Observer(13.0, name="thirteen"), "letter-size", runs=tmp_path, progress=states.append)
+    assert {state.total for state in states} == {48} and states[-1].done == run.thresholds[0].asked <= 48
 
 
 def test_a_forecast_asks_nothing(tmp_path: Path) -> None:

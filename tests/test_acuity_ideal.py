@@ -14,10 +14,14 @@ from PIL import Image
 from acuity import declared, read_by_templates, stimuli
 from observers import Observer, measured
 from snellen.cli import cli
+from snellen.errors import DataError
 from snellen.models.base import load_model
 from snellen.models.hf.encode import PixelCache
+from snellen.psychometrics.acuity_run import IDEALS, read_acuity
 from snellen.psychometrics.ideal import TemplateReader, ideal_threshold, shrinking_to
 from snellen.psychometrics.thresholds import Ideal, input_words
+from snellen.runs.spec import ScoringSpec
+from snellen.scoring.run_scoring import score_run
 
 
 def as_it_is(picture: Image.Image) -> list[Any]:
@@ -84,12 +88,31 @@ def test_a_threshold_says_how_often_it_is_what_its_input_allows(tmp_path: Path) 
     assert input_words(found) == f"{ratio:.2g} times what its input allows ({found.ideal.level:.3g} px)"
     [sharp] = measured(Observer(40.0, name="forty"), tmp_path, input_side=448).thresholds
     assert input_words(sharp).startswith("more than ") and "(2.5 px or less)" in input_words(sharp)
-    [unknown] = measured(Observer(40.0, name="forty"), tmp_path).thresholds
+    [unknown] = measured(Observer(40.0, name="another"), tmp_path).thresholds
     assert unknown.ideal is None and input_words(unknown) == ""
 
 
+def test_what_an_input_allows_is_kept_with_the_run_and_shown_where_runs_are_compared(tmp_path: Path) -> None:
+    runs = [measured(Observer(40.0, name=name), tmp_path, input_side=64) for name in ("forty", "another")]
+    read = [read_acuity(score_run(run.folder, ScoringSpec())) for run in runs]
+    assert [run.thresholds[0].ideal for run in read] == [run.thresholds[0].ideal for run in runs] != [None, None]
+    shown = CliRunner().invoke(cli, ["compare", *(str(run.folder) for run in runs)])
+    assert input_words(runs[0].thresholds[0]) in shown.output
+    (runs[0].folder / IDEALS).write_text("{")
+    with pytest.raises(DataError, match=r"input-allows\.json: .*delete it"):
+        read_acuity(score_run(runs[0].folder, ScoringSpec()))
+
+
+@pytest.mark.parametrize(("name", "height"), [("resolution", 16.0), ("noise", 64.0), ("shape-contrast", 96.0)])
+def test_tests_of_signs_of_another_height_have_an_ideal(name: str, height: float) -> None:
+    test = replace(declared(name), exemplars=4)
+    assert test.height(256) == height
+    full, small = (ideal_threshold(test, shrinking_to(side)) for side in (768, 32))
+    assert full and small and full.level <= 1.1 * small.level and full.verdict != "sees none"
+
+
 def test_a_test_without_signs_and_a_processor_without_tiles_have_no_ideal() -> None:
-    assert ideal_threshold(declared("contrast"), as_it_is) is None
+    assert ideal_threshold(declared("crowding"), as_it_is) is None
     assert ideal_threshold(declared("letter-size"), lambda picture: []) is None
 
 

@@ -15,11 +15,12 @@ from acuity import NAMES, declared, digest, ink, picture, read_by_templates, sti
 from snellen import registry
 from snellen.catalogue import entries
 from snellen.errors import DataError, UnknownNameError
-from snellen.psychometrics.stimuli.trials import Stimulus, written_level
+from snellen.psychometrics.stimuli.trials import Stimulus, acuity_test, written_level
 from snellen.suites.acuity.degraded import COVER
 from snellen.suites.acuity.letters import CROWDED, GRID, READ_LETTERS
 from snellen.suites.acuity.reader import read
 from snellen.suites.acuity.scenes import GROUND
+from snellen.suites.acuity.shapes import PAPER
 
 DIGESTS = json.loads(Path(__file__).with_name("acuity_digests.json").read_text())
 np = pytest.importorskip("numpy")
@@ -113,6 +114,22 @@ def test_a_sign_is_as_high_as_its_level(name: str) -> None:
         assert {bottom - top, right - left} - {math.ceil(level) - 1} == {math.ceil(level)}  # a gap takes a little
 
 
+def test_a_shape_is_as_high_or_as_wide_as_its_level() -> None:
+    for level in declared("shape-size").levels[3:]:
+        sizes = []
+        for shown in stimuli("shape-size", level, 12):
+            left, top, right, bottom = ink(shown).getbbox() or (0, 0, 0, 0)
+            assert max(right - left, bottom - top) <= level, answer(shown)
+            sizes.append(max(right - left, bottom - top) / level)
+        assert max(sizes) == 1 and min(sizes) > 0.85
+
+
+def test_levels_that_no_decimal_holds_are_those_of_their_tags() -> None:
+    thirds = acuity_test("thirds", "thirds", "", (1 / 3, 2 / 3))(declared("contrast").draw)
+    assert [level for level, *_ in thirds.stimuli()][::12] == [written_level(level) for level in thirds.levels]
+    assert [float(level) for level, *_ in thirds.stimuli()][::12] == list(thirds.levels) == [0.3333333333, 0.6666666667]
+
+
 def test_a_gap_is_as_long_as_its_level() -> None:
     for level in declared("gap").levels:
         for shown in stimuli("gap", level):
@@ -151,11 +168,12 @@ def test_the_further_thing_is_further_by_its_level() -> None:
             assert (to_circle < to_square) == (answer(shown) == "the circle")
 
 
-def test_contrast_is_exact_in_grey_values() -> None:
-    for level in declared("contrast").levels:
-        shown = picture(stimuli("contrast", level)[0])
+@pytest.mark.parametrize(("name", "ground"), [("contrast", GROUND), ("shape-contrast", PAPER)])
+def test_contrast_is_exact_in_grey_values(name: str, ground: int) -> None:
+    for level in declared(name).levels:
+        shown = picture(stimuli(name, level)[0])
         low, high = shown.getextrema()
-        assert high == GROUND and (high - low) / high == pytest.approx(level, abs=1e-12)  # type: ignore[operator]
+        assert high == ground and (high - low) / high == pytest.approx(level, abs=1e-10)  # type: ignore[operator]
 
 
 def test_colours_differ_by_their_level() -> None:
@@ -230,6 +248,8 @@ READ = {
     "aspect": lambda level: 24,
     "place": lambda level: 12,
     "contrast": lambda level: 120,
+    "shape-size": lambda level: level,
+    "shape-contrast": lambda level: 96,
     "blur": lambda level: 48,
     "noise": lambda level: 64,
     "jpeg": lambda level: 8,
@@ -265,4 +285,4 @@ def test_letters_that_are_offered_are_no_labels_of_options() -> None:
 
 
 def test_the_suite_is_a_source_by_name() -> None:
-    assert registry.find("readers", "acuity") is read and len(NAMES) == 22
+    assert registry.find("readers", "acuity") is read and len(NAMES) == 24

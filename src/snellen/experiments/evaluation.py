@@ -246,9 +246,17 @@ class Rounds(Generic[PartT]):
     cluster."""
 
     def __init__(
-        self, plan: RunPlan, parts: Mapping[str, PartT], model: Any, cast: Cast, progress: ProgressListener
+        self,
+        plan: RunPlan,
+        parts: Mapping[str, PartT],
+        model: Any,
+        cast: Cast,
+        progress: ProgressListener,
+        most: Mapping[str, Part] | None = None,
     ) -> None:
-        self.plan, self._cast, self._update = plan, cast, progress_of(plan, progress)
+        """`most` is what all rounds together ask at most, where that is less than the whole of the benchmarks."""
+        self.plan, self._cast = plan, cast
+        self._update = progress_of(with_parts(plan, most or {}, {}), progress)
         self.model = model if plan.execution.is_asked_elsewhere else load_evaluated(model, cast.models, cast.roles)
         self.parts = parts
         """What was asked so far."""

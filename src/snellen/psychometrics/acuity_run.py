@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from snellen import registry
@@ -20,6 +21,8 @@ from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
 LEVEL = "level"
 """The tag of a sample that says its level."""
+IDEALS = "input-allows.json"
+"""The file of a run with what its model's input allows, by benchmark."""
 
 
 class TestAnswers(Struct, frozen=True):
@@ -80,12 +83,22 @@ def declared_test(spec: BenchmarkSpec) -> AcuityTest:
     return test
 
 
-def read_acuity(
-    run: ScoredRun, outcome: RunOutcome | None = None, ideals: Mapping[str, Ideal] | None = None
-) -> AcuityRun:
-    """The psychometric tests of a scored run."""
+def read_acuity(run: ScoredRun, outcome: RunOutcome | None = None) -> AcuityRun:
+    """The psychometric tests of a scored run, with what its model's input allows as far as that was kept.
+
+    Raises DataError for a damaged file.
+    """
     answers = tuple(each for scored in run.benchmarks if is_psychometric(scored.spec) for each in _answers_of(scored))
-    return AcuityRun(run.manifest.model, run.folder, answers, outcome, ideals or {})
+    return AcuityRun(run.manifest.model, run.folder, answers, outcome, _kept_ideals(run.folder / IDEALS))
+
+
+def _kept_ideals(file: Path) -> dict[str, Ideal]:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, Ideal])
+    except FileNotFoundError:
+        return {}
+    except msgspec.DecodeError as error:
+        raise DataError(f"{file}: {error}; delete it, and `snellen acuity` measures it again") from error
 
 
 def _answers_of(scored: ScoredBenchmark) -> list[TestAnswers]:

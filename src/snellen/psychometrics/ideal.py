@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageStat
 
 from snellen.psychometrics.posterior import Array
 from snellen.psychometrics.stimuli.canvas import Canvas, Shape
@@ -40,14 +40,14 @@ def shrinking_to(side: int) -> Processor:
 
 
 def ideal_threshold(test: AcuityTest, process: Processor, side: int = 0) -> Ideal | None:
-    """The threshold of the reader in pictures of this side, the test's own if 0. None for a test whose levels are not
-    heights of signs, or a processor whose tiles are not known."""
+    """The threshold of the reader in pictures of this side, the test's own if 0. None for a test that declares no
+    signs, or a processor whose tiles are not known."""
     if test.signs is None or not process(Image.new("RGB", (test.side, test.side))):
         return None
     reader, answers, in_a_row, options = TemplateReader(test.signs, process), list[tuple[float, bool]](), 0, 1
     for level in LevelScale.of(test).levels:
         shown = [stimulus for _, stimulus in test.at(level, side)]
-        right = [reader.read(stimulus, level) == stimulus.right for stimulus in shown]
+        right = [reader.read(stimulus, test.height(level)) == stimulus.right for stimulus in shown]
         answers += [(level, is_right) for is_right in right]
         options, in_a_row = len(shown[0].options), in_a_row + 1 if all(right) else 0
         if in_a_row == ENOUGH:
@@ -90,7 +90,7 @@ class TemplateReader:
 
     def _ink(self, picture: Image.Image) -> list[Array]:
         """By how much each tile differs from one of an empty picture, cropped to where it does."""
-        blank = Image.new("RGB", picture.size, picture.getpixel((0, 0)))
+        blank = Image.new("RGB", picture.size, tuple(int(value) for value in ImageStat.Stat(picture).median))
         pairs = zip(_grey(self._process(picture)), _grey(self._process(blank)), strict=True)
         return [part for tile, ground in pairs if (part := _cropped(tile - ground)).size]
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -16,7 +17,7 @@ from snellen.errors import DataError
 from snellen.experiments.evaluation import Cast, Rounds, check_judging, check_models, silent
 from snellen.protocols.declaration import declaration_of
 from snellen.psychometrics import BUDGET, RULE, WIDTH
-from snellen.psychometrics.acuity_run import LEVEL, AcuityRun, declared_test, read_acuity
+from snellen.psychometrics.acuity_run import IDEALS, LEVEL, AcuityRun, declared_test, read_acuity
 from snellen.psychometrics.ideal import ideal_threshold, shrinking_to
 from snellen.psychometrics.placement import AT_ONCE, first_levels, is_known, next_levels
 from snellen.psychometrics.posterior import ParameterGrid
@@ -24,7 +25,7 @@ from snellen.psychometrics.stimuli.trials import AcuityTest
 from snellen.psychometrics.thresholds import Answers, Ideal, LevelScale
 from snellen.records import Method, Sample
 from snellen.runs.forecast import forecast
-from snellen.runs.journal import RUN_MANIFEST, holds_answers, read_manifest
+from snellen.runs.journal import RUN_MANIFEST, holds_answers, read_manifest, write_atomically
 from snellen.runs.plan import Announce, RunPlan, plan_run, protocols_of, with_parts
 from snellen.runs.progress import ProgressListener, ignore_progress
 from snellen.runs.spec import RunSpec
@@ -111,8 +112,7 @@ def acuity_forecasts(spec: RunSpec, budget: int | None = None, announce: Announc
     for number, name in enumerate(spec.question.models):
         effort = Effort(budget)
         plan, pools = _planned(spec.for_model(number, name), effort, announce)
-        parts = {name: _evenly(pool, effort.share(pools, pool)) for name, pool in pools.items()}
-        lines += forecast(with_parts(plan, parts, {})).lines(spec.execution.price)
+        lines += forecast(with_parts(plan, _most(pools, effort), {})).lines(spec.execution.price)
     return lines
 
 
@@ -145,7 +145,7 @@ def _measure(
     plan, pools = _planned(spec, effort, announce)
     parts: Parts = _chosen_before(plan.folder, pools)
     nothing = {name: replace(part, samples=()) for name, part in parts.items()}
-    rounds = Rounds(plan, nothing, model, cast, progress)
+    rounds = Rounds(plan, nothing, model, cast, progress, _most(pools, effort))
     if parts == nothing:
         parts = _grown(pools, parts, {}, effort)
     while True:
@@ -155,8 +155,15 @@ def _measure(
         answers = {each.benchmark: each.pairs for each in reversed(run.answers)}
         grown = _grown(pools, parts, answers, effort)
         if grown == parts:
-            return read_acuity(rounds.score(announce), rounds.outcome, _ideals(rounds.model, pools, effort))
+            if ideals := _ideals(rounds.model, pools, effort):
+                write_atomically(plan.folder / IDEALS, msgspec.json.encode(ideals))
+            return read_acuity(rounds.score(announce), rounds.outcome)
         parts = grown
+
+
+def _most(pools: Mapping[str, _TestPool], effort: Effort) -> Parts:
+    """The questions of each test if it asks its whole share."""
+    return {name: _evenly(pool, effort.share(pools, pool)) for name, pool in pools.items()}
 
 
 def _ideals(model: Any, pools: Mapping[str, _TestPool], effort: Effort) -> dict[str, Ideal]:

@@ -7,37 +7,29 @@ from collections.abc import Sequence
 from snellen.analysis.statistics import wilson
 from snellen.psychometrics.acuity_run import AcuityRun
 from snellen.psychometrics.thresholds import PlaceShare, Threshold
-from snellen.report.acuity_charts import curve_panels, field_panels, wall_chart
+from snellen.report.acuity_charts import curve_panels, field_panels, wall_charts
 from snellen.report.acuity_tables import acuity_tables
 from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
 from snellen.report.document import offline_document
-from snellen.report.drawing import ChartPanel
 from snellen.report.table import percent
 
-LETTER_TEST = "letter-size"
 CHANCE = 0.25
 """Of tests of places."""
-THINGS = {
-    LETTER_TEST: "letters of {} px",
-    "contrast": "a contrast of {}",
-    "crowding": "letters {} letter heights apart",
-    "colour-difference": "colours {} CIEDE2000 apart",
-}
-"""The tests that a prescription names, and what their levels are."""
 _CURVES = (
     "Share of right answers by level, harder to the left. Marks are answers (hollow where there are fewer than three), "
     "lines fitted curves; below stand thresholds with 95 % credible intervals. Dashed is guessing."
 )
 _FIELD = "A letter of one size at places of the picture: the stronger the colour, the more often it was read."
 _WALL = (
-    "Letters of 64 to 4 pixels. A model's mark stands at the smallest line whose letters are above its threshold, a "
+    "In pixels of the picture. A model's mark stands at the smallest line whose signs are above its threshold, a "
     "hollow one at the smallest that its input allows."
 )
 
 
 def prescription(run: AcuityRun) -> str:
     """One line: what the model needs, and what it lacks."""
-    parts = [_need(THINGS[each.test], each) for each in run.thresholds if each.test in THINGS]
+    needs = {each.test.name: each.test.needs for each in run.answers if each.test.needs}
+    parts = [_need(needs[each.test], each) for each in run.thresholds if each.test in needs]
     parts += [_field_words(shares) for shares in run.fields.values()]
     parts += [f"{each.test}: does not only rise" for each in run.thresholds if each.notes]
     return "; ".join(filter(None, parts)) + "." if any(parts) else "the tests asked are in the table."
@@ -52,8 +44,9 @@ def _need(things: str, threshold: Threshold) -> str:
         return ""
     # Half a width beyond the threshold the curve has nearly reached the model's best.
     scale = threshold.scale
-    needed = scale.level(min(scale.x(threshold.value) + threshold.slope.value / 2, scale.x(threshold.easiest)))
-    return f"needs {things.format(f'{needed:.2g}')} or {'less' if scale.smaller_is_easier else 'more'}"
+    beyond = scale.level(scale.x(threshold.value) + threshold.slope.value / 2)
+    needed = (max if scale.smaller_is_easier else min)(float(f"{beyond:.2g}"), threshold.easiest)
+    return f"needs {things.format(f'{needed:g}')} or {'less' if scale.smaller_is_easier else 'more'}"
 
 
 def _field_words(shares: Sequence[PlaceShare]) -> str:
@@ -92,7 +85,5 @@ def acuity_page(runs: Sequence[AcuityRun]) -> str:
 
 
 def _wall_blocks(runs: Sequence[AcuityRun]) -> tuple[Block, ...]:
-    series = [(i, each) for i, run in enumerate(runs) for each in run.thresholds if each.test == LETTER_TEST]
-    firsts = list({i: (i, each) for i, each in reversed(series)}.values())[::-1]
-    panel = ChartPanel("Sloan letters", wall_chart(firsts, runs))
-    return (ChartBlock((panel,), _WALL, tuple(run.model for run in runs)),) if series else ()
+    panels = tuple(wall_charts(runs))
+    return (ChartBlock(panels, _WALL, tuple(run.model for run in runs)),) if panels else ()

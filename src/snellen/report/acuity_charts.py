@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from snellen.psychometrics.acuity_run import AcuityRun
 from snellen.psychometrics.stimuli.canvas import Contour
-from snellen.psychometrics.stimuli.optotypes import SLOAN, UNITS
-from snellen.psychometrics.stimuli.trials import READ_LETTERS
+from snellen.psychometrics.stimuli.optotypes import UNITS
+from snellen.psychometrics.stimuli.trials import AcuityTest
 from snellen.psychometrics.thresholds import PlaceShare, Threshold
 from snellen.report.charts import WIDTH
 from snellen.report.drawing import Box, ChartDrawing, ChartPanel, Group, Line, Mark, PathLine, Point, Shape, Text
@@ -18,10 +18,12 @@ Series = Sequence[tuple[int, Threshold]]
 """Thresholds with the number of the model."""
 LEFT, TOP, RIGHT, BOTTOM, LANE = 52.0, 14.0, WIDTH - 16.0, 250.0, 9.0
 TICKS = 9
-LINES = (64, 48, 32, 24, 16, 12, 8, 6, 4)
-"""Heights of the wall chart's letters in pixels, the largest line first."""
+LINES = (160, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4)
+"""Heights of a wall chart's signs in pixels, the largest line first."""
+FIRST = 64
+"""The largest line of a chart on which no model needs a larger one."""
 INDENT, PITCH, BROADEST = 60.0, 1.5, 210.0
-"""Left of the letters, from one to the next in heights, and how far a line goes; most have five letters."""
+"""Left of the signs, from one to the next in heights, and how far a line goes; most have five signs."""
 FEW = 3
 """Answers below which a point is hollow, and cells of the visual field are joined."""
 
@@ -83,14 +85,26 @@ def _curve(
 # --- the wall chart --------------------------------------------------------------------------------------------------
 
 
-def wall_chart(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
-    """Lines of Sloan letters in their size, each model's mark beside the last line that it reads."""
+def wall_charts(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
+    """A chart for each test that declares signs for one, with the first threshold of each model in it."""
+    for test in dict.fromkeys(each.test for run in runs for each in run.answers if each.test.chart):
+        series = [
+            (i, next(each for each in run.thresholds if each.test == test.name))
+            for i, run in enumerate(runs)
+            if any(each.test == test.name for each in run.thresholds)
+        ]
+        yield ChartPanel(test.title, wall_chart(test, series, runs))
+
+
+def wall_chart(test: AcuityTest, series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
+    """Lines of a test's signs in their size, each model's mark beside the last line that it reads."""
+    read = [line for _, threshold in series if (line := line_read(threshold))]
     shapes: list[Shape] = []
     y, middles = 14.0, dict[float | None, float]()
-    for row, height in enumerate(LINES):
-        for column in range(_letters_in(height)):
-            letter = READ_LETTERS[(3 * row + column) % len(READ_LETTERS)]
-            shapes += _letter(letter, INDENT + PITCH * height * column, y, height)
+    for row, height in enumerate(line for line in LINES if line <= max([FIRST, *read])):
+        for column in range(_signs_in(height)):
+            sign = test.chart[(3 * row + column) % len(test.chart)]
+            shapes += _sign(test, sign, INDENT + PITCH * height * column, y, height)
         middles[height] = y + height / 2
         shapes.append(Text(INDENT - 12, middles[height] + 4, f"{height} px", "end"))
         y += height + max(0.3 * height, 10)
@@ -109,7 +123,7 @@ def wall_chart(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
         names, inputs = ([words for _, words, of_input in places if of_input == wanted] for wanted in (False, True))
         label = ", ".join([*names, *(inputs if len(inputs) < 2 else ["what inputs allow"])])
         shapes.append(Text(x - 4, y_of_line + 4, label + (": no line" if line is None else ""), "start"))
-    return ChartDrawing("A wall chart of Sloan letters", WIDTH, y + 2, tuple(shapes), above=10.0)
+    return ChartDrawing(f"A wall chart: {test.title}", WIDTH, y + 2, tuple(shapes), above=10.0)
 
 
 def line_read(threshold: Threshold) -> float | None:
@@ -123,18 +137,18 @@ def _line_above(height: float) -> float | None:
     return min((line for line in LINES if line >= height), default=None)
 
 
-def _letters_in(height: float) -> int:
+def _signs_in(height: float) -> int:
     return min(5, int(BROADEST // (PITCH * height)))
 
 
 def _end_of(line: float | None) -> float:
-    """Where the letters of a line end; of no line, where they begin."""
-    return INDENT + (PITCH * line * _letters_in(line) if line else 0.0)
+    """Where the signs of a line end; of no line, where they begin."""
+    return INDENT + (PITCH * line * _signs_in(line) if line else 0.0)
 
 
-def _letter(letter: str, x: float, y: float, height: float) -> Iterator[Shape]:
+def _sign(test: AcuityTest, option: str, x: float, y: float, height: float) -> Iterator[Shape]:
     """A path for each part, its holes joined to its outline by a cut of no width, turning the other way."""
-    for outer, *holes in SLOAN[letter]:
+    for outer, *holes in test.signs(option) if test.signs else ():
         points = [*outer, outer[0]]
         for hole in holes:
             turned = hole if (_area(hole) > 0) != (_area(outer) > 0) else tuple(reversed(hole))

@@ -169,20 +169,22 @@ def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None
 
 
 def _compare_thresholds(scored: Sequence[ScoredRun], as_json: bool) -> None:
-    """Print the differences of the thresholds of runs of `snellen acuity`."""
+    """Print the thresholds of runs of `snellen acuity` beside each other, and their differences."""
     from snellen.psychometrics.acuity_run import read_acuity
     from snellen.psychometrics.differences import difference_record, threshold_differences
-    from snellen.report.acuity_tables import difference_table
+    from snellen.report.acuity_tables import acuity_tables
     from snellen.report.terminal import plain_table
 
-    differences = list(threshold_differences([read_acuity(run) for run in scored]))
+    runs = [read_acuity(run) for run in scored]
+    differences = list(threshold_differences(runs))
     if not differences:
         raise DataError("these runs measured no threshold of the same test by the same method")
     if as_json:
         for difference in differences:
             out.out(difference_record(difference))
     else:
-        out.print(plain_table(difference_table(differences)))
+        for table in acuity_tables(runs):
+            out.print(plain_table(table))
 
 
 def _ask_both(

@@ -19,7 +19,7 @@ DEMO_MODELS = ("snellen:tiny", "snellen:tiny-xs")
 DEMO_INSTRUMENTS = ("snellen:uniform", "snellen:always-a", "snellen:oracle")
 PACKAGES = ("torch", "transformers")
 GENERATION = ("instability", "circular")
-ACUITY_TESTS = ("acuity/letter-size", "acuity/contrast")
+ACUITY_TESTS = ("acuity/shape-size", "acuity/shape-contrast")
 
 
 @click.command()
@@ -59,11 +59,11 @@ def command(runs: str, limit: int, level: str, as_json: bool) -> None:
 
 
 def _acuity_card(runs: Path) -> Path:
-    """How small letters may be, and how faint a ring, for the trained models to see them: their card."""
+    """How small and how faint shapes may be for the trained models to see them: their card."""
     from snellen.psychometrics.measuring import measure_acuity
     from snellen.report.acuity_card import acuity_page, prescription
 
-    question = QuestionSpec(models=DEMO_MODELS, benchmarks=ACUITY_TESTS)
+    question = QuestionSpec(models=DEMO_MODELS, benchmarks=ACUITY_TESTS, method="likelihood")
     execution = ExecutionSpec(runs=str(runs / "acuity"), report=False)
     with run_progress() as progress:
         measured = measure_acuity(RunSpec(question=question, execution=execution), progress=progress, announce=announce)

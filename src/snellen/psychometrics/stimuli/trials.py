@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -94,7 +94,13 @@ class AcuityTest(Struct, frozen=True, kw_only=True):
     """Questions of each level: a multiple of its number of options keeps these equally often right."""
 
     signs: Callable[[str], Shape] | None = None
-    """Where a level is the height of a sign: the sign that an option names. An ideal observer reads by it."""
+    """The sign that an option names, where a picture shows one. An ideal observer reads by it."""
+    height: Callable[[float], float] = float
+    """Height of that sign in pixels by level: the level itself where none is given."""
+    chart: tuple[str, ...] = ()
+    """Options whose signs stand in the lines of a wall chart in this order, where a level is their height."""
+    needs: str = ""
+    """What a model needs, around a level, for a prescription: `letters of {} px`."""
 
     def stimuli(self, side: int = 0, exemplars: int = 0) -> Iterator[tuple[str, str, Stimulus]]:
         """Level, name and stimulus of each question, the levels in their order."""
@@ -119,14 +125,16 @@ def acuity_test(
     easier: Easier = "larger",
     side: int = 448,
     exemplars: int = 12,
-    signs: Callable[[str], Shape] | None = None,
+    **more: Any,
 ) -> Callable[[Callable[[Trial], Stimulus]], AcuityTest]:
-    """Declares the function below it as a test: it draws one question of a level."""
+    """Declares the function below it as a test: it draws one question of a level. Levels are
+    taken to ten decimals, as their samples' tags say them. `more` are fields of `AcuityTest`."""
 
     def declared(draw: Callable[[Trial], Stimulus]) -> AcuityTest:
         return AcuityTest(
-            name=name, title=title, unit=unit, levels=tuple(levels), easier=easier, draw=draw, side=side,
-            exemplars=exemplars, signs=signs,
+            name=name, title=title, unit=unit, levels=tuple(float(written_level(level)) for level in levels),
+            easier=easier, draw=draw, side=side,
+            exemplars=exemplars, **more,
         )  # fmt: skip
 
     return declared

@@ -23,19 +23,21 @@ def blur(trial: Trial) -> Stimulus:
 
 
 RATIOS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128)
+IN_NOISE = 64
+"""Height of a letter in noise, in pixels."""
 NOISE = 32
 """Largest standard deviation of the noise, in grey values: no pixel is cut off at black or white."""
 
 
 @acuity_test(
     "noise", "difference of a letter from the ground by the noise's deviation", "", [r / NOISE for r in RATIOS],
-    side=224,
+    side=224, signs=SLOAN.__getitem__, height=lambda _: IN_NOISE,
 )  # fmt: skip
 def noise_ratio(trial: Trial) -> Stimulus:
     """A letter of 64 px, darker than the ground by level x 32, at most 64 grey values; noise on every pixel."""
     difference = min(round(trial.level * NOISE), 64)
     canvas, (letter, options) = trial.canvas(GREY + difference // 2), trial.letter()
-    put_letter(canvas, letter, 64, trial.corner(canvas, 64), GREY + difference // 2 - difference)
+    put_letter(canvas, letter, IN_NOISE, trial.corner(canvas, IN_NOISE), GREY + difference // 2 - difference)
     canvas.image = noisy(canvas.image, difference / trial.level, trial.rng)
     return stimulus(canvas, WHICH_LETTER, options, letter)
 

@@ -15,7 +15,10 @@ SIDES = DIRECTIONS[::2]
 WHICH_LETTER = "Which letter is in the picture?"
 
 
-@acuity_test("letter-size", "height of a Sloan letter", "px", SIZES, signs=SLOAN.__getitem__)
+@acuity_test(
+    "letter-size", "height of a Sloan letter", "px", SIZES,
+    signs=SLOAN.__getitem__, chart=tuple(READ_LETTERS), needs="letters of {} px",
+)  # fmt: skip
 def letter_size(trial: Trial) -> Stimulus:
     """One letter, black on white, anywhere in the picture."""
     return _letter(trial, trial.canvas(), trial.level)
@@ -48,7 +51,10 @@ CROWDED = 20
 DISTANCES = (1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.2, 2.5, 2.8, 3.2, 3.6, 4, 5, 6)
 
 
-@acuity_test("crowding", "distance of flanking letters, middle to middle", "letter heights", DISTANCES)
+@acuity_test(
+    "crowding", "distance of flanking letters, middle to middle", "letter heights", DISTANCES,
+    needs="letters {} letter heights apart",
+)  # fmt: skip
 def crowding(trial: Trial) -> Stimulus:
     """A letter of 20 px between four others; the wrong options are three of these. At 1 they touch."""
     canvas, (letter, options) = trial.canvas(), trial.letter()
@@ -128,26 +134,43 @@ def second_picture(trial: Trial) -> Stimulus:
 WHOLE = (96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 2048)
 
 
-@acuity_test("picture-size", "side of a picture with a letter of 24 px", "px", WHOLE, "smaller", exemplars=8)
+OF_WHOLE = 24
+"""Height of a letter in pixels where the picture varies."""
+
+
+@acuity_test(
+    "picture-size", "side of a picture with a letter of 24 px", "px", WHOLE, "smaller",
+    exemplars=8, signs=SLOAN.__getitem__, height=lambda _: OF_WHOLE,
+)  # fmt: skip
 def picture_size(trial: Trial) -> Stimulus:
     """The larger the picture, the more of the letter is lost where a model resizes it."""
-    return _letter(trial, Canvas(int(trial.level), int(trial.level)), 24)
+    return _letter(trial, Canvas(int(trial.level), int(trial.level)), OF_WHOLE)
 
 
 RESOLUTIONS = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768)
 
 
-@acuity_test("resolution", "side of a picture with a letter of a sixteenth of it", "px", RESOLUTIONS)
+PART = 16
+"""The side of the picture by the height of its letter."""
+
+
+@acuity_test(
+    "resolution", "side of a picture with a letter of a sixteenth of it", "px", RESOLUTIONS,
+    signs=SLOAN.__getitem__, height=lambda side: side / PART,
+)  # fmt: skip
 def resolution(trial: Trial) -> Stimulus:
     """The same view in fewer or more pixels."""
-    return _letter(trial, Canvas(int(trial.level), int(trial.level)), trial.level / 16)
+    return _letter(trial, Canvas(int(trial.level), int(trial.level)), trial.level / PART)
 
 
 RATIOS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
 
 
-@acuity_test("aspect", "width of the picture by its height", "", RATIOS, "smaller")
+@acuity_test(
+    "aspect", "width of the picture by its height", "", RATIOS, "smaller",
+    signs=SLOAN.__getitem__, height=lambda _: OF_WHOLE,
+)  # fmt: skip
 def aspect(trial: Trial) -> Stimulus:
     """A letter of 24 px in a wider and lower picture, its area within 4 % of a square one's."""
     height = 4 * round(trial.side / math.sqrt(trial.level) / 4)
-    return _letter(trial, Canvas(round(height * trial.level), height), 24)
+    return _letter(trial, Canvas(round(height * trial.level), height), OF_WHOLE)

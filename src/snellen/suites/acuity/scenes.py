@@ -19,12 +19,19 @@ CONTRASTS = tuple(
 )
 
 
-@acuity_test("contrast", "Weber contrast of a Landolt ring of 120 px", "", CONTRASTS)
+RING = 120
+"""Diameter of a ring in pixels."""
+
+
+@acuity_test(
+    "contrast", "Weber contrast of a Landolt ring of 120 px", "", CONTRASTS,
+    signs=landolt_c, height=lambda _: RING, needs="a contrast of {}",
+)  # fmt: skip
 def contrast(trial: Trial) -> Stimulus:
     """(ground - ring) / ground in pixel values, the ground being 200: each level is a whole grey value."""
     canvas, side = trial.canvas(GROUND), trial.one_of(SIDES)
     ink = round(GROUND * (1 - trial.level))
-    canvas.put(landolt_c(side), 120 / UNITS, trial.corner(canvas, 120), ink)
+    canvas.put(landolt_c(side), RING / UNITS, trial.corner(canvas, RING), ink)
     return stimulus(canvas, "On which side is the gap of the ring?", SIDES, side)
 
 
@@ -76,7 +83,10 @@ CORNERS = ("top left", "top right", "bottom left", "bottom right")
 PATCH, SPACE = 160, 24
 
 
-@acuity_test("colour-difference", "difference of one of four patches from the others", "CIEDE2000", DIFFERENCES)
+@acuity_test(
+    "colour-difference", "difference of one of four patches from the others", "CIEDE2000", DIFFERENCES,
+    needs="colours {} CIEDE2000 apart",
+)  # fmt: skip
 def colour_difference(trial: Trial) -> Stimulus:
     """Patches of 160 px of the same lightness but for rounding; the tag `difference` has the exact one."""
     canvas = ColourCanvas(trial.side, trial.side, (128, 128, 128))
