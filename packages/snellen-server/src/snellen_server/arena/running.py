@@ -56,6 +56,8 @@ class ExamplePicture:
 
     digest: str
     question: str
+    width: int
+    height: int
 
 
 @dataclass
@@ -260,7 +262,8 @@ class Arena:
         for source in self.settings.examples:
             try:
                 for content, question in await asyncio.to_thread(_pictures_of, source, self.settings.examples_each):
-                    pictures.append(ExamplePicture((await keep_picture(self.services, content)).digest, question))
+                    kept = await keep_picture(self.services, content)
+                    pictures.append(ExamplePicture(kept.digest, question, kept.width, kept.height))
             except SnellenError as error:
                 LOGGER.error("examples cannot be read", extra={"facts": {"source": source, "error": str(error)}})
         self.examples = tuple(pictures)

@@ -6,6 +6,7 @@ Studies that raters take part in: which replies, in whose order, and what was ra
 from __future__ import annotations
 
 import asyncio
+import io
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +18,7 @@ import msgspec
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from msgspec import Struct
+from PIL import Image
 from sqlalchemy import JSON, Column, Connection, ForeignKey, Integer, String, Table, insert, select, update
 
 from snellen.plugin_api import (
@@ -207,8 +209,15 @@ async def rating_item_page(
     if at > len(order):
         return services.pages.render(request, "ratings/end.html", values)
     item = opened.item(order[at - 1])
-    rating = ratings.get(item.number, {})
-    return services.pages.render(request, "ratings/item.html", {**values, "item": item, "given": rating, "place": at})
+    values |= {"item": item, "given": ratings.get(item.number, {}), "place": at}
+    values["sizes"] = {name: _size(opened.prepared.pictures[name][1]) for name in item.pictures}
+    return services.pages.render(request, "ratings/item.html", values)
+
+
+def _size(content: bytes) -> tuple[int, int]:
+    """Width and height of a picture, for which a page keeps room until it is there."""
+    with Image.open(io.BytesIO(content)) as picture:
+        return picture.size
 
 
 @router.post(f"{ROOT}/{{study}}/items/{{number}}", include_in_schema=False, dependencies=[Depends(Limited(LIMIT))])
