@@ -17,6 +17,7 @@ from snellen.building.benchmark import MANIFEST
 from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
 from snellen.protocols.base import parse_protocol
+from snellen.psychometrics import is_adaptive
 from snellen.records import Exchange, Prediction, Turn
 from snellen.report.gallery import OUTCOMES, GalleryEntry, question_entries
 from snellen.report.table import shorten
@@ -26,7 +27,7 @@ from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.viewing.summaries import EntryCounter, RunDetails, RunSummary, visible_results
 
-INDEX_FORMAT = 4
+INDEX_FORMAT = 5
 LONGEST_READING = 48
 RIGHT, WRONG, UNPARSED = (OUTCOMES.index(name) for name in ("right", "wrong", "unparsed"))
 
@@ -99,7 +100,8 @@ def index_run(
     uses = read_manifest(folder).benchmarks
     hidden = frozenset(use.name for use in uses if not shows_answers(use))
     scored, fault = _scored(folder, hidden)
-    rows = visible_results(scored, hidden) if scored else []
+    # Of questions that were placed to measure thresholds no share says anything.
+    rows = visible_results(scored, hidden) if scored and not is_adaptive(scored.manifest) else []
     with _transaction(connection):
         run = _run_row(connection, folder)
         _forget_rows(connection, run)
@@ -107,7 +109,7 @@ def index_run(
         if scored is not None:
             writer = _Writer(connection, run, scored, hidden)
             writer.write()
-            summary, details = writer.counter.summary(rows), writer.counter.details(scored, rows)
+            summary, details = writer.counter.summary(rows), writer.counter.details(scored, rows, hidden)
         seconds = time.monotonic() - started
         connection.execute(
             "UPDATE run SET stamp = ?, fault = ?, summary = ?, details = ?, indexed = ?, seconds = ? WHERE id = ?",

@@ -151,6 +151,7 @@ class ViewPages:
             "sort": query.get("sort", ""),
             "benchmarks": benchmarks,
             "numbers": number_table(details.results),
+            "thresholds": details.thresholds,
             "letters": letter_shares(details.letters, protocol),
             "clusters": clusters,
             "trend": trend_of(line, lines),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
+from importlib.util import find_spec
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of, protocol_preference
+from snellen.psychometrics import is_adaptive
 from snellen.records import Estimate, Result
 from snellen.report.gallery import GalleryEntry
 from snellen.report.run_view import CHOICE_ROWS
@@ -55,12 +57,18 @@ class RunDetails(Struct, frozen=True):
     outcomes: dict[str, dict[str, dict[str, int]]] = {}
     """How many questions have each outcome, by benchmark and protocol."""
     letters: tuple[LetterCount, ...] = ()
+    thresholds: tuple[tuple[str, str], ...] = ()
+    """Of questions placed to measure them: what varied, and the threshold in words."""
 
 
 def visible_results(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
     """The results of benchmarks whose answers may be seen, and the means over these."""
-    benchmarks = tuple(benchmark for benchmark in run.benchmarks if benchmark.spec.name not in hidden)
-    return [row for row in results_of(replace(run, benchmarks=benchmarks)) if not row.slice]
+    return [row for row in results_of(visible(run, hidden)) if not row.slice]
+
+
+def visible(run: ScoredRun, hidden: Collection[str]) -> ScoredRun:
+    """A run without the benchmarks whose answers may not be seen."""
+    return replace(run, benchmarks=tuple(each for each in run.benchmarks if each.spec.name not in hidden))
 
 
 def headline_of(rows: Sequence[Result]) -> Headline | None:
@@ -105,7 +113,7 @@ class EntryCounter:
             outcomes[protocol][outcome] += count
         return RunSummary(headline_of(rows), {protocol: dict(counts) for protocol, counts in outcomes.items()})
 
-    def details(self, run: ScoredRun, rows: Sequence[Result]) -> RunDetails:
+    def details(self, run: ScoredRun, rows: Sequence[Result], hidden: Collection[str]) -> RunDetails:
         headlines = {benchmark.spec.name: tuple(headlines_of(benchmark)) for benchmark in run.benchmarks}
         outcomes: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
         for (benchmark, protocol, outcome), count in self._outcomes.items():
@@ -117,4 +125,14 @@ class EntryCounter:
             headlines,
             outcomes,
             tuple(LetterCount(*key, self._chosen[key], self._correct[key]) for key in keys),
+            _thresholds(visible(run, hidden)),
         )  # fmt: skip
+
+
+def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
+    """None where numpy, by which they are found, is not installed."""
+    if not is_adaptive(run.manifest) or find_spec("numpy") is None:
+        return ()
+    from snellen.psychometrics.acuity_run import read_acuity
+
+    return tuple((f"{each.title}, {each.method}", each.text) for each in read_acuity(run).thresholds)
