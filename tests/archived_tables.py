@@ -142,6 +142,18 @@ def perceptiontest(to: Path) -> None:
     packed(to / "videos_chunked_01.zip", {f"videos/video_{n}.mp4": clip(n) for n in range(3)})
 
 
+def mlvu(to: Path) -> None:
+    rows(
+        to / "data/test-00000-of-00001.parquet",
+        columns("video_name question answer task_type"),
+        lambda n: {
+            "video_name": f"video_{n // 2}.mp4", "question": ask(n) + "".join(f"\n({letter(i)}) {animal}" for i, animal in enumerate(ANIMALS[:4])),
+            "answer": letter(n), "task_type": "AO",
+        },
+    )  # fmt: skip
+    packed(to / "video_part_1.zip", {f"video_{n}.mp4": clip(n) for n in range(3)})
+
+
 def visulogic(to: Path) -> None:
     lines = [
         {"id": f"{n:05}", "image_path": f"images/{n:05}.png", "question": f"{ask(n)} A, B, C or D?", "label": letter(n)}
@@ -153,6 +165,7 @@ def visulogic(to: Path) -> None:
 
 MAKERS: dict[str, Callable[[Path], None]] = {
     "egoschema": egoschema,
+    "mlvu": mlvu,
     "mvbench": mvbench,
     "nextqa-mc": nextqa,
     "perceptiontest": perceptiontest,

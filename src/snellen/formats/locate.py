@@ -27,12 +27,13 @@ def locate(folder: Path | None, *names: str) -> Path:
 
 
 def locate_or_none(folder: Path | None, *names: str) -> Path | None:
-    """Like `locate`, but None when nothing is found. Raises DataError when a file is found twice."""
+    """Like `locate`, but None when nothing is found; `.` is the folder itself. Raises DataError when a file is found
+    twice."""
     if folder is None:
         return None
     for pattern in ("", "*/", "*/*/"):
         for name in names:
-            if matches := sorted(folder.glob(pattern + name)):
+            if matches := [folder] if name == "." else sorted(folder.glob(pattern + name)):
                 if matches[0].is_file() and len(matches) > 1:
                     raise DataError(f"{matches[0]} and {matches[1]} both exist; name the folder of one with --source")
                 return matches[0]
