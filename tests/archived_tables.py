@@ -147,7 +147,7 @@ def mlvu(to: Path) -> None:
         to / "data/test-00000-of-00001.parquet",
         columns("video_name question answer task_type"),
         lambda n: {
-            "video_name": f"video_{n // 2}.mp4", "question": ask(n) + "".join(f"\n({letter(i)}) {animal}" for i, animal in enumerate(ANIMALS[:4])),
+            "video_name": f"video_{n // 2}.mp4", "question": f"{ask(n)}\n{lettered('({}) ')}",
             "answer": letter(n), "task_type": "AO",
         },
     )  # fmt: skip
