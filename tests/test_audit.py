@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,7 @@ from snellen.cli.verbs import audit as verb
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
+from snellen.interchange.exports.packing import pack_run
 from snellen.models.instruments import Scripted
 from snellen.records import Failure, Request, Response, Result
 from snellen.runs.journal import write_atomically
@@ -478,3 +480,13 @@ def test_a_run_without_replies_or_answers_has_nothing_to_draw(
     sn.evaluate("snellen:uniform", str(tmp_path / "mine"), "likelihood", runs=tmp_path, name="white")
     code, _, err = small.command(capsys, "audit", str(tmp_path / "white"))
     assert code and "no accuracy is of replies with known answers" in " ".join(err.split())
+
+
+def test_an_audit_travels_with_a_packed_run(asked: Path, tmp_path: Path) -> None:
+    design_for(score_run(asked), 30, 0)
+    label_all(asked, by="ann")
+    here = sn.score(asked).value(AUDITED, benchmark="mine")
+    pack_run(asked, tmp_path / "sent.zip", answers=True)
+    with zipfile.ZipFile(tmp_path / "sent.zip") as archive:
+        archive.extractall(tmp_path / "elsewhere")
+    assert sn.score(tmp_path / "elsewhere/asked").value(AUDITED, benchmark="mine") == here is not None

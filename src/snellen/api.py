@@ -27,7 +27,7 @@ from snellen.errors import DataError, ModelError
 from snellen.experiments.evaluation import check_budget, evaluate_spec, score_folders, silent
 from snellen.experiments.results import Results
 from snellen.experiments.sequential_comparison import DecidedComparison, decide_between
-from snellen.formats.clips import check_polars
+from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.interchange.exports.declaration import BenchmarkJob, Exporter
 from snellen.models.base import as_model_string, load_model

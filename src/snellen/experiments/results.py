@@ -12,7 +12,7 @@ import msgspec
 from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.records import RESAMPLES
 from snellen.errors import DataError, MissingExtraError
-from snellen.formats.clips import check_polars
+from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.protocols.base import parse_protocol
 from snellen.records import Result

@@ -2,8 +2,6 @@
 
 A video is read twice. Its packets tell when each frame is shown; then each one that is wanted is decoded from the
 keyframe before it. Where packets do not tell, or promise other frames than there are, all of the clip is decoded.
-
-Data frames of polars, which is an optional dependency: building, running and scoring need none.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -165,9 +162,3 @@ def _opened(path: Path, where: str) -> Iterator[tuple[Any, Any]]:
     except (av.FFmpegError, OSError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{where}: the clip {path} cannot be read ({reason}); replace the file") from None
-
-
-def check_polars() -> None:
-    """Raise MissingExtraError where polars is not installed."""
-    if find_spec("polars") is None:
-        raise MissingExtraError("polars", "frames", "a table as a data frame")

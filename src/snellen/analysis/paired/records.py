@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from snellen.analysis.capability import ALL
 from snellen.analysis.paired.significance import Correction
-from snellen.formats.clips import check_polars
+from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.reasons import Reason
 from snellen.records import Better, Estimate, Method

@@ -12,7 +12,7 @@ from snellen.cli.show import out
 from snellen.errors import DataError
 from snellen.experiments.results import Results
 from snellen.interchange.exports.declaration import Exporter
-from snellen.interchange.exports.packing import check_pushing, push_dataset
+from snellen.interchange.exports.pushing import check_pushing, push_dataset
 from snellen.registry import find
 from snellen.scoring.kept_scoring import load_scoring
 

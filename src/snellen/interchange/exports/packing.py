@@ -1,8 +1,6 @@
 """A run as one file to be sent: what it asked, what was answered and how that was scored, and no gold unless asked for.
 
 Golds stand in the answers, in reports and in what judges were asked; all of these stay behind together.
-
-Pushes a dataset that was written to the Hugging Face hub.
 """
 
 from __future__ import annotations
@@ -15,9 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from snellen.common.images import ImageStore
-from snellen.common.paths import as_word
-from snellen.common.progress_bars import import_tqdm
-from snellen.errors import DataError, MissingExtraError, StoreError
+from snellen.errors import DataError, StoreError
 from snellen.runs.journal import RUN_MANIFEST, BenchmarkUse, journals, read_manifest
 from snellen.runs.own_questions import RunPictures, keep_questions, questions_folder, reopen_benchmark
 from snellen.scoring.answers import answers_file, has_answers
@@ -68,8 +64,15 @@ def pack_run(run: Path, path: Path, *, pictures: bool = False, answers: bool = F
 
 
 def _records(run: Path) -> Iterator[Path]:
+    """What was asked, answered and scored, and what was found out besides: an audit, what people read in replies, what
+    the model's input allows. Nothing of these tells a gold."""
+    from snellen.analysis.audit.draw import AUDIT
+    from snellen.psychometrics.acuity_run import IDEALS
+    from snellen.scoring.judges.human_labels import LABELS
+
     yield run / RUN_MANIFEST
     yield from journals(run)
+    yield from (file for name in (AUDIT, LABELS, IDEALS) if (file := run / name).exists())
     for name in scoring_names(run):
         yield from (file for part in SCORING_FILES if (file := scoring_folder(run, name) / part).exists())
 
@@ -107,36 +110,3 @@ def _write_zip(path: Path, name: str, files: dict[str, Path]) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise StoreError(f"{path} cannot be written ({error.strerror or error})") from None
-
-
-def check_pushing() -> None:
-    """Raise MissingExtraError before anything is written, where nothing could be pushed."""
-    import_tqdm()
-    try:
-        import huggingface_hub  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("huggingface_hub", "hub", "--push") from None
-
-
-def push_dataset(folder: Path, repository: str, *, private: bool) -> str:
-    """Push the files of a dataset in one commit, and return the commit's address.
-
-    The repository is made where it is not there, for the account whose token the hub's own tools use (`hf auth login`,
-    HF_TOKEN); `private` is of a new one. Raises DataError with the hub's own words where it refuses.
-    """
-    check_pushing()
-    from huggingface_hub import HfApi
-
-    hub = HfApi(library_name="snellen")
-    try:
-        hub.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
-        commit = hub.upload_folder(
-            repo_id=repository, repo_type="dataset", folder_path=folder, commit_message="Written by Snellen"
-        )
-    except Exception as error:  # what a failed connection raises depends on the HTTP library of the hub's client
-        fault = " ".join(str(error).split())[:300]
-        raise DataError(
-            f"{folder} is written, but cannot be pushed to {repository} ({fault}); see that `hf auth whoami` may write "
-            f"there, or push it later: hf upload {repository} {as_word(folder)} --repo-type dataset"
-        ) from None
-    return str(commit.commit_url)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from snellen.common.paths import slug
 from snellen.errors import StoreError
-from snellen.formats.clips import check_polars
+from snellen.formats.frames import check_polars
 from snellen.interchange.exports.declaration import Exporter, ExportJob
 from snellen.records import Answer, Exchange, ImagePart, Message, Prediction, Result, Sample, Score, Turn, Variant
 from snellen.runs.journal import read_exchanges, write_atomically

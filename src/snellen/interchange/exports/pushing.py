@@ -1,0 +1,42 @@
+"""Pushes a dataset that was written to the Hugging Face hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from snellen.common.paths import as_word
+from snellen.common.progress_bars import import_tqdm
+from snellen.errors import DataError, MissingExtraError
+
+
+def check_pushing() -> None:
+    """Raise MissingExtraError before anything is written, where nothing could be pushed."""
+    import_tqdm()
+    try:
+        import huggingface_hub  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("huggingface_hub", "hub", "--push") from None
+
+
+def push_dataset(folder: Path, repository: str, *, private: bool) -> str:
+    """Push the files of a dataset in one commit, and return the commit's address.
+
+    The repository is made where it is not there, for the account whose token the hub's own tools use (`hf auth login`,
+    HF_TOKEN); `private` is of a new one. Raises DataError with the hub's own words where it refuses.
+    """
+    check_pushing()
+    from huggingface_hub import HfApi
+
+    hub = HfApi(library_name="snellen")
+    try:
+        hub.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
+        commit = hub.upload_folder(
+            repo_id=repository, repo_type="dataset", folder_path=folder, commit_message="Written by Snellen"
+        )
+    except Exception as error:  # what a failed connection raises depends on the HTTP library of the hub's client
+        fault = " ".join(str(error).split())[:300]
+        raise DataError(
+            f"{folder} is written, but cannot be pushed to {repository} ({fault}); see that `hf auth whoami` may write "
+            f"there, or push it later: hf upload {repository} {as_word(folder)} --repo-type dataset"
+        ) from None
+    return str(commit.commit_url)
