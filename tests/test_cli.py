@@ -369,3 +369,28 @@ def test_the_help_of_run_begins_with_the_options_that_most_need(capsys: pytest.C
 
 def test_list_takes_words_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "list", "spatial", "--json")[1] == run(capsys, "list", "benchmarks", "spatial", "--json")[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        ("snellen:oracl", "unknown embedded model 'oracl'; did you mean oracle?"),
+        ("hf:./nowhere", "hf:./nowhere: there is no folder nowhere; check the path"),
+        ("hf:a/b/c", "'a/b/c' is not a repository name"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["run", "acuity"])
+def test_a_model_that_cannot_exist_is_refused_before_anything_is_built(
+    verb: str,
+    model: str,
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    words = [verb, model, *(["acuity/letter-size"] if verb == "run" else ["--test", "letter-size"])]
+    with pytest.raises(SystemExit):
+        main(words)
+    assert line in capsys.readouterr().err and not list(tmp_path.rglob("manifest.json"))

@@ -6,6 +6,7 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.metrics`: a declared metric (`snellen.metrics.declaration`), or a plain function
   `metric(reply, references) -> float`
 - `snellen.model_identities`: by scheme, `identity(spec) -> str`, the model string without how the model is reached
+- `snellen.model_checks`: by scheme, `check(spec)`, which raises SnellenError for a string that cannot name a model
 - `snellen.transforms`: applied to texts in templates of the reader `mapped`, `transform(texts) -> texts`
 - `snellen.checks`: a declared check of a benchmark's questions, one by one (`snellen.verification.declaration`)
 - `snellen.exporters`: a declared form in which runs are written (`snellen.interchange.exports.declaration`)
@@ -49,8 +50,8 @@ SuiteGroup = Literal[
 ]
 """What suites bring; `snellen.catalogue.hooks` has the type of each."""
 Group = (
-    Literal["models", "model_identities", "readers", "question_types", "distractor_sources", "transforms", "protocols"]
-    | Literal["instruments", "suites", "metrics"]
+    Literal["models", "model_identities", "model_checks", "instruments", "suites", "metrics", "protocols"]
+    | Literal["readers", "question_types", "distractor_sources", "transforms"]
     | Literal["exporters", "trackers", "checks"]
     | SuiteGroup
 )
@@ -78,6 +79,11 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "gemini": "snellen.models.client:identity_of_service",
         "openai": "snellen.models.openai:identity_of_string",
         "vertex": "snellen.models.client:identity_of_service",
+    },
+    # By scheme of a model string, what can be told of it before anything is built, fetched or loaded.
+    "model_checks": {
+        "hf": "snellen.models.checkpoints:locate_checkpoint",
+        "snellen": "snellen.models.embedded:check_name",
     },
     # Types of questions that are made from annotations: `snellen.readers.question_types.declaration`.
     "question_types": {

@@ -20,7 +20,7 @@ from snellen.building.benchmark import Benchmark, Part, RandomPart
 from snellen.common.paths import as_word
 from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
 from snellen.models.base import AsyncModel, Model, load_model, parse_spec
-from snellen.registry import find
+from snellen.registry import find, targets
 from snellen.runs.budget import NOTHING_TAKEN, BudgetTaken
 from snellen.runs.drivers import ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles
@@ -156,7 +156,10 @@ class Cast:
 
 def _check_model(model: Any, execution: ExecutionSpec) -> None:
     if isinstance(model, str):
-        find("models", parse_spec(model).scheme)
+        spec = parse_spec(model)
+        find("models", spec.scheme)
+        if spec.scheme in targets("model_checks"):
+            find("model_checks", spec.scheme)(spec)
     elif execution.is_asked_elsewhere:
         workers = f"{execution.workers} workers"
         who, way = ("workers on a cluster", "ray out") if execution.ray else (workers, "workers at 1")

@@ -23,6 +23,12 @@ INSTRUMENTS = {
 NAMES = (*TRAINED, "oracle", *INSTRUMENTS)
 
 
+def check_name(spec: ModelSpec) -> None:
+    """Raise UnknownNameError for a name that no embedded model has."""
+    if spec.target not in NAMES:
+        raise registry.unknown("embedded model", spec.target, NAMES)
+
+
 def open_embedded(spec: ModelSpec) -> Model | AsyncModel:
     """The embedded model a spec names. Raises UnknownNameError."""
     model: Model | AsyncModel
@@ -33,8 +39,7 @@ def open_embedded(spec: ModelSpec) -> Model | AsyncModel:
             model = registry.find("models", "hf")(replace(spec, target=str(folder), options=options))
     elif spec.target == "oracle":
         model = registry.find("instruments", "oracle")(spec)
-    elif spec.target in INSTRUMENTS:
-        model = cast(Model, INSTRUMENTS[spec.target](spec))
     else:
-        raise registry.unknown("embedded model", spec.target, NAMES)
+        check_name(spec)
+        model = cast(Model, INSTRUMENTS[spec.target](spec))
     return model

@@ -10,6 +10,7 @@ import click
 from snellen.cli.flags import field_flags, flags_given, json_flag, offline_flag
 from snellen.cli.show import announce, out, run_progress
 from snellen.psychometrics import BUDGET, WIDTH
+from snellen.registry import find
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, run_spec
 
 CARD = "acuity.html"
@@ -63,6 +64,9 @@ def command(
     from snellen.report.terminal import plain_table
     from snellen.runs.journal import write_atomically
 
+    for test in tests:
+        if "/" not in test:
+            find("acuity_tests", test)
     benchmarks = [test if "/" in test else f"acuity/{test}" for test in tests] or ["acuity"]
     spec = run_spec({**flags_given(flags), "models": models, "benchmarks": benchmarks, "report": False})
     if dry_run:

@@ -6,19 +6,17 @@ load                 folder or repository to processor and weights, one clear li
 conversation         messages to the prompt text that the model was trained on
 encode               prompt text and pictures to token ids and tensors; the boundary before a continuation
 collate              rows of unequal length to one batch
-full_forward         full forward passes, nothing shared: the reference for every fast path; replies as they grow
 model_layout         the parts of an architecture that the fast paths need to know
-cached_forward       forward passes that continue from a cache
+cached_forward       full forward passes, the reference for every fast path; and those that go on from a cache
 tree_attention       the same for everything after a prefix: one row, many branches
-prefix_cache         prefixes of earlier calls
 prefix_sharing       scoring and generation for groups that share a prefix (planned by snellen.models.prefix)
 vision_cache         encoders whose outputs are cached
 ladder               what may be shared, rung by rung
-engine               runs a window of requests as a rung says, and halves it when memory runs out
-reference, noise     one row at a time in float64, and how far rounding takes scores from it
-thresholds           what can be read from a model: unknown code, lengths at which its behaviour changes
-probe                test prompts, short and long, and what they cost
-selfcheck, reply_check    which rung reproduces the model's own scores and replies
+engine               runs a window of requests as a rung says, halved when memory runs out; earlier prefixes
+reference            one row at a time in float64
+thresholds           what can be read from a model: unknown code, lengths where it changes, what rounding does
+probe                test prompts, short and long, and what they cost; whether replies are those of the reference
+selfcheck            which rung reproduces the model's own scores and replies
 decoding             how the next token is chosen, and when a reply ends
 model                the adapter that puts these together
 """

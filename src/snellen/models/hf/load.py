@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar
 from snellen.common.progress_bars import import_tqdm
 from snellen.errors import MissingExtraError, ModelError
 from snellen.models.base import ModelSpec
+from snellen.models.checkpoints import locate_checkpoint
 from snellen.models.request_options import SamplingOptions
 
 Kind = Literal["cpu", "accelerator"]
@@ -178,7 +179,7 @@ def load_pretrained(spec: ModelSpec, options: HfOptions, choose: ClassChooser | 
         transformers = import_transformers()
     except ImportError as error:
         raise MissingExtraError(error.name or "torch", "hf", spec.text) from None
-    target, revision = _locate(spec)
+    target, revision = locate_checkpoint(spec)
     common: dict[str, Any] = {"trust_remote_code": options.trust_remote_code}
     if revision:
         common["revision"] = revision
@@ -267,22 +268,6 @@ def without_warnings() -> Iterator[None]:
         output.set_verbosity(level)
         if bars:
             output.enable_progress_bar()
-
-
-def _locate(spec: ModelSpec) -> tuple[str, str]:
-    """The folder or repository, and the revision. Raises ModelError for a folder without a model."""
-    target = spec.target
-    if target.startswith((".", "/", "~")) or Path(target).is_dir():
-        folder = Path(target).expanduser()
-        if not folder.is_dir():
-            raise ModelError(f"{spec.text}: there is no folder {folder}; check the path")
-        if not (folder / "config.json").is_file():
-            raise ModelError(f"{spec.text}: {folder} has no config.json; point at the folder save_pretrained wrote")
-        return str(folder), ""
-    name, _, revision = target.partition("@")
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-        raise ModelError(f"{spec.text}: {name!r} is not a repository name; write hf:org/name[@revision] or hf:./folder")
-    return name, revision
 
 
 def _device(spec: ModelSpec, options: HfOptions) -> str:
