@@ -25,11 +25,11 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from equality_registered import is_right, registered_row  # noqa: E402
 from snellen.models.hf.engine import Engine  # noqa: E402
-from snellen.models.hf.ladder import PLAIN  # noqa: E402
 from snellen.models.hf.load import without_warnings  # noqa: E402
 from snellen.models.hf.model_layout import read_layout  # noqa: E402
 from snellen.models.hf.reference import reference_scores  # noqa: E402
 from snellen.models.hf.selfcheck import CACHE, WIDER, SelfCheckResult, choose_fast_paths  # noqa: E402
+from snellen.models.hf.sharing_plan import PLAIN  # noqa: E402
 from snellen.models.hf.thresholds import largest_difference  # noqa: E402
 from tiny_configs import ARCHITECTURES, asked, make, normal  # noqa: E402
 from tiny_registered import REGISTERED  # noqa: E402

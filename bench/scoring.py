@@ -32,7 +32,7 @@ from snellen.api import build_table, evaluate, score
 from snellen.common.seeds import rng_for
 from snellen.metrics import captions, ptb
 from snellen.metrics.meteor import find_jar
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 
 COMMON = "a on the in of with and is man to sitting an two standing at people are next white woman table street".split()
 

@@ -17,7 +17,7 @@ from snellen.analysis.statistics import NO_BOUNDS, estimate_mean
 from snellen.api import Results, evaluate, load_run
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, UnknownNameError
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Request, Result
 from snellen.runs.journal import read_manifest
 from snellen.scoring import stored_records

@@ -19,7 +19,7 @@ from snellen.cli import main
 from snellen.cli.verbs import agree
 from snellen.errors import DataError, StoreError
 from snellen.extraction.hard_replies import hard_replies
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring.judges.agreement import (
     agreement,

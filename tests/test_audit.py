@@ -48,7 +48,7 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
 from snellen.interchange.exports.packing import pack_run
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.records import Failure, Request, Response, Result
 from snellen.runs.journal import write_atomically
 from snellen.scoring.judges.human_labels import (

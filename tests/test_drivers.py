@@ -19,8 +19,8 @@ from snellen.catalogue import select
 from snellen.common.images import Images
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
 from snellen.models.base import load_model, parse_spec, read_options
+from snellen.models.embedded import Scripted
 from snellen.models.hf.load import HfOptions
-from snellen.models.instruments import Scripted
 from snellen.records import ContinuationScore, Failure, ImageRef, Request, Response, Variant
 from snellen.runs.drivers import check_response
 from snellen.runs.journal import read_exchanges, read_manifest

@@ -37,11 +37,11 @@ from snellen.errors import ModelError
 from snellen.models.base import load_model
 from snellen.models.hf.encode import ContinuedPrompt, extend
 from snellen.models.hf.engine import Engine
-from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.probe import GreedyPicker, batch_flaw
 from snellen.models.hf.reference import reference_reply, reference_scores
 from snellen.models.hf.selfcheck import LONGEST_UNKNOWN, SelfCheckResult, choose_fast_paths
+from snellen.models.hf.sharing_plan import PLAIN, FastPaths, ProvedRange
 from snellen.models.hf.thresholds import (
     ModelFacts,
     UnrepeatableError,

@@ -11,23 +11,23 @@ import torch
 import transformers as tf
 from transformers.cache_utils import DYNAMIC_LAYER_TYPE_MAPPING, DynamicCache
 
-from snellen.models.hf.cache_layers import (
+from snellen.models.hf.cached_forward import (
     copy_cache,
     layer_tensors,
+    pad_rows,
     plain_layers,
     select_cache_rows,
     states_beside_layers,
 )
-from snellen.models.hf.collate import pad_rows
 from snellen.models.hf.conversation import ChatPrompt, Conversation
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, extend, truncate
 from snellen.models.hf.engine import Engine
-from snellen.models.hf.ladder import FastPaths
 from snellen.models.hf.load import without_warnings
 from snellen.models.hf.model_layout import input_names, read_layout
 from snellen.models.hf.probe import build_probe
 from snellen.models.hf.reference import reference_scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
+from snellen.models.hf.sharing_plan import FastPaths
 from snellen.models.hf.thresholds import largest_difference
 from tiny_archs import unigram
 from tiny_configs import IMAGE, VOCABULARY, asked, begun, make, normal, sharpen

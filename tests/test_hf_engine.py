@@ -19,10 +19,10 @@ from accelerate import dispatch_model
 from snellen.models.hf.cached_forward import write_token_by_token
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 from snellen.models.hf.engine import RECENT, Engine, PrefixCache, batches_in_order
-from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.reference import reference_scores
 from snellen.models.hf.selfcheck import choose_fast_paths
+from snellen.models.hf.sharing_plan import PLAIN, FastPaths
 from snellen.models.hf.thresholds import largest_difference
 from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
 

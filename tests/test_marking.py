@@ -18,7 +18,7 @@ from snellen.api import Results, evaluate, score
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError
 from snellen.metrics.declaration import find_metric
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.protocols.judge_matching import MARKS, RIGHT_OR_WRONG, JudgedMarking, read_number
 from snellen.protocols.prompts.judge_prompts import judge_prompt, prompt_versions, shortened
 from snellen.protocols.verdict import Verdict

@@ -20,7 +20,7 @@ from snellen.api import Results, evaluate, score
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import ErrorBudgetError, ModelError, UnknownNameError
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.protocols.judge_matching import DELIMITED, JudgeMatching, matching_prompt, none_label, read_label
 from snellen.protocols.prompts.judge_prompts import MAX_REPLY_LENGTH, judge_prompt, shortened
 from snellen.protocols.verdict import Verdict, ask_for_verdict, majority_verdict, replay_verdict, user_message

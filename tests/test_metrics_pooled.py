@@ -30,7 +30,7 @@ from snellen.metrics.hallucination import pope, pope_counts, pope_from_sums
 from snellen.metrics.kie import field_exact_match
 from snellen.metrics.meteor import meteor_from_sums
 from snellen.metrics.summed import CorpusCountMetric
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.reasons import Reason
 from snellen.records import Failure, Request, Response, Result, Sample, Score, Turn
 from snellen.scoring.scored_run import ScoredBenchmark, by_row

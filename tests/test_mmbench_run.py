@@ -18,7 +18,7 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.formats.text_table import read_text_table, write_text_table
 from snellen.interchange.predictions.taking import import_run
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Failure, Request, Response
 from snellen.report.run_view import run_views
 from snellen.runs.journal import read_manifest

@@ -33,9 +33,8 @@ from snellen.errors import DataError, ModelError
 from snellen.formats.retry_after import parse_retry_after
 from snellen.models import chat
 from snellen.models.base import AsyncModel, load_model, parse_spec
-from snellen.models.client import Clock, Retry, presentable
+from snellen.models.client import Clock, Retry, ServerFault, presentable
 from snellen.models.connections import AdaptiveLimit, BytesInHand, Connections, HttpReply, HttpRequest
-from snellen.models.faults import ServerFault
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place, open_openai
 from snellen.records import Decoding, Failure, ImagePart, ImageRef, Message, Request, Response, TextPart, Usage, Variant
 

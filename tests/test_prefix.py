@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.models.prefix import (
+from snellen.models.hf.sharing_plan import (
     PREFIX_END,
     Budget,
     PrefixItem,

@@ -35,8 +35,7 @@ from snellen.models.chat import PREFIX_DROPPED
 from snellen.models.client import Clock
 from snellen.models.openai import OpenAIModel, OpenAIOptions
 from snellen.models.provider import Provider, ProviderModel, ServiceAddress
-from snellen.models.request_options import declared_reasoning_tokens
-from snellen.models.thoughts import split_thoughts
+from snellen.models.request_options import declared_reasoning_tokens, split_thoughts
 from snellen.records import Decoding, ImagePart, ImageRef, Message, Request, Response, TextPart, Usage, Variant
 from snellen.registry import find
 from snellen.runs.spec import run_spec

@@ -21,7 +21,7 @@ from snellen.experiments.ratings.form import make_form
 from snellen.experiments.ratings.key import KEY, RatingKey, read_key
 from snellen.experiments.ratings.study import find_rating_study
 from snellen.experiments.ratings.summary import gather, read_gathered
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.services import open_services
 

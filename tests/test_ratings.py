@@ -35,7 +35,7 @@ from snellen.experiments.ratings.summary import (
     read_gathered,
     summarise_ratings,
 )
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.report.run_view import run_views
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.rated import RATINGS, RunRatings

@@ -13,7 +13,7 @@ from browser import CHROMIUM, browsing
 from snellen.experiments.ratings.form import make_form
 from snellen.experiments.ratings.study import find_rating_study
 from snellen.experiments.ratings.summary import gather, read_gathered
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 
 MARKUP = "<b>1.</b> Row. <img src=x onerror=document.title='run'> </script>"
 

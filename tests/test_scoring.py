@@ -19,7 +19,7 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import select
 from snellen.errors import DataError, UnknownNameError
 from snellen.metrics.declaration import declared
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.reasons import word_reason
 from snellen.records import Failure, Prediction, Request, Response, Score
 from snellen.runs.journal import journals

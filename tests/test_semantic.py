@@ -18,7 +18,7 @@ from snellen.extraction.conformance import conformance_cases
 from snellen.extraction.hard_replies import hard_replies
 from snellen.extraction.semantic_matching import MARGIN, THRESHOLD, NearestOption
 from snellen.metrics.similarity import caption_similarity
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.protocols.prompts.judge_prompts import shortened
 
 real = pytest.mark.skipif(

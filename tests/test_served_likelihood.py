@@ -22,8 +22,7 @@ from snellen.common.images import inspect_image
 from snellen.errors import ModelError
 from snellen.models import served
 from snellen.models.base import NO_CONTINUATIONS, load_model
-from snellen.models.client import Clock
-from snellen.models.faults import ServerFault
+from snellen.models.client import Clock, ServerFault
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place
 from snellen.models.served import PromptTokens, border_scores
 from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, Variant

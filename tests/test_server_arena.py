@@ -46,7 +46,7 @@ from snellen.cli import main
 from snellen.common.images import Images
 from snellen.errors import ModelError
 from snellen.models.base import ModelSpec, ReplyListener
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.records import Failure, Request, Response
 from snellen.registry import register
 from snellen_server.arena.battles import (

@@ -18,7 +18,7 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.models.instruments import Scripted
+from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Request
 from snellen.reformulation.sampling import Sampling
 from snellen.scoring.answers import open_answers

@@ -115,9 +115,9 @@ from snellen.models.base import identity_of as identity_of
 from snellen.models.base import model_string as model_string
 from snellen.models.base import read_options as read_options
 from snellen.models.client import ClientOptions as ClientOptions
+from snellen.models.client import ReportedError as ReportedError
+from snellen.models.client import ServerFault as ServerFault
 from snellen.models.connections import HttpReply as HttpReply
-from snellen.models.faults import ReportedError as ReportedError
-from snellen.models.faults import ServerFault as ServerFault
 from snellen.models.provider import AskedModel as AskedModel
 from snellen.models.provider import Provider as Provider
 from snellen.protocols.base import Protocol as Protocol

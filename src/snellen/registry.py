@@ -58,17 +58,17 @@ Group = (
 
 _NAMES: dict[Group, dict[str, Any]] = {
     "models": {
-        "anthropic": "snellen.models.providers.anthropic:ANTHROPIC",
+        "anthropic": "snellen.models.services:ANTHROPIC",
         "azure": "snellen.models.openai:open_azure",
-        "bedrock": "snellen.models.providers.bedrock:BEDROCK",
+        "bedrock": "snellen.models.services:BEDROCK",
         "clip": "snellen.models.clip:open_clip",
-        "gemini": "snellen.models.providers.google:GEMINI",
+        "gemini": "snellen.models.services:GEMINI",
         "hf": "snellen.models.hf:open_hf",
         "ocr": "snellen.models.ocr:open_ocr",
         "openai": "snellen.models.openai:open_openai",
         "replay": "snellen.runs.replay:open_replay",
         "snellen": "snellen.models.embedded:open_embedded",
-        "vertex": "snellen.models.providers.google:VERTEX",
+        "vertex": "snellen.models.services:VERTEX",
         "vllm": "snellen.models.vllm:open_vllm",
     },
     # By scheme of a model string, for models that can be reached in several ways: `snellen.models.base.answers_as`.
@@ -82,7 +82,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
     },
     # By scheme of a model string, what can be told of it before anything is built, fetched or loaded.
     "model_checks": {
-        "hf": "snellen.models.checkpoints:locate_checkpoint",
+        "hf": "snellen.models.base:locate_checkpoint",
         "snellen": "snellen.models.embedded:check_name",
     },
     # Types of questions that are made from annotations: `snellen.readers.question_types.declaration`.

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from snellen.common.images import PLAIN_TYPES, to_plain_file
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.models.connections import HttpReply
-from snellen.models.faults import (
+from snellen.models.client import (
     ADDRESS_HINT,
     ReportedError,
     ServerFault,
@@ -24,8 +23,8 @@ from snellen.models.faults import (
     read_reported_error,
     says_unsupported,
 )
-from snellen.models.request_options import RequestOptions, with_extra_fields
-from snellen.models.thoughts import split_thoughts
+from snellen.models.connections import HttpReply
+from snellen.models.request_options import RequestOptions, split_thoughts, with_extra_fields
 from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, TokenLogprob, Usage
 
 PATH = "/chat/completions"

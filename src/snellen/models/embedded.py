@@ -1,24 +1,190 @@
-"""The models that ship with Snellen: `snellen:tiny`, `snellen:tiny-xs` and the instruments."""
+"""The models that ship with Snellen: `snellen:tiny`, `snellen:tiny-xs`, and instruments of known behaviour, for which
+the right result of a benchmark and protocol is known too.
+
+The oracle is another instrument; it reads answers, so it lives with scoring (`snellen.scoring.oracle`).
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from importlib.resources import as_file, files
-from typing import cast
+from typing import Annotated, cast
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.models import instruments
-from snellen.models.base import AsyncModel, Model, ModelSpec
+from snellen.common.images import Images
+from snellen.common.seeds import rng_for
+from snellen.errors import DataError
+from snellen.models.base import ALL_KINDS, AsyncModel, Model, ModelSpec, ShownByName, digested_facts, read_options
+from snellen.records import ContinuationScore, Kind, Request, Response
+
+Chooser = Callable[[Request, int], int]
+"""(request, number of options shown) -> the position to name."""
+
+_WORDS = ("a", "the", "picture", "of", "red", "blue", "dog", "round", "two", "left")
+
+
+class Instrument(ShownByName):
+    """A model that chooses by rule: it names the label of a position, and scores that position as most likely."""
+
+    kinds: frozenset[Kind] = ALL_KINDS
+    batch_size = 1024
+
+    def __init__(self, name: str, choose: Chooser) -> None:
+        self.name = name
+        self._choose = choose
+
+    def fingerprint(self) -> dict[str, str]:
+        return {"instrument": self.name, "version": "1"}
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [Response(text=self._reply(request), finish="stop") for request in requests]
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [scores_favouring(request, self._choose(request, len(request.continuations))) for request in requests]
+
+    def _reply(self, request: Request) -> str:
+        labels = request.variant.labels
+        if not labels:
+            return " ".join(rng_for(self.name, request.key).choices(_WORDS, k=3))
+        return f"({labels[self._choose(request, len(labels))]})"
+
+
+def scores_favouring(request: Request, best: int) -> Response:
+    """Log-likelihoods under which continuation `best` is the most likely by any rule."""
+    return Response(
+        scores=tuple(
+            ContinuationScore(
+                sum=(math.log(0.9) if i == best else math.log(0.01)) * (size := len(text.encode()) or 1),
+                tokens=size,
+                bytes=size,
+            )
+            for i, text in enumerate(request.continuations)
+        )
+    )
+
+
+class RandomInstrumentSettings(Struct, frozen=True):
+    """Options of the random instruments; another `seed` gives other draws."""
+
+    seed: int = 0
+
+
+class BiasOptions(Struct, frozen=True):
+    p: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
+    seed: int = 0
+
+
+class NoOptions(Struct, frozen=True):
+    """No options."""
+
+
+def uniform(spec: ModelSpec) -> Instrument:
+    """Guesses: each option equally likely, decided by the request alone. Must land on chance."""
+    read_options(spec, RandomInstrumentSettings)
+    return Instrument(spec.text, lambda request, count: rng_for(spec.text, request.key).randrange(count))
+
+
+def always_first(spec: ModelSpec) -> Instrument:
+    """Always names the first label. CircularEval must score it zero."""
+    read_options(spec, NoOptions)
+    return Instrument(spec.text, lambda request, count: 0)
+
+
+def biased(spec: ModelSpec) -> Instrument:
+    """Names the first label with probability `p` (default 0.5), else guesses: a known position bias."""
+    p = read_options(spec, BiasOptions).p
+
+    def choose(request: Request, count: int) -> int:
+        rng = rng_for(spec.text, request.key)
+        return 0 if rng.random() < p else rng.randrange(count)
+
+    return Instrument(spec.text, choose)
+
+
+class Scripted(ShownByName):
+    """Replies from a list by sample id, or by rule: `Scripted({"q1": "(A)"})`, `Scripted(lambda request: ...)`.
+
+    Its fingerprint is `fingerprint`, or a digest of its replies or rules. A list answers by sample; a rule that
+    looks at `request.sample_id` says so with `answers_by_sample=True`.
+    """
+
+    kinds: frozenset[Kind] = ALL_KINDS
+    batch_size = 64
+
+    def __init__(
+        self,
+        replies: dict[str, str] | Callable[[Request], str | Response],
+        scores: Callable[[Request], Sequence[float]] | None = None,
+        name: str = "snellen:scripted",
+        *,
+        fingerprint: str = "",
+        answers_by_sample: bool = False,
+    ) -> None:
+        self.name, self._fingerprint = name, fingerprint
+        self.answers_by_sample = answers_by_sample or isinstance(replies, dict)
+        self._replies, self._scores = replies, scores
+        if scores is None:
+            self.kinds = frozenset({"generate"})
+
+    def fingerprint(self) -> dict[str, str]:
+        facts = {"instrument": self.name}
+        if self._fingerprint:
+            return {**facts, "declared": self._fingerprint}
+        return digested_facts({"replies": self._replies, "scores": self._scores}, facts)
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        return [self._respond(request) for request in requests]
+
+    def _respond(self, request: Request) -> Response:
+        if isinstance(self._replies, dict):
+            return Response(text=self._replies.get(request.sample_id, ""), finish="stop")
+        reply = self._replies(request)
+        return reply if isinstance(reply, Response) else Response(text=reply, finish="stop")
+
+    def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        scores = self._scores or (lambda request: [0.0] * len(request.continuations))
+        return [
+            Response(
+                scores=tuple(
+                    ContinuationScore(float(value), 1, len(text.encode()))
+                    for value, text in zip(scores(request), request.continuations, strict=True)
+                )
+            )
+            for request in requests
+        ]
+
+
+class ScriptOptions(Struct, frozen=True):
+    file: str = ""
+
+
+def scripted(spec: ModelSpec) -> Scripted:
+    """`snellen:scripted?file=replies.json`: an object from sample id to reply."""
+    from pathlib import Path
+
+    path = Path(read_options(spec, ScriptOptions).file)
+    try:
+        return Scripted(msgspec.json.decode(path.read_bytes(), type=dict[str, str]), name=spec.text)
+    except (OSError, msgspec.DecodeError) as error:
+        raise DataError(f"{spec.text}: cannot read replies from {path} ({error}); give file=replies.json") from None
+
+
+# --- found by name ----------------------------------------------------------------------------------------------------
+
 
 TRAINED = ("tiny", "tiny-xs")
 TOGETHER = "64"
 """Batch size of the trained models, which are only a few megabytes."""
 INSTRUMENTS = {
-    "uniform": instruments.uniform,
-    "always-a": instruments.always_first,
-    "biased": instruments.biased,
-    "scripted": instruments.scripted,
+    "uniform": uniform,
+    "always-a": always_first,
+    "biased": biased,
+    "scripted": scripted,
 }
 NAMES = (*TRAINED, "oracle", *INSTRUMENTS)
 

@@ -23,14 +23,21 @@ from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.models import chat, served
-from snellen.models.api_keys import api_key, refuse_secrets
-from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ReplyListener, ShownByName, read_options
+from snellen.models.base import (
+    ALL_KINDS,
+    NO_CONTINUATIONS,
+    ModelSpec,
+    ReplyListener,
+    ShownByName,
+    api_key,
+    read_options,
+    refuse_secrets,
+)
 from snellen.models.chat import Dialect, RequestedModel
-from snellen.models.client import Client, ClientOptions, Clock, answering_string, failed
+from snellen.models.client import Client, ClientOptions, Clock, ServerFault, answering_string, failed
 from snellen.models.connections import HttpReply, HttpRequest, check_url
-from snellen.models.faults import ServerFault
+from snellen.models.request_options import split_thoughts
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
-from snellen.models.thoughts import split_thoughts
 from snellen.records import Kind, Request, Response
 
 ADAPTER = "openai-1"

@@ -7,7 +7,7 @@ A package adds one by an entry point in the group `snellen.models` that names it
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -17,14 +17,22 @@ from msgspec.structs import replace
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.models.api_keys import api_key, refuse_secrets
-from snellen.models.base import ModelSpec, ShownByName, read_options
+from snellen.models.base import ModelSpec, ShownByName, api_key, read_options, refuse_secrets
 from snellen.models.chat import PREFIX_DROPPED, ImagePartCache, has_response_prefix
-from snellen.models.client import Client, ClientOptions, Clock, failed
+from snellen.models.client import (
+    Client,
+    ClientOptions,
+    Clock,
+    ReportedError,
+    ServerFault,
+    failed,
+    fault_of_status,
+    read_reported_error,
+    says_unsupported,
+)
 from snellen.models.connections import HttpReply, HttpRequest, check_url
-from snellen.models.faults import ReportedError, ServerFault, fault_of_status, read_reported_error, says_unsupported
 from snellen.models.request_options import with_extra_fields
-from snellen.records import ImageRef, Kind, Request, Response
+from snellen.records import ImagePart, ImageRef, Kind, Request, Response, Role
 
 OK = 200
 
@@ -40,6 +48,23 @@ class AskedModel(Struct, frozen=True):
     """Tokens that the reply may have for its reasoning; 0 for a model that does not reason."""
     picture: Callable[[ImageRef], msgspec.Raw]
     """A picture as the provider's content part."""
+
+    @property
+    def system(self) -> tuple[str, ...]:
+        """The texts before the conversation."""
+        return tuple(message.text for message in self.request.messages if message.role == "system")
+
+    def turns(self, write_text: Callable[[str], Any]) -> Iterator[tuple[Role, list[Any]]]:
+        """The conversation: who speaks, and its content parts, of which `write_text` makes those with words."""
+        for message in self.request.messages:
+            if message.role != "system":
+                yield (
+                    message.role,
+                    [
+                        self.picture(part.image) if isinstance(part, ImagePart) else write_text(part.text)
+                        for part in message.content
+                    ],
+                )
 
     @property
     def most_tokens(self) -> int:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -26,9 +27,8 @@ from msgspec.structs import replace
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.models import chat
 from snellen.models.chat import Dialect, RequestedModel
+from snellen.models.client import ServerFault, no_completion
 from snellen.models.connections import HttpReply
-from snellen.models.faults import ServerFault, no_completion
-from snellen.models.prefix import common_prefix
 from snellen.records import ContinuationScore, ImageRef, Message, Request, Response, TextPart
 
 LikelihoodSource = Literal["extension", "prompt_logprobs", "letters"]
@@ -215,7 +215,8 @@ def border_scores(
     alone: PromptTokens, prompts: Sequence[PromptTokens], continuations: Sequence[str]
 ) -> Response | ServerFault:
     """One score per continuation: the sum over the tokens after those that all prompts share with `alone`."""
-    border = min(common_prefix(alone.ids, prompt.ids) for prompt in prompts)
+    tokens = zip(alone.ids, *(prompt.ids for prompt in prompts), strict=False)
+    border = len(list(takewhile(lambda ids: len(set(ids)) == 1, tokens)))
     scores = []
     for prompt, text in zip(prompts, continuations, strict=True):
         tail = prompt.logprobs[border:]

@@ -20,11 +20,10 @@ from snellen.common.progress_bars import import_tqdm
 from snellen.errors import DataError, MissingExtraError
 from snellen.models import chat
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ShownByName, read_options
-from snellen.models.faults import ServerFault
+from snellen.models.client import ServerFault
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
-from snellen.models.request_options import SamplingOptions
+from snellen.models.request_options import SamplingOptions, split_thoughts
 from snellen.models.served import PromptTokens, border_scores, with_continuation
-from snellen.models.thoughts import split_thoughts
 from snellen.records import Failure, ImageRef, Kind, Message, Request, Response, TextPart, Usage
 
 ADAPTER = "vllm-2"

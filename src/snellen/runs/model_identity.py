@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from snellen.errors import StoreError
-from snellen.models.object_fingerprint import DECLARE, is_of_content, why_not_fingerprinted
+from snellen.models.base import DECLARE, is_of_content, why_not_fingerprinted
 from snellen.runs.journal import holds_answers
 
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from snellen.common.images import Images
-from snellen.models.base import ALL_KINDS, ModelSpec, ShownByName
-from snellen.models.object_fingerprint import NOT_FINGERPRINTED
+from snellen.models.base import ALL_KINDS, NOT_FINGERPRINTED, ModelSpec, ShownByName
 from snellen.records import Failure, Kind, Request, Response
 from snellen.runs.journal import read_exchanges, read_manifest, request_identity
 

@@ -23,8 +23,16 @@ from snellen.building.benchmark import EXAMPLES, Benchmark, RandomPart
 from snellen.common.paths import as_word
 from snellen.errors import DataError, ModelError, StoreError
 from snellen.installation import installed_versions
-from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, answers_by_sample, identity_of
-from snellen.models.object_fingerprint import is_of_content, why_not_fingerprinted
+from snellen.models.base import (
+    AsyncModel,
+    HasFindings,
+    Model,
+    NeedsBenchmarks,
+    answers_by_sample,
+    identity_of,
+    is_of_content,
+    why_not_fingerprinted,
+)
 from snellen.protocols.base import needed_kind
 from snellen.protocols.declaration import declaration_of
 from snellen.records import EVALUATED, IndistinguishableQuestion

@@ -5,13 +5,11 @@ In reading order:
 load                 folder or repository to processor and weights, one clear line when that fails
 conversation         messages to the prompt text that the model was trained on
 encode               prompt text and pictures to token ids and tensors; the boundary before a continuation
-collate              rows of unequal length to one batch
 model_layout         the parts of an architecture that the fast paths need to know
-cached_forward       full forward passes, the reference for every fast path; and those that go on from a cache
-tree_attention       the same for everything after a prefix: one row, many branches
-prefix_sharing       scoring and generation for groups that share a prefix (planned by snellen.models.prefix)
+cached_forward       rows as one batch; full forward passes, and those that go on from a cache
+prefix_sharing       scoring and generation for groups that share a prefix; what follows it as a tree in one row
 vision_cache         encoders whose outputs are cached
-ladder               what may be shared, rung by rung
+sharing_plan         what may be shared, rung by rung, and which requests of a window share a prefix
 engine               runs a window of requests as a rung says, halved when memory runs out; earlier prefixes
 reference            one row at a time in float64
 thresholds           what can be read from a model: unknown code, lengths where it changes, what rounding does

@@ -12,8 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from snellen.models.hf.cached_forward import TokenPicker
-from snellen.models.hf.collate import pad_rows, to_device
+from snellen.models.hf.cached_forward import TokenPicker, pad_rows, to_device
 from snellen.models.hf.encode import EncodedPrompt, Encoder
 from snellen.models.hf.load import import_transformers
 from snellen.models.hf.model_layout import ModelLayout

@@ -13,29 +13,41 @@ from itertools import groupby
 from typing import Any, Generic, TypeVar
 
 from snellen.errors import ModelError
-from snellen.models.hf.cache_layers import copy_cache, plain_layers
 from snellen.models.hf.cached_forward import (
     CachedState,
     TokenPicker,
     continuation_rows,
+    copy_cache,
+    plain_layers,
     prefill,
     score_rows,
     write_token_by_token,
 )
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, truncate
-from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.load import input_device, kind_of, total_memory, unless_out_of_memory
 from snellen.models.hf.model_layout import ModelLayout, encoder_input_digest, to_prefix_item
 from snellen.models.hf.prefix_sharing import (
+    TreeState,
+    extend_trees,
     generate_by_rows,
     generate_by_tree,
+    run_trees,
     score_by_rows,
     score_by_tree,
 )
 from snellen.models.hf.reference import Scores
-from snellen.models.hf.tree_attention import TreeState, extend_trees, run_trees
+from snellen.models.hf.sharing_plan import (
+    PLAIN,
+    Budget,
+    FastPaths,
+    PrefixItem,
+    SharingGroup,
+    Tree,
+    build_tree,
+    plan_sharing,
+    reusable_length,
+)
 from snellen.models.hf.vision_cache import VisionCache, caching_vision
-from snellen.models.prefix import Budget, PrefixItem, SharingGroup, Tree, build_tree, plan_sharing, reusable_length
 
 RECENT = 4
 """Calls for which an unused prefix is kept; after that it can be evicted."""

@@ -22,8 +22,7 @@ from typing import Any, Literal, TypeVar
 
 from snellen.common.progress_bars import import_tqdm
 from snellen.errors import MissingExtraError, ModelError
-from snellen.models.base import ModelSpec
-from snellen.models.checkpoints import locate_checkpoint
+from snellen.models.base import ModelSpec, locate_checkpoint
 from snellen.models.request_options import SamplingOptions
 
 Kind = Literal["cpu", "accelerator"]

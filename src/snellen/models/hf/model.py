@@ -33,7 +33,7 @@ from snellen.models.hf.probe import REFUSALS, REPLY, build_probe
 from snellen.models.hf.reference import Scores, reference_reply, reference_scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
 from snellen.models.hf.thresholds import Tolerance, UnrepeatableError, largest_difference, longest_text
-from snellen.models.thoughts import split_thoughts
+from snellen.models.request_options import split_thoughts
 from snellen.records import ContinuationScore, ErrorKind, Failure, ImageRef, Kind, Request, Response, Usage
 
 ADAPTER = "hf 5"

@@ -13,7 +13,7 @@ from typing import Any
 
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors
 from snellen.models.hf.load import import_transformers
-from snellen.models.prefix import PrefixItem
+from snellen.models.hf.sharing_plan import PrefixItem
 
 
 class LastBlock:

@@ -21,10 +21,10 @@ from snellen.models.hf.conversation import Conversation
 from snellen.models.hf.decoding import generate_rows
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, extend
 from snellen.models.hf.engine import Engine
-from snellen.models.hf.ladder import FastPaths, Writing
 from snellen.models.hf.load import Kind, double, import_transformers, kind_of
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.reference import reference_reply
+from snellen.models.hf.sharing_plan import FastPaths, Writing
 from snellen.models.hf.thresholds import Tolerance, UnrepeatableError
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 

@@ -15,7 +15,6 @@ from typing import Any
 from snellen.models.hf.cached_forward import NO_CACHE, prefill
 from snellen.models.hf.encode import ContinuedPrompt
 from snellen.models.hf.engine import Engine
-from snellen.models.hf.ladder import PLAIN, FastPaths, ProvedRange
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.probe import (
     BRIEF,
@@ -30,6 +29,7 @@ from snellen.models.hf.probe import (
     without_picture,
 )
 from snellen.models.hf.reference import Scores, reference_scores
+from snellen.models.hf.sharing_plan import PLAIN, FastPaths, ProvedRange
 from snellen.models.hf.thresholds import (
     ModelFacts,
     Tolerance,

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from snellen.models.hf.cache_layers import states_beside_layers
+from snellen.models.hf.cached_forward import states_beside_layers
 from snellen.models.hf.encode import ContinuedPrompt
 from snellen.models.hf.load import free_memory, input_device
 from snellen.models.hf.model_layout import ModelLayout

@@ -1,1 +1,0 @@
-"""Services with formats of their own, each a declared `Provider`."""

@@ -1,0 +1,452 @@
+"""Services with formats of their own: what is particular to each, as a `Provider`.
+
+`anthropic:MODEL`                Claude by the Messages API, version 2023-06-01 (platform.claude.com/docs)
+`bedrock:MODEL?region=...`       models on Amazon Bedrock by its Converse API, by API key or AWS credentials
+`gemini:MODEL`                   Gemini by the generativelanguage REST interface, v1beta (ai.google.dev/api)
+`vertex:MODEL?project=...`       the same on Google Cloud, with the token of google-auth
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec.structs import replace
+
+from snellen.errors import MissingExtraError, ModelError
+from snellen.formats.decoding import JSON_FAULTS
+from snellen.installation import install_line
+from snellen.models.base import ModelSpec
+from snellen.models.chat import verdict_schema
+from snellen.models.client import ClientOptions, ReportedError, ServerFault, read_reported_error
+from snellen.models.connections import HttpReply
+from snellen.models.provider import AskedModel, HeaderSource, OutgoingRequest, Provider
+from snellen.records import Response, TokenLogprob, Usage
+
+PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp"})
+FINISHES = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+"""Why a reply ended, in the words of Anthropic and of Bedrock."""
+
+
+def _tokens_read(fresh: int | None, cached: int | None, written: int | None) -> int | None:
+    """All input tokens of a service that counts those read from its cache, and written into it, apart."""
+    return None if fresh is None else fresh + (cached or 0) + (written or 0)
+
+
+# --- Anthropic --------------------------------------------------------------------------------------------------------
+# The interface has no fields for temperature, top_p and seed any more; `extra_body` still sends them to older models.
+
+
+LEAST_THINKING = 1024
+"""The smallest budget for thinking that the service takes."""
+ANTHROPIC_LIMITS = ("requests", "tokens", "input-tokens", "output-tokens")
+
+
+def write_anthropic_picture(media_type: str, base64: bytes) -> bytes:
+    form = b'{"type":"image","source":{"type":"base64","media_type":"%b","data":"%b"}}'
+    return form % (media_type.encode(), base64)
+
+
+def write_anthropic(call: AskedModel) -> dict[str, Any]:
+    """The body. Thinking is asked for by a budget where `reasoning_tokens` is set, else by an effort where one is."""
+    decoding, options = call.request.decoding, call.options
+    body: dict[str, Any] = {
+        "model": call.model,
+        "max_tokens": max(call.most_tokens, 1),
+        "messages": [
+            {"role": role, "content": content}
+            for role, content in call.turns(lambda text: {"type": "text", "text": text})
+        ],
+    }
+    if call.system:
+        body["system"] = "\n\n".join(call.system)
+    if decoding.stop:
+        body["stop_sequences"] = list(decoding.stop)
+    if options.reasoning_effort == "none" or options.reasoning_tokens == 0:
+        body["thinking"] = {"type": "disabled"}
+    elif options.reasoning_tokens:
+        budget = max(options.reasoning_tokens, LEAST_THINKING)
+        body["thinking"] = {"type": "enabled", "budget_tokens": budget, "display": "summarized"}
+        body["max_tokens"] = decoding.max_new_tokens + budget
+    elif options.reasoning_effort:
+        body["thinking"] = {"type": "adaptive", "display": "summarized"}
+    output: dict[str, Any] = {}
+    if options.reasoning_effort and options.reasoning_effort != "none":
+        output["effort"] = options.reasoning_effort
+    if decoding.choices:
+        output["format"] = {"type": "json_schema", "schema": verdict_schema(decoding.choices)}
+    return body | ({"output_config": output} if output else {})
+
+
+def read_anthropic(body: Any) -> Response | ServerFault:
+    """The text blocks as the answer, the thinking blocks as the reasoning."""
+    if body["stop_reason"] == "refusal":
+        return ServerFault("refused", "the service's safety classifier stopped the reply (stop_reason refusal)")
+    blocks = body["content"]
+    thinking = "\n\n".join(block["thinking"] for block in blocks if block["type"] == "thinking")
+    usage = body.get("usage") or {}
+    cached = usage.get("cache_read_input_tokens")
+    read = _tokens_read(usage.get("input_tokens"), cached, usage.get("cache_creation_input_tokens"))
+    thought = (usage.get("output_tokens_details") or {}).get("thinking_tokens")
+    return Response(
+        text="".join(block["text"] for block in blocks if block["type"] == "text"),
+        reasoning=thinking or None,
+        finish=FINISHES.get(body["stop_reason"], body["stop_reason"]),
+        usage=Usage(read, usage.get("output_tokens"), cached or None, thought or None),
+    )
+
+
+def read_anthropic_error(reply: HttpReply, now: float) -> ReportedError:
+    """The error, and when the first limit that is used up is full again (anthropic-ratelimit-...-reset, RFC 3339)."""
+    error = read_reported_error(reply.body)
+    resets = []
+    for limit in ANTHROPIC_LIMITS:
+        remaining, reset = (
+            reply.headers.get(f"anthropic-ratelimit-{limit}-{field}") for field in ("remaining", "reset")
+        )
+        if reset and remaining == "0":
+            resets.append(max(0.0, datetime.fromisoformat(reset).timestamp() - now))
+    code = "billing_error" if "credit balance" in error.message else error.code
+    return ReportedError(error.message, code, error.parameter, max(resets, default=None))
+
+
+ANTHROPIC = Provider(
+    name="anthropic",
+    url="https://api.anthropic.com/v1",
+    path=lambda model: "/messages",
+    key_variables=("ANTHROPIC_API_KEY",),
+    headers=lambda key: {"x-api-key": key, "anthropic-version": "2023-06-01"},
+    write=write_anthropic,
+    read=read_anthropic,
+    read_error=read_anthropic_error,
+    picture=write_anthropic_picture,
+    picture_types=PICTURE_TYPES | {"image/gif"},
+    untaken=("temperature", "top_p", "seed"),
+    droppable={"effort": ("output_config", "effort"), "thinking": ("thinking",)},
+)
+
+
+# --- Bedrock ----------------------------------------------------------------------------------------------------------
+
+
+BEDROCK_KEY = "AWS_BEARER_TOKEN_BEDROCK"
+BEDROCK_STOPS = {"guardrail_intervened", "content_filtered"}
+
+
+class BedrockOptions(ClientOptions, frozen=True):
+    """Where the models run."""
+
+    region: str = "us-east-1"
+
+
+def write_bedrock_picture(media_type: str, base64: bytes) -> bytes:
+    form = b'{"image":{"format":"%b","source":{"bytes":"%b"}}}'
+    return form % (media_type.removeprefix("image/").encode(), base64)
+
+
+def write_bedrock(call: AskedModel) -> dict[str, Any]:
+    """The body; what a model of one maker alone takes goes into `extra_body` (additionalModelRequestFields)."""
+    decoding = call.request.decoding
+    settings: dict[str, Any] = {"maxTokens": max(call.most_tokens, 1), "temperature": decoding.temperature}
+    if decoding.temperature > 0 and decoding.top_p < 1:
+        settings["topP"] = decoding.top_p
+    if decoding.stop:
+        settings["stopSequences"] = list(decoding.stop)
+    body: dict[str, Any] = {
+        "messages": [{"role": role, "content": content} for role, content in call.turns(lambda text: {"text": text})],
+        "inferenceConfig": settings,
+    }
+    if call.system:
+        body["system"] = [{"text": text} for text in call.system]
+    return body
+
+
+def read_bedrock(body: Any) -> Response | ServerFault:
+    finish = body["stopReason"]
+    if finish in BEDROCK_STOPS:
+        return ServerFault("refused", f"the service withheld the reply (stopReason {finish})")
+    blocks = body["output"]["message"]["content"]
+    thoughts = (block["reasoningContent"].get("reasoningText") or {} for block in blocks if "reasoningContent" in block)
+    reasoning = "\n\n".join(thought["text"] for thought in thoughts if thought)
+    usage = body.get("usage") or {}
+    cached = usage.get("cacheReadInputTokens")
+    read = _tokens_read(usage.get("inputTokens"), cached, usage.get("cacheWriteInputTokens"))
+    return Response(
+        text="".join(block["text"] for block in blocks if "text" in block),
+        reasoning=reasoning or None,
+        finish=FINISHES.get(finish, finish),
+        usage=Usage(read, usage.get("outputTokens"), cached or None),
+    )
+
+
+def read_bedrock_error(reply: HttpReply, now: float) -> ReportedError:
+    """The error; its code stands in a header."""
+    error = read_reported_error(reply.body)
+    code = reply.headers.get("x-amzn-errortype", "").partition(":")[0]
+    return ReportedError(error.message, code or error.code)
+
+
+def open_signing(spec: ModelSpec, options: BedrockOptions) -> HeaderSource | None:
+    """Signatures by the credentials that botocore finds, as for AWS's command line; None where there is an API key.
+
+    Raises ModelError without either.
+    """
+    if options.api_key_env or os.environ.get(BEDROCK_KEY, "").strip():
+        return None
+    missing = f"{spec.text}: the environment variable {BEDROCK_KEY} is not set; put an API key into it, or "
+    try:
+        session = importlib.import_module("botocore.session")
+    except ImportError:
+        raise ModelError(f"{missing}have AWS credentials sign: {install_line('bedrock')}") from None
+    faults = importlib.import_module("botocore.exceptions").BotoCoreError
+    try:
+        credentials = session.get_session().get_credentials()
+    except faults as error:
+        raise ModelError(f"{missing}mend the AWS credentials ({error})") from None
+    if credentials is None:
+        raise ModelError(f"{missing}give AWS credentials, as for `aws configure` or in AWS_ACCESS_KEY_ID")
+    return _Signing(spec, credentials, options.region, faults).headers
+
+
+class _Signing:
+    """Signs requests (AWS Signature Version 4), with credentials that are renewed when they expire."""
+
+    def __init__(self, spec: ModelSpec, credentials: Any, region: str, faults: type[Exception]) -> None:
+        self._spec, self._credentials, self._region, self._faults = spec, credentials, region, faults
+        self._sign = importlib.import_module("botocore.auth").SigV4Auth
+        self._request = importlib.import_module("botocore.awsrequest").AWSRequest
+
+    async def headers(self, request: OutgoingRequest) -> Mapping[str, str]:
+        try:
+            credentials = await asyncio.to_thread(self._credentials.get_frozen_credentials)
+        except self._faults as error:
+            raise ModelError(f"{self._spec.text}: AWS gives no credentials; {error}") from None
+        signed = self._request(method=request.method, url=request.url, data=request.body)
+        self._sign(credentials, "bedrock", self._region).add_auth(signed)
+        return dict(signed.headers)
+
+
+BEDROCK = Provider(
+    name="bedrock",
+    url="https://bedrock-runtime.{region}.amazonaws.com",
+    path=lambda model: f"/model/{quote(model, safe='')}/converse",
+    key_variables=(BEDROCK_KEY,),
+    write=write_bedrock,
+    read=read_bedrock,
+    read_error=read_bedrock_error,
+    picture=write_bedrock_picture,
+    picture_types=PICTURE_TYPES | {"image/gif"},
+    untaken=("seed",),
+    options=BedrockOptions,
+    open_headers=open_signing,
+    droppable={
+        "temperature": ("inferenceConfig", "temperature"),
+        "top_p": ("inferenceConfig", "topP"),
+        "topP": ("inferenceConfig", "topP"),
+    },
+)
+
+
+# --- Gemini, and the same on Google Cloud -----------------------------------------------------------------------------
+
+
+GEMINI_ROLES = {"user": "user", "assistant": "model"}
+GEMINI_FINISHES = {"STOP": "stop", "MAX_TOKENS": "length"}
+GEMINI_STOPS = {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE"}
+"""Finish reasons by which the service withholds a reply."""
+
+
+def write_gemini_picture(media_type: str, base64: bytes) -> bytes:
+    return b'{"inlineData":{"mimeType":"%b","data":"%b"}}' % (media_type.encode(), base64)
+
+
+def write_gemini(call: AskedModel) -> dict[str, Any]:
+    """The body. `reasoning_tokens` is the thinking budget, `reasoning_effort` the thinking level."""
+    decoding, options = call.request.decoding, call.options
+    settings: dict[str, Any] = {"maxOutputTokens": call.most_tokens, "temperature": decoding.temperature}
+    if decoding.temperature > 0:
+        settings |= {"seed": decoding.seed} | ({"topP": decoding.top_p} if decoding.top_p < 1 else {})
+    if decoding.stop:
+        settings["stopSequences"] = list(decoding.stop)
+    if decoding.choices:
+        settings |= {"responseMimeType": "application/json", "responseSchema": _one_of(decoding.choices)}
+    if options.logprobs:
+        settings |= {"responseLogprobs": True, "logprobs": options.logprobs}
+    if call.reasoning_tokens or options.reasoning_tokens == 0 or options.reasoning_effort:
+        settings["thinkingConfig"] = _thinking(call)
+    body: dict[str, Any] = {
+        "contents": [
+            {"role": GEMINI_ROLES[role], "parts": parts} for role, parts in call.turns(lambda text: {"text": text})
+        ],
+        "generationConfig": settings,
+    }
+    if call.system:
+        body["systemInstruction"] = {"parts": [{"text": "\n\n".join(call.system)}]}
+    return body
+
+
+def _thinking(call: AskedModel) -> dict[str, Any]:
+    options = call.options
+    thinking: dict[str, Any] = {"includeThoughts": call.reasoning_tokens > 0}
+    if options.reasoning_effort == "none":
+        thinking["thinkingBudget"] = 0
+    elif options.reasoning_effort:
+        thinking["thinkingLevel"] = options.reasoning_effort.upper()
+    elif options.reasoning_tokens is not None:
+        thinking["thinkingBudget"] = options.reasoning_tokens
+    return thinking
+
+
+def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
+    verdict = {"type": "STRING", "enum": list(choices)}
+    return {"type": "OBJECT", "properties": {"verdict": verdict}, "required": ["verdict"]}
+
+
+def read_gemini(body: Any) -> Response | ServerFault:
+    """The parts of the first candidate: thoughts as the reasoning, the rest as the answer."""
+    candidates = body.get("candidates") or []
+    if not candidates:
+        reason = body["promptFeedback"]["blockReason"]
+        return ServerFault("refused", f"the service blocked the prompt (blockReason {reason})")
+    candidate = candidates[0]
+    finish = candidate.get("finishReason")
+    if finish in GEMINI_STOPS:
+        return ServerFault("refused", f"the service withheld the reply (finishReason {finish})")
+    parts = (candidate.get("content") or {}).get("parts") or []
+    thoughts = "".join(part.get("text", "") for part in parts if part.get("thought"))
+    usage = body.get("usageMetadata") or {}
+    output_tokens, thought = usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")
+    # Google counts thoughts apart from the reply.
+    total = None if output_tokens is None and thought is None else (output_tokens or 0) + (thought or 0)
+    return Response(
+        text="".join(part.get("text", "") for part in parts if not part.get("thought")),
+        reasoning=thoughts or None,
+        finish=GEMINI_FINISHES.get(finish, finish),
+        usage=Usage(
+            usage.get("promptTokenCount"), total, usage.get("cachedContentTokenCount") or None, thought or None
+        ),
+        logprobs=_logprobs(candidate.get("logprobsResult") or {}),
+    )
+
+
+def _logprobs(logprobs: dict[str, Any]) -> tuple[TokenLogprob, ...]:
+    chosen = logprobs.get("chosenCandidates") or []
+    alternatives = [step.get("candidates", []) for step in logprobs.get("topCandidates") or []] or [[]] * len(chosen)
+    return tuple(
+        TokenLogprob(
+            token["token"],
+            token["logProbability"],
+            tuple((candidate["token"], candidate["logProbability"]) for candidate in top),
+        )
+        for token, top in zip(chosen, alternatives, strict=False)
+    )
+
+
+def read_gemini_error(reply: HttpReply, now: float) -> ReportedError:
+    """The error with what its details add: a bad key's reason, the wait (RetryInfo), a quota of the day."""
+    error = read_reported_error(reply.body)
+    try:
+        content = msgspec.json.decode(reply.body)
+        details = content["error"].get("details") or []
+    except (*JSON_FAULTS, KeyError, TypeError, AttributeError):
+        return error
+    for detail in details:
+        kind = str(detail.get("@type", "")).rpartition(".")[2]
+        if kind == "RetryInfo" and str(detail.get("retryDelay", "")).endswith("s"):
+            error = replace(error, retry_after=float(detail["retryDelay"][:-1]))
+        elif kind == "ErrorInfo":
+            error = replace(error, code=str(detail.get("reason", "")))
+        elif kind == "QuotaFailure" and any(
+            "PerDay" in str(violation.get("quotaId")) for violation in detail.get("violations", ())
+        ):
+            return replace(error, code="insufficient_quota")
+    return error
+
+
+GEMINI = Provider(
+    name="gemini",
+    url="https://generativelanguage.googleapis.com/v1beta",
+    path=lambda model: f"/models/{model}:generateContent",
+    key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    headers=lambda key: {"x-goog-api-key": key},
+    write=write_gemini,
+    read=read_gemini,
+    read_error=read_gemini_error,
+    picture=write_gemini_picture,
+    picture_types=PICTURE_TYPES,
+    droppable={
+        "thinking": ("generationConfig", "thinkingConfig"),
+        "seed": ("generationConfig", "seed"),
+        "ogprobs": ("generationConfig", "responseLogprobs"),
+    },
+)
+
+
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+
+
+class VertexOptions(ClientOptions, frozen=True):
+    """Where a project runs its models."""
+
+    project: str = ""
+    location: str = "us-central1"
+
+
+def open_vertex_headers(spec: ModelSpec, options: VertexOptions) -> HeaderSource:
+    """Headers with a token of the credentials that google-auth finds: a service account, or gcloud's login.
+
+    Raises MissingExtraError without google-auth and ModelError without credentials.
+    """
+    try:
+        auth = importlib.import_module("google.auth")
+        transport = importlib.import_module("google.auth.transport.requests")
+    except ImportError as error:
+        raise MissingExtraError(error.name or "google-auth", "vertex", spec.text) from None
+    try:
+        credentials, _ = auth.default(scopes=[SCOPE])
+    except auth.exceptions.GoogleAuthError as error:
+        raise ModelError(f"{spec.text}: no credentials for Google Cloud; {error}") from None
+    return _Tokens(spec, credentials, transport.Request(), auth.exceptions.GoogleAuthError).headers
+
+
+class _Tokens:
+    """A token that is renewed, by one request at a time, when it has expired."""
+
+    def __init__(self, spec: ModelSpec, credentials: Any, transport: Any, fault: type[Exception]) -> None:
+        self._spec, self._credentials, self._transport, self._fault = spec, credentials, transport, fault
+        self._renewing: asyncio.Lock | None = None
+
+    async def headers(self, request: OutgoingRequest) -> Mapping[str, str]:
+        if not self._credentials.valid:
+            self._renewing = self._renewing or asyncio.Lock()
+            async with self._renewing:
+                if not self._credentials.valid:
+                    await self._renew()
+        return {"authorization": f"Bearer {self._credentials.token}"}
+
+    async def _renew(self) -> None:
+        try:
+            await asyncio.to_thread(self._credentials.refresh, self._transport)
+        except self._fault as error:
+            raise ModelError(f"{self._spec.text}: Google Cloud gives no token; {error}") from None
+
+
+VERTEX = replace(
+    GEMINI,
+    name="vertex",
+    url="https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}/publishers/google",
+    key_variables=(),
+    options=VertexOptions,
+    open_headers=open_vertex_headers,
+)
