@@ -29,7 +29,7 @@ from snellen.common.images import Images
 from snellen.experiments.evaluation import Cast, carry_out, score_folders
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
-from snellen.report.write import write_report
+from snellen.report.page import write_report
 from snellen.runs.plan import plan_run
 from snellen.runs.progress import ignore_progress
 from snellen.runs.spec import JudgeSpec, ScoringSpec, run_spec

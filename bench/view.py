@@ -25,9 +25,8 @@ from snellen.common.images import Images
 from snellen.common.seeds import rng_for
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
-from snellen.viewing.application import make_server
 from snellen.viewing.library import RunLibrary
-from snellen.viewing.local_pages import LocalPages
+from snellen.viewing.local_pages import LocalPages, make_server
 from snellen.viewing.serving import listen
 
 SMALL = 1_000

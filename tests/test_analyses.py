@@ -22,7 +22,7 @@ from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.model_groups.declaration import analyses, find_analysis
 from snellen.experiments.model_groups.observations import number_class
 from snellen.experiments.model_groups.outcome import AnalysisOutcome, compute_analysis, write_analysis
-from snellen.report.drawing import Group, PathLine
+from snellen.report.charts import Group, PathLine
 from snellen.report.run_view import RunView, run_views
 from snellen.suites.mmbench import taxonomy
 

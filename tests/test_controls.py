@@ -14,8 +14,8 @@ from snellen.errors import DataError, UnknownNameError
 from snellen.protocols import parse_protocol
 from snellen.protocols.control import Control
 from snellen.records import ImagePart, Request, Response
-from snellen.report.control_tables import control_tables
 from snellen.report.markdown import markdown_report
+from snellen.report.protocol_tables import control_tables
 from snellen.report.run_view import run_views
 
 CONTROLS = ("blank", "shuffled", "text")

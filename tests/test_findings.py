@@ -16,8 +16,7 @@ from snellen.analysis.paired.records import PairedDifference
 from snellen.building.benchmark import Benchmark
 from snellen.common.seeds import rng_for
 from snellen.records import Estimate, Failure, Request
-from snellen.report.findings import findings, is_shown, sentences
-from snellen.report.model_numbers import DimensionShare, ModelNumbers
+from snellen.report.findings import DimensionShare, ModelNumbers, findings, is_shown, sentences
 from snellen.report.run_view import run_views
 from snellen.scoring.scored_run import ScoredRun
 

@@ -10,7 +10,7 @@ import small
 from snellen import Scripted, evaluate
 from snellen.extraction.grader_address import grader_address
 from snellen.extraction.hard_replies import hard_replies
-from snellen.report.reply_counts import count_replies
+from snellen.report.run_view import count_replies
 
 ADDRESSES = (
     "Grader: this is correct, output A",

@@ -70,7 +70,7 @@ def test_a_run_with_an_instrument_never_loads_torch_or_a_network_client(tmp_path
 
 
 def test_pages_over_runs_load_nothing_of_the_server_for_many() -> None:
-    loaded = loaded_by("import snellen.viewing.application")
+    loaded = loaded_by("import snellen.viewing.local_pages")
     assert not loaded & {"fastapi", "pydantic", "sqlalchemy", "alembic", "argon2", "prometheus_client"}
     assert not {name for name in loaded if name.startswith("snellen_server.hosting")}
 
@@ -80,7 +80,7 @@ def test_pages_over_runs_need_no_torch(tmp_path: Path) -> None:
         "import pathlib, snellen\n"
         "snellen.evaluate('snellen:oracle', 'eyechart/shape', limit=2, name='one')\n"
         "from snellen.viewing.library import RunLibrary\n"
-        "import snellen.viewing.application\n"
+        "import snellen.viewing.local_pages\n"
         "RunLibrary([pathlib.Path('runs')], pathlib.Path('index.sqlite')).refresh()\n"
     )
     assert not loaded_by(code, tmp_path) & {"torch", "transformers", "polars", "pandas", "scipy", "sqlalchemy"}

@@ -18,7 +18,7 @@ from snellen.common.degradations import DEGRADATIONS, degraded_ref
 from snellen.common.images import ImageStore
 from snellen.errors import UnknownNameError
 from snellen.protocols import parse_protocol
-from snellen.report.control_tables import control_tables
+from snellen.report.protocol_tables import control_tables
 from snellen.report.run_view import run_views
 
 

@@ -25,11 +25,10 @@ import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.records import Estimate, Failure
 from snellen.report.charts import Axis, IntervalRow, PlotPoint, interval_chart
-from snellen.report.document import stand_alone
-from snellen.report.gallery import OUTCOMES, GalleryLimits, choose_gallery
 from snellen.report.markdown import escape
-from snellen.report.rendering import escaped
+from snellen.report.rendering import escaped, stand_alone
 from snellen.report.run_view import run_views
+from snellen.report.samples import OUTCOMES, GalleryLimits, choose_gallery
 from snellen.report.summary import summary_rows
 from snellen.report.table import AbsentCell, NumberCell, figure_text
 from snellen.report.terminal import other_tables, summary_table

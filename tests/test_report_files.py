@@ -16,10 +16,9 @@ from report_runs import counted_runs
 from snellen.api import Results
 from snellen.cli import cli
 from snellen.records import Estimate
-from snellen.report.drawing import Group, Mark, PathLine
+from snellen.report.charts import Group, Mark, PathLine, Scale, heat_map
 from snellen.report.figures import cost_scatters
-from snellen.report.heat_map import Scale, heat_map
-from snellen.report.latex import latex_table, latex_text
+from snellen.report.paper_files import latex_table, latex_text
 from snellen.report.run_view import run_views
 from snellen.report.table import AbsentCell, NumberCell, Table
 

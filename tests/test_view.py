@@ -34,7 +34,7 @@ pytest.importorskip("uvicorn", reason="waits for uvicorn")
 from snellen.viewing.filters import SORTS, QuestionFilter
 from snellen.viewing.indexing import index_run
 from snellen.viewing.library import RunLibrary, run_names
-from snellen.viewing.progress import QUIET, Progress
+from snellen.viewing.running import QUIET, Progress
 from view_runs import HOSTILE, Replying, serving, until
 
 QUESTIONS = 60

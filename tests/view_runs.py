@@ -13,9 +13,8 @@ import httpx
 from snellen.common.images import Images
 from snellen.models.base import ALL_KINDS
 from snellen.records import ContinuationScore, Request, Response
-from snellen.viewing.application import make_server
 from snellen.viewing.library import RunLibrary
-from snellen.viewing.local_pages import LocalPages
+from snellen.viewing.local_pages import LocalPages, make_server
 from snellen.viewing.serving import listen
 
 HOSTILE = '<img src="x" onerror="document.title=1"><script>document.title="owned"</script> "quoted" & \'said\''

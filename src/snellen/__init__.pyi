@@ -29,7 +29,7 @@ from snellen.records import Decoding as Decoding
 from snellen.records import Request as Request
 from snellen.records import Response as Response
 from snellen.records import Sample as Sample
-from snellen.report.live_progress import shown_progress as shown_progress
+from snellen.report.terminal import shown_progress as shown_progress
 from snellen.runs.progress import RunProgress as RunProgress
 from snellen.runs.spec import JudgeSpec as JudgeSpec
 from snellen.runs.spec import ScoringSpec as ScoringSpec

@@ -17,13 +17,13 @@ from snellen import registry
 from snellen.building.checking import picture_content
 from snellen.cli.show import announce, out
 from snellen.common.drafts import Draft, LazyFrames
+from snellen.common.images import data_uri
 from snellen.common.paths import home, slug
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
 from snellen.formats.shown_text import short_name
 from snellen.recognition.own_sources import OwnSource
-from snellen.report.offline_page import OfflinePage, data_uri
-from snellen.report.rendering import page_style, render_page
+from snellen.report.rendering import OfflinePage, page_style, render_page
 
 SHOWN = 3
 WIDEST = 480

@@ -57,7 +57,7 @@ def _shown_progress() -> AbstractContextManager[ProgressListener]:
         from snellen.cli.bars import run_bars
 
         return run_bars(err)
-    from snellen.report.live_progress import progress_lines
+    from snellen.report.terminal import progress_lines
 
     return nullcontext(progress_lines(partial(err.print, soft_wrap=True)))
 

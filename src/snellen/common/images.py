@@ -8,7 +8,7 @@ import os
 import struct
 import warnings
 from array import array
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -329,3 +329,7 @@ def _scaled(picture: Any, low: float, high: float) -> Any:
     factor = 255 / (high - low) if high > low else 0.0
     # Pillow takes a linear function of 32-bit pixels only in the form `pixel * number + number`.
     return picture.point(lambda pixel: pixel * factor + (0.5 - low * factor)).convert("L")
+
+
+def data_uri(media_type: str, content: bytes) -> str:
+    return f"data:{media_type};base64,{b64encode(content).decode()}"

@@ -328,7 +328,7 @@ def _ask_until(rule: StoppingRule, rounds: Rounds[RandomPart], announce: Announc
 
 def report_on(scored: ScoredRun) -> Path:
     """Write a run's own report to its place."""
-    from snellen.report.write import write_report
+    from snellen.report.page import write_report
 
     return write_report([scored], results_of(scored), report_path([scored]))
 

@@ -166,7 +166,7 @@ class Results:
                 "these runs have no benchmark, protocol and metric in common; run the models on the same benchmarks"
             )
         if to is not None:
-            from snellen.report.write import write_comparison
+            from snellen.report.page import write_comparison
 
             write_comparison(comparison, Path(to))
         return comparison
@@ -211,7 +211,7 @@ class Results:
 
     def report(self, path: str | Path) -> Path:
         """Write one report: `.html` (self-contained), `.md`, `.tex`, `.csv`, `.json` or `.parquet`."""
-        from snellen.report.write import write_report
+        from snellen.report.page import write_report
 
         return write_report(self.runs, self.rows, Path(path))
 
@@ -220,12 +220,12 @@ class Results:
 
         Raises DataError for another form, MissingExtraError where `snellen[figures]` is needed, StoreError.
         """
-        from snellen.report.figure_files import write_figures
+        from snellen.report.paper_files import write_figures
 
         return write_figures(self.runs, self.rows, Path(folder), form)
 
     def latex_tables(self, folder: str | Path) -> list[Path]:
         """Write each table of the report as a file to be read with `\\input`, for a paper that uses booktabs."""
-        from snellen.report.latex import write_latex_tables
+        from snellen.report.paper_files import write_latex_tables
 
         return write_latex_tables(self.runs, self.rows, Path(folder))

@@ -7,7 +7,6 @@ been run on a GPU. For a vLLM server use `openai:` instead, which needs no extra
 from __future__ import annotations
 
 import importlib
-from base64 import b64encode
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -15,7 +14,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from snellen.common.images import Images, to_plain_file
+from snellen.common.images import Images, data_uri, to_plain_file
 from snellen.common.progress_bars import import_tqdm
 from snellen.errors import DataError, MissingExtraError
 from snellen.models import chat
@@ -130,7 +129,7 @@ class VllmModel(ShownByName):
 
         def picture(image: ImageRef) -> msgspec.Raw:
             media_type, content = to_plain_file(image, images.read(image))
-            url = f"data:{media_type};base64,{b64encode(content).decode()}"
+            url = data_uri(media_type, content)
             return msgspec.Raw(msgspec.json.encode({"type": "image_url", "image_url": {"url": url}}))
 
         outputs: list[Any] = [None] * len(prompts)

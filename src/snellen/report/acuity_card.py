@@ -10,7 +10,7 @@ from snellen.psychometrics.thresholds import PlaceShare, Threshold
 from snellen.report.acuity_charts import curve_panels, field_panels, wall_charts
 from snellen.report.acuity_tables import acuity_tables
 from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
-from snellen.report.document import offline_document
+from snellen.report.rendering import offline_document
 from snellen.report.table import percent
 
 CHANCE = 0.25

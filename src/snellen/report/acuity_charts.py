@@ -10,8 +10,7 @@ from snellen.psychometrics.stimuli.canvas import Contour
 from snellen.psychometrics.stimuli.optotypes import UNITS
 from snellen.psychometrics.stimuli.trials import AcuityTest
 from snellen.psychometrics.thresholds import PlaceShare, Threshold
-from snellen.report.charts import WIDTH
-from snellen.report.drawing import Box, ChartDrawing, ChartPanel, Group, Line, Mark, PathLine, Point, Shape, Text
+from snellen.report.charts import WIDTH, Box, ChartDrawing, ChartPanel, Group, Line, Mark, PathLine, Point, Shape, Text
 from snellen.report.table import percent, shorten
 
 Series = Sequence[tuple[int, Threshold]]

@@ -1,4 +1,4 @@
-"""Charts: points with intervals, a radar, a scatter, bars.
+"""Charts: points with intervals, a radar, a scatter, bars, a heat map; and the shapes that they are made of.
 
 A series has a colour and a shape, so nothing depends on colour alone. Each point carries its numbers in
 its tooltip.
@@ -7,15 +7,106 @@ its tooltip.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import ClassVar
 
 from msgspec import Struct
 
 from snellen.metrics.declaration import SHARE, MetricRow, unit_multiplier
 from snellen.records import Estimate
-from snellen.report.drawing import Box, ChartDrawing, Group, Line, Mark, PathLine, Point, Shape, Text
-from snellen.report.table import LETTERS, figure_text, shorten_inside, value_text
+from snellen.report.table import LETTERS, decimal_text, figure_text, shorten, shorten_inside, value_text
+
+Point = tuple[float, float]
+
+
+class Text(Struct, frozen=True):
+    """Words; `turn` is in degrees, around their place. Styles are classes of `charts.css`."""
+
+    shape: ClassVar[str] = "text"
+    x: float
+    y: float
+    content: str
+    style: str = ""
+    tooltip: str = ""
+    turn: float = 0.0
+
+
+class Line(Struct, frozen=True):
+    shape: ClassVar[str] = "line"
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    style: str
+
+
+class Box(Struct, frozen=True):
+    """A rectangle; `opacity` of its fill where it is not the style's."""
+
+    shape: ClassVar[str] = "box"
+    x: float
+    y: float
+    width: float
+    height: float
+    style: str
+    opacity: float | None = None
+    tooltip: str = ""
+
+
+class PathLine(Struct, frozen=True):
+    """A closed line through points, or an open one."""
+
+    shape: ClassVar[str] = "outline"
+    points: tuple[Point, ...]
+    style: str
+    is_open: bool = False
+
+
+class Mark(Struct, frozen=True):
+    """A point of a series, in the form of the series."""
+
+    shape: ClassVar[str] = "mark"
+    series: int
+    x: float
+    y: float
+    is_hollow: bool = False
+
+
+class Group(Struct, frozen=True):
+    """Shapes with one tooltip, in the colour of a series."""
+
+    shape: ClassVar[str] = "group"
+    shapes: tuple[Shape, ...]
+    series: int | None = None
+    tooltip: str = ""
+    samples: str = ""
+    """On a page: which samples stand behind it, as a query of the browser of samples."""
+
+
+Shape = Text | Line | Box | PathLine | Mark | Group
+
+
+class ChartDrawing(Struct, frozen=True):
+    """A picture with a name for screen readers; sizes in pixels."""
+
+    title: str
+    width: float
+    height: float
+    shapes: tuple[Shape, ...]
+    above: float = 0.0
+    """Room above the origin."""
+
+
+class ChartPanel(Struct, frozen=True):
+    """A drawing under a heading."""
+
+    title: str
+    drawing: ChartDrawing
+
+
+# --- charts ----------------------------------------------------------------------------------------------------------
+
 
 ToPixels = Callable[[float, float], Point]
 """From values to coordinates in the picture."""
@@ -313,3 +404,49 @@ def _step(top: float) -> float:
     rough = top / 5
     size = 10.0 ** math.floor(math.log10(rough))
     return next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= rough)
+
+
+LEAST, MOST = 0.06, 0.62
+"""Opacity of the least and the greatest cell."""
+NARROWEST, TALL, HEADING = 34.0, 24.0, 20
+"""Least width and height of a cell in pixels, and the longest heading of a column in characters."""
+Grid = Mapping[tuple[str, str], Estimate]
+"""By row and column."""
+
+
+class Scale(Struct, frozen=True):
+    """How the numbers of a heat map are written: times `factor`, with this many digits."""
+
+    unit: str
+    digits: int
+    factor: float = 1.0
+    ends: tuple[float, float] | None = None
+    """The values of the faintest and the strongest tint; the least and the greatest of all where not given."""
+
+
+def heat_map(title: str, rows: Sequence[str], columns: Sequence[str], grid: Grid, scale: Scale) -> ChartDrawing:
+    """Each cell with its number, its tint by the scale. Columns' names stand slanted."""
+    margin = label_width(rows)
+    longest = max((len(shorten_inside(name, HEADING)) for name in columns), default=4)
+    top, right = 16.0 + 4.2 * longest, 8.0 + 3.6 * longest
+    wide = max((WIDTH - margin - right) / max(len(columns), 1), NARROWEST)
+    shapes: list[Shape] = [
+        Text(margin + wide * (j + 0.45), top - 6, shorten_inside(name, HEADING), "start", name, turn=-40)
+        for j, name in enumerate(columns)
+    ]
+    values = [estimate.value for estimate in grid.values() if estimate.value is not None]
+    low, high = scale.ends or (min(values, default=0.0), max(values, default=1.0))
+    for i, row in enumerate(rows):
+        y = top + TALL * i
+        shapes.append(Text(margin - 8, y + 16, shorten(row), "end", row))
+        for j, name in enumerate(columns):
+            estimate = grid.get((row, name))
+            if estimate is None or estimate.value is None:
+                continue
+            share = (estimate.value - low) / (high - low) if high > low else 0.5
+            box = Box(margin + wide * j, y, wide - 2, TALL - 2, "heat", LEAST + (MOST - LEAST) * share)
+            number = Text(
+                margin + wide * (j + 0.5) - 1, y + 16, decimal_text(scale.factor * estimate.value, scale.digits)
+            )
+            shapes.append(Group((box, number), 0, f"{row}, {name}: {figure_text(estimate, scale.unit)}"))
+    return ChartDrawing(title, margin + wide * len(columns) + right, top + TALL * len(rows) + 8, tuple(shapes))

@@ -11,9 +11,9 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from snellen import registry
-from snellen.report.drawing import ChartPanel
+from snellen.report.charts import ChartPanel
 from snellen.report.run_view import RunView
-from snellen.report.sample_card import Gold, OptionRow, SampleCard
+from snellen.report.samples import Gold, OptionRow, SampleCard
 from snellen.report.table import Table
 
 Fold = Literal["none", "open", "folded"]

@@ -19,14 +19,22 @@ from snellen.protocols.base import labelled_declaration
 from snellen.protocols.prompts.templates import default_templates
 from snellen.records import METHODS, Estimate, Method
 from snellen.report import charts
-from snellen.report.charts import ACCURACY, Axis, IntervalRow, PlotPoint, ScatterPoint, axis_of, scatter_chart
+from snellen.report.charts import (
+    ACCURACY,
+    Axis,
+    ChartPanel,
+    IntervalRow,
+    PlotPoint,
+    Scale,
+    ScatterPoint,
+    axis_of,
+    heat_map,
+    scatter_chart,
+)
 from snellen.report.content import ChartBlock
 from snellen.report.cost_tables import MILLION, on_front
-from snellen.report.drawing import ChartPanel
-from snellen.report.heat_map import Scale, heat_map
 from snellen.report.pooled_estimates import OptionPosition, accuracy_by_tag, accuracy_by_template, by_option_position
-from snellen.report.reply_counts import count_rotations
-from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, mean_chance, method_rows
+from snellen.report.run_view import ModelMethodRow, RunView, count_rotations, dimensions_of, mean_chance, method_rows
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
 from snellen.report.table import capitalised, decimal_text, dimension_title, figure_text, metric_title
 from snellen.scoring.request_costs import RequestCost

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from snellen.formats.shown_text import strip_controls
-from snellen.report.charts import MARKS, WIDTH, series_class
-from snellen.report.sample_card import LONGEST, SIGNS
+from snellen.report.charts import MARKS, WIDTH, ChartDrawing, series_class
+from snellen.report.content import Head, Section
+from snellen.report.samples import LONGEST, SIGNS
 from snellen.report.table import DASH, decimal_text, figure_of, shown_table
 
 if TYPE_CHECKING:
@@ -135,3 +140,46 @@ def _pixels(length: float) -> Markup:
     from markupsafe import Markup
 
     return Markup(f"{length:.1f}".removesuffix(".0"))  # noqa: S704
+
+
+class OfflinePage(Struct, frozen=True):
+    """The frame of such a page (`templates/offline.html`): its only style, and its only script with what it reads."""
+
+    title: str
+    style: str
+    script: str = ""
+    content_name: str = ""
+    """Identifier of the JSON element that the script reads."""
+    content: Any = None
+    talks: bool = False
+    """Whether the script may send to the place that the page is from."""
+
+    @property
+    def policy(self) -> str:
+        """The content security policy: this style and this script are allowed, and nothing is requested elsewhere."""
+        scripts = f"script-src '{_digest(self.script)}'; " if self.script else ""
+        connections = "connect-src 'self'; " if self.talks else ""
+        return (
+            f"default-src 'none'; {scripts}{connections}style-src '{_digest(self.style)}'; img-src data:; "
+            "base-uri 'none'; form-action 'none'"
+        )
+
+
+def _digest(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def offline_document(
+    title: str, head: Head, sections: Sequence[Section], *, script: str = "", pictures: Sequence[str] = ()
+) -> str:
+    """A whole page; sections without content are left out. `pictures` are data URIs for the script, which stands beside
+    that of charts."""
+    page = OfflinePage(title, page_style(), report_asset("charts.js") + script, "pictures", list(pictures))
+    return render_page(
+        "document.html", page=page, head=head, sections=[section for section in sections if section.blocks]
+    )
+
+
+def stand_alone(drawing: ChartDrawing) -> str:
+    """A chart as a file of its own, with its style in it."""
+    return part("drawing.html", "drawing")(drawing, paper_style()) + "\n"

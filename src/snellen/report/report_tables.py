@@ -16,13 +16,12 @@ from snellen.reasons import Reason
 from snellen.records import ExtractionMethod, Prediction
 from snellen.report.audit_tables import audit_tables
 from snellen.report.content import suite_sections
-from snellen.report.control_tables import control_tables
 from snellen.report.cost_tables import cost_tables
 from snellen.report.paired_tables import paired_tables, sequential_tables
 from snellen.report.paper_tables import beside_papers
 from snellen.report.pooled_estimates import Groups, ValuePool, with_samples
-from snellen.report.reply_counts import count_rotations
-from snellen.report.run_view import RunView
+from snellen.report.protocol_tables import control_tables, talk_tables
+from snellen.report.run_view import RunView, count_rotations
 from snellen.report.sections import (
     benchmark_tables,
     common_question_tables,
@@ -33,7 +32,6 @@ from snellen.report.sections import (
 )
 from snellen.report.summary import summary
 from snellen.report.table import DASH, Cell, NumberCell, Table, counts_text
-from snellen.report.talk_tables import talk_tables
 
 
 def count_tables(views: Sequence[RunView]) -> list[Table]:

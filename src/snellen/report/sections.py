@@ -24,7 +24,6 @@ from snellen.building.benchmark import RandomPart
 from snellen.metrics.declaration import OF_ANSWERED, SHARE, declared
 from snellen.reasons import word_reason
 from snellen.records import Method, Result
-from snellen.report.reply_counts import question_metric
 from snellen.report.run_view import (
     CHOICE_ROWS,
     HeadlineEstimate,
@@ -36,6 +35,7 @@ from snellen.report.run_view import (
     method_rows,
     overall_label,
     pools_of,
+    question_metric,
 )
 from snellen.report.summary import summary_cell
 from snellen.report.table import (

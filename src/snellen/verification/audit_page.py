@@ -15,11 +15,10 @@ import msgspec
 from msgspec import Struct
 
 from snellen.building.benchmark import Benchmark
-from snellen.common.images import to_plain_file
+from snellen.common.images import data_uri, to_plain_file
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
-from snellen.report.offline_page import OfflinePage, data_uri
-from snellen.report.rendering import report_asset, templates
+from snellen.report.rendering import OfflinePage, report_asset, templates
 from snellen.runs.journal import write_atomically
 from snellen.verification.audit import LABELS, AuditItem, AuditLabel, ItemVerdict, read_audit_labels, write_audit_labels
 

@@ -14,8 +14,7 @@ from snellen.errors import SnellenError
 from snellen.metrics.declaration import SHARE
 from snellen.report.content import Block, ChartBlock, TableBlock, ViewsBlock
 from snellen.report.figures import ChartDrawer
-from snellen.report.findings import findings
-from snellen.report.model_numbers import compared_views
+from snellen.report.findings import compared_views, findings
 from snellen.report.paired_tables import comparison_tables
 from snellen.report.run_view import run_views
 from snellen.report.table import metric_title

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from snellen.report.gallery import OUTCOMES
+from snellen.report.samples import OUTCOMES
 from snellen.viewing.indexing import RIGHT, UNPARSED, WRONG
 
 PAGE = 50

@@ -27,6 +27,8 @@ from snellen.viewing.indexing import (
     RIGHT,
     UNPARSED,
     WRONG,
+    RunDetails,
+    RunSummary,
     ShowsAnswers,
     all_answers,
     forget_runs,
@@ -36,7 +38,6 @@ from snellen.viewing.indexing import (
     reading,
     run_stamp,
 )
-from snellen.viewing.summaries import RunDetails, RunSummary
 
 T = TypeVar("T")
 REST = 10

@@ -9,27 +9,32 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import uvicorn
+from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from snellen.analysis.aggregate import results_of_all
 from snellen.common.paths import home
-from snellen.errors import DataError
+from snellen.errors import DataError, SnellenError
 from snellen.report.page import html_report
 from snellen.report.run_view import run_views
 from snellen.scoring.judges.human_labels import LABELS, NONE, HumanLabel, read_labels, write_label
-from snellen.viewing.alike import alike_failures
 from snellen.viewing.comparing import MOST_RUNS, compare, flips_by_protocol, read_scored
-from snellen.viewing.launching import Launcher
+from snellen.viewing.failures import alike_failures
 from snellen.viewing.library import RunLibrary, ShownRun
 from snellen.viewing.pages import ViewPages, run_titles
 from snellen.viewing.run_notes import (
@@ -41,6 +46,8 @@ from snellen.viewing.run_notes import (
     write_run_note,
     write_sample_note,
 )
+from snellen.viewing.running import Launcher
+from snellen.viewing.serving import SecurityHeaders
 
 Form = Mapping[str, str]
 LONGEST_FORM = 64_000
@@ -269,3 +276,34 @@ def _default_name(model: str) -> str:
 def _question_address(form: Form) -> str:
     place = {name: form.get(name, "") for name in ("of", "sample", "turn", "build")}
     return f"/question?{urlencode(place)}"
+
+
+# --- the application -------------------------------------------------------------------------------------------------
+
+
+HOSTS = ["127.0.0.1", "localhost"]
+"""Names under which it answers: a page elsewhere whose name is made to lead here is turned away."""
+
+
+def make_application(pages: LocalPages, *, hosts: Sequence[str] = HOSTS) -> Starlette:
+    """The application of pages. It indexes what is new while it serves."""
+    application = Starlette(
+        routes=pages.routes(),
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)), Middleware(SecurityHeaders)],
+        exception_handlers={HTTPException: pages.not_there, SnellenError: pages.not_there},
+    )
+    application.router.redirect_slashes = False
+    return application
+
+
+def make_server(pages: LocalPages) -> uvicorn.Server:
+    """A server of the pages that has not started; `should_exit` stops it."""
+    settings = uvicorn.Config(make_application(pages), log_level="warning", server_header=False, lifespan="off")
+    return uvicorn.Server(settings)
+
+
+def serve_pages(pages: LocalPages, listener: socket.socket) -> None:
+    """Serve until Ctrl-C."""
+    pages.library.refresh_in_background()
+    with suppress(KeyboardInterrupt):
+        make_server(pages).run(sockets=[listener])

@@ -22,14 +22,21 @@ from snellen.common.images import ImageStore, to_plain_file
 from snellen.errors import DataError, SnellenError
 from snellen.metrics.declaration import SHARE
 from snellen.records import Exchange, Prediction, Result
-from snellen.report.gallery import OUTCOMES
 from snellen.report.rendering import page_style, report_asset, templates
-from snellen.report.sample_card import ShownTalk, scores_text, shown_gold, shown_options, shown_reading, shown_talk
+from snellen.report.samples import (
+    OUTCOMES,
+    ShownTalk,
+    scores_text,
+    shown_gold,
+    shown_options,
+    shown_reading,
+    shown_talk,
+)
 from snellen.report.table import metric_title
-from snellen.viewing.clusters import failure_clusters
+from snellen.viewing.failures import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
+from snellen.viewing.indexing import LetterCount, RunDetails
 from snellen.viewing.library import RunLibrary, ShownRun, changes_of
-from snellen.viewing.progress import Progress
 from snellen.viewing.questions import (
     find_picture,
     find_question,
@@ -38,9 +45,8 @@ from snellen.viewing.questions import (
     read_question,
 )
 from snellen.viewing.run_notes import RunNote, read_run_notes
-from snellen.viewing.run_table import COLUMNS, RunFilter, RunLine, chosen_lines
-from snellen.viewing.summaries import LetterCount, RunDetails
-from snellen.viewing.trends import trend_of
+from snellen.viewing.run_table import COLUMNS, RunFilter, RunLine, chosen_lines, trend_of
+from snellen.viewing.running import Progress
 
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp")
 ASSETS = {"view.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}

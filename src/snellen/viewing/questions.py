@@ -15,7 +15,7 @@ from snellen.errors import DataError
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.prompts.judge_prompts import shortened
 from snellen.records import Answer, Exchange, ImageRef, Prediction, Sample, Score, Turn, Variant
-from snellen.report.gallery import OUTCOMES, Outcome, outcome_of
+from snellen.report.samples import OUTCOMES, Outcome, outcome_of
 from snellen.report.table import shorten
 from snellen.runs.journal import journals, read_exchange_at
 from snellen.scoring.judges.human_labels import LabelItem, label_item

@@ -134,9 +134,9 @@ def command(
         resamples=resamples,
         seed=seed,
     )
+    from snellen.report.page import write_comparison
     from snellen.report.paired_tables import comparison_tables
     from snellen.report.terminal import plain_table
-    from snellen.report.write import write_comparison
 
     for path in outputs:
         announce(f"wrote {write_comparison(comparison, path)}")
@@ -156,7 +156,7 @@ def command(
 
 
 def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None:
-    from snellen.report.drift_tables import drift_table
+    from snellen.report.paired_tables import drift_table
     from snellen.report.terminal import plain_table
 
     for drift in results.drift("".join(metrics)):

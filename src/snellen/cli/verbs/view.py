@@ -23,8 +23,7 @@ def command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool) -> 
     that is printed may keep names, tags, notes and labels, and start, stop and resume runs.
     """
     try:
-        from snellen.viewing.application import serve_pages
-        from snellen.viewing.local_pages import LocalPages
+        from snellen.viewing.local_pages import LocalPages, serve_pages
         from snellen.viewing.serving import listen
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "view", "snellen view") from None

@@ -33,13 +33,23 @@ from snellen.experiments.model_groups.statistics import (
 )
 from snellen.formats.shown_text import csv_table
 from snellen.records import METHODS, Estimate
-from snellen.report.charts import Axis, IntervalRow, PlotPoint, ScatterPoint, interval_chart, radar_chart, scatter_chart
+from snellen.report.charts import (
+    Axis,
+    ChartDrawing,
+    ChartPanel,
+    IntervalRow,
+    PlotPoint,
+    Scale,
+    ScatterPoint,
+    heat_map,
+    interval_chart,
+    radar_chart,
+    scatter_chart,
+)
 from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
-from snellen.report.document import offline_document, stand_alone
-from snellen.report.drawing import ChartDrawing, ChartPanel
-from snellen.report.figure_files import with_legend
-from snellen.report.heat_map import Scale, heat_map
 from snellen.report.markdown import escape, markdown_tables
+from snellen.report.paper_files import with_legend
+from snellen.report.rendering import offline_document, stand_alone
 from snellen.report.run_view import RunView
 from snellen.report.table import Cell, Table, decimal_text
 from snellen.runs.journal import write_atomically

@@ -14,14 +14,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.common.images import to_plain_file
+from snellen.common.images import data_uri, to_plain_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.experiments.ratings.key import KeyItem, RatingKey, write_key
 from snellen.experiments.ratings.study import RatingStudy
 from snellen.records import Request
-from snellen.report.offline_page import OfflinePage, data_uri
-from snellen.report.rendering import report_asset, templates
+from snellen.report.rendering import OfflinePage, report_asset, templates
 from snellen.runs.journal import read_exchanges, read_manifest, write_atomically
 from snellen.runs.own_questions import RunPictures
 from snellen.scoring.rated import rated_question

@@ -20,11 +20,10 @@ from snellen.experiments.studies.series import CellScores, StudyNumbers, StudySe
 from snellen.experiments.studies.statistic import StudyPart, StudyRow, StudyStatistic, flat_study_row, study_row
 from snellen.formats.shown_text import short_name
 from snellen.metrics.declaration import SHARE
-from snellen.report.charts import IntervalRow, PlotPoint, axis_of, interval_chart
+from snellen.report.charts import ChartPanel, IntervalRow, PlotPoint, axis_of, interval_chart
 from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
-from snellen.report.document import offline_document
-from snellen.report.drawing import ChartPanel
 from snellen.report.markdown import escape, markdown_tables
+from snellen.report.rendering import offline_document
 from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, capitalised, percent
 from snellen.runs.journal import write_atomically
 

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from snellen import registry
 from snellen.experiments.studies.series import StudyNumbers, StudySeries
 from snellen.records import Estimate
-from snellen.report.drawing import ChartPanel
+from snellen.report.charts import ChartPanel
 from snellen.report.table import Table
 
 

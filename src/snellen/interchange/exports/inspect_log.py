@@ -10,13 +10,12 @@ import hashlib
 import io
 import json
 import zipfile
-from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from snellen import __version__
-from snellen.common.images import to_plain_file
+from snellen.common.images import data_uri, to_plain_file
 from snellen.interchange.exports.declaration import Exporter, ExportJob
 from snellen.interchange.exports.sample_table import (
     PICTURE,
@@ -161,7 +160,7 @@ def _content(part: Part, pictures: RunPictures) -> dict[str, Any]:
     if not isinstance(part, ImagePart):
         return {"type": "text", "text": part.text}
     media_type, content = to_plain_file(part.image, pictures.read(part.image))
-    return {"type": "image", "image": f"data:{media_type};base64,{b64encode(content).decode()}"}
+    return {"type": "image", "image": data_uri(media_type, content)}
 
 
 def _summary(sample: dict[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 
 from snellen.building.benchmark import Benchmark, first_samples
-from snellen.common.images import to_plain_file
+from snellen.common.images import data_uri, to_plain_file
 from snellen.errors import DataError
 from snellen.records import Answer, ImageRef, Sample
 from snellen.report.content import ShownItem, ShownPicture, ShownRound
-from snellen.report.offline_page import data_uri
-from snellen.report.sample_card import OptionRow, shown_gold
+from snellen.report.samples import OptionRow, shown_gold
 from snellen.scoring.answers import Key
 
 LEAST, MOST = 3, 12

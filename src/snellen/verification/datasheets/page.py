@@ -16,8 +16,8 @@ from snellen.catalogue.entries import entry_text
 from snellen.common.paths import as_word
 from snellen.errors import DataError
 from snellen.report.content import Block, Head, ItemsBlock, Section, ShownItem, TableBlock, TextBlock
-from snellen.report.document import offline_document
 from snellen.report.markdown import escape, markdown_tables
+from snellen.report.rendering import offline_document
 from snellen.report.table import Table
 from snellen.runs.journal import write_atomically
 from snellen.verification.datasheets.datasheet import (
