@@ -17,4 +17,4 @@ def test_a_run_of_placed_questions_shows_thresholds_and_no_share(tmp_path: Path)
         page = client.get(f"/run?run={run.folder.name}").text
         assert f"<td>{run.thresholds[0].text}</td>" in page and "says nothing" in page
         assert "Nothing is scored" not in page
-        assert 'data-label="headline" class="num"><span class="none">—' in client.get("/").text
+        assert 'data-label="headline" class="num headline"><span class="none">—' in client.get("/").text

@@ -101,6 +101,13 @@ class ItemsBlock(Struct, frozen=True):
     items: tuple[ShownItem, ...]
 
 
+class SentencesBlock(Struct, frozen=True):
+    """What was found besides the first sentence of the page."""
+
+    block: ClassVar[str] = "sentences"
+    sentences: tuple[str, ...]
+
+
 class TextBlock(Struct, frozen=True):
     """A text that is shown letter by letter: a file, commands."""
 
@@ -109,7 +116,7 @@ class TextBlock(Struct, frozen=True):
     text: str
 
 
-Block = TableBlock | ChartBlock | TitledBlock | ViewsBlock | SamplesBlock | ItemsBlock | TextBlock
+Block = TableBlock | ChartBlock | TitledBlock | ViewsBlock | SamplesBlock | ItemsBlock | SentencesBlock | TextBlock
 
 
 class Section(Struct, frozen=True):

@@ -30,16 +30,21 @@ Differences = Mapping[Method, Sequence[PairedDifference]]
 """Of the best model from each other one, by method."""
 
 
-def findings(views: Sequence[RunView]) -> list[str]:
-    """The sentences for a report: what was found first, then what to be careful about."""
+def findings(views: Sequence[RunView], *, of_instruments: bool = False) -> list[str]:
+    """The sentences for a report: what was found first, then what to be careful about. Instruments that were run beside
+    models are left out, unless somebody asks about them."""
     placed = [view.label for view in views if is_adaptive(view.run.manifest)]
     every = [view for view in views if view.label not in placed]
-    views = compared_views(every)
+    views = compared_views(every, of_instruments=of_instruments)
     stopped = [view.label for view in views if parts_of(view.run)]
     facts = [model for view in views if view.label not in stopped for model in model_numbers(view)]
     left_out = [view.label for view in every if view not in views and view.run.convention == "standard"]
-    cautions = [f"These sentences are not about {_names(left_out)}: instruments, not models."] if left_out else []
-    cautions += [f"A rule stopped {_names(stopped)}: see Stopped by a rule for its intervals."] if stopped else []
+    cautions = [f"These sentences leave out {_names(left_out)}: instruments, not models."] if left_out else []
+    cautions += (
+        [f"A rule stopped {_names(stopped)} early: the section Stopped by a rule has the intervals that hold then."]
+        if stopped
+        else []
+    )
     if placed:
         cautions.append(
             f"The questions of {_names(placed)} were placed to measure thresholds: how many answers are right says "
@@ -141,7 +146,7 @@ def _standings(differences: Differences) -> Iterator[str]:
     overall = {method: [d for d in of_method if d.scope == "overall"] for method, of_method in differences.items()}
     methods = [method for method, of_method in overall.items() if of_method]
     for method in methods:
-        yield f"{f'By {method} ' if len(methods) > 1 else ''}{_standing(overall[method])}."
+        yield f"{f'By {method}, ' if len(methods) > 1 else ''}{_standing(overall[method])}."
 
 
 def _standing(differences: Sequence[PairedDifference]) -> str:
@@ -155,7 +160,7 @@ def _standing(differences: Sequence[PairedDifference]) -> str:
         count = f"{len(better)} of {others} other models, the nearest being " if len(better) > 1 else ""
         words.append(f"{first} is better than {count}{nearest.second} by {_points(nearest)}")
     if level:
-        bounds = f": the difference lies between {_ends_of(level[0], ' and ')}" if others == 1 else ""
+        bounds = f": the difference lies between {_ends_of(level[0], ' and ')} (95% interval)" if others == 1 else ""
         who = "it" if words else first
         words.append(f"{who} cannot be told apart from {_names([d.second for d in level])}{bounds}")
     words += [f"{difference.second} is better than {first} by {_points(difference)}" for difference in worse]
@@ -174,8 +179,9 @@ def _order_part(differences: Sequence[PairedDifference]) -> str:
         return ""
     circular, drop = differences
     return (
-        f"With the options in every order {circular.first} leads {circular.second} by {_ends_of(circular, ' to ')}; "
-        f"{_ends_of(drop, ' to ')} of that are answers that change with the order."
+        f"Counting only answers that stay right in every order of the options, {circular.first} leads "
+        f"{circular.second} by {_ends_of(circular, ' to ')}; {_ends_of(drop, ' to ')} of that are answers that change "
+        "with the order."
     )
 
 
@@ -192,8 +198,8 @@ def _gap(differences: Sequence[PairedDifference]) -> str:
     count = f"all {every}" if sure == every else f"{sure} of {every}"
     reverse = f"; in {_names([dimension_title(d.dimension) for d in worse])} it is the other way round"
     return (
-        f"{widest.first} is shown to be better in {count} dimensions with {metric_title(widest.metric)}, most in "
-        f"{dimension_title(widest.dimension)} ({_ends_of(widest, ' to ')}){reverse if worse else ''}."
+        f"{widest.first} is shown to be better in {count} dimensions by {metric_title(widest.metric)}, most of all in "
+        f"{dimension_title(widest.dimension)} (by {_ends_of(widest, ' to ')}){reverse if worse else ''}."
     )
 
 
@@ -268,7 +274,7 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
         count = sum(model.errors for model in failed)
         words.append(f"{count:,} questions to {_names([model.name for model in failed])} were not answered")
     if any(model.is_partial for model in models):
-        words.append("the numbers are of part of the questions, as the notes say")
+        words.append("only part of the questions was asked, as the notes say")
     return f"{capitalised('; '.join(words))}." if words else ""
 
 
@@ -336,9 +342,9 @@ class ModelNumbers(Struct, frozen=True):
     better: Better = "higher"
 
 
-def compared_views(views: Sequence[RunView]) -> list[RunView]:
+def compared_views(views: Sequence[RunView], *, of_instruments: bool) -> list[RunView]:
     """The runs that sentences are about: models, unless all are Snellen's own instruments, by one convention."""
-    models = [view for view in views if not _is_instrument(view)] or list(views)
+    models = [view for view in views if of_instruments or not _is_instrument(view)] or list(views)
     # Published numbers have scales of their own, which sentences do not know.
     return [view for view in models if view.run.convention == "standard"]
 

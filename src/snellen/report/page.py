@@ -24,6 +24,7 @@ from snellen.report.content import (
     Kind,
     SamplesBlock,
     Section,
+    SentencesBlock,
     TableBlock,
     TitledBlock,
     ViewsBlock,
@@ -66,11 +67,11 @@ FOLDS: dict[str, Fold] = {"summary": "none", "dimensions": "open"}
 
 def html_report(views: Sequence[RunView]) -> str:
     """The whole page."""
-    gallery = choose_gallery(views)
+    gallery, sentences = choose_gallery(views), findings(views)
     return offline_document(
         _title(views),
-        _head(views),
-        _sections(views, gallery),
+        _head(views, sentences),
+        _sections(views, gallery, sentences[1:]),
         script=report_asset("report.js"),
         pictures=list(gallery.images.values()),
     )
@@ -81,7 +82,7 @@ def _title(views: Sequence[RunView]) -> str:
     return "Snellen report: " + (", ".join(labels) if len(labels) < 4 else f"{len(labels)} runs")
 
 
-def _head(views: Sequence[RunView]) -> Head:
+def _head(views: Sequence[RunView], sentences: Sequence[str]) -> Head:
     replies = [counts for view in views for counts in view.reply_counts]
     facts = (
         (len(views), "run" if len(views) == 1 else "runs"),
@@ -94,10 +95,10 @@ def _head(views: Sequence[RunView]) -> Head:
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}" if dates else ""
     names = tuple(view.label for view in views)
     names, more = (names, "") if len(names) <= MOST_NAMES else ((), f"{len(names)} runs")
-    return Head(f"Snellen report · {when}", names, more, facts, tuple(findings(views)))
+    return Head(f"Snellen report · {when}", names, more, facts, tuple(sentences[:1]))
 
 
-def _sections(views: Sequence[RunView], gallery: Gallery) -> list[Section]:
+def _sections(views: Sequence[RunView], gallery: Gallery, sentences: Sequence[str]) -> list[Section]:
     figures = report_figures(views)
     samples = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
     samples |= {view.label: urlencode({"model": place}) for place, view in enumerate(views)}
@@ -109,6 +110,8 @@ def _sections(views: Sequence[RunView], gallery: Gallery) -> list[Section]:
             blocks += _dimension_figures(figures)
         for heading, name in FIGURES.get(anchor, ()):
             blocks += _figure(heading, figures[name])
+        if anchor == "summary":
+            blocks.append(SentencesBlock(tuple(sentences)))
         kind: Kind = "summary" if anchor == "summary" else "matrix"
         fold: Fold = "folded" if anchor in FOLDED_TABLES else "none"
         blocks += [TableBlock(replace(table, samples=samples), kind, fold) for table in section.tables(views)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -81,19 +81,22 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     start = (page - 1) * PAGE
     lines = _lines(library, ids[start : start + PAGE], runs)
     present = {column for line in lines for column in line.cells}
-    order = {run.name: place for place, run in enumerate(runs)}
-    fitting = [column for column in present if _is_asked_for(column, chosen)]
+    compared = (chosen.better, chosen.worse) if chosen.better and chosen.worse else ()
+    order = {
+        name: place for place, name in enumerate([*compared, *(run.name for run in runs if run.name not in compared)])
+    }
+    fitting = [column for column in present if _is_asked_for(column, chosen, compared)]
     columns = sorted(fitting, key=lambda column: (order[column[0]], protocol_preference(column[1])))
-    shown = columns if chosen.columns == "all" else _first_columns(columns)
+    if compared:  # the two beside each other, under each protocol: which of them tells the two apart is not known
+        columns.sort(key=lambda column: protocol_preference(column[1]))
+    shown = columns if compared or chosen.columns == "all" else _first_columns(columns)
     with_replies = tuple(_with_replies(library, line, shown) for line in lines)
     return QuestionList(with_replies, tuple(shown), len(columns) - len(shown), start + 1, len(ids), pages, page)
 
 
-def _is_asked_for(column: Column, chosen: QuestionFilter) -> bool:
+def _is_asked_for(column: Column, chosen: QuestionFilter, compared: Collection[str]) -> bool:
     run, protocol = column
-    compared = (chosen.better, chosen.worse)
-    runs = compared if all(compared) else (chosen.run or run,)
-    return run in runs and protocol == (chosen.protocol or protocol)
+    return run in (compared or (chosen.run or run,)) and protocol == (chosen.protocol or protocol)
 
 
 def _first_columns(columns: Sequence[Column]) -> list[Column]:
