@@ -335,6 +335,16 @@ def test_words_of_other_tools_lead_to_the_verb(capsys: pytest.CaptureFixture[str
         assert (code, error) == (2, f"snellen: unknown command {word!r}; it is `snellen {verb}`\n")
 
 
+def test_flags_of_other_tools_lead_to_how_it_is_said_here(capsys: pytest.CaptureFixture[str]) -> None:
+    for flag, hint in {
+        "--tasks": "`snellen run MODEL BENCHMARK ...`",
+        "--model_args": "`hf:org/name?",
+        "--num_fewshot": "--few-shot N",
+    }.items():
+        code, _, error = run(capsys, "run", "snellen:tiny", flag, "x")
+        assert code == 2 and f"no option {flag}; " in error and hint in error and "Did you mean" not in error
+
+
 @pytest.mark.parametrize(
     ("name", "meant"),
     [

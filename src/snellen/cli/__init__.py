@@ -81,6 +81,16 @@ _ELSEWHERE = {
     "publish": ("push", "upload"),
 }
 """What other tools, and people, call a verb."""
+_ORDER = "the model comes first, then its benchmarks: `snellen run MODEL BENCHMARK ...`"
+_INSIDE = "settings of a model stand in its name: `hf:org/name?dtype=bfloat16`"
+_FLAGS_ELSEWHERE = {
+    **dict.fromkeys(("--model", "--models", "--task", "--tasks", "--data", "--dataset", "--datasets"), _ORDER),
+    **dict.fromkeys(("--model_args", "--model-args", "--device", "--dtype", "--base_url", "--model-base-url"), _INSIDE),
+    **dict.fromkeys(("--num_fewshot", "--num-fewshot", "--fewshot"), "it is `--few-shot N`"),
+    **dict.fromkeys(("--output_path", "--output-path", "--log-dir", "--work-dir"), "it is `--runs FOLDER`"),
+    **dict.fromkeys(("--samples", "--num-samples", "--max-samples"), "it is `--limit N`"),
+}
+"""What flags of other tools are here."""
 _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
 _OF_SERVER = ("arena", "serve", "serve-data")
 """Verbs that the package snellen-server brings."""
@@ -229,6 +239,9 @@ def main(args: Sequence[str] | None = None) -> None:
         click.echo(f"snellen: {strip_controls(str(error))}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption) and error.option_name in _FLAGS_ELSEWHERE:
+            error.message = f"no option {error.option_name}; {_FLAGS_ELSEWHERE[error.option_name]}"
+            error.possibilities = None
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):

@@ -64,7 +64,7 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
     views = run_views(scored, results_of_all(scored))
     drawer = ChartDrawer(views)
     # A chart of one run alone compares nothing.
-    methods = Counter(line.method for line in method_rows(views))
+    methods = Counter[str](line.method for line in method_rows(views))
     radar, dimensions, benchmarks = (
         ChartBlock(tuple(panel for panel in panels if methods.get(panel.title, 2) > 1), caption, tuple(labels))
         for panels, caption in (
