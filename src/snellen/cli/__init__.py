@@ -82,7 +82,7 @@ _ELSEWHERE = {
 }
 """What other tools, and people, call a verb."""
 _ORDER = "the model comes first, then its benchmarks: `snellen run MODEL BENCHMARK ...`"
-_INSIDE = "settings of a model stand in its name: `hf:org/name?dtype=bfloat16`"
+_INSIDE = "settings of a model stand in its name: `hf:org/name?dtype=bf16`"
 _FLAGS_ELSEWHERE = {
     **dict.fromkeys(("--model", "--models", "--task", "--tasks", "--data", "--dataset", "--datasets"), _ORDER),
     **dict.fromkeys(("--model_args", "--model-args", "--device", "--dtype", "--base_url", "--model-base-url"), _INSIDE),
