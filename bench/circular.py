@@ -27,7 +27,7 @@ REPLIES = ("(A)",) * 6 + ("B", "The answer is (C).", "(D)") * 2 + ("It is a dog.
 ONCE = """
 import sys, time
 from pathlib import Path
-import snellen.cli.verbs.score, snellen.report
+import snellen.cli.verbs.results, snellen.report
 from snellen.api import score
 from snellen.suites.mmbench.predictions import import_predictions
 # Of this process alone: getrusage would count what its parent had.

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from snellen.api import evaluate, score
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
-from snellen.cli.verbs import agree
+from snellen.cli.verbs.labels import agree_command, ask_for_labels
 from snellen.errors import DataError, StoreError
 from snellen.extraction.hard_replies import hard_replies
 from snellen.models.embedded import Scripted
@@ -153,7 +153,7 @@ def keys(pressed: str) -> Any:
 
 def test_one_key_labels_a_reply_and_every_label_is_a_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hard, path = hard_sample(run, 4), run / LABELS
-    agree.ask_for_labels(hard, path, "ann", keys("4x?u2q"))
+    ask_for_labels(hard, path, "ann", keys("4x?u2q"))
     shown = capsys.readouterr().out
     assert hard[0].unparsed.turn.question in shown
     assert "(D) cow" in shown
@@ -165,9 +165,9 @@ def test_one_key_labels_a_reply_and_every_label_is_a_line(run: Path, capsys: pyt
 
 def test_labelling_goes_on_where_it_stopped_and_each_person_has_labels_of_their_own(run: Path) -> None:
     hard, path = hard_sample(run, 3), run / LABELS
-    agree.ask_for_labels(hard, path, "ann", keys("1q"))
-    agree.ask_for_labels(hard, path, "ann", keys("s2"))
-    agree.ask_for_labels(hard, path, "bob", keys("000"))
+    ask_for_labels(hard, path, "ann", keys("1q"))
+    ask_for_labels(hard, path, "ann", keys("s2"))
+    ask_for_labels(hard, path, "bob", keys("000"))
     labels = {(item, by): label.label for (item, by), label in read_labels(path).items()}
     assert labels == {
         (hard[0].id, "ann"): "A", (hard[2].id, "ann"): "B",
@@ -253,7 +253,7 @@ def test_without_labels_it_says_what_to_do(run: Path) -> None:
 
 
 def test_the_command_asks_and_then_reports(run: Path) -> None:
-    done = CliRunner().invoke(agree.command, [str(run), "--form", "--limit", "3", "--by", "ann"], input="12x")
+    done = CliRunner().invoke(agree_command, [str(run), "--form", "--limit", "3", "--by", "ann"], input="12x")
     assert done.exit_code == 0, done.output
     assert len(read_labels(run / LABELS)) == 3
 
@@ -344,7 +344,7 @@ def test_scoring_with_a_judge_says_on_request_how_far_it_agrees_with_people(
 
 
 def test_a_mark_is_a_key_too_and_a_wrong_key_is_said(run: Path) -> None:
-    done = CliRunner().invoke(agree.command, [str(run), "--form", "--limit", "3"], input="9bxq")
+    done = CliRunner().invoke(agree_command, [str(run), "--form", "--limit", "3"], input="9bxq")
     assert done.exit_code == 0, done.output
     assert "1 of 3 ('9' is not a key here)" in done.output
     assert "2 of 3 (the one before: B)" in done.output

@@ -43,7 +43,7 @@ from snellen.analysis.audit.draw import (
 )
 from snellen.analysis.audit.population import audited_accuracies
 from snellen.analysis.statistics import estimate_mean, wilson
-from snellen.cli.verbs import audit as verb
+from snellen.cli.verbs.labels import audit_command
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
@@ -324,7 +324,7 @@ def test_without_labels_it_says_what_to_do(asked: Path, capsys: pytest.CaptureFi
 
 def test_the_form_asks_for_what_was_drawn_and_the_numbers_follow(asked: Path) -> None:
     done = CliRunner().invoke(
-        verb.command, [str(asked), "--form", "--limit", "12", "--by", "ann"], input="1" * 11 + "q"
+        audit_command, [str(asked), "--form", "--limit", "12", "--by", "ann"], input="1" * 11 + "q"
     )
     assert done.exit_code == 0, done.output
     design = read_design(asked)

@@ -15,7 +15,7 @@ import axe
 import small
 from browser import CHROMIUM, browsing
 from snellen.building.benchmark import Benchmark
-from snellen.cli.verbs.audit import ask_in_terminal
+from snellen.cli.verbs.labels import ask_in_terminal
 from snellen.errors import DataError
 from snellen.verification.audit import (
     AuditLabel,

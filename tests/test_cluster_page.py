@@ -17,7 +17,7 @@ from click import Context
 
 import snellen as sn
 from snellen.cli import cli
-from snellen.cli.verbs.run import command
+from snellen.cli.verbs.run import run_command
 from snellen.errors import DataError, StoreError
 from snellen.experiments.evaluation import ask_share
 from snellen.models.base import parse_spec
@@ -44,7 +44,7 @@ def slurm_file(name: str) -> str:
 
 def understood(words: list[str]) -> dict[str, Any]:
     """The flags of `snellen run WORDS`, as the command line reads them."""
-    return command.make_context("run", words).params
+    return run_command.make_context("run", words).params
 
 
 def answered(folder: Path) -> Counter[tuple[str, str, str | None]]:

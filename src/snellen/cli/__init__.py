@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
-import keyword
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -91,6 +90,18 @@ _FLAGS_ELSEWHERE = {
     **dict.fromkeys(("--samples", "--num-samples", "--max-samples"), "it is `--limit N`"),
 }
 """What flags of other tools are here."""
+_MODULES = {
+    **dict.fromkeys(("check", "demo"), "acuity"),
+    "reform": "build",
+    **dict.fromkeys(("lint", "sample"), "built"),
+    **dict.fromkeys(("pack", "publish", "submit"), "export"),
+    **dict.fromkeys(("agree", "audit"), "labels"),
+    **dict.fromkeys(("analyse", "paper", "study"), "papers"),
+    **dict.fromkeys(("mend", "report", "score"), "results"),
+    **dict.fromkeys(("view", "worker"), "serve"),
+    **dict.fromkeys(("fetch", "import", "init", "verify"), "sources"),
+}
+"""The module of a verb in `snellen.cli.verbs`, where it is not called as the verb is."""
 _OWN = frozenset(verb for verbs in _VERBS.values() for verb in verbs)
 _OF_SERVER = ("arena", "serve", "serve-data")
 """Verbs that the package snellen-server brings."""
@@ -115,8 +126,7 @@ class _VerbGroup(click.Group):
 
     def _loaded(self, name: str) -> click.Command:
         if name in _OWN:
-            module = f"{name}_" if keyword.iskeyword(name) else name.replace("-", "_")
-            command: click.Command = imported(f"snellen.cli.verbs.{module}:command")
+            command: click.Command = imported(f"snellen.cli.verbs.{_MODULES.get(name, name)}:{name}_command")
             return command
         try:
             added: click.Command = imported(declared_verb(installed_verbs()[name]).command)

@@ -13,7 +13,6 @@ import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
 
 from snellen import registry
-from snellen.cli.surroundings import hub_cache
 
 GROUPS: Mapping[str, registry.Group] = {
     "protocol": "protocols", "protocols": "protocols", "metric": "metrics", "metrics": "metrics",
@@ -114,6 +113,14 @@ def _runs(incomplete: str) -> list[str]:
     """Folders of runs: those below the folder that is being typed, below ./runs when none is."""
     below = Path(f"{incomplete}_").parent if "/" in incomplete else Path("runs")
     return sorted(str(file.parent) for file in below.glob(f"*/{MANIFEST}")) if below.is_dir() else []
+
+
+def hub_cache() -> Path:
+    """Where the Hugging Face hub keeps what it fetched, by the environment variables that it documents."""
+    if chosen := os.environ.get("HF_HUB_CACHE"):
+        return Path(chosen).expanduser()
+    default = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "huggingface")
+    return Path(os.environ.get("HF_HOME", default), "hub").expanduser()
 
 
 def _cached_models() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -23,6 +24,8 @@ from snellen.runs.spec import (
 )
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+PATH = click.Path(path_type=Path)
+"""The type of flags and arguments that name a file or folder."""
 SECONDS_OF = {"s": 1, "m": 60, "h": 3600}
 JUDGE = "judge_"
 """The prefix of the flags that set fields of `JudgeSpec`."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from snellen.building.benchmark import Benchmark
     from snellen.building.builder import Progress as Built
     from snellen.experiments.results import Results
+    from snellen.report.table import Table
     from snellen.runs.progress import ProgressListener, RunProgress
 
 MAX_METRIC_ROWS = 24
@@ -70,12 +71,9 @@ def announce(line: str) -> None:
 def show_results(results: Results, as_json: bool) -> None:
     """Print the summary and other metrics by benchmark, or with `as_json` all rows as JSON lines."""
     if as_json:
-        import msgspec
-
         from snellen.scoring.scored_run import flat_row
 
-        for row in results.rows:
-            out.out(msgspec.json.encode(flat_row(row)).decode())
+        print_records(map(flat_row, results.rows))
         return
     from snellen.report.findings import findings
     from snellen.report.run_view import run_views
@@ -107,13 +105,26 @@ def show_results(results: Results, as_json: bool) -> None:
         out.print("Metrics of open questions and of dialogues are in the report, and in --json.")
 
 
+def print_records(records: Iterable[Any]) -> None:
+    """Print records, an object of JSON a line."""
+    import msgspec
+
+    for record in records:
+        out.out(msgspec.json.encode(record).decode(), highlight=False)
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables; of one without rows its title alone."""
+    from snellen.report.terminal import plain_table
+
+    for table in tables:
+        out.print(plain_table(table) if table.rows else Text(table.title))
+
+
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], as_json: bool) -> None:
     """Print a table: for a terminal, a row a line for a pipe, or with `as_json` an object a line."""
     if as_json:
-        import msgspec
-
-        for row in rows:
-            out.out(msgspec.json.encode(dict(zip(header, row, strict=True))).decode())
+        print_records(dict(zip(header, row, strict=True)) for row in rows)
         return
     rows = [[short_name(cell).replace("\n", " ") for cell in row] for row in rows]
     if not sys.stdout.isatty():  # one row per line, for programs that read them

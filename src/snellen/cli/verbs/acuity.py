@@ -1,17 +1,22 @@
-"""`snellen acuity`"""
+"""`snellen acuity`, `snellen check`, `snellen demo`: does a model see, and how well?"""
 
 from __future__ import annotations
 
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
-from snellen.cli.flags import field_flags, flags_given, json_flag, offline_flag
-from snellen.cli.show import announce, out, run_progress
+from snellen.cli.flags import PATH, field_flags, flags_given, json_flag, offline_flag
+from snellen.cli.show import announce, out, print_tables, run_progress, show_results
+from snellen.errors import MissingExtraError
+from snellen.models.base import load_model
 from snellen.psychometrics import BUDGET, WIDTH
 from snellen.registry import find
-from snellen.runs.spec import ExecutionSpec, QuestionSpec, run_spec
+from snellen.runs.journal import write_atomically
+from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
 
 CARD = "acuity.html"
 _QUESTION = ("method", "templates", "temperature", "max_new_tokens")
@@ -34,15 +39,13 @@ _EXECUTION = ("name", "runs", "workers", "error_budget", "price", "max_cost", "m
     "--input-side", type=click.IntRange(8), metavar="PX",
     help="Of models behind an API: the longer side to which it reduces pictures, to say what that leaves.",
 )  # fmt: skip
-@click.option(
-    "--card", type=click.Path(path_type=Path), help=f"Where the page with the card goes.  [{CARD} in the run]"
-)
+@click.option("--card", type=PATH, help=f"Where the page with the card goes.  [{CARD} in the run]")
 @click.option("--dry-run", is_flag=True, help="Ask nothing: say how many requests, tokens and pictures it would be.")
 @field_flags(QuestionSpec, _QUESTION)
 @field_flags(ExecutionSpec, _EXECUTION)
 @offline_flag
 @json_flag
-def command(
+def acuity_command(
     models: tuple[str, ...], tests: tuple[str, ...], budget: int | None, width: float, input_side: int | None,
     card: Path | None, dry_run: bool, as_json: bool, **flags: Any,
 ) -> None:  # fmt: skip
@@ -61,7 +64,6 @@ def command(
     from snellen.psychometrics.measuring import acuity_forecasts, measure_acuity
     from snellen.report.acuity_card import acuity_page, prescription
     from snellen.report.acuity_tables import acuity_records, acuity_tables
-    from snellen.report.terminal import plain_table
     from snellen.runs.journal import write_atomically
 
     for test in tests:
@@ -81,8 +83,7 @@ def command(
         for record in acuity_records(runs):
             out.out(record)
     else:
-        for table in acuity_tables(runs):
-            out.print(plain_table(table))
+        print_tables(acuity_tables(runs))
         for run in runs:
             out.print(f"{run.model}: {prescription(run)}", soft_wrap=True, highlight=False)
     target = card or runs[0].folder / CARD
@@ -91,3 +92,93 @@ def command(
     for run in runs:
         if run.outcome is not None:
             check_budget(run.outcome, spec.execution.error_budget)
+
+
+@click.command()
+@click.argument("model")
+@click.argument("benchmarks", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(2), default=8, help="Most questions of each benchmark.  [8]")
+def check_command(model: str, benchmarks: tuple[str, ...], limit: int) -> None:
+    """See whether MODEL sees: a few questions of BENCHMARKS with their picture, a grey one, and another question's.
+
+    \b
+      snellen check hf:./model lvlm-ehub/imagenetvc
+
+    Scores are compared where the model and the questions allow, else replies. Exit code 1 if nothing changes: then
+    the pictures do not reach the model, and no number of its says anything about seeing.
+    """
+    from snellen.runs.plan import find_benchmarks
+    from snellen.runs.sight_check import check_sight
+
+    opened = load_model(model)
+    blind = []
+    for use in find_benchmarks(benchmarks, announce=announce):
+        sight = check_sight(opened, use.benchmark, limit)
+        out.print(f"{use.benchmark.name}: {sight.sentence}", highlight=False)
+        if not sight.sees:
+            blind.append(use.benchmark.name)
+    if blind:
+        announce(f"{opened.name} does not see the pictures of {', '.join(blind)}")
+        sys.exit(1)
+
+
+DEMO_MODELS = ("snellen:tiny", "snellen:tiny-xs")
+DEMO_INSTRUMENTS = ("snellen:uniform", "snellen:always-a", "snellen:oracle")
+PACKAGES = ("torch", "transformers")
+GENERATION = ("instability", "circular")
+ACUITY_TESTS = ("acuity/shape-size", "acuity/shape-contrast")
+
+
+@click.command()
+@click.option("--runs", default="runs/demo", help="Folder of the demo's runs.  [runs/demo]")
+@click.option("--limit", default=24, type=click.IntRange(1), help="Samples per benchmark.  [24]")
+@click.option("--level", default="easy", type=click.Choice(["easy", "medium", "hard", "all"]), help="How hard.  [easy]")
+@json_flag
+def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
+    """Evaluate two small trained models and three instruments on the embedded eye chart.
+
+    No network, no key, no GPU. The models answer every question five times in other words and orders,
+    once per rotation of its options, and by the likelihood of each option; the instruments show what
+    chance, a fixed label and perfect knowledge look like. An acuity card says how small and how faint
+    the models' questions may be.
+    """
+    from snellen.experiments.evaluation import evaluate_spec
+    from snellen.experiments.results import Results
+
+    for package in PACKAGES:
+        if find_spec(package) is None:  # said before the benchmarks are built
+            raise MissingExtraError(package, "hf", "snellen demo")
+    finished = []
+    with run_progress() as progress:
+        for models, protocols in ((DEMO_MODELS, (*GENERATION, "likelihood?m=5")), (DEMO_INSTRUMENTS, GENERATION)):
+            for model in models:
+                question = QuestionSpec(
+                    models=(model,),
+                    benchmarks=("eyechart",),
+                    protocols=protocols,
+                    where="" if level == "all" else f"level == '{level}'",
+                    limit=limit,
+                )
+                execution = ExecutionSpec(runs=runs, name=model.partition(":")[2], report=False)
+                spec = RunSpec(question=question, execution=execution)
+                finished += evaluate_spec(spec, progress=progress, announce=announce)
+    results = Results([run.scored for run in finished])
+    show_results(results, as_json)
+    out.print(f"report: {results.report(Path(runs) / 'report.html')}", soft_wrap=True)
+    out.print(f"acuity card: {_acuity_card(Path(runs))}", soft_wrap=True)
+
+
+def _acuity_card(runs: Path) -> Path:
+    """How small and how faint shapes may be for the trained models to see them: their card."""
+    from snellen.psychometrics.measuring import measure_acuity
+    from snellen.report.acuity_card import acuity_page, prescription
+
+    question = QuestionSpec(models=DEMO_MODELS, benchmarks=ACUITY_TESTS, method="likelihood")
+    execution = ExecutionSpec(runs=str(runs / "acuity"), report=False)
+    with run_progress() as progress:
+        measured = measure_acuity(RunSpec(question=question, execution=execution), progress=progress, announce=announce)
+    for run in measured:
+        announce(f"{run.model}: {prescription(run)}")
+    card = runs / "acuity.html"
+    write_atomically(card, acuity_page(measured).encode())
+    return card

@@ -1,52 +1,103 @@
-"""`snellen build`"""
+"""`snellen build` and `snellen reform`: benchmarks from their sources, from your own questions, from annotations."""
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
-from snellen.api import build, build_own, check_own_name, makes_options, table_of_form
-from snellen.building.benchmark import MANIFEST
+from snellen.api import build, build_own, build_reformed, check_own_name, makes_options, refresh, table_of_form
+from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.recipe import Recipe
-from snellen.building.reforming import with_questions
+from snellen.building.reforming import ReformSettings, count_types, reform_source, with_questions
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.hooks import params_with
-from snellen.cli.flags import flags_on_line, offline_flag
-from snellen.cli.own_flags import ask_user, column_flags, naming_leniency
+from snellen.cli.flags import PATH, flags_on_line, json_flag, offline_flag
 from snellen.cli.preview import show_preview
-from snellen.cli.show import announce, build_progress, out, print_built
-from snellen.common.paths import benchmark_folder
-from snellen.errors import DataError
+from snellen.cli.show import announce, build_progress, err, out, print_built, show_table, show_verification
+from snellen.common.paths import as_word, benchmark_folder
+from snellen.errors import DataError, WrongRowsError
 from snellen.models.base import load_model
-from snellen.recognition.columns import FORMS
-from snellen.recognition.own_sources import ENDING, OwnSource, TableSettings, is_own, own_source, write_entry
+from snellen.recognition.columns import FORMS, Doubt
+from snellen.recognition.own_sources import (
+    ENDING,
+    OwnSource,
+    TableSettings,
+    is_own,
+    own_source,
+    refuse_doubt,
+    write_entry,
+)
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.plan import open_benchmark
+from snellen.verification.declaration import Solvers, Votes
+
+# --- what both have in common: columns said by flags, and doubts that are asked ---------------------------------------
+
+
+def column_flags(texts: Sequence[str]) -> dict[str, list[str]]:
+    """`picture=Foto`, once or several times, as the columns of each role."""
+    columns: dict[str, list[str]] = {}
+    for text in texts:
+        role, equals, column = text.partition("=")
+        if not equals or not column:
+            raise DataError(f"--column {text}: write it as ROLE=COLUMN, such as picture=Foto")
+        columns.setdefault(role, []).append(column)
+    return columns
+
+
+_OF_A_ROW = re.compile(r":\d+: |: (?:record|row|image) \w+:")
+
+
+@contextmanager
+def naming_leniency(lenient: bool) -> Iterator[None]:
+    """Say how a file with wrong rows is built all the same."""
+    try:
+        yield
+    except WrongRowsError as error:
+        if not lenient and all(map(_OF_A_ROW.search, error.faults)):
+            announce("rows that cannot be used are named below; --lenient leaves them out and counts them")
+        raise
+
+
+def ask_user(path: Path, doubt: Doubt) -> str:
+    """Have a user decide with one key. Raises DataError with the choices where nobody can be asked."""
+    if not (sys.stdin.isatty() and err.is_terminal):
+        return refuse_doubt(path, doubt)
+    err.print(f"{path.name}: {doubt.why}. Which?")
+    for number, choice in enumerate(doubt.choices[:9], 1):
+        err.print(f"  {number}  {choice}")
+    while (key := click.getchar()) not in map(str, range(1, len(doubt.choices[:9]) + 1)):
+        if key in ("q", "\x1b", "\x03", "\x04"):
+            return refuse_doubt(path, doubt)
+    return doubt.choices[int(key) - 1]
+
+
+# --- build ------------------------------------------------------------------------------------------------------------
 
 
 @click.command()
 @click.argument("what", nargs=-1, required=True)
-@click.option(
-    "--source", type=click.Path(path_type=Path), help="Folder with the official files a benchmark is built from."
-)
+@click.option("--source", type=PATH, help="Folder with the official files a benchmark is built from.")
 @click.option(
     "--hub", is_flag=True, help="Build from the dataset on the Hugging Face hub (or its local cache, or --source)."
 )
 @click.option("--revision", default="", help="Branch, tag or commit of the hub's dataset.  [the entry's, or main]")
 @click.option("--name", default="", help="Name of a benchmark made from your own file (default: the file's name).")
-@click.option("--images", type=click.Path(path_type=Path), help="Folder that image paths in your file are relative to.")
-@click.option("--to", type=click.Path(path_type=Path), help="Folder to make (default: under $SNELLEN_HOME/benchmarks).")
+@click.option("--images", type=PATH, help="Folder that image paths in your file are relative to.")
+@click.option("--to", type=PATH, help="Folder to make (default: under $SNELLEN_HOME/benchmarks).")
 @click.option("--dimension", default="", help="Capability dimension of your own benchmark: CG, FG, STP, VGR, ...")
 @click.option(
     "--metric", "metrics", multiple=True, help="Metric for open questions of your own benchmark; repeat for more."
 )
-@click.option(
-    "--answers", type=click.Path(path_type=Path), help="File with the answers that a table of a suite's form hides."
-)
+@click.option("--answers", type=PATH, help="File with the answers that a table of a suite's form hides.")
 @click.option("--lenient", is_flag=True, help="Leave out rows of your own file that cannot be used, and count them.")
 @click.option("--no-pictures", is_flag=True, help="It is meant that no question of your own file has a picture.")
 @click.option("--hidden-answers", is_flag=True, help="It is meant that no question of your own file has an answer.")
@@ -96,7 +147,7 @@ from snellen.runs.plan import open_benchmark
 )
 @click.option("--force", is_flag=True, help="Build again what is built already.")
 @offline_flag
-def command(
+def build_command(
     what: tuple[str, ...], source: Path | None, hub: bool, revision: str, name: str, images: Path | None,
     to: Path | None, dimension: str, metrics: tuple[str, ...], answers: Path | None, lenient: bool,
     no_pictures: bool, hidden_answers: bool, fetch_pictures: bool, columns: tuple[str, ...], answer_is: str | None,
@@ -238,3 +289,138 @@ def _recipe(distractors: str, options: int | None, ratio: float | None, seed: in
     if ratio is not None:
         sample = Sampling() if ratio == 1 else Sampling("balanced", ratio=ratio)
     return Recipe(sample, options, distractors, seed, examples)
+
+
+# --- reform -----------------------------------------------------------------------------------------------------------
+
+
+OF_REFRESH = ("refreshed", "source", "count", "writer")
+
+
+@click.command()
+@click.argument("what", required=False, type=PATH)
+@click.option("--ask", metavar="TYPE,TYPE", help="Types of questions: class, count, presence ...  [all that fit]")
+@click.option("--types", is_flag=True, help="Show what each type would give, with an example; build nothing.")
+@click.option("--images", type=PATH, help="Folder with the pictures that a file names.")
+@click.option(
+    "--column", "columns", multiple=True, metavar="ROLE=COLUMN",
+    help="What a column of a table holds: picture, label, caption, objects, questions, answer, texts, fields, "
+    "attributes, relations, id; repeat.",
+)  # fmt: skip
+@click.option("--options", type=click.IntRange(2), help="Options of each question.  [4]")
+@click.option(
+    "--distractors", default="", metavar="SOURCES",
+    help="pool, random, wordnet, near-text, near-picture, near-meaning, written, or several: near-text:2,random:1.  "
+    "[pool]",
+)  # fmt: skip
+@click.option("--writer", help="Model that writes distractors (--distractors written).")
+@click.option("--embeddings", default="", metavar="CLIP", help="clip: model that tells which pictures are alike.")
+@click.option("--per-type", type=click.IntRange(0), help="Questions of each type, over its answers; 0 for all.  [500]")
+@click.option("--count", type=click.IntRange(1), help="Questions in total, as many of each type.")
+@click.option("--seed", type=int, default=0, help="Another seed draws other questions and distractors.  [0]")
+@click.option("--name", default="", help="Name of the benchmark.  [the file's or folder's]")
+@click.option("--title", default="", help="Its title.")
+@click.option("--licence", default="", help="The licence of pictures and annotations.")
+@click.option("--to", type=PATH, help="Folder to make (default: under $SNELLEN_HOME/benchmarks).")
+@click.option("--jury", multiple=True, metavar="MODEL", help="Have models vote on each option; repeat for more.")
+@click.option("--blind", multiple=True, metavar="MODEL", help="Set apart what models solve without picture; repeat.")
+@click.option("--votes", type=click.Choice(["majority", "all"]), default="majority", help="Of the jury.  [majority]")
+@click.option("--runs", default="runs", help="Folder of their runs.  [runs]")
+@click.option("--lenient", is_flag=True, help="Leave out rows that cannot be used, and count them.")
+@click.option("--force", is_flag=True, help="Write the TOML file anew where one says otherwise.")
+@click.option(
+    "--refresh", "refreshed", metavar="BENCHMARK",
+    help="Draw its next version from pictures that no version has shown; --count, --source, --writer go with it.",
+)  # fmt: skip
+@click.option("--source", type=PATH, help="With --refresh: the folder that it was built from.")
+@json_flag
+def reform_command(
+    what: Path | None, types: bool, images: Path | None, columns: tuple[str, ...], ask: str | None, name: str,
+    to: Path | None, writer: str | None, embeddings: str, jury: tuple[str, ...], blind: tuple[str, ...], votes: Votes,
+    runs: str, lenient: bool, force: bool, refreshed: str | None, source: Path | None, as_json: bool, **settings: Any,
+) -> None:  # fmt: skip
+    """Make checked questions from annotations.
+
+    WHAT is a folder of pictures by class, a file in COCO's form (LVIS too), a table with a picture and what is said of
+    it in each row, a dataset of the hub (hf://org/name), or the TOML file of an earlier call:
+
+    \b
+      snellen reform photos/
+      snellen reform instances_val2017.json --images val2017/ --ask count,presence
+      snellen reform birds.csv --distractors near-text:2,random:1 --per-type 200
+      snellen reform birds.toml --seed 1 --to other-draw/
+      snellen reform --refresh birds
+
+    What cannot be asked without doubt is left out and counted; what fails a check gets another distractor or is set
+    apart with the reason. docs/reform.md has all types and sources, docs/verifying.md the checks.
+    """
+    if refreshed or what is None:
+        _refresh(refreshed, source, settings["count"], writer)
+        return
+    if source:
+        raise DataError("--source goes with --refresh; leave it out")
+    asked = ReformSettings(ask=tuple(kind.strip() for kind in (ask or "").split(",") if kind.strip()), **settings)
+    table = TableSettings(column_flags(columns), images=str(images or ""))
+    own, line = reform_source(what, asked, table, name=name, decide=ask_user, force=force)
+    if own.recognition is None and what.suffix != ".toml":
+        announce(f"{what}: as {own.entry} says")
+    for taken in (*own.recognition.lines(), f"  {line}") if own.recognition else ():
+        announce(taken)
+    if types:
+        _show_types(own, as_json)
+        return
+    if own.recognition and out.is_terminal:
+        show_preview(own)
+    with build_progress(own.spec.name) as progress, naming_leniency(lenient):
+        benchmark = build_reformed(
+            own, asked, to=to, writer=writer, embeddings=embeddings, lenient=lenient, announce=announce,
+            progress=progress,
+            solvers=Solvers(jury, blind, votes, runs=runs, announce=announce),
+        )  # fmt: skip
+    print_built(benchmark)
+    _print_types(benchmark)
+    show_verification(benchmark)
+    _print_next(benchmark, to)
+
+
+def _refresh(name: str | None, source: Path | None, count: int | None, writer: str | None) -> None:
+    """Build the next version of a benchmark, and say how much is left for the one after it."""
+    if name is None:
+        raise DataError("name what the questions are made of: a folder, a file in COCO's form, a table, or a TOML file")
+    if useless := flags_on_line(but=OF_REFRESH):
+        raise DataError(f"{', '.join(useless)}: --refresh does as its benchmark was built; leave it out")
+    with build_progress(name) as progress:
+        benchmark = refresh(name, source=source, count=count, writer=writer, progress=progress)
+    print_built(benchmark)
+    show_verification(benchmark)
+    made = benchmark.manifest.made
+    announce(f"  new to {', '.join(version.name for version in made.earlier)}; {made.left:,} questions are left unused")
+    before, now = as_word(made.earlier[-1].name), as_word(benchmark.name)
+    out.print(f"next: snellen compare --drift RUNS_ON_{before} RUNS_ON_{now}", soft_wrap=True)
+
+
+def _print_next(benchmark: Benchmark, to: Path | None) -> None:
+    name = benchmark.folder if to else as_word(benchmark.name)
+    out.print(f"next: snellen audit {name}, then snellen report {name}", soft_wrap=True)
+
+
+def _show_types(own: OwnSource, as_json: bool) -> None:
+    rows = [
+        (
+            counted.name,
+            f"{counted.pictures:,}",
+            f"{counted.questions:,}",
+            f"{counted.left_out:,}",
+            counted.example or f"needs {counted.needs}",
+        )
+        for counted in sorted(count_types(own.spec, own.folder), key=lambda counted: not counted.questions)
+    ]
+    header = ("type", "pictures", "questions", "left out", "for example")
+    show_table(own.spec.title, header, rows, as_json=as_json)
+
+
+def _print_types(benchmark: Benchmark) -> None:
+    manifest = benchmark.manifest
+    types = manifest.tags.get("type", {})
+    drawn = ", ".join(f"{name} {number:,}" for name, number in types.items())
+    out.print(f"  {drawn}; drawn of {manifest.made.read:,} that can be asked", soft_wrap=True)

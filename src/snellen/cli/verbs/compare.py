@@ -8,8 +8,16 @@ from typing import Any
 
 import click
 
-from snellen.cli.flags import flags_given, json_flag, judge_from_flags, scoring_flags, scoring_from_flags, subset_flags
-from snellen.cli.show import announce, out, run_progress
+from snellen.cli.flags import (
+    PATH,
+    flags_given,
+    json_flag,
+    judge_from_flags,
+    scoring_flags,
+    scoring_from_flags,
+    subset_flags,
+)
+from snellen.cli.show import announce, out, print_records, print_tables, run_progress
 from snellen.errors import DataError
 from snellen.experiments.evaluation import check_budget, score_folders
 from snellen.experiments.results import Results
@@ -34,7 +42,7 @@ from snellen.scoring.scored_run import ScoredRun
 @click.option("-p", "--protocol", "protocols", multiple=True, help="With --sequential: as in `snellen run`.")
 @click.option(
     "--exam",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="With --sequential: a TOML file with all else that a run takes (limit, runs, workers ...).",
 )
 @click.option("--drift", is_flag=True, help="RUNS are on versions of a benchmark: how far did each model move?")
@@ -55,13 +63,13 @@ from snellen.scoring.scored_run import ScoredRun
     "--output",
     "outputs",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File to write: .md, .csv, or .json, which also has the questions that flipped; repeat for more.",
 )
 @subset_flags
 @scoring_flags
 @json_flag
-def command(
+def compare_command(
     runs: tuple[str, ...],
     sequential: bool,
     equivalent: float | None,
@@ -136,20 +144,16 @@ def command(
     )
     from snellen.report.page import write_comparison
     from snellen.report.paired_tables import comparison_tables
-    from snellen.report.terminal import plain_table
 
     for path in outputs:
         announce(f"wrote {write_comparison(comparison, path)}")
     if as_json:
-        import msgspec
-
         from snellen.analysis.paired.records import flat_difference
 
-        for difference in comparison.differences:
-            out.out(msgspec.json.encode(flat_difference(difference)).decode())
+        print_records(map(flat_difference, comparison.differences))
         return
     for table in comparison_tables(comparison):
-        out.print(plain_table(table))
+        print_tables([table])
         out.print()
     flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})
     out.print(f"{flipped:,} questions on which runs differ; -o FILE.json lists them.")
@@ -157,15 +161,9 @@ def command(
 
 def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None:
     from snellen.report.paired_tables import drift_table
-    from snellen.report.terminal import plain_table
 
-    for drift in results.drift("".join(metrics)):
-        if as_json:
-            import msgspec
-
-            out.out(msgspec.json.encode(drift).decode())
-        else:
-            out.print(plain_table(drift_table(drift)))
+    drifts = results.drift("".join(metrics))
+    print_records(drifts) if as_json else print_tables(map(drift_table, drifts))
 
 
 def _compare_thresholds(scored: Sequence[ScoredRun], as_json: bool) -> None:
@@ -173,7 +171,6 @@ def _compare_thresholds(scored: Sequence[ScoredRun], as_json: bool) -> None:
     from snellen.psychometrics.acuity_run import read_acuity
     from snellen.psychometrics.differences import difference_record, threshold_differences
     from snellen.report.acuity_tables import acuity_tables
-    from snellen.report.terminal import plain_table
 
     runs = [read_acuity(run) for run in scored]
     differences = list(threshold_differences(runs))
@@ -183,8 +180,7 @@ def _compare_thresholds(scored: Sequence[ScoredRun], as_json: bool) -> None:
         for difference in differences:
             out.out(difference_record(difference))
     else:
-        for table in acuity_tables(runs):
-            out.print(plain_table(table))
+        print_tables(acuity_tables(runs))
 
 
 def _ask_both(
@@ -208,15 +204,11 @@ def _ask_both(
             spec, models, metric="".join(metrics), equivalent=equivalent, progress=progress, announce=announce
         )
     if as_json:
-        import msgspec
-
-        for difference in comparison.differences:
-            out.out(msgspec.json.encode(difference).decode())
+        print_records(comparison.differences)
     else:
         from snellen.report.paired_tables import decision_table
-        from snellen.report.terminal import plain_table
 
-        out.print(plain_table(decision_table(comparison.differences)))
+        print_tables([decision_table(comparison.differences)])
         for run in comparison.runs:
             out.print(f"{run.manifest.model}: {run.folder}")
     for outcome in comparison.outcomes:

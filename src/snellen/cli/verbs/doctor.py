@@ -1,23 +1,227 @@
-"""`snellen doctor`"""
+"""`snellen doctor`: Python, Snellen itself, which extras, and the server, are installed whole, by what installed
+packages declare; and what lies around: accelerators, folders and their space, programs, keys, servers in reach.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 import click
+from msgspec import Struct
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
+from snellen import __version__, registry
+from snellen.cli.completion import hub_cache
 from snellen.cli.flags import json_flag
 from snellen.cli.show import out, show_table
-from snellen.cli.surroundings import (
-    Diagnosis,
-    diagnose_accelerator,
-    diagnose_keys,
-    diagnose_packages,
-    diagnose_places,
-    diagnose_programs,
-    diagnose_reach,
-)
+from snellen.common.paths import home
+from snellen.installation import PACKAGE, SERVER, distribution, install_line, origin, server_install_line
+
+GIB = 1 << 30
+ROOM = {"benchmarks": 2 * GIB, "runs": GIB, "hub cache": 20 * GIB}
+"""Free bytes below which a place is called short of room: pictures of a suite, journals, the weights of a model."""
+PROGRAMS = {
+    "java": ("METEOR and the published tokenizer of captions", "install a Java runtime (8 or later)"),
+    "chromium": ("tests of pages, and `make pictures`", "install chromium"),
+}
+"""Programs that something optional runs: what needs them, and what to do."""
+KEY_NAME = "_API_KEY"
+"""How the names of other environment variables with keys end (`?api_key_env=NAME`)."""
+USUAL_KEYS = ("HF_TOKEN", "OPENAI_API_KEY")
+SECONDS = 10
+"""The longest wait for a server."""
+
+
+State = Literal["good", "absent", "poor", "broken"]
+"""`absent`: optional and not there. `poor`: works, but not for long or not well. `broken`: Snellen cannot work so."""
+
+
+class Diagnosis(Struct, frozen=True):
+    """One thing that was looked at, what was found, and what to do about it where something is to be done."""
+
+    part: str
+    name: str
+    state: State
+    found: str
+    remedy: str = ""
+
+
+def diagnose_accelerator() -> Iterator[Diagnosis]:
+    """The accelerator that torch sees, with its memory."""
+    if find_spec("torch") is None:
+        yield Diagnosis("machine", "accelerator", "absent", "torch is not installed; only models behind a server run")
+        return
+    import torch
+
+    from snellen.models.hf.load import accelerator, free_memory, total_memory
+
+    kind = accelerator()
+    if not kind:
+        yield Diagnosis(
+            "machine", "accelerator", "absent", f"torch {torch.__version__} sees none; models run on the CPU"
+        )
+    for number in range(torch.accelerator.device_count() if kind else 0):
+        device = torch.device(kind, number)
+        memory = f"{free_memory(device) / GIB:,.1f} of {total_memory(device) / GIB:,.1f} GiB free"
+        yield Diagnosis("machine", f"{kind}:{number}", "good", f"{memory}, torch {torch.__version__}")
+
+
+def diagnose_places(runs: Path) -> Iterator[Diagnosis]:
+    """Where benchmarks, runs and weights are kept: whether it can be written, and how much room there is."""
+    places = {"benchmarks": (home(), "$SNELLEN_HOME"), "runs": (runs, "--runs"), "hub cache": (hub_cache(), "$HF_HOME")}
+    for name, (folder, setting) in places.items():
+        existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+        if fault := _unwritable(existing):
+            remedy = f"choose another folder with {setting}"
+            state: State = "poor" if name == "hub cache" else "broken"
+            yield Diagnosis("places", name, state, f"{folder} cannot be written: {fault}", remedy)
+            continue
+        free = shutil.disk_usage(existing).free
+        short = free < ROOM[name]
+        remedy = f"less than {ROOM[name] / GIB:.0f} GiB: make room, or choose another folder with {setting}"
+        space = f"{folder}, {free / GIB:,.1f} GiB free"
+        yield Diagnosis("places", name, "poor" if short else "good", space, remedy if short else "")
+
+
+def _unwritable(folder: Path) -> str:
+    """Why no file can be made in a folder; an empty text when one can."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return error.strerror or type(error).__name__
+
+
+def diagnose_programs() -> Iterator[Diagnosis]:
+    """Programs outside Python that something optional runs."""
+    for program, (purpose, remedy) in PROGRAMS.items():
+        place = shutil.which(program)
+        if place:
+            yield Diagnosis("programs", program, "good", place)
+        else:
+            yield Diagnosis("programs", program, "absent", f"needed by {purpose}", remedy)
+
+
+def diagnose_keys() -> Iterator[Diagnosis]:
+    """Which variables hold keys: those that models declare, and others by their name. Never what they hold."""
+    services = (registry.find("models", name) for name in registry.names("models"))
+    declared = {name for service in services for name in getattr(service, "key_variables", ())}
+    for name in sorted({*USUAL_KEYS, *declared, *(name for name in os.environ if name.endswith(KEY_NAME))}):
+        key = os.environ.get(name, "").strip()
+        if not key:
+            yield Diagnosis("keys", name, "absent", "not set")
+        elif not key.isascii() or not key.isprintable() or " " in key:
+            yield Diagnosis("keys", name, "poor", "set, but to no key: it has blanks or other signs", "set it again")
+        else:
+            yield Diagnosis("keys", name, "good", "set (not shown)")
+
+
+def diagnose_reach() -> Iterator[Diagnosis]:
+    """Whether servers answer at all, whatever they answer; proxies of the environment are used."""
+    for name, url in {
+        "Hugging Face": os.environ.get("HF_ENDPOINT", "https://huggingface.co"),
+        "OpenAI": "https://api.openai.com/v1/models",
+    }.items():
+        yield _reached(name, url)
+
+
+def _reached(name: str, url: str) -> Diagnosis:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=SECONDS):  # noqa: S310
+            return Diagnosis("network", name, "good", f"{url} answers")
+    except urllib.error.HTTPError:
+        return Diagnosis("network", name, "good", f"{url} answers")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        return Diagnosis("network", name, "poor", f"{url} does not: {reason}", "see to the network, or the proxy")
+
+
+CORE = ""
+"""The extra of what is always needed."""
+
+
+def diagnose_packages() -> Iterator[Diagnosis]:
+    """Python, Snellen, what it always needs, each extra, and the server."""
+    yield _python()
+    came_from = str(origin().get("url", "")) or "a package index"
+    snellen = distribution()
+    if snellen is None:
+        yield Diagnosis(
+            "packages", PACKAGE, "poor", f"{__version__}, on the path but not installed",
+            "extras cannot be looked up: install it, `pip install -e .` in its folder",
+        )  # fmt: skip
+        return
+    yield Diagnosis("packages", PACKAGE, "good", f"{__version__}, from {came_from}")
+    lacking = list(lacks(CORE))
+    yield (
+        Diagnosis("packages", "what it always needs", "broken", "lacks " + ", ".join(lacking), install_line(CORE))
+        if lacking
+        else Diagnosis("packages", "what it always needs", "good", "installed")
+    )
+    for extra in sorted(snellen.metadata.get_all("Provides-Extra") or ()):
+        lacking = list(lacks(extra))
+        if lacking:
+            yield Diagnosis("extras", extra, "absent", "lacks " + ", ".join(lacking), install_line(extra))
+        else:
+            yield Diagnosis("extras", extra, "good", "installed")
+    lacking = list(lacks(CORE, SERVER)) if distribution(SERVER) else [SERVER]
+    yield (
+        Diagnosis("extras", SERVER, "absent", "lacks " + ", ".join(lacking), server_install_line())
+        if lacking
+        else Diagnosis("extras", SERVER, "good", "installed")
+    )
+
+
+def _python() -> Diagnosis:
+    snellen = distribution()
+    [needed] = (snellen.metadata.get_all("Requires-Python") if snellen else None) or [""]
+    version = f"{platform.python_version()} ({sys.executable})"
+    fits = SpecifierSet(needed).contains(platform.python_version(), prereleases=True)
+    return Diagnosis("packages", "Python", "good" if fits else "broken", version, "" if fits else f"install {needed}")
+
+
+def lacks(extra: str, package: str = PACKAGE) -> Iterator[str]:
+    """Requirements of a package's extra, and of extras that it names, which are missing or of another version."""
+    for requirement in _requirements(extra, package):
+        try:
+            installed = version(requirement.name)
+        except PackageNotFoundError:
+            yield requirement.name
+            continue
+        if not requirement.specifier.contains(installed, prereleases=True):
+            yield f"{requirement.name}{requirement.specifier} (installed: {installed})"
+
+
+def _requirements(extra: str, package: str = PACKAGE) -> Iterator[Requirement]:
+    installed = distribution(package)
+    for text in (installed.requires if installed else None) or ():
+        requirement = Requirement(text)
+        belongs = requirement.marker.evaluate({"extra": extra}) if requirement.marker else extra == CORE
+        if not belongs or (extra and not _is_of_extra(requirement)):
+            continue
+        if requirement.name == PACKAGE:
+            for nested_extra in sorted(requirement.extras):
+                yield from _requirements(nested_extra)
+        else:
+            yield requirement
+
+
+def _is_of_extra(requirement: Requirement) -> bool:
+    """Whether a requirement is one of an extra alone: it does not hold without."""
+    return requirement.marker is not None and not requirement.marker.evaluate({"extra": CORE})
+
 
 HEADER = ("part", "name", "state", "found", "what to do")
 
@@ -27,7 +231,7 @@ HEADER = ("part", "name", "state", "found", "what to do")
 @click.option("--require", multiple=True, metavar="EXTRA", help="An extra that has to be there; repeat for more.")
 @click.option("--network", is_flag=True, help="Also see whether the hub and OpenAI can be reached; asks them.")
 @json_flag
-def command(runs: str, require: tuple[str, ...], network: bool, as_json: bool) -> None:
+def doctor_command(runs: str, require: tuple[str, ...], network: bool, as_json: bool) -> None:
     """Look at this environment: packages, extras, accelerator, folders, programs, keys.
 
     Says what is missing and the command that installs it. Keys are never shown, and nothing is sent without --network.

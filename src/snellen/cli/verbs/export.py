@@ -1,28 +1,33 @@
-"""`snellen export`"""
+"""`snellen export`, `pack`, `submit` and `publish`: runs for other tools, machines and servers."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
+from snellen import __version__
 from snellen.api import export_benchmark
 from snellen.building.benchmark import MANIFEST
-from snellen.cli.show import out
+from snellen.catalogue.forms import submission_writer
+from snellen.cli.flags import PATH
+from snellen.cli.show import announce, out
 from snellen.errors import DataError
 from snellen.experiments.results import Results
 from snellen.interchange.exports.declaration import Exporter
+from snellen.interchange.exports.packing import pack_run
 from snellen.interchange.exports.pushing import check_pushing, push_dataset
+from snellen.interchange.predictions.publishing import BoardHere, LeaderboardClient, PackedPredictions, pack_predictions
 from snellen.registry import find
+from snellen.runs.journal import read_manifest
 from snellen.scoring.kept_scoring import load_scoring
 
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True)
 @click.option("--as", "form", help="The form: `snellen list exporters`.  [samples; with --track none]")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="The file or folder to write.  [by run and form, here]"
-)
+@click.option("-o", "--output", type=PATH, help="The file or folder to write.  [by run and form, here]")
 @click.option("--scoring", help="Which scoring of a run: a folder under its `scores`.  [the standard one]")
 @click.option("--pictures", is_flag=True, help="Write pictures too, where the form has a place for them.")
 @click.option("--answers", is_flag=True, help="With golds, in forms that are made to be published.")
@@ -32,7 +37,7 @@ from snellen.scoring.kept_scoring import load_scoring
 )  # fmt: skip
 @click.option("--push", metavar="OWNER/NAME", help="Push a dataset that was written to this repository of the hub.")
 @click.option("--private", is_flag=True, help="Let nobody else see a repository that is made by --push.")
-def command(
+def export_command(
     runs: tuple[str, ...], form: str | None, output: Path | None, scoring: str | None, pictures: bool, answers: bool,
     trackers: tuple[str, ...], push: str | None, private: bool,
 ) -> None:  # fmt: skip
@@ -76,3 +81,137 @@ def command(
 def _is_benchmark(name: str, exporter: Exporter) -> bool:
     """Whether a name is that of a built benchmark, and not of the folder of a run."""
     return (Path(name) / MANIFEST).exists() or (exporter.write_benchmark is not None and not Path(name).exists())
+
+
+# --- pack -------------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.option("-o", "--output", type=PATH, help="The zip file to write.  [RUN.zip, here]")
+@click.option("--pictures", is_flag=True, help="With the pictures of the questions.")
+@click.option(
+    "--answers", is_flag=True, help="With the answers, and what else holds them: reports, what judges were asked."
+)
+def pack_command(run: Path, output: Path | None, pictures: bool, answers: bool) -> None:
+    """Pack a RUN into one file to send: questions as asked, requests, replies and scores.
+
+    \b
+      snellen pack runs/x --pictures
+      snellen pack runs/x --answers -o x-with-answers.zip
+
+    Unpacked, it is a run that `snellen report` shows on any machine, without the benchmark. Answers are left out
+    unless asked for; with them it can be scored again. docs/runs.md says more.
+    """
+    packed = pack_run(run, output or Path(f"{run.resolve().name}.zip"), pictures=pictures, answers=answers)
+    if packed.left_out:
+        announce(f"left out, as they hold golds: {', '.join(packed.left_out)} (--answers brings them)")
+    brought = [f"{packed.pictures:,} pictures"] if pictures else []
+    brought += [f"the answers of {', '.join(packed.answers) or 'none: they are hidden'}"] if answers else []
+    out.print(f"wrote {packed.path}: {', '.join([f'{packed.files:,} files', *brought])}", soft_wrap=True)
+
+
+# --- submit -----------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.option("--format", "form", default="", help="Whose file it is: a suite's form.  [its own, or the only one]")
+@click.option("-o", "--output", required=True, type=PATH, help="File to write: .xlsx, .tsv, .csv, .json or .jsonl.")
+@click.option("--benchmark", default="", help="Which one, of a run of several.")
+@click.option(
+    "--protocol", default="", help="Whose replies.  [circular with all passes, circular, vanilla, likelihood]"
+)
+@click.option("--partial", is_flag=True, help="Write it even if rows are missing, and say which.")
+def submit_command(run: Path, form: str, output: Path, benchmark: str, protocol: str, partial: bool) -> None:
+    """Write the replies of a RUN as the file that an evaluation server takes.
+
+    \b
+      snellen run MODEL mmbench/test-en -p 'circular?all_passes=true' --name x
+      snellen submit runs/x -o x_MMBench_TEST_EN.xlsx
+
+    One row per rotation, with the official file's own indexes, its options as that row shows them, and the reply. Every
+    text is written unchanged and read back; what the form cannot hold is refused. docs/mmbench.md says more.
+    """
+    benchmarks = [benchmark] if benchmark else [use.name for use in read_manifest(run).benchmarks]
+    submission = submission_writer(form, benchmarks)(
+        run, output, benchmark=benchmark, protocol=protocol, partial=partial
+    )
+    if submission.missing:
+        announce(f"left out: {submission.missing}")
+    if submission.empty:
+        announce(f"empty replies: {submission.empty:,}")
+    out.print(
+        f"wrote {output}: {submission.rows:,} rows of {submission.benchmark} by {submission.protocol}",
+        soft_wrap=True,
+    )
+
+
+# --- publish ----------------------------------------------------------------------------------------------------------
+
+
+TOKEN = "SNELLEN_TOKEN"  # noqa: S105
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.option("--to", "url", required=True, metavar="URL", help="The server, such as https://HOST.")
+@click.option("--board", default="", help="Which one.  [the one that has the benchmarks of the run]")
+@click.option("--protocol", default="", help="Whose replies.  [the only one]")
+@click.option("--model", default="", help="What to call the model.  [as the run does]")
+@click.option("--organisation", default="", help="Whose model it is, as you declare it.")
+@click.option("--parameters", default="", help="Its size, such as 7B.")
+@click.option("--address", default="", help="Of a paper or a model card.")
+@click.option("--remark", default="", help="What readers should know.")
+@click.option("--public", "is_public", is_flag=True, help="Show the entry to everybody when it is scored.")
+def publish_command(run: Path, url: str, board: str, protocol: str, is_public: bool, **declared: str) -> None:
+    """Submit a RUN to the leaderboard of a Snellen server, which scores it by answers that only it has.
+
+    \b
+      export SNELLEN_TOKEN=snl_...        # of your account's page, with the scope `submit`
+      snellen publish runs/x --to https://HOST --public
+
+    Replies are sent with the ids of their questions and the options in the order that was shown: no answers, scores,
+    prompts or pictures.
+    """
+    token = os.environ.get(TOKEN, "").strip()
+    if not token:
+        raise DataError(f"the environment variable {TOKEN} is not set; put an API key of the server into it")
+    packed = pack_predictions(run, protocol)
+    client = LeaderboardClient(url, token)
+    chosen = _board(client.boards(), board, packed)
+    fields = {
+        **declared,
+        "model": declared["model"] or packed.manifest.model,
+        "software": f"Snellen {__version__}, {packed.protocol}",
+        "is_public": str(is_public).lower(),
+    }
+    submission = client.submit(chosen.name, packed.content, fields)
+    out.print(f"{packed.rows:,} predictions sent to {chosen.title}: {client.url}{submission.address}", soft_wrap=True)
+
+
+def _board(boards: list[BoardHere], name: str, packed: PackedPredictions) -> BoardHere:
+    """The board of this name, or the only one with the benchmarks of the run, with the same questions."""
+    benchmark_names = set(packed.questions)
+    fitting = [
+        candidate
+        for candidate in boards
+        if candidate.name == name or (not name and {b.name for b in candidate.benchmarks} == benchmark_names)
+    ]
+    if len(fitting) != 1:
+        board_list = (
+            "; ".join(f"{candidate.name} ({', '.join(b.name for b in candidate.benchmarks)})" for candidate in boards)
+            or "none"
+        )
+        raise DataError(f"name the board that this run is for with --board; the server has {board_list}")
+    [board] = fitting
+    for benchmark in board.benchmarks:
+        questions = packed.questions.get(benchmark.name)
+        if questions is None:
+            raise DataError(f"the board {board.name} asks for {benchmark.name}, which this run has not asked")
+        if questions[:12] != benchmark.questions:
+            raise DataError(
+                f"the server's {benchmark.name} has other questions ({benchmark.questions}) than this run asked "
+                f"({questions[:12]}); build the same version and run it again"
+            )
+    return board

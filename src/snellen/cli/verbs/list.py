@@ -9,6 +9,7 @@ import click
 
 from snellen import registry
 from snellen.cli.flags import json_flag
+from snellen.cli.show import announce, out, print_records, show_table
 from snellen.errors import DataError
 from snellen.metrics.declaration import MetricInput
 
@@ -34,7 +35,7 @@ class _Listed(click.Choice[str]):
 @click.option("--where", default="", help="A condition on facts, e.g. \"dimension == 'CG'\".")
 @click.option("--sources", is_flag=True, help="Of benchmarks: where the files that they are built from lie.")
 @json_flag
-def command(what: str, words: tuple[str, ...], where: str, sources: bool, as_json: bool) -> None:
+def list_command(what: str, words: tuple[str, ...], where: str, sources: bool, as_json: bool) -> None:
     """Show what there is: benchmarks (default), suites, studies, models, protocols, metrics, exporters, trackers, model
     cards; or the data on this machine that were fetched for benchmarks.
 
@@ -56,7 +57,6 @@ def command(what: str, words: tuple[str, ...], where: str, sources: bool, as_jso
     if sources:
         _show_sources(what, words, where, as_json)
         return
-    from snellen.cli.show import out, show_table
 
     if what != WHAT[0]:
         header, rows = _LISTS[what](where)
@@ -71,14 +71,13 @@ def command(what: str, words: tuple[str, ...], where: str, sources: bool, as_jso
 
 
 def _show_data(as_json: bool) -> None:
-    from snellen.cli.show import out, show_table
     from snellen.fetching.download import in_bytes
     from snellen.fetching.kept import kept_data
     from snellen.fetching.sources import data_folder
 
     kept_entries = kept_data()
     if as_json:
-        _print_lines(kept_entries)
+        print_records(kept_entries)
         return
     rows: Rows = [
         (entry.name, entry.kind, in_bytes(entry.size), entry.state, ", ".join(entry.benchmarks))
@@ -96,7 +95,6 @@ def _show_by_suite() -> None:
     from rich.text import Text
 
     from snellen.catalogue import suite_facts
-    from snellen.cli.show import out
 
     groups: dict[str, list[str]] = {}
     for spec in _specs((), ""):
@@ -109,14 +107,13 @@ def _show_by_suite() -> None:
 
 
 def _show_sources(section: str, words: Sequence[str], where: str, as_json: bool) -> None:
-    from snellen.cli.show import show_table
     from snellen.fetching.origins import origins_of
 
     if section != WHAT[0]:
         raise DataError(f"--sources is of benchmarks, not of {section}; leave it out")
     origins = [origin for spec in _specs(words, where) for origin in origins_of(spec)]
     if as_json:
-        _print_lines(origins)
+        print_records(origins)
         return
     rows: Rows = [
         (place.name, place.shown_size, "gated" if place.gated else "", place.licence, place.shown) for place in origins
@@ -124,20 +121,10 @@ def _show_sources(section: str, words: Sequence[str], where: str, as_json: bool)
     show_table("sources", ("name", "size", "access", "licence", "from"), rows, as_json=False)
 
 
-def _print_lines(records: Sequence[Any]) -> None:
-    import msgspec
-
-    from snellen.cli.show import out
-
-    for record in records:
-        out.out(msgspec.json.encode(record).decode())
-
-
 def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
     """The benchmarks of the catalogue, then those of the user's own tables, that have all words and fit a condition."""
     from snellen.building.benchmark import Benchmark, own_benchmarks
     from snellen.catalogue import entries
-    from snellen.cli.show import announce
     from snellen.common.conditions import Condition
     from snellen.common.paths import benchmark_folder
     from snellen.registry import unknown

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from snellen.cli.flags import json_flag
+from snellen.cli.flags import PATH, json_flag
 from snellen.cli.show import announce, out, show_table
 from snellen.common.paths import as_word
 from snellen.experiments.ratings.form import make_form
@@ -29,7 +29,7 @@ WIDE = 150
 
 
 @click.group()
-def command() -> None:
+def rate_command() -> None:
     """Have people rate replies on the dimensions of a study, blinded, and see what the ratings come to.
 
     \b
@@ -44,10 +44,10 @@ def command() -> None:
     """
 
 
-@command.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@rate_command.command()
+@click.argument("runs", nargs=-1, required=True, type=PATH)
 @click.option("--study", required=True, help="A study's TOML file, or the name of one that a suite brings.")
-@click.option("--to", "folder", required=True, type=click.Path(path_type=Path), help="The study's folder, to be made.")
+@click.option("--to", "folder", required=True, type=PATH, help="The study's folder, to be made.")
 @click.option("--checks", default=2, type=click.IntRange(0), help="Items that ask for a given value.  [2]")
 @click.option("--seed", default=0, help="Seed of the numbering and of the checks.  [0]")
 def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: int) -> None:
@@ -68,7 +68,7 @@ def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: in
     )
 
 
-@command.command()
+@rate_command.command()
 @FOLDER
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--study", help="Make FOLDER for the published sheet of this study, which FILES are.")
@@ -85,7 +85,7 @@ def read(folder: Path, files: tuple[Path, ...], study: str | None, replace: bool
     out.print(f"{gathered.added} raters added; {len(gathered.sheets)} in all, {count:,} ratings", highlight=False)
 
 
-@command.command()
+@rate_command.command()
 @FOLDER
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 def sheet(folder: Path, file: Path) -> None:
@@ -96,9 +96,9 @@ def sheet(folder: Path, file: Path) -> None:
     out.print(f"{file}: {len(sheets)} raters, {columns:,} columns of ratings", highlight=False, soft_wrap=True)
 
 
-@command.command()
+@rate_command.command()
 @FOLDER
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=PATH)
 @click.option("--without-flagged", is_flag=True, help="Leave raters out who are flagged.")
 def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
     """Give RUNS the ratings of their replies, as numbers beside all others: in a table, a report, a capability.
@@ -110,7 +110,7 @@ def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
         out.print(f"{run}: {summary}; score it: snellen score {as_word(run)}", highlight=False, soft_wrap=True)
 
 
-@command.command()
+@rate_command.command()
 @FOLDER
 @click.option("--without-flagged", is_flag=True, help="Leave raters out who are flagged.")
 @click.option("--z", "standardised", is_flag=True, help="Show means of z-scores by rater instead.")

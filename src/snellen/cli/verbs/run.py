@@ -33,7 +33,7 @@ class _Run(GroupedCommand):
 @offline_flag
 @scoring_flags
 @json_flag
-def command(
+def run_command(
     model: str, benchmarks: tuple[str, ...], as_json: bool, dry_run: bool, share: str | None, **flags: Any
 ) -> None:
     """Evaluate MODEL on BENCHMARKS and score it.

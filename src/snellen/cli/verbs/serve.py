@@ -1,4 +1,4 @@
-"""`snellen view`"""
+"""`snellen view` and `snellen worker`: what answers a browser, or runs elsewhere, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from pathlib import Path
 
 import click
 
+from snellen.cli.flags import PATH
 from snellen.cli.show import out
 from snellen.errors import MissingExtraError
 
 
 @click.command()
-@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, type=PATH)
 @click.option("--port", default=7878, type=click.IntRange(0, 65535), help="Port, 0 for a free one.  [7878]")
 @click.option("--open/--no-open", "opens", help="Open the page in a browser.  [no]")
 @click.option("--read-only", is_flag=True, help="Keep no notes and start no runs from the pages.")
-def command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool) -> None:
+def view_command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool) -> None:
     """Show RUNS, or all runs below folders, as local pages: a table of runs, comparisons, questions with their replies.
 
     Without RUNS, those below ./runs. Runs under way are followed as they grow, and new ones appear. The pages answer
@@ -36,3 +37,20 @@ def command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool) -> 
     if opens:
         click.launch(address)
     serve_pages(pages, listener)
+
+
+@click.command()
+@click.argument("target")
+@click.option("--host", default="127.0.0.1", help="Address to listen on.  [127.0.0.1]")
+@click.option("--port", default=9000, type=click.IntRange(0, 65535), help="Port, 0 for a free one.  [9000]")
+@click.option("--name", default="", help="The model's name.  [the class's]")
+def worker_command(target: str, host: str, port: int, name: str) -> None:
+    """Serve a model of your own, my_model.py:MyModel, to be evaluated as openai:MyModel@http://127.0.0.1:9000/v1.
+
+    The class needs generate(messages, images, **decoding) and may have loglikelihood(messages, images,
+    continuations). In an environment without Snellen the same file runs alone: python worker.py
+    my_model.py:MyModel.
+    """
+    from snellen.models.worker import serve
+
+    serve(target, host, port, name)

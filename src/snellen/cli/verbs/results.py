@@ -1,4 +1,4 @@
-"""`snellen report`"""
+"""`snellen score`, `report` and `mend`: runs that have been asked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from snellen.building.benchmark import MANIFEST
 from snellen.cli.flags import (
+    PATH,
     field_flags,
     flags_on_line,
     json_flag,
@@ -19,38 +20,114 @@ from snellen.cli.flags import (
     scoring_from_flags,
     subset_flags,
 )
-from snellen.cli.show import announce, err, out
+from snellen.cli.show import announce, err, out, print_records, show_results
 from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.evaluation import report_path, score_folders
 from snellen.experiments.results import Results
-from snellen.runs.journal import RUN_MANIFEST
+from snellen.runs.journal import RUN_MANIFEST, read_manifest
+from snellen.runs.mending import DAMAGED, mend_run
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 from snellen.verification.datasheets.certificate import ERROR_LIMIT
+
+# --- score ------------------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=PATH)
+@click.option(
+    "--benchmark",
+    "benchmark",
+    default="",
+    help="For a file of predictions: what was asked, a built benchmark or a table with answers.  [the file's own]",
+)
+@click.option("--as", "form", default="", help="For such a file: its form.  [the one that fits it]")
+@click.option("--to", type=PATH, help="For such a file: the run's folder.  [under runs]")
+@click.option("--model", default="", help="For such a file: the model's name.  [the file's]")
+@subset_flags
+@scoring_flags
+@json_flag
+def score_command(
+    runs: tuple[Path, ...],
+    benchmark: str,
+    form: str,
+    to: Path | None,
+    model: str,
+    where: str,
+    common_answered: bool,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Read and score RUNS again, without asking the model; or files of predictions that another toolkit made.
+
+    \b
+      snellen score runs/x --extractor strict
+      snellen score runs/x --judge hf:org/name --judge-price 0.15,0.6
+      snellen score runs/x --metric mark --judge openai:name@http://host:port/v1
+      snellen score model_MMBench_DEV_EN.xlsx --benchmark MMBench_DEV_EN.tsv
+      snellen score VQA_SingleChoice_generation_x_y.json --benchmark reform-eval/vqav2
+      snellen score 20260101_samples_pope.jsonl
+
+    Replies are read by the chosen extractor, then by --semantic and --judge; likelihoods are reduced by the chosen
+    rule. The journal is never changed. Scores by other flags than the standard ones are kept under the run's `scores`,
+    and none overwrites another; a judge's verdicts are kept in the run's folder and not asked for twice. See
+    docs/judging.md.
+
+    A file of predictions becomes a run, which report, agree and the judges accept like any other. Its form (--as) is
+    recognised by its content: tables of VLMEvalKit, samples of lmms-eval, logs of Inspect, and those of suites. With
+    --benchmark each row is joined to its question and checked; without, the file's own options and references count.
+    docs/predictions.md shows all.
+    """
+    files = [run for run in runs if run.is_file()]
+    if (to or model) and len(files) != 1:
+        raise DataError("--to and --model are for one file of predictions at a time")
+    if (benchmark or form) and len(files) < len(runs):
+        raise DataError(
+            "--benchmark and --as are for files of predictions; a run is scored by its benchmark's: build "
+            "that one again with `snellen build ... --answers`, its questions stay the same"
+        )
+    folders = [_taken(run, benchmark, form, to, model) if run in files else run for run in runs]
+    results = Results(score_folders(folders, scoring_from_flags(flags), judge_from_flags(flags), announce))
+    for run in results.runs:
+        if run.kept_in not in (None, run.folder):
+            announce(f"kept in {run.kept_in}, beside the run's other scores")
+    show_results(results.only(where=where, common_answered=common_answered), as_json)
+
+
+def _taken(file: Path, benchmark: str, form: str, to: Path | None, model: str) -> Path:
+    from snellen.interchange.predictions.taking import import_run
+
+    folder = import_run(file, benchmark, form, to, model)
+    announce(f"{file} is the run {folder}")
+    for note in read_manifest(folder).notes:
+        announce(f"  note: {note}")
+    return folder
+
+
+# --- report -----------------------------------------------------------------------------------------------------------
+
 
 OF_BENCHMARKS = ("error_limit", "strict", "as_json")
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN_OR_BENCHMARK...")
+@click.argument("runs", nargs=-1, required=True, type=PATH, metavar="RUN_OR_BENCHMARK...")
 @click.option(
     "-o",
     "--output",
     "outputs",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="File to write: .html, .md, .tex, .csv, .json or .parquet; repeat for more.  [report.html beside the scores; "
     "of a benchmark NAME.datasheet.html]",
 )
 @click.option("--with-standard", is_flag=True, help="With --as-published: the standard numbers of each run too.")
 @field_flags(ExecutionSpec, ("price",))
-@click.option(
-    "--figures", type=click.Path(path_type=Path), metavar="DIR", help="Also each figure as a file, for a paper."
-)
+@click.option("--figures", type=PATH, metavar="DIR", help="Also each figure as a file, for a paper.")
 @click.option(
     "--figure-format", type=click.Choice(["svg", "png", "pdf"]), default="svg", help="Form of these files.  [svg]"
 )
-@click.option("--tables", type=click.Path(path_type=Path), metavar="DIR", help="Also each table as a LaTeX file.")
+@click.option("--tables", type=PATH, metavar="DIR", help="Also each table as a LaTeX file.")
 @click.option(
     "--error-limit",
     type=click.FloatRange(0, 1, min_open=True),
@@ -61,7 +138,7 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
 @json_flag
 @subset_flags
 @scoring_flags
-def command(
+def report_command(
     runs: tuple[Path, ...],
     outputs: tuple[Path, ...],
     with_standard: bool,
@@ -141,9 +218,7 @@ def _datasheet(
     except UnknownNameError as error:
         raise UnknownNameError(f"{names[0]} is not a run, and no benchmark: {error}") from None
     if as_json:
-        import msgspec
-
-        out.out(msgspec.json.encode(sheet.flat()).decode())
+        print_records([sheet.flat()])
     else:
         out.print(f"{sheet.benchmark.name}: {sheet.summary}", soft_wrap=True)
         for criterion in sheet.certificate.criteria:
@@ -155,3 +230,30 @@ def _datasheet(
     if strict and not sheet.certificate.is_certified:
         err.print(sheet.certificate.sentence)
         sys.exit(1)
+
+
+# --- mend -------------------------------------------------------------------------------------------------------------
+
+
+SHOWN = 10
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=PATH)
+def mend_command(runs: tuple[Path, ...]) -> None:
+    """Set aside what is damaged in the journals of RUNS, so that they go on.
+
+    \b
+      snellen mend runs/x
+
+    Damaged are lines that are not an exchange, that another model answered, or that ask what the sample does not have.
+    They are kept as they are in the run's folder, under damaged; the run's own command asks again what is then missing.
+    """
+    for run in runs:
+        damages = mend_run(run)
+        for damage in damages[:SHOWN]:
+            out.print(str(damage), soft_wrap=True)
+        if len(damages) > SHOWN:
+            out.print(f"and {len(damages) - SHOWN:,} more")
+        where = f"set aside in {run / DAMAGED}; the run's command goes on" if damages else "nothing is damaged"
+        out.print(f"{run}: {len(damages):,} lines {where}" if damages else f"{run}: {where}", soft_wrap=True)

@@ -1,36 +1,53 @@
-"""`snellen lint`"""
+"""`snellen lint` and `snellen sample`: what built benchmarks hide, and parts of them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import click
 import msgspec
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from snellen.analysis.lint import SEVERITIES, Finding, Severity, lint, text_only
 from snellen.analysis.lint.findings import first_examples
 from snellen.analysis.lint.golds import doubtful_questions
-from snellen.api import evaluate
+from snellen.analysis.sampling_study import RATIOS, SampleStability, SamplingPlan, sampling_study
+from snellen.api import evaluate, score
 from snellen.building.benchmark import Benchmark
-from snellen.cli.flags import json_flag
-from snellen.cli.show import announce, err, out, print_built, run_progress, show_verification
+from snellen.cli.flags import PATH, json_flag
+from snellen.cli.show import (
+    announce,
+    err,
+    out,
+    print_built,
+    print_records,
+    print_tables,
+    run_progress,
+    show_verification,
+)
 from snellen.common.paths import as_word, slug
 from snellen.errors import DataError
 from snellen.experiments.evaluation import score_folders
 from snellen.formats.shown_text import strip_controls
 from snellen.models.base import load_model
+from snellen.reformulation.sampling import Rule, Sampling
 from snellen.registry import find
+from snellen.report.table import DASH, Table, decimal_text, percent
 from snellen.runs.journal import RUN_MANIFEST, write_atomically
-from snellen.runs.plan import find_benchmarks
+from snellen.runs.plan import find_benchmarks, specs_of
 from snellen.runs.spec import JudgeSpec, ScoringSpec
+from snellen.scoring.resampling import draw_subset, subset_name
 from snellen.scoring.scored_run import ScoredRun
 from snellen.verification.audit import against_people
 from snellen.verification.declaration import Check, CheckOutcome, Solvers, Votes
 from snellen.verification.verify import check_items, keep_passing
+
+# --- lint -------------------------------------------------------------------------------------------------------------
+
 
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -46,15 +63,10 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 )
 @click.option("--votes", type=click.Choice(["majority", "all"]), default="majority", help="Of the jury.  [majority]")
 @click.option("--keep", metavar="NAME", help="Make a benchmark of the questions that pass, under another name.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="With runs: the list of questions to look at.  [NAME.doubtful.jsonl]",
-)
+@click.option("-o", "--output", type=PATH, help="With runs: the list of questions to look at.  [NAME.doubtful.jsonl]")
 @click.option("--strict", is_flag=True, help="Exit with 1 when a finding is serious.")
 @json_flag
-def command(
+def lint_command(
     benchmarks: tuple[str, ...], model: str | None, limit: int | None, runs: str, jury: tuple[str, ...],
     blind: tuple[str, ...], votes: Votes, keep: str | None, output: Path | None, strict: bool, as_json: bool,
 ) -> None:  # fmt: skip
@@ -129,7 +141,7 @@ def _keep(whole: Benchmark, name: str, solvers: Solvers, as_json: bool) -> None:
     kept = keep_passing(whole, name, solvers)
     verification = kept.manifest.verification
     if as_json:
-        out.out(msgspec.json.encode(verification).decode())
+        print_records([verification])
         return
     print_built(kept)
     show_verification(kept)
@@ -163,14 +175,12 @@ def _blind(benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs:
 
 def _print_lines(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
     benchmark_fields = {"benchmark": benchmark.name, "version": benchmark.manifest.version}
-    for finding in findings:
-        line = msgspec.json.encode({**benchmark_fields, **msgspec.to_builtins(finding)})
-        out.out(line.decode())
+    print_records({**benchmark_fields, **msgspec.to_builtins(finding)} for finding in findings)
 
 
 def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
     counts = benchmark.manifest.counts
-    table = Table(
+    table = RichTable(
         title=f"{benchmark.name}: {counts.questions:,} questions, {counts.images:,} pictures",
         title_justify="left", box=None, header_style="bold", pad_edge=False,
     )  # fmt: skip
@@ -183,3 +193,103 @@ def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
             label, count, Text(strip_controls(finding.message)), Text(strip_controls(" ".join(finding.examples)))
         )
     out.print(table)
+
+
+# --- sample -----------------------------------------------------------------------------------------------------------
+
+
+STUDY_HEADER = (
+    "benchmark", "protocol", "metric", "ratio", "samples", "models", "rho", "rank rho", "deviation", "variance", "time",
+)  # fmt: skip
+RULES = ("balanced", "random", "equal", "equidistant")
+
+
+@click.command()
+@click.argument("what", nargs=-1, required=True)
+@click.option("--study", "studied", is_flag=True, help="WHAT are runs: how well do samples predict full scores?")
+@click.option("--ratios", default=",".join(map(str, RATIOS)), help="Shares to study.  [0.01,0.02,0.1,0.2]")
+@click.option("--draws", default=10, type=click.IntRange(2), help="Samples drawn per share.  [10]")
+@click.option("--metric", default="", help="Metric to study.  [accuracy, or the benchmark's own]")
+@click.option("--rule", default="balanced", type=click.Choice(RULES), help="How samples are drawn.  [balanced]")
+@click.option("--ratio", type=float, help="Share of the samples to draw (balanced, random).")
+@click.option("--count", type=int, help="Number of samples to draw (balanced, random, equal).")
+@click.option("--each", type=int, help="Samples of each stratum (equal).")
+@click.option("--step", type=int, help="Take every STEP-th after shuffling (equidistant).")
+@click.option("--by", default="", help="Tag to balance by.  [the answer]")
+@click.option("--seed", default=0, help="Seed of the draws.  [0]")
+@click.option("--name", default="", help="Name of the new benchmark.  [the old name, and what was drawn]")
+@click.option("--to", type=PATH, help="Folder to make.  [under $SNELLEN_HOME/benchmarks]")
+@json_flag
+def sample_command(
+    what: tuple[str, ...], studied: bool, ratios: str, draws: int, metric: str, rule: str, ratio: float | None,
+    count: int | None, each: int | None, step: int | None, by: str, seed: int, name: str, to: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Draw a sample of a built benchmark, or study how well samples predict full scores.
+
+    \b
+      snellen sample mscoco-count --ratio 0.1
+      snellen sample runs/a runs/b runs/c --study --ratios 0.02,0.1,0.5
+
+    The sample is a benchmark of its own, which runs and scores like any other. The study compares the models' scores
+    on samples with those on the full benchmark (ReForm-Eval, Tables 29 and 30); see docs/sampling.md.
+    """
+    if studied:
+        plan = SamplingPlan(_ratios(ratios), draws, cast(Rule, rule), by, seed, metric)
+        rows = sampling_study([run for run_or_folder in what for run in score(run_or_folder).runs], plan)
+        print_records(rows) if as_json else print_tables([_stability_table(rows)])
+        return
+    sampling = _sampling(rule, {"ratio": ratio, "count": count, "each": each, "step": step})
+    count_of_benchmarks = len({spec.name for pattern in what for spec in specs_of(pattern)})
+    if count_of_benchmarks > 1:
+        raise DataError(f"{', '.join(what)} stands for {count_of_benchmarks} benchmarks; draw from them one by one")
+    [use] = find_benchmarks(what, announce=announce)
+    whole = use.benchmark
+    subset = draw_subset(whole, sampling, name=name or subset_name(whole.name, sampling), by=by, seed=seed, to=to)
+    out.print(
+        f"drew {subset.manifest.counts.samples:,} of {whole.manifest.counts.samples:,} samples of {whole.name}: "
+        f"{subset.name} version {subset.manifest.version}\n  {subset.folder}",
+        soft_wrap=True,
+    )
+    if subset.manifest.made.chance is not None:
+        out.print(f"  {_chances(*subset.manifest.made.chance)}")
+
+
+def _chances(lowest: float, highest: float) -> str:
+    if lowest == highest:
+        return f"each sample had a chance of {percent(lowest)}"
+    return f"samples had chances of {percent(lowest)} to {percent(highest)}, by their strata"
+
+
+def _ratios(text: str) -> tuple[float, ...]:
+    try:
+        ratios = tuple(float(ratio_text) for ratio_text in text.split(","))
+    except ValueError:
+        raise DataError(f"--ratios {text!r} are not numbers; write for example 0.01,0.1") from None
+    for ratio in ratios:
+        _sampling("balanced", {"ratio": ratio})
+    return ratios
+
+
+def _sampling(rule: str, amounts: dict[str, float | int | None]) -> Sampling:
+    try:
+        return Sampling(cast(Rule, rule), **amounts)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise DataError(f"{error}; say how much to draw with --ratio, --count, --each or --step") from None
+
+
+def _stability_table(rows: Sequence[SampleStability]) -> Table:
+    title = f"samples against the full benchmark, {rows[0].draws} draws each; `*` is the mean over benchmarks"
+    cells = tuple(
+        (
+            row.benchmark, row.protocol, row.metric, f"{100 * row.ratio:g}%", f"{row.samples:,}", str(row.models),
+            _fixed(row.rho, 4), _fixed(row.rank_rho, 4), _fixed(row.deviation, 2), _fixed(row.variance, 2),
+            DASH if row.time is None else percent(row.time),
+        )
+        for row in rows
+    )  # fmt: skip
+    return Table(title, STUDY_HEADER, cells, label_columns=3)
+
+
+def _fixed(value: float | None, digits: int) -> str:
+    return DASH if value is None else decimal_text(value, digits)
