@@ -21,7 +21,7 @@ from snellen.catalogue import BenchmarkSpec, select
 from snellen.common.seeds import rng_for
 from snellen.protocols.base import parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score, Variant
-from snellen.runs.journal import RUN_FORMAT, BenchmarkUse, RunManifest
+from snellen.runs.run_folder import RUN_FORMAT, BenchmarkUse, RunManifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.questions import AskedQuestion
 from snellen.scoring.run_scoring import score_choice

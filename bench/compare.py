@@ -15,7 +15,7 @@ from pathlib import Path
 from snellen.analysis.paired.comparison import RESAMPLES, compare_runs
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.records import Sample, Score
-from snellen.runs.journal import RunManifest
+from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row
 

@@ -40,8 +40,9 @@ from snellen.errors import SnellenError, StoreError  # noqa: E402
 from snellen.models.client import Clock  # noqa: E402
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place  # noqa: E402
 from snellen.records import ContinuationScore, Request, Response  # noqa: E402
-from snellen.runs.journal import journals, read_exchanges  # noqa: E402
+from snellen.runs.journal import read_exchanges  # noqa: E402
 from snellen.runs.mending import mend_run  # noqa: E402
+from snellen.runs.run_folder import journals  # noqa: E402
 from test_predictions import as_lmms_eval  # noqa: E402
 
 PAGE = ROOT / "docs" / "evidence" / "reliability.md"

@@ -30,8 +30,7 @@ from snellen.experiments.evaluation import Cast, carry_out, score_folders
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
 from snellen.report.page import write_report
-from snellen.runs.plan import plan_run
-from snellen.runs.progress import ignore_progress
+from snellen.runs.plan import ignore_progress, plan_run
 from snellen.runs.spec import JudgeSpec, ScoringSpec, run_spec
 from snellen.scoring.kept_scoring import load_scoring
 

@@ -17,7 +17,7 @@ import small
 from snellen import registry
 from snellen.building.benchmark import Benchmark
 from snellen.catalogue import select
-from snellen.runs.plan import find_benchmarks
+from snellen.runs.finding import find_benchmarks
 
 # What the libraries of models bring is looked through less often than Python's default.
 gc.set_threshold(200_000, 10, 50)

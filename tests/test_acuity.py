@@ -22,7 +22,7 @@ from snellen.psychometrics.acuity_run import read_acuity
 from snellen.psychometrics.differences import threshold_differences
 from snellen.report.acuity_card import acuity_page, prescription
 from snellen.report.acuity_charts import LINES, line_read
-from snellen.runs.progress import RunProgress
+from snellen.runs.plan import RunProgress
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.run_scoring import score_run
 

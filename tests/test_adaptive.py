@@ -22,8 +22,9 @@ from snellen.building.benchmark import Benchmark, Selection, picture_order
 from snellen.cli import cli
 from snellen.errors import DataError, SpentBudgetError, UnknownNameError
 from snellen.records import Failure, Request, Response
-from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import plan_run, with_parts
+from snellen.runs.run_folder import read_manifest
 from snellen.runs.spec import run_spec
 from snellen.runs.workers import run_workers
 

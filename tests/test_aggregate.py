@@ -19,7 +19,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, UnknownNameError
 from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Request, Result
-from snellen.runs.journal import read_manifest
+from snellen.runs.run_folder import read_manifest
 from snellen.scoring import stored_records
 from snellen.scoring.journal_reading import PartReader, ReadingRules, look_through
 from snellen.scoring.run_scoring import score_run

@@ -50,7 +50,7 @@ from snellen.extraction import find_extractor
 from snellen.interchange.exports.packing import pack_run
 from snellen.models.embedded import Scripted
 from snellen.records import Failure, Request, Response, Result
-from snellen.runs.journal import write_atomically
+from snellen.runs.run_folder import write_atomically
 from snellen.scoring.judges.human_labels import (
     LABELS,
     NONE,

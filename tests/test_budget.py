@@ -24,8 +24,8 @@ from snellen.cli import cli, main
 from snellen.errors import SpentBudgetError
 from snellen.plugin_api import Declaration, PromptRenderer, RequestGenerator
 from snellen.records import Failure, Request, Response, Usage, Variant
-from snellen.runs.answer_cache import AnswerCache
-from snellen.runs.budget import RunBudget
+from snellen.runs.drivers import RunBudget
+from snellen.runs.earlier_answers import AnswerCache
 from snellen.runs.forecast import Amount, forecast
 from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import RunPlan, plan_run
@@ -353,7 +353,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from snellen.records import Decoding, Exchange, Request, Response, Variant
-from snellen.runs.answer_cache import AnswerCache
+from snellen.runs.earlier_answers import AnswerCache
 cache = AnswerCache(Path("answers"), {"": "me"})
 for number in range(300):
     request = Request("b", "s", Variant(), (), continuations=(str(number),), decoding=Decoding())
@@ -375,7 +375,7 @@ def test_two_processes_write_into_one_cache() -> None:
 OPENER = """
 import sys
 from pathlib import Path
-from snellen.runs.answer_cache import AnswerCache
+from snellen.runs.earlier_answers import AnswerCache
 for folder in sys.stdin:
     AnswerCache(Path(folder.strip()), {}).close()
     print("opened", flush=True)

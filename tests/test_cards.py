@@ -11,8 +11,8 @@ from snellen.api import evaluate
 from snellen.catalogue import select, suites
 from snellen.catalogue.cards import benchmarks_seen, find_card, load_cards, model_cards
 from snellen.errors import DataError, UnknownNameError
-from snellen.runs.journal import read_manifest
-from snellen.runs.plan import held_out_benchmarks
+from snellen.runs.finding import held_out_benchmarks
+from snellen.runs.run_folder import read_manifest
 
 D_2 = {
     "imagenet-1k", "tdiuc-sport", "tdiuc-scene", "tdiuc-color", "tdiuc-utility", "tdiuc-position", "tdiuc-detection",

@@ -21,7 +21,8 @@ from snellen.cli.verbs.run import run_command
 from snellen.errors import DataError, StoreError
 from snellen.experiments.evaluation import ask_share
 from snellen.models.base import parse_spec
-from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
+from snellen.runs.run_folder import read_manifest
 from snellen.runs.spec import run_spec, share_of_run
 
 ROOT = Path(__file__).parent.parent

@@ -23,9 +23,10 @@ from snellen.models.embedded import Scripted
 from snellen.models.hf.load import HfOptions
 from snellen.records import ContinuationScore, Failure, ImageRef, Request, Response, Variant
 from snellen.runs.drivers import check_response
-from snellen.runs.journal import read_exchanges, read_manifest
-from snellen.runs.plan import find_benchmarks
-from snellen.runs.progress import RunProgress
+from snellen.runs.finding import find_benchmarks
+from snellen.runs.journal import read_exchanges
+from snellen.runs.plan import RunProgress
+from snellen.runs.run_folder import read_manifest
 
 
 class Watching(Slow):

@@ -12,7 +12,7 @@ import mini_ehub
 import snellen as sn
 from snellen.errors import DataError
 from snellen.experiments.ratings.form import replies_of
-from snellen.runs.journal import read_manifest
+from snellen.runs.run_folder import read_manifest
 
 
 @pytest.fixture(autouse=True)

@@ -22,9 +22,9 @@ from snellen.installation import install_line
 from snellen.models.chat import PREFIX_DROPPED
 from snellen.models.client import KEY_REMOVED
 from snellen.records import Failure, Usage
-from snellen.runs.journal import RUN_MANIFEST, journals, read_exchanges
+from snellen.runs.journal import read_exchanges
 from snellen.runs.mending import mend_run
-from snellen.runs.run_folder import locked_run
+from snellen.runs.run_folder import RUN_MANIFEST, journals, locked_run
 from test_openai import ask, ask_one, model_at, question
 from test_resume import same_as, whole  # noqa: F401
 

@@ -50,7 +50,7 @@ from snellen.models.hf.thresholds import (
     largest_difference,
     unknown_code,
 )
-from snellen.runs.journal import read_manifest
+from snellen.runs.run_folder import read_manifest
 from tiny_archs import Pictures, ask, save
 from tiny_configs import ARCHITECTURES, asked, make, tokens
 

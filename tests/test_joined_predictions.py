@@ -17,7 +17,8 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.interchange.predictions.failed_requests import is_empty_cell, is_failure
 from snellen.interchange.predictions.joining import PictureNames
-from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
+from snellen.runs.run_folder import read_manifest
 
 FAILED = "Failed to obtain answer via API."
 COLOURS = ["red", "blue", "green", "grey"]

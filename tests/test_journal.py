@@ -16,16 +16,14 @@ from hypothesis import strategies as st
 
 from snellen.errors import StoreError
 from snellen.records import Decoding, Exchange, Failure, Message, Request, Response, Sample, TextPart, Variant
-from snellen.runs.journal import (
+from snellen.runs.journal import RunStore, read_exchanges, read_journal
+from snellen.runs.run_folder import (
     RUN_FORMAT,
     RUN_MANIFEST,
     BenchmarkUse,
     RoleModel,
     RunManifest,
-    RunStore,
     journals,
-    read_exchanges,
-    read_journal,
     read_manifest,
     write_atomically,
     write_manifest,

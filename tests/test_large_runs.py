@@ -23,9 +23,17 @@ from snellen.records import Exchange, Request, Response, Sample, Score, Step, Va
 from snellen.report import gallery
 from snellen.report.run_view import run_views
 from snellen.runs.drivers import ProgressUpdate
-from snellen.runs.journal import JournalReader, RunStore, journals, read_entries, read_exchanges, read_manifest
-from snellen.runs.journal_line import read_line, read_stored, write_line
+from snellen.runs.journal import (
+    JournalReader,
+    RunStore,
+    read_entries,
+    read_exchanges,
+    read_line,
+    read_stored,
+    write_line,
+)
 from snellen.runs.plan import plan_run, work_items
+from snellen.runs.run_folder import journals, read_manifest
 from snellen.runs.runner import unfinished_items
 from snellen.runs.spec import JudgeSpec, ScoringSpec, run_spec
 from snellen.scoring import stored_records

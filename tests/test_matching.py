@@ -25,7 +25,7 @@ from snellen.protocols.judge_matching import DELIMITED, JudgeMatching, matching_
 from snellen.protocols.prompts.judge_prompts import MAX_REPLY_LENGTH, judge_prompt, shortened
 from snellen.protocols.verdict import Verdict, ask_for_verdict, majority_verdict, replay_verdict, user_message
 from snellen.records import Answer, Failure, Prediction, Request, Response, Turn, Usage, Variant
-from snellen.runs.journal import journals
+from snellen.runs.run_folder import journals
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring import choice_metrics
 from snellen.scoring.judges.ensemble import estimate_cost, stored_verdicts

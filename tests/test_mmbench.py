@@ -25,7 +25,7 @@ from snellen.catalogue import entries, select, suites
 from snellen.cli import main
 from snellen.errors import DataError
 from snellen.records import RowRef, Sample
-from snellen.runs.plan import find_benchmarks
+from snellen.runs.finding import find_benchmarks
 from snellen.scoring.answers import open_answers
 from snellen.suites.mmbench import taxonomy
 from snellen.suites.mmbench.reader import read, recognises

@@ -21,7 +21,7 @@ from snellen.interchange.predictions.taking import import_run
 from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Failure, Request, Response
 from snellen.report.run_view import run_views
-from snellen.runs.journal import read_manifest
+from snellen.runs.run_folder import read_manifest
 from snellen.suites.mmbench.ability_table import ability_tables
 from snellen.suites.mmbench.predictions import import_predictions
 from snellen.suites.mmbench.submission import write_submission

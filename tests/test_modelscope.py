@@ -13,7 +13,7 @@ from snellen.errors import DataError
 from snellen.fetching.attendance import Attendance, attended
 from snellen.fetching.download import PlaceError
 from snellen.fetching.sources import fetch_from_modelscope
-from snellen.runs.plan import find_benchmarks
+from snellen.runs.finding import find_benchmarks
 from test_parts import ENTRY, TYPES, point_at, rows
 
 NAME = "owner/copy"

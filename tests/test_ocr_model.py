@@ -15,7 +15,7 @@ from snellen.errors import MissingExtraError, ModelError, UnknownNameError
 from snellen.models.base import load_model
 from snellen.models.ocr import OcrModel
 from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, Variant
-from snellen.runs.journal import read_manifest
+from snellen.runs.run_folder import read_manifest
 
 needs_reader = pytest.mark.skipif(
     find_spec("rapidocr") is None or find_spec("onnxruntime") is None,

@@ -23,7 +23,7 @@ from snellen.errors import DataError, NoSourceError
 from snellen.fetching import agreements
 from snellen.fetching.attendance import Attendance, attended
 from snellen.fetching.parts import parts_folder
-from snellen.runs.plan import find_benchmarks
+from snellen.runs.finding import find_benchmarks
 
 NAME = "owner/large"
 ROWS, GROUP = 240, 10

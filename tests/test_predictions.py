@@ -17,7 +17,8 @@ import snellen as sn
 from snellen.api import Results, build_table
 from snellen.building.benchmark import Benchmark
 from snellen.records import Exchange, Sample
-from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
+from snellen.runs.run_folder import read_manifest
 from snellen.scoring.answers import open_answers
 
 TDIUC = Path(__file__).parent / "witness_tdiuc.json"
@@ -296,7 +297,7 @@ def dialogues() -> Benchmark:
 
 @pytest.mark.parametrize("name", ["eyechart/dialogue", "eyechart/caption", "eyechart/odd", "eyechart/exists"])
 def test_an_embedded_benchmark_scores_from_a_published_layout_as_from_its_run(name: str) -> None:
-    from snellen.runs.plan import find_benchmarks
+    from snellen.runs.finding import find_benchmarks
 
     [use] = find_benchmarks([name])
     several = "" if use.benchmark.spec.formulation == "text" else "instability?m=3"

@@ -34,7 +34,8 @@ from snellen.records import (
     Score,
     Variant,
 )
-from snellen.runs.journal import RunStore, read_exchanges, read_manifest
+from snellen.runs.journal import RunStore, read_exchanges
+from snellen.runs.run_folder import read_manifest
 from snellen.scoring.talks import with_conclusions
 from test_docs import ROOT, blocks
 

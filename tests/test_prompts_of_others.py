@@ -20,7 +20,8 @@ from snellen.protocols.choice import Vanilla
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.protocols.prompts.templates import declared_templates
 from snellen.records import ImagePart, Request, Sample
-from snellen.runs.plan import RunPlan, benchmarks_without_prompts, plan_run, prompt_of, prompts_of
+from snellen.runs.finding import benchmarks_without_prompts, prompts_of
+from snellen.runs.plan import RunPlan, plan_run, prompt_of
 from snellen.runs.spec import run_spec
 
 RECORDS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "prompts_of_others.json").read_text())

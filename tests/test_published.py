@@ -27,7 +27,7 @@ from snellen.catalogue import entries, suites
 from snellen.catalogue.places import HubPlace
 from snellen.errors import DataError, NoSourceError, UnknownNameError
 from snellen.fetching.sources import CARRIED, copy_source, fetch_source, source_places
-from snellen.runs.journal import read_manifest
+from snellen.runs.run_folder import read_manifest
 from snellen.suites.reform_eval.published import importable_benchmarks, instructions, published_entries
 from test_fetching import point_at
 

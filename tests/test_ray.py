@@ -25,9 +25,10 @@ from slow_model import PROTOCOLS
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, MissingExtraError, ModelError, SpentBudgetError
 from snellen.records import Exchange
-from snellen.runs.journal import journals, read_exchanges
-from snellen.runs.progress import RunProgress
+from snellen.runs.journal import read_exchanges
+from snellen.runs.plan import RunProgress
 from snellen.runs.ray_cluster import WorkerSize, worker_size
+from snellen.runs.run_folder import journals
 from snellen.runs.spec import ExecutionSpec
 
 ray = pytest.importorskip("ray")

@@ -32,7 +32,8 @@ from snellen.protocols.reasoning import legacy_conclusion, legacy_sub_questions
 from snellen.protocols.reasoning_parsing import ReadConclusion, standard_conclusion, standard_sub_questions
 from snellen.records import Exchange, Request
 from snellen.report.summary import summary_rows
-from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
+from snellen.runs.run_folder import read_manifest
 from snellen.scoring.judges.human_labels import hard_items
 from snellen.scoring.talks import with_conclusions
 

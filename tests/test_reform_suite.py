@@ -16,7 +16,7 @@ import test_reform_knowledge as knowledge
 import test_reform_spatial as spatial
 import test_reform_vqa as vqa
 from snellen.catalogue import suite_facts
-from snellen.runs.journal import read_manifest
+from snellen.runs.run_folder import read_manifest
 from snellen.suites.reform_eval.published import published_entries
 from test_published import miniature
 from test_reform_coco import coco_objects

@@ -26,8 +26,9 @@ from snellen.building.benchmark import Benchmark
 from snellen.common.images import Images
 from snellen.errors import ErrorBudgetError, ModelError, StoreError
 from snellen.records import Exchange, Request, Response
-from snellen.runs.journal import journals, read_exchanges
+from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import RunPlan, plan_run
+from snellen.runs.run_folder import journals
 from snellen.runs.runner import run_plan
 from snellen.runs.spec import run_spec
 from snellen.runs.workers import run_workers

@@ -23,8 +23,9 @@ from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError
 from snellen.models.base import load_model
 from snellen.protocols.base import ProtocolSettings
 from snellen.records import Failure, Message, Request, Response, TextPart, Usage, Variant
-from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import plan_run
+from snellen.runs.run_folder import read_manifest
 from snellen.runs.runner import run_plan
 from snellen.runs.spec import run_spec
 

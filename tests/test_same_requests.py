@@ -13,7 +13,8 @@ from snellen import DataError, Results, Scripted, evaluate
 from snellen.analysis.lint import lint
 from snellen.building.benchmark import Benchmark
 from snellen.records import Request
-from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
+from snellen.runs.run_folder import read_manifest
 
 
 def captions(count: int = 6, **same: Any) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from snellen.metrics.declaration import declared
 from snellen.models.embedded import Scripted
 from snellen.reasons import word_reason
 from snellen.records import Failure, Prediction, Request, Response, Score
-from snellen.runs.journal import journals
+from snellen.runs.run_folder import journals
 from snellen.scoring.choice_metrics import CIRCULAR_ACCURACY
 
 CHOICES = (

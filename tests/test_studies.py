@@ -31,7 +31,8 @@ from snellen.experiments.studies.declaration import StudySpec, find_study, parse
 from snellen.experiments.studies.levels import CellGrid, CellSpec, grid_of
 from snellen.experiments.studies.series import CellScores, StudyCell, StudySeries
 from snellen.records import Estimate, Request
-from snellen.runs.journal import journals, read_exchanges
+from snellen.runs.journal import read_exchanges
+from snellen.runs.run_folder import journals
 
 PROMPTS = """
 title = "Prompts"

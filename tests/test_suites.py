@@ -11,7 +11,7 @@ from snellen.api import evaluate
 from snellen.building.benchmark import Benchmark
 from snellen.catalogue import suites
 from snellen.errors import UnknownNameError
-from snellen.runs.journal import read_manifest
+from snellen.runs.run_folder import read_manifest
 
 
 def choices(folder: Path, **facts: object) -> Benchmark:

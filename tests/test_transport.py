@@ -11,7 +11,8 @@ import snellen as sn
 from servers import Server, start_server
 from snellen.building.benchmark import Benchmark
 from snellen.models.base import answers_as, load_model
-from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
+from snellen.runs.run_folder import read_manifest
 from snellen.scoring.judges.ensemble import Judge
 
 

@@ -26,7 +26,7 @@ from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.records import Request
-from snellen.runs.journal import read_manifest
+from snellen.runs.run_folder import read_manifest
 
 pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")

@@ -10,8 +10,15 @@ from typing import Any, get_args
 from msgspec import Struct
 
 from snellen.experiments.studies.declaration import NOT_FIXED
-from snellen.runs.record_fields import RecordField, record_fields
-from snellen.runs.spec import ExecutionSpec, JudgeSpec, QuestionSpec, RoleModels, ScoringSpec
+from snellen.runs.spec import (
+    ExecutionSpec,
+    JudgeSpec,
+    QuestionSpec,
+    RecordField,
+    RoleModels,
+    ScoringSpec,
+    record_fields,
+)
 
 ROOT = Path(__file__).parent.parent
 KEYWORDS = ROOT / "src" / "snellen" / "runs" / "keywords.pyi"

@@ -44,9 +44,8 @@ from snellen.recognition.own_sources import (
 from snellen.reformulation.distractors import PictureEmbedder
 from snellen.registry import find, names, unknown
 from snellen.runs.distractor_writer import ModelDistractorWriter
-from snellen.runs.plan import Announce, open_benchmark
-from snellen.runs.progress import ProgressListener, ignore_progress
-from snellen.runs.record_fields import shows_fields
+from snellen.runs.finding import Announce, open_benchmark
+from snellen.runs.plan import ProgressListener, ignore_progress
 from snellen.runs.spec import (
     RUN_FIELDS,
     ExecutionSpec,
@@ -59,6 +58,7 @@ from snellen.runs.spec import (
     judge_spec,
     run_spec,
     scoring_spec,
+    shows_fields,
 )
 from snellen.scoring.kept_scoring import load_scoring
 from snellen.scoring.run_scoring import check_metrics

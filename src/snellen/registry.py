@@ -66,7 +66,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "hf": "snellen.models.hf:open_hf",
         "ocr": "snellen.models.ocr:open_ocr",
         "openai": "snellen.models.openai:open_openai",
-        "replay": "snellen.runs.replay:open_replay",
+        "replay": "snellen.runs.earlier_answers:open_replay",
         "snellen": "snellen.models.embedded:open_embedded",
         "vertex": "snellen.models.services:VERTEX",
         "vllm": "snellen.models.vllm:open_vllm",

@@ -21,7 +21,7 @@ from rich.progress import (
 from rich.text import Text
 
 from snellen.formats.shown_text import short_name
-from snellen.runs.progress import ProgressListener, RunProgress
+from snellen.runs.plan import ProgressListener, RunProgress
 
 MOST_OF_A_LINE = 120
 """A terminal with fewer columns has a shorter bar."""

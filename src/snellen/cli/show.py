@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from snellen.building.builder import Progress as Built
     from snellen.experiments.results import Results
     from snellen.report.table import Table
-    from snellen.runs.progress import ProgressListener, RunProgress
+    from snellen.runs.plan import ProgressListener, RunProgress
 
 MAX_METRIC_ROWS = 24
 """Most metric rows of open questions and dialogues shown in a terminal; longer tables are only in the report."""

@@ -21,15 +21,12 @@ from snellen.common.paths import as_word
 from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
 from snellen.models.base import AsyncModel, Model, load_model, parse_spec
 from snellen.registry import find, targets
-from snellen.runs.budget import NOTHING_TAKEN, BudgetTaken
-from snellen.runs.drivers import ProgressCallback
-from snellen.runs.driving import Roles, load_evaluated, load_roles
+from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback, Roles, load_evaluated, load_roles
+from snellen.runs.finding import Announce
 from snellen.runs.forecast import forecast
-from snellen.runs.journal import read_manifest
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.plan import Announce, RunPlan, plan_run, with_parts
-from snellen.runs.progress import ProgressListener, ignore_progress, progress_of
-from snellen.runs.run_folder import is_read_only, locked_share
+from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, progress_of, with_parts
+from snellen.runs.run_folder import is_read_only, locked_share, read_manifest
 from snellen.runs.runner import RunOutcome, next_parts, no_parts, run_plan, summed_outcome
 from snellen.runs.spec import ExecutionSpec, JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers

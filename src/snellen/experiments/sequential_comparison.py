@@ -13,8 +13,8 @@ from snellen.analysis.sequential.rule import bounded_row, decision_rule, margin_
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError
 from snellen.experiments.evaluation import Cast, Rounds, ask_more, check_judging, check_models, silent
-from snellen.runs.plan import Announce, plan_run
-from snellen.runs.progress import ProgressListener, ignore_progress
+from snellen.runs.finding import Announce
+from snellen.runs.plan import ProgressListener, ignore_progress, plan_run
 from snellen.runs.runner import RunOutcome, no_parts
 from snellen.runs.spec import RunSpec
 from snellen.scoring.scored_run import ScoredRun

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from snellen.building.benchmark import ChosenPart
-from snellen.runs.journal import RunManifest
+from snellen.runs.run_folder import RunManifest
 
 RULE = "acuity"
 """The name under which a run's manifest keeps the questions that were placed adaptively; also that of the reader of

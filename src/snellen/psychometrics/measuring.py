@@ -24,10 +24,10 @@ from snellen.psychometrics.posterior import ParameterGrid
 from snellen.psychometrics.stimuli.trials import AcuityTest
 from snellen.psychometrics.thresholds import Answers, Ideal, LevelScale
 from snellen.records import Method, Sample
+from snellen.runs.finding import Announce
 from snellen.runs.forecast import forecast
-from snellen.runs.journal import RUN_MANIFEST, holds_answers, read_manifest, write_atomically
-from snellen.runs.plan import Announce, RunPlan, plan_run, protocols_of, with_parts
-from snellen.runs.progress import ProgressListener, ignore_progress
+from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, protocols_of, with_parts
+from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest, write_atomically
 from snellen.runs.spec import RunSpec
 from snellen.scoring.run_scoring import score_run
 

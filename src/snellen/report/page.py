@@ -38,7 +38,7 @@ from snellen.report.rendering import offline_document, report_asset
 from snellen.report.report_tables import SECTIONS
 from snellen.report.run_view import RunView, benchmarks_of, run_views
 from snellen.report.samples import OUTCOMES, Gallery, choose_gallery, sample_card
-from snellen.runs.journal import write_atomically
+from snellen.runs.run_folder import write_atomically
 from snellen.scoring.scored_run import ScoredRun, flat_row
 
 MOST_NAMES = 6

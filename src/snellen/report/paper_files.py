@@ -19,7 +19,7 @@ from snellen.report.rendering import stand_alone
 from snellen.report.report_tables import report_tables
 from snellen.report.run_view import RunView, run_views
 from snellen.report.table import DASH, Figure, ShownCell, ShownTable, Table, shown_table
-from snellen.runs.journal import write_atomically
+from snellen.runs.run_folder import write_atomically
 from snellen.scoring.scored_run import ScoredRun
 
 SCALE = 3

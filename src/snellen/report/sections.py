@@ -51,7 +51,7 @@ from snellen.report.table import (
     metric_title,
     percent,
 )
-from snellen.runs.journal import BenchmarkUse, RunManifest
+from snellen.runs.run_folder import BenchmarkUse, RunManifest
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
 

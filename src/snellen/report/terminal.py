@@ -38,7 +38,7 @@ from snellen.report.table import (
     superscript,
     value_text,
 )
-from snellen.runs.progress import ProgressListener, RunProgress
+from snellen.runs.plan import ProgressListener, RunProgress
 from snellen.scoring.text_scoring import metric_row_names
 
 LEAST = 60

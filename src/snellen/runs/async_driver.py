@@ -16,10 +16,11 @@ from snellen.common.images import Images
 from snellen.errors import SnellenError
 from snellen.models.base import AsyncModel, Model, WaitsToAskAgain
 from snellen.records import EVALUATED, Exchange, Request, Response
-from snellen.runs.budget import NO_BUDGET, RunBudget
 from snellen.runs.drivers import (
+    NO_BUDGET,
     ProgressCallback,
     ProgressUpdate,
+    RunBudget,
     WorkItem,
     advance_item,
     check_response,

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 from typing import Protocol as Form
 
 from msgspec import Struct
@@ -20,12 +22,111 @@ from msgspec.structs import replace
 
 from snellen.common.images import Images
 from snellen.errors import ModelError
-from snellen.models.base import ExpectsPictures, Model
+from snellen.models.base import AsyncModel, ExpectsPictures, Model, load_model
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
 from snellen.protocols.prompts.rendering import PromptRenderer
-from snellen.records import EVALUATED, Exchange, Failure, Kind, Request, Response, Sample
-from snellen.runs.budget import NO_BUDGET, RunBudget
+from snellen.records import EVALUATED, Exchange, Failure, Kind, Request, Response, Sample, Usage
 from snellen.runs.journal import RunStore
+from snellen.runs.spec import ExecutionSpec, TokenPrice
+
+# --- what one call of a run may take: requests, time, money -----------------------------------------------------------
+# Once it is spent, only requests already on their way are still answered.
+
+
+MILLION = 1_000_000
+
+
+def cost_of(usage: Usage, price: TokenPrice) -> float:
+    """What tokens cost, in the currency of the price."""
+    return ((usage.prompt_tokens or 0) * price[0] + (usage.completion_tokens or 0) * price[1]) / MILLION
+
+
+class BudgetTaken(Struct, frozen=True):
+    """How much of the budget earlier rounds of a call used."""
+
+    requests: int = 0
+    paid: float = 0.0
+    seconds: float = 0.0
+
+
+NOTHING_TAKEN = BudgetTaken()
+
+
+class RunBudget:
+    """Counts requests as they are sent and answered. One of several workers has its share."""
+
+    def __init__(
+        self,
+        execution: ExecutionSpec,
+        worker: int = 0,
+        earlier: BudgetTaken = NOTHING_TAKEN,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._execution, self._clock = execution, clock
+        workers = execution.workers
+        most = None if execution.max_requests is None else max(0, execution.max_requests - earlier.requests)
+        self._requests = None if most is None else most // workers + (worker < most % workers)
+        self._cost = None if execution.max_cost is None else (execution.max_cost - earlier.paid) / workers
+        self._ends = None if execution.max_time is None else clock() + execution.max_time - earlier.seconds
+        self._taken = self._answered = self._counted = self._uncounted = 0
+        self.paid = 0.0
+        """What the answers cost so far, in the currency of the price."""
+        self.spent = ""
+        """What the budget ran out of, in words; empty while it has not."""
+
+    @property
+    def is_limited(self) -> bool:
+        return (self._requests, self._cost, self._ends) != (None, None, None)
+
+    def take(self) -> bool:
+        """Whether one more request may be sent; it then counts as sent.
+
+        Requests on their way count as paid too, as do answers whose tokens nobody counted, each at the mean price of
+        the other answers. If the first answers come without counts, nothing more is sent.
+        """
+        if not self.spent:
+            self.spent = self._reason()
+        if self.spent:
+            return False
+        self._taken += 1
+        return True
+
+    def settle(self, response: Response) -> None:
+        """A request that was sent has been answered, or has failed."""
+        self._answered += 1
+        if self._execution.price is None:
+            return
+        usage = response.usage
+        if usage is None or (usage.prompt_tokens is None and usage.completion_tokens is None):
+            self._uncounted += response.error is None
+        else:
+            self._counted += 1
+            self.paid += cost_of(usage, self._execution.price)
+
+    def _reason(self) -> str:
+        if self._requests is not None and self._taken >= self._requests:
+            return f"--max-requests {self._execution.max_requests}"
+        if self._ends is not None and self._clock() >= self._ends:
+            return f"--max-time {self._execution.max_time:g}"
+        if self._cost is not None:
+            if self._uncounted and not self._counted:
+                return (
+                    f"--max-cost {self._execution.max_cost:g}, which cannot hold as the answers come without counts of "
+                    "tokens (--max-requests can)"
+                )
+            answered = self._answered - self._uncounted  # a failure costs nothing
+            mean = self.paid / answered if answered else 0.0
+            if self._cost <= 0 or self.paid + mean * (self._taken - answered + 1) > self._cost:
+                return f"--max-cost {self._execution.max_cost:g}"
+        return ""
+
+
+NO_BUDGET = RunBudget(ExecutionSpec())
+"""Never spent."""
+
+
+# --- one driver -------------------------------------------------------------------------------------------------------
+
 
 REQUEST_KINDS: tuple[Kind, ...] = ("generate", "loglikelihood")
 
@@ -243,3 +344,65 @@ def _readable(response: Response, text: str) -> Response:
 
 def _failed(detail: str) -> Response:
     return Response(error=Failure("model", detail))
+
+
+# --- the driver that a run's models need; models are loaded once, however many roles they have ------------------------
+
+
+Roles = Mapping[str, Model | AsyncModel]
+"""The models of a run besides the evaluated one, by role."""
+NO_ROLES: Roles = MappingProxyType({})
+
+
+def drive_model(
+    model: Model | AsyncModel,
+    items: Iterator[WorkItem],
+    store: RunStore,
+    *,
+    roles: Roles = NO_ROLES,
+    window: int = 0,
+    budget: RunBudget = NO_BUDGET,
+    progress: ProgressCallback = lambda update: None,
+) -> None:
+    """Run all items with either kind of model, and with those that play the other roles, or as many as a budget allows.
+
+    Raises ModelError when a model is unusable; what was answered before is stored.
+    """
+    served = {role: role_model for role, role_model in roles.items() if isinstance(role_model, AsyncModel)}
+    if not isinstance(model, AsyncModel) and not served:
+        local = {role: role_model for role, role_model in roles.items() if not isinstance(role_model, AsyncModel)}
+        drive(model, items, store, roles=local, window=window, budget=budget, progress=progress)
+        return
+    # A twentieth of a short command goes into loading asyncio.
+    from snellen.runs.async_driver import drive_async, in_batches, run_async
+
+    if isinstance(model, AsyncModel) and len(served) == len(roles):
+        run_async(drive_async(model, items, store, roles=served, budget=budget, progress=progress))
+        return
+    with in_batches({EVALUATED: model, **roles}) as models:
+        evaluated = models.pop(EVALUATED)
+        drive(evaluated, items, store, roles=models, window=window, budget=budget, progress=progress)
+
+
+# --- models by role ---------------------------------------------------------------------------------------------------
+
+
+def load_roles(models: Mapping[str, Any]) -> dict[str, Model | AsyncModel]:
+    """The model of each role, from model strings or objects. Raises what `load_model` raises."""
+    loaded: dict[int | str, Model | AsyncModel] = {}
+    for model in models.values():
+        if _identity(model) not in loaded:
+            loaded[_identity(model)] = load_model(model)
+    return {role: loaded[_identity(model)] for role, model in models.items()}
+
+
+def load_evaluated(model: Any, models: Mapping[str, Any], roles: Roles) -> Model | AsyncModel:
+    """The evaluated model: that of a role where it is the same one, else loaded now. `models` are those of `roles`."""
+    for role, role_model in models.items():
+        if _identity(role_model) == _identity(model):
+            return roles[role]
+    return load_model(model)
+
+
+def _identity(model: Any) -> int | str:
+    return model if isinstance(model, str) else id(model)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from msgspec import Struct
 
 from snellen.records import ContinuationScore, ImageRef, Request, Response, Usage
-from snellen.runs.budget import cost_of
-from snellen.runs.drivers import SampleItem, advance_item
-from snellen.runs.journal import holds_answers, read_exchanges
+from snellen.runs.drivers import SampleItem, advance_item, cost_of
+from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import RunPlan, work_items
+from snellen.runs.run_folder import holds_answers
 from snellen.runs.spec import TokenPrice
 
 METHOD = (

@@ -18,19 +18,19 @@ from snellen.common.paths import slug
 from snellen.errors import StoreError
 from snellen.formats.delimited import open_text
 from snellen.records import Exchange
-from snellen.runs.journal import (
+from snellen.runs.journal import write_line
+from snellen.runs.own_questions import keep_questions, questions_folder
+from snellen.runs.run_folder import (
     RUN_FORMAT,
     RUN_MANIFEST,
     BenchmarkUse,
     RunManifest,
     holds_answers,
+    locked_run,
     read_manifest,
     write_atomically,
     write_manifest,
 )
-from snellen.runs.journal_line import write_line
-from snellen.runs.own_questions import keep_questions, questions_folder
-from snellen.runs.run_folder import locked_run
 
 
 def imported_run_folder(path: Path, answers: str, form: str = "") -> Path:

@@ -1,7 +1,4 @@
-"""A run folder: a manifest, and journals to which exchanges are appended as they happen.
-
-    manifest.json       what was asked of which model, and all that the answers depend on
-    journal-0.jsonl     one Exchange per line, in order of arrival; one file per worker
+"""The journals of a run, to which exchanges are appended as they happen.
 
 A line is written before the next request is made and synced to the disk twice a second, so a killed
 run loses nothing that was answered. A torn last line is cut off when the run goes on. Each line says who answered,
@@ -15,42 +12,176 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from snellen.building.benchmark import Part, Selection
 from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.digest_index import DigestIndex
-from snellen.models.base import answers_as
-from snellen.records import EVALUATED, Decoding, Exchange, Request, Response, Sample
-from snellen.runs.journal_line import (
-    NO_AUTHORS,
-    JournalEntry,
-    LineT,
-    StoredExchange,
-    StoredRequest,
-    read_entry,
-    read_line,
-    read_stored,
-    write_line,
+from snellen.records import EVALUATED, Decoding, Exchange, Failure, Kind, Request, Response, Sample, Usage, key_of
+from snellen.runs.run_folder import (
+    RUN_MANIFEST,
+    cut_torn_line,
+    journals,
+    lock_file,
+    read_manifest,
+    sync_folder,
+    unwritable,
 )
-from snellen.runs.run_folder import cut_torn_line, lock_file, sync_folder, unwritable
-from snellen.runs.spec import ExecutionSpec, QuestionSpec
 
 if TYPE_CHECKING:
-    from snellen.runs.answer_cache import AnswerCache
+    from snellen.runs.earlier_answers import AnswerCache
 
-RUN_FORMAT = 3
-RUN_MANIFEST = "manifest.json"
-JOURNALS = "journal-*.jsonl"
+
+# --- one line: an exchange, who answered it, and a checksum of both ---------------------------------------------------
+# A line is JSON. Its last field, `crc`, is the CRC-32 of the line without it; a line that was edited on purpose has
+# none.
+
+
+NO_AUTHORS: Mapping[str, str] = MappingProxyType({})
+LineT = TypeVar("LineT", Exchange, "JournalEntry", "StoredExchange")
+_encoder = msgspec.json.Encoder()
+_BEFORE_CHECKSUM, _AFTER_CHECKSUM = b',"crc":"', b'"}\n'
+_END_LENGTH = len(_BEFORE_CHECKSUM) + 8 + len(_AFTER_CHECKSUM)
+
+
+class EntryVariant(Struct, frozen=True, gc=False):
+    """Says whether a request is a baseline, which measures what is likely without the picture."""
+
+    baseline: str = ""
+
+
+class EntryRequest(Struct, frozen=True, gc=False):
+    """Who asks, and whom."""
+
+    benchmark: str
+    sample_id: str
+    variant: EntryVariant
+    role: str = EVALUATED
+
+
+class EntryResponse(Struct, frozen=True, gc=False):
+    """What a response took."""
+
+    usage: Usage | None = None
+    seconds: float | None = None
+    error: Failure | None = None
+
+
+class JournalEntry(Struct, frozen=True, gc=False):
+    """An exchange without the texts of request and reply, read in a third of the time."""
+
+    protocol: str
+    request: EntryRequest
+    response: EntryResponse
+    reused: bool = False
+    from_cache: bool = False
+    answered_by: str = ""
+
+
+_NONE, _DEFAULT = (msgspec.Raw(_encoder.encode(content)) for content in ((), Decoding()))
+
+
+class StoredRequest(Struct, frozen=True, dict=True):
+    """A request with its parts as they are written, from which it gets the same key."""
+
+    benchmark: str
+    sample_id: str
+    variant: msgspec.Raw
+    messages: msgspec.Raw
+    kind: Kind = "generate"
+    continuations: msgspec.Raw = _NONE
+    decoding: msgspec.Raw = _DEFAULT
+    role: str = EVALUATED
+
+    @cached_property
+    def key(self) -> str:
+        return key_of(self.messages, self.kind, self.continuations, self.decoding, self.role)
+
+    @property
+    def is_presentation(self) -> bool:
+        """Whether its response is an answer, and neither a step nor a baseline."""
+        variant = bytes(self.variant)
+        return b'"step":' not in variant and b'"baseline":' not in variant
+
+
+class StoredResponse(Struct, frozen=True, gc=False):
+    """Whether there was a response."""
+
+    error: Failure | None = None
+
+
+class StoredExchange(Struct, frozen=True, gc=False):
+    """What a resumed run has to know about an exchange; it takes three quarters of the time to read with its key."""
+
+    protocol: str
+    request: StoredRequest
+    response: StoredResponse
+    answered_by: str = ""
+
+
+_exchanges = msgspec.json.Decoder(Exchange)
+_stored = msgspec.json.Decoder(StoredExchange)
+_entries = msgspec.json.Decoder(JournalEntry)
+
+
+def write_line(exchange: Exchange, authors: Mapping[str, str]) -> bytes:
+    """An exchange as a line; `authors` says who answers in each role."""
+    body = _encoder.encode(replace(exchange, answered_by=authors.get(exchange.request.role, "")))
+    return b"%b%b%08x%b" % (body[:-1], _BEFORE_CHECKSUM, crc32(body), _AFTER_CHECKSUM)
+
+
+def read_line(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> Exchange:
+    """The exchange in a line. Raises StoreError, without the place, for a line that is none, that has changed since it
+    was written, or that somebody else answered than the one of its role in `authors`."""
+    return _decoded(_body(line) or line, authors, _exchanges)
+
+
+def read_entry(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> JournalEntry:
+    """The same without what was asked and replied, whose form is not looked at."""
+    return _decoded(_body(line) or line, authors, _entries)
+
+
+def read_stored(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> StoredExchange:
+    """The same, as far as a resumed run has to know it. A line that was edited, which has no checksum, may be written
+    in another way than ours, so it is read and written first."""
+    body = _body(line) or _encoder.encode(read_line(line, authors))
+    return _decoded(body, authors, _stored)
+
+
+def _body(line: bytes) -> bytes | None:
+    """The exchange in a line with a checksum; None for a line without one. Raises StoreError where it does not fit."""
+    end = line[-_END_LENGTH:]
+    if not (end.startswith(_BEFORE_CHECKSUM) and end.endswith(_AFTER_CHECKSUM)):
+        return None
+    body = line[:-_END_LENGTH] + b"}"
+    if b"%08x" % crc32(body) != end[len(_BEFORE_CHECKSUM) : -len(_AFTER_CHECKSUM)]:
+        raise StoreError("the line has changed since it was written (its crc does not fit)")
+    return body
+
+
+def _decoded(body: bytes, authors: Mapping[str, str], decoder: msgspec.json.Decoder[LineT]) -> LineT:
+    try:
+        content = decoder.decode(body)
+    except JSON_FAULTS as error:
+        raise StoreError(f"not an exchange of this version ({error})") from None
+    author = authors.get(content.request.role)
+    if author not in (None, content.answered_by):
+        raise StoreError(f"answered by {content.answered_by or 'a model without a name'}, but this run is of {author}")
+    return content
+
+
+# --- the store --------------------------------------------------------------------------------------------------------
+
+
 SYNC_SECONDS = 0.5
 READ_AT_ONCE = 1 << 20
 """Bytes of a journal that are read by one system call."""
@@ -60,127 +191,6 @@ PLACE_BITS = 8
 MOST_JOURNALS = 1 << PLACE_BITS
 MOST_REASONS = 100
 OTHER_REASONS = "other reasons"
-
-_encoder = msgspec.json.Encoder()
-
-
-class BenchmarkUse(Struct, frozen=True):
-    """One benchmark as it takes part in a run."""
-
-    name: str
-    version: str
-    folder: str
-    where: str = ""
-    limit: int | None = None
-    protocols: tuple[str, ...] = ()
-    """Labels of the protocols that asked it; empty for all protocols of the run."""
-    questions: str = ""
-    """The digest of its questions, which a build with other answers shares."""
-    part: Part | None = None
-    """Which pictures a rule has let the run ask, or which samples it chose; None for all."""
-    examples_from: str = ""
-    """The folder of the benchmark whose examples were shown before its questions; empty where none were."""
-    examples: str = ""
-    """SHA-256 of the file of these examples."""
-    origin: str = ""
-    """Where the files it was built from come from, in words."""
-
-    @property
-    def selection(self) -> Selection:
-        return Selection(self.where, self.limit, self.part)
-
-    def fits(self, version: str, questions: str) -> bool:
-        """Whether a build of this version asks what was asked; its answers may have been hidden then."""
-        return self.version == version or "" != self.questions == questions
-
-
-class RoleModel(Struct, frozen=True):
-    """A model of a run besides the evaluated one. The fields are as in the manifest."""
-
-    model: str
-    fingerprint: dict[str, str]
-    left_as: dict[str, str] = {}
-    answers_by_sample: bool = False
-
-    @property
-    def identity(self) -> str:
-        """Its name without how it is reached."""
-        return answers_as(self.model)
-
-
-class Stretch(Struct, frozen=True):
-    """A part of a run in which its models were reached in the same way."""
-
-    started: str
-    """UTC, ISO 8601."""
-    models: dict[str, str]
-    """By role, the model string as it was given then; the evaluated model's role is ''."""
-
-
-class RunManifest(Struct, frozen=True):
-    """Describes a run: enough to resume it, to score it, and to tell where its numbers come from."""
-
-    format: int
-    model: str
-    fingerprint: dict[str, str]
-    benchmarks: tuple[BenchmarkUse, ...]
-    protocols: tuple[str, ...]
-    templates: str
-    """Digest of the template file."""
-    asked: tuple[QuestionSpec, ...]
-    """What the calls of this run asked, each once; none for imported predictions."""
-    software: dict[str, str]
-    hardware: dict[str, str]
-    started: str
-    """UTC, ISO 8601."""
-    notes: tuple[str, ...] = ()
-    """What a reader of its numbers needs to know."""
-    left_as: dict[str, str] = {}
-    """The fingerprint that an object of the user's program had when it had last answered, if it changes in answering
-    (it counts, it keeps a cache): both are of the model that answered."""
-    answers_by_sample: bool = False
-    """Whether the model looks up which sample asks, so that samples that ask the same may get different replies."""
-    roles: dict[str, RoleModel] = {}
-    """The other models that the run asks, by role."""
-    stretches: tuple[Stretch, ...] = ()
-    """How the models were reached, in order; a new one begins where that has changed."""
-    words: dict[str, str] = {}
-    """By protocol, the version of its wording besides the templates; protocols without such wording are absent."""
-    executed: tuple[ExecutionSpec, ...] = ()
-    """How the calls were carried out; equal settings are listed once."""
-
-    @property
-    def made_elsewhere(self) -> bool:
-        """Whether another toolkit asked: what has not come never will."""
-        return not self.asked
-
-    @property
-    def by_sample(self) -> frozenset[str]:
-        """The roles whose models look up which sample asks."""
-        roles = (role for role, use in self.roles.items() if use.answers_by_sample)
-        return frozenset([EVALUATED, *roles] if self.answers_by_sample else roles)
-
-    @property
-    def authors(self) -> dict[str, str]:
-        """Who answers in each role: the model's name, and a digest of its fingerprint and of how it is asked."""
-        models = {EVALUATED: (answers_as(self.model), self.fingerprint)}
-        models |= {role: (use.identity, use.fingerprint) for role, use in self.roles.items()}
-        settings = (self.templates, self.decoding, self.prefix, *self.few_shot)
-        return {role: f"{name}#{_digest((name, facts, settings))}" for role, (name, facts) in models.items()}
-
-    @property
-    def decoding(self) -> Decoding:
-        """How replies were sampled; the longest has length 0 where each benchmark has its own limit."""
-        return self.asked[0].decoding if self.asked else Decoding()
-
-    @property
-    def prefix(self) -> bool:
-        return bool(self.asked) and self.asked[0].prefix
-
-    @property
-    def few_shot(self) -> tuple[int, ...]:
-        """How many examples were shown before each question, and how they were drawn; empty where none were."""
-        return self.asked[0].few_shot_drawing if self.asked else ()
 
 
 class RunStore:
@@ -360,10 +370,6 @@ class RunStore:
         self.close()
 
 
-def journals(folder: Path) -> list[Path]:
-    return sorted(folder.glob(JOURNALS))
-
-
 def numbered_journals(folder: Path) -> list[Path]:
     """The journals whose numbers stand in places. Raises StoreError for more than a place can tell."""
     paths = journals(folder)
@@ -453,59 +459,6 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise StoreError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
 
 
-def holds_answers(folder: Path) -> bool:
-    """Whether anything was written into the journals of a folder."""
-    return any(path.is_file() and path.stat().st_size for path in journals(folder))
-
-
-def read_manifest(folder: Path) -> RunManifest:
-    """Raises StoreError for a folder that is not a run, or a run of another version."""
-    path = folder / RUN_MANIFEST
-    try:
-        raw = path.read_bytes()
-    except OSError:
-        again = "; its journals hold answers: the command of the run, given again, goes on" * holds_answers(folder)
-        raise StoreError(f"{folder} is not a run ({RUN_MANIFEST} is missing){again}") from None
-    if not raw.strip(b"\0 \n"):
-        raise StoreError(
-            f"{path} is empty, as after a loss of power; remove it and give the run's command again: answers are kept"
-        )
-    try:
-        version = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("format", b"none")
-        if bytes(version) != str(RUN_FORMAT).encode():
-            raise StoreError(
-                f"{folder} is a run of format {bytes(version).decode()}, this Snellen writes {RUN_FORMAT}; "
-                "choose another --name, or use the Snellen that made it"
-            )
-        return msgspec.json.decode(raw, type=RunManifest)
-    except JSON_FAULTS as error:
-        raise StoreError(f"{path}: {error}") from None
-
-
-def write_manifest(folder: Path, manifest: RunManifest) -> None:
-    write_atomically(folder / RUN_MANIFEST, msgspec.json.format(_encoder.encode(manifest), indent=2))
-
-
-def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file so that it appears complete or not at all, and stays after a loss of power. Raises StoreError.
-
-    Content in parts is written part by part, so that it need not be in memory as a whole.
-    """
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            file.writelines([content] if isinstance(content, bytes) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise unwritable(path.parent, error) from None
-
-
 def request_identity(request: Request | StoredRequest, by_sample: Collection[str]) -> bytes:
     """What the response to a request is found by; for the roles `by_sample` also by the sample that asks."""
     return sample_identity(request) if request.role in by_sample else bytes.fromhex(request.key)
@@ -519,10 +472,6 @@ def _places_in(path: Path, size: int, by_sample: frozenset[str]) -> Mapping[byte
         if exchange.response.error is None:
             places.setdefault(request_identity(exchange.request, by_sample), offset)
     return MappingProxyType(places)
-
-
-def _digest(facts: object) -> str:
-    return hashlib.blake2b(msgspec.json.encode(facts, order="sorted"), digest_size=4).hexdigest()
 
 
 def sample_identity(request: Request | StoredRequest) -> bytes:

@@ -14,10 +14,9 @@ from snellen.building.benchmark import Selection
 from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.records import Exchange, Request, Sample
-from snellen.runs.journal import JOURNALS, journals, read_journal, read_manifest, write_atomically
-from snellen.runs.journal_line import read_line
+from snellen.runs.journal import read_journal, read_line
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_folder import locked_run
+from snellen.runs.run_folder import JOURNALS, journals, locked_run, read_manifest, write_atomically
 
 DAMAGED = "damaged"
 Samples = Mapping[str, Mapping[str, Sample]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
@@ -12,16 +13,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from snellen import registry
-from snellen.building.benchmark import MANIFEST, Benchmark, Part, Selection, own_benchmarks
-from snellen.building.builder import build_benchmark
-from snellen.catalogue import BenchmarkSpec, PromptSet, entries, select, suite_members, suite_of
-from snellen.catalogue.cards import benchmarks_seen, load_cards
-from snellen.common.conditions import Condition
+from snellen.building.benchmark import Benchmark, Part
+from snellen.catalogue import BenchmarkSpec, suite_of
 from snellen.common.images import Images, JoinedImages
-from snellen.common.paths import as_word, benchmark_folder, slug
+from snellen.common.paths import slug
 from snellen.common.seeds import rng_for
-from snellen.errors import DataError, NoSourceError, UnknownNameError
+from snellen.errors import DataError
 from snellen.models.base import answers_as
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.protocols.control import with_controls
@@ -30,27 +27,21 @@ from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.protocols.prompts.templates import (
     AS_PUBLISHED,
     Templates,
-    declared_sets,
     declared_templates,
     named_templates,
 )
-from snellen.records import Decoding, Formulation, ImageRef, Method, Sample
-from snellen.runs.budget import NOTHING_TAKEN, BudgetTaken
-from snellen.runs.drivers import SampleItem
-from snellen.runs.few_shot import FewShot
+from snellen.records import Decoding, Example, Formulation, ImageRef, Method, Sample
+from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback, ProgressUpdate, SampleItem
+from snellen.runs.finding import (
+    Announce,
+    SelectedBenchmark,
+    benchmarks_without_prompts,
+    find_benchmarks,
+    held_out_benchmarks,
+    open_benchmark,
+    prompts_of,
+)
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec
-
-Announce = Callable[[str], object]
-"""Called with one line for the user."""
-
-
-class SelectedBenchmark(Struct, frozen=True):
-    """A benchmark and which of its samples take part."""
-
-    benchmark: Benchmark
-    selection: Selection
-    earlier: Selection | None = None
-    """What this call has asked already, where it asks in rounds."""
 
 
 class RunPlan(Struct, frozen=True):
@@ -121,32 +112,6 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
     return replace(plan, spec=spec.with_execution(name=default_name(question)))
 
 
-def benchmarks_without_prompts(
-    patterns: Sequence[str], name: str, announce: Announce = lambda line: None
-) -> tuple[str, ...]:
-    """Names of the benchmarks whose entries do not declare a set of prompts that others do, which is announced.
-
-    Raises DataError where no benchmark of the patterns has it.
-    """
-    if not name:
-        return ()
-    sets = {spec.name: prompts_of(spec) for pattern in patterns for spec in specs_of(pattern)}
-    if name not in {*declared_sets(), *(own for prompts in sets.values() for own in prompts)}:
-        return ()
-    lacking = tuple(benchmark for benchmark, prompts in sets.items() if name not in prompts)
-    if len(lacking) == len(sets):
-        known = ", ".join(sorted({own for prompts in sets.values() for own in prompts})) or "none"
-        raise DataError(f"no set of prompts {name!r} is declared for {', '.join(lacking)}; declared: {known}")
-    if lacking:
-        announce(f"left out, as no set of prompts {name!r} is declared for them: {', '.join(lacking)}")
-    return lacking
-
-
-def prompts_of(spec: BenchmarkSpec) -> dict[str, PromptSet]:
-    """The sets of prompts of a benchmark, by its entry of today: they are no part of what is built."""
-    return entries().get(spec.name, spec).prompts
-
-
 def _templates_of(name: str, benchmarks: Sequence[SelectedBenchmark], published: Mapping[str, str]) -> Templates:
     sets = {use.benchmark.name: prompts_of(use.benchmark.spec) for use in benchmarks}
     if name and all(name in prompts for prompts in sets.values()):
@@ -175,197 +140,6 @@ def default_name(question: QuestionSpec) -> str:
         text.replace('"templates":', '"runs":"","templates":', 1)[:-1] + ',"error_budget":0.0,"scoring":{},"judge":{}}'
     )
     return f"{slug(answers_as(model))[:60]}-{digest(text)}"
-
-
-def find_benchmarks(
-    patterns: Sequence[str],
-    where: str = "",
-    limit: int | None = None,
-    announce: Announce = lambda line: None,
-    *,
-    without: Collection[str] = (),
-    partial: bool = False,
-) -> list[SelectedBenchmark]:
-    """The benchmarks that names, globs, suites or folders stand for, built when they are not.
-
-    One that is not built yet is fetched and built. Those called one of `without` are left out, built or not; with
-    `partial` also those of a suite or glob that cannot be fetched, which is announced, as long as there is another.
-    Raises UnknownNameError for a name that nobody has, DataError when none is left or one cannot be fetched.
-    """
-    condition = Condition(where) if where else None
-    by_folder: dict[Path, Benchmark] = {}
-    for pattern in patterns:
-        for benchmark in _open(pattern, condition, announce, without, partial, None if where else limit):
-            if benchmark.name not in without:
-                by_folder.setdefault(benchmark.folder.resolve(), benchmark)
-    benchmarks = list(by_folder.values())
-    _check_names(benchmarks)
-    if condition:
-        _check_facts(condition, benchmarks)
-    uses = []
-    for benchmark in benchmarks:
-        facts = benchmark.spec.facts()
-        by_facts = condition is not None and condition.names <= facts.keys() - benchmark.manifest.tags.keys()
-        if condition and by_facts and not condition.holds(facts):
-            continue
-        use = SelectedBenchmark(benchmark, Selection("" if by_facts else where, limit))
-        if benchmark.count(use.selection):
-            uses.append(use)
-    if not uses:
-        if alone := [
-            candidate.name for candidate in benchmarks if candidate.manifest.counts.examples and not candidate.count()
-        ]:
-            raise DataError(f"{alone[0]} has examples alone and nothing to ask; show them with --few-shot-from")
-        if not where:
-            raise DataError(f"nothing of {', '.join(patterns)} is left: a model has seen the data of all of them")
-        raise DataError(f"no sample of {', '.join(patterns)} fits --where {where!r}")
-    return uses
-
-
-def open_benchmark(pattern: str) -> Benchmark:
-    """The one benchmark that a name or folder stands for. Raises UnknownNameError or DataError."""
-    benchmarks = list(_open(pattern, None, lambda line: None, (), False, None))
-    if len(benchmarks) != 1:
-        raise DataError(f"{pattern} stands for {len(benchmarks)} benchmarks; name one of them")
-    return benchmarks[0]
-
-
-def _check_names(benchmarks: Sequence[Benchmark]) -> None:
-    folders: dict[str, Path] = {}
-    for benchmark in benchmarks:
-        namesake = folders.setdefault(benchmark.name, benchmark.folder)
-        if namesake != benchmark.folder:
-            raise DataError(
-                f"{namesake} and {benchmark.folder} are both called {benchmark.name}; leave one out, or build it "
-                "again under another name"
-            )
-
-
-def _check_facts(condition: Condition, benchmarks: Sequence[Benchmark]) -> None:
-    """A fact may be missing from some benchmarks; one that no benchmark has is a typing error."""
-    names = {name for benchmark in benchmarks for name in (*benchmark.spec.facts(), *benchmark.manifest.tags)}
-    after = condition.names & {name for benchmark in benchmarks for name in benchmark.manifest.answer_tags} - names
-    if after:
-        raise DataError(
-            f"--where: {min(after)!r} tells of the answers, which no run may know; choose by it when scoring, "
-            "snellen score --where"
-        )
-    if names and (unknown := condition.names - names):
-        raise DataError(f"--where: {registry.unknown('fact', min(unknown), names)}")
-
-
-def _open(
-    pattern: str,
-    condition: Condition | None,
-    announce: Announce,
-    without: Collection[str],
-    partial: bool,
-    limit: int | None,
-) -> Iterator[Benchmark]:
-    folder = Path(pattern).expanduser()
-    if (folder / MANIFEST).exists():
-        yield Benchmark(folder)
-        return
-    if (benchmark_folder(pattern) / MANIFEST).exists() and pattern not in entries():
-        yield Benchmark(benchmark_folder(pattern))
-        return
-    if folder.is_dir() and pattern.startswith((".", "/", "~")):
-        raise DataError(f"{folder} is not a built benchmark; build it with `snellen build FILE --to {as_word(folder)}`")
-    try:
-        chosen = select(pattern)
-    except UnknownNameError:
-        if pattern.partition(":")[0] in suite_members():
-            raise
-        raise registry.unknown("benchmark", pattern, [*entries(), *own_benchmarks()]) from None
-    specs = [spec for spec in chosen if spec.name not in without and _may_hold(condition, spec)]
-    if not partial or len(specs) == 1:
-        for spec in specs:
-            yield _built_benchmark(spec, announce, limit)
-        return
-    missing = [spec for spec in specs if not _is_ready(spec)]
-    if len(missing) > 1:
-        from snellen.fetching.sources import announce_fetch
-
-        announce_fetch(missing)
-    opened, faults = [], []
-    for spec in specs:
-        try:
-            opened.append(_built_benchmark(spec, announce, limit))
-        except DataError as error:
-            if spec not in missing:
-                raise
-            faults.append((spec, error))
-    if faults and not opened:
-        raise faults[0][1]
-    for spec, fault in faults:
-        if not isinstance(fault, NoSourceError):
-            announce(f"{spec.name} is not built: {fault}")
-    if faults:
-        announce(f"not built yet, left out of {pattern}: {', '.join(spec.short for spec, _ in faults)}")
-    yield from opened
-
-
-def _is_ready(spec: BenchmarkSpec) -> bool:
-    return spec.source.embedded or (benchmark_folder(spec.name) / MANIFEST).exists()
-
-
-def _may_hold(condition: Condition | None, spec: BenchmarkSpec) -> bool:
-    """Whether a condition may hold of a benchmark's samples, by its facts alone."""
-    facts = spec.facts()
-    return condition is None or not condition.names <= set(facts) or condition.holds(facts)
-
-
-def held_out_benchmarks(
-    patterns: Sequence[str], models: Sequence[str], cards: str = "", announce: Announce = lambda line: None
-) -> tuple[str, ...]:
-    """Names of the benchmarks whose data one of the models was trained on, by model cards (a file of the user's
-    beside Snellen's own); each is announced with the reason. Raises UnknownNameError, DataError."""
-    if not models:
-        return ()
-    own_cards = load_cards(Path(cards)) if cards else None
-    specs = {spec.name: spec for pattern in patterns for spec in specs_of(pattern)}
-    reasons = benchmarks_seen(specs.values(), models, own_cards)
-    for reason in reasons:
-        announce(f"left out: {reason}")
-    return tuple(reason.benchmark for reason in reasons)
-
-
-def specs_of(pattern: str) -> tuple[BenchmarkSpec, ...]:
-    """The facts of what a name, glob, suite or folder stands for, built or not."""
-    for folder in (Path(pattern).expanduser(), benchmark_folder(pattern)):
-        if (folder / MANIFEST).exists():
-            return (Benchmark(folder).spec,)
-    return select(pattern)
-
-
-def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None) -> Benchmark:
-    """A benchmark, or a part of it that has what a run with this limit asks; fetched and built where it is not here."""
-    folder = benchmark_folder(spec.name)
-    if (folder / MANIFEST).exists():
-        try:
-            benchmark = Benchmark(folder)
-        except DataError:
-            if not spec.source.embedded:
-                raise
-            announce(f"building {spec.name} again: what was built is of another format, or damaged")
-            return build_benchmark(spec)
-        if benchmark.spec == spec:
-            return benchmark
-        if not spec.source.embedded:
-            return benchmark
-        announce(f"building {spec.name} again: its catalogue entry has changed")
-    elif not spec.source.embedded:
-        from snellen.fetching.parts import build_part, built_part  # loaded where something is to be fetched
-        from snellen.fetching.sources import fetch_source
-
-        if limit is not None and (part := built_part(spec.name, limit) or build_part(spec, limit)):
-            return part
-        fetched = fetch_source(spec)
-        announce(f"building {spec.name}")
-        return build_benchmark(fetched.spec, source=fetched.folder, origin=fetched.origin)
-    else:
-        announce(f"building {spec.name}")
-    return build_benchmark(spec)
 
 
 def work_items(plan: RunPlan) -> Iterator[SampleItem]:
@@ -540,7 +314,7 @@ def digest(*parts: str) -> str:
 # --- pictures of other samples, for controls --------------------------------------------------------------------------
 
 
-PURPOSE = "shuffled pictures"
+SHUFFLED = "shuffled pictures"
 Partners = Mapping[tuple[ImageRef, ...], tuple[ImageRef, ...]]
 """The pictures that are shown instead, by a sample's own pictures."""
 
@@ -554,7 +328,7 @@ def picture_partners(benchmark: Benchmark) -> Partners:
     pictures = list(dict.fromkeys(sample.images for sample in benchmark.samples() if sample.images))
     if len(pictures) == 1:
         raise DataError(f"{benchmark.name}: all its questions show the same picture; nothing can be shuffled")
-    rng_for(benchmark.name, PURPOSE).shuffle(pictures)
+    rng_for(benchmark.name, SHUFFLED).shuffle(pictures)
     return dict(zip(pictures, [*pictures[1:], *pictures[:1]], strict=True))
 
 
@@ -562,3 +336,108 @@ def with_other_pictures(sample: Sample, partners: Partners) -> Sample:
     """The sample with as many pictures of other samples."""
     pictures = partners[sample.images]
     return replace(sample, images=tuple(pictures[i % len(pictures)] for i in range(len(sample.images))))
+
+
+# --- which examples are shown, with their answers, before a question --------------------------------------------------
+
+
+FEW_SHOT = "few-shot"
+
+
+class FewShot:
+    """Draws `count` examples for each sample by its name, or with `same` one set that all samples of a form share.
+
+    A sample with options is shown examples with options, any other one open questions. Never drawn are the sample
+    itself and questions about one of its pictures, or, without pictures, the same question; of a set that all share,
+    such an example gives way to the next one.
+    """
+
+    def __init__(self, examples: Sequence[Example], count: int, seed: int = 0, shared: bool = False) -> None:
+        self._count, self._seed, self._same = count, seed, shared
+        self._names = {_name(example) for example in examples}
+        self._by_form: dict[bool, list[Example]] = defaultdict(list)
+        self._by_subject: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        for example in examples:
+            self._by_form[bool(example.options)].append(example)
+            for subject in _subjects(example):
+                self._by_subject[subject].add(_name(example))
+        if shared:
+            for of_form in self._by_form.values():
+                rng_for(of_form[0].benchmark, FEW_SHOT, seed).shuffle(of_form)
+
+    def drawn_for(self, sample: Sample) -> tuple[Example, ...]:
+        """The examples in the order in which they are shown. Raises DataError where there are too few."""
+        has_options = bool(sample.rounds[0].options)
+        alike = (self._by_subject.get(subject, set()) for subject in _subjects(sample))
+        left_out = ({_name(sample)} & self._names).union(*alike)
+        fit = self._by_form[has_options]
+        if left_out:
+            fit = [example for example in fit if _name(example) not in left_out]
+        if len(fit) < self._count:
+            raise DataError(
+                f"{sample.benchmark} {sample.id}: {len(fit)} examples {'with' if has_options else 'without'} options "
+                f"are about something else than it is, but --few-shot {self._count} needs as many; ask for fewer, or "
+                "build with more examples"
+            )
+        if self._same:
+            return tuple(fit[: self._count])
+        return tuple(rng_for(sample.benchmark, sample.id, FEW_SHOT, self._seed).sample(fit, self._count))
+
+
+def _name(sample: Sample) -> tuple[str, str]:
+    return sample.benchmark, sample.id
+
+
+def _subjects(sample: Sample) -> list[str]:
+    """What a sample is about: its pictures, or, where it has none, its question."""
+    question = f"{sample.context or ''}\n{sample.rounds[0].question}"
+    return [image.digest for image in sample.images] or [question]
+
+
+# --- how far a run has come -------------------------------------------------------------------------------------------
+
+
+class RunProgress(Struct, frozen=True):
+    """The state of one model's run."""
+
+    model: str
+    folder: str
+    """Folder of the run; every answer is kept there, whatever happens."""
+    done: int
+    """Samples finished, counted once per protocol."""
+    total: int
+    requests: int = 0
+    """Requests answered or failed since this call began."""
+    failures: int = 0
+
+
+ProgressListener = Callable[[RunProgress], object]
+
+
+def ignore_progress(state: RunProgress) -> None:
+    """A listener that does nothing."""
+
+
+def progress_of(plan: RunPlan, listener: ProgressListener, *, of_worker: bool = False) -> ProgressCallback:
+    """A callback for drivers: it adds up what happened and tells the listener, once before anything has happened.
+
+    With `of_worker` the total is the share of the plan's worker, not that of all workers."""
+    if listener is ignore_progress:
+        return lambda update: None
+    [model] = plan.question.models
+    state = RunProgress(model, str(plan.folder), 0, count_items(plan, of_worker=of_worker))
+    listener(state)
+
+    def update_state(update: ProgressUpdate) -> None:
+        nonlocal state
+        state = RunProgress(
+            state.model,
+            state.folder,
+            state.done + update.items,
+            state.total,
+            state.requests + update.requests,
+            state.failures + update.failures,
+        )
+        listener(state)
+
+    return update_state

@@ -22,9 +22,10 @@ from msgspec import Struct
 from snellen import __version__
 from snellen.errors import MissingExtraError, ModelError
 from snellen.runs.drivers import ProgressCallback
-from snellen.runs.model_identity import changed_fact
-from snellen.runs.plan import Announce, RunPlan
+from snellen.runs.finding import Announce
+from snellen.runs.plan import RunPlan
 from snellen.runs.ray_pool import PoolWorker, RayPool, RayWorker, Refusal, WorkerModel, WorkerPlace, models_on_ray
+from snellen.runs.run_folder import changed_fact
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import ExecutionSpec
 

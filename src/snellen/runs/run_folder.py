@@ -1,15 +1,31 @@
-"""What a run folder needs from the file system: one writer at a time, and what was written stays."""
+"""A run folder: its manifest, one writer at a time, and what was written stays.
+
+manifest.json       what was asked of which model, and all that the answers depend on
+journal-0.jsonl     one Exchange per line, in order of arrival; one file per worker
+"""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+import msgspec
+from msgspec import Struct
+
+from snellen.building.benchmark import Part, Selection
 from snellen.errors import StoreError
+from snellen.formats.decoding import JSON_FAULTS
+from snellen.models.base import DECLARE, answers_as, is_of_content, why_not_fingerprinted
+from snellen.records import EVALUATED, Decoding
+from snellen.runs.spec import ExecutionSpec, QuestionSpec
+
+# --- what it needs from the file system -------------------------------------------------------------------------------
+
 
 LOCK = ".lock"
 
@@ -97,3 +113,220 @@ def is_read_only(run: Path) -> bool:
     """Whether a run's folder cannot be written by this user."""
     effective = os.access in os.supports_effective_ids
     return not os.access(run, os.W_OK, effective_ids=effective)
+
+
+# --- the manifest -----------------------------------------------------------------------------------------------------
+
+
+RUN_FORMAT = 3
+RUN_MANIFEST = "manifest.json"
+JOURNALS = "journal-*.jsonl"
+
+
+class BenchmarkUse(Struct, frozen=True):
+    """One benchmark as it takes part in a run."""
+
+    name: str
+    version: str
+    folder: str
+    where: str = ""
+    limit: int | None = None
+    protocols: tuple[str, ...] = ()
+    """Labels of the protocols that asked it; empty for all protocols of the run."""
+    questions: str = ""
+    """The digest of its questions, which a build with other answers shares."""
+    part: Part | None = None
+    """Which pictures a rule has let the run ask, or which samples it chose; None for all."""
+    examples_from: str = ""
+    """The folder of the benchmark whose examples were shown before its questions; empty where none were."""
+    examples: str = ""
+    """SHA-256 of the file of these examples."""
+    origin: str = ""
+    """Where the files it was built from come from, in words."""
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(self.where, self.limit, self.part)
+
+    def fits(self, version: str, questions: str) -> bool:
+        """Whether a build of this version asks what was asked; its answers may have been hidden then."""
+        return self.version == version or "" != self.questions == questions
+
+
+class RoleModel(Struct, frozen=True):
+    """A model of a run besides the evaluated one. The fields are as in the manifest."""
+
+    model: str
+    fingerprint: dict[str, str]
+    left_as: dict[str, str] = {}
+    answers_by_sample: bool = False
+
+    @property
+    def identity(self) -> str:
+        """Its name without how it is reached."""
+        return answers_as(self.model)
+
+
+class Stretch(Struct, frozen=True):
+    """A part of a run in which its models were reached in the same way."""
+
+    started: str
+    """UTC, ISO 8601."""
+    models: dict[str, str]
+    """By role, the model string as it was given then; the evaluated model's role is ''."""
+
+
+class RunManifest(Struct, frozen=True):
+    """Describes a run: enough to resume it, to score it, and to tell where its numbers come from."""
+
+    format: int
+    model: str
+    fingerprint: dict[str, str]
+    benchmarks: tuple[BenchmarkUse, ...]
+    protocols: tuple[str, ...]
+    templates: str
+    """Digest of the template file."""
+    asked: tuple[QuestionSpec, ...]
+    """What the calls of this run asked, each once; none for imported predictions."""
+    software: dict[str, str]
+    hardware: dict[str, str]
+    started: str
+    """UTC, ISO 8601."""
+    notes: tuple[str, ...] = ()
+    """What a reader of its numbers needs to know."""
+    left_as: dict[str, str] = {}
+    """The fingerprint that an object of the user's program had when it had last answered, if it changes in answering
+    (it counts, it keeps a cache): both are of the model that answered."""
+    answers_by_sample: bool = False
+    """Whether the model looks up which sample asks, so that samples that ask the same may get different replies."""
+    roles: dict[str, RoleModel] = {}
+    """The other models that the run asks, by role."""
+    stretches: tuple[Stretch, ...] = ()
+    """How the models were reached, in order; a new one begins where that has changed."""
+    words: dict[str, str] = {}
+    """By protocol, the version of its wording besides the templates; protocols without such wording are absent."""
+    executed: tuple[ExecutionSpec, ...] = ()
+    """How the calls were carried out; equal settings are listed once."""
+
+    @property
+    def made_elsewhere(self) -> bool:
+        """Whether another toolkit asked: what has not come never will."""
+        return not self.asked
+
+    @property
+    def by_sample(self) -> frozenset[str]:
+        """The roles whose models look up which sample asks."""
+        roles = (role for role, use in self.roles.items() if use.answers_by_sample)
+        return frozenset([EVALUATED, *roles] if self.answers_by_sample else roles)
+
+    @property
+    def authors(self) -> dict[str, str]:
+        """Who answers in each role: the model's name, and a digest of its fingerprint and of how it is asked."""
+        models = {EVALUATED: (answers_as(self.model), self.fingerprint)}
+        models |= {role: (use.identity, use.fingerprint) for role, use in self.roles.items()}
+        settings = (self.templates, self.decoding, self.prefix, *self.few_shot)
+        return {role: f"{name}#{_digest((name, facts, settings))}" for role, (name, facts) in models.items()}
+
+    @property
+    def decoding(self) -> Decoding:
+        """How replies were sampled; the longest has length 0 where each benchmark has its own limit."""
+        return self.asked[0].decoding if self.asked else Decoding()
+
+    @property
+    def prefix(self) -> bool:
+        return bool(self.asked) and self.asked[0].prefix
+
+    @property
+    def few_shot(self) -> tuple[int, ...]:
+        """How many examples were shown before each question, and how they were drawn; empty where none were."""
+        return self.asked[0].few_shot_drawing if self.asked else ()
+
+
+def journals(folder: Path) -> list[Path]:
+    return sorted(folder.glob(JOURNALS))
+
+
+def holds_answers(folder: Path) -> bool:
+    """Whether anything was written into the journals of a folder."""
+    return any(path.is_file() and path.stat().st_size for path in journals(folder))
+
+
+def read_manifest(folder: Path) -> RunManifest:
+    """Raises StoreError for a folder that is not a run, or a run of another version."""
+    path = folder / RUN_MANIFEST
+    try:
+        raw = path.read_bytes()
+    except OSError:
+        again = "; its journals hold answers: the command of the run, given again, goes on" * holds_answers(folder)
+        raise StoreError(f"{folder} is not a run ({RUN_MANIFEST} is missing){again}") from None
+    if not raw.strip(b"\0 \n"):
+        raise StoreError(
+            f"{path} is empty, as after a loss of power; remove it and give the run's command again: answers are kept"
+        )
+    try:
+        version = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("format", b"none")
+        if bytes(version) != str(RUN_FORMAT).encode():
+            raise StoreError(
+                f"{folder} is a run of format {bytes(version).decode()}, this Snellen writes {RUN_FORMAT}; "
+                "choose another --name, or use the Snellen that made it"
+            )
+        return msgspec.json.decode(raw, type=RunManifest)
+    except JSON_FAULTS as error:
+        raise StoreError(f"{path}: {error}") from None
+
+
+def write_manifest(folder: Path, manifest: RunManifest) -> None:
+    write_atomically(folder / RUN_MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+
+
+def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file so that it appears complete or not at all, and stays after a loss of power. Raises StoreError.
+
+    Content in parts is written part by part, so that it need not be in memory as a whole.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as file:
+            file.writelines([content] if isinstance(content, bytes) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise unwritable(path.parent, error) from None
+
+
+def _digest(facts: object) -> str:
+    return hashlib.blake2b(msgspec.json.encode(facts, order="sorted"), digest_size=4).hexdigest()
+
+
+# --- whether stored answers are those of the model at hand: by its fingerprint, never by its name alone ---------------
+
+
+def check_identity(folder: Path, name: str, fingerprint: Mapping[str, str]) -> None:
+    """Raise StoreError where a folder holds answers of an object that may have changed since, as far as anyone can
+    tell."""
+    why = why_not_fingerprinted(fingerprint)
+    if why and holds_answers(folder):
+        raise StoreError(
+            f"{folder} holds answers of {name}, and nothing says whether it is still the same ({why}); {DECLARE}, or "
+            "choose another folder (--name)"
+        )
+
+
+def changed_fact(earlier: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """The first fact that differs between two fingerprints, in words; empty when none does."""
+    for name in sorted({*earlier, *now}):
+        if earlier.get(name) != now.get(name):
+            return f"{name} was {earlier.get(name)}, is {now.get(name)}"
+    return ""
+
+
+def way_out(fingerprint: Mapping[str, str]) -> str:
+    """What to do where a fingerprint has changed."""
+    if is_of_content(fingerprint):
+        return f"choose another --name or, where its answers do not depend on that, {DECLARE}"
+    return "choose another --name"

@@ -36,30 +36,30 @@ from snellen.models.base import (
 from snellen.protocols.base import needed_kind
 from snellen.protocols.declaration import declaration_of
 from snellen.records import EVALUATED, IndistinguishableQuestion
-from snellen.runs.budget import RunBudget
-from snellen.runs.drivers import ProgressCallback, ProgressUpdate, SampleItem
-from snellen.runs.driving import NO_ROLES, Roles, drive_model
-from snellen.runs.journal import (
+from snellen.runs.drivers import NO_ROLES, ProgressCallback, ProgressUpdate, Roles, RunBudget, SampleItem, drive_model
+from snellen.runs.finding import SelectedBenchmark
+from snellen.runs.journal import RunStore, read_journal
+from snellen.runs.own_questions import keep_questions, questions_folder
+from snellen.runs.plan import RunPlan, check_roles, digest, example_source, protocols_of, work_items
+from snellen.runs.run_folder import (
     RUN_FORMAT,
     RUN_MANIFEST,
     BenchmarkUse,
     RoleModel,
     RunManifest,
-    RunStore,
     Stretch,
+    changed_fact,
+    check_identity,
     holds_answers,
     journals,
-    read_journal,
+    locked_run,
     read_manifest,
+    way_out,
     write_manifest,
 )
-from snellen.runs.model_identity import changed_fact, check_identity, way_out
-from snellen.runs.own_questions import keep_questions, questions_folder
-from snellen.runs.plan import RunPlan, SelectedBenchmark, check_roles, digest, example_source, protocols_of, work_items
-from snellen.runs.run_folder import locked_run
 
 if TYPE_CHECKING:
-    from snellen.runs.answer_cache import AnswerCache
+    from snellen.runs.earlier_answers import AnswerCache
 
 _RECORDED = ("msgspec", "pyarrow", "pillow", "torch", "transformers", "tokenizers")
 
@@ -259,7 +259,7 @@ def _cache_of(plan: RunPlan, manifest: RunManifest) -> AnswerCache | None:
         for role, use in _models_of(manifest).items()
         if not why_not_fingerprinted(use.fingerprint) and not use.answers_by_sample
     }
-    from snellen.runs.answer_cache import AnswerCache
+    from snellen.runs.earlier_answers import AnswerCache
 
     return AnswerCache(Path(plan.execution.cache).expanduser(), identities)
 

@@ -19,8 +19,9 @@ from snellen.protocols.base import duplicate_presentation, parse_protocol
 from snellen.protocols.declaration import declaration_of
 from snellen.protocols.prediction import LikelihoodRule, predict, predict_conclusion
 from snellen.records import ContinuationScore, Exchange, Prediction, Sample, Turn, Variant
-from snellen.runs.journal import JournalReader, RunManifest, numbered_journals, read_entries, read_exchanges
+from snellen.runs.journal import JournalReader, numbered_journals, read_entries, read_exchanges
 from snellen.runs.mending import check_fits
+from snellen.runs.run_folder import RunManifest
 from snellen.scoring.questions import AnswersInARow
 from snellen.scoring.request_costs import CostTally, RequestCost, RoleTally, RoleUse
 from snellen.scoring.talks import TalkCost, Talks

@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from snellen.records import EVALUATED, Response, Usage
-from snellen.runs.budget import cost_of
-from snellen.runs.journal import RunManifest
-from snellen.runs.journal_line import EntryResponse, JournalEntry
+from snellen.runs.drivers import cost_of
+from snellen.runs.journal import EntryResponse, JournalEntry
+from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import TokenPrice
 
 PERCENTILES = (50, 95, 99)

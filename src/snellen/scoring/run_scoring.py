@@ -23,9 +23,8 @@ from snellen.metrics.declaration import ChoiceMetric, CorpusMetric, ReplyMetric,
 from snellen.metrics.summed import CorpusCountMetric
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score
-from snellen.runs.journal import BenchmarkUse, RunManifest, read_manifest
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_folder import is_read_only
+from snellen.runs.run_folder import BenchmarkUse, RunManifest, is_read_only, read_manifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring import choice_metrics
 from snellen.scoring.answers import Key, open_answers, with_answer_tags

@@ -24,7 +24,7 @@ from snellen.extraction import find_extractor
 from snellen.formats.shown_text import object_line
 from snellen.reasons import Reason
 from snellen.records import Answer, Convention, Estimate, Method, Prediction, Result, Sample, Score
-from snellen.runs.journal import RunManifest
+from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec, TokenPrice
 from snellen.scoring.corpus_counts import QuestionCounts
 from snellen.scoring.judges.ensemble import JudgeUse

@@ -19,7 +19,7 @@ from snellen.common.images import data_uri, to_plain_file
 from snellen.errors import StoreError
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.report.rendering import OfflinePage, report_asset, templates
-from snellen.runs.journal import write_atomically
+from snellen.runs.run_folder import write_atomically
 from snellen.verification.audit import LABELS, AuditItem, AuditLabel, ItemVerdict, read_audit_labels, write_audit_labels
 
 MOST_SENT = 100_000

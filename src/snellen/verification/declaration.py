@@ -19,8 +19,8 @@ from snellen.building.benchmark import Benchmark
 from snellen.common.images import Images, decode_picture
 from snellen.experiments.evaluation import silent
 from snellen.records import Estimate, ImageRef
-from snellen.runs.plan import Announce
-from snellen.runs.progress import ProgressListener, ignore_progress
+from snellen.runs.finding import Announce
+from snellen.runs.plan import ProgressListener, ignore_progress
 
 GREY_SIDE, COLOUR_SIDE = 32, 8
 """Pixels of the two reductions that are compared. Compression keeps brightness better than colours."""

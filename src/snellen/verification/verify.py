@@ -19,7 +19,7 @@ from snellen.common.paths import benchmark_folder, home
 from snellen.errors import DataError
 from snellen.records import Estimate, ItemDecision
 from snellen.reformulation.sampling import Sampling
-from snellen.runs.journal import write_atomically
+from snellen.runs.run_folder import write_atomically
 from snellen.scoring.resampling import draw_subset
 from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
 

@@ -30,7 +30,8 @@ from snellen.records import Estimate, Exchange, Prediction, Result, Turn
 from snellen.report.run_view import CHOICE_ROWS
 from snellen.report.samples import OUTCOMES, GalleryEntry, question_entries
 from snellen.report.table import metric_title, shorten
-from snellen.runs.journal import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_journal, read_manifest
+from snellen.runs.journal import read_journal
+from snellen.runs.run_folder import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_manifest
 from snellen.scoring.kept_scoring import load_scoring, scoring_names
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun

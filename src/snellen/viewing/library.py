@@ -21,7 +21,7 @@ from snellen.common.paths import home
 from snellen.errors import SnellenError, StoreError
 from snellen.models.base import answers_as
 from snellen.records import Result
-from snellen.runs.journal import RUN_MANIFEST, RunManifest, journals, read_manifest
+from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals, read_manifest
 from snellen.viewing.filters import QuestionFilter, select_questions
 from snellen.viewing.indexing import (
     RIGHT,

@@ -17,7 +17,8 @@ from snellen.protocols.prompts.judge_prompts import shortened
 from snellen.records import Answer, Exchange, ImageRef, Prediction, Sample, Score, Turn, Variant
 from snellen.report.samples import OUTCOMES, Outcome, outcome_of
 from snellen.report.table import shorten
-from snellen.runs.journal import journals, read_exchange_at
+from snellen.runs.journal import read_exchange_at
+from snellen.runs.run_folder import journals
 from snellen.scoring.judges.human_labels import LabelItem, label_item
 from snellen.scoring.talks import steps_in_order
 from snellen.scoring.unparsed import UnparsedReply

@@ -27,8 +27,8 @@ from msgspec.structs import asdict
 from snellen.errors import DataError, StoreError
 from snellen.protocols.base import parse_protocol
 from snellen.records import Failure
-from snellen.runs.journal import RUN_MANIFEST, RunManifest, journals
 from snellen.runs.own_questions import reopen_benchmark
+from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, run_spec
 from snellen.scoring.kept_scoring import is_scored_whole
 

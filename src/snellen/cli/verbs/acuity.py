@@ -15,7 +15,7 @@ from snellen.errors import MissingExtraError
 from snellen.models.base import load_model
 from snellen.psychometrics import BUDGET, WIDTH
 from snellen.registry import find
-from snellen.runs.journal import write_atomically
+from snellen.runs.run_folder import write_atomically
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
 
 CARD = "acuity.html"
@@ -64,7 +64,7 @@ def acuity_command(
     from snellen.psychometrics.measuring import acuity_forecasts, measure_acuity
     from snellen.report.acuity_card import acuity_page, prescription
     from snellen.report.acuity_tables import acuity_records, acuity_tables
-    from snellen.runs.journal import write_atomically
+    from snellen.runs.run_folder import write_atomically
 
     for test in tests:
         if "/" not in test:
@@ -107,7 +107,7 @@ def check_command(model: str, benchmarks: tuple[str, ...], limit: int) -> None:
     Scores are compared where the model and the questions allow, else replies. Exit code 1 if nothing changes: then
     the pictures do not reach the model, and no number of its says anything about seeing.
     """
-    from snellen.runs.plan import find_benchmarks
+    from snellen.runs.finding import find_benchmarks
     from snellen.runs.sight_check import check_sight
 
     opened = load_model(model)

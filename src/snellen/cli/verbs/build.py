@@ -36,7 +36,7 @@ from snellen.recognition.own_sources import (
     write_entry,
 )
 from snellen.reformulation.sampling import Sampling
-from snellen.runs.plan import open_benchmark
+from snellen.runs.finding import open_benchmark
 from snellen.verification.declaration import Solvers, Votes
 
 # --- what both have in common: columns said by flags, and doubts that are asked ---------------------------------------

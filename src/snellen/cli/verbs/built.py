@@ -37,8 +37,8 @@ from snellen.models.base import load_model
 from snellen.reformulation.sampling import Rule, Sampling
 from snellen.registry import find
 from snellen.report.table import DASH, Table, decimal_text, percent
-from snellen.runs.journal import RUN_MANIFEST, write_atomically
-from snellen.runs.plan import find_benchmarks, specs_of
+from snellen.runs.finding import find_benchmarks, specs_of
+from snellen.runs.run_folder import RUN_MANIFEST, write_atomically
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.resampling import draw_subset, subset_name
 from snellen.scoring.scored_run import ScoredRun

@@ -20,7 +20,7 @@ from snellen.interchange.exports.packing import pack_run
 from snellen.interchange.exports.pushing import check_pushing, push_dataset
 from snellen.interchange.predictions.publishing import BoardHere, LeaderboardClient, PackedPredictions, pack_predictions
 from snellen.registry import find
-from snellen.runs.journal import read_manifest
+from snellen.runs.run_folder import read_manifest
 from snellen.scoring.kept_scoring import load_scoring
 
 

@@ -22,8 +22,8 @@ from snellen.formats.shown_text import short_name, strip_controls
 from snellen.models.base import load_model
 from snellen.protocols.prompts.judge_prompts import shortened
 from snellen.report.audit_tables import corrected_table, readings_table
-from snellen.runs.journal import RUN_MANIFEST
-from snellen.runs.plan import open_benchmark
+from snellen.runs.finding import open_benchmark
+from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import open_answers
 from snellen.scoring.judges import human_labels

@@ -25,8 +25,8 @@ from snellen.common.paths import benchmark_folder
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.evaluation import report_path, score_folders
 from snellen.experiments.results import Results
-from snellen.runs.journal import RUN_MANIFEST, read_manifest
 from snellen.runs.mending import DAMAGED, mend_run
+from snellen.runs.run_folder import RUN_MANIFEST, read_manifest
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 from snellen.verification.datasheets.certificate import ERROR_LIMIT
 

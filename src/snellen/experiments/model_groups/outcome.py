@@ -52,7 +52,7 @@ from snellen.report.paper_files import with_legend
 from snellen.report.rendering import offline_document, stand_alone
 from snellen.report.run_view import RunView
 from snellen.report.table import Cell, Table, decimal_text
-from snellen.runs.journal import write_atomically
+from snellen.runs.run_folder import write_atomically
 
 
 def analysis_charts(spec: AnalysisSpec, rows: Sequence[AnalysisRow], members: Sequence[Member]) -> Iterator[ChartPanel]:

@@ -21,8 +21,9 @@ from snellen.experiments.ratings.key import KeyItem, RatingKey, write_key
 from snellen.experiments.ratings.study import RatingStudy
 from snellen.records import Request
 from snellen.report.rendering import OfflinePage, report_asset, templates
-from snellen.runs.journal import read_exchanges, read_manifest, write_atomically
+from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import RunPictures
+from snellen.runs.run_folder import read_manifest, write_atomically
 from snellen.scoring.rated import rated_question
 
 # --- items -----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from msgspec import Struct
 from snellen.common.paths import as_word
 from snellen.errors import DataError, StoreError
 from snellen.experiments.ratings.study import RatingStudy
-from snellen.runs.journal import write_atomically
+from snellen.runs.run_folder import write_atomically
 
 KEY = "key.json"
 

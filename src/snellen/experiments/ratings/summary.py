@@ -27,7 +27,7 @@ from snellen.experiments.ratings.sheets import RaterSheet, read_sheets
 from snellen.experiments.ratings.study import RatingStudy
 from snellen.metrics.declaration import metric_row
 from snellen.records import Estimate
-from snellen.runs.journal import read_manifest, write_atomically
+from snellen.runs.run_folder import read_manifest, write_atomically
 from snellen.scoring.rated import RATINGS, RatedMetric, RunRatings
 
 MOST_ALIKE = 0.5

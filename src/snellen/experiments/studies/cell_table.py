@@ -25,7 +25,7 @@ from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
 from snellen.report.markdown import escape, markdown_tables
 from snellen.report.rendering import offline_document
 from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, capitalised, percent
-from snellen.runs.journal import write_atomically
+from snellen.runs.run_folder import write_atomically
 
 NO_CELL = "the cell has no such number"
 ONLY_CELL = "as declared"

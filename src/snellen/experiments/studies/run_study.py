@@ -37,12 +37,11 @@ from snellen.models.base import load_model
 from snellen.protocols.base import needed_kind
 from snellen.records import Kind
 from snellen.reformulation.sampling import Sampling
-from snellen.runs.journal import RUN_MANIFEST, write_atomically
-from snellen.runs.plan import Announce, RunPlan, find_benchmarks, plan_run, protocols_of, specs_of
-from snellen.runs.progress import ProgressListener, ignore_progress
-from snellen.runs.record_fields import record_fields
+from snellen.runs.finding import Announce, find_benchmarks, specs_of
+from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, protocols_of
+from snellen.runs.run_folder import RUN_MANIFEST, write_atomically
 from snellen.runs.runner import RunOutcome
-from snellen.runs.spec import JudgeSpec, QuestionSpec, RunSpec, ScoringSpec, check_sharing, run_spec
+from snellen.runs.spec import JudgeSpec, QuestionSpec, RunSpec, ScoringSpec, check_sharing, record_fields, run_spec
 from snellen.scoring.resampling import Reopened, draw_subset, reopened, subset_name
 
 RUNS = "runs"

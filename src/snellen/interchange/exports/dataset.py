@@ -21,8 +21,8 @@ from snellen.interchange.exports.hub_dataset import CARD, IMAGE, card, columns_t
 from snellen.interchange.exports.sample_table import sample_table
 from snellen.records import Answer, ImageRef, Result, Sample
 from snellen.report.table import figure_text
-from snellen.runs.journal import write_atomically
 from snellen.runs.own_questions import RunPictures
+from snellen.runs.run_folder import write_atomically
 from snellen.scoring.answers import has_answers, open_answers
 
 SPLIT = "test"

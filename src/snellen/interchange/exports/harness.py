@@ -24,7 +24,7 @@ from snellen.interchange.exports.sample_table import (
     question_id,
     write_json,
 )
-from snellen.runs.journal import write_atomically
+from snellen.runs.run_folder import write_atomically
 from snellen.scoring.scored_run import ScoredRun
 
 

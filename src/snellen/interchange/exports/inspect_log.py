@@ -27,8 +27,8 @@ from snellen.interchange.exports.sample_table import (
     question_id,
 )
 from snellen.records import ImagePart, Message, Part, TextPart
-from snellen.runs.journal import write_atomically
 from snellen.runs.own_questions import RunPictures
+from snellen.runs.run_folder import write_atomically
 
 LOG_FORMAT = 2
 

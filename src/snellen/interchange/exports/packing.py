@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from snellen.common.images import ImageStore
 from snellen.errors import DataError, StoreError
-from snellen.runs.journal import RUN_MANIFEST, BenchmarkUse, journals, read_manifest
 from snellen.runs.own_questions import RunPictures, keep_questions, questions_folder, reopen_benchmark
+from snellen.runs.run_folder import RUN_MANIFEST, BenchmarkUse, journals, read_manifest
 from snellen.scoring.answers import answers_file, has_answers
 from snellen.scoring.kept_scoring import SCORING_FILES, scoring_folder, scoring_names
 

@@ -18,7 +18,8 @@ from snellen.errors import StoreError
 from snellen.formats.frames import check_polars
 from snellen.interchange.exports.declaration import Exporter, ExportJob
 from snellen.records import Answer, Exchange, ImagePart, Message, Prediction, Result, Sample, Score, Turn, Variant
-from snellen.runs.journal import read_exchanges, write_atomically
+from snellen.runs.journal import read_exchanges
+from snellen.runs.run_folder import write_atomically
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 from snellen.scoring.talks import with_conclusions
 

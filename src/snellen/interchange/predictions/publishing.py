@@ -25,8 +25,9 @@ from snellen.errors import DataError, StoreError
 from snellen.interchange.predictions.rows import count_named
 from snellen.protocols.base import labelled_declaration, parse_protocol
 from snellen.records import Exchange, Sample
-from snellen.runs.journal import RunManifest, read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import reopen_benchmark
+from snellen.runs.run_folder import RunManifest, read_manifest
 
 Key = tuple[str, str, int]
 """Benchmark, sample and round."""

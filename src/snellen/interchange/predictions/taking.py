@@ -22,13 +22,13 @@ from snellen.interchange.predictions.rows import Findings, PredictionFile, with_
 from snellen.interchange.predictions.standalone import check_own_questions, own_questions, spec_of_file
 from snellen.protocols.base import parse_protocol
 from snellen.records import Method
+from snellen.runs.finding import find_benchmarks
 from snellen.runs.imported_predictions import (
     ImportedPredictions,
     check_import,
     imported_run_folder,
     write_imported_run,
 )
-from snellen.runs.plan import find_benchmarks
 
 
 def import_run(

@@ -31,8 +31,8 @@ from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, majori
 from snellen.records import Exchange, Request, Response, Variant
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, WorkItem, drive
 from snellen.runs.forecast import likely_tokens, most_tokens
-from snellen.runs.journal import RunStore, read_exchanges, write_atomically
-from snellen.runs.model_identity import check_identity
+from snellen.runs.journal import RunStore, read_exchanges
+from snellen.runs.run_folder import check_identity, write_atomically
 from snellen.runs.spec import JudgeSpec, TokenPrice
 from snellen.scoring.questions import AskedQuestion, Unscored, Value
 from snellen.scoring.request_costs import sum_usage, usage_text

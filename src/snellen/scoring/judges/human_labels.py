@@ -25,8 +25,9 @@ from snellen.protocols.prediction import predict
 from snellen.protocols.prompts.judge_prompts import shortened
 from snellen.protocols.verdict import majority_verdict, replay_verdict
 from snellen.records import Message, Response, Variant
-from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import reopen_benchmark
+from snellen.runs.run_folder import read_manifest
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring.judges.agreement import Agreement, Reading, agreement, krippendorff_alpha
 from snellen.scoring.judges.ensemble import JUDGE, JudgeEnsemble

@@ -26,13 +26,13 @@ from snellen.interchange.predictions.texts import folded, places_of
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.choice import circular_orders
 from snellen.records import Exchange, Failure, ImagePart, Message, Request, Response, RowRef, Sample, TextPart, Variant
+from snellen.runs.finding import find_benchmarks, specs_of
 from snellen.runs.imported_predictions import (
     ImportedPredictions,
     check_import,
     imported_run_folder,
     write_imported_run,
 )
-from snellen.runs.plan import find_benchmarks, specs_of
 from snellen.suites.mmbench.submission import ALL_PASSES
 from snellen.suites.mmbench.survey import ROTATION_STEP, base_index, normal_index
 from snellen.suites.mmbench.writer import row_refs

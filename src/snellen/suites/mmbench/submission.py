@@ -16,8 +16,9 @@ from snellen.protocols.declaration import declaration_of
 from snellen.protocols.prediction import predict
 from snellen.records import Exchange, RowRef, Sample
 from snellen.registry import unknown
-from snellen.runs.journal import BenchmarkUse, RunManifest, read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import reopen_benchmark
+from snellen.runs.run_folder import BenchmarkUse, RunManifest, read_manifest
 from snellen.scoring.talks import with_conclusions
 from snellen.suites.mmbench.writer import cells_of, columns_of, row_refs, rows_by_pass
 

@@ -19,7 +19,7 @@ from snellen.report.content import Block, Head, ItemsBlock, Section, ShownItem, 
 from snellen.report.markdown import escape, markdown_tables
 from snellen.report.rendering import offline_document
 from snellen.report.table import Table
-from snellen.runs.journal import write_atomically
+from snellen.runs.run_folder import write_atomically
 from snellen.verification.datasheets.datasheet import (
     Datasheet,
     baseline_table,

@@ -1,17 +1,24 @@
-"""Answers kept across runs: by who answered and what was asked. One SQLite file, which several processes may share."""
+"""Answers of earlier runs: a cache by who answered and what was asked, and `replay:RUN`, a model that gives them."""
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from snellen.common.images import Images
 from snellen.errors import StoreError
 from snellen.formats.sqlite_files import write_ahead
-from snellen.records import Exchange, Request, Response
+from snellen.models.base import ALL_KINDS, NOT_FINGERPRINTED, ModelSpec, ShownByName
+from snellen.records import Exchange, Failure, Kind, Request, Response
+from snellen.runs.journal import read_exchanges, request_identity
+from snellen.runs.run_folder import read_manifest
+
+# --- one SQLite file, which several processes may share ---------------------------------------------------------------
+
 
 FILE = "answers.sqlite"
 FORMAT = 1
@@ -91,3 +98,44 @@ class AnswerCache:
 
     def _unusable(self, error: Exception) -> StoreError:
         return StoreError(f"{self._path} cannot be used ({error}); name another folder with --cache, or remove it")
+
+
+# --- a model that gives the responses of an earlier run, found by what was asked --------------------------------------
+
+
+class Replay(ShownByName):
+    """Answers what the earlier run was asked; anything else is a failure, counted as such."""
+
+    kinds: frozenset[Kind] = ALL_KINDS
+    batch_size = 1024
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self._manifest = read_manifest(folder)
+        self.answers_by_sample = bool(self._manifest.by_sample)
+        self._responses = {
+            self._identity(exchange.request): exchange.response
+            for exchange in read_exchanges(folder)
+            if exchange.response.error is None
+        }
+
+    def fingerprint(self) -> dict[str, str]:
+        facts = {"replay of": self._manifest.model, **self._manifest.fingerprint}
+        for role, use in self._manifest.roles.items():
+            facts[role] = use.model
+            facts.update({f"{role}: {name}": text for name, text in use.fingerprint.items()})
+        return {name: text for name, text in facts.items() if not name.endswith(NOT_FINGERPRINTED)}
+
+    def _identity(self, request: Request) -> bytes:
+        return request_identity(request, self._manifest.by_sample)
+
+    def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
+        missing = Response(error=Failure("not recorded", "the replayed run was not asked this"))
+        return [self._responses.get(self._identity(request), missing) for request in requests]
+
+    loglikelihood = generate
+
+
+def open_replay(spec: ModelSpec) -> Replay:
+    """Raises StoreError when the folder is not a run."""
+    return Replay(spec.text, Path(spec.target))

@@ -1,0 +1,249 @@
+"""Finds the benchmarks that names stand for, and fetches and builds those that are not here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from snellen import registry
+from snellen.building.benchmark import MANIFEST, Benchmark, Selection, own_benchmarks
+from snellen.building.builder import build_benchmark
+from snellen.catalogue import BenchmarkSpec, PromptSet, entries, select, suite_members
+from snellen.catalogue.cards import benchmarks_seen, load_cards
+from snellen.common.conditions import Condition
+from snellen.common.paths import as_word, benchmark_folder
+from snellen.errors import DataError, NoSourceError, UnknownNameError
+from snellen.protocols.prompts.templates import (
+    declared_sets,
+)
+
+Announce = Callable[[str], object]
+"""Called with one line for the user."""
+
+
+class SelectedBenchmark(Struct, frozen=True):
+    """A benchmark and which of its samples take part."""
+
+    benchmark: Benchmark
+    selection: Selection
+    earlier: Selection | None = None
+    """What this call has asked already, where it asks in rounds."""
+
+
+def benchmarks_without_prompts(
+    patterns: Sequence[str], name: str, announce: Announce = lambda line: None
+) -> tuple[str, ...]:
+    """Names of the benchmarks whose entries do not declare a set of prompts that others do, which is announced.
+
+    Raises DataError where no benchmark of the patterns has it.
+    """
+    if not name:
+        return ()
+    sets = {spec.name: prompts_of(spec) for pattern in patterns for spec in specs_of(pattern)}
+    if name not in {*declared_sets(), *(own for prompts in sets.values() for own in prompts)}:
+        return ()
+    lacking = tuple(benchmark for benchmark, prompts in sets.items() if name not in prompts)
+    if len(lacking) == len(sets):
+        known = ", ".join(sorted({own for prompts in sets.values() for own in prompts})) or "none"
+        raise DataError(f"no set of prompts {name!r} is declared for {', '.join(lacking)}; declared: {known}")
+    if lacking:
+        announce(f"left out, as no set of prompts {name!r} is declared for them: {', '.join(lacking)}")
+    return lacking
+
+
+def prompts_of(spec: BenchmarkSpec) -> dict[str, PromptSet]:
+    """The sets of prompts of a benchmark, by its entry of today: they are no part of what is built."""
+    return entries().get(spec.name, spec).prompts
+
+
+def find_benchmarks(
+    patterns: Sequence[str],
+    where: str = "",
+    limit: int | None = None,
+    announce: Announce = lambda line: None,
+    *,
+    without: Collection[str] = (),
+    partial: bool = False,
+) -> list[SelectedBenchmark]:
+    """The benchmarks that names, globs, suites or folders stand for, built when they are not.
+
+    One that is not built yet is fetched and built. Those called one of `without` are left out, built or not; with
+    `partial` also those of a suite or glob that cannot be fetched, which is announced, as long as there is another.
+    Raises UnknownNameError for a name that nobody has, DataError when none is left or one cannot be fetched.
+    """
+    condition = Condition(where) if where else None
+    by_folder: dict[Path, Benchmark] = {}
+    for pattern in patterns:
+        for benchmark in _open(pattern, condition, announce, without, partial, None if where else limit):
+            if benchmark.name not in without:
+                by_folder.setdefault(benchmark.folder.resolve(), benchmark)
+    benchmarks = list(by_folder.values())
+    _check_names(benchmarks)
+    if condition:
+        _check_facts(condition, benchmarks)
+    uses = []
+    for benchmark in benchmarks:
+        facts = benchmark.spec.facts()
+        by_facts = condition is not None and condition.names <= facts.keys() - benchmark.manifest.tags.keys()
+        if condition and by_facts and not condition.holds(facts):
+            continue
+        use = SelectedBenchmark(benchmark, Selection("" if by_facts else where, limit))
+        if benchmark.count(use.selection):
+            uses.append(use)
+    if not uses:
+        if alone := [
+            candidate.name for candidate in benchmarks if candidate.manifest.counts.examples and not candidate.count()
+        ]:
+            raise DataError(f"{alone[0]} has examples alone and nothing to ask; show them with --few-shot-from")
+        if not where:
+            raise DataError(f"nothing of {', '.join(patterns)} is left: a model has seen the data of all of them")
+        raise DataError(f"no sample of {', '.join(patterns)} fits --where {where!r}")
+    return uses
+
+
+def open_benchmark(pattern: str) -> Benchmark:
+    """The one benchmark that a name or folder stands for. Raises UnknownNameError or DataError."""
+    benchmarks = list(_open(pattern, None, lambda line: None, (), False, None))
+    if len(benchmarks) != 1:
+        raise DataError(f"{pattern} stands for {len(benchmarks)} benchmarks; name one of them")
+    return benchmarks[0]
+
+
+def _check_names(benchmarks: Sequence[Benchmark]) -> None:
+    folders: dict[str, Path] = {}
+    for benchmark in benchmarks:
+        namesake = folders.setdefault(benchmark.name, benchmark.folder)
+        if namesake != benchmark.folder:
+            raise DataError(
+                f"{namesake} and {benchmark.folder} are both called {benchmark.name}; leave one out, or build it "
+                "again under another name"
+            )
+
+
+def _check_facts(condition: Condition, benchmarks: Sequence[Benchmark]) -> None:
+    """A fact may be missing from some benchmarks; one that no benchmark has is a typing error."""
+    names = {name for benchmark in benchmarks for name in (*benchmark.spec.facts(), *benchmark.manifest.tags)}
+    after = condition.names & {name for benchmark in benchmarks for name in benchmark.manifest.answer_tags} - names
+    if after:
+        raise DataError(
+            f"--where: {min(after)!r} tells of the answers, which no run may know; choose by it when scoring, "
+            "snellen score --where"
+        )
+    if names and (unknown := condition.names - names):
+        raise DataError(f"--where: {registry.unknown('fact', min(unknown), names)}")
+
+
+def _open(
+    pattern: str,
+    condition: Condition | None,
+    announce: Announce,
+    without: Collection[str],
+    partial: bool,
+    limit: int | None,
+) -> Iterator[Benchmark]:
+    folder = Path(pattern).expanduser()
+    if (folder / MANIFEST).exists():
+        yield Benchmark(folder)
+        return
+    if (benchmark_folder(pattern) / MANIFEST).exists() and pattern not in entries():
+        yield Benchmark(benchmark_folder(pattern))
+        return
+    if folder.is_dir() and pattern.startswith((".", "/", "~")):
+        raise DataError(f"{folder} is not a built benchmark; build it with `snellen build FILE --to {as_word(folder)}`")
+    try:
+        chosen = select(pattern)
+    except UnknownNameError:
+        if pattern.partition(":")[0] in suite_members():
+            raise
+        raise registry.unknown("benchmark", pattern, [*entries(), *own_benchmarks()]) from None
+    specs = [spec for spec in chosen if spec.name not in without and _may_hold(condition, spec)]
+    if not partial or len(specs) == 1:
+        for spec in specs:
+            yield _built_benchmark(spec, announce, limit)
+        return
+    missing = [spec for spec in specs if not _is_ready(spec)]
+    if len(missing) > 1:
+        from snellen.fetching.sources import announce_fetch
+
+        announce_fetch(missing)
+    opened, faults = [], []
+    for spec in specs:
+        try:
+            opened.append(_built_benchmark(spec, announce, limit))
+        except DataError as error:
+            if spec not in missing:
+                raise
+            faults.append((spec, error))
+    if faults and not opened:
+        raise faults[0][1]
+    for spec, fault in faults:
+        if not isinstance(fault, NoSourceError):
+            announce(f"{spec.name} is not built: {fault}")
+    if faults:
+        announce(f"not built yet, left out of {pattern}: {', '.join(spec.short for spec, _ in faults)}")
+    yield from opened
+
+
+def _is_ready(spec: BenchmarkSpec) -> bool:
+    return spec.source.embedded or (benchmark_folder(spec.name) / MANIFEST).exists()
+
+
+def _may_hold(condition: Condition | None, spec: BenchmarkSpec) -> bool:
+    """Whether a condition may hold of a benchmark's samples, by its facts alone."""
+    facts = spec.facts()
+    return condition is None or not condition.names <= set(facts) or condition.holds(facts)
+
+
+def held_out_benchmarks(
+    patterns: Sequence[str], models: Sequence[str], cards: str = "", announce: Announce = lambda line: None
+) -> tuple[str, ...]:
+    """Names of the benchmarks whose data one of the models was trained on, by model cards (a file of the user's
+    beside Snellen's own); each is announced with the reason. Raises UnknownNameError, DataError."""
+    if not models:
+        return ()
+    own_cards = load_cards(Path(cards)) if cards else None
+    specs = {spec.name: spec for pattern in patterns for spec in specs_of(pattern)}
+    reasons = benchmarks_seen(specs.values(), models, own_cards)
+    for reason in reasons:
+        announce(f"left out: {reason}")
+    return tuple(reason.benchmark for reason in reasons)
+
+
+def specs_of(pattern: str) -> tuple[BenchmarkSpec, ...]:
+    """The facts of what a name, glob, suite or folder stands for, built or not."""
+    for folder in (Path(pattern).expanduser(), benchmark_folder(pattern)):
+        if (folder / MANIFEST).exists():
+            return (Benchmark(folder).spec,)
+    return select(pattern)
+
+
+def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None) -> Benchmark:
+    """A benchmark, or a part of it that has what a run with this limit asks; fetched and built where it is not here."""
+    folder = benchmark_folder(spec.name)
+    if (folder / MANIFEST).exists():
+        try:
+            benchmark = Benchmark(folder)
+        except DataError:
+            if not spec.source.embedded:
+                raise
+            announce(f"building {spec.name} again: what was built is of another format, or damaged")
+            return build_benchmark(spec)
+        if benchmark.spec == spec:
+            return benchmark
+        if not spec.source.embedded:
+            return benchmark
+        announce(f"building {spec.name} again: its catalogue entry has changed")
+    elif not spec.source.embedded:
+        from snellen.fetching.parts import build_part, built_part  # loaded where something is to be fetched
+        from snellen.fetching.sources import fetch_source
+
+        if limit is not None and (part := built_part(spec.name, limit) or build_part(spec, limit)):
+            return part
+        fetched = fetch_source(spec)
+        announce(f"building {spec.name}")
+        return build_benchmark(fetched.spec, source=fetched.folder, origin=fetched.origin)
+    else:
+        announce(f"building {spec.name}")
+    return build_benchmark(spec)
