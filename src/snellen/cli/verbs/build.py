@@ -80,9 +80,6 @@ def ask_user(path: Path, doubt: Doubt) -> str:
     return doubt.choices[int(key) - 1]
 
 
-# --- build ------------------------------------------------------------------------------------------------------------
-
-
 @click.command()
 @click.argument("what", nargs=-1, required=True)
 @click.option("--source", type=PATH, help="Folder with the official files a benchmark is built from.")
@@ -289,9 +286,6 @@ def _recipe(distractors: str, options: int | None, ratio: float | None, seed: in
     if ratio is not None:
         sample = Sampling() if ratio == 1 else Sampling("balanced", ratio=ratio)
     return Recipe(sample, options, distractors, seed, examples)
-
-
-# --- reform -----------------------------------------------------------------------------------------------------------
 
 
 OF_REFRESH = ("refreshed", "source", "count", "writer")

@@ -46,9 +46,6 @@ from snellen.verification.audit import against_people
 from snellen.verification.declaration import Check, CheckOutcome, Solvers, Votes
 from snellen.verification.verify import check_items, keep_passing
 
-# --- lint -------------------------------------------------------------------------------------------------------------
-
-
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
 
 
@@ -193,9 +190,6 @@ def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
             label, count, Text(strip_controls(finding.message)), Text(strip_controls(" ".join(finding.examples)))
         )
     out.print(table)
-
-
-# --- sample -----------------------------------------------------------------------------------------------------------
 
 
 STUDY_HEADER = (

@@ -83,9 +83,6 @@ def _is_benchmark(name: str, exporter: Exporter) -> bool:
     return (Path(name) / MANIFEST).exists() or (exporter.write_benchmark is not None and not Path(name).exists())
 
 
-# --- pack -------------------------------------------------------------------------------------------------------------
-
-
 @click.command()
 @click.argument("run", type=PATH)
 @click.option("-o", "--output", type=PATH, help="The zip file to write.  [RUN.zip, here]")
@@ -109,9 +106,6 @@ def pack_command(run: Path, output: Path | None, pictures: bool, answers: bool) 
     brought = [f"{packed.pictures:,} pictures"] if pictures else []
     brought += [f"the answers of {', '.join(packed.answers) or 'none: they are hidden'}"] if answers else []
     out.print(f"wrote {packed.path}: {', '.join([f'{packed.files:,} files', *brought])}", soft_wrap=True)
-
-
-# --- submit -----------------------------------------------------------------------------------------------------------
 
 
 @click.command()
@@ -145,9 +139,6 @@ def submit_command(run: Path, form: str, output: Path, benchmark: str, protocol:
         f"wrote {output}: {submission.rows:,} rows of {submission.benchmark} by {submission.protocol}",
         soft_wrap=True,
     )
-
-
-# --- publish ----------------------------------------------------------------------------------------------------------
 
 
 TOKEN = "SNELLEN_TOKEN"  # noqa: S105

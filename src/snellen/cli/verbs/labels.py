@@ -59,9 +59,6 @@ from snellen.verification.audit import (
 )
 from snellen.verification.audit_page import AuditForm, AuditServer, write_audit_page
 
-# --- agree ------------------------------------------------------------------------------------------------------------
-
-
 KEYS = "123456789abcdefghijklmnoprtv"
 """The key of each position; u, q, s and x have other meanings."""
 RESERVED = "0xsuq"
@@ -199,9 +196,6 @@ def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
         whole = f"shown without reasoning, and no more than a judge sees; it has {len(unparsed.reply):,} letters\n"
         out.print(whole, style="dim")
     out.print(HELP, style="dim")
-
-
-# --- audit ------------------------------------------------------------------------------------------------------------
 
 
 @click.command()

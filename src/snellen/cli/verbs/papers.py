@@ -25,9 +25,6 @@ from snellen.report import paper_tables
 from snellen.report.table import Table, cell_text, superscript
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
 
-# --- paper ------------------------------------------------------------------------------------------------------------
-
-
 Form = Literal["terminal", "csv", "markdown", "json"]
 
 
@@ -172,9 +169,6 @@ def _blocks(table: Table, cells: Sequence[Sequence[str]], width: int) -> Iterato
     yield block
 
 
-# --- analyse ----------------------------------------------------------------------------------------------------------
-
-
 @click.command()
 @click.argument("name", default="")
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path, exists=True))
@@ -225,9 +219,6 @@ def analyse_command(
 def _list() -> None:
     rows = tuple((name, spec.title, spec.about) for name, spec in analyses().items())
     print_tables([Table("Analyses", ("analysis", "what it shows", "repeats"), rows, label_columns=3)])
-
-
-# --- study ------------------------------------------------------------------------------------------------------------
 
 
 MOST_ROWS = 30

@@ -30,8 +30,6 @@ from snellen.runs.run_folder import RUN_MANIFEST, read_manifest
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 from snellen.verification.datasheets.certificate import ERROR_LIMIT
 
-# --- score ------------------------------------------------------------------------------------------------------------
-
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=PATH)
@@ -102,9 +100,6 @@ def _taken(file: Path, benchmark: str, form: str, to: Path | None, model: str) -
     for note in read_manifest(folder).notes:
         announce(f"  note: {note}")
     return folder
-
-
-# --- report -----------------------------------------------------------------------------------------------------------
 
 
 OF_BENCHMARKS = ("error_limit", "strict", "as_json")
@@ -230,9 +225,6 @@ def _datasheet(
     if strict and not sheet.certificate.is_certified:
         err.print(sheet.certificate.sentence)
         sys.exit(1)
-
-
-# --- mend -------------------------------------------------------------------------------------------------------------
 
 
 SHOWN = 10

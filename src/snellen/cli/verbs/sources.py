@@ -24,8 +24,6 @@ from snellen.cli.show import announce, build_progress, err, out, print_built, sh
 from snellen.errors import DataError, NoSourceError
 from snellen.registry import find
 
-# --- fetch ------------------------------------------------------------------------------------------------------------
-
 
 @click.command()
 @click.argument("names", nargs=-1)
@@ -91,9 +89,6 @@ def _remove(specs: Sequence[BenchmarkSpec]) -> None:
     out.print(f"{in_bytes(removal.freed)} freed" if removal.removed else "nothing was removed")
 
 
-# --- import -----------------------------------------------------------------------------------------------------------
-
-
 @click.command("import")
 @click.argument("what")
 @click.argument("folder", required=False, type=PATH)
@@ -143,9 +138,6 @@ def import_command(
         raise DataError(f"{refused} benchmarks were not built; the lines above say why")
 
 
-# --- init -------------------------------------------------------------------------------------------------------------
-
-
 @click.command()
 @click.argument("form")
 @click.argument("folder", type=PATH)
@@ -171,9 +163,6 @@ def init_command(form: str, folder: Path, questions: Path, images: Path | None, 
     for note in scaffolded.notes:
         announce(f"  note: {note}")
     out.print(scaffolded.closing, soft_wrap=True)
-
-
-# --- verify -----------------------------------------------------------------------------------------------------------
 
 
 COUNTS_HEADER = (
