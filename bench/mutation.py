@@ -57,8 +57,9 @@ ROOMS: dict[str, dict[str, str]] = {
     },
     "runs": {
         "runs/journal.py": "journal drivers resume budget",
-        "runs/drivers.py": "journal drivers resume spec roles",
+        "runs/drivers.py": "journal drivers resume spec",
         "runs/async_driver.py": "drivers openai roles",
+        "runs/driving.py": "drivers roles",
         "runs/forecast.py": "budget matching",
     },
     "formats": {

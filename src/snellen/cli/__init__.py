@@ -250,8 +250,8 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption) and error.option_name in _FLAGS_ELSEWHERE:
-            error.message = f"no option {error.option_name}; {_FLAGS_ELSEWHERE[error.option_name]}"
-            error.possibilities = None
+            hint = f"no option {error.option_name}; {_FLAGS_ELSEWHERE[error.option_name]}"
+            error = click.NoSuchOption(error.option_name, hint, ctx=error.ctx)
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):

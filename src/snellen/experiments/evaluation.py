@@ -21,7 +21,8 @@ from snellen.common.paths import as_word
 from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
 from snellen.models.base import AsyncModel, Model, load_model, parse_spec
 from snellen.registry import find, targets
-from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback, Roles, load_evaluated, load_roles
+from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
+from snellen.runs.driving import Roles, load_evaluated, load_roles
 from snellen.runs.finding import Announce
 from snellen.runs.forecast import forecast
 from snellen.runs.own_questions import reopen_benchmark

@@ -19,7 +19,7 @@ from snellen.protocols.verdict import replay_verdict
 from snellen.reformulation.answer_equality import same_answer
 from snellen.reformulation.distractors import Rejected, SameAnswer
 from snellen.reformulation.wordnet import open_wordnet
-from snellen.runs.drivers import drive_model
+from snellen.runs.driving import drive_model
 from snellen.runs.journal import RunStore
 from snellen.runs.run_folder import check_identity
 

@@ -31,7 +31,8 @@ from snellen.errors import DataError, ModelError, SnellenError
 from snellen.models.base import HasFindings, NeedsBenchmarks, answers_by_sample, identity_of
 from snellen.records import EVALUATED, Failure, ImageRef, Kind, Request, Response
 from snellen.runs.async_driver import in_batches
-from snellen.runs.drivers import answer_batch, load_evaluated, load_roles
+from snellen.runs.drivers import answer_batch
+from snellen.runs.driving import load_evaluated, load_roles
 
 if TYPE_CHECKING:
     from snellen.runs.ray_cluster import RayCluster

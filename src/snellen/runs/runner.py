@@ -36,7 +36,8 @@ from snellen.models.base import (
 from snellen.protocols.base import needed_kind
 from snellen.protocols.declaration import declaration_of
 from snellen.records import EVALUATED, IndistinguishableQuestion
-from snellen.runs.drivers import NO_ROLES, ProgressCallback, ProgressUpdate, Roles, RunBudget, SampleItem, drive_model
+from snellen.runs.drivers import ProgressCallback, ProgressUpdate, RunBudget, SampleItem
+from snellen.runs.driving import NO_ROLES, Roles, drive_model
 from snellen.runs.finding import SelectedBenchmark
 from snellen.runs.journal import RunStore, read_journal
 from snellen.runs.own_questions import keep_questions, questions_folder

@@ -18,7 +18,7 @@ from snellen.protocols.base import RequestGenerator
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.protocols.prompts.templates import default_templates
 from snellen.records import ImagePart, ImageRef, Message, Method, Request, Response, Sample, Variant
-from snellen.runs.drivers import drive_model
+from snellen.runs.driving import drive_model
 from snellen.runs.journal import RunStore
 
 SAME = 1e-4
