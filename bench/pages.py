@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "website")]
 from browser import Page, browsing  # noqa: E402
-from page_pictures import house, local_pages, server_pages, view_pages  # noqa: E402
+from page_pictures import RUNS, house, local_pages, server_pages, view_pages  # noqa: E402
 from pictures import run  # noqa: E402
 from view_runs import serving  # noqa: E402
 
@@ -45,11 +45,10 @@ MEASURED = """new Promise(done => setTimeout(() => {
 
 def pages(folder: Path, page: Page, stack: ExitStack) -> Iterator[tuple[str, str]]:
     """Name and address of each kind."""
-    runs = sorted(path.parent.name for path in (folder / "demo").glob("*/results.json"))[-2:]
     yield from local_pages(folder)
     client = stack.enter_context(serving(folder / "demo", index=folder / "index", may_change=True))
-    yield from view_pages(str(client.base_url).rstrip("/"), runs)
-    yield from server_pages(page, stack.enter_context(house(folder, runs)), runs[0])
+    yield from view_pages(str(client.base_url).rstrip("/"), RUNS)
+    yield from server_pages(page, stack.enter_context(house(folder, RUNS)), RUNS[0])
 
 
 def main() -> None:

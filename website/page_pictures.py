@@ -29,6 +29,8 @@ from view_runs import serving, until
 SIZES = ((390, 1640, "dark"), (1280, 820, "light"), (1280, 820, "dark"), (2560, 1640, "light"))
 """Width, height and scheme of each part of a sheet; the last is shown at half its size."""
 GAP = 16
+RUNS = ("tiny", "tiny-xs")
+"""The runs of the demo that pages show."""
 
 
 def photograph_sheet(page: Page, address: str) -> Image.Image:
@@ -63,12 +65,13 @@ def local_pages(folder: Path) -> Iterator[tuple[str, str]]:
     yield "audit", form.resolve().as_uri()
 
 
-def view_pages(address: str, runs: list[str]) -> Iterator[tuple[str, str]]:
+def view_pages(address: str, runs: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Those of `snellen view`."""
     yield "view-runs", address
     yield "view-run", f"{address}/run?run={runs[0]}"
     yield "view-compare", f"{address}/compare?run={runs[0]}&run={runs[1]}"
     yield "view-questions", f"{address}/questions?better={runs[0]}&worse={runs[1]}"
+    yield "view-start", f"{address}/start"
 
 
 STUDY = """
@@ -114,7 +117,7 @@ def house(folder: Path, runs: Sequence[str]) -> Iterator[RunningServer]:
         for name, model in (("Model A", gold), ("Model B", lambda i: gold(i) if i % 3 else other(i))):
             scored(anna, as_jsonl(predictions(model, 200)), model=name, is_public="true", parameters="7B")
         visitor = server.visitor()
-        until(lambda: "cannot begin" not in visitor.get("/arena").text)
+        until(lambda: "cannot begin" not in visitor.get("/arena").text, seconds=300)
         for number in range(12):
             Fight(visitor, "How many shapes are there?").vote("left" if number % 3 else "tie")
         server.do(rate_arena(server.services))
@@ -137,13 +140,13 @@ def server_pages(page: Page, server: RunningServer, run: str) -> Iterator[tuple[
 def make_page_pictures(folder: Path, target: Path) -> None:
     """The sheets; `folder` has the runs of the demo in `demo`."""
     target.mkdir(parents=True, exist_ok=True)
-    runs = sorted(path.parent.name for path in (folder / "demo").glob("*/results.json"))[-2:]
     with ExitStack() as stack:
         page = stack.enter_context(browsing(folder / "pages"))
         client = stack.enter_context(serving(folder / "demo", index=folder / "index", may_change=True))
-        server = stack.enter_context(house(folder, runs))
+        server = stack.enter_context(house(folder, RUNS))
         address = str(client.base_url).rstrip("/")
-        for name, url in (*local_pages(folder), *view_pages(address, runs)):
+        page.open(f"{address}/?token={client.headers['token']}")  # as somebody who may start runs
+        for name, url in (*local_pages(folder), *view_pages(address, RUNS)):
             photograph_sheet(page, url).save(target / f"{name}.webp", quality=70, method=6)
-        for name, url in server_pages(page, server, runs[0]):
+        for name, url in server_pages(page, server, RUNS[0]):
             photograph_sheet(page, url).save(target / f"{name}.webp", quality=70, method=6)

@@ -89,7 +89,7 @@ def template_environment(loader: BaseLoader) -> Environment:
     environment.globals |= {"figure_of": figure_of, "shown_table": shown_table, "DASH": DASH}
     environment.globals |= {"marks": MARKS, "series_class": series_class, "broad": WIDTH}
     environment.globals |= {"signs": SIGNS, "longest": LONGEST, "few": FEW_NOTES}
-    environment.filters |= {"pixels": _pixels, "decimals": decimal_text, "thousands": "{:,}".format}
+    environment.filters |= {"coded": _coded, "pixels": _pixels, "decimals": decimal_text, "thousands": "{:,}".format}
     return environment
 
 
@@ -133,6 +133,13 @@ def report_asset(name: str) -> str:
 @cache
 def _own() -> Environment:
     return templates()
+
+
+def _coded(sentence: str) -> Markup:
+    """A sentence, escaped; what stands between two backticks in it, a command or the name of a column, as code."""
+    from markupsafe import Markup
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escaped(sentence))))  # noqa: S704
 
 
 def _pixels(length: float) -> Markup:

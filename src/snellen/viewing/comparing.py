@@ -18,27 +18,10 @@ from snellen.report.run_view import method_rows, run_views
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun, run_labels
-from snellen.viewing.filters import QuestionFilter
-from snellen.viewing.indexing import RIGHT, UNPARSED, WRONG
-from snellen.viewing.library import RunLibrary, ShownRun
+from snellen.viewing.library import Flips, RunLibrary, ShownRun, flips_of
 
 MOST_RUNS = 8
 RESAMPLES = 2_000
-
-
-class Flips(Struct, frozen=True):
-    """Questions of a benchmark that one of two runs has right and the other has not."""
-
-    first: str
-    second: str
-    benchmark: str
-    protocol: str
-    only_first: int
-    only_second: int
-    common: int
-
-    def questions(self, better: str, worse: str) -> QuestionFilter:
-        return QuestionFilter(benchmark=self.benchmark, protocol=self.protocol, better=better, worse=worse)
 
 
 class RunComparison(Struct, frozen=True):
@@ -54,7 +37,7 @@ class RunComparison(Struct, frozen=True):
 
 def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
     """The first run with each other one."""
-    flips = tuple(flip for other in runs[1:] for flip in _flips(library, runs[0], other))
+    flips = tuple(flip for other in runs[1:] for flip in flips_of(library, runs[0], other))
     try:
         scored = [read_scored(run) for run in runs]
         labels = run_labels(scored)
@@ -92,11 +75,6 @@ def read_scored(run: ShownRun) -> ScoredRun:
     return load_scoring(run.folder) if is_scored_whole(run.folder) else score_run(run.folder)
 
 
-def _flips(library: RunLibrary, first: ShownRun, second: ShownRun) -> list[Flips]:
-    rows = library.rows(_FLIPS, first.id, second.id)
-    return [Flips(first.name, second.name, *row) for row in rows]
-
-
 def flips_by_protocol(flips: Sequence[Flips]) -> list[Flips]:
     """Summed over benchmarks, which are then the empty name."""
     sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
@@ -105,13 +83,3 @@ def flips_by_protocol(flips: Sequence[Flips]) -> list[Flips]:
         for place, count in enumerate((flip.only_first, flip.only_second, flip.common)):
             counts[place] += count
     return [Flips(first, second, "", protocol, *counts) for (first, second, protocol), counts in sums.items()]
-
-
-_FLIPS = f"""
-SELECT question.benchmark, protocol, sum(one.outcome = {RIGHT} AND other.outcome != {RIGHT}),
-  sum(one.outcome != {RIGHT} AND other.outcome = {RIGHT}), count(*)
-FROM entry AS one JOIN entry AS other USING (question, protocol) JOIN question ON question.id = question
-WHERE one.run = ? AND other.run = ?
-AND one.outcome IN ({RIGHT}, {WRONG}, {UNPARSED}) AND other.outcome IN ({RIGHT}, {WRONG}, {UNPARSED})
-GROUP BY question.benchmark, protocol ORDER BY protocol, question.benchmark
-"""

@@ -266,18 +266,33 @@ def _rested(run: ShownRun) -> bool:
 # --- changes since the last run of the same model --------------------------------------------------------------------
 
 
+class Flips(Struct, frozen=True):
+    """Questions of a benchmark that one of two runs has right and the other has not."""
+
+    first: str
+    second: str
+    benchmark: str
+    protocol: str
+    only_first: int = 0
+    only_second: int = 0
+    common: int = 0
+    """Questions that are right or not in both runs."""
+
+    def questions(self, better: str, worse: str) -> QuestionFilter:
+        return QuestionFilter(benchmark=self.benchmark, protocol=self.protocol, better=better, worse=worse)
+
+
+def flips_of(library: RunLibrary, first: ShownRun, second: ShownRun) -> list[Flips]:
+    """By protocol and benchmark."""
+    return [Flips(first.name, second.name, *row) for row in library.rows(_FLIPS, first.id, second.id)]
+
+
 class Change(Struct, frozen=True):
-    """One headline number in two runs of a model, and the questions that went the other way."""
+    """One headline number in two runs of a model, and the questions that went the other way; now first."""
 
     before: Result
     after: Result
-    gained: int
-    """Questions, right now and not before."""
-    lost: int
-    common: int
-    """Questions that are right or not in both runs."""
-    gained_filter: QuestionFilter
-    lost_filter: QuestionFilter
+    flips: Flips
 
 
 class RunChanges(Struct, frozen=True):
@@ -301,25 +316,18 @@ def _precedes(earlier: ShownRun, run: ShownRun) -> bool:
 
 def _changes(library: RunLibrary, before: ShownRun, after: ShownRun) -> Iterator[Change]:
     was = {(row.benchmark, row.protocol, row.metric): row for row in library.details(before).results}
+    flips = {(flip.benchmark, flip.protocol): flip for flip in flips_of(library, after, before)}
     for row in library.details(after).results:
         if old := was.get((row.benchmark, row.protocol, row.metric)):
-            [(gained, lost_count, common)] = library.rows(_FLIPS, after.id, before.id, row.protocol, row.benchmark)
-            both_runs = QuestionFilter(benchmark=row.benchmark, protocol=row.protocol)
-            yield Change(
-                old,
-                row,
-                gained or 0,
-                lost_count or 0,
-                common,
-                both_runs.to(better=after.name, worse=before.name),
-                both_runs.to(better=before.name, worse=after.name),
-            )
+            none = Flips(after.name, before.name, row.benchmark, row.protocol)
+            yield Change(old, row, flips.get((row.benchmark, row.protocol), none))
 
 
 _FLIPS = f"""
-SELECT sum(new.outcome = {RIGHT} AND old.outcome != {RIGHT}),
-  sum(new.outcome != {RIGHT} AND old.outcome = {RIGHT}), count(*)
-FROM entry AS new JOIN entry AS old USING (question, protocol) JOIN question ON question.id = question
-WHERE new.run = ? AND old.run = ? AND protocol = ? AND question.benchmark = ?
-AND new.outcome IN ({RIGHT}, {WRONG}, {UNPARSED}) AND old.outcome IN ({RIGHT}, {WRONG}, {UNPARSED})
+SELECT question.benchmark, protocol, sum(one.outcome = {RIGHT} AND other.outcome != {RIGHT}),
+  sum(one.outcome != {RIGHT} AND other.outcome = {RIGHT}), count(*)
+FROM entry AS one JOIN entry AS other USING (question, protocol) JOIN question ON question.id = question
+WHERE one.run = ? AND other.run = ?
+AND one.outcome IN ({RIGHT}, {WRONG}, {UNPARSED}) AND other.outcome IN ({RIGHT}, {WRONG}, {UNPARSED})
+GROUP BY question.benchmark, protocol ORDER BY protocol, question.benchmark
 """
