@@ -65,9 +65,9 @@ def right_on(numbers: range, name: str) -> sn.Scripted:
 
 def test_one_model_is_set_beside_guessing() -> None:
     assert sentences([model("a", 0.6)], {}) == [
-        "a answers 60.0% of the questions right (95% interval 56.0 to 64.0%), more than guessing would (25.0%)."
+        "a answers 60.0% of the questions correctly (95% interval 56.0 to 64.0%), more than guessing would (25.0%)."
     ]
-    assert "which cannot be told from guessing (25.0%)" in sentences([model("a", 0.27)], {})[0]
+    assert "which cannot be told apart from guessing (25.0%)" in sentences([model("a", 0.27)], {})[0]
     assert "fewer than guessing would (25.0%)" in sentences([model("a", 0.1)], {})[0]
 
 
@@ -98,7 +98,7 @@ def test_of_several_models_each_is_better_or_cannot_be_told_apart() -> None:
     [best] = sentences(models, {"generation": all_better})
     assert best.startswith("a is the best of 4 models, ahead of b by 8.0 to 12.0 points")
     [tied] = sentences(models, {"generation": [difference("a", "b", 0.01), *all_better[1:]]})
-    assert tied.startswith("a is better than 2 of 3 other models, the nearest being c by 8.0 to 12.0 points")
+    assert tied.startswith("a is better than 2 of 3 other models, the closest being c by 8.0 to 12.0 points")
     assert tied.endswith("; it cannot be told apart from b.")
     [nobody] = sentences(models, {"generation": [difference("a", name, 0.01) for name in "bcd"]})
     assert nobody == "a cannot be told apart from b, c and d."

@@ -89,7 +89,7 @@ def _level(facts: Sequence[ModelNumbers]) -> str:
     value, interval = value_text(model.headline, model.unit), _interval(model.headline, model.unit)
     over = f", on average over {model.benchmarks} benchmarks" if model.benchmarks > 1 else ""
     if model.metric == "accuracy" and model.unit == SHARE:
-        opening = f"{model.name} answers {value} of the questions right"
+        opening = f"{model.name} answers {value} of the questions correctly"
     else:
         opening = f"{model.name} has {metric_title(model.metric)} {value}"
     others = "".join(
@@ -105,7 +105,7 @@ def _against_guessing(model: ModelNumbers) -> str:
     if low is None or high is None or chance is None:
         return ""
     if low <= chance <= high:
-        return f", which cannot be told from guessing ({percent(chance)})"
+        return f", which cannot be told apart from guessing ({percent(chance)})"
     return f", {'more' if low > chance else 'fewer'} than guessing would ({percent(chance)})"
 
 
@@ -122,8 +122,8 @@ def _own_dimensions(model: ModelNumbers) -> str:
     )
     if low.estimate.value == high.estimate.value:
         return guessing
-    ends = (f"{d.title} at {value_text(d.estimate)} ({_interval(d.estimate)})" for d in (high, low))
-    return f"Of its {len(model.dimensions)} dimensions the highest is {', the lowest '.join(ends)}. {guessing}"
+    ends = (f"{d.title} at {value_text(d.estimate)} ({_interval(d.estimate)})" for d in (low, high))
+    return f"Its {len(model.dimensions)} dimensions range from {' to '.join(ends)}. {guessing}"
 
 
 def _not_above(model: ModelNumbers) -> list[str]:
@@ -157,7 +157,7 @@ def _standing(differences: Sequence[PairedDifference]) -> str:
     if nearest and others == len(better) > 1:
         words.append(f"{first} is the best of {others + 1} models, ahead of {nearest.second} by {_points(nearest)}")
     elif nearest:
-        count = f"{len(better)} of {others} other models, the nearest being " if len(better) > 1 else ""
+        count = f"{len(better)} of {others} other models, the closest being " if len(better) > 1 else ""
         words.append(f"{first} is better than {count}{nearest.second} by {_points(nearest)}")
     if level:
         bounds = f": the difference lies between {_ends_of(level[0], ' and ')} (95% interval)" if others == 1 else ""
@@ -262,7 +262,8 @@ def _listed(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> str:
     values = [(name, estimate) for name, estimate in numbers if estimate and estimate.value is not None]
     values.sort(key=lambda pair: -(pair[1].value or 0.0))
     shown = values if len(values) <= MOST_NAMES else [values[0], values[-1]]
-    return ", ".join(f"{name} {value_text(estimate, unit)} ({_interval(estimate, unit)})" for name, estimate in shown)
+    words = [f"{name} {value_text(estimate, unit)} ({_interval(estimate, unit)})" for name, estimate in shown]
+    return f"of {len(values)} models from {' down to '.join(words)}" if len(values) > MOST_NAMES else ", ".join(words)
 
 
 def _caution(models: Sequence[ModelNumbers]) -> str:
