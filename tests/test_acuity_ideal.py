@@ -120,7 +120,7 @@ def test_patches_of_qwen2_vl_are_put_together_again() -> None:
     transformers = pytest.importorskip("transformers")
     processor = transformers.Qwen2VLImageProcessorPil()
     ramp = np.add.outer(np.arange(112), 2 * np.arange(168)).astype(np.uint8)
-    [pixels] = PixelCache(processor, 1).tiles(Image.fromarray(np.dstack([ramp, ramp, ramp])))
+    [pixels] = PixelCache(processor, 1, {}).tiles(Image.fromarray(np.dstack([ramp, ramp, ramp])))
     assert pixels.shape == (3, 112, 168), "28 px make a block: nothing is resized"
     shown = pixels[0] * processor.image_std[0] + processor.image_mean[0]
     assert np.abs(shown * 255 - ramp).max() < 0.01

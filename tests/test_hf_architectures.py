@@ -20,7 +20,7 @@ from snellen.models.hf.cached_forward import (
     states_beside_layers,
 )
 from snellen.models.hf.conversation import ChatPrompt, Conversation
-from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, extend, truncate
+from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, Visuals, extend, truncate
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import without_warnings
 from snellen.models.hf.model_layout import input_names, read_layout
@@ -158,8 +158,8 @@ def test_an_input_that_is_as_long_as_the_prompt_by_chance_is_not_per_token() -> 
             return {"input_ids": ids, "pixel_values": torch.zeros(1, 5, 3), "kinds": torch.zeros_like(ids)}
 
     encoder = Encoder(Chance())
-    ids, extras = encoder._process([], "hello")
-    assert encoder._entries_per_token([], "hello", len(ids), extras) == {"kinds"}
+    ids, extras = encoder._process(Visuals(), "hello")
+    assert encoder._entries_per_token(Visuals(), "hello", len(ids), extras) == {"kinds"}
 
 
 def test_a_mask_of_pictures_is_repeated_for_new_tokens_and_a_label_is_that_of_text() -> None:

@@ -8,19 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 import mmbench_rows
 import modern_tables
 import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
-from snellen.catalogue import PromptSet, entries
+from snellen.catalogue import PictureLimits, PromptSet, entries
 from snellen.errors import DataError, UnknownNameError
 from snellen.protocols.choice import Vanilla
-from snellen.protocols.prompts.rendering import PromptRenderer
+from snellen.protocols.prompts.rendering import PromptRenderer, within_limits
 from snellen.protocols.prompts.templates import declared_templates
-from snellen.records import ImagePart, Request, Sample
+from snellen.records import ImagePart, ImageRef, Request, Sample
 from snellen.runs.finding import benchmarks_without_prompts, prompts_of
+from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import RunPlan, plan_run, prompt_of
 from snellen.runs.spec import run_spec
 
@@ -122,6 +124,73 @@ def test_what_a_run_says_of_decoding_comes_before_what_a_set_says(tmp_path: Path
     assert (own.max_new_tokens, own.decoding.temperature, own.decoding.stop) == (5, 0.7, ("\n",))
 
 
+def test_a_run_that_says_greedy_overrules_a_set_and_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    folder = built("modern/mm-vet", tmp_path / "mini").folder
+    usual, greedy = planned(folder, "lmms-eval"), planned(folder, "lmms-eval", temperature=0)
+    spec = usual.benchmarks[0].benchmark.spec
+    assert prompt_of(spec, "text", usual).decoding.temperature == 0.2
+    assert prompt_of(spec, "text", greedy).decoding.temperature == 0
+    assert usual.execution.name != greedy.execution.name and greedy.templates.id.endswith(", temperature 0")
+    # Where nothing else was to be sampled, saying so changes nothing.
+    plain, said = planned(folder, "snellen"), planned(folder, "snellen", temperature=0, top_p=1)
+    assert plain.execution.name == said.execution.name and plain.templates.id == said.templates.id
+
+
+PICTURES = """
+name = "own/pictures"
+title = "Large and small pictures"
+formulation = "choice"
+
+[source]
+reader = "table"
+embedded = true
+folder = "."
+params = { file = "rows.jsonl" }
+
+[prompts.small]
+form = "letter"
+pictures = { max_side = 100, max_pixels = 5000 }
+"""
+
+
+def test_a_set_limits_pictures_and_manifest_and_report_say_so(tmp_path: Path) -> None:
+    sides = [(400, 200), (30, 300), (60, 40)]
+    suite = tmp_path / "own"
+    suite.mkdir()
+    (suite / "pictures.toml").write_text(PICTURES)
+    rows = [{"question": f"Which? {i}", "options": ["a", "b"], "answer": "a", "image": f"{i}.png"} for i in range(3)]
+    (suite / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for i, size in enumerate(sides):
+        Image.new("RGB", size, (i, 0, 0)).save(suite / f"{i}.png")
+    sn.add_suites(str(suite))
+    results = sn.evaluate("snellen:oracle", "own/pictures", templates="small", runs=tmp_path / "runs")
+    [run] = results.runs
+    shown_sides = {}
+    for exchange in read_exchanges(run.folder):
+        [image] = exchange.request.images
+        shown_sides[exchange.request.sample_id] = (image.width, image.height)
+    assert sorted(shown_sides.values()) == [(10, 100), (60, 40), (100, 50)]
+    line = "own/pictures: pictures of at most 5,000 pixels and 100 px a side (prompts small)"
+    assert line in run.manifest.notes
+    assert line in results.report(tmp_path / "report.html").read_text()
+
+
+def test_a_set_takes_some_frames_of_each_clip_and_leaves_pictures_alone() -> None:
+    def frames(count: int) -> list[ImageRef]:
+        return [ImageRef(f"{count} {i}", "image/png", 8, 8, time=i / 2) for i in range(count)]
+
+    still = ImageRef("still", "image/png", 8, 8)
+    kept = within_limits((*frames(9), *frames(2), still, still), PictureLimits(frames=3))
+    assert [image.digest for image in kept] == ["9 0", "9 4", "9 8", "2 0", "2 1", "still", "still"]
+    assert within_limits((*frames(9), still), PictureLimits()) == (*frames(9), still)
+
+
+def test_a_shrunk_picture_is_never_larger_than_it_may_be() -> None:
+    for side in range(101, 400, 7):
+        [image] = within_limits((ImageRef("x", "image/png", side, side + 31),), PictureLimits(max_pixels=10_000))
+        assert 9_500 < image.width * image.height <= 10_000
+
+
 def test_a_prompt_of_ones_own_is_asked_in_a_sets_layout(tmp_path: Path) -> None:
     benchmark = built("modern/ai2d", tmp_path / "mini")
     plan = planned(benchmark.folder, "vlmevalkit", prompt="Look. {question}")
@@ -178,7 +247,7 @@ def test_the_table_of_the_documentation_is_what_entries_declare() -> None:
 
 def table_rows() -> Iterator[str]:
     for spec in sorted(entries().values(), key=lambda spec: spec.name):
-        if spec.prompts:
+        if spec.prompts and spec.suite in ("modern", "mmbench"):
             sets = (spec.prompts.get(name) for name in ("official", "lmms-eval", "vlmevalkit"))
             cells = (f"`{own.form}`{' +' if own.layout else ''}" if own else "" for own in sets)
             yield f"| `{spec.name}` | {' | '.join(cells)} |"

@@ -48,6 +48,9 @@ class ImageRef(Struct, frozen=True, gc=False, omit_defaults=True):
     """The stored picture that this one is made of, each time that it is read."""
     shown_as: str = ""
     """What is done to the source, in the words of `snellen.common.degradations`."""
+    time: float | None = None
+    """Of a frame: seconds from the beginning of its clip. None where the picture is not a frame, or its time is not
+    known."""
 
 
 class Region(Struct, frozen=True, gc=False, omit_defaults=True):

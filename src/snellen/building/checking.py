@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from snellen.building.benchmark import BenchmarkCounts
 from snellen.building.recipe import Drafts
@@ -127,7 +128,9 @@ class DraftChecker:
     def _clip(self, clip: LazyFrames, where: str) -> list[tuple[str, ImageRef]]:
         """The frames of a clip, which is read once, however many questions it has."""
         if clip.place not in self._clips:
-            frames = [(frame.name, self._images.put(frame.content, where)) for frame in clip.read()]
+            frames = [
+                (frame.name, replace(self._images.put(frame.content, where), time=frame.time)) for frame in clip.read()
+            ]
             self._clips[clip.place] = frames
             self._digests.update(picture.digest for _, picture in frames)
         return self._clips[clip.place]

@@ -1,6 +1,6 @@
 """The catalogue: suites and their benchmarks, one TOML file per benchmark."""
 
-from snellen.catalogue.entries import BenchmarkSpec, Expected, PromptSet, SourceSpec
+from snellen.catalogue.entries import BenchmarkSpec, Expected, PictureLimits, PromptSet, SourceSpec
 from snellen.catalogue.forms import select, suite_members, suites
 from snellen.catalogue.loading import (
     add_suites,
@@ -18,6 +18,7 @@ from snellen.catalogue.loading import (
 __all__ = [
     "BenchmarkSpec",
     "Expected",
+    "PictureLimits",
     "PromptSet",
     "SourceSpec",
     "add_suites",

@@ -77,13 +77,33 @@ Grouping = Literal["cluster", "question", "image", "pictures"]
 about several pictures together."""
 
 
+class PictureLimits(Struct, frozen=True, forbid_unknown_fields=True):
+    """How large pictures are shown, and how many frames of a clip; 0 is no limit."""
+
+    max_pixels: int = 0
+    """Width times height. A larger picture is shrunk, by averages over areas, its shape kept."""
+    max_side: int = 0
+    """Of the longer side, in pixels."""
+    frames: int = 0
+    """Of the frames that the benchmark has of a clip, evenly so many, with the first and the last."""
+
+    @property
+    def words(self) -> str:
+        """What is shown, such as `pictures of at most 1,024 px a side`; empty without a limit."""
+        sizes = [f"{self.max_pixels:,} pixels"] * (self.max_pixels > 0)
+        sizes += [f"{self.max_side:,} px a side"] * (self.max_side > 0)
+        frames = [f"at most {self.frames} frames of a clip"] * (self.frames > 0)
+        return ", ".join([f"pictures of at most {' and '.join(sizes)}"] * bool(sizes) + frames)
+
+
 class PromptSet(Struct, frozen=True, forbid_unknown_fields=True):
-    """How others ask a benchmark: a shared form, what is different from it, and how they decode."""
+    """How others ask a benchmark: a shared form, what is different from it, how they show pictures and decode."""
 
     form: str
     """A set of templates by name, whose words it has."""
     layout: dict[str, str] = {}
     """What its layout says otherwise, by the fields of `[layout]` in a template file."""
+    pictures: PictureLimits = PictureLimits()
     max_new_tokens: int = 0
     """The benchmark's own limit when 0."""
     temperature: float = 0.0

@@ -134,7 +134,7 @@ def degraded_ref(image: ImageRef, doses: Mapping[str, float]) -> ImageRef:
     for name, dose in ordered.items():
         width, height = (DEGRADATIONS[name].resized(side, dose) for side in (width, height))
     digest = hashlib.sha256(f"{image.digest} {shown_as}".encode()).hexdigest()
-    return ImageRef(digest, "image/png", width, height, image, shown_as)
+    return ImageRef(digest, "image/png", width, height, image, shown_as, image.time)
 
 
 def degraded(image: ImageRef, picture: Any) -> Any:

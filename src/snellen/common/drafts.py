@@ -40,6 +40,8 @@ class Frame(Struct, frozen=True):
 
     name: str
     content: bytes
+    time: float | None = None
+    """Seconds from the clip's beginning; None in a folder of frames."""
 
 
 class LazyFrames(Struct, frozen=True):

@@ -94,9 +94,10 @@ def indexed_frames(
     if not index.stamps:
         return []
     wanted = [index.stamps[place] for place in sampling.positions([stamp * index.tick for stamp in index.stamps])]
-    names = ["/".join(path.parts[-2:]) + f"#t={(stamp - index.stamps[0]) * index.tick:.3f}" for stamp in wanted]
+    times = [round((stamp - index.stamps[0]) * index.tick, 3) for stamp in wanted]
+    names = ["/".join(path.parts[-2:]) + f"#t={time:.3f}" for time in times]
     pictures = list(_decoded(path, index, wanted, where))
-    return list(map(Frame, names, pictures)) if len(pictures) == len(names) else []
+    return list(map(Frame, names, pictures, times)) if len(pictures) == len(names) else []
 
 
 def packet_index(path: Path, where: str) -> _Index:

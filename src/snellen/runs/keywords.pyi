@@ -30,8 +30,8 @@ class _SharedKeywords(TypedDict, total=False):
     few_shot_from: str | Path
     few_shot_same: bool
     few_shot_seed: int
-    temperature: float
-    top_p: float
+    temperature: float | None
+    top_p: float | None
     seed: int
     stop: str | Iterable[str]
     max_new_tokens: int | None

@@ -98,6 +98,7 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
     if published and spec.scoring.as_published and not (question_spec.templates or question_spec.prompt):
         spec = spec.with_question(templates=AS_PUBLISHED)
     templates = _templates_of(spec.question.templates, benchmarks, published).with_prompt(question_spec.prompt)
+    templates = _undone(templates, question_spec)
     plan = RunPlan(spec, tuple(benchmarks), protocols, templates)
     check_roles(plan, dict(question_spec.roles))
     _check_temperature(plan)
@@ -107,7 +108,14 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
     labels = tuple(protocol.label for protocol in protocols) or question_spec.methods
     # What names stand for, in their place.
     question = replace(
-        question_spec, protocols=labels, method="generation", templates=templates.id, held_out_for=without, cards=""
+        question_spec,
+        protocols=labels,
+        method="generation",
+        templates=templates.id,
+        held_out_for=without,
+        cards="",
+        temperature=question_spec.temperature or None,
+        top_p=None if question_spec.top_p == 1 else question_spec.top_p,
     )
     return replace(plan, spec=spec.with_execution(name=default_name(question)))
 
@@ -117,6 +125,31 @@ def _templates_of(name: str, benchmarks: Sequence[SelectedBenchmark], published:
     if name and all(name in prompts for prompts in sets.values()):
         return declared_templates(name, {benchmark: prompts[name] for benchmark, prompts in sets.items()})
     return named_templates(name, published)
+
+
+def _undone(templates: Templates, question: QuestionSpec) -> Templates:
+    """The templates without what their sets say of sampling where the run says that nothing is sampled, or nothing left
+    out: as defaults these are a set's to change."""
+    stated = {"temperature": 0.0} if question.temperature == 0 else {}
+    stated |= {"top_p": 1.0} if question.top_p == 1 else {}
+    sets = {
+        benchmark: replace(own, decoding=replace(own.decoding, **stated))
+        for benchmark, own in templates.by_benchmark.items()
+    }
+    if sets == templates.by_benchmark:
+        return templates
+    words = ", ".join(f"{name} {value:g}" for name, value in stated.items())
+    return replace(templates, id=f"{templates.id}, {words}", by_benchmark=sets)
+
+
+def shown_pictures(plan: RunPlan) -> tuple[str, ...]:
+    """For each benchmark whose pictures a set of prompts limits, one line on how they are shown."""
+    sets = {use.benchmark.name: plan.templates.by_benchmark.get(use.benchmark.name) for use in plan.benchmarks}
+    return tuple(
+        f"{name}: {own.pictures.words} (prompts {plan.question.templates})"
+        for name, own in sets.items()
+        if own and own.pictures.words
+    )
 
 
 def _published_templates(benchmarks: Sequence[SelectedBenchmark]) -> dict[str, str]:
@@ -295,11 +328,11 @@ def check_roles(plan: RunPlan, played: Collection[str]) -> None:
 
 def _check_temperature(plan: RunPlan) -> None:
     """Raise DataError for a protocol that repeats its requests where every reply would be the same."""
-    if plan.question.temperature > 0:
-        return
     for selected in plan.benchmarks:
-        for protocol in protocols_of(selected.benchmark.spec, plan):
-            if declaration_of(protocol).needs_temperature:
+        spec = selected.benchmark.spec
+        greedy = not prompt_of(spec, spec.formulation, plan).decoding.temperature
+        for protocol in protocols_of(spec, plan):
+            if greedy and declaration_of(protocol).needs_temperature:
                 raise DataError(
                     f"{protocol.label}: at temperature 0 all replies to a question are the same; set --temperature,"
                     " or greedy=true among its options to see whether they are"

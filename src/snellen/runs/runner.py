@@ -41,7 +41,7 @@ from snellen.runs.driving import NO_ROLES, Roles, drive_model
 from snellen.runs.finding import SelectedBenchmark
 from snellen.runs.journal import RunStore, read_journal
 from snellen.runs.own_questions import keep_questions, questions_folder
-from snellen.runs.plan import RunPlan, check_roles, digest, example_source, protocols_of, work_items
+from snellen.runs.plan import RunPlan, check_roles, digest, example_source, protocols_of, shown_pictures, work_items
 from snellen.runs.run_folder import (
     RUN_FORMAT,
     RUN_MANIFEST,
@@ -99,7 +99,7 @@ def run_plan(
     for samples that would share a reply although their answers differ, or a role that nobody plays.
     """
     check_model_kinds(model, plan, roles)
-    notes = check_same_requests(model, plan)
+    notes = (*check_same_requests(model, plan), *shown_pictures(plan))
     manifest = replace(manifest_of(model, plan, roles), notes=notes)
     # Of several workers the process that started them holds the folder.
     with locked_run(plan.folder) if plan.execution.workers == 1 else nullcontext():

@@ -145,6 +145,7 @@ MAX_WORKERS = 64
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Positive = Annotated[float, Meta(gt=0)]
+Temperature = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
 AnyCount = Annotated[int, Meta(ge=0)]
 RoleModels = tuple[tuple[str, str], ...]
@@ -196,8 +197,9 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     few_shot_same: Annotated[bool, Option(
         "Show the same examples before all questions; else they are drawn for each.")] = False
     few_shot_seed: Annotated[int, Option("Seed of drawing them.")] = 0
-    temperature: Annotated[float, Meta(ge=0), Option("Sampling temperature; 0 is greedy.")] = 0.0
-    top_p: Annotated[Share, Option("Nucleus sampling.")] = 1.0
+    temperature: Annotated[Temperature | None, Option(
+        "Sampling temperature; 0 is greedy.", unless="the prompt set's, else 0")] = None
+    top_p: Annotated[Share | None, Option("Nucleus sampling.", unless="the prompt set's, else 1")] = None
     seed: Annotated[int, Option("Seed of sampled replies, and of the order of `until`.")] = 0
     stop: Annotated[tuple[str, ...], Option("Text that ends a reply.")] = ()
     max_new_tokens: Annotated[Count | None, Option(
@@ -211,7 +213,8 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def decoding(self) -> Decoding:
         """How replies are sampled; the longest has length 0 where each benchmark has its own limit."""
-        return Decoding(self.max_new_tokens or 0, self.temperature, self.top_p, self.seed, self.stop)
+        top_p = 1.0 if self.top_p is None else self.top_p
+        return Decoding(self.max_new_tokens or 0, self.temperature or 0.0, top_p, self.seed, self.stop)
 
     @property
     def few_shot_drawing(self) -> tuple[int, ...]:

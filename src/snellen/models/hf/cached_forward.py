@@ -318,11 +318,14 @@ def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
     with pruned_to_logit_positions(layout, logits_setting, batch["input_ids"].shape[1]):
         output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
     every_row = torch.arange(len(rows), device=device)
+    position = lengths + layout.offset
+    if layout.rotary is not None and "video_grid_thw" in batch:
+        _, position = layout.places(batch, batch["attention_mask"], rows[0].per_token)
     tile_mask = batch.get("cross_attention_mask")
     return CachedState(
         cache=cache_of(output),
         mask=batch["attention_mask"],
-        position=lengths + layout.offset,
+        position=position,
         logits=_last(output.logits, lengths, logits_setting, batch["input_ids"].shape[1]),
         tile_mask=None if tile_mask is None else tile_mask[every_row, lengths - 1][:, None],
         whole=len({len(row.ids) for row in rows}) == 1,

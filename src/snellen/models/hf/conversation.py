@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from snellen.models.request_options import THOUGHTS, split_thoughts
-from snellen.records import ImagePart, ImageRef, Message, Role, TextPart
+from snellen.records import ImagePart, ImageRef, Message, Part, Role, TextPart
 
 OPENING = "([{<\"'\u2018\u201c\u00ab/-"
 """A reply that continues after one of these is not preceded by a space."""
@@ -68,8 +68,36 @@ THOUGHTLESS = (
 
 
 @dataclass(frozen=True)
+class Clip:
+    """Frames that a model is given as one video, in order; each has its time."""
+
+    frames: tuple[ImageRef, ...]
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """Seconds from the clip's beginning, ascending."""
+        return tuple(frame.time or 0.0 for frame in self.frames)
+
+
+def with_clips(content: Sequence[Part]) -> Iterator[Part | Clip]:
+    """The parts of a message, where frames that follow one another in time, with nothing between, are one clip. A frame
+    by itself, and one whose time is not known, stays a picture."""
+    frames: list[ImageRef] = []
+    for part in (*content, None):
+        image = part.image if isinstance(part, ImagePart) else None
+        time = None if image is None else image.time
+        if frames and (time is None or time <= (frames[-1].time or 0.0)):
+            yield Clip(tuple(frames)) if len(frames) > 1 else ImagePart(frames[0])
+            frames = []
+        if image is not None and time is not None:
+            frames.append(image)
+        elif part is not None:
+            yield part
+
+
+@dataclass(frozen=True)
 class ChatPrompt:
-    """Prompt text up to where the reply begins, with a placeholder for each image."""
+    """Prompt text up to where the reply begins, with a placeholder for each image and each clip."""
 
     text: str
     images: tuple[ImageRef, ...]
@@ -79,6 +107,8 @@ class ChatPrompt:
     """What the processor itself appends to `text`."""
     notes: tuple[str, ...] = ()
     """How the prompt differs from what the template writes."""
+    clips: tuple[Clip, ...] = ()
+    """Those that are given as video; their frames are not among the images."""
 
     def with_reply(self, continuation: str) -> str:
         """The full text if the reply is `continuation`."""
@@ -93,9 +123,15 @@ class Conversation:
     """Writes prompts for one model."""
 
     def __init__(
-        self, processor: Any, model_type: str = "", template_options: Mapping[str, Any] = MappingProxyType({})
+        self,
+        processor: Any,
+        model_type: str = "",
+        template_options: Mapping[str, Any] = MappingProxyType({}),
+        *,
+        clips_as_video: bool = True,
     ) -> None:
-        """`template_options` are passed to the chat template, such as `enable_thinking`."""
+        """`template_options` are passed to the chat template, such as `enable_thinking`. `clips_as_video`: where the
+        processor and the template take video, clips are given as such, and elsewhere as pictures."""
         self._template_options = template_options
         tokenizer = getattr(processor, "tokenizer", processor)
         self._template = getattr(processor, "chat_template", None) or getattr(tokenizer, "chat_template", None)
@@ -106,8 +142,12 @@ class Conversation:
         """Whether prompts have all special tokens, so that none are added: a tokenizer's own template writes them."""
         self._format = formats().get(model_type, formats()["plain"])
         self._placeholder = str(getattr(processor, "image_token", None) or "<image>")
-        self._specials = control_tokens(tokenizer, self._placeholder)
+        video_token = str(getattr(processor, "video_token", None) or "")
+        self._specials = control_tokens(tokenizer, self._placeholder, video_token)
         self._as_parts = self._read_forms() if self._template else {}
+        self.takes_video = getattr(processor, "video_processor", None) is not None and self._writes_video(video_token)
+        """Whether a clip can be given as video: the processor reads one, and the template has a place for it."""
+        self._joins_frames = self.takes_video and clips_as_video
         self.join = self._read_join() if self._template else self._format.join
         format_name = model_type if model_type in formats() else "plain"
         self.name = "chat template" if self._template else f"format {format_name}"
@@ -140,7 +180,17 @@ class Conversation:
         continued = messages[-1].role == "assistant"
         text = self._by_template(messages, continued) if self._template else self._by_format(messages)
         join, added = self._join_of(messages), "" if self._template else self._format.added
-        return ChatPrompt(text, _images(messages), join, added)
+        return self._prompt(messages, text, join, added=added)
+
+    def _prompt(self, messages: Sequence[Message], text: str, join: str, **more: Any) -> ChatPrompt:
+        """The prompt with what `messages` show."""
+        parts = [part for message in messages for part in self._parts(message)]
+        images = tuple(part.image for part in parts if isinstance(part, ImagePart))
+        return ChatPrompt(text, images, join, clips=tuple(part for part in parts if isinstance(part, Clip)), **more)
+
+    def _parts(self, message: Message) -> Sequence[Part | Clip]:
+        """What a message has, its frames joined to clips where the model is given video."""
+        return tuple(with_clips(message.content)) if self._joins_frames else message.content
 
     def _join_of(self, messages: Sequence[Message]) -> str:
         """What separates a prompt of `messages` from its reply."""
@@ -166,7 +216,7 @@ class Conversation:
         notes = (THOUGHTLESS,) if self.opened_thought and not continued else ()
         text = before if continued else before.rstrip(" ")
         join = self._join_of(messages) if continued else before[len(text) :]
-        return ChatPrompt(text, _images(messages), join, notes=notes)
+        return self._prompt(messages, text, join, notes=notes)
 
     @cached_property
     def opened_thought(self) -> str:
@@ -248,8 +298,10 @@ class Conversation:
     def _content(self, message: Message) -> list[dict[str, str]] | str:
         if self._as_parts[message.role]:
             return [
-                {"type": "text", "text": self.as_text(part.text)} if isinstance(part, TextPart) else {"type": "image"}
-                for part in message.content
+                {"type": "text", "text": self.as_text(part.text)}
+                if isinstance(part, TextPart)
+                else {"type": "video" if isinstance(part, Clip) else "image"}
+                for part in self._parts(message)
             ]
         return self._flat(message)
 
@@ -290,6 +342,18 @@ class Conversation:
             forms[role] = next((form[role] for form in tried if self._keeps_words(talk, role, form)), False)
         return forms
 
+    def _writes_video(self, token: str) -> bool:
+        """Whether the template writes the placeholder of a video into the user's turn, once."""
+        if not token or not self._as_parts.get("user"):
+            return False
+        try:
+            text = self._apply(
+                [{"role": "user", "content": [{"type": "video"}, {"type": "text", "text": _MARK}]}], False
+            )
+        except ValueError:
+            return False
+        return text.count(token) == 1
+
     def _keeps_words(self, talk: Sequence[Role], role: Role, as_parts: Mapping[Role, bool]) -> bool:
         """Whether the template writes the text of `role` in a conversation, and not the list that holds it."""
         part = {"type": "text", "text": _MARK}
@@ -312,10 +376,6 @@ class Conversation:
         except ValueError:  # it refuses replies, so nothing says what comes before one
             return ""
         return before[len(opened) :] if mark and before.startswith(opened) else ""
-
-
-def _images(messages: Sequence[Message]) -> tuple[ImageRef, ...]:
-    return tuple(part.image for message in messages for part in message.content if isinstance(part, ImagePart))
 
 
 def _answered(messages: Sequence[Message], reply: str) -> tuple[Message, ...]:

@@ -6,6 +6,7 @@ Prompt and continuation are tokenised together, and separated by their character
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from collections import OrderedDict, deque
@@ -16,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from snellen.common.images import Images, decode_picture
 from snellen.models.base import NO_CONTINUATIONS
-from snellen.models.hf.conversation import ChatPrompt
+from snellen.models.hf.conversation import ChatPrompt, Clip
 from snellen.records import ImageRef
 
 Tensors = dict[str, Any]
@@ -26,6 +27,10 @@ CONTROL_BYTE = re.compile(r"<0x[01][0-9A-F]>")
 """A piece that a SentencePiece vocabulary has for a byte that is not text. It is one token wherever it stands."""
 KEPT_PICTURES = 64
 """The largest number of pictures that are kept (decoded and as pixels), and of pictures that are expected."""
+KEPT_CLIPS = 4
+"""The largest number of clips that are kept as pixels, of which each has many frames."""
+TICKS = 1000
+"""A processor counts a clip's frames at so many a second, so that it knows the time of each to the millisecond."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +40,52 @@ class EncodedPrompt:
     ids: tuple[int, ...]
     extras: Tensors
     digests: tuple[str, ...] = ()
-    """Digests of the images."""
+    """Digests of the images, then of the clips that are given as video."""
     notes: tuple[str, ...] = ()
     """Notes on how the prompt was made, which a response to it carries."""
     per_token: frozenset[str] = frozenset()
     """Names of the inputs with one entry per token: [1, tokens, ...]."""
+    clips: int = 0
+    """How many of the digests are those of clips."""
+
+
+@dataclass(frozen=True)
+class Visuals:
+    """What a prompt shows, decoded."""
+
+    pictures: Sequence[Any] = ()
+    clips: Sequence[Sequence[Any]] = ()
+    times: Sequence[Sequence[float]] = ()
+    """For each clip the seconds at which its frames stand, ascending."""
+
+    def copies(self) -> Visuals:
+        """The same with copies of all pictures."""
+        clips = [[frame.copy() for frame in clip] for clip in self.clips]
+        return Visuals([picture.copy() for picture in self.pictures], clips, self.times)
+
+    def inputs(self) -> dict[str, Any]:
+        """How a processor is given them. The frames are those that the benchmark shows, so it is to choose none."""
+        given: dict[str, Any] = {"images": list(self.pictures) or None}
+        if self.clips:
+            videos = [list(clip) for clip in self.clips]
+            given |= {"videos": videos, "video_metadata": list(map(_metadata, self.times)), "do_sample_frames": False}
+        return given
+
+
+def _metadata(times: Sequence[float]) -> dict[str, Any]:
+    """What a processor is told of a clip, whose last frame lasts as long as those before it on average."""
+    duration = (times[-1] - times[0]) * len(times) / (len(times) - 1)
+    return {
+        "fps": TICKS,
+        "frames_indices": [round(time * TICKS) for time in times],
+        "total_num_frames": round(duration * TICKS),
+        "duration": duration,
+    }
+
+
+def _clip_digest(clip: Clip) -> str:
+    shown = [(frame.digest, frame.time) for frame in clip.frames]
+    return "clip " + hashlib.blake2b(repr(shown).encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -89,15 +135,16 @@ class Pixels:
 
 
 class PixelCache:
-    """Wraps an image processor and caches its output for each picture.
+    """Wraps an image processor, or a video processor, and caches its output for each picture or clip.
 
     A processor computes pixels once per prompt, even if 20 prompts show the same picture.
     """
 
-    def __init__(self, processor: Any, keep: int) -> None:
+    def __init__(self, processor: Any, keep: int, names: dict[int, str]) -> None:
+        """`names` are the digests of decoded pictures by their `id`, for as long as the caller keeps the pictures."""
         self._processor = processor
         self._cached: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
-        self._names: dict[int, str] = {}
+        self._names = names
         self._keep = keep
         self._call: tuple[int, dict[str, Any]] | None = None
         """How deep in lists the last single picture was passed, and with which settings."""
@@ -109,13 +156,6 @@ class PixelCache:
     def is_known(self) -> bool:
         """Whether the processor is transformers' own, which keeps nothing from one call to the next."""
         return type(self._processor).__module__.startswith("transformers.")
-
-    def name(self, picture: Any, digest: str) -> None:
-        """Register the digest of a decoded picture, for as long as the caller keeps the picture."""
-        self._names[id(picture)] = digest
-
-    def forget(self, picture: Any) -> None:
-        self._names.pop(id(picture), None)
 
     def __call__(self, images: Any = None, *args: Any, **settings: Any) -> Any:
         digests = self._named(images)
@@ -210,23 +250,22 @@ class Encoder:
                 setattr(processor, f"return_{name}", True)
         self._per_token: dict[frozenset[str], frozenset[str]] = {}
         self.tokenizer = getattr(processor, "tokenizer", processor)
-        self._pixels = PixelCache(processor.image_processor, KEPT_PICTURES)
+        self._names: dict[int, str] = {}
+        self._pixels = PixelCache(processor.image_processor, KEPT_PICTURES, self._names)
         processor.image_processor = self._pixels
+        if getattr(processor, "video_processor", None) is not None:
+            processor.video_processor = PixelCache(processor.video_processor, KEPT_CLIPS, self._names)
         self._decoded: OrderedDict[str, tuple[Any, tuple[str, ...]]] = OrderedDict()
         self._lookahead = Lookahead(self._prepared, KEPT_PICTURES)
         self._aligned = bool(getattr(self.tokenizer, "is_fast", False))
 
     def encode(self, prompt: ChatPrompt, images: Images) -> EncodedPrompt:
         """The prompt as tensors. Raises ValueError for a prompt that the processor refuses."""
-        encoded_pictures = [self._picture(image, images) for image in prompt.images]
-        pictures = [picture for picture, _ in encoded_pictures]
-        notes = dict.fromkeys(
-            (*prompt.notes, *(note for _, picture_notes in encoded_pictures for note in picture_notes))
-        )
-        ids, extras = self._process(pictures, prompt.text)
-        digests = tuple(image.digest for image in prompt.images)
-        per_token = self._entries_per_token(pictures, prompt.text, len(ids), extras)
-        encoded = EncodedPrompt(ids, extras, digests, tuple(notes), per_token)
+        visuals, notes = self._visuals(prompt, images)
+        ids, extras = self._process(visuals, prompt.text)
+        digests = (*(image.digest for image in prompt.images), *map(_clip_digest, prompt.clips))
+        per_token = self._entries_per_token(visuals, prompt.text, len(ids), extras)
+        encoded = EncodedPrompt(ids, extras, digests, notes, per_token, len(prompt.clips))
         # "[SEP]" or "</s>" would end the text; some processors omit it, some do not.
         spelled = self._spell(prompt.text)
         closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
@@ -235,9 +274,22 @@ class Encoder:
     def repeats(self, prompt: ChatPrompt, images: Images) -> bool:
         """Whether the processor gives the same output for a prompt a second time, from copies of its pictures, whose
         pixels are not kept. One that crops, flips or splits words at random makes an answer depend on chance."""
-        pictures = [self._picture(image, images)[0] for image in prompt.images]
-        first, again = (self._process([picture.copy() for picture in pictures], prompt.text) for _ in range(2))
+        visuals, _ = self._visuals(prompt, images)
+        first, again = (self._process(visuals.copies(), prompt.text) for _ in range(2))
         return first[0] == again[0] and _alike(first[1], again[1])
+
+    def _visuals(self, prompt: ChatPrompt, images: Images) -> tuple[Visuals, tuple[str, ...]]:
+        """What a prompt shows, with notes on it and on how its pictures were converted."""
+        notes = dict.fromkeys(prompt.notes)
+
+        def shown(image: ImageRef) -> Any:
+            picture, picture_notes = self._picture(image, images)
+            notes.update(dict.fromkeys(picture_notes))
+            return picture
+
+        pictures = [shown(image) for image in prompt.images]
+        clips = [[shown(frame) for frame in clip.frames] for clip in prompt.clips]
+        return Visuals(pictures, clips, [clip.times for clip in prompt.clips]), tuple(notes)
 
     def continue_with(
         self, prompt: ChatPrompt, encoded: EncodedPrompt, continuations: Sequence[str]
@@ -304,21 +356,21 @@ class Encoder:
         text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 
-    def _process(self, pictures: Sequence[Any], text: str) -> tuple[tuple[int, ...], Tensors]:
+    def _process(self, visuals: Visuals, text: str) -> tuple[tuple[int, ...], Tensors]:
         """Ids and all other inputs of the model, as the processor makes them."""
         # Otherwise the processor's own default: Florence-2's adds the tokens around a question itself.
         settings = {} if self._adds_specials(text) else {"add_special_tokens": False}
-        inputs = self._processor(images=pictures or None, text=text, return_tensors="pt", **settings)
+        inputs = self._processor(**visuals.inputs(), text=text, return_tensors="pt", **settings)
         ids = tuple(inputs.pop("input_ids")[0].tolist())
         dropped = ("attention_mask", "labels")
         kept_names = inputs if self._named is None else self._named & inputs.keys()
         return ids, {name: inputs[name] for name in inputs if name in kept_names and name not in dropped}
 
-    def _entries_per_token(self, pictures: Sequence[Any], text: str, length: int, extras: Tensors) -> frozenset[str]:
+    def _entries_per_token(self, visuals: Visuals, text: str, length: int, extras: Tensors) -> frozenset[str]:
         """Names of the inputs with one entry per token: as long as the ids, and also when the text is longer."""
         names = frozenset(extras)
         if names not in self._per_token:
-            longer_ids, longer = self._process(pictures, f"{text} one two three")
+            longer_ids, longer = self._process(visuals, f"{text} one two three")
             grown = as_long_as(longer, len(longer_ids)) if len(longer_ids) != length else frozenset(names)
             self._per_token[names] = as_long_as(extras, length) & grown
         return self._per_token[names]
@@ -328,11 +380,11 @@ class Encoder:
         if image.digest not in self._decoded:
             picture, notes, pixels = self._lookahead.take(image) or _decoded(image, images, None)
             self._decoded[image.digest] = picture, notes
-            self._pixels.name(picture, image.digest)
+            self._names[id(picture)] = image.digest
             if pixels is not None:
                 self._pixels.keep(image.digest, pixels)
             while len(self._decoded) > KEPT_PICTURES:
-                self._pixels.forget(self._decoded.popitem(last=False)[1][0])
+                del self._names[id(self._decoded.popitem(last=False)[1][0])]
         self._decoded.move_to_end(image.digest)
         return self._decoded[image.digest]
 

@@ -144,6 +144,8 @@ class HfOptions(SamplingOptions, frozen=True):
     load_in_8bit: bool = False
     scoring: Literal["fast", "exact"] = "fast"
     """exact: full forward passes one by one, nothing shared."""
+    clips: Literal["auto", "video", "pictures"] = "auto"
+    """How the model is given the frames of a clip: as one video, or as pictures. auto: as video where it takes one."""
 
     def rows(self, automatic: int) -> int:
         """Rows per batch. Raises ValueError for a size that is not a positive number."""

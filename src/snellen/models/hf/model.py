@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from snellen.models.hf.conversation import ChatPrompt, Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, telling, to_response, token_picker
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine, batches_in_order, proved
+from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.load import (
     HfOptions,
     LoadedModel,
@@ -29,7 +31,7 @@ from snellen.models.hf.load import (
 )
 from snellen.models.hf.load import Kind as DeviceKind
 from snellen.models.hf.model_layout import ModelLayout, input_names, read_layout
-from snellen.models.hf.probe import REFUSALS, REPLY, build_probe
+from snellen.models.hf.probe import REFUSALS, REPLY, Shows, build_probe
 from snellen.models.hf.reference import Scores, reference_reply, reference_scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
 from snellen.models.hf.thresholds import Tolerance, UnrepeatableError, largest_difference, longest_text
@@ -73,8 +75,16 @@ class HFModel(ShownByName):
         self._options, self._reasoning_tokens = options, options.reasoning_budget(parse_spec(name).target)
         self._facts = loaded.facts | options.facts(parse_spec(name).target)
         self._conversation = Conversation(
-            loaded.processor, loaded.model.config.model_type, options.chat_template_kwargs
+            loaded.processor,
+            loaded.model.config.model_type,
+            options.chat_template_kwargs,
+            clips_as_video=options.clips != "pictures",
         )
+        if options.clips == "video" and not self._conversation.takes_video:
+            raise ModelError(
+                f"{name}: clips=video was asked for, but its processor or its chat template takes no video; "
+                "write clips=pictures"
+            )
         self._layout = read_layout(loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id)
         if oddities := self._conversation.oddities:
             logger.warning("%s: the chat template %s", name, "; it ".join(oddities))
@@ -85,24 +95,39 @@ class HFModel(ShownByName):
             complete=self._conversation.complete,
         )
         self._longest = longest_text(loaded.model)
-        exact = options.scoring == "exact"
-        self._engine = Engine(self._layout, 1 if exact else self.batch_size, TOKENS[kind])
-        self._spot_checks: SpotChecks | None = None
+        self._exact = options.scoring == "exact"
+        self._engine = Engine(self._layout, 1 if self._exact else self.batch_size, TOKENS[kind])
         self._finished: set[tuple[Any, ...]] = set()
         """Shapes of conversations and replies whose finished text was checked."""
-        self._check(name, exact, loaded.sees_pictures)
+        self._clips_seen: Counter[str] = Counter()
+        """Requests with a clip, by how it was given."""
+        self._usual: Shows = "pictures" if loaded.sees_pictures else "words"
+        self._proofs = {self._usual: self._prove(self._usual)}
+        """How prompts are run, by what they show. Those with clips are tried when the first is asked."""
 
     def fingerprint(self) -> dict[str, str]:
         return {
             **self._facts,
             "adapter": ADAPTER,
             "prompt": self._conversation.name,
-            "scoring": self._engine.fast_paths.name,
+            "scoring": self._proofs[self._usual].fast_paths.name,
+            **({"clips": self._clips_given} if self._conversation.takes_video else {}),
         }
 
+    @property
+    def _clips_given(self) -> str:
+        as_video = self._conversation.takes_video and self._options.clips != "pictures"
+        return "as video" if as_video else "as pictures"
+
     def findings(self) -> tuple[str, ...]:
-        """What spot checks on the requests so far found, for the manifest of the run."""
-        return self._spot_checks.findings if self._spot_checks else ()
+        """What spot checks on the requests so far found, and how clips were given, for the manifest of the run."""
+        scoring = f", scored by {self._proofs['clips'].fast_paths.name}" if "clips" in self._proofs else ""
+        clips = tuple(
+            f"clips were given {form} in {count} request{'s' * (count != 1)}{scoring if form == 'as video' else ''}"
+            for form, count in self._clips_seen.items()
+        )
+        checks = (proof.spot_checks for proof in self._proofs.values())
+        return (*clips, *dict.fromkeys(line for check in checks if check for line in check.findings))
 
     def seen_pixels(self, picture: Any) -> Sequence[Any]:
         """A picture as the network is given it, in arrays of channels x height x width: one, or one for each tile. None
@@ -126,14 +151,16 @@ class HFModel(ShownByName):
         groups: dict[Any, list[int]] = {}
         for i, prompt in enumerate(prompts):
             if isinstance(prompt, EncodedPrompt):
-                groups.setdefault((decoding_group(requests[i]), frozenset(prompt.extras)), []).append(i)
+                key = decoding_group(requests[i]), _shows(prompt), frozenset(prompt.extras)
+                groups.setdefault(key, []).append(i)
         ends = self._layout.end_tokens
 
         def reply(places: list[int]) -> list[Response]:
             rows = [cast(EncodedPrompt, prompts[i]) for i in places]
-            replies = self._write(rows, [requests[i] for i in places])
+            proof = self._proof_of(rows[0])
+            replies = self._write(rows, [requests[i] for i in places], proof.fast_paths)
             for i, row, tokens in zip(places, rows, replies, strict=True):
-                self._spot_check(requests[i], images, partial(SpotChecks.check_reply, row=row, tokens=tokens))
+                self._spot_check(requests[i], images, proof, partial(SpotChecks.check_reply, row=row, tokens=tokens))
             return [
                 self._without_thoughts(to_response(self._encoder, row, tokens, ends, requests[i]), requests[i])
                 for i, row, tokens in zip(places, rows, replies, strict=True)
@@ -156,7 +183,8 @@ class HFModel(ShownByName):
             row = cast(EncodedPrompt, prompt)
             pick = telling(token_picker(self._layout, self._encoder, [request]), tell)
             with quiet_and_single_threaded(self._layout.model):
-                [tokens] = self._engine.generate([row], pick, request.decoding.max_new_tokens)
+                paths = self._proof_of(row).fast_paths
+                [tokens] = self._engine.generate([row], pick, request.decoding.max_new_tokens, paths)
             response = to_response(self._encoder, row, tokens, self._layout.end_tokens, request)
             return [self._without_thoughts(response, request)]
 
@@ -169,17 +197,19 @@ class HFModel(ShownByName):
         requests = [self._options.applied(request) for request in requests]
         with without_warnings():
             prompts = [self._continued(request, images) for request in requests]
-        groups: dict[frozenset[str], list[int]] = {}
+        groups: dict[Any, list[int]] = {}
         for i, prompt in enumerate(prompts):
             if isinstance(prompt, ContinuedPrompt):
-                groups.setdefault(frozenset(prompt.context.extras), []).append(i)
+                groups.setdefault((_shows(prompt.context), frozenset(prompt.context.extras)), []).append(i)
 
         def score(places: list[int]) -> list[Response]:
             rows = [cast(ContinuedPrompt, prompts[i]) for i in places]
+            proof = self._proof_of(rows[0].context)
             with quiet_and_single_threaded(self._layout.model):
-                scored = self._engine.score(rows)
+                scored = self._engine.score(rows, proof.fast_paths)
                 for i, row, tails in zip(places, rows, scored, strict=True):
-                    self._spot_check(requests[i], images, partial(SpotChecks.check_scores, prompt=row, scores=tails))
+                    check = partial(SpotChecks.check_scores, prompt=row, scores=tails)
+                    self._spot_check(requests[i], images, proof, check)
             return [
                 _scored(row, tails, requests[i].continuations)
                 for i, row, tails in zip(places, rows, scored, strict=True)
@@ -220,43 +250,51 @@ class HFModel(ShownByName):
             for i, outcome in sorted(responses.items())
         ]
 
-    def _write(self, rows: Sequence[EncodedPrompt], requests: Sequence[Request]) -> list[list[int]]:
+    def _write(
+        self, rows: Sequence[EncodedPrompt], requests: Sequence[Request], fast_paths: FastPaths
+    ) -> list[list[int]]:
         """New tokens of requests with the same decoding settings."""
         engine, longest = self._engine, requests[0].decoding.max_new_tokens
-        generating = engine.fast_paths.writing.startswith("generate")
-        by_generate = [i for i, row in enumerate(rows) if generating and proved(engine.fast_paths, row, longest)]
+        generating = fast_paths.writing.startswith("generate")
+        by_generate = [i for i, row in enumerate(rows) if generating and proved(fast_paths, row, longest)]
         token_by_token = [i for i in range(len(rows)) if i not in set(by_generate)]
         with quiet_and_single_threaded(self._layout.model):
-            reply_of = dict(zip(sorted(by_generate), self._generated(rows, requests, by_generate), strict=True))
+            written = self._generated(rows, requests, by_generate, fast_paths)
+            reply_of = dict(zip(sorted(by_generate), written, strict=True))
             if token_by_token:
                 pick = token_picker(self._layout, self._encoder, [requests[i] for i in token_by_token])
-                reply_of.update(
-                    zip(token_by_token, engine.generate([rows[i] for i in token_by_token], pick, longest), strict=True)
-                )
+                written = engine.generate([rows[i] for i in token_by_token], pick, longest, fast_paths)
+                reply_of.update(zip(token_by_token, written, strict=True))
         return [reply_of[i] for i in range(len(rows))]
 
     def _generated(
-        self, rows: Sequence[EncodedPrompt], requests: Sequence[Request], chosen: Sequence[int]
+        self,
+        rows: Sequence[EncodedPrompt],
+        requests: Sequence[Request],
+        chosen: Sequence[int],
+        fast_paths: FastPaths,
     ) -> list[list[int]]:
         """New tokens of the `chosen` requests by the model's own `generate`, in their order."""
         engine = self._engine
 
         def run(places: list[int]) -> list[list[int]]:
             part = [rows[place] for place in places]
-            with engine.remember(part):
+            with engine.remember(part, fast_paths):
                 return generate_plainly(self._layout, self._encoder, part, [requests[place] for place in places])
 
-        most = engine.budget.rows if engine.fast_paths.writing == "generate in batches" else 1
+        most = engine.budget.rows if fast_paths.writing == "generate in batches" else 1
         order = sorted(chosen, key=lambda place: -len(rows[place].ids))
         return engine.in_batches(batches_in_order(order, range(len(rows)), most), run)
 
-    def _spot_check(self, request: Request, images: Images, agrees: Callable[[SpotChecks], bool]) -> None:
+    def _spot_check(
+        self, request: Request, images: Images, proof: _Proof, agrees: Callable[[SpotChecks], bool]
+    ) -> None:
         """Warn if `request` was drawn to be checked and differs from the reference, or if the processor makes different
         inputs a second time.
 
         The reference takes more memory than the path it checks; if there is not enough, nothing is checked or counted.
         """
-        checks = self._spot_checks
+        checks = proof.spot_checks
         if checks is None or not checks.drawn(request):
             return
         write = self._conversation.write if request.kind == "generate" else self._conversation.write_scored
@@ -274,43 +312,62 @@ class HFModel(ShownByName):
             "; ".join(checks.findings),
         )
 
-    def _check(self, name: str, exact: bool, pictures: bool) -> None:
+    def _proof_of(self, row: EncodedPrompt) -> _Proof:
+        """How a prompt is run, found out when the first of its kind is asked."""
+        if (shows := _shows(row)) == "both":
+            return _Proof(PLAIN)
+        if shows == "clips" and "clips" not in self._proofs:
+            self._proofs["clips"] = self._prove("clips")
+        return self._proofs[shows if shows == "clips" else self._usual]
+
+    def _prove(self, shows: Shows) -> _Proof:
         """Determine which fast paths the model allows, logging one line if not all."""
+        engine, name = self._engine, self.name
         try:
             with quiet_and_single_threaded(self._layout.model):
-                probe = build_probe(self._conversation, self._encoder, self._layout.encoder_decoder, pictures=pictures)
-                if exact:
-                    self._engine.fast_paths = plain_paths(self._engine, probe)
-                    return
-                verdict: SelfCheckResult = choose_fast_paths(self._engine, probe)
+                probe = build_probe(self._conversation, self._encoder, self._layout.encoder_decoder, shows)
+                if self._exact:
+                    return _Proof(plain_paths(engine, probe))
+                verdict: SelfCheckResult = choose_fast_paths(engine, probe)
         except UnrepeatableError as error:
             raise ModelError(f"{name}: {error}") from error
         except REFUSALS as error:
             first = " ".join(str(error).split())[:200]
+            if shows == "clips":
+                raise ModelError(
+                    f"{name}: a clip cannot be given to it as video ({type(error).__name__}: {first}); write "
+                    "?clips=pictures"
+                ) from error
             raise ModelError(
                 f"{name}: a picture and a question cannot be put to it ({type(error).__name__}: {first}); "
                 "it may be no vision-language model, or of an architecture that this adapter does not know"
             ) from error
-        self._engine.fast_paths = verdict.fast_paths
-        shares = verdict.fast_paths.shares
-        self._spot_checks = SpotChecks(self._layout, verdict.tolerance, not verdict.alone) if shares else None
         if verdict.line:
             # Without a cached prompt every option costs a prefill, so the user should know why it is slow.
             slow = not (verdict.fast_paths.cache or self._layout.encoder_decoder)
-            logger.log(logging.WARNING if slow else logging.INFO, "%s: %s", name, verdict.line)
+            line = f"clips: {verdict.line}" if shows == "clips" else verdict.line
+            logger.log(logging.WARNING if slow else logging.INFO, "%s: %s", name, line)
+        shares = verdict.fast_paths.shares
+        checks = SpotChecks(self._layout, verdict.tolerance, not verdict.alone) if shares else None
+        return _Proof(verdict.fast_paths, checks)
 
     def _encoded(self, request: Request, images: Images) -> EncodedPrompt | Response:
         """The prompt as tensors, or a failed response saying why it cannot be encoded."""
         try:
-            encoded = self._encoder.encode(self._conversation.write(request.messages), images)
+            encoded = self._encode(self._conversation.write(request.messages), images)
             return self._within(encoded, request.decoding.max_new_tokens)
         except UNUSABLE as error:
             return _failed(error)
 
+    def _encode(self, prompt: ChatPrompt, images: Images) -> EncodedPrompt:
+        if prompt.clips or any(image.time is not None for image in prompt.images):
+            self._clips_seen["as video" if prompt.clips else "as pictures"] += 1
+        return self._encoder.encode(prompt, images)
+
     def _continued(self, request: Request, images: Images) -> ContinuedPrompt | Response:
         try:
             prompt = self._conversation.write_scored(request.messages)
-            encoded = self._encoder.encode(prompt, images)
+            encoded = self._encode(prompt, images)
             texts = [self._conversation.as_text(text) for text in request.continuations]
             if self._layout.encoder_decoder:
                 continued = self._encoder.reply_with(encoded, texts)
@@ -347,6 +404,13 @@ class HFModel(ShownByName):
                 f"the prompt has {len(encoded.ids)} tokens and the reply up to {more}, the model takes {self._longest}"
             )
         return encoded
+
+
+def _shows(row: EncodedPrompt) -> Literal["pictures", "clips", "both"]:
+    """What a prompt shows; one of words alone is run as those with pictures are."""
+    if not row.clips:
+        return "pictures"
+    return "clips" if row.clips == len(row.digests) else "both"
 
 
 def _each_if_not_all(places: list[int], run: Callable[[list[int]], list[Response]]) -> list[Response]:
@@ -437,7 +501,7 @@ class SpotChecks:
         """Whether a greedy reply agrees with the reference within the tolerance."""
         ends = self.layout.end_tokens
         count = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
-        count = next((i for i, token in enumerate(tokens[:count]) if token == self.layout.image_token), count)
+        count = next((i for i, token in enumerate(tokens[:count]) if token in self.layout.seen_tokens), count)
         count = min(count, REPLY) if self.stepwise else count
         reference = reference_reply(self.layout, row, tokens[:count], stepwise=self.stepwise) if count else None
         deficit = max(reference.deficits) if reference else 0.0
@@ -461,3 +525,11 @@ class SpotChecks:
 
     def _count(self, kind: str) -> None:
         self.checked[kind] = self.checked.get(kind, 0) + 1
+
+
+@dataclass(frozen=True)
+class _Proof:
+    """How prompts of a kind are run, as the self-check found, and the spot checks on them."""
+
+    fast_paths: FastPaths
+    spot_checks: SpotChecks | None = None

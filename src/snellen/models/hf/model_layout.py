@@ -92,7 +92,8 @@ class ModelLayout:
     """First token of the decoder, for an encoder-decoder."""
     reply_type: int
     origin: int
-    image_token: int | None
+    seen_tokens: frozenset[int]
+    """The tokens that stand for what is seen: pictures, or clips."""
     rotary: Any
     """The module that gives a picture's tokens places in a plane (M-RoPE, the Qwen-VL family), or None."""
     tower: Any
@@ -142,11 +143,15 @@ class ModelLayout:
         if self.rotary is None:
             return standing, lengths + self.origin
         standing = standing.expand(3, -1, -1)
-        if "image_grid_thw" in batch:
+        if "image_grid_thw" in batch or "video_grid_thw" in batch:
             shortened = {name: batch[name][:, : is_token.shape[1]] for name in per_token | {"input_ids"}}
             inputs = {**batch, **shortened, "attention_mask": is_token.long()}
             parameters = inspect.signature(self.rotary.get_rope_index).parameters
             standing, _ = self.rotary.get_rope_index(**{name: inputs[name] for name in parameters if name in inputs})
+        if "video_grid_thw" in batch:
+            # What follows a clip stands behind its frames' height and width, whatever its seconds reach to.
+            last = standing[1:, torch.arange(len(lengths), device=lengths.device), lengths - 1]
+            return standing, last.amax(0) + 1
         return standing, standing.masked_fill(~is_token.bool(), -1).amax(dim=(0, 2)) + 1
 
 
@@ -168,7 +173,7 @@ def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLa
         start=_start(model, language_model) if seq2seq else 0,
         reply_type=REPLY_TYPE.get(kind, 0),
         origin=origin,
-        image_token=_image_token(model.config),
+        seen_tokens=_seen_tokens(model.config),
         rotary=next((module for module in (inner, model) if hasattr(module, "get_rope_index")), None),
         tower=next((module for name, module in model.named_modules() if name.split(".")[-1] in TOWERS), None),
         text_encoder=language_model.get_encoder() if seq2seq else None,
@@ -218,20 +223,19 @@ def encoder_input_digest(encoded: EncodedPrompt) -> str:
 
 
 def _anchor(layout: ModelLayout, encoded: EncodedPrompt) -> int:
-    """Number of tokens up to and including the last picture token; all tokens if none can be identified."""
+    """Number of tokens up to and including the last token of a picture or clip; all tokens if none can be
+    identified."""
     if not encoded.digests:
         return 0
-    places: Sequence[int] = [i for i, token in enumerate(encoded.ids) if token == layout.image_token]
+    places: Sequence[int] = [i for i, token in enumerate(encoded.ids) if token in layout.seen_tokens]
     if "image_embeds_position_mask" in encoded.extras:
         places = encoded.extras["image_embeds_position_mask"][0].nonzero()[:, 0].tolist()
     return places[-1] + 1 if places else len(encoded.ids)
 
 
-def _image_token(config: Any) -> int | None:
-    for name in ("image_token_id", "image_token_index"):
-        if getattr(config, name, None) is not None:
-            return int(getattr(config, name))
-    return None
+def _seen_tokens(config: Any) -> frozenset[int]:
+    names = ("image_token_id", "image_token_index", "video_token_id", "video_token_index")
+    return frozenset(int(token) for name in names if (token := getattr(config, name, None)) is not None)
 
 
 def _start(model: Any, language_model: Any) -> int:

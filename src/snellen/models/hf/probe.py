@@ -13,7 +13,9 @@ import io
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
+
+from msgspec.structs import replace as replace_struct
 
 from snellen.common.images import inspect_image
 from snellen.models.hf.cached_forward import write_token_by_token
@@ -40,8 +42,14 @@ PASSES = 16
 """How often, at most, a text of the full length is read over all paths that are tried."""
 
 
+Shows = Literal["words", "pictures", "clips"]
+"""What a prompt shows: nothing, pictures, or clips that are given as video."""
+FRAMES, SECONDS = 4, 4.0
+"""Of a test clip, and between two of them: so long that a place in time is behind all other places."""
+
+
 class _Noise(dict[str, bytes]):
-    """Two synthetic pictures, in memory."""
+    """Synthetic pictures, in memory."""
 
     def add(self, seed: int, size: tuple[int, int]) -> ImageRef:
         from PIL import Image
@@ -53,26 +61,27 @@ class _Noise(dict[str, bytes]):
         self[image.digest] = buffer.getvalue()
         return image
 
+    def shown(self, shows: Shows, seed: int, size: tuple[int, int]) -> list[ImageRef]:
+        """What a prompt of a kind shows: nothing, one picture, or the frames of a clip."""
+        if shows == "clips":
+            return [replace_struct(self.add(10 * seed + i, size), time=i * SECONDS) for i in range(FRAMES)]
+        return [self.add(seed, size)] if shows == "pictures" else []
+
     def read(self, image: ImageRef) -> bytes:
         return self[image.digest]
 
 
 def build_probe(
-    conversation: Conversation, encoder: Encoder, encoder_decoder: bool, *, pictures: bool = True
+    conversation: Conversation, encoder: Encoder, encoder_decoder: bool, shows: Shows = "pictures"
 ) -> list[ContinuedPrompt]:
-    """Two questions about one picture and one about another, or of their words alone. Raises ValueError when the
-    processor rejects them, UnrepeatableError when it makes other inputs of the same."""
+    """Two questions about one picture or clip and one about another, or of their words alone. Raises ValueError when
+    the processor rejects them, UnrepeatableError when it makes other inputs of the same."""
     noise = _Noise()
     # Of different shape: what pads them to one size may change what is seen of them (Emu3).
-    first_picture, second_picture = noise.add(1, (96, 72)), noise.add(2, (64, 80))
+    first, second = noise.shown(shows, 1, (96, 72)), noise.shown(shows, 2, (64, 80))
     prompts = []
-    for image, question in (
-        (first_picture, QUESTIONS[0]),
-        (first_picture, QUESTIONS[1]),
-        (second_picture, QUESTIONS[0]),
-    ):
-        image_parts = (ImagePart(image),) if pictures else ()
-        prompt = conversation.write([Message("user", (*image_parts, TextPart(question)))])
+    for seen, question in ((first, QUESTIONS[0]), (first, QUESTIONS[1]), (second, QUESTIONS[0])):
+        prompt = conversation.write([Message("user", (*map(ImagePart, seen), TextPart(question)))])
         encoded = encoder.encode(prompt, noise)
         if not all(encoder.repeats(prompt, noise) for _ in range(REPEATS)):
             raise UnrepeatableError(
@@ -128,7 +137,7 @@ def stretched(probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int
 
 def _words(probe: Sequence[ContinuedPrompt], layout: ModelLayout) -> list[int]:
     """Tokens of text that occur in the probe."""
-    return sorted({token for prompt in probe for tail in prompt.tails for token in tail} - {layout.image_token})
+    return sorted({token for prompt in probe for tail in prompt.tails for token in tail} - layout.seen_tokens)
 
 
 def affordable_length(model: Any) -> int:
@@ -206,7 +215,7 @@ def reply_flaw(
     if not reply.tokens or (len(reply.tokens) < REPLY and reply.tokens[-1] not in layout.end_tokens):
         return "stops early"
     # A token that stands for a picture cannot be read back without one.
-    count = next((i for i, token in enumerate(reply.tokens) if token == layout.image_token), len(reply.tokens))
+    count = next((i for i, token in enumerate(reply.tokens) if token in layout.seen_tokens), len(reply.tokens))
     if not count:
         return ""
     reference = reference_reply(layout, row, reply.tokens[:count], stepwise=stepwise)

@@ -15,7 +15,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.catalogue import PictureLimits
+from snellen.common.degradations import degraded_ref
 from snellen.common.seeds import rng_for
+from snellen.formats.clips import FrameSampling
 from snellen.protocols.prompts.templates import InContext, Layout, PicturePlaces, Templates
 from snellen.records import (
     Decoding,
@@ -166,7 +169,8 @@ class PromptRenderer(Struct, frozen=True):
         for images, question, reply in (*shots, *rounds):
             instruction = "" if messages else self.templates.named(variant.template)
             text = f"{instruction}\n{question}" if instruction else question
-            messages.append(Message("user", place_images(images, text, self.templates.layout.pictures)))
+            shown = within_limits(images, self.templates.pictures)
+            messages.append(Message("user", place_images(shown, text, self.templates.layout.pictures)))
             if reply is not None:
                 messages.append(_text_message("assistant", reply))
         return tuple(messages)
@@ -212,6 +216,31 @@ def _worded_in_context(sample: InContext, layout: Layout, like: tuple[str, ...])
 @lru_cache(maxsize=64)
 def _template_ids(family: str, method: Method, count: int) -> tuple[str, ...]:
     return tuple(f"{family}.{method}.{i}" for i in range(count))
+
+
+def within_limits(images: tuple[ImageRef, ...], limits: PictureLimits) -> tuple[ImageRef, ...]:
+    """Pictures as a set of prompts shows them: of each clip the frames that it takes, those too large shrunk."""
+    if limits.frames:
+        clips: list[list[ImageRef]] = []
+        for image in images:
+            goes_on = image.time is not None and clips and (clips[-1][-1].time or 0.0) < image.time
+            clips[-1].append(image) if goes_on else clips.append([image])
+        rule = FrameSampling(frames=limits.frames)
+        images = tuple(clip[place] for clip in clips for place in rule.positions(range(len(clip))))
+    return tuple(_shrunk(image, limits) for image in images)
+
+
+@lru_cache(maxsize=1024)
+def _shrunk(image: ImageRef, limits: PictureLimits) -> ImageRef:
+    longest, pixels = max(image.width, image.height), image.width * image.height
+    factor = min(limits.max_side / longest if limits.max_side else 1, (limits.max_pixels / pixels or 1) ** 0.5, 1)
+    if factor == 1:
+        return image
+    smaller = degraded_ref(image, {"scale": factor})
+    while limits.max_pixels and smaller.width * smaller.height > limits.max_pixels:
+        factor *= 0.999  # both sides may have been rounded up
+        smaller = degraded_ref(image, {"scale": factor})
+    return smaller
 
 
 def place_images(images: tuple[ImageRef, ...], text: str, places: PicturePlaces = "marked") -> tuple[Part, ...]:

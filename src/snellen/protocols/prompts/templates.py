@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from snellen import registry
-from snellen.catalogue import PromptSet, entries
+from snellen.catalogue import PictureLimits, PromptSet, entries
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.decoding import parse_toml
 from snellen.protocols.prompts.reasoning_prompts import ReasoningPrompts, parse_reasoning_prompts
@@ -83,6 +83,8 @@ class Templates(Struct, frozen=True):
     """Instead of these, for benchmarks whose entries declare a set of prompts."""
     decoding: Decoding = Decoding(max_new_tokens=0)
     """How replies are decoded where a run says nothing of it; of any length when 0."""
+    pictures: PictureLimits = PictureLimits()
+    """How large pictures are shown, and how many frames of a clip."""
 
     def instructions(self, family: str, method: Method) -> tuple[str, ...]:
         """The instructions of a family under a method. Raises UnknownNameError."""
@@ -196,9 +198,11 @@ def _of_set(own: PromptSet, where: str) -> Templates:
     except msgspec.ValidationError as error:
         raise DataError(f"{where}: layout: {error}") from None
     _check_layout(layout, where)
-    digest = hashlib.sha256(form.id.encode() + msgspec.json.encode(own)).hexdigest()[:12]
+    # Without limits of pictures as before there were any, so that runs of that time go on.
+    said = {name: value for name, value in asdict(own).items() if name != "pictures" or own.pictures.words}
+    digest = hashlib.sha256(form.id.encode() + msgspec.json.encode(said)).hexdigest()[:12]
     decoding = Decoding(own.max_new_tokens, own.temperature, own.top_p, stop=own.stop)
-    return replace(form, id=digest, layout=layout, decoding=decoding)
+    return replace(form, id=digest, layout=layout, decoding=decoding, pictures=own.pictures)
 
 
 def packaged_templates(package: str, file: str) -> Templates:
