@@ -75,9 +75,11 @@ def _all(lmms: Any, kit: Any) -> Iterator[tuple[str, str, str, Theirs]]:
     hallusion = lmms.names("lmms_eval/tasks/hallusion_bench/utils.py")
     mmvp = lmms.names("lmms_eval/tasks/mmvp/utils.py")
     natural = lmms.names("lmms_eval/tasks/naturalbench/utils.py")
+    dynamath = lmms.names("lmms_eval/tasks/dynamath/reasoning/utils.py")
     hr = lmms.names("lmms_eval/tasks/hrbench/utils.py")
     frame: dict[str, pd.DataFrame] = {}
     yorn = kit.names("vlmeval/dataset/utils/yorn.py", load=lambda _: frame["now"], d2df=lambda found: found)
+    problems = kit.names("vlmeval/dataset/utils/wemath.py")
     several = kit.names("vlmeval/dataset/utils/multiple_choice.py", d2df=lambda found: found)
 
     def by_mme(right: dict[int, bool]) -> dict[str, float]:
@@ -119,6 +121,38 @@ def _all(lmms: Any, kit: Any) -> Iterator[tuple[str, str, str, Theirs]]:
             "same_question_accuracy": first["qAcc"] / 100,
         }  # fmt: skip
 
+    def by_wemath(right: dict[int, bool]) -> dict[str, float]:
+        rows = [tables.wemath(number) | {"joker": hit} for number, hit in right.items()]
+        steps = [
+            problems.evaluate_process_steps_data(
+                pd.DataFrame([row for row in rows if row["key"][0] == count]), int(count)
+            )
+            for count in "23"
+        ]
+        found = problems.evaluate_calculate_metrics(*steps)
+        counts, _ = problems.evaluate_compute_final_scores(found, len(rows) * 2 // 7)
+        total = len(rows) * 2 / 7
+        scored = {
+            f"wemath_{standard}": 1 - (0.5 * counts["InadequateGeneralization"] + counts["InsufficientKnowledge"]
+                                       + counts[f"RoteMemorization_{standard}"]) / total
+            for standard in ("strict", "loose")
+        }  # fmt: skip
+        return scored | {
+            "insufficient_knowledge": counts["InsufficientKnowledge"] / total,
+            "inadequate_generalization": counts["InadequateGeneralization"] / total,
+            "complete_mastery": counts["CompleteMastery_strict"] / total,
+            "rote_memorization": counts["RoteMemorization_strict"]
+            / (counts["RoteMemorization_strict"] + counts["CompleteMastery_strict"]),
+        }
+
+    def by_dynamath(right: dict[int, bool]) -> dict[str, float]:
+        # Their groups are the same variant of all problems; a worst case is of the variants of a problem, as here.
+        rows = [{"acc": float(hit), "variant_id": number // 4} for number, hit in right.items()]
+        return {
+            "group_accuracy": dynamath.dynamath_aggregate_results_worst(rows),
+            "math_accuracy": dynamath.dynamath_aggregate_results_average(rows),
+        }
+
     def by_mmvp(right: dict[int, bool]) -> dict[str, float]:
         rows = [{"is_correct": hit, "pair_index": number // 2} for number, hit in right.items()]
         return {
@@ -150,5 +184,7 @@ def _all(lmms: Any, kit: Any) -> Iterator[tuple[str, str, str, Theirs]]:
     yield "hallusionbench", "VLMEvalKit", "Hallusion_rating", by_kit_hallusion
     yield "mmvp", "lmms-eval", "mmvp_aggregate_pair_results", by_mmvp
     yield "mmvp", "VLMEvalKit", "report_acc_MMVP", by_kit_mmvp
+    yield "dynamath", "lmms-eval", "dynamath_aggregate_results_worst, ..._average", by_dynamath
+    yield "wemath", "VLMEvalKit", "evaluate_calculate_metrics, evaluate_compute_final_scores", by_wemath
     yield "naturalbench", "lmms-eval", "get_scores", by_natural
     yield "hr-bench-4k", "lmms-eval", "hrbench_aggregate_results", by_hr

@@ -50,6 +50,19 @@ def hallusionbench(number: int) -> Row:
     }  # fmt: skip
 
 
+STEPS = ("2steps_1", "2steps_2", "2steps_multi", "3steps_1", "3steps_2", "3steps_3", "3steps_multi")
+"""The parts of two problems of We-Math, each with its single steps and as a whole."""
+
+
+def wemath(number: int) -> Row:
+    problem, part = divmod(number, len(STEPS))
+    return {
+        "ID": f"{2 * problem + (part > 2)}", "key": STEPS[part], "knowledge concept": "Angles",
+        "question": f"How long is side {number}?", "option": "A. 3 cm; B. 4 cm; C. 5 cm", "answer": "ABC"[number % 3],
+        "image_path": mini_hub.drawn(number),
+    }  # fmt: skip
+
+
 def mmvp(number: int) -> Row:
     return {
         "Index": number + 1, "Question": f"Is the door of house {number // 2} open or closed?",
@@ -160,6 +173,20 @@ TABLES: dict[str, Table] = {
         "data/train-00000-of-00001.parquet",
         {"Index": INT, **dict.fromkeys(("Question", "Options", "Correct Answer"), TEXT), **PICTURED},
         mmvp,
+    ),
+    "wemath": Table(
+        "data/testmini-00000-of-00001.parquet",
+        {**columns("ID key question option answer"), "knowledge concept": TEXT, "image_path": PICTURE},
+        wemath,
+        28,
+    ),
+    "dynamath": Table(
+        TEST,
+        {**columns("question_id id question ground_truth"), "decoded_image": PICTURE},
+        lambda n: {
+            "question_id": str(n // 4), "id": str(n % 4), "question": f"How long is side {n}?",
+            "ground_truth": f"{n}.5", "decoded_image": mini_hub.drawn(n),
+        },
     ),
     "naturalbench": Table(
         TEST, {"Index": INT, "Image": PICTURE, **columns("Question Answer Question_Type")}, naturalbench, 16

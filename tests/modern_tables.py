@@ -585,6 +585,16 @@ TABLES: dict[str, list[Table]] = {
             },
         )
     ],
+    "mme-cot": [
+        Table(
+            "data/test-00000-of-00001.parquet",
+            {**columns("index question answer"), "image": TEXTS},
+            lambda n: {
+                "index": str(n), "question": ask(n), "answer": ANIMALS[n],
+                "image": [base64_picture(10 * n + k) for k in range(1 + n % 2)],
+            },
+        )
+    ],
     "charxiv-reasoning": [CHARXIV],
     "charxiv-descriptive": [CHARXIV],
     "chartqapro": [

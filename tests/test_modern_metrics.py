@@ -253,6 +253,8 @@ RIGHT = {
     "mme": {"typed_match": 1.0, "same_image_accuracy": 1.0, "mme_perception": 2000.0, "mme_cognition": 800.0},
     "hallusionbench": {"typed_match": 1.0, "same_question_accuracy": 1.0, "same_image_accuracy": 1.0},
     "mmvp": {"accuracy": 1.0, "group_accuracy": 1.0},
+    "wemath": {"accuracy": 1.0, "wemath_strict": 1.0, "complete_mastery": 1.0, "rote_memorization": 0.0},
+    "dynamath": {"math_accuracy": 1.0, "group_accuracy": 1.0},
     "naturalbench": {"overall_accuracy": 1.0, "group_accuracy": 1.0, "same_question_accuracy": 1.0},
     "hr-bench-4k": {"accuracy": 1.0, "same_question_accuracy": 1.0},
     "hr-bench-8k": {"accuracy": 1.0, "same_question_accuracy": 1.0},
@@ -280,7 +282,7 @@ def values(benchmark: Benchmark, model: Any, folder: Path) -> dict[str, float | 
 
 @pytest.mark.parametrize("name", sorted(RIGHT))
 def test_an_entry_is_built_from_a_table_of_its_columns_and_the_oracle_is_right(name: str, tmp_path: Path) -> None:
-    if name == "mathvision":
+    if name in ("mathvision", "dynamath"):
         pytest.importorskip("math_verify", reason="waits for math-verify (extra `math`)")
     benchmark = built(name, tmp_path)
     table = modern_metric_tables.TABLES[name]
@@ -315,6 +317,48 @@ def test_naturalbench_has_choices_and_yes_and_no_in_groups_of_four(tmp_path: Pat
     assert [(found[str(n)].tags["question"], found[str(n)].tags["image"]) for n in range(4)] == [
         ("0", "0"), ("0", "1"), ("1", "0"), ("1", "1"),
     ]  # fmt: skip
+
+
+class RightOn:
+    """A model that is right on some questions, by their numbers, and wrong on the others."""
+
+    def __init__(self, benchmark: Benchmark, right: set[int]) -> None:
+        self.name = self.fingerprint = "right-on-some"
+        self.answers, self.right = open_answers(benchmark.folder), right
+
+    def generate(self, requests: Any, images: Any) -> list[str]:
+        replies = []
+        for request in requests:
+            place = request.variant.order.index(self.answers[request.sample_id, 0].options[0])
+            is_right = int(request.sample_id) in self.right
+            replies.append(f"({request.variant.labels[place if is_right else place - 1]})")
+        return replies
+
+
+def test_we_maths_problems_count_with_their_steps(tmp_path: Path) -> None:
+    """Eight problems; by hand: which are mastered, learnt by rote, not generalised, not known."""
+    benchmark = built("wemath", tmp_path)
+    right = {
+        *(0, 1, 2),  # two steps and the whole: mastered
+        *(3, 4, 5),  # three steps, not the whole: not generalised
+        *(7, 9),  # one of two steps and the whole: by rote, mastered by the loose standard
+        *(13,),  # the whole alone: by rote by both
+        *(14,),  # a step alone: not known
+        *(24, 27),  # a step of three and the whole: by rote, mastered by the loose standard
+    }
+    found = values(benchmark, RightOn(benchmark, right), tmp_path)
+    assert len({sample.group for sample in benchmark.samples()}) == 8
+    by_hand = {
+        "wemath_strict": (1 + 0.5) / 8, "wemath_loose": (3 + 0.5) / 8, "complete_mastery": 1 / 8,
+        "inadequate_generalization": 1 / 8, "insufficient_knowledge": 3 / 8, "rote_memorization": 3 / 4,
+    }  # fmt: skip
+    assert {row: found[row] for row in by_hand} == pytest.approx(by_hand)
+
+
+def test_a_problem_that_was_asked_without_all_of_its_steps_does_not_count(tmp_path: Path) -> None:
+    benchmark = built("wemath", tmp_path)
+    results = sn.evaluate("snellen:oracle", str(benchmark.folder), "vanilla", limit=1, runs=tmp_path / "runs")
+    assert results.value("wemath_strict", benchmark="modern/wemath") is None
 
 
 class Constant:

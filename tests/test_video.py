@@ -24,7 +24,7 @@ from snellen.errors import DataError, UnknownNameError
 from snellen.fetching.kept import kept_data
 from snellen.fetching.parts import build_part
 from snellen.fetching.sources import FetchedSource, carried_source, copy_source, fetch_source
-from snellen.suites.modern.relative_accuracy import mean_relative_accuracy
+from snellen.suites.modern.metrics import mean_relative_accuracy
 from test_parts import point_at
 
 

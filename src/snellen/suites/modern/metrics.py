@@ -1,13 +1,17 @@
-"""Published scores of MME and OCRBench: points summed over categories."""
+"""Published scores: points of MME and OCRBench summed over categories, We-Math's problems with their steps, and how
+near a number is to VSI-Bench's."""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from statistics import fmean
 
 from snellen.catalogue import BenchmarkSpec
-from snellen.metrics.declaration import metric_row, share
+from snellen.errors import DataError
+from snellen.metrics.declaration import metric_row, reply_metric, share
+from snellen.metrics.numbers import read_numbers
 from snellen.metrics.summed import Counts
 from snellen.records import Prediction
 from snellen.scoring.corpus_counts import QuestionCounts, tally_of
@@ -126,3 +130,101 @@ OCRBENCH = CategoryPoints(
     categories=tuple(READING),
     rule=lambda spec: ocrbench_right,
 )  # fmt: skip
+
+
+WHOLE = "multi"
+"""How the part of a problem ends that needs all of its steps; the others are the single steps."""
+
+
+class ProblemsOfSteps(GroupedMetric, frozen=True, kw_only=True):
+    """What a model makes of problems of several steps and of each step alone; the clusters are problems."""
+
+    def tallies(self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec) -> list[QuestionCounts]:
+        right = right_answer_rule(spec)
+        problems: dict[str, dict[str, AskedQuestion]] = defaultdict(dict)
+        for question in questions:
+            problems[question.sample.group][question.sample.tags.get("part", "")] = question
+        return [
+            tally_of(
+                next(iter(parts.values())), name, _mastered({part: rights_of(q, right) for part, q in parts.items()})
+            )
+            for parts in problems.values()
+        ]
+
+
+def _mastered(parts: dict[str, Rights]) -> Counts | Unscored:
+    """How a problem counts, mean over presentations: not generalised, not known, mastered by the strict and by the
+    loose standard, learnt by rote by the strict one; and 1."""
+    whole = [rights for part, rights in parts.items() if part.endswith(WHOLE)]
+    steps = [rights for part, rights in parts.items() if not part.endswith(WHOLE)]
+    if len(whole) != 1 or len(steps) < 2:
+        return Unscored("metric undefined", "a problem was asked without all of its steps")
+    # The problem and its steps in this order, in each presentation in which all have an answer.
+    answered: list[Mapping[int, float]] = []
+    for rights in (*whole, *steps):
+        if isinstance(rights, Unscored):
+            return rights
+        answered.append(rights)
+    tests = sorted(set.intersection(*map(set, answered)))
+    if not tests:
+        return Unscored("metric undefined", "no presentation has an answer to a problem and all of its steps")
+    counts = [_verdict([bool(rights[test]) for rights in answered]) for test in tests]
+    return (*(math.fsum(column) / len(tests) for column in zip(*counts, strict=True)), 1.0)
+
+
+def _verdict(right: Sequence[bool]) -> tuple[bool, ...]:
+    whole, *steps = right
+    return (
+        not whole and all(steps), not whole and not all(steps), whole and all(steps), whole and any(steps),
+        whole and not all(steps),
+    )  # fmt: skip
+
+
+def _wemath(sums: Counts) -> tuple[float | None, ...]:
+    """Scores by both standards, the shares of problems not known and not generalised, and mastered and by rote."""
+    ungeneralised, unknown, mastered, mastered_loosely, rote, problems = sums
+    return (
+        (0.5 * ungeneralised + mastered) / problems,
+        (0.5 * ungeneralised + mastered_loosely) / problems,
+        unknown / problems,
+        ungeneralised / problems,
+        mastered / problems,
+        rote / (mastered + rote) if mastered + rote else None,
+    )
+
+
+_NO_PROBLEM = "no problem of several steps is right"
+WEMATH = ProblemsOfSteps(
+    what="We-Math: a problem is mastered where it and each of its single steps are right (arXiv 2407.01284)",
+    rows=(
+        share("wemath_strict", "We-Math score, strict", interval="linearised", unparsed="wrong"),
+        share("wemath_loose", "We-Math score, loose: one right step suffices", interval="linearised", unparsed="wrong"),
+        share("insufficient_knowledge", "problems wrong with a wrong step", interval="linearised", unparsed="wrong",
+              better="lower"),
+        share("inadequate_generalization", "problems wrong with all steps right", interval="linearised",
+              unparsed="wrong", better="neither"),
+        share("complete_mastery", "problems right with all steps right", interval="linearised", unparsed="wrong"),
+        share("rote_memorization", "problems right with a wrong step, of those right", interval="linearised",
+              unparsed="wrong", better="lower", undefined=_NO_PROBLEM),
+    ),
+    compute=_wemath,
+    per_question=("wemath_strict",),
+)  # fmt: skip
+
+
+BOUNDS = range(50, 0, -5)
+"""How far off a number may be, in percent of the right one."""
+
+
+@reply_metric(unit="share", title="mean relative accuracy", interval="mean")
+def mean_relative_accuracy(reply: str, references: Sequence[str]) -> float:
+    """The share of the bounds 50 %, 45 % ... 5 % of the gold that a reply's number is within (VSI-Bench, section 3).
+
+    0 without a number, or with several. Raises DataError for a gold that is not one number, or 0.
+    """
+    gold, said = read_numbers(references[0]), read_numbers(reply)
+    if len(gold) != 1 or not gold[0]:
+        raise DataError(f"gold {references[0]!r} is not one number other than 0")
+    if len(said) != 1:
+        return 0.0
+    return sum(abs(said[0] - gold[0]) * 100 <= bound * abs(gold[0]) for bound in BOUNDS) / len(BOUNDS)
