@@ -19,7 +19,6 @@ from snellen.models.hf.conversation import ChatPrompt, Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, telling, to_response, token_picker
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine, batches_in_order, proved
-from snellen.models.hf.ladder import PLAIN, FastPaths
 from snellen.models.hf.load import (
     HfOptions,
     LoadedModel,
@@ -34,6 +33,7 @@ from snellen.models.hf.model_layout import ModelLayout, input_names, read_layout
 from snellen.models.hf.probe import REFUSALS, REPLY, Shows, build_probe
 from snellen.models.hf.reference import Scores, reference_reply, reference_scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
+from snellen.models.hf.sharing_plan import PLAIN, FastPaths
 from snellen.models.hf.thresholds import Tolerance, UnrepeatableError, largest_difference, longest_text
 from snellen.models.request_options import split_thoughts
 from snellen.records import ContinuationScore, ErrorKind, Failure, ImageRef, Kind, Request, Response, Usage
@@ -102,7 +102,7 @@ class HFModel(ShownByName):
         self._clips_seen: Counter[str] = Counter()
         """Requests with a clip, by how it was given."""
         self._usual: Shows = "pictures" if loaded.sees_pictures else "words"
-        self._proofs = {self._usual: self._prove(self._usual)}
+        self._proofs: dict[Shows, _Proof] = {self._usual: self._prove(self._usual)}
         """How prompts are run, by what they show. Those with clips are tried when the first is asked."""
 
     def fingerprint(self) -> dict[str, str]:
