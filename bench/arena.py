@@ -26,13 +26,11 @@ import polars as pl
 
 from snellen.errors import DataError
 from snellen_server.arena_ratings.anomalies import check_voters
-from snellen_server.arena_ratings.elo import elo_ratings
+from snellen_server.arena_ratings.bradley_terry import elo_ratings
 from snellen_server.arena_ratings.log import VoteLog, read_votes, write_votes
-from snellen_server.arena_ratings.provisional import is_settled, provisional_ratings
-from snellen_server.arena_ratings.rating import ArenaRating, counted_votes, rate_votes
-from snellen_server.arena_ratings.settings import RatingSettings
+from snellen_server.arena_ratings.rating import ArenaRating, counted_votes, is_settled, provisional_ratings, rate_votes
 from snellen_server.arena_ratings.simulation import Population, Rigging, simulated_battles, true_ratings
-from snellen_server.arena_ratings.votes import BOTH_BAD, LEFT, RIGHT, chosen_votes
+from snellen_server.arena_ratings.votes import BOTH_BAD, LEFT, RIGHT, RatingSettings, chosen_votes
 
 SKILLS = (-1.0, -0.6, -0.2, 0.2, 0.6, 1.0)
 CROWDS = {

@@ -83,7 +83,7 @@ def serve(folder: Path, database: str) -> None:
         create_battle,
         finish_turn,
     )
-    from snellen_server.hosting import installed
+    from snellen_server.hosting import features
     from snellen_server.hosting.callers import CallerDep, ServicesDep
     from snellen_server.hosting.features import Feature
 
@@ -101,7 +101,7 @@ def serve(folder: Path, database: str) -> None:
     # Annotations of a function within a function are not found by their names.
     prepare.__annotations__ = {"count": int, "services": ServicesDep, "caller": CallerDep}
     router.post("/prepare", include_in_schema=False)(prepare)
-    installed.register("features", "bench", Feature("bench", "Bench", router, "snellen"))
+    features.register("features", "bench", Feature("bench", "Bench", router, "snellen"))
     register("models", "bench", lambda spec: Scripted(spec.target))
     examples = folder / "examples"
     examples.mkdir(parents=True, exist_ok=True)
@@ -241,7 +241,7 @@ def stored_votes(folder: Path, database: str) -> list[str]:
     """The battle of every vote in the database, which is opened as at a start."""
     from sqlalchemy import select
 
-    from snellen_server.arena.tables import arena_vote
+    from snellen_server.arena.battles import arena_vote
     from snellen_server.hosting.configuration import Configuration
     from snellen_server.hosting.services import open_database
 

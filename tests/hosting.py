@@ -22,7 +22,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from snellen.viewing.serving import listen
-from snellen_server.hosting import accounts, installed
+from snellen_server.hosting import accounts, features
 from snellen_server.hosting.application import HostingServer
 from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.features import Feature
@@ -145,7 +145,7 @@ def hosted(folder: Path, *, limited: bool = False, **settings: Any) -> Iterator[
 
 def add_feature(patch: pytest.MonkeyPatch, feature: Feature) -> None:
     """Install a feature for as long as a test runs."""
-    patch.setitem(installed._REGISTERED["features"], feature.name, feature)
+    patch.setitem(features._REGISTERED["features"], feature.name, feature)
 
 
 def lift_limits(services: Services) -> None:

@@ -20,9 +20,9 @@ from sklearn.linear_model import LogisticRegression
 
 from snellen.errors import DataError
 from snellen_server.arena_ratings.anomalies import check_voters
-from snellen_server.arena_ratings.battle import OUTCOMES, Battle, Outcome, battle_table
 from snellen_server.arena_ratings.bradley_terry import (
     Cells,
+    elo_ratings,
     fit_ratings,
     pair_model,
     rated_outcomes,
@@ -30,25 +30,25 @@ from snellen_server.arena_ratings.bradley_terry import (
     voter_cells,
     win_rates,
 )
-from snellen_server.arena_ratings.elo import elo_ratings
-from snellen_server.arena_ratings.log import VOTED_AGAIN, VoteLog, vote_log
-from snellen_server.arena_ratings.provisional import PRIOR_POINTS, is_settled, provisional_ratings
+from snellen_server.arena_ratings.log import OUTCOMES, VOTED_AGAIN, Battle, Outcome, VoteLog, battle_table, vote_log
 from snellen_server.arena_ratings.rating import (
     ANOMALOUS,
     APART,
+    PRIOR_POINTS,
     ArenaRating,
     ModelRating,
     comparable_groups,
     counted_votes,
+    is_settled,
+    provisional_ratings,
     rate_votes,
     read_snapshot,
     snapshot_differences,
     style_differences,
     write_snapshot,
 )
-from snellen_server.arena_ratings.settings import Method, RatingSettings
 from snellen_server.arena_ratings.simulation import Population, Rigging, simulated_battles, true_ratings
-from snellen_server.arena_ratings.votes import chosen_votes, votes_digest
+from snellen_server.arena_ratings.votes import Method, RatingSettings, chosen_votes, votes_digest
 
 WINNERS = {"left": evalica.Winner.X, "right": evalica.Winner.Y, "tie": evalica.Winner.Draw}
 SANDWICH = RatingSettings(interval="sandwich")

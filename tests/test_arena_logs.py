@@ -15,11 +15,18 @@ from hypothesis import strategies as st
 
 from snellen.cli import main
 from snellen.errors import DataError
-from snellen_server.arena_ratings.battle import Battle, battle_table, battles_of
-from snellen_server.arena_ratings.log import VOTED_AGAIN, VoteLog, read_votes, write_votes
+from snellen_server.arena_ratings.log import (
+    VOTED_AGAIN,
+    Battle,
+    VoteLog,
+    battle_table,
+    battles_of,
+    read_votes,
+    write_votes,
+)
 from snellen_server.arena_ratings.rating import rate_votes, read_snapshot, snapshot_differences, write_snapshot
-from snellen_server.arena_ratings.settings import RatingSettings
 from snellen_server.arena_ratings.simulation import Population, simulated_battles
+from snellen_server.arena_ratings.votes import RatingSettings
 
 QUICK = RatingSettings(resamples=50)
 

@@ -23,8 +23,7 @@ from sqlalchemy import Connection, update
 from hosting import PASSWORD, RunningServer, add_feature, hosted
 from snellen.errors import SnellenError
 from snellen_server.hosting import database
-from snellen_server.hosting.accounts import MOST_KEYS
-from snellen_server.hosting.audit import note
+from snellen_server.hosting.accounts import MOST_KEYS, note
 from snellen_server.hosting.callers import Caller, ServicesDep
 from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.features import Feature

@@ -24,11 +24,10 @@ from sqlalchemy.exc import OperationalError
 from postgres import IS_THERE, running_postgres
 from snellen.errors import DataError, SnellenError, StoreError
 from snellen_server.hosting import accounts, database
+from snellen_server.hosting.accounts import erase_person, export_person
 from snellen_server.hosting.configuration import Configuration
-from snellen_server.hosting.database import BusyError, Commit, Database
+from snellen_server.hosting.database import BusyError, Commit, Database, heads, migrate, revisions_of, steps
 from snellen_server.hosting.features import migration_packages
-from snellen_server.hosting.migrating import heads, migrate, revisions_of, steps
-from snellen_server.hosting.personal import erase_person, export_person
 from snellen_server.hosting.services import open_database
 from snellen_server.hosting.tables import METADATA, audit, utc_now
 
@@ -97,7 +96,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
         migrate(opened, ("failing_migrations",))
     with opened.engine.connect() as connection:
         assert not connection.dialect.has_table(connection, "half")
-    assert opened.read_now(revisions_of) == ("core_0001",)
+    assert opened.read_now(revisions_of) == ("pictures_0001",)
 
 
 def test_a_database_of_a_later_version_is_refused(opened: Database) -> None:
@@ -201,7 +200,7 @@ def test_a_full_disk_fails_all_writes_of_the_commit_and_loses_none_silently(tmp_
 
 WRITING = """
 import sys
-from snellen_server.hosting.audit import note
+from snellen_server.hosting.accounts import note
 from snellen_server.hosting.database import Database
 database = Database(sys.argv[1])
 for i in range(100_000):

@@ -34,12 +34,12 @@ from snellen.cli import main
 from snellen.errors import DataError, StoreError
 from snellen_server.hosting.about import FEATURE as ABOUT
 from snellen_server.hosting.application import make_hosting
-from snellen_server.hosting.backups import back_up, restore
 from snellen_server.hosting.callers import ServicesDep
 from snellen_server.hosting.configuration import Configuration
+from snellen_server.hosting.database import back_up, restore
 from snellen_server.hosting.features import Collector, Feature, Job
 from snellen_server.hosting.features import HealthCheck as ReadinessCheck
-from snellen_server.hosting.logs import LOGGER, JsonLines
+from snellen_server.hosting.monitoring import LOGGER, JsonLines
 from snellen_server.hosting.pictures import forget_pictures
 from snellen_server.hosting.services import Services, open_services
 

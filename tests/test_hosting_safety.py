@@ -21,13 +21,11 @@ pytest.importorskip("alembic", reason="waits for alembic")
 
 from hosting import PASSWORD, Browser, RunningServer, hosted
 from snellen.errors import DataError
-from snellen_server.hosting import accounts, installed
-from snellen_server.hosting.addresses import client_address, network_of, parse_networks
+from snellen_server.hosting import accounts, features
 from snellen_server.hosting.configuration import load_configuration
-from snellen_server.hosting.limits import Limiter, Rate, parse_rate
-from snellen_server.hosting.moderation import Contribution, ModerationVerdict
-from snellen_server.hosting.picture_store import clean_picture
-from snellen_server.hosting.tokens import Signer, redacted
+from snellen_server.hosting.contributions import Contribution, ModerationVerdict, clean_picture
+from snellen_server.hosting.credentials import Signer, redacted
+from snellen_server.hosting.limits import Limiter, Rate, client_address, network_of, parse_networks, parse_rate
 
 PIXELS = 250_000
 
@@ -284,7 +282,7 @@ def test_a_moderator_that_fails_lets_nothing_pass(tmp_path: Path) -> None:
 
     expected = {raising: "could not be checked", endless: "could not be checked", talkative: "could not be checked"}
     for number, (moderator, words) in enumerate({**expected, refusing: "it shows a cat"}.items()):
-        installed.register("moderators", f"test-{number}", moderator)
+        features.register("moderators", f"test-{number}", moderator)
         with hosted(tmp_path / str(number), moderators=[f"test-{number}"], moderation_seconds=0.2) as running:
             answer = running.visitor().send("/api/v1/pictures", png())
             assert answer.status_code == 403

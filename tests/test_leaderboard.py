@@ -43,13 +43,13 @@ from snellen.errors import DataError
 from snellen.records import Request
 from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.services import open_services
-from snellen_server.leaderboard import entries
+from snellen_server.leaderboard import submissions
 from snellen_server.leaderboard.boards import Board
 from snellen_server.leaderboard.checking import UploadLimits, read_upload, upload_suffix
-from snellen_server.leaderboard.entries import DeclaredFacts, Submission
 from snellen_server.leaderboard.releasing import PublishedNumber, questions_needed, release_number, widening
 from snellen_server.leaderboard.scoring_process import ExactNumber, ScoringOutcome, ScoringTask, score_upload
 from snellen_server.leaderboard.standings import standings
+from snellen_server.leaderboard.submissions import DeclaredFacts, Submission
 from view_runs import Replying
 
 LIMITS = UploadLimits(rows=1000, unpacked_bytes=1_000_000)
@@ -450,7 +450,7 @@ def test_a_submission_is_tried_three_times_and_no_more(server: RunningServer, mo
     database = server.services.database
     monkeypatch.setattr(server.services.jobs, "wake", lambda name: None)
     sent = upload(server.with_key("Eve", "submit"), as_jsonl(predictions())).json()
-    taken = [database.write_now(entries.take_next) for _ in range(4)]
+    taken = [database.write_now(submissions.take_next) for _ in range(4)]
     assert [row and row.id for row in taken] == [sent["id"]] * 3 + [None]
     assert server.with_key("Eve").get(f"/api/v1/submissions/{sent['id']}").json()["state"] == "failed"
 

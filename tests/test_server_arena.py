@@ -50,13 +50,13 @@ from snellen.models.embedded import Scripted
 from snellen.records import Failure, Request, Response
 from snellen.registry import register
 from snellen_server.arena.battles import (
-    BattleConflictError,
     BattleTurn,
-    Casting,
     Contender,
     NewBattle,
-    NoSuchBattleError,
     SideReply,
+    arena_battle,
+    arena_vote,
+    arena_voter,
     begin_turn,
     cast_vote,
     create_battle,
@@ -66,21 +66,17 @@ from snellen_server.arena.battles import (
     void_battle,
 )
 from snellen_server.arena.feature import combined, judge_battles, verdict_in, void_late_battles
-from snellen_server.arena.pairing import draw_pair, pair_probabilities
-from snellen_server.arena.running import arena_of
-from snellen_server.arena.standings import latest_standing, rate_arena, standing_of
-from snellen_server.arena.tables import arena_battle, arena_vote, arena_voter
-from snellen_server.arena.vote_export import count_abandoned, exported_votes
-from snellen_server.arena_ratings.settings import RatingSettings
+from snellen_server.arena.running import arena_of, draw_pair, pair_probabilities
+from snellen_server.arena.standings import count_abandoned, exported_votes, latest_standing, rate_arena, standing_of
+from snellen_server.arena_ratings.votes import RatingSettings
 from snellen_server.cli.serve import arena_of_flag
+from snellen_server.hosting.accounts import erase_person
 from snellen_server.hosting.callers import Caller
 from snellen_server.hosting.configuration import Configuration
-from snellen_server.hosting.database import Database
+from snellen_server.hosting.credentials import Signer, new_id
+from snellen_server.hosting.database import ConflictError, Database, MissingError, migrate
 from snellen_server.hosting.features import migration_packages
-from snellen_server.hosting.migrating import migrate
-from snellen_server.hosting.personal import erase_person
 from snellen_server.hosting.services import Services
-from snellen_server.hosting.tokens import Signer, new_id
 from test_arena import battles as votes_on
 
 MARKUP = "<b>bold</b> <img src=x onerror=document.title='run'>"
@@ -945,9 +941,9 @@ class BattleMachine(RuleBasedStateMachine):
         caller = self.owner if by_owner else self.other
         try:
             self.database.write_now(lambda connection: begin_turn(connection, caller, self.name, "?", 3))
-        except NoSuchBattleError:
+        except MissingError:
             assert not by_owner
-        except BattleConflictError:
+        except ConflictError:
             assert by_owner and (self.state != "answered" or self.turns == 3)
         else:
             assert by_owner and self.state == "answered" and self.turns < 3
@@ -957,13 +953,13 @@ class BattleMachine(RuleBasedStateMachine):
     @rule(data=st.data(), by_owner=st.booleans())
     def vote(self, data: st.DataObject, by_owner: bool) -> None:
         token = data.draw(st.sampled_from(self.tokens))
-        caller, casting = self.owner if by_owner else self.other, Casting(self.name, token, "left")
+        caller = self.owner if by_owner else self.other
         may = by_owner and self.state == "answered" and token == self.tokens[-1] and self.kind != "chat"
         try:
-            self.database.write_now(lambda connection: cast_vote(connection, caller, casting))
-        except NoSuchBattleError:
+            self.database.write_now(cast_vote, caller, self.name, token, "left")
+        except MissingError:
             assert not by_owner
-        except BattleConflictError:
+        except ConflictError:
             assert by_owner and not may
         else:
             assert may

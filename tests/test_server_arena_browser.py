@@ -16,8 +16,8 @@ from axe import violations
 from browser import CHROMIUM, Page, browsing
 from hosting import RunningServer
 from snellen.registry import register
+from snellen_server.arena.battles import arena_battle, arena_vote
 from snellen_server.arena.standings import rate_arena
-from snellen_server.arena.tables import arena_battle, arena_vote
 from test_server_arena import MARKUP, fighting, models, open_gate, open_talker, picture, settled
 
 ALL_SHOWN = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"

@@ -19,16 +19,91 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select, update
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Row,
+    String,
+    Table,
+    bindparam,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from snellen.plugin_api import DataError
-from snellen_server.arena.tables import arena_battle, arena_vote, arena_voter
-from snellen_server.arena_ratings.battle import Outcome
+from snellen_server.arena_ratings.log import Outcome
 from snellen_server.hosting.callers import Caller
-from snellen_server.hosting.tables import utc_now
-from snellen_server.hosting.tokens import Signer, new_id, token_digest
+from snellen_server.hosting.credentials import Signer, new_id, token_digest
+from snellen_server.hosting.database import ConflictError, MissingError
+from snellen_server.hosting.tables import METADATA, BigId, UtcDateTime, utc_now
+
+arena_battle = Table(
+    "arena_battle",
+    METADATA,
+    Column("id", String(24), primary_key=True),
+    Column("kind", String(12), nullable=False),
+    Column("state", String(12), nullable=False),
+    Column("account_id", String(24), index=True),
+    Column("visitor", String(24), index=True),
+    Column("token_digest", String(64)),
+    Column("left", String(200), nullable=False),
+    Column("left_version", String(24), nullable=False),
+    Column("right", String(200), nullable=False),
+    Column("right_version", String(24), nullable=False),
+    Column("sampling", String(12), nullable=False),
+    Column("propensity", Float),
+    Column("category", String(200), nullable=False),
+    Column("origin", JSON, nullable=False),
+    Column("image", String(64)),
+    Column("turn_count", Integer, nullable=False),
+    Column("turns", JSON, nullable=False),
+    Column("fault", String(300), nullable=False),
+    Column("created", UtcDateTime(), nullable=False),
+    Column("changed", UtcDateTime(), nullable=False),
+    Index("ix_arena_battle_state_changed", "state", "changed"),
+)
+arena_vote = Table(
+    "arena_vote",
+    METADATA,
+    Column("battle_id", ForeignKey("arena_battle.id", ondelete="CASCADE"), nullable=False),
+    Column("voter_kind", String(8), nullable=False),
+    Column("judge", String(100), nullable=False),
+    Column("voter", String(100)),
+    Column("outcome", String(8)),
+    Column("cast", UtcDateTime(), nullable=False, index=True),
+    Column("detail", JSON, nullable=False),
+    # One vote of a person a battle, and one of each judge.
+    PrimaryKeyConstraint("battle_id", "voter_kind", "judge"),
+)
+arena_voter = Table(
+    "arena_voter",
+    METADATA,
+    Column("actor", String(80), primary_key=True),
+    Column("pseudonym", String(24), nullable=False, unique=True),
+)
+arena_rating = Table(
+    "arena_rating",
+    METADATA,
+    Column("id", BigId, primary_key=True, autoincrement=True),
+    Column("made", UtcDateTime(), nullable=False, index=True),
+    Column("is_frozen", Boolean, nullable=False),
+    Column("votes", Integer, nullable=False),
+    Column("standing", JSON, nullable=False),
+    Column("snapshot", LargeBinary),
+    Column("log", LargeBinary),
+)
+
 
 BattleKind = Literal["anonymous", "named", "chat", "offline"]
 BattleState = Literal["created", "answered", "voted", "voided", "abandoned"]
@@ -38,14 +113,6 @@ HIDDEN: tuple[BattleKind, ...] = ("anonymous", "offline")
 VOTED_ON: tuple[BattleKind, ...] = ("anonymous", "offline", "named")
 VOTED_SHOWN_SECONDS = 3600.0
 """How long a page that is loaded again shows a battle that was voted on."""
-
-
-class BattleConflictError(DataError):
-    """The battle is not in the state that this step needs; told to the client as 409."""
-
-
-class NoSuchBattleError(DataError):
-    """There is no such battle, or it is somebody else's; the error does not say which."""
 
 
 class SideReply(Struct, frozen=True, omit_defaults=True):
@@ -91,15 +158,6 @@ class NewBattle:
     """Of an offline battle: its benchmark, sample and runs."""
 
 
-@dataclass(frozen=True)
-class Casting:
-    """A vote as somebody gives it."""
-
-    battle: str
-    token: str
-    outcome: Outcome
-
-
 def owned_by(caller: Caller) -> ColumnElement[bool]:
     """The caller's battles."""
     if caller.account:
@@ -137,11 +195,11 @@ def create_battle(connection: Connection, caller: Caller, new: NewBattle) -> str
 
 
 def find_battle(connection: Connection, caller: Caller, name: str) -> Row[Any]:
-    """A battle of the caller's. Raises NoSuchBattleError."""
+    """A battle of the caller's. Raises MissingError."""
     chosen = select(arena_battle).where(arena_battle.c.id == name, owned_by(caller))
     row = connection.execute(chosen).one_or_none()
     if row is None:
-        raise NoSuchBattleError("there is no such battle of yours")
+        raise MissingError("there is no such battle of yours")
     return row
 
 
@@ -171,24 +229,24 @@ def leave_battles(connection: Connection, caller: Caller, kind: BattleKind) -> i
 
 
 def check_further(battle: Row[Any], most: int) -> None:
-    """Raise BattleConflictError for a battle that has no further question, whatever its state."""
+    """Raise ConflictError for a battle that has no further question, whatever its state."""
     if battle.kind == "offline":
-        raise BattleConflictError("these replies were given earlier; nobody is there to ask further")
+        raise ConflictError("these replies were given earlier; nobody is there to ask further")
     if battle.turn_count >= most:
-        raise BattleConflictError(f"a battle has at most {most} questions; vote, or begin another")
+        raise ConflictError(f"a battle has at most {most} questions; vote, or begin another")
 
 
 def begin_turn(connection: Connection, caller: Caller, name: str, prompt: str, most: int) -> Row[Any]:
     """Put the next question of an answered battle, which takes its token away; the battle as it is then.
 
-    Raises NoSuchBattleError, BattleConflictError.
+    Raises MissingError, ConflictError.
     """
     battle = find_battle(connection, caller, name)
     check_further(battle, most)
     turns = [*battle.turns, to_builtins(BattleTurn(prompt))]
     changes = {"turns": turns, "turn_count": len(turns), "state": "created", "token_digest": None}
     if not _change(connection, name, battle.turn_count, "answered", changes):
-        raise BattleConflictError(_not_answered(battle.state))
+        raise ConflictError(_not_answered(battle.state))
     return find_battle(connection, caller, name)
 
 
@@ -243,31 +301,30 @@ _VOTE = insert(arena_vote)
 _KNOWN = select(arena_voter.c.pseudonym).where(arena_voter.c.actor == bindparam("known"))
 
 
-def cast_vote(connection: Connection, caller: Caller, casting: Casting) -> Row[Any]:
+def cast_vote(connection: Connection, caller: Caller, name: str, token: str, outcome: Outcome) -> Row[Any]:
     """The battle with its vote, which is recorded: from now on names may be shown.
 
-    Raises NoSuchBattleError, and BattleConflictError for a battle in another state, a token that is not the last one,
+    Raises MissingError, and ConflictError for a battle in another state, a token that is not the last one,
     and a chat.
     """
     now, owner = utc_now(), caller.account.id if caller.account else caller.visitor
-    parameters = {"name": casting.battle, "token": token_digest(casting.token), "owner": owner, "now": now}
+    parameters = {"name": name, "token": token_digest(token), "owner": owner, "now": now}
     battle = connection.execute(_TAKEN[caller.account is not None], parameters).one_or_none()
     if battle is None:
-        battle_now = find_battle(connection, caller, casting.battle)
-        raise BattleConflictError(_not_votable(battle_now))
+        raise ConflictError(_not_votable(find_battle(connection, caller, name)))
     vote = {
-        "battle_id": casting.battle,
+        "battle_id": name,
         "voter_kind": "person",
         "judge": "",
         "voter": _pseudonym(connection, caller.actor),
-        "outcome": casting.outcome,
+        "outcome": outcome,
         "cast": now,
         "detail": {},
     }
     try:
         connection.execute(_VOTE, vote)
     except IntegrityError:
-        raise BattleConflictError(_not_answered("voted")) from None
+        raise ConflictError(_not_answered("voted")) from None
     return battle
 
 

@@ -19,17 +19,25 @@ from sqlalchemy import Connection, Row, exists, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from snellen.plugin_api import Decoding, ImageRef, Request, Variant
-from snellen_server.arena.battles import HIDDEN, BattleTurn, void_abandoned, waiting_since
+from snellen_server.arena.battles import (
+    HIDDEN,
+    BattleTurn,
+    arena_battle,
+    arena_rating,
+    arena_vote,
+    arena_voter,
+    void_abandoned,
+    waiting_since,
+)
 from snellen_server.arena.model_pool import ServedModel, StoredImages, conversation
 from snellen_server.arena.routes import QUESTIONS, VOTES, router
 from snellen_server.arena.running import Arena, arena_of, open_arena, turns_of
 from snellen_server.arena.settings import ARENA, ArenaSettings, JudgeSettings
 from snellen_server.arena.standings import JOB, latest_standing, rate_arena
-from snellen_server.arena.tables import arena_battle, arena_rating, arena_vote, arena_voter
-from snellen_server.arena_ratings.battle import Outcome
+from snellen_server.arena_ratings.log import Outcome
 from snellen_server.hosting.features import Collector, Feature, HealthCheck, Job, NavigationEntry, PersonalData
 from snellen_server.hosting.limits import RateLimit
-from snellen_server.hosting.logs import LOGGER
+from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.pictures import find_picture_facts
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import utc_now
@@ -104,7 +112,7 @@ async def judge_battles(services: Services) -> None:
     judge, model = arena.settings.judge, arena.pool.judge
     if judge is None or model is None or model.state != "ready":
         return
-    for battle, image in await services.database.read(lambda connection: _unjudged(connection, judge)):
+    for battle, image in await services.database.read(_unjudged, judge):
         if services.stopping.is_set():
             break
         await _judge(services, model, battle, image)
@@ -121,7 +129,7 @@ async def _judge(services: Services, model: ServedModel, battle: Row[Any], image
     # Not the replies themselves: they quote what people asked, which an erasure must be able to forget.
     detail = {"verdicts": [first, second], "version": model.version}
     try:
-        await services.database.write(lambda connection: _record(connection, model.name, battle.id, outcome, detail))
+        await services.database.write(_record, model.name, battle.id, outcome, detail)
     except IntegrityError:
         LOGGER.info("judged already", extra={"facts": {"judge": model.name}})
 
@@ -208,7 +216,7 @@ async def void_late_battles(services: Services) -> None:
     models = arena_of(services).settings.models
     longest = LATE * max((model.seconds * (2 + model.waiting) for model in models), default=60.0)
     before = waiting_since(longest)
-    await services.database.write(lambda connection: void_abandoned(connection, before))
+    await services.database.write(void_abandoned, before)
 
 
 async def _fault(services: Services) -> str | None:

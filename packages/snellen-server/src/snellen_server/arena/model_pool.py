@@ -32,9 +32,9 @@ from snellen.plugin_api import (
     identity_of,
 )
 from snellen_server.arena.settings import ArenaModel, ArenaSettings
+from snellen_server.hosting.contributions import PictureStore
 from snellen_server.hosting.database import BusyError
-from snellen_server.hosting.logs import LOGGER
-from snellen_server.hosting.picture_store import PictureStore
+from snellen_server.hosting.monitoring import LOGGER
 
 FAILURES = 3
 REST_SECONDS = 30.0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Depends, HTTPException, Request
@@ -15,14 +15,11 @@ from sqlalchemy import Connection, Row
 from snellen.plugin_api import DataError, ImageRef
 from snellen_server.arena.battles import (
     VOTED_ON,
-    BattleConflictError,
     BattleKind,
     BattleState,
     BattleTurn,
-    Casting,
     Contender,
     NewBattle,
-    NoSuchBattleError,
     Side,
     SideReply,
     begin_turn,
@@ -40,18 +37,18 @@ from snellen_server.arena.standings import (
     JOB,
     Standing,
     ask_to_freeze,
+    count_abandoned,
     frozen_file,
     frozen_ratings,
     latest_standing,
 )
-from snellen_server.arena.vote_export import count_abandoned
-from snellen_server.arena_ratings.battle import Outcome
-from snellen_server.arena_ratings.provisional import SETTLED_VOTERS, SETTLED_VOTES
-from snellen_server.hosting.audit import note
+from snellen_server.arena_ratings.log import Outcome
+from snellen_server.arena_ratings.rating import SETTLED_VOTERS, SETTLED_VOTES
+from snellen_server.hosting.accounts import note
 from snellen_server.hosting.callers import AdminDep, Caller, CallerDep, Limited, ServicesDep
+from snellen_server.hosting.contributions import Contribution
 from snellen_server.hosting.features import NavigationEntry
-from snellen_server.hosting.logs import LOGGER
-from snellen_server.hosting.moderation import Contribution
+from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.pictures import find_picture_facts, keep_picture, may_use
 from snellen_server.hosting.services import Services
 
@@ -60,7 +57,6 @@ QUESTIONS, VOTES = "arena questions", "arena votes"
 API = "/api/v1/arena"
 QUIET_SECONDS = 15.0
 """After so long without a word a stream sends an empty comment, so that no proxy takes it for dead."""
-Found = TypeVar("Found")
 Question = Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 CONFLICT: dict[int | str, dict[str, Any]] = {
@@ -98,13 +94,6 @@ class VoteRequest(BaseModel):
     outcome: Outcome
 
 
-class ShownModel(BaseModel):
-    """A model by its name."""
-
-    name: str
-    version: str
-
-
 class ShownTurn(BaseModel):
     """A question, and what was replied on either side."""
 
@@ -121,8 +110,8 @@ class ShownBattle(BaseModel):
     state: BattleState
     picture: str | None
     turns: list[ShownTurn]
-    left: ShownModel | None = None
-    right: ShownModel | None = None
+    left: Contender | None = None
+    right: Contender | None = None
     token: str | None = None
     """For the vote, while the battle waits for it."""
 
@@ -152,10 +141,10 @@ async def begin_battle(body: BattleRequest, services: ServicesDep, caller: Brows
     grows, at last `answered` or `voided`."""
     arena = arena_of(services)
     await _moderate(services, arena, body.question)
-    image = await services.database.read(lambda connection: _usable_picture(connection, caller, body.picture))
+    image = await services.database.read(_usable_picture, caller, body.picture)
     new = _new_battle(arena, body)
     with arena.reserved(new.left.name, new.right.name) as sides:
-        name, abandoned = await services.database.write(lambda connection: _begin(connection, caller, new))
+        name, abandoned = await services.database.write(_begin, caller, new)
     _count_abandoned(services, abandoned)
     return _stream(name, arena.answer(name, sides, [new.turn], image))
 
@@ -178,21 +167,18 @@ async def ask_further(name: str, body: QuestionRequest, services: ServicesDep, c
         check_further(battle, most)
         return battle, _image(connection, battle.image)
 
-    battle, image = await _step(services.database.read, own)
+    battle, image = await services.database.read(own)
     if battle.image and image is None:
         raise HTTPException(404, "the picture is not here any more; begin another battle")
     with arena.reserved(battle.left, battle.right) as sides:
-        battle = await _step(
-            services.database.write, lambda connection: begin_turn(connection, caller, name, body.question, most)
-        )
+        battle = await services.database.write(begin_turn, caller, name, body.question, most)
     return _stream(name, arena.answer(name, sides, turns_of(battle), image))
 
 
 @router.post(f"{API}/battles/{{name}}/vote", tags=["arena"], responses=CONFLICT, dependencies=[Depends(Limited(VOTES))])
 async def vote(name: str, cast: VoteRequest, services: ServicesDep, caller: BrowserDep) -> ShownBattle:
     """Vote; the models are named then. It can be done once."""
-    casting = Casting(name, cast.token, cast.outcome)
-    battle = await _step(services.database.write, lambda connection: cast_vote(connection, caller, casting))
+    battle = await services.database.write(cast_vote, caller, name, cast.token, cast.outcome)
     services.metrics["snellen_arena_votes"].labels(battle.kind, cast.outcome).inc()
     return _shown(services, battle)
 
@@ -241,7 +227,7 @@ async def begin_recorded(services: ServicesDep, caller: BrowserDep) -> ShownBatt
 @router.get(f"{API}/battles/{{name}}", tags=["arena"])
 async def show_battle(name: str, services: ServicesDep, caller: CallerDep) -> ShownBattle:
     """A battle of one's own."""
-    battle = await _step(services.database.read, lambda connection: find_battle(connection, caller, name))
+    battle = await services.database.read(find_battle, caller, name)
     return _shown(services, battle)
 
 
@@ -253,7 +239,7 @@ async def show_battle(name: str, services: ServicesDep, caller: CallerDep) -> Sh
 )
 async def follow_battle(name: str, services: ServicesDep, caller: CallerDep) -> StreamingResponse:
     """The events of the last question of a battle of one's own whose replies still come, from the first event on."""
-    await _step(services.database.read, lambda connection: find_battle(connection, caller, name))
+    await services.database.read(find_battle, caller, name)
     progress = arena_of(services).under_way(name)
     if progress is None:
         raise HTTPException(409, "the replies have come meanwhile, or never will; vote, or begin another battle")
@@ -292,18 +278,6 @@ async def _moderate(services: Services, arena: Arena, question: str) -> None:
         raise HTTPException(403, f"this question is not asked here: {verdict.reason}")
 
 
-async def _step(
-    door: Callable[[Callable[[Connection], Found]], Awaitable[Found]], work: Callable[[Connection], Found]
-) -> Found:
-    """What `work` finds or does behind a door of the database; what a battle does not allow is 404 or 409."""
-    try:
-        return await door(work)
-    except NoSuchBattleError as error:
-        raise HTTPException(404, str(error)) from None
-    except BattleConflictError as error:
-        raise HTTPException(409, str(error)) from None
-
-
 def _usable_picture(connection: Connection, caller: Caller, digest: str) -> ImageRef:
     image = _image(connection, digest) if may_use(connection, caller, digest) else None
     if image is None:
@@ -333,8 +307,8 @@ def _shown(services: Services, battle: Row[Any]) -> ShownBattle:
         state=battle.state,
         picture=battle.image,
         turns=turns,
-        left=ShownModel(name=battle.left, version=battle.left_version) if is_named else None,
-        right=ShownModel(name=battle.right, version=battle.right_version) if is_named and battle.right else None,
+        left=Contender(battle.left, battle.left_version) if is_named else None,
+        right=Contender(battle.right, battle.right_version) if is_named and battle.right else None,
         token=vote_token(services.signer, battle.id, battle.turn_count) if can_vote else None,
     )
 
@@ -404,7 +378,7 @@ PARTS = (
 async def battle_page(request: Request, services: ServicesDep, caller: CallerDep) -> HTMLResponse:
     arena = arena_of(services)
     kind, title = PAGES[request.url.path.removeprefix("/arena")]
-    battle = await services.database.read(lambda connection: current_battle(connection, caller, kind))
+    battle = await services.database.read(current_battle, caller, kind)
     names = [name for name, model in arena.pool.models.items() if model.state == "ready"]
     values = {
         "kind": kind,
@@ -459,7 +433,7 @@ async def frozen_rating_file(number: int, file: str, services: ServicesDep) -> R
     column, media_type = FILES.get(file, ("", ""))
     content = None
     if column and number < 2**63:
-        content = await services.database.read(lambda connection: frozen_file(connection, number, column))
+        content = await services.database.read(frozen_file, number, column)
     if content is None:
         raise HTTPException(404, "nothing was frozen under this name")
     saved = {"content-disposition": f'attachment; filename="arena-{number}-{file}"'}

@@ -39,12 +39,50 @@ from snellen_server.arena.battles import (
     void_battle,
 )
 from snellen_server.arena.model_pool import ModelPool, ServedModel, StoredImages, conversation, version_of
-from snellen_server.arena.pairing import DrawnPair, draw_pair
-from snellen_server.arena.settings import ARENA, ArenaSettings, arena_settings
+from snellen_server.arena.settings import ARENA, ArenaSettings, Sampling, arena_settings
 from snellen_server.hosting.database import BusyError
-from snellen_server.hosting.logs import LOGGER
+from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.pictures import keep_picture
 from snellen_server.hosting.services import Services
+
+UNIFORM_SHARE = 0.2
+"""The share of draws by need that are uniform, so that no propensity is so small that its inverse blows up."""
+
+
+@dataclass(frozen=True)
+class DrawnPair:
+    """Two models on their sides."""
+
+    left: str
+    right: str
+    propensity: float
+    """With which probability these two were drawn, on whichever sides."""
+
+
+def pair_probabilities(
+    pairs: Sequence[tuple[str, str]], votes: Mapping[frozenset[str], int], sampling: Sampling
+) -> list[float]:
+    """With which probability each of `pairs` (at least one) is drawn.
+
+    `uniform` draws all alike. `need` draws a pair of n votes with a weight of 1 / (n + 1), so that pairs come to
+    equal numbers of votes, and one draw in five (`UNIFORM_SHARE`) uniformly.
+    """
+    if sampling == "uniform":
+        return [1 / len(pairs)] * len(pairs)
+    weights = [1 / (1 + votes.get(frozenset(pair), 0)) for pair in pairs]
+    total = sum(weights)
+    return [UNIFORM_SHARE / len(pairs) + (1 - UNIFORM_SHARE) * weight / total for weight in weights]
+
+
+def draw_pair(
+    pairs: Sequence[tuple[str, str]], votes: Mapping[frozenset[str], int], sampling: Sampling, rng: random.Random
+) -> DrawnPair:
+    """One of `pairs` by `pair_probabilities`, on random sides."""
+    probabilities = pair_probabilities(pairs, votes, sampling)
+    [place] = rng.choices(range(len(pairs)), weights=probabilities)
+    left, right = rng.sample(pairs[place], 2)
+    return DrawnPair(left, right, probabilities[place])
+
 
 Sides = dict[Side, ServedModel]
 PICTURE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
@@ -222,11 +260,11 @@ class Arena:
             f"{sides[side].name}: {response.error.kind}" for side, (response, _) in answers.items() if response.error
         ]:
             fault = "; ".join(faults)
-            await self.services.database.write(lambda connection: void_battle(connection, name, settled, fault))
+            await self.services.database.write(void_battle, name, settled, fault)
             count.labels("voided").inc()
             return {"state": "voided", "message": "a model failed, so this battle is void; begin another"}
         signer = self.services.signer
-        token = await self.services.database.write(lambda connection: finish_turn(connection, signer, name, settled))
+        token = await self.services.database.write(finish_turn, signer, name, settled)
         if token is None:
             message = "this battle is void: it took too long, or you have begun another; begin a new one"
             return {"state": "voided", "message": message}

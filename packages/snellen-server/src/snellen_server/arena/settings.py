@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
 
 from snellen.plugin_api import DataError
-from snellen_server.arena.pairing import Sampling
 from snellen_server.hosting.services import Services
 
+Sampling = Literal["uniform", "need"]
 ARENA = "arena"
 """The feature's name."""
 
@@ -51,7 +51,7 @@ class ArenaSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     models: tuple[ArenaModel, ...] = ()
     sampling: Sampling = "uniform"
-    """How pairs are drawn: all alike, or those with fewer votes more often (`pairing.pair_probabilities`)."""
+    """How pairs are drawn: all alike, or those with fewer votes more often (`running.pair_probabilities`)."""
     turns: Annotated[int, Meta(ge=1, le=50)] = 8
     """Most questions of one battle."""
     question_characters: Annotated[int, Meta(ge=1, le=20_000)] = 2000

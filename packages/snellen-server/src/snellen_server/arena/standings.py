@@ -4,27 +4,107 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec import Struct
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from snellen.plugin_api import DataError
+from snellen_server.arena.battles import HIDDEN, arena_battle, arena_rating, arena_vote
 from snellen_server.arena.running import arena_of
-from snellen_server.arena.tables import arena_rating
-from snellen_server.arena.vote_export import count_votes, exported_votes, votes_of_pairs
-from snellen_server.arena_ratings.battle import Battle, battle_table
-from snellen_server.arena_ratings.bradley_terry import PairRecord, win_rates
-from snellen_server.arena_ratings.elo import elo_ratings, shuffled_elo
-from snellen_server.arena_ratings.log import VoteLog, vote_log
-from snellen_server.arena_ratings.provisional import is_settled, provisional_ratings
-from snellen_server.arena_ratings.rating import ArenaRating, ModelRating, counted_votes, encode_snapshot, rate_votes
-from snellen_server.arena_ratings.settings import RatingSettings
+from snellen_server.arena_ratings.bradley_terry import PairRecord, elo_ratings, shuffled_elo, win_rates
+from snellen_server.arena_ratings.log import Battle, VoteLog, battle_table, vote_log
+from snellen_server.arena_ratings.rating import (
+    ArenaRating,
+    ModelRating,
+    counted_votes,
+    encode_snapshot,
+    is_settled,
+    provisional_ratings,
+    rate_votes,
+)
+from snellen_server.arena_ratings.votes import RatingSettings
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import utc_now
+
+SHOWN = ("id", "kind", "left", "left_version", "right", "right_version", "propensity", "category")
+TEXTS = ("image", "turns")
+
+
+def count_votes(connection: Connection) -> int:
+    """All votes that say something, of people and of judges."""
+    chosen = select(func.count()).select_from(arena_vote).where(arena_vote.c.outcome.is_not(None))
+    return int(connection.execute(chosen).scalar_one())
+
+
+def count_abandoned(connection: Connection) -> int:
+    """Battles between hidden models whose person saw the replies and went on to another without a vote."""
+    battle = arena_battle.c
+    chosen = select(func.count()).select_from(arena_battle)
+    return int(connection.execute(chosen.where(battle.state == "abandoned", battle.kind.in_(HIDDEN))).scalar_one())
+
+
+def exported_votes(connection: Connection, *, texts: bool) -> list[Battle]:
+    """Every vote by time, with prompts and replies or without. A judge's has the judge's name behind the battle's id,
+    since a battle may have several."""
+    columns = (*(arena_battle.c[name] for name in (*SHOWN, *(TEXTS if texts else ()))), *_VOTE)
+    chosen = (
+        select(*columns)
+        .join(arena_vote, arena_vote.c.battle_id == arena_battle.c.id)
+        .where(arena_vote.c.outcome.is_not(None))
+        .order_by(arena_vote.c.cast, arena_battle.c.id, arena_vote.c.judge)
+    )
+    return [_battle(row, texts) for row in connection.execute(chosen)]
+
+
+def votes_of_pairs(battles: list[Battle]) -> Mapping[frozenset[str], int]:
+    """How many votes of people each pair of models has: by their names, and by names with versions."""
+    counts = Counter[frozenset[str]]()
+    for battle in battles:
+        if battle.voter_kind == "person" and battle.anonymous:
+            counts.update(set(_pairs(battle)))
+    return counts
+
+
+_VOTE = tuple(arena_vote.c[name] for name in ("voter_kind", "judge", "voter", "outcome", "cast"))
+
+
+def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
+    yield frozenset((battle.left, battle.right))
+    yield frozenset((f"{battle.left}@{battle.left_version}", f"{battle.right}@{battle.right_version}"))
+
+
+def _battle(row: Row[Any], texts: bool) -> Battle:
+    return Battle(
+        id=f"{row.id}/{row.judge}" if row.judge else row.id,
+        left=row.left,
+        right=row.right,
+        outcome=row.outcome,
+        time=row.cast.timestamp(),
+        left_version=row.left_version,
+        right_version=row.right_version,
+        category=row.category,
+        propensity=row.propensity,
+        voter=row.voter,
+        voter_kind=row.voter_kind,
+        anonymous=row.kind in HIDDEN,
+        **(_said(row) if texts else {}),
+    )
+
+
+def _said(row: Row[Any]) -> dict[str, Any]:
+    """What was asked, replied and shown; of several questions all, one after the other."""
+    replies = {
+        f"{side}_reply": "\n\n".join(turn[side]["text"] for turn in row.turns if turn.get(side))
+        for side in ("left", "right")
+    }
+    return {"prompt": "\n\n".join(turn["prompt"] for turn in row.turns), "image": row.image, **replies}
+
 
 ORDERS = 50
 """Other orders of the votes in which Elo is computed again."""
@@ -140,14 +220,14 @@ async def rate_arena(services: Services) -> None:
     if votes == last and not waiting:
         return
     arena = arena_of(services)
-    battles = await services.database.read(lambda connection: exported_votes(connection, texts=False))
+    battles = await services.database.read(exported_votes, texts=False)
     arena.pair_votes = votes_of_pairs(battles)
     settings = RatingSettings(resamples=arena.settings.resamples)
     standing = await asyncio.to_thread(standing_of, battles, settings, arena.settings.least_votes)
-    await services.database.write(lambda connection: _keep(connection, standing))
+    await services.database.write(_keep, standing)
     if waiting:
         files = await asyncio.to_thread(_frozen_files, standing, battles)
-        await services.database.write(lambda connection: _freeze(connection, waiting, standing, files))
+        await services.database.write(_freeze, waiting, standing, files)
 
 
 def _rated(log: VoteLog, settings: RatingSettings) -> ArenaRating | None:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from scipy import stats
 
 from snellen.plugin_api import benjamini_hochberg
-from snellen_server.arena_ratings.battle import OUTCOMES
+from snellen_server.arena_ratings.log import OUTCOMES
 from snellen_server.arena_ratings.votes import LEFT, RIGHT, Array, Votes
 
 FEWEST_VOTES = 10

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from snellen_server.arena_ratings.battle import DEFAULTS, OUTCOMES, SCHEMA
 from snellen_server.arena_ratings.bradley_terry import PairModel, fit_ratings
-from snellen_server.arena_ratings.settings import RatingSettings
-from snellen_server.arena_ratings.votes import BOTH_BAD, LEFT, Array
+from snellen_server.arena_ratings.log import DEFAULTS, OUTCOMES, SCHEMA
+from snellen_server.arena_ratings.votes import BOTH_BAD, LEFT, Array, RatingSettings
 
 NODES = 40
 """Points of the Gauss-Hermite rule over voters' tastes."""

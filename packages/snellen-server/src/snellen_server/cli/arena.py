@@ -13,7 +13,7 @@ from snellen.plugin_api import Estimate, announce, csv_table, json_flag, show_ta
 if TYPE_CHECKING:
     from snellen_server.arena_ratings.log import VoteLog
     from snellen_server.arena_ratings.rating import ArenaRating, ModelRating
-    from snellen_server.arena_ratings.settings import RatingSettings
+    from snellen_server.arena_ratings.votes import RatingSettings
 
 LOGS = click.argument("logs", nargs=-1, required=True, type=click.Path(path_type=Path))
 ELO_RESAMPLES = 100
@@ -241,7 +241,7 @@ def _read(logs: tuple[Path, ...]) -> VoteLog:
 
 
 def _settings(flags: dict[str, Any]) -> RatingSettings:
-    from snellen_server.arena_ratings.settings import RatingSettings
+    from snellen_server.arena_ratings.votes import RatingSettings
 
     settings = dict(flags)
     settings["anonymous_only"] = not settings.pop("named")

@@ -1,16 +1,25 @@
-"""`snellen serve`"""
+"""`snellen serve` and `snellen serve-data`"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 from msgspec.structs import replace
 
-from snellen.plugin_api import MissingExtraError
+from snellen.plugin_api import DataError, MissingExtraError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from snellen_server.hosting.configuration import Configuration
 
 DEMO: Mapping[str, Any] = {
     "models": [{"name": "tiny", "model": "snellen:tiny"}, {"name": "tiny-xs", "model": "snellen:tiny-xs"}],
@@ -18,19 +27,26 @@ DEMO: Mapping[str, Any] = {
     "examples_each": 8,
 }
 DEMO_PACKAGES = ("torch", "transformers")
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+DIR = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False, exists=True))
+DATABASE = click.option("--database", metavar="URL", help="The server's database, if it is not in DIR.")
+CONFIG = click.option("--config", "file", type=FILE, help="The server's TOML file.")
+ACCOUNT = click.option("--account", metavar="NAME", help="Whose: the name of an account.")
+VISITOR = click.option("--visitor", metavar="ID", help="Whose: the pseudonym of a visitor without an account.")
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option("--host", default="127.0.0.1", help="Address to listen on.  [127.0.0.1]")
 @click.option("--port", default=7879, type=click.IntRange(0, 65535), help="Port, 0 for a free one.  [7879]")
 @click.option("--database", metavar="URL", help="postgresql://USER@HOST/NAME instead of SQLite in DIR.")
-@click.option("--config", "file", type=click.Path(path_type=Path, dir_okay=False), help="A TOML file (docs/server.md).")
+@click.option("--config", "file", type=FILE, help="A TOML file (docs/server.md).")
 @click.option(
     "--arena", "arena", metavar="demo|FILE", help="Models of the arena: the two that ship with Snellen, or a TOML file."
 )
 @click.option("--admin", "invites", is_flag=True, help="Print a link by which one person becomes an administrator.")
-def command(
+def serve(
     folder: Path, host: str, port: int, database: str | None, file: Path | None, arena: str | None, invites: bool
 ) -> None:
     """Serve accounts and all installed features to many, from the folder DIR, which is made at the first start.
@@ -39,25 +55,21 @@ def command(
     (deploy/ has one) and `public_url` and `trusted_proxies` in the file of --config.
     """
     from snellen.plugin_api import listen
-    from snellen_server.hosting import accounts
     from snellen_server.hosting.account_pages import invitation_address
+    from snellen_server.hosting.accounts import has_admin, invite
     from snellen_server.hosting.application import HostingServer
-    from snellen_server.hosting.configuration import load_configuration
-    from snellen_server.hosting.logs import log_to_stderr
+    from snellen_server.hosting.monitoring import log_to_stderr
     from snellen_server.hosting.services import open_services
 
-    overrides = {"database": database} if database else {}
-    configuration = load_configuration(folder, file, **overrides)
+    configuration = _configuration(folder, file, database)
     if arena is not None:
         configuration = replace(configuration, feature={**configuration.feature, "arena": arena_of_flag(arena)})
     listener = listen(port, host)
     port = listener.getsockname()[1]
     configuration = configuration.at_port(port)
     services = open_services(configuration)
-    if invites or not services.database.read_now(accounts.has_admin):
-        token = services.database.write_now(
-            lambda connection: accounts.invite(connection, "command line", is_admin=True)
-        )
+    if invites or not services.database.read_now(has_admin):
+        token = services.database.write_now(invite, "command line", is_admin=True)
         click.echo(f"Link for an administrator, good once: {invitation_address(configuration, token)}")
     click.echo(f"{configuration.public_url}  (listening on {host}:{port}; Ctrl-C ends it)")
     log_to_stderr()
@@ -74,3 +86,108 @@ def arena_of_flag(source: str) -> Mapping[str, Any]:
         if find_spec(package) is None:
             raise MissingExtraError(package, "hf", "the arena's demo")
     return DEMO
+
+
+# --- what a server keeps ---------------------------------------------------------------------------------------------
+
+
+@click.group()
+def serve_data() -> None:
+    """Copy a server's folder, show or erase what it knows of a person, and give up what is too old.
+
+    All of it works while the server serves.
+    """
+
+
+@serve_data.command()
+@DIR
+@CONFIG
+@click.argument("archive", metavar="FILE.tar", type=FILE)
+def backup(folder: Path, file: Path | None, archive: Path) -> None:
+    """Write the database, the pictures and the key of DIR into FILE.tar."""
+    from snellen_server.hosting.database import back_up
+
+    count = back_up(_configuration(folder, file, None), archive)
+    click.echo(f"{archive}: the database, the key and {count} pictures")
+
+
+@serve_data.command("restore")
+@click.argument("archive", metavar="FILE.tar", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.argument("folder", metavar="DIR", type=FOLDER)
+def restore_backup(archive: Path, folder: Path) -> None:
+    """Put a backup into the new folder DIR."""
+    from snellen_server.hosting.database import restore
+
+    restore(archive, folder)
+    click.echo(f"{folder}: restored; snellen serve {folder}")
+
+
+@serve_data.command()
+@DIR
+@DATABASE
+@CONFIG
+@ACCOUNT
+@VISITOR
+def export(account: str | None, visitor: str | None, **server: Any) -> None:
+    """Print all that is known of a person, as JSON."""
+    from snellen_server.hosting.accounts import export_person
+
+    records = _of_person(account, visitor, server, export_person)
+    sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(records), indent=2) + b"\n")
+
+
+@serve_data.command()
+@DIR
+@DATABASE
+@CONFIG
+@ACCOUNT
+@VISITOR
+def erase(account: str | None, visitor: str | None, **server: Any) -> None:
+    """Erase a person: their account, and their part in all else."""
+    from snellen_server.hosting.accounts import erase_person
+
+    _print_counts(_of_person(account, visitor, server, partial(erase_person, asked_by="command line")))
+
+
+@serve_data.command("purge")
+@DIR
+@DATABASE
+@CONFIG
+def purge_old(**server: Any) -> None:
+    """Delete what is older than it is kept. A running server does so by itself, four times a day."""
+    from snellen_server.hosting.accounts import purge
+
+    configuration = _configuration(**server)
+    _print_counts(_written(configuration, lambda connection: purge(connection, configuration)))
+
+
+def _configuration(folder: Path, file: Path | None, database: str | None) -> Configuration:
+    from snellen_server.hosting.configuration import load_configuration
+
+    return load_configuration(folder, file, **({"database": database} if database else {}))
+
+
+def _of_person(
+    account: str | None, visitor: str | None, server: dict[str, Any], work: Callable[[Connection, str], Any]
+) -> Any:
+    from snellen_server.hosting.accounts import find_actor
+
+    if (account is None) == (visitor is None):
+        raise DataError("say whose: --account NAME, or --visitor ID")
+    return _written(
+        _configuration(**server),
+        lambda connection: work(connection, find_actor(connection, account) if account else f"visitor:{visitor}"),
+    )
+
+
+def _written(configuration: Configuration, work: Callable[[Connection], Any]) -> Any:
+    """What `work` gives back, done in the database of a server."""
+    from snellen_server.hosting.services import open_database
+
+    with closing(open_database(configuration)) as database:
+        return database.write_now(work)
+
+
+def _print_counts(counts: dict[str, int]) -> None:
+    for table, count in counts.items():
+        click.echo(f"{table}: {count}")

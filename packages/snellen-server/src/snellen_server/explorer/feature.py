@@ -33,7 +33,7 @@ from snellen.plugin_api import (
 from snellen_server.hosting.callers import ServicesDep
 from snellen_server.hosting.configuration import Configuration
 from snellen_server.hosting.features import Feature, Job, NavigationEntry
-from snellen_server.hosting.logs import LOGGER
+from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.services import Services
 from snellen_server.leaderboard.boards import NAME as LEADERBOARD
 from snellen_server.leaderboard.boards import LeaderboardSettings, board_benchmarks

@@ -11,10 +11,10 @@ from pydantic import BaseModel
 from sqlalchemy.exc import SQLAlchemyError
 
 from snellen import __version__
-from snellen_server.hosting.addresses import is_within, parse_networks
 from snellen_server.hosting.callers import ServicesDep, caller_of, services_of
+from snellen_server.hosting.database import heads, revisions_of
 from snellen_server.hosting.features import Feature, HealthCheck, NavigationEntry, migration_packages
-from snellen_server.hosting.migrating import heads, revisions_of
+from snellen_server.hosting.limits import is_within, parse_networks
 from snellen_server.hosting.services import Services
 
 router = APIRouter()

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from snellen.plugin_api import DataError
 from snellen_server.hosting import accounts, tables
-from snellen_server.hosting.accounts import Account
+from snellen_server.hosting.accounts import Account, erase_person, export_person, purge
 from snellen_server.hosting.callers import (
     EVERYTHING,
     AccountDep,
@@ -20,13 +20,12 @@ from snellen_server.hosting.callers import (
     Limited,
     PersonDep,
     ServicesDep,
+    cookie,
 )
 from snellen_server.hosting.configuration import Configuration
+from snellen_server.hosting.credentials import fault_of
 from snellen_server.hosting.features import Feature, Job, NavigationEntry, PersonalData
 from snellen_server.hosting.limits import RateLimit
-from snellen_server.hosting.middleware import cookie
-from snellen_server.hosting.passwords import fault_of
-from snellen_server.hosting.personal import erase_person, export_person, purge
 from snellen_server.hosting.services import Services
 
 router = APIRouter()
@@ -51,7 +50,7 @@ async def sign_in(
     password: Text,
     next: Text = "/",  # noqa: A002
 ) -> Response:
-    credentials = await services.database.read(lambda connection: accounts.find_account(connection, name))
+    credentials = await services.database.read(accounts.find_account, name)
     account, hashed = credentials or (None, None)
     if not await services.passwords.is_right(password, hashed) or account is None:
         fault = "No account has this name and password."
@@ -62,15 +61,13 @@ async def sign_in(
 
 @router.post("/sign-out", include_in_schema=False)
 async def sign_out(services: ServicesDep, caller: CallerDep) -> Response:
-    await services.database.write(lambda connection: accounts.end_session(connection, caller.session))
+    await services.database.write(accounts.end_session, caller.session)
     return _signed_out(services)
 
 
 @router.get("/invitation/{token}", include_in_schema=False, dependencies=[Depends(Limited("sign in"))])
 async def invitation_page(token: str, request: Request, services: ServicesDep) -> HTMLResponse:
-    invitation = await services.database.read(lambda connection: accounts.find_invitation(connection, token))
-    if invitation is None:
-        raise HTTPException(404, "this link was used already or is too old; ask for a new one")
+    invitation = await services.database.read(accounts.find_invitation, token)
     is_new = invitation.account_id is None
     values = {"action": request.url.path, "name": invitation.name or "", "is_new": is_new, "fault": ""}
     return services.pages.render(request, "accounts/register.html", values)
@@ -80,14 +77,10 @@ async def invitation_page(token: str, request: Request, services: ServicesDep) -
 async def submit_invitation(
     token: str, request: Request, services: ServicesDep, password: Text, name: Text = ""
 ) -> Response:
-    invitation = await services.database.read(lambda connection: accounts.find_invitation(connection, token))
-    if invitation is None:
-        raise HTTPException(404, "this link was used already or is too old; ask for a new one")
+    invitation = await services.database.read(accounts.find_invitation, token)
     try:
         hashed = await _hashed(services, password)
-        account = await services.database.write(
-            lambda connection: accounts.accept_invitation(connection, token, name, hashed)
-        )
+        account = await services.database.write(accounts.accept_invitation, token, name, hashed)
     except DataError as error:
         values = {"action": request.url.path, "name": invitation.name or name, "is_new": invitation.account_id is None}
         return services.pages.render(request, "accounts/register.html", {**values, "fault": str(error)}, 422)
@@ -106,7 +99,7 @@ async def submit_registration(request: Request, services: ServicesDep, name: Tex
     _check_open(services)
     try:
         hashed = await _hashed(services, password)
-        account = await services.database.write(lambda connection: accounts.create_account(connection, name, hashed))
+        account = await services.database.write(accounts.create_account, name, hashed)
     except DataError as error:
         values = {"action": "/register", "name": name, "is_new": True, "fault": str(error)}
         return services.pages.render(request, "accounts/register.html", values, 422)
@@ -145,7 +138,7 @@ async def who_am_i(account: AccountDep, caller: CallerDep) -> AccountFacts:
 @router.get("/api/v1/keys", tags=["accounts"])
 async def show_keys(account: AccountDep, services: ServicesDep) -> list[KeyFacts]:
     """The keys of this account."""
-    keys = await services.database.read(lambda connection: accounts.list_keys(connection, account))
+    keys = await services.database.read(accounts.list_keys, account)
     return [
         KeyFacts(
             id=key.id,
@@ -175,37 +168,34 @@ async def make_key(
     chosen = scopes or []
     if strangers := set(chosen) - set(_scopes(services, account)):
         raise DataError(f"there is no scope called {sorted(strangers)[0]!r} for this account")
-    token, _ = await services.database.write(
-        lambda connection: accounts.create_key(connection, account, title, chosen, days or None)
-    )
+    token, _ = await services.database.write(accounts.create_key, account, title, chosen, days or None)
     return await _account_page(request, services, account, token)
 
 
 @router.post("/account/keys/{key_id}/delete", include_in_schema=False)
 async def submit_key_deletion(key_id: str, account: PersonDep, services: ServicesDep) -> Response:
-    if not await services.database.write(lambda connection: accounts.delete_key(connection, account, key_id)):
-        raise HTTPException(404, "this account has no such key")
+    await services.database.write(accounts.delete_key, account, key_id)
     return RedirectResponse("/account", 303)
 
 
 @router.post("/account/sign-out-everywhere", include_in_schema=False)
 async def sign_out_everywhere(account: PersonDep, services: ServicesDep) -> Response:
-    await services.database.write(lambda connection: accounts.end_sessions(connection, account))
+    await services.database.write(accounts.end_sessions, account)
     return _signed_out(services)
 
 
 @router.get("/account/export", include_in_schema=False, dependencies=[Depends(Limited("keys"))])
 async def export_account(account: PersonDep, services: ServicesDep) -> JSONResponse:
-    records = await services.database.read(lambda connection: export_person(connection, account.actor))
+    records = await services.database.read(export_person, account.actor)
     return JSONResponse(records, headers={"content-disposition": 'attachment; filename="snellen-account.json"'})
 
 
 @router.post("/account/erase", include_in_schema=False, dependencies=[Depends(Limited("sign in"))])
 async def erase_account(request: Request, account: PersonDep, services: ServicesDep, password: Text) -> Response:
-    credentials = await services.database.read(lambda connection: accounts.find_account(connection, account.name))
+    credentials = await services.database.read(accounts.find_account, account.name)
     if credentials is None or not await services.passwords.is_right(password, credentials[1]):
         return await _account_page(request, services, account, fault="This is not your password; nothing was erased.")
-    await services.database.write(lambda connection: erase_person(connection, account.actor, account.actor))
+    await services.database.write(erase_person, account.actor, account.actor)
     return _signed_out(services)
 
 
@@ -225,9 +215,7 @@ async def make_invitation(
     is_admin: Annotated[bool, Form()] = False,
     account_id: Annotated[str | None, Form(max_length=24)] = None,
 ) -> HTMLResponse:
-    token = await services.database.write(
-        lambda connection: accounts.invite(connection, admin.actor, is_admin=is_admin, account_id=account_id)
-    )
+    token = await services.database.write(accounts.invite, admin.actor, is_admin=is_admin, account_id=account_id)
     return await _accounts_page(request, services, admin, invitation_address(services.configuration, token))
 
 
@@ -237,9 +225,7 @@ async def change_account(account_id: str, action: str, admin: AdminDep, services
         raise HTTPException(404, "there is no such action")
     if account_id == admin.id:
         raise HTTPException(422, "you cannot shut yourself out; another administrator can")
-    await services.database.write(
-        lambda connection: accounts.set_disabled(connection, admin.actor, account_id, is_disabled=action == "disable")
-    )
+    await services.database.write(accounts.set_disabled, admin.actor, account_id, is_disabled=action == "disable")
     return RedirectResponse("/admin/accounts", 303)
 
 
@@ -287,9 +273,7 @@ async def _hashed(services: Services, password: str) -> str:
 async def _signed_in(request: Request, services: Services, account: Account, address: str) -> Response:
     """A new session in place of the one that was, so that nobody else can know it."""
     earlier, days = request.cookies.get(services.session_cookie, ""), services.configuration.session_days
-    token = await services.database.write(
-        lambda connection: accounts.begin_session(connection, account, days, replacing=earlier)
-    )
+    token = await services.database.write(accounts.begin_session, account, days, replacing=earlier)
     set_cookie = cookie(services, services.session_cookie, token, days)
     return RedirectResponse(address, 303, {"set-cookie": set_cookie})
 
@@ -301,7 +285,7 @@ def _signed_out(services: Services) -> Response:
 async def _account_page(
     request: Request, services: Services, account: Account, token: str = "", fault: str = ""
 ) -> HTMLResponse:
-    keys = await services.database.read(lambda connection: accounts.list_keys(connection, account))
+    keys = await services.database.read(accounts.list_keys, account)
     values: dict[str, Any] = {"account": account, "keys": keys, "scopes": _scopes(services, account)}
     status = 403 if fault else 200
     return services.pages.render(request, "accounts/account.html", {**values, "token": token, "fault": fault}, status)
@@ -314,7 +298,7 @@ async def _accounts_page(request: Request, services: Services, admin: Account, l
 
 
 async def _purge(services: Services) -> None:
-    await services.database.write(lambda connection: purge(connection, services.configuration))
+    await services.database.write(purge, services.configuration)
 
 
 def _at_once(configuration: Configuration) -> int:

@@ -1,23 +1,35 @@
-"""Accounts, invitations, sessions and API keys, as functions of a database connection."""
+"""Accounts, invitations, sessions and API keys, the log of deeds, and what is known of one person: functions of a
+database connection."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from snellen.plugin_api import DataError
-from snellen_server.hosting.audit import note
-from snellen_server.hosting.tables import account, api_key, invitation, session, utc_now
-from snellen_server.hosting.tokens import KEY_PREFIX, new_id, new_token, token_digest
+from snellen_server.hosting.configuration import Configuration
+from snellen_server.hosting.credentials import KEY_PREFIX, new_id, new_token, token_digest
+from snellen_server.hosting.database import MissingError
+from snellen_server.hosting.features import PersonalData, installed_features
+from snellen_server.hosting.tables import account, api_key, audit, invitation, session, utc_now
+
+
+def note(connection: Connection, actor: str, action: str, subject: str = "", **detail: Any) -> None:
+    """Record a deed. `actor` is `account:ID`, `visitor:ID` or `command line`; no secrets, no addresses."""
+    connection.execute(
+        insert(audit).values(at=utc_now(), actor=actor, action=action, subject=subject[:200], detail=detail)
+    )
+
 
 INVITATION_HOURS = 48
+NO_INVITATION = "this link was used already or is too old; ask for a new one"
 MOST_KEYS = 20
 _NAME = re.compile(r"[\w][\w .-]{1,62}[\w]")
 
@@ -73,22 +85,25 @@ def invite(connection: Connection, actor: str, *, is_admin: bool = False, accoun
     return token
 
 
-def find_invitation(connection: Connection, token: str) -> Row[Any] | None:
-    """The invitation, if it is still good, with the name of the account that it is for."""
+def find_invitation(connection: Connection, token: str) -> Row[Any]:
+    """The invitation with the name of the account that it is for. Raises MissingError unless it is still good."""
     chosen = (
         select(invitation, account.c.name)
         .outerjoin(account, account.c.id == invitation.c.account_id)
         .where(invitation.c.digest == token_digest(token), invitation.c.expires > utc_now())
     )
-    return connection.execute(chosen).one_or_none()
+    row = connection.execute(chosen).one_or_none()
+    if row is None:
+        raise MissingError(NO_INVITATION)
+    return row
 
 
 def accept_invitation(connection: Connection, token: str, name: str, password: str) -> Account:
     """The account that an invitation makes, or whose password it changes; `password` is its hash. Raises DataError."""
     row = find_invitation(connection, token)
     # Deleting decides who is first, should two use it at once.
-    if row is None or not connection.execute(delete(invitation).where(invitation.c.digest == row.digest)).rowcount:
-        raise DataError("this link was used already or is too old; ask for a new one")
+    if not connection.execute(delete(invitation).where(invitation.c.digest == row.digest)).rowcount:
+        raise MissingError(NO_INVITATION)
     if row.account_id is None:
         return create_account(connection, name, password, is_admin=row.is_admin)
     connection.execute(update(account).where(account.c.id == row.account_id).values(password=password))
@@ -110,17 +125,8 @@ def create_account(connection: Connection, name: str, password: str, *, is_admin
     new_account = Account(new_id(), shown_name, is_admin, utc_now())
     try:
         with connection.begin_nested():
-            connection.execute(
-                insert(account).values(
-                    id=new_account.id,
-                    name=new_account.name,
-                    folded_name=fold_name(shown_name),
-                    password=password,
-                    is_admin=is_admin,
-                    is_disabled=False,
-                    created=new_account.created,
-                )
-            )
+            row = {**asdict(new_account), "folded_name": fold_name(shown_name), "password": password}
+            connection.execute(insert(account).values(row))
     except IntegrityError:
         raise DataError("this name is taken; choose another") from None
     note(connection, new_account.actor, "account made", new_account.id, is_admin=is_admin)
@@ -198,17 +204,7 @@ def create_key(
     new_key = ApiKey(
         new_id(), title.strip(), tuple(sorted(set(scopes))), now, now + timedelta(days=days) if days else None
     )
-    connection.execute(
-        insert(api_key).values(
-            id=new_key.id,
-            account_id=of.id,
-            digest=token_digest(token),
-            title=new_key.title,
-            scopes=list(new_key.scopes),
-            created=new_key.created,
-            expires=new_key.expires,
-        )
-    )
+    connection.execute(insert(api_key).values({**asdict(new_key), "account_id": of.id, "digest": token_digest(token)}))
     note(connection, of.actor, "key made", new_key.id, scopes=list(new_key.scopes))
     return token, new_key
 
@@ -218,13 +214,12 @@ def list_keys(connection: Connection, of: Account) -> Sequence[ApiKey]:
     return [ApiKey(row.id, row.title, tuple(row.scopes), row.created, row.expires) for row in rows]
 
 
-def delete_key(connection: Connection, of: Account, key_id: str) -> bool:
-    """Whether there was such a key of this account; it is worth nothing from now on."""
+def delete_key(connection: Connection, of: Account, key_id: str) -> None:
+    """Delete a key of this account, which is worth nothing from now on. Raises MissingError."""
     chosen = delete(api_key).where(api_key.c.id == key_id, api_key.c.account_id == of.id)
     if not connection.execute(chosen).rowcount:
-        return False
+        raise MissingError("this account has no such key")
     note(connection, of.actor, "key deleted", key_id)
-    return True
 
 
 def key_account(connection: Connection, token: str) -> tuple[Account, frozenset[str]] | None:
@@ -245,3 +240,66 @@ def _enabled(chosen: Select[Any]) -> Select[Any]:
 
 def _account(row: Row[Any]) -> Account:
     return Account(row.id, row.name, row.is_admin, row.created, row.is_disabled)
+
+
+def export_person(connection: Connection, actor: str) -> dict[str, list[dict[str, Any]]]:
+    """All rows about an actor (`account:ID`, `visitor:ID`) by table, as JSON takes them."""
+    records = {}
+    for data, chosen in _about(actor):
+        columns = [column for column in data.table.c if column.name not in data.hidden]
+        rows = connection.execute(select(*columns).where(chosen)).mappings()
+        records[data.table.name] = [{name: _plain(value) for name, value in row.items()} for row in rows]
+    return records
+
+
+def erase_person(connection: Connection, actor: str, asked_by: str) -> dict[str, int]:
+    """How many rows about an actor were deleted, or parted from them, by table. Their account is gone then."""
+    changed = {}
+    for data, chosen in _about(actor):
+        if data.on_erasure is None:
+            result = connection.execute(delete(data.table).where(chosen))
+        else:
+            result = connection.execute(update(data.table).where(chosen).values(data.on_erasure))
+        changed[data.table.name] = result.rowcount
+    note(connection, asked_by if asked_by != actor else "erased", "person erased", detail=changed)
+    return changed
+
+
+def purge(connection: Connection, configuration: Configuration) -> dict[str, int]:
+    """How many rows were deleted since they are older than they are kept, by table."""
+    deleted = {}
+    for data in _declared():
+        days = data.keep_days(configuration)
+        if data.time_column is not None and days is not None:
+            before = utc_now() - timedelta(days=days)
+            result = connection.execute(delete(data.table).where(data.table.c[data.time_column] < before))
+            deleted[data.table.name] = result.rowcount
+    return deleted
+
+
+def find_actor(connection: Connection, name: str) -> str:
+    """The actor of an account's name, disabled or not. Raises DataError."""
+    account_id = connection.execute(select(account.c.id).where(account.c.folded_name == fold_name(name))).scalar()
+    if account_id is None:
+        raise DataError(f"there is no account called {name!r} here")
+    return f"account:{account_id}"
+
+
+def _declared() -> Sequence[PersonalData]:
+    return [data for feature in installed_features() for data in feature.personal]
+
+
+def _about(actor: str) -> Iterator[tuple[PersonalData, ColumnElement[bool]]]:
+    """Each table, with the condition of the rows that are about an actor. The account itself comes last."""
+    kind, _, name = actor.partition(":")
+    for data in sorted(_declared(), key=lambda data: data.table is account):
+        by_name = data.account_column if kind == "account" else data.visitor_column
+        conditions = [
+            data.table.c[column] == value for column, value in ((by_name, name), (data.actor_column, actor)) if column
+        ]
+        if conditions:
+            yield data, or_(*conditions)
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value

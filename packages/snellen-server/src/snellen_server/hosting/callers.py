@@ -161,12 +161,12 @@ class Limited:
 async def _caller(request: Request, services: Services, key: str | None) -> Caller:
     visitor, network = request.state.visitor, request.state.network
     if key is not None:
-        key_owner = await services.database.read(lambda connection: key_account(connection, key))
+        key_owner = await services.database.read(key_account, key)
         if key_owner is None:
             raise HTTPException(401, "this API key is not valid here", {"www-authenticate": "Bearer"})
         return Caller(visitor, network, key_owner[0], key_owner[1])
     token = request.cookies.get(services.session_cookie, "")
-    account = await services.database.read(lambda connection: session_account(connection, token)) if token else None
+    account = await services.database.read(session_account, token) if token else None
     bound_to = f"session {token}" if account else f"visitor {visitor}"
     return Caller(
         visitor, network, account, None, services.signer.signature("csrf", bound_to), token if account else ""
@@ -191,3 +191,9 @@ async def _check_token(request: Request, services: Services, caller: Caller) -> 
     if token is None or not services.signer.is_valid("csrf", bound_to, token):
         services.metrics["snellen_refusals"].labels("csrf").inc()
         raise HTTPException(403, "the page was too old, or this came from elsewhere; load the page again and repeat it")
+
+
+def cookie(services: Services, name: str, value: str, days: int) -> str:
+    """A cookie that scripts cannot read, and that other sites' forms do not send. No days: it is taken away."""
+    secure = "; Secure" if services.configuration.is_secure else ""
+    return f"{name}={value}; Path=/; Max-Age={days * 86400}; HttpOnly; SameSite=Lax{secure}"

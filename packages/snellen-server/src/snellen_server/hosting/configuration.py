@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.plugin_api import DataError
-from snellen_server.hosting.addresses import parse_networks
-from snellen_server.hosting.limits import parse_rate
+from snellen_server.hosting.limits import parse_networks, parse_rate
 
-DATABASE = "snellen.sqlite"
+DATABASE, KEY_FILE, PICTURES = "snellen.sqlite", "key", "pictures"
+"""What lies in the folder of a server."""
 
 
 class LimitRates(Struct, frozen=True, forbid_unknown_fields=True):

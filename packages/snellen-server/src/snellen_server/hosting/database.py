@@ -4,26 +4,47 @@ On SQLite one thread writes. While it waits for the disk, what comes in queues u
 (group commit), each in a savepoint, so that one that fails takes no other with it. A write is acknowledged after its
 commit is on disk (WAL, `synchronous=FULL`), so neither `kill -9` nor a power cut loses one that was. On
 PostgreSQL a pool of threads writes, and the database groups commits itself.
+
+Migrations bring it to the schema of this version, step by step. A whole server folder is copied while it serves, and
+put back into an empty one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
+import sqlite3
+import tarfile
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.script.revision import ResolutionError
+from alembic.util.exc import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from snellen.plugin_api import DataError, SnellenError, StoreError, write_ahead
+from snellen_server.hosting.configuration import DATABASE, KEY_FILE, PICTURES, Configuration
 
 Found = TypeVar("Found")
+Given = ParamSpec("Given")
+Work = Callable[Concatenate[Connection, Given], Found]
+"""A function of a connection, and of what else a caller of the door gives."""
 LARGEST_COMMIT = 200
 """Writes of one commit at most."""
 MOST_WAITING = 4000
@@ -36,6 +57,14 @@ BUSY_MILLISECONDS = 10_000
 
 class BusyError(StoreError):
     """Too much waits to be written; asking again a little later will do."""
+
+
+class MissingError(DataError):
+    """There is no such thing, or it is somebody else's; the error does not say which. Told to the client as 404."""
+
+
+class ConflictError(DataError):
+    """It is not in the state that this step needs; told to the client as 409."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +83,7 @@ class _Write:
 
 class Database:
     """A database of one server. Functions given to it are short, touch nothing but their connection, and must not
-    ask it for anything in turn."""
+    ask it for anything in turn. What else is given with one goes to it after the connection."""
 
     def __init__(self, url: str, on_commit: Callable[[Commit], None] = lambda commit: None) -> None:
         self._on_commit = on_commit
@@ -83,22 +112,22 @@ class Database:
 
     # --- the door ------------------------------------------------------------------------------------------------
 
-    async def read(self, work: Callable[[Connection], Found]) -> Found:
+    async def read(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
         """What `work` finds. It cannot write."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+        return await asyncio.wrap_future(self._readers.submit(self._read, work, *args, **keywords))
 
-    async def write(self, work: Callable[[Connection], Found]) -> Found:
+    async def write(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
         """What `work` gives back, once what it wrote is on disk. An exception of `work` undoes all it wrote, and is
         raised here. Raises BusyError when too much is waiting."""
-        return await asyncio.wrap_future(self._begin_write(work))
+        return await asyncio.wrap_future(self._begin_write(lambda connection: work(connection, *args, **keywords)))
 
-    def read_now(self, work: Callable[[Connection], Found]) -> Found:
+    def read_now(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
         """`read` for code that is not asynchronous; it blocks."""
-        return self._readers.submit(self._read, work).result()
+        return self._readers.submit(self._read, work, *args, **keywords).result()
 
-    def write_now(self, work: Callable[[Connection], Found]) -> Found:
+    def write_now(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
         """`write` for code that is not asynchronous; it blocks."""
-        return self._begin_write(work).result()
+        return self._begin_write(lambda connection: work(connection, *args, **keywords)).result()
 
     def close(self) -> None:
         """Finish what waits, and let go of the database."""
@@ -119,9 +148,9 @@ class Database:
 
     # --- threads -------------------------------------------------------------------------------------------------
 
-    def _read(self, work: Callable[[Connection], Found]) -> Found:
+    def _read(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
         with self._reading.connect() as connection, connection.begin():
-            return work(connection)
+            return work(connection, *args, **keywords)
 
     def _begin_write(self, work: Callable[[Connection], Found]) -> Future[Found]:
         if self._is_closed:
@@ -206,3 +235,121 @@ def _shown(url: str) -> str:
     """The URL without what may be a password."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+_ENVIRONMENT = "snellen_server.hosting.migrations"
+_LOCK = 0x536E656C
+"""A number of our own, under which PostgreSQL lets one process migrate at a time."""
+
+
+def migrate(database: Database, packages: Sequence[str], target: str = "heads") -> None:
+    """Carry out the migrations of the house and of `packages` that are still to be done.
+
+    Raises StoreError for a database of a later version, or of a feature that is not installed.
+    """
+    with database.engine.connect() as connection:
+        if not database.is_sqlite:
+            connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
+            connection.commit()
+        try:
+            settings = _settings(packages)
+            settings.attributes["connection"] = connection
+            command.upgrade(settings, target)
+        except (CommandError, ResolutionError) as error:
+            raise StoreError(
+                f"the database holds what this installation does not know ({error}); install the version of Snellen, "
+                "and the packages of features, that wrote it"
+            ) from None
+        finally:
+            connection.rollback()
+            if not database.is_sqlite:
+                connection.execute(text("SELECT pg_advisory_unlock(:lock)"), {"lock": _LOCK})
+                connection.commit()
+
+
+def steps(packages: Sequence[str]) -> list[str]:
+    """All revisions, in an order in which they can be carried out one by one."""
+    revisions = ScriptDirectory.from_config(_settings(packages)).walk_revisions("base", "heads")
+    return [revision.revision for revision in revisions][::-1]
+
+
+def revisions_of(connection: Connection) -> tuple[str, ...]:
+    """What was carried out last, in each branch."""
+    return tuple(sorted(MigrationContext.configure(connection).get_current_heads()))
+
+
+@cache
+def heads(packages: tuple[str, ...]) -> tuple[str, ...]:
+    """What `revisions_of` finds in a database of this version: what others depend on is not written down by itself."""
+    scripts = ScriptDirectory.from_config(_settings(packages))
+    needed = {name for revision in scripts.walk_revisions() for name in _names(revision.dependencies)}
+    return tuple(sorted(set(scripts.get_heads()) - needed))
+
+
+def _names(names: str | Iterable[str] | None) -> Iterable[str]:
+    return (names,) if isinstance(names, str) else names or ()
+
+
+def _settings(packages: Sequence[str]) -> Config:
+    settings = Config()
+    settings.set_main_option("script_location", _folder(_ENVIRONMENT))
+    settings.set_main_option("path_separator", "newline")
+    settings.set_main_option("version_locations", "\n".join(map(_folder, (f"{_ENVIRONMENT}.versions", *packages))))
+    return settings
+
+
+def _folder(package: str) -> str:
+    """Where a package lies; one of revisions alone needs no `__init__.py`."""
+    return str(import_module(package).__path__[0])
+
+
+def back_up(configuration: Configuration, archive: Path) -> int:
+    """Write the database, as of one moment, with the pictures and the key into a tar file; how many pictures.
+
+    The server may serve meanwhile: the database is copied first, and a picture is never changed. The file holds the key
+    and all that people sent, and is readable by its owner alone. Raises StoreError, also for a database elsewhere.
+    """
+    if configuration.database:
+        raise StoreError("this server's database is not in its folder; use pg_dump for it (docs/server.md)")
+    source = configuration.folder / DATABASE
+    if not source.is_file():
+        raise StoreError(f"{configuration.folder} is not the folder of a server: {DATABASE} is missing")
+    with tempfile.TemporaryDirectory(dir=configuration.folder) as passing:
+        copy = Path(passing) / DATABASE
+        with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(copy)) as copied:
+            live.backup(copied)
+            copied.execute("PRAGMA journal_mode=DELETE")
+        pictures = [path for path in sorted((configuration.folder / PICTURES).glob("??/*")) if not path.suffix]
+        try:
+            descriptor = os.open(archive, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        except OSError as error:
+            raise StoreError(f"{archive} cannot be written ({error.strerror}); choose another file") from None
+        with os.fdopen(descriptor, "wb") as file:
+            with tarfile.open(fileobj=file, mode="w") as tar:
+                tar.add(copy, DATABASE)
+                tar.add(configuration.folder / KEY_FILE, KEY_FILE)
+                for path in pictures:
+                    tar.add(path, str(path.relative_to(configuration.folder)))
+            file.flush()
+            os.fsync(file.fileno())
+    return len(pictures)
+
+
+def restore(archive: Path, folder: Path) -> None:
+    """Put a backup into a folder that is empty or not there, and check the database. Raises StoreError, DataError."""
+    if folder.exists() and any(folder.iterdir()):
+        raise StoreError(f"{folder} is not empty; restore into a new folder, and move that into its place")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter="data")
+    except (OSError, tarfile.TarError) as error:
+        raise DataError(f"{archive} cannot be read as a backup ({error})") from None
+    database = folder / DATABASE
+    if not database.is_file():
+        raise DataError(f"{archive} is not a backup of a server: it holds no {DATABASE}")
+    (folder / KEY_FILE).chmod(0o600)
+    with closing(sqlite3.connect(database)) as connection:
+        [(outcome,)] = connection.execute("PRAGMA integrity_check(1)").fetchall()
+    if outcome != "ok":
+        raise DataError(f"{archive}: the database in it is damaged ({outcome})")

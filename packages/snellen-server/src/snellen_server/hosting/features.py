@@ -11,13 +11,38 @@ from fastapi import APIRouter
 from msgspec import Struct
 from sqlalchemy import Table
 
-from snellen.plugin_api import DataError
+from snellen.plugin_api import DataError, UnknownNameError, entry_points_of, load_target
 from snellen_server.hosting.configuration import Configuration
-from snellen_server.hosting.installed import find, names
 from snellen_server.hosting.limits import RateLimit
 
 if TYPE_CHECKING:
     from snellen_server.hosting.services import Services
+
+Group = Literal["features", "moderators"]
+_PREFIX = "snellen_server."
+_REGISTERED: dict[Group, dict[str, Any]] = {"features": {}, "moderators": {}}
+
+
+def register(group: Group, name: str, extension: Any) -> None:
+    """Make `name` mean `extension` in this process."""
+    _REGISTERED[group][name] = extension
+
+
+def names(group: Group) -> list[str]:
+    """All names of a group, in the order of the alphabet."""
+    return sorted(_targets(group))
+
+
+def find(group: Group, name: str) -> Any:
+    """What a name means, imported now. Raises UnknownNameError."""
+    target = _targets(group).get(name)
+    if target is None:
+        raise UnknownNameError(f"unknown {group[:-1]} {name!r}; known: {', '.join(names(group))}")
+    return load_target(target) if isinstance(target, str) else target
+
+
+def _targets(group: Group) -> dict[str, Any]:
+    return {**entry_points_of(_PREFIX).get(f"{_PREFIX}{group}", {}), **_REGISTERED[group]}
 
 
 @dataclass(frozen=True)

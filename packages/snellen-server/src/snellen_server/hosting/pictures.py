@@ -15,10 +15,9 @@ from sqlalchemy.exc import IntegrityError
 
 from snellen_server.hosting.callers import Caller, CallerDep, Limited, ServicesDep
 from snellen_server.hosting.configuration import Configuration
+from snellen_server.hosting.contributions import Contribution, PictureStore, StoredPicture
 from snellen_server.hosting.features import Feature, Job, PersonalData
 from snellen_server.hosting.limits import RateLimit
-from snellen_server.hosting.moderation import Contribution
-from snellen_server.hosting.picture_store import PictureStore, StoredPicture
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import METADATA, BigId, UtcDateTime, utc_now
 
@@ -67,7 +66,7 @@ async def take_picture(services: Services, caller: Caller, content: bytes, purpo
     if not verdict.is_allowed:
         raise HTTPException(403, f"this picture is not shown here: {verdict.reason}")
     await asyncio.to_thread(services.pictures.put, clean_picture)
-    await services.database.write(lambda connection: _record(connection, clean_picture, caller))
+    await services.database.write(_record, clean_picture, caller)
     # Once more, should the same picture have been given up between the two.
     await asyncio.to_thread(services.pictures.put, clean_picture)
     return clean_picture
@@ -77,7 +76,7 @@ async def keep_picture(services: Services, content: bytes) -> StoredPicture:
     """Clean and keep a picture of the operator's, such as an example: nobody has sent it. Raises DataError."""
     clean_picture = await services.pictures.clean(content)
     await asyncio.to_thread(services.pictures.put, clean_picture)
-    await services.database.write(lambda connection: _record(connection, clean_picture, None))
+    await services.database.write(_record, clean_picture, None)
     return clean_picture
 
 
@@ -147,7 +146,7 @@ def _record(connection: Connection, stored_picture: StoredPicture, caller: Calle
 
 async def forget_pictures(services: Services) -> None:
     """Delete the pictures that nobody is known any more to have sent: their senders were erased."""
-    await services.database.write(lambda connection: delete_orphans(connection, services.pictures))
+    await services.database.write(delete_orphans, services.pictures)
 
 
 def delete_orphans(connection: Connection, store: PictureStore) -> int:
@@ -169,7 +168,6 @@ FEATURE = Feature(
     title="Pictures that people send",
     router=router,
     package="snellen_server.hosting",
-    migrations="snellen_server.hosting.picture_migrations",
     tables=(picture, picture_sending),
     limits=(RateLimit("pictures", "20/minute", "60/minute"),),
     body_bytes=_upload_bytes,

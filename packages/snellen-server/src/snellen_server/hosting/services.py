@@ -1,37 +1,132 @@
-"""What a running server gives its features.
+"""What a running server gives its features: the database, pages and the files beside them, limits, background jobs.
 
-Background jobs: each in a task of its own, by one process at a time.
+Each job runs in a task of its own, by one process at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from jinja2 import PackageLoader, PrefixLoader
+from markupsafe import Markup
 from msgspec import Struct
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.process_collector import ProcessCollector
+from prometheus_client import CollectorRegistry
 from sqlalchemy import Connection, delete, insert, or_, update
 from sqlalchemy.exc import IntegrityError, OperationalError
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
 
-from snellen.plugin_api import DataError, StoreError
-from snellen_server.hosting.configuration import Configuration
-from snellen_server.hosting.database import Commit, Database
-from snellen_server.hosting.features import Collector, Feature, Job, migration_packages, shown_features
+from snellen.plugin_api import DataError, StoreError, page_style, template_environment
+from snellen_server.hosting.configuration import KEY_FILE, PICTURES, Configuration
+from snellen_server.hosting.contributions import Moderation, PictureStore
+from snellen_server.hosting.credentials import Passwords, Signer, new_id, open_key
+from snellen_server.hosting.database import Commit, Database, migrate
+from snellen_server.hosting.features import Feature, Job, NavigationEntry, migration_packages, shown_features
 from snellen_server.hosting.limits import Limiter, Rate, RateLimit, parse_rate
-from snellen_server.hosting.logs import LOGGER
-from snellen_server.hosting.migrating import migrate
-from snellen_server.hosting.moderation import Moderation
-from snellen_server.hosting.pages import Pages
-from snellen_server.hosting.passwords import Passwords
-from snellen_server.hosting.picture_store import PictureStore
+from snellen_server.hosting.monitoring import LOGGER, make_collectors
 from snellen_server.hosting.tables import job_lease, utc_now
-from snellen_server.hosting.tokens import Signer, new_id, open_key
+
+if TYPE_CHECKING:
+    from snellen_server.hosting.callers import Caller
+
+HOUSE = "house"
+"""Under which name templates and files of the house itself are found: `house/base.html`."""
+PACKAGE = "snellen_server.hosting"
+TYPES = {
+    ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png", ".woff2": "font/woff2",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file that pages ask for, in memory; its address changes with its content."""
+
+    address: str
+    media_type: str
+    content: bytes
+
+
+class Pages:
+    """Templates and files of the features of one server."""
+
+    def __init__(self, features: Sequence[Feature]) -> None:
+        packages = {HOUSE: PACKAGE, **{feature.name: feature.package for feature in features}}
+        entries = [entry for feature in features for entry in feature.navigation]
+        self._entries = sorted(entries, key=lambda entry: entry.shown_to != "everybody")
+        self._environment = template_environment(
+            PrefixLoader(
+                {name: PackageLoader(package) for name, package in packages.items() if _has(package, "templates")}
+            )
+        )
+        self.assets = _assets(packages)
+        self._environment.globals["asset"] = lambda name: self.assets[name].address
+        for feature in features:
+            self._environment.globals |= feature.template_values
+        self._environment.filters["minute"] = lambda moment: moment.strftime("%Y-%m-%d %H:%M UTC")
+
+    def render(
+        self,
+        request: Request,
+        template: str,
+        values: Mapping[str, Any] | None = None,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> HTMLResponse:
+        """A page. Every template also has `caller`, `navigation`, `path`, and `csrf_field()` for its forms.
+
+        The name is `FEATURE/FILE`, or `house/FILE`.
+        """
+        # A page for an error that came before the guard knows nobody.
+        caller: Caller | None = getattr(request.state, "caller", None)
+        token = caller.csrf_token if caller else ""
+        text = self._environment.get_template(template).render(
+            {
+                "caller": caller,
+                "navigation": [entry for entry in self._entries if _is_shown(entry, caller)],
+                "path": request.url.path,
+                "csrf_token": token,
+                "csrf_field": lambda: Markup('<input type="hidden" name="csrf_token" value="{}">').format(token),
+                **(values or {}),
+            }
+        )
+        return HTMLResponse(text, status, headers=headers)
+
+    def part(self, template: str, values: Mapping[str, Any]) -> Markup:
+        """A part of a page, escaped by its template."""
+        return Markup(self._environment.get_template(template).render(values))  # noqa: S704
+
+
+def _is_shown(entry: NavigationEntry, caller: Caller | None) -> bool:
+    account = caller.account if caller else None
+    return entry.shown_to == "everybody" or (account is not None and (entry.shown_to == "accounts" or account.is_admin))
+
+
+def _assets(packages: Mapping[str, str]) -> dict[str, Asset]:
+    """All files by `FEATURE/FILE`: what is not listed here has no address, so no path can lead out."""
+    contents = {f"{HOUSE}/report.css": ("text/css", page_style().encode())}
+    for name, package in packages.items():
+        if _has(package, "static"):
+            for file in files(package).joinpath("static").iterdir():
+                kind = TYPES.get(f".{file.name.rpartition('.')[2]}")
+                if kind:
+                    contents[f"{name}/{file.name}"] = (kind, file.read_bytes())
+    return {
+        name: Asset(f"/assets/{name}?v={hashlib.sha256(content).hexdigest()[:12]}", kind, content)
+        for name, (kind, content) in contents.items()
+    }
+
+
+def _has(package: str, folder: str) -> bool:
+    return files(package).joinpath(folder).is_dir()
+
 
 LEASE_SECONDS = 60.0
 """After so long a job of a process that died may be done by another; a long job renews its lease."""
@@ -76,7 +171,7 @@ class Jobs:
         """Whether it was this process's turn."""
         outcome = "done"
         try:
-            if not await services.database.write(lambda connection: _take(connection, job.name, self._holder)):
+            if not await services.database.write(_take, job.name, self._holder):
                 return False
             renewing = asyncio.create_task(self._renew(job, services))
             try:
@@ -92,7 +187,7 @@ class Jobs:
     async def _renew(self, job: Job, services: Services) -> None:
         while True:
             await asyncio.sleep(LEASE_SECONDS / 3)
-            await services.database.write(lambda connection: _take(connection, job.name, self._holder))
+            await services.database.write(_take, job.name, self._holder)
 
 
 def _take(connection: Connection, name: str, holder: str) -> bool:
@@ -110,7 +205,6 @@ def _take(connection: Connection, name: str, holder: str) -> bool:
     return True
 
 
-KEY_FILE, PICTURES = "key", "pictures"
 EVERY_REQUEST = RateLimit("every request", "600/minute", "1800/minute")
 
 
@@ -178,7 +272,7 @@ def open_services(configuration: Configuration) -> Services:
     if strangers := set(configuration.limits) - {limit.name for limit in limits}:
         limit_names = ", ".join(limit.name for limit in limits)
         raise DataError(f"[limits]: there is no limit called {sorted(strangers)[0]!r}; known: {limit_names}")
-    registry, collectors = make_collectors((*HOUSE, *(metric for feature in features for metric in feature.metrics)))
+    registry, collectors = make_collectors(metric for feature in features for metric in feature.metrics)
 
     def measure(commit: Commit) -> None:
         collectors["snellen_commit_writes"].observe(commit.writes)
@@ -230,33 +324,3 @@ def _settings(configuration: Configuration, feature: str, kind: type[Struct]) ->
         return msgspec.convert(configuration.feature.get(feature, {}), kind)
     except msgspec.ValidationError as error:
         raise DataError(f"[feature.{feature}]: {error}") from None
-
-
-# --- metrics ---------------------------------------------------------------------------------------------------------
-
-
-HOUSE = (
-    Collector("snellen_requests", "Requests by route, method and status", labels=("route", "method", "status")),
-    Collector("snellen_request_seconds", "Time until the whole answer was sent", "histogram", ("route",)),
-    Collector("snellen_refusals", "Requests that were refused, by reason", labels=("reason",)),
-    Collector("snellen_commit_writes", "Writes of one commit", "histogram", buckets=(1, 2, 5, 10, 20, 50, 100, 200)),
-    Collector("snellen_commit_seconds", "Time of one commit", "histogram"),
-    Collector("snellen_writes_waiting", "Writes that wait", "gauge"),
-    Collector("snellen_job_runs", "Runs of background jobs", labels=("job", "outcome")),
-)
-
-
-def make_collectors(metrics: Iterable[Collector]) -> tuple[CollectorRegistry, Mapping[str, Any]]:
-    """A registry of its own for one server, and the collector of each metric by its name."""
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    collectors: dict[str, Any] = {}
-    for metric in metrics:
-        if metric.kind == "histogram":
-            collectors[metric.name] = Histogram(
-                metric.name, metric.help, metric.labels, buckets=metric.buckets, registry=registry
-            )
-        else:
-            kind = Counter if metric.kind == "counter" else Gauge
-            collectors[metric.name] = kind(metric.name, metric.help, metric.labels, registry=registry)
-    return registry, collectors

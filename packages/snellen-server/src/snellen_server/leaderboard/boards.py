@@ -100,18 +100,13 @@ def board_benchmarks(board: Board) -> tuple[Benchmark, ...]:
     return opened
 
 
-class BuildDigests(Struct, frozen=True):
-    """By what a benchmark's build is known without telling anything of its answers."""
+def build_digests(services: Services, benchmark: Benchmark) -> tuple[str, str]:
+    """By what a build is known without telling anything of its answers: digests of its questions, and of them.
 
-    questions: str
-    answers: str
-    """Signed by the server: a plain digest of few answers could be found by trying all of them."""
-
-
-def build_digests(services: Services, benchmark: Benchmark) -> BuildDigests:
+    The latter is signed by the server: a plain digest of few answers could be found by trying all of them.
+    """
     manifest = benchmark.manifest
-    signed = services.signer.signature("leaderboard build", manifest.version)
-    return BuildDigests(manifest.questions[:12], signed[:12])
+    return manifest.questions[:12], services.signer.signature("leaderboard build", manifest.version)[:12]
 
 
 async def boards_fault(services: Services) -> str | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -170,7 +171,8 @@ Place = tuple[str, str, int]
 """Benchmark, sample and round."""
 
 
-class UploadFault(Struct, frozen=True):
+@dataclass(frozen=True)
+class UploadFault:
     """What is wrong with how many rows or questions, and the first of them."""
 
     kind: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -17,18 +17,17 @@ from fastapi import APIRouter, Depends, Form, HTTPException, Path, Query, Reques
 from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from msgspec.structs import asdict
 from pydantic import BaseModel
-from sqlalchemy import Connection
 
 from snellen.plugin_api import Benchmark, DataError, SnellenError
 from snellen_server.hosting.accounts import Account
 from snellen_server.hosting.callers import CallerDep, Limited, PersonDep, Scope, ServicesDep
 from snellen_server.hosting.configuration import Configuration
+from snellen_server.hosting.contributions import Contribution
+from snellen_server.hosting.credentials import new_id
 from snellen_server.hosting.features import Collector, Feature, HealthCheck, Job, NavigationEntry, PersonalData
 from snellen_server.hosting.limits import RateLimit
-from snellen_server.hosting.logs import LOGGER
-from snellen_server.hosting.moderation import Contribution
+from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.services import Services
-from snellen_server.leaderboard import entries
 from snellen_server.leaderboard.boards import (
     NAME,
     Board,
@@ -38,11 +37,23 @@ from snellen_server.leaderboard.boards import (
     find_board,
     settings_of,
 )
-from snellen_server.leaderboard.checking import upload_suffix
-from snellen_server.leaderboard.entries import DeclaredFacts, NewSubmission, Submission, submission
-from snellen_server.leaderboard.jobs import SCORE_SUBMISSIONS, delete_upload, keep_upload, score_waiting
-from snellen_server.leaderboard.standings import OVERALL, Order, read_standings, shown_number
-from snellen_server.leaderboard.summary import summarised_boards
+from snellen_server.leaderboard.checking import UploadFault, upload_suffix
+from snellen_server.leaderboard.releasing import PublishedNumber
+from snellen_server.leaderboard.standings import OVERALL, Order, read_standings, shown_number, summarised_boards
+from snellen_server.leaderboard.submissions import (
+    SCORE_SUBMISSIONS,
+    DeclaredFacts,
+    NewSubmission,
+    Submission,
+    add_submission,
+    delete_upload,
+    find_submission,
+    keep_upload,
+    score_waiting,
+    set_public,
+    submission,
+    withdraw,
+)
 
 PAGES, API_BOARDS, API_SUBMISSIONS = "/leaderboard", "/api/v1/boards", "/api/v1/submissions"
 UPLOADS, SUBMIT = "submissions", "submit"
@@ -102,28 +113,6 @@ class BoardSample(BaseModel):
     rounds: int
 
 
-class EntryNumber(BaseModel):
-    """A published number, with noise of the scale `noise` in it, and an interval around it."""
-
-    benchmark: str
-    metric: str
-    slice: str
-    value: float
-    low: float
-    high: float
-    n: int
-    noise: float
-    unit: str
-
-
-class EntryFault(BaseModel):
-    """What is wrong with how many rows or questions, and the first of them."""
-
-    kind: str
-    count: int
-    named: list[str]
-
-
 class EntryFacts(BaseModel):
     """A submission. Others' are shown when they are public and scored."""
 
@@ -146,8 +135,8 @@ class EntryFacts(BaseModel):
     snellen_version: str
     builds: dict[str, list[str]]
     refusal: str
-    faults: list[EntryFault]
-    numbers: list[EntryNumber]
+    faults: list[UploadFault]
+    numbers: list[PublishedNumber]
 
 
 class StandingFacts(BaseModel):
@@ -199,8 +188,6 @@ def _entry_facts(entry: Submission) -> EntryFacts:
             "state": "failed" if entry.state == "withdrawn" else entry.state,
             "created": entry.created.isoformat(timespec="seconds"),
             "finished": entry.finished.isoformat(timespec="seconds") if entry.finished else None,
-            "faults": [asdict(fault) for fault in entry.faults],
-            "numbers": [asdict(number) for number in entry.numbers],
         }
     )
 
@@ -278,7 +265,7 @@ async def send_submission(
 @router.get(f"{API_SUBMISSIONS}/{{submission_id}}", tags=["leaderboard"])
 async def show_submission(submission_id: SubmissionId, services: ServicesDep, caller: CallerDep) -> EntryFacts:
     """A submission of the caller's, or a public entry."""
-    return _entry_facts(await _entry(services, submission_id, caller.account))
+    return _entry_facts(await services.database.read(find_submission, submission_id, caller.account))
 
 
 @router.patch(f"{API_SUBMISSIONS}/{{submission_id}}", tags=["leaderboard"])
@@ -286,8 +273,8 @@ async def change_submission(
     submission_id: SubmissionId, visibility: Visibility, account: SubmitDep, services: ServicesDep
 ) -> EntryFacts:
     """Show an entry of one's own to everybody, or to oneself alone."""
-    await _set_public(services, account, submission_id, is_public=visibility.is_public)
-    return _entry_facts(await _entry(services, submission_id, account))
+    await services.database.write(set_public, account, submission_id, is_public=visibility.is_public)
+    return _entry_facts(await services.database.read(find_submission, submission_id, account))
 
 
 @router.delete(f"{API_SUBMISSIONS}/{{submission_id}}", status_code=204, tags=["leaderboard"])
@@ -367,7 +354,7 @@ async def submit_predictions(
 async def entry_page(
     board: BoardName, submission_id: SubmissionId, request: Request, services: ServicesDep, caller: CallerDep
 ) -> HTMLResponse:
-    entry = await _entry(services, submission_id, caller.account)
+    entry = await services.database.read(find_submission, submission_id, caller.account)
     if entry.board != board:
         raise HTTPException(404, "no entry of this name is shown here")
     values = {
@@ -387,7 +374,7 @@ async def change_entry(
         return RedirectResponse(f"{PAGES}/{_board(services, board).name}", 303)
     if action not in ("show", "hide"):
         raise HTTPException(404, "there is no such action")
-    await _set_public(services, account, submission_id, is_public=action == "show")
+    await services.database.write(set_public, account, submission_id, is_public=action == "show")
     return RedirectResponse(f"{PAGES}/{_board(services, board).name}/entries/{submission_id}", 303)
 
 
@@ -409,13 +396,6 @@ def _opened(board: Board) -> Board:
         LOGGER.exception("board cannot be opened", extra={"facts": {"board": board.name}})
         raise HTTPException(503, "this board is not ready; the operator can see why") from None
     return board
-
-
-async def _entry(services: Services, submission_id: str, viewer: Account | None) -> Submission:
-    entry = await services.database.read(lambda connection: entries.find_submission(connection, submission_id, viewer))
-    if entry is None:
-        raise HTTPException(404, "no entry of this name is shown here")
-    return entry
 
 
 async def _take(
@@ -446,29 +426,20 @@ async def _take(
         file_digest=hashlib.sha256(content).hexdigest(),
         file_bytes=len(content),
     )
-    name = entries.new_submission_id()
+    name = new_id()
     # The file comes first: what is recorded can be scored.
     await asyncio.to_thread(keep_upload, services, name, suffix, content)
     try:
-        await services.database.write(lambda connection: entries.add_submission(connection, account, board, new, name))
+        await services.database.write(add_submission, account, board, new, name)
     except SnellenError:
         await asyncio.to_thread(delete_upload, services, name)
         raise
     services.jobs.wake(SCORE_SUBMISSIONS)
-    return await _entry(services, name, account)
-
-
-async def _change(services: Services, work: Callable[[Connection], bool]) -> None:
-    if not await services.database.write(work):
-        raise HTTPException(404, "this account has no such submission")
-
-
-async def _set_public(services: Services, account: Account, submission_id: str, *, is_public: bool) -> None:
-    await _change(services, lambda c: entries.set_public(c, account, submission_id, is_public=is_public))
+    return await services.database.read(find_submission, name, account)
 
 
 async def _withdraw(services: Services, account: Account, submission_id: str) -> None:
-    await _change(services, lambda connection: entries.withdraw(connection, account, submission_id))
+    await services.database.write(withdraw, account, submission_id)
     await asyncio.to_thread(delete_upload, services, submission_id)
 
 

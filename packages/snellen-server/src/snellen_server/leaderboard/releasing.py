@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from snellen.plugin_api import wilson
 from snellen_server.leaderboard.scoring_process import ExactNumber, MeasuredNumber
@@ -36,8 +37,9 @@ Draw = Callable[[str], float]
 """A number in (0, 1) for a purpose, always the same for one upload."""
 
 
-class PublishedNumber(MeasuredNumber, frozen=True, kw_only=True):
-    """What is kept and shown."""
+@dataclass(frozen=True, kw_only=True)
+class PublishedNumber(MeasuredNumber):
+    """A published number, with noise in it, and an interval around it."""
 
     low: float
     high: float

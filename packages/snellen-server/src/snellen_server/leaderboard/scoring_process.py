@@ -11,6 +11,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -49,7 +50,8 @@ class ScoringTask(Struct, frozen=True, kw_only=True):
     memory_bytes: int
 
 
-class MeasuredNumber(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class MeasuredNumber:
     """What was measured on which questions."""
 
     benchmark: str
@@ -61,7 +63,8 @@ class MeasuredNumber(Struct, frozen=True, kw_only=True):
     better: str
 
 
-class ExactNumber(MeasuredNumber, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class ExactNumber(MeasuredNumber):
     """A number as it is: it never leaves the two processes."""
 
     units: int

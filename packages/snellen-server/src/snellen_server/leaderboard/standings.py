@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, structs
 
+from snellen.plugin_api import SnellenError
 from snellen_server.hosting.accounts import Account
 from snellen_server.hosting.services import Services
-from snellen_server.leaderboard.boards import Board, board_benchmarks, build_digests
-from snellen_server.leaderboard.entries import Submission, list_submissions
+from snellen_server.leaderboard.boards import Board, board_benchmarks, build_digests, settings_of
 from snellen_server.leaderboard.releasing import PublishedNumber, widening
+from snellen_server.leaderboard.submissions import Submission, list_submissions
 
 OVERALL = "mean"
 """In place of a benchmark: the mean over all of a board."""
@@ -70,9 +71,8 @@ async def read_standings(
 ) -> tuple[list[BoardStanding], list[Submission]]:
     """The standings of a board as somebody may see them, and all the submissions that they may see."""
     builds = {member.name: build_digests(services, member) for member in board_benchmarks(board)}
-    submissions = await services.database.read(lambda connection: list_submissions(connection, board.name, viewer))
-    digests = {name: (build.questions, build.answers) for name, build in builds.items()}
-    return standings(board, submissions, digests, by, order), submissions
+    submissions = await services.database.read(list_submissions, board.name, viewer)
+    return standings(board, submissions, builds, by, order), submissions
 
 
 def _standing(board: Board, entry: Submission, builds: Mapping[str, tuple[str, str]], by: str) -> BoardStanding:
@@ -127,7 +127,7 @@ def _ranked(standing: BoardStanding, public: Sequence[PublishedNumber], by: str)
     low, _, high = _oriented(own_number)
     best = 1 + sum(_oriented(rival)[0] > high for rival in rivals)
     worst = 1 + sum(_oriented(rival)[2] >= low for rival in rivals)
-    return replace(standing, best=best, worst=worst)
+    return structs.replace(standing, best=best, worst=worst)
 
 
 def shown_number(number: PublishedNumber | None) -> str:
@@ -138,3 +138,39 @@ def shown_number(number: PublishedNumber | None) -> str:
     places = 1 if number.unit == "share" else 2
     value, low, high = (f"{scale * figure:.{places}f}" for figure in (number.value, number.low, number.high))
     return f"{value} [{low}, {high}]"
+
+
+class BoardSummary(Struct, frozen=True):
+    """A board, and what everybody may know of its entries."""
+
+    board: Board
+    is_ready: bool
+    """Whether its benchmarks can be opened with their answers."""
+    questions: int = 0
+    entries: int = 0
+    """Public ones that were scored."""
+    first: tuple[BoardStanding, ...] = ()
+    """The public entries that share the first rank."""
+    by: str = ""
+    """What they are ranked by: a benchmark, or the mean."""
+
+
+async def summarised_boards(services: Services) -> dict[str, Any]:
+    """The values of `leaderboard/home.html`."""
+    return {"boards": [await _summary(services, board) for board in settings_of(services).boards]}
+
+
+async def _summary(services: Services, board: Board) -> BoardSummary:
+    try:
+        benchmarks = board_benchmarks(board)
+    except SnellenError:  # /readyz says so, and the board's own page
+        return BoardSummary(board, is_ready=False)
+    standings, _ = await read_standings(services, board, None)
+    return BoardSummary(
+        board,
+        True,
+        sum(benchmark.manifest.counts.questions for benchmark in benchmarks),
+        len(standings),
+        tuple(standing for standing in standings if standing.best == 1),
+        OVERALL if len(benchmarks) > 1 else benchmarks[0].name,
+    )

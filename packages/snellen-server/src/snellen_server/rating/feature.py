@@ -39,7 +39,7 @@ from snellen_server.hosting.accounts import Account
 from snellen_server.hosting.callers import AdminDep, Limited, PersonDep, ServicesDep
 from snellen_server.hosting.features import Feature, HealthCheck, NavigationEntry, PersonalData
 from snellen_server.hosting.limits import RateLimit
-from snellen_server.hosting.logs import LOGGER
+from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import METADATA, UtcDateTime, account, utc_now
 
@@ -200,7 +200,7 @@ async def rating_item_page(
 ) -> HTMLResponse:
     """An item, by its place in the rater's order; without one the first that is not finished."""
     opened = await _form(services, study)
-    ratings = await services.database.read(lambda connection: ratings_of(connection, opened.form, rater))
+    ratings = await services.database.read(ratings_of, opened.form, rater)
     order = opened.order(rater.id)
     unfinished = [at for at, number in enumerate(order, 1) if opened.missing(ratings, number)]
     values: dict[str, Any] = {"opened": opened, "study": opened.prepared.key.study, "total": len(order)}
@@ -227,7 +227,7 @@ async def rate_item(study: str, number: int, request: Request, rater: PersonDep,
     form = await request.form()
     values = {name.removeprefix(FIELD): _whole(value) for name, value in form.items() if name.startswith(FIELD)}
     opened.check(number, values)
-    await services.database.write(lambda connection: save_ratings(connection, opened.form, rater, number, values))
+    await services.database.write(save_ratings, opened.form, rater, number, values)
     place = opened.order(rater.id).index(number) + 1
     return RedirectResponse(f"{ROOT}/{study}?place={place + 1}", 303)
 
@@ -245,7 +245,7 @@ async def rated_picture(study: str, digest: str, rater: PersonDep, services: Ser
 async def own_ratings(study: str, rater: PersonDep, services: ServicesDep) -> Response:
     """What the rater gave, as the offline form saves it: for `snellen rate read`."""
     opened = await _form(services, study)
-    ratings = await services.database.read(lambda connection: ratings_of(connection, opened.form, rater))
+    ratings = await services.database.read(ratings_of, opened.form, rater)
     saved = {
         "form": opened.form,
         "study": opened.prepared.key.study.name,
@@ -260,7 +260,7 @@ async def own_ratings(study: str, rater: PersonDep, services: ServicesDep) -> Re
 async def all_ratings(study: str, admin: AdminDep, services: ServicesDep) -> Response:
     """What all raters gave, a row each: for `snellen rate read`."""
     opened = await _form(services, study)
-    sheets = await services.database.read(lambda connection: all_sheets(connection, opened))
+    sheets = await services.database.read(all_sheets, opened)
 
     def written() -> bytes:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What Alembic runs around migrations: over the connection that `snellen_server.hosting.migrating` opened."""
+"""What Alembic runs around migrations: over the connection that `snellen_server.hosting.database` opened."""
 
 from __future__ import annotations
 

@@ -1,0 +1,404 @@
+"""Submissions: recorded, shown to whom they may be shown, withdrawn; and scored one after the other.
+
+Each upload is scored in a process of its own with a limit of time. What was uploaded is deleted when it has been read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    ForeignKey,
+    Integer,
+    Row,
+    Select,
+    String,
+    Table,
+    and_,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from snellen import __version__
+from snellen.plugin_api import DataError, SnellenError
+from snellen_server.hosting.accounts import Account, note
+from snellen_server.hosting.database import MissingError
+from snellen_server.hosting.monitoring import LOGGER
+from snellen_server.hosting.services import Services
+from snellen_server.hosting.tables import METADATA, UtcDateTime, account, utc_now
+from snellen_server.leaderboard.boards import Board, board_benchmarks, build_digests, find_board, settings_of
+from snellen_server.leaderboard.checking import UploadFault, UploadLimits
+from snellen_server.leaderboard.releasing import Draw, PublishedNumber, release_number
+from snellen_server.leaderboard.scoring_process import ScoringOutcome, ScoringTask
+
+State = Literal["waiting", "scored", "refused", "failed", "withdrawn"]
+MOST_ATTEMPTS = 3
+_NOTHING_YET = {"attempts": 0, "snellen_version": "", "builds": {}, "rows": 0, "faults": {}, "numbers": []}
+UNCOUNTED = ("refused", "failed")
+"""States that tell nothing of the answers, and so do not count towards a day's submissions."""
+
+
+class DeclaredFacts(Struct, frozen=True, omit_defaults=True):
+    """What the submitter declares about the model, unchecked."""
+
+    organisation: str = ""
+    parameters: str = ""
+    address: str = ""
+    remark: str = ""
+    software: str = ""
+    """What made the predictions, as `snellen publish` says it."""
+
+
+class Submission(Struct, frozen=True, kw_only=True):
+    """One submission as it is shown."""
+
+    id: str
+    board: str
+    account_id: str
+    account_name: str
+    state: State
+    is_public: bool
+    model: str
+    facts: DeclaredFacts
+    file_digest: str
+    file_bytes: int
+    created: datetime
+    finished: datetime | None
+    snellen_version: str
+    builds: dict[str, tuple[str, str]]
+    """Benchmark -> digests of its questions, and (signed) of its answers."""
+    rows: int
+    faults: tuple[UploadFault, ...]
+    refusal: str
+    numbers: tuple[PublishedNumber, ...]
+
+    def number(self, benchmark: str) -> PublishedNumber | None:
+        """The headline of a benchmark."""
+        return next((number for number in self.numbers if number.benchmark == benchmark and not number.slice), None)
+
+
+class NewSubmission(Struct, frozen=True, kw_only=True):
+    """What is known when a file has come."""
+
+    model: str
+    facts: DeclaredFacts
+    is_public: bool
+    suffix: str
+    file_digest: str
+    file_bytes: int
+
+
+def add_submission(connection: Connection, of: Account, board: Board, new: NewSubmission, submission_id: str) -> None:
+    """Record an upload that waits to be scored. Raises DataError when the account has had its submissions of a day."""
+    # Whoever sends two at once is served one after the other.
+    connection.execute(select(account.c.id).where(account.c.id == of.id).with_for_update())
+    begun = (
+        select(func.count())
+        .select_from(submission)
+        .where(
+            submission.c.account_id == of.id,
+            submission.c.board == board.name,
+            submission.c.created > utc_now() - timedelta(days=1),
+            submission.c.state.not_in(UNCOUNTED),
+        )
+    )
+    if connection.execute(begun).scalar_one() >= board.a_day:
+        raise DataError(
+            f"{board.a_day} submissions to {board.heading} are scored within 24 hours, and this account has had them; "
+            "submit again tomorrow"
+        )
+    connection.execute(
+        insert(submission).values(
+            **_NOTHING_YET,
+            **msgspec.to_builtins(new),
+            id=submission_id,
+            board=board.name,
+            account_id=of.id,
+            state="waiting",
+            created=utc_now(),
+        )
+    )
+    note(connection, of.actor, "submitted", submission_id, board=board.name)
+
+
+def take_next(connection: Connection) -> Row[Any] | None:
+    """The submission that has waited longest, with one more attempt counted; after too many it has failed."""
+    given_up = submission.c.attempts >= MOST_ATTEMPTS
+    waits = submission.c.state == "waiting"
+    connection.execute(update(submission).where(waits, given_up).values(state="failed", finished=utc_now()))
+    row = connection.execute(select(submission).where(waits).order_by(submission.c.created).limit(1)).one_or_none()
+    if row is not None:
+        attempts = {"attempts": row.attempts + 1}
+        connection.execute(update(submission).where(submission.c.id == row.id).values(attempts))
+    return row
+
+
+def put_back(connection: Connection, submission_id: str) -> None:
+    """It was interrupted through no fault of its own."""
+    chosen = update(submission).where(submission.c.id == submission_id)
+    connection.execute(chosen.values(attempts=submission.c.attempts - 1))
+
+
+def finish(connection: Connection, submission_id: str, state: State, values: Mapping[str, Any]) -> None:
+    """Keep what came of it, unless it was withdrawn meanwhile."""
+    waits = and_(submission.c.id == submission_id, submission.c.state == "waiting")
+    connection.execute(update(submission).where(waits).values(state=state, finished=utc_now(), **values))
+
+
+def waiting_ids(connection: Connection) -> set[str]:
+    return set(connection.execute(select(submission.c.id).where(submission.c.state == "waiting")).scalars())
+
+
+# --- who sees what -----------------------------------------------------------------------------------------------
+
+
+def _visible(viewer: Account | None) -> Select[Any]:
+    """What somebody may see: scored public entries, and all of their own. Every reading goes through this."""
+    is_public = and_(submission.c.is_public, submission.c.state == "scored")
+    is_own = submission.c.account_id == viewer.id if viewer else None
+    return (
+        select(submission, account.c.name.label("account_name"))
+        .join(account, account.c.id == submission.c.account_id)
+        .where(submission.c.state != "withdrawn", is_public if is_own is None else or_(is_public, is_own))
+    )
+
+
+def list_submissions(connection: Connection, board: str, viewer: Account | None) -> list[Submission]:
+    """Those of a board that the viewer may see, the latest first."""
+    chosen = _visible(viewer).where(submission.c.board == board).order_by(submission.c.created.desc())
+    return [_read(row) for row in connection.execute(chosen)]
+
+
+def find_submission(connection: Connection, submission_id: str, viewer: Account | None) -> Submission:
+    """One that the viewer may see. Raises MissingError for another's private one as for one that is not there."""
+    row = connection.execute(_visible(viewer).where(submission.c.id == submission_id)).one_or_none()
+    if row is None:
+        raise MissingError("no entry of this name is shown here")
+    return _read(row)
+
+
+def set_public(connection: Connection, of: Account, submission_id: str, *, is_public: bool) -> None:
+    """Show one of this account to everybody, or to its owner alone. Raises MissingError."""
+    is_own, _ = _own(connection, of, submission_id)
+    connection.execute(update(submission).where(is_own).values(is_public=is_public))
+    note(connection, of.actor, "submission shown" if is_public else "submission hidden", submission_id)
+
+
+def withdraw(connection: Connection, of: Account, submission_id: str) -> None:
+    """Let nobody see one of this account any more. It still counts towards its day. Raises MissingError."""
+    is_own, state = _own(connection, of, submission_id)
+    # What tells nothing of the answers did not count before, and does not now.
+    if state in UNCOUNTED:
+        connection.execute(submission.delete().where(is_own))
+    else:
+        emptied = {"state": "withdrawn", "is_public": False, "model": "", "facts": {}, "numbers": [], "faults": {}}
+        connection.execute(update(submission).where(is_own).values(emptied))
+    note(connection, of.actor, "submission withdrawn", submission_id)
+
+
+def _own(connection: Connection, of: Account, submission_id: str) -> tuple[ColumnElement[bool], State]:
+    """Where a submission of this account stands, and its state."""
+    is_own = and_(submission.c.id == submission_id, submission.c.account_id == of.id, submission.c.state != "withdrawn")
+    state = connection.execute(select(submission.c.state).where(is_own)).scalar()
+    if state is None:
+        raise MissingError("this account has no such submission")
+    return is_own, state
+
+
+def _read(row: Row[Any]) -> Submission:
+    facts = {str(name): value for name, value in row._mapping.items()}
+    stored_faults = facts.pop("faults") or {}
+    return msgspec.convert(
+        {
+            **{name: value for name, value in facts.items() if name not in ("suffix", "attempts")},
+            "faults": stored_faults.get("rows", ()),
+            "refusal": stored_faults.get("refusal", ""),
+        },
+        Submission,
+    )
+
+
+def outcome_faults(refusal: str, faults: Sequence[UploadFault]) -> dict[str, Any]:
+    """What is kept of why an upload was refused."""
+    return {"refusal": refusal, "rows": msgspec.to_builtins(faults)} if refusal else {}
+
+
+# --- the table of submissions ----------------------------------------------------------------------------------------
+
+
+submission = Table(
+    "submission",
+    METADATA,
+    Column("id", String(24), primary_key=True),
+    Column("board", String(64), nullable=False, index=True),
+    Column("account_id", ForeignKey("account.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("state", String(16), nullable=False, index=True),
+    Column("is_public", Boolean, nullable=False),
+    Column("model", String(100), nullable=False),
+    Column("facts", JSON, nullable=False),
+    Column("suffix", String(16), nullable=False),
+    Column("file_digest", String(64), nullable=False),
+    Column("file_bytes", Integer, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("created", UtcDateTime(), nullable=False),
+    Column("finished", UtcDateTime(), nullable=True),
+    Column("snellen_version", String(40), nullable=False),
+    Column("builds", JSON, nullable=False),
+    Column("rows", Integer, nullable=False),
+    Column("faults", JSON, nullable=False),
+    Column("numbers", JSON, nullable=False),
+)
+
+
+FOLDER = "submissions"
+FILE = "predictions"
+SCORE_SUBMISSIONS = "score submissions"
+SETTLED_SECONDS = 3600
+_OURS = "it could not be scored, which is not the fault of the file; it does not count, and the operator can see why"
+
+
+def submission_folder(services: Services, submission_id: str) -> Path:
+    return services.configuration.folder / FOLDER / submission_id
+
+
+def keep_upload(services: Services, submission_id: str, suffix: str, content: bytes) -> None:
+    """Write an upload to its place, where it waits."""
+    folder = submission_folder(services, submission_id)
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / f"{FILE}{suffix}").write_bytes(content)
+
+
+def delete_upload(services: Services, submission_id: str) -> None:
+    """Delete what was uploaded, if it is still there."""
+    shutil.rmtree(submission_folder(services, submission_id), ignore_errors=True)
+
+
+async def score_waiting(services: Services) -> None:
+    """Score all that waits. Whatever was uploaded is deleted when it has been read."""
+    while not services.stopping.is_set():
+        row = await services.database.write(take_next)
+        if row is None or not await _settle(services, row):
+            break
+    await _delete_leftovers(services)
+
+
+async def _settle(services: Services, row: Any) -> bool:
+    """Whether a submission was brought to its end, before the server stops."""
+    scored = await _score(services, row)
+    if scored is None:
+        await services.database.write(put_back, row.id)
+        return False
+    state, values = scored
+    await services.database.write(finish, row.id, state, values)
+    await asyncio.to_thread(delete_upload, services, row.id)
+    services.metrics["snellen_submissions"].labels(state).inc()
+    return True
+
+
+async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]] | None:
+    """What came of an upload, and what is kept of it; None when the server is about to stop."""
+    board = find_board(services, row.board)
+    folder = submission_folder(services, row.id)
+    if board is None or not (folder / f"{FILE}{row.suffix}").is_file():
+        return "failed", {"faults": outcome_faults("its board or its file is no longer here", ())}
+    try:
+        task = await asyncio.to_thread(_task, services, board, folder, row.suffix)
+    except SnellenError:
+        LOGGER.exception("board cannot score", extra={"facts": {"board": board.name}})
+        return "failed", {"faults": outcome_faults(_OURS, ())}
+    shutil.rmtree(folder / "runs", ignore_errors=True)
+    outcome = await _carry_out(services, task)
+    if isinstance(outcome, str):
+        return "failed", {"faults": outcome_faults(outcome, ())}
+    if outcome is None:
+        return None
+    if outcome.refused:
+        faults = outcome_faults(outcome.refused, outcome.faults)
+        return "refused", {"faults": faults, "rows": outcome.rows}
+    draw = _draw(services, board, outcome.content)
+    numbers = [release_number(exact, board.noise_answers, draw) for exact in outcome.numbers]
+    return "scored", {
+        "rows": outcome.rows,
+        "numbers": msgspec.to_builtins(numbers),
+        "builds": {benchmark.name: build_digests(services, benchmark) for benchmark in board_benchmarks(board)},
+        "snellen_version": __version__,
+    }
+
+
+def _task(services: Services, board: Board, folder: Path, suffix: str) -> ScoringTask:
+    settings = settings_of(services)
+    return ScoringTask(
+        folder=str(folder.resolve()),
+        file=f"{FILE}{suffix}",
+        benchmarks=tuple(str(benchmark.folder.resolve()) for benchmark in board_benchmarks(board)),
+        presentations=board.presentations,
+        breakdown=board.breakdown,
+        smallest_group=board.smallest_group,
+        limits=UploadLimits(settings.rows, settings.unpacked_bytes),
+        memory_bytes=settings.memory_bytes,
+    )
+
+
+async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | str | None:
+    """The outcome, or why there is none; None when the server is about to stop."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "snellen_server.leaderboard.scoring_process",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    talk = asyncio.create_task(process.communicate(msgspec.json.encode(task)))
+    stop = asyncio.create_task(services.stopping.wait())
+    try:
+        await asyncio.wait((talk, stop), timeout=settings_of(services).seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not talk.done():
+            return None if stop.done() else "scoring it took longer than a submission may"
+        output, complaints = talk.result()
+    finally:
+        stop.cancel()
+        if process.returncode is None:
+            process.kill()
+            await talk
+    if process.returncode == 0:
+        return msgspec.json.decode(output, type=ScoringOutcome)
+    LOGGER.error("scoring failed", extra={"facts": {"code": process.returncode, "said": complaints[-2000:].decode()}})
+    return _OURS
+
+
+def _draw(services: Services, board: Board, content: str) -> Draw:
+    def draw(purpose: str) -> float:
+        signed = services.signer.signature("leaderboard draw", f"{board.name}\0{content}\0{purpose}")
+        return (int(hashlib.sha256(signed.encode()).hexdigest()[:12], 16) + 0.5) / 16**12
+
+    return draw
+
+
+async def _delete_leftovers(services: Services) -> None:
+    """Files of submissions that no longer wait. One that has just come may not be recorded yet."""
+    root = services.configuration.folder / FOLDER
+    before = time.time() - SETTLED_SECONDS
+    folders = [path for path in root.iterdir() if path.stat().st_mtime < before] if root.is_dir() else []
+    waiting = await services.database.read(waiting_ids) if folders else set()
+    for folder in folders:
+        if folder.name not in waiting:
+            await asyncio.to_thread(delete_upload, services, folder.name)
