@@ -16,8 +16,7 @@ import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.catalogue import entries, study_files
-from snellen.experiments.studies.declaration import find_study
-from snellen.experiments.studies.levels import grid_of
+from snellen.experiments.studies.declaration import find_study, grid_of
 from snellen.readers import reasked
 from snellen.records import Request, Response
 from snellen.registry import register

@@ -18,8 +18,7 @@ from snellen.catalogue import study_files
 from snellen.errors import DataError
 from snellen.experiments.model_groups.declaration import find_analysis
 from snellen.experiments.model_groups.outcome import compute_analysis
-from snellen.experiments.studies.declaration import find_study
-from snellen.experiments.studies.levels import grid_of
+from snellen.experiments.studies.declaration import find_study, grid_of
 from snellen.formats.record_files import read_records
 from snellen.records import Answer
 from snellen.report.run_view import run_views

@@ -18,8 +18,7 @@ import snellen as sn
 from hosting import Browser, RunningServer, hosted
 from snellen.errors import DataError
 from snellen.experiments.ratings.form import make_form
-from snellen.experiments.ratings.key import KEY, RatingKey, read_key
-from snellen.experiments.ratings.study import find_rating_study
+from snellen.experiments.ratings.study import KEY, RatingKey, find_rating_study, read_key
 from snellen.experiments.ratings.summary import gather, read_gathered
 from snellen.models.embedded import Scripted
 from snellen_server.hosting.configuration import load_configuration

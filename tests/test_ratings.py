@@ -21,11 +21,24 @@ import snellen as sn
 from snellen.analysis.statistics import student_t
 from snellen.cli import main
 from snellen.errors import DataError, StoreError
-from snellen.experiments.model_groups.measures import capabilities
+from snellen.experiments.model_groups.observations import capabilities
 from snellen.experiments.ratings.form import CHECK, FORM_FILE, make_form, replies_of
-from snellen.experiments.ratings.key import KEY, KeyItem, RatingKey, published_key, read_key, write_key
-from snellen.experiments.ratings.sheets import RaterSheet, column_of, read_sheets, write_questionnaire
-from snellen.experiments.ratings.study import RatingDimension, RatingStudy, find_rating_study, read_rating_study
+from snellen.experiments.ratings.study import (
+    KEY,
+    KeyItem,
+    RaterSheet,
+    RatingDimension,
+    RatingKey,
+    RatingStudy,
+    column_of,
+    find_rating_study,
+    published_key,
+    read_key,
+    read_rating_study,
+    read_sheets,
+    write_key,
+    write_questionnaire,
+)
 from snellen.experiments.ratings.summary import (
     alpha_estimate,
     crossed_mean,

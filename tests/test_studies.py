@@ -27,8 +27,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
 from snellen.experiments.studies.cell_statistics import _beyond, components_of
 from snellen.experiments.studies.cell_table import STUDY_FILES
-from snellen.experiments.studies.declaration import StudySpec, find_study, parse_study
-from snellen.experiments.studies.levels import CellGrid, CellSpec, grid_of
+from snellen.experiments.studies.declaration import CellGrid, CellSpec, StudySpec, find_study, grid_of, parse_study
 from snellen.experiments.studies.series import CellScores, StudyCell, StudySeries
 from snellen.records import Estimate, Request
 from snellen.runs.journal import read_exchanges

@@ -24,9 +24,15 @@ from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.hooks import params_with
 from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.errors import DataError, ModelError
-from snellen.experiments.evaluation import check_budget, evaluate_spec, score_folders, silent
+from snellen.experiments.evaluation import (
+    DecidedComparison,
+    check_budget,
+    decide_between,
+    evaluate_spec,
+    score_folders,
+    silent,
+)
 from snellen.experiments.results import Results
-from snellen.experiments.sequential_comparison import DecidedComparison, decide_between
 from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.interchange.exports.declaration import BenchmarkJob, Exporter
@@ -70,7 +76,7 @@ if TYPE_CHECKING:
     import polars
 
     from snellen.experiments.studies.cell_table import StudyOutcome
-    from snellen.experiments.studies.statistic import StudyRow
+    from snellen.experiments.studies.series import StudyRow
     from snellen.psychometrics.acuity_run import AcuityRun
     from snellen.runs.keywords import RunKeywords, ScoringKeywords, StudyKeywords
     from snellen.verification.datasheets.datasheet import Datasheet
@@ -215,7 +221,7 @@ class StudyResults:
         check_polars()
         import polars as pl
 
-        from snellen.experiments.studies.statistic import flat_study_row
+        from snellen.experiments.studies.series import flat_study_row
 
         return pl.DataFrame([flat_study_row(row) for row in self.rows], infer_schema_length=None)
 

@@ -1,4 +1,7 @@
-"""From a spec to scored runs: planned, asked, scored, reported. `evaluate()` and `snellen run` are doors to this."""
+"""From a spec to scored runs: planned, asked, scored, reported. `evaluate()` and `snellen run` are doors to this.
+
+Two models are asked the same pictures, in a random order, until it is decided which is better on each benchmark.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of
+from snellen.analysis.capability import headline_metric
+from snellen.analysis.sequential.decision import SequentialDifference, sequential_differences
 from snellen.analysis.sequential.estimates import sequential_estimates
-from snellen.analysis.sequential.rule import StoppingRule, width_rule
+from snellen.analysis.sequential.rule import StoppingRule, bounded_row, decision_rule, margin_in_unit, width_rule
 from snellen.building.benchmark import Benchmark, Part, RandomPart
 from snellen.common.paths import as_word
 from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
-from snellen.models.base import AsyncModel, Model, load_model, parse_spec
+from snellen.models.base import load_model, parse_spec
 from snellen.registry import find, targets
 from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles
@@ -394,19 +399,14 @@ def score_folders(
         if absent := _without_answers(folder):
             runs.append(_kept(folder, settings, absent, announce, kept_will_do))
         else:
-            runs.append(_score_folder(folder, settings, _panel(judges, folder, judge, announce), announce))
+            panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
+            runs.append(_score_folder(folder, settings, panel, announce))
     if judges and judge.calibrate:
         from snellen.scoring.judges.agreement import agreement_sentence, calibrate
 
         for agreement in calibrate(judges, judge, announce):
             announce(agreement_sentence(agreement))
     return runs
-
-
-def _panel(
-    judges: Sequence[Model | AsyncModel], folder: Path, judge: JudgeSpec, announce: Announce
-) -> JudgeEnsemble | None:
-    return JudgeEnsemble(judges, folder, judge, announce) if judges else None
 
 
 def _score_folder(
@@ -453,3 +453,68 @@ def _kept(
         )
     announce(f"{folder}: the answers of {names} are not here; these are the scores that were kept by these settings")
     return load_scoring(folder, settings.name)
+
+
+# --- two models until one is better ----------------------------------------------------------------------------------
+
+
+FLAG = "--sequential"
+
+
+class DecidedComparison(Struct, frozen=True):
+    """What was decided, and the two runs, whose folders a later run of the same goes on with."""
+
+    differences: tuple[SequentialDifference, ...]
+    runs: tuple[ScoredRun, ScoredRun]
+    outcomes: tuple[RunOutcome, RunOutcome]
+
+
+def decide_between(
+    spec: RunSpec,
+    models: Sequence[Any],
+    *,
+    metric: str = "",
+    equivalent: float = 0.0,
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = silent,
+) -> DecidedComparison:
+    """Ask two models what a spec says, picture by picture, until each benchmark is decided by a metric.
+
+    `metric` is a mean of bounded values, by default each benchmark's headline; `equivalent` the greatest difference
+    that does not matter, in percentage points for a share, or 0. A benchmark is decided when the anytime-valid interval
+    of the difference leaves out 0, or lies within what does not matter; else all of it is asked. Raises SnellenError.
+    """
+    if len(models) != 2:
+        raise DataError(f"{FLAG} compares two models, not {len(models)}: MODEL_A MODEL_B BENCHMARK...")
+    if until := spec.execution.until:
+        raise DataError(f"{FLAG} stops when it is decided who is better; leave until = {until!r} out")
+    roles = dict(spec.question.roles)
+    named_spec, cast = check_models(spec, models, roles), Cast(roles)
+    check_judging(spec.scoring, spec.judge)
+    rounds = []
+    for number, model in enumerate(models):
+        model_spec = named_spec.for_model(number, named_spec.question.models[number])
+        plan = plan_run(model_spec, announce if not number else silent)
+        rules = {
+            use.benchmark.name: decision_rule(metric or headline_metric(use.benchmark.spec)) for use in plan.benchmarks
+        }
+        rounds.append(Rounds(plan, no_parts(plan, rules), model, cast, progress))
+    if rounds[0].plan.folder == rounds[1].plan.folder:
+        raise DataError(f"{FLAG}: both models are {named_spec.question.models[0]}; name two that differ")
+    first, second = rounds
+    margins = {name: _margin(part.rule.partition(" ")[0], equivalent) for name, part in first.parts.items()}
+    open_benchmarks = list(first.parts)
+    while True:
+        runs = ask_more(first, open_benchmarks, announce), ask_more(second, open_benchmarks, announce)
+        differences = sequential_differences(*runs, margins)
+        if without := first.parts.keys() - {difference.benchmark for difference in differences}:
+            raise DataError(f"{min(without)}: the two runs have no protocol with the metric in common; name another")
+        undecided = {difference.benchmark for difference in differences if difference.verdict == "undecided"}
+        open_benchmarks = [name for name in first.unfinished if name in undecided]
+        if not open_benchmarks:
+            return DecidedComparison(tuple(differences), runs, (first.outcome, second.outcome))
+
+
+def _margin(metric: str, equivalent: float) -> float:
+    row = bounded_row(metric, FLAG)
+    return margin_in_unit(row, equivalent, f"--equivalent {equivalent:g}") if equivalent else 0.0

@@ -192,7 +192,7 @@ def _ask_both(
     as_json: bool,
 ) -> None:
     """Ask the two models that stand before the benchmarks, and print what was decided. Raises SnellenError."""
-    from snellen.experiments.sequential_comparison import decide_between
+    from snellen.experiments.evaluation import decide_between
 
     models, benchmarks = words[:2], tuple(words[2:])
     if len(metrics) > 1:

@@ -20,7 +20,7 @@ from snellen.experiments.model_groups.declaration import analyses, find_analysis
 from snellen.experiments.model_groups.outcome import compute_analysis, flat_analysis_row, write_analysis
 from snellen.experiments.studies.cell_table import STUDY_FILES, StudyOutcome
 from snellen.experiments.studies.declaration import NOT_FIXED
-from snellen.experiments.studies.statistic import flat_study_row
+from snellen.experiments.studies.series import flat_study_row
 from snellen.report import paper_tables
 from snellen.report.table import Table, cell_text, superscript
 from snellen.runs.spec import ExecutionSpec, QuestionSpec

@@ -10,9 +10,7 @@ from snellen.cli.flags import PATH, json_flag
 from snellen.cli.show import announce, out, show_table
 from snellen.common.paths import as_word
 from snellen.experiments.ratings.form import make_form
-from snellen.experiments.ratings.key import RatingKey, read_key
-from snellen.experiments.ratings.sheets import write_questionnaire
-from snellen.experiments.ratings.study import find_rating_study
+from snellen.experiments.ratings.study import RatingKey, find_rating_study, read_key, write_questionnaire
 from snellen.experiments.ratings.summary import (
     RatingSummary,
     gather,

@@ -21,15 +21,18 @@ from snellen.catalogue.cards import ModelCard, model_cards
 from snellen.catalogue.papers import PrintedValue, paper_of
 from snellen.errors import DataError
 from snellen.experiments.model_groups.declaration import AnalysisSpec
-from snellen.experiments.model_groups.observations import Observation, ObservedValues, group_of, observe, why_no_group
-from snellen.experiments.model_groups.statistics import (
+from snellen.experiments.model_groups.observations import (
     DIGITS,
     AnalysisRow,
     AnalysisStatistic,
     Member,
+    Observation,
     by_quantity,
+    group_of,
     mean_over_models,
+    observe,
     pooled,
+    why_no_group,
 )
 from snellen.formats.shown_text import csv_table
 from snellen.records import METHODS, Estimate
@@ -136,8 +139,8 @@ def _scatter(spec: AnalysisSpec, members: Sequence[Member]) -> Iterator[ChartPan
             ScatterPoint(
                 strata.index(member.groups[1:]),
                 ", ".join((member.observation.model, *member.groups[1:])),
-                _bare(math.log10(member.x or 1.0)),
-                _bare(mean_over_models(values).value),
+                Estimate(math.log10(member.x or 1.0), None, None, None, 1),
+                Estimate(mean_over_models(values).value, None, None, None, 1),
             )
             for member, values in points.items()
         ]
@@ -147,10 +150,6 @@ def _scatter(spec: AnalysisSpec, members: Sequence[Member]) -> Iterator[ChartPan
         yield ChartPanel(
             method, scatter_chart(f"{spec.title}, {method}", dots, x_axis, _axis("mean", unit, [d.y for d in dots]))
         )
-
-
-def _bare(value: float | None) -> Estimate:
-    return Estimate(value, None, None, None, 1)
 
 
 ROUNDING = 1e-9
@@ -258,7 +257,8 @@ def compute_analysis(
     all_cards = model_cards() if cards is None else cards
     gathered = observe(spec, views, all_cards)
     if not gathered.observations:
-        raise DataError(f"{spec.name}: {_nothing(spec, gathered, views)}")
+        no_runs = f"no paper prints what this analysis looks at; name runs (snellen analyse {spec.name} RUNS)"
+        raise DataError(f"{spec.name}: {' '.join(gathered.notes) if views else no_runs}")
     members = sorted(
         _members(spec, gathered.observations, all_cards),
         key=lambda member: (METHODS.index(member.observation.method), member.x or 0.0),
@@ -274,23 +274,13 @@ def compute_analysis(
     )
 
 
-def _nothing(spec: AnalysisSpec, gathered: ObservedValues, views: Sequence[RunView]) -> str:
-    if views:
-        return " ".join(gathered.notes)
-    return f"no paper prints what this analysis looks at; name runs (snellen analyse {spec.name} RUNS)"
-
-
 def _members(
     spec: AnalysisSpec, observations: Sequence[Observation], cards: Mapping[str, ModelCard]
 ) -> Iterator[Member]:
     for observation in observations:
         groups = [group_of(observation, grouping, cards) for grouping in spec.groups]
         named_groups = tuple(group for group in groups if group is not None)
-        fact = (
-            getattr(cards[observation.card], spec.groups[0].by, None)
-            if observation.card in cards and spec.groups[0].by
-            else None
-        )
+        fact = getattr(cards.get(observation.card), spec.groups[0].by or "", None)
         yield Member(
             observation,
             named_groups if len(named_groups) == len(groups) else (),

@@ -12,13 +12,12 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from snellen.common.images import data_uri, to_plain_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.experiments.ratings.key import KeyItem, RatingKey, write_key
-from snellen.experiments.ratings.study import RatingStudy
+from snellen.experiments.ratings.study import KeyItem, RatingKey, RatingStudy, write_key
 from snellen.records import Request
 from snellen.report.rendering import OfflinePage, report_asset, templates
 from snellen.runs.journal import read_exchanges
@@ -226,17 +225,9 @@ def _content(
         "instructions": study.instructions.strip(),
         "values": list(study.values),
         "dimensions": [
-            {"name": d.name, "title": d.title, "question": d.question, "low": d.low, "high": d.high}
-            for d in study.dimensions
+            {name: getattr(dimension, name) for name in ("name", "title", "question", "low", "high")}
+            for dimension in study.dimensions
         ],
         "pictures": [data_uri(*pictures[picture]) for picture in shown_pictures],
-        "items": [
-            {
-                "number": item.number,
-                "task": item.task,
-                "reply": item.reply,
-                "pictures": [places[picture] for picture in item.pictures],
-            }
-            for item in items
-        ],
+        "items": [{**asdict(item), "pictures": [places[picture] for picture in item.pictures]} for item in items],
     }

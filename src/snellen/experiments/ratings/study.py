@@ -1,11 +1,21 @@
-"""A study that people take part in: what they rate, on which scale, and how its published sheet is laid out.
+"""A study that people take part in: what they rate, on which scale, which model wrote which item, and their ratings.
 
 A study is a TOML file; `snellen rate --study` takes its path, or a name in the group `rating_studies`.
+
+key.json        says which model wrote which item; raters never see it. It lies beside the form, or beside the ratings
+                that came in a published sheet
+
+Ratings come in files: what the form saves (.json), and questionnaires with a row per rater and a column per rating. A
+column of a questionnaire is titled with the number of an item, a separator, and, after any words, the title of a
+dimension: `7. Redundancy`, `7、The robot ... —Level of redundancy(lower, better)`. The first column without a number
+names the rater; others are left out. Values are whole numbers of the scale; an empty cell is a missing rating.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Literal
@@ -13,8 +23,11 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from snellen.errors import DataError
+from snellen.common.paths import as_word
+from snellen.errors import DataError, StoreError
+from snellen.formats.text_table import READERS, TextTable, read_text_table, write_text_table
 from snellen.registry import find
+from snellen.runs.run_folder import write_atomically
 
 
 class RatingDimension(Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,3 +118,243 @@ def _fault(study: RatingStudy) -> str:
             dimension_names = ", ".join(unknown) if overall.dimensions else "nothing"
             return f"the overall {overall.name!r} is a mean of {dimension_names}; name some of {', '.join(names)}"
     return ""
+
+
+# --- the key ---------------------------------------------------------------------------------------------------------
+
+
+KEY = "key.json"
+
+
+class KeyItem(Struct, frozen=True, omit_defaults=True):
+    """What the number of an item refers to."""
+
+    number: int
+    model: str
+    """Empty for a check."""
+    scene: str
+    """What was asked: items of one scene are replies to the same question."""
+    expected: dict[str, int] = {}
+    """Of a check: the value that its text asks for, by dimension."""
+
+    @property
+    def is_check(self) -> bool:
+        return bool(self.expected)
+
+
+class RatingKey(Struct, frozen=True, omit_defaults=True):
+    """A study and its items."""
+
+    study: RatingStudy
+    items: tuple[KeyItem, ...]
+    form: str = ""
+    """Digest of the form that the ratings are for; none for a published sheet."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(item.model for item in self.items if not item.is_check))
+
+
+def published_key(study: RatingStudy) -> RatingKey:
+    """The key of a study's published sheet. Raises DataError where the study declares none."""
+    sheet = study.sheet
+    if sheet is None:
+        raise DataError(
+            f"the study {study.name} declares no [sheet], so nothing says which model an item is of; "
+            "read the ratings into the folder that `snellen rate form` made"
+        )
+    pairs = [(scene, model) for scene in sheet.scenes for model in sheet.models]
+    return RatingKey(study, tuple(KeyItem(number, model, scene) for number, (scene, model) in enumerate(pairs, 1)))
+
+
+def read_key(folder: Path) -> RatingKey:
+    """The key in a study's folder. Raises StoreError when there is none that can be read."""
+    path = folder / KEY
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RatingKey)
+    except FileNotFoundError:
+        raise StoreError(
+            f"{folder}: no {KEY}; `snellen rate form RUN... --to {as_word(folder)}` makes one, and for a published "
+            "sheet `snellen rate read` does with --study"
+        ) from None
+    except (OSError, msgspec.DecodeError) as error:
+        raise StoreError(f"{path}: not the key of a study ({error})") from None
+
+
+def write_key(folder: Path, key: RatingKey) -> None:
+    """Write the key of a new study. Raises StoreError where the folder has the key of another."""
+    if (folder / KEY).exists() and read_key(folder) != key:
+        raise StoreError(f"{folder} holds another study; choose another folder, or delete this one")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / KEY, msgspec.json.format(msgspec.json.encode(key), indent=1))
+
+
+# --- ratings in files ------------------------------------------------------------------------------------------------
+
+
+RATER, FORM = "rater", "form"
+"""Columns of the questionnaires that are written."""
+_ITEM = re.compile(r"\s*(\d+)\s*[、.:)\]-]")
+_REMARK = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+_WHOLE = re.compile(r"([0-9]+)(?:\.0*)?")
+
+ItemRatings = dict[int, dict[str, int]]
+"""By the number of the item: the value by dimension, as given (not turned)."""
+
+
+class RaterSheet(Struct, frozen=True, omit_defaults=True):
+    """All that one person rated."""
+
+    rater: str
+    ratings: ItemRatings
+    source: str = ""
+    """The file's name."""
+    order: tuple[int, ...] = ()
+    """In which the items were shown, where known."""
+
+
+class ReadSheets(Struct, frozen=True):
+    """What a file holds; `notes` say what was left out."""
+
+    sheets: tuple[RaterSheet, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_sheets(path: Path, key: RatingKey) -> ReadSheets:
+    """Read a file of ratings. Raises DataError, naming the place, for what is not a rating of this study."""
+    if path.suffix.lower() == ".json":
+        return ReadSheets((_read_saved(path, key),))
+    if path.suffix.lower() not in READERS:
+        raise DataError(f"{path}: ratings come as .json from a form, or as a sheet (.csv, .tsv, .xlsx)")
+    return _read_questionnaire(read_text_table(path), path, key)
+
+
+# --- what a form saves -------------------------------------------------------------------------------------------
+
+
+class _Saved(Struct, frozen=True):
+    form: str
+    rater: str
+    ratings: dict[int, dict[str, int]]
+    order: tuple[int, ...] = ()
+
+
+def _read_saved(path: Path, key: RatingKey) -> RaterSheet:
+    try:
+        saved = msgspec.json.decode(path.read_bytes(), type=_Saved)
+    except (OSError, msgspec.DecodeError) as error:
+        raise DataError(f"{path}: not what a rating form saves ({error})") from None
+    _check_form(saved.form, key, str(path))
+    if not saved.rater.strip():
+        raise DataError(f"{path}: the rater has no name; give one in the file ('rater')")
+    for number, values in saved.ratings.items():
+        for dimension, value in values.items():
+            _check(key, number, dimension, value, f"{path}: item {number}, {dimension}")
+    ratings = {number: dict(values) for number, values in saved.ratings.items() if values}
+    return RaterSheet(saved.rater.strip(), ratings, path.name, saved.order)
+
+
+def _check_form(form: str, key: RatingKey, where: str) -> None:
+    if key.form and form != key.form:
+        raise DataError(f"{where}: these are ratings for another form ({form or 'none named'}, not {key.form})")
+
+
+def _check(key: RatingKey, number: int, dimension: str, value: int, where: str) -> None:
+    if not 1 <= number <= len(key.items):
+        raise DataError(f"{where}: there is no item {number}; the study has {len(key.items)}")
+    if dimension not in (names := [declared.name for declared in key.study.dimensions]):
+        raise DataError(f"{where}: the study has no such dimension; it has {', '.join(names)}")
+    if value not in key.study.values:
+        raise DataError(
+            f"{where}: {value} is not on the scale from {key.study.lowest} to {key.study.highest}; correct or empty it"
+        )
+
+
+# --- questionnaires ----------------------------------------------------------------------------------------------
+
+
+def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadSheets:
+    columns = {name: place for name in table.columns if (place := column_of(name, key.study)) is not None}
+    _check_columns(columns, path, key)
+    other_columns = [name for name in table.columns if name not in columns]
+    if not other_columns:
+        raise DataError(f"{path}: no column names the rater; add one in front, without a number in its title")
+    rater, *unread = other_columns
+    sheets, skipped = [], 0
+    for line, cells in table.rows:
+        ratings: ItemRatings = {}
+        for name, (number, dimension) in columns.items():
+            if text := cells.get(name, "").strip():
+                where = f"{path}:{line}: item {number}, {dimension}"
+                ratings.setdefault(number, {})[dimension] = _value(text, where)
+                _check(key, number, dimension, ratings[number][dimension], where)
+        if not ratings:
+            skipped += 1
+            continue
+        if FORM in other_columns:
+            _check_form(cells.get(FORM, ""), key, f"{path}:{line}")
+        if not (name := cells.get(rater, "").strip()):
+            raise DataError(f"{path}:{line}: the column {rater!r} is empty; name the rater")
+        sheets.append(RaterSheet(name, ratings, path.name))
+    notes = list(table.notes)
+    if skipped:
+        notes.append(f"rows without a rating, left out: {skipped}")
+    if unread := [name for name in unread if name != FORM]:
+        notes.append(f"columns that are not ratings, left out: {', '.join(name[:40] for name in unread)}")
+    return ReadSheets(tuple(sheets), tuple(notes))
+
+
+def column_of(title: str, study: RatingStudy) -> tuple[int, str] | None:
+    """The item's number and the dimension that a column's title names; None for one without a number or dimension."""
+    match = _ITEM.match(title)
+    if not match:
+        return None
+    words = _REMARK.sub("", title[match.end() :]).strip().casefold()
+    fitting = [
+        (len(heading), dimension.name)
+        for dimension in study.dimensions
+        for heading in (dimension.title, dimension.name, *dimension.columns)
+        if words.endswith(heading.casefold())
+    ]
+    # Of two titles, one of which ends with the other, the longer one is meant.
+    return (int(match[1]), max(fitting)[1]) if fitting else None
+
+
+def _check_columns(columns: Mapping[str, tuple[int, str]], path: Path, key: RatingKey) -> None:
+    if not columns:
+        raise DataError(
+            f"{path}: no column is a rating; its title begins with an item's number and ends with a dimension, as in "
+            f"'1. {key.study.dimensions[0].title}'"
+        )
+    places: dict[tuple[int, str], str] = {}
+    for name, place in columns.items():
+        if places.setdefault(place, name) != name:
+            raise DataError(f"{path}:1: the columns {places[place][:40]!r} and {name[:40]!r} rate the same; delete one")
+    if (most := max(number for number, _ in columns.values())) > len(key.items):
+        raise DataError(f"{path}:1: there is a column for item {most}, but the study has {len(key.items)} items")
+
+
+def _value(text: str, where: str) -> int:
+    whole = _WHOLE.fullmatch(text)
+    if not whole:
+        raise DataError(f"{where}: {text[:40]!r} is not a whole number; correct or empty it")
+    return int(whole[1])
+
+
+def write_questionnaire(path: Path, key: RatingKey, sheets: Sequence[RaterSheet]) -> None:
+    """Write all ratings, a row per rater, as .csv, .tsv, .xlsx, .json or .jsonl. Raises DataError."""
+    places = [(item.number, dimension) for item in key.items for dimension in key.study.dimensions]
+    titles = {place: f"{place[0]}. {place[1].title}" for place in places}
+    rows = [
+        {
+            RATER: sheet.rater,
+            FORM: key.form,
+            **{
+                title: str(value)
+                for (number, dimension), title in titles.items()
+                if (value := sheet.ratings.get(number, {}).get(dimension.name)) is not None
+            },
+        }
+        for sheet in sheets
+    ]
+    write_text_table(path, [RATER, *([FORM] if key.form else []), *titles.values()], rows)

@@ -22,9 +22,15 @@ from snellen.analysis.statistics import NO_BOUNDS, Bounds, group_spread, score_i
 from snellen.common.paths import as_word
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
-from snellen.experiments.ratings.key import RatingKey, published_key, read_key, write_key
-from snellen.experiments.ratings.sheets import RaterSheet, read_sheets
-from snellen.experiments.ratings.study import RatingStudy
+from snellen.experiments.ratings.study import (
+    RaterSheet,
+    RatingKey,
+    RatingStudy,
+    published_key,
+    read_key,
+    read_sheets,
+    write_key,
+)
 from snellen.metrics.declaration import metric_row
 from snellen.records import Estimate
 from snellen.runs.run_folder import read_manifest, write_atomically

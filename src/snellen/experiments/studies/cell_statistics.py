@@ -1,12 +1,7 @@
 """What studies say of their cells: spread, means over models, differences, samples against the whole, agreement.
 
-The mean over models in each cell, as papers print it.
-
-Differences of cells on the same questions, with paired intervals.
-
-How well samples of each size stand for the whole (ReForm-Eval, Tables 29 and 30).
-
-How far metrics agree on the same replies: rank correlations, and the samples on which they differ most.
+Means over models are as papers print them, differences are on the same questions with paired intervals; how well
+samples of each size stand for the whole, and how often a wrong option is right too, are ReForm-Eval's Tables 29 to 31.
 """
 
 from __future__ import annotations
@@ -15,18 +10,30 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from statistics import fmean, stdev, variance
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.ranks import fractional_ranks, pearson, spearman
 from snellen.analysis.statistics import SAME, estimate_mean, score_interval, student_t, z
 from snellen.analysis.variance_components import VarianceComponent, variance_components
-from snellen.experiments.studies.declaration import SAMPLE_RATIO, SAMPLE_SEED
-from snellen.experiments.studies.levels import BASELINE, CellGrid
-from snellen.experiments.studies.series import CellScores, Question, StudyNumbers, StudySeries
-from snellen.experiments.studies.statistic import StudyPart, StudyRow, StudyStatistic, bare, study_row
+from snellen.building.benchmark import MANIFEST, Benchmark
+from snellen.errors import DataError
+from snellen.experiments.studies.declaration import BASELINE, SAMPLE_RATIO, SAMPLE_SEED, CellGrid
+from snellen.experiments.studies.series import (
+    CellScores,
+    Question,
+    StudyNumbers,
+    StudyPart,
+    StudyRow,
+    StudySeries,
+    StudyStatistic,
+    bare,
+    study_row,
+)
 from snellen.metrics.declaration import SHARE
 from snellen.records import Estimate
 from snellen.report.table import (
@@ -41,15 +48,35 @@ from snellen.report.table import (
     value_text,
 )
 
-HEADER = ("model", "benchmark", "metric", "cells", "baseline", "mean [95%] n", "sd", "least", "greatest", "beyond")
-NOTES = (
+SPREAD_HEADER = (
+    "model",
+    "benchmark",
+    "metric",
+    "cells",
+    "baseline",
+    "mean [95%] n",
+    "sd",
+    "least",
+    "greatest",
+    "beyond",
+)
+SPREAD_NOTES = (
     "sd: standard deviation of the cells' values (divisor: cells - 1).",
     "The interval of the mean is for these cells and other pictures; that under beyond is for other levels, too, of "
     "what varies (prompts, seeds ... as a sample of many).",
 )
 
 
-def _compute(numbers: StudyNumbers) -> StudyPart:
+def _part(
+    rows: Sequence[StudyRow], title: str, header: Sequence[str], table: Sequence[tuple[Cell, ...]], label_columns: int,
+    notes: tuple[str, ...] = (), more: Sequence[Table] = (),
+) -> StudyPart:  # fmt: skip
+    """Rows with their table, which is left out where it has no line."""
+    tables = (Table(title, tuple(header), tuple(table), label_columns=label_columns, notes=notes), *more)
+    return StudyPart(tuple(rows), tables if table else ())
+
+
+def _spread(numbers: StudyNumbers) -> StudyPart:
     rows: list[StudyRow] = []
     table: list[tuple[Cell, ...]] = []
     for series in numbers.series:
@@ -81,8 +108,12 @@ def _compute(numbers: StudyNumbers) -> StudyPart:
             )
         )  # fmt: skip
     left_out = sum(series.left_out for series in numbers.series)
-    notes = (*NOTES, f"{left_out:,} questions without a value in some cell are left out.") if left_out else NOTES
-    return StudyPart(tuple(rows), (Table("Over the cells", HEADER, tuple(table), label_columns=3, notes=notes),))
+    notes = (
+        (*SPREAD_NOTES, f"{left_out:,} questions without a value in some cell are left out.")
+        if left_out
+        else SPREAD_NOTES
+    )
+    return _part(rows, "Over the cells", SPREAD_HEADER, table, 3, (*SPREAD_NOTES, *more_notes))
 
 
 def _mean_without_questions(series: StudySeries, values: list[float]) -> Estimate:
@@ -115,7 +146,7 @@ def _beyond(series: StudySeries, mean: Estimate, components: list[VarianceCompon
     return Estimate(mean.value, math.sqrt(variance), low, high, mean.n, mean.unscored, mean.errors, mean.groups)
 
 
-SPREAD = StudyStatistic("Spread", _compute)
+SPREAD = StudyStatistic("Spread", _spread)
 
 
 # --- shares of variance ----------------------------------------------------------------------------------------------
@@ -160,10 +191,7 @@ def _variance_part(numbers: StudyNumbers) -> StudyPart:
                     value_text(deviation, series.unit), component.levels, component.df,
                 )
             )  # fmt: skip
-    if not table:
-        return StudyPart(tuple(rows), ())
-    shares = Table("Shares of variance", VARIANCE_HEADER, tuple(table), label_columns=4, notes=VARIANCE_NOTES)
-    return StudyPart(tuple(rows), (shares,))
+    return _part(rows, "Shares of variance", VARIANCE_HEADER, table, 4, VARIANCE_NOTES)
 
 
 VARIANCE = StudyStatistic("Variance", _variance_part)
@@ -173,7 +201,7 @@ ALL_MODELS = "mean of the models"
 MEANS_HEADER = ("benchmark", "metric", "cell", "models", "mean over models [95%] n")
 
 
-def _compute_means(numbers: StudyNumbers) -> StudyPart:
+def _model_means(numbers: StudyNumbers) -> StudyPart:
     members: dict[tuple[str, str, str, str], list[tuple[StudySeries, CellScores]]] = defaultdict(list)
     for series in numbers.series:
         for scores in series.cells:
@@ -186,9 +214,7 @@ def _compute_means(numbers: StudyNumbers) -> StudyPart:
         rows.append(replace(row, model=ALL_MODELS))
         number = NumberCell(series.unit, estimate)
         table.append((place, series.row.heading, label or "as declared", len(of_models), number))
-    return StudyPart(
-        tuple(rows), (Table("Mean over models", MEANS_HEADER, tuple(table), label_columns=3),) if table else ()
-    )
+    return _part(rows, "Mean over models", MEANS_HEADER, table, 3)
 
 
 def _mean(members: list[tuple[StudySeries, CellScores]]) -> Estimate:
@@ -204,7 +230,7 @@ def _mean(members: list[tuple[StudySeries, CellScores]]) -> Estimate:
     return estimate_mean(means, [series.groups[question] for question in ordered], bounds=series.bounds)
 
 
-MODELS = StudyStatistic("Mean over models", _compute_means)
+MODELS = StudyStatistic("Mean over models", _model_means)
 
 
 MOST_PAIRED = 6
@@ -229,7 +255,7 @@ def _compared(series: StudySeries) -> Iterator[tuple[str, str, Values, Values]]:
             yield scores.label, MEAN_OF_CELLS, scores.values, mean
 
 
-def _compute_pairs(numbers: StudyNumbers) -> StudyPart:
+def _differences(numbers: StudyNumbers) -> StudyPart:
     rows: list[StudyRow] = []
     table: list[tuple[Cell, ...]] = []
     for series in numbers.of_benchmarks():
@@ -240,15 +266,10 @@ def _compute_pairs(numbers: StudyNumbers) -> StudyPart:
             rows.append(study_row(series, "pairs", "difference", difference, cell=first, against=second))
             number = NumberCell(series.unit, difference)
             table.append((series.model, series.benchmark, series.row.heading, first, second, number))
-    tables = (
-        (Table("Differences of cells", PAIRS_HEADER, tuple(table), label_columns=5, notes=PAIRS_NOTES),)
-        if table
-        else ()
-    )
-    return StudyPart(tuple(rows), tables)
+    return _part(rows, "Differences of cells", PAIRS_HEADER, table, 5, PAIRS_NOTES)
 
 
-PAIRS = StudyStatistic("Pairs", _compute_pairs)
+PAIRS = StudyStatistic("Pairs", _differences)
 
 
 STABILITY_HEADER = (
@@ -270,13 +291,7 @@ STABILITY_NOTES = (
 )
 
 
-class _Stability(Struct, frozen=True):
-    correlation: float | None
-    deviation: float | None
-    variance: float | None
-
-
-def _compute_stability(numbers: StudyNumbers) -> StudyPart:
+def _sample_stability(numbers: StudyNumbers) -> StudyPart:
     places: dict[tuple[str, ...], list[StudySeries]] = defaultdict(list)
     for series in numbers.of_benchmarks():
         places[series.benchmark, series.metric, series.split].append(series)
@@ -287,8 +302,7 @@ def _compute_stability(numbers: StudyNumbers) -> StudyPart:
             values = [_values(series, others) for series in members]
             scale = 100.0 if members[0].unit == SHARE else 1.0
             for ratio in sorted({ratio for by_cell in values for ratio, _ in by_cell}):
-                found = _stability(values, ratio, scale)
-                measured = (found.correlation, found.deviation, found.variance)
+                measured = _stability(values, ratio, scale)
                 cell = ", ".join(filter(None, (f"share={ratio:g}", others)))
                 rows += [
                     study_row(members[0], "stability", quantity, bare(value), cell=cell, unit="")
@@ -301,12 +315,7 @@ def _compute_stability(numbers: StudyNumbers) -> StudyPart:
                 )
                 name, heading = members[0].benchmark, members[0].row.heading
                 table.append((name, heading, others, f"{100 * ratio:g} %", draws, len(members), *words))
-    return StudyPart(
-        tuple(rows),
-        (Table("Samples against the whole", STABILITY_HEADER, tuple(table), label_columns=4, notes=STABILITY_NOTES),)
-        if table
-        else (),
-    )
+    return _part(rows, "Samples against the whole", STABILITY_HEADER, table, 4, STABILITY_NOTES)
 
 
 def _others(cell: CellScores) -> str:
@@ -325,24 +334,28 @@ def _values(series: StudySeries, others: str) -> dict[tuple[float, int], float]:
     }
 
 
-def _stability(models: Sequence[dict[tuple[float, int], float]], ratio: float, scale: float) -> _Stability:
+def _stability(
+    models: Sequence[dict[tuple[float, int], float]], ratio: float, scale: float
+) -> tuple[float | None, float | None, float | None]:
+    """The `QUANTITIES` of samples of one share, from the scores of each model by share and draw."""
     draws = sorted(set.intersection(*({draw for share, draw in cells if share == ratio} for cells in models)))
     wholes = [next((value for (share, _), value in cells.items() if share == 1), None) for cells in models]
     spreads = [variance([scale * cells[ratio, draw] for draw in draws]) for cells in models if len(draws) > 1]
-    if not draws or any(whole is None for whole in wholes):
-        return _Stability(None, None, fmean(spreads) if spreads else None)
-    known = [whole for whole in wholes if whole is not None]
-    rhos = [pearson([cells[ratio, draw] for cells in models], known) for draw in draws]
+    spread = fmean(spreads) if spreads else None
+    whole_scores = [whole for whole in wholes if whole is not None]
+    if not draws or len(whole_scores) < len(models):
+        return None, None, spread
+    correlations = [pearson([cells[ratio, draw] for cells in models], whole_scores) for draw in draws]
     deviations = [
         scale * math.fabs(cells[ratio, draw] - whole)
-        for cells, whole in zip(models, known, strict=True)
+        for cells, whole in zip(models, whole_scores, strict=True)
         for draw in draws
     ]
-    found = [rho for rho in rhos if rho is not None]
-    return _Stability(fmean(found) if found else None, fmean(deviations), fmean(spreads) if spreads else None)
+    defined = [correlation for correlation in correlations if correlation is not None]
+    return fmean(defined) if defined else None, fmean(deviations), spread
 
 
-STABILITY = StudyStatistic("Samples against the whole", _compute_stability)
+STABILITY = StudyStatistic("Samples against the whole", _sample_stability)
 
 
 SHOWN = 10
@@ -391,7 +404,7 @@ def _pairs(numbers: StudyNumbers) -> Iterator[_Pair]:
                     yield _Pair(first, second, (scores, counterpart), common)
 
 
-def _compute_agreement(numbers: StudyNumbers) -> StudyPart:
+def _metric_agreement(numbers: StudyNumbers) -> StudyPart:
     rows: list[StudyRow] = []
     table: list[tuple[Cell, ...]] = []
     tables: list[Table] = []
@@ -412,10 +425,7 @@ def _compute_agreement(numbers: StudyNumbers) -> StudyPart:
             continue
         title = f"Where {names} differ most: {', '.join(filter(None, (series.model, series.benchmark, label)))}"
         tables.append(Table(title, FARTHEST, tuple(shown_rows)))
-    overview = Table(
-        "Rank correlation of metrics", AGREEMENT_HEADER, tuple(table), label_columns=4, notes=AGREEMENT_NOTES
-    )
-    return StudyPart(tuple(rows), (overview, *tables) if table else ())
+    return _part(rows, "Rank correlation of metrics", AGREEMENT_HEADER, table, 4, AGREEMENT_NOTES, tables)
 
 
 def _farthest(pair: _Pair) -> tuple[list[StudyRow], list[tuple[Cell, ...]]]:
@@ -461,4 +471,94 @@ def _short(text: str) -> str:
     return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…"
 
 
-AGREEMENT = StudyStatistic("Agreement of metrics", _compute_agreement)
+AGREEMENT = StudyStatistic("Agreement of metrics", _metric_agreement)
+
+
+# --- questions with several right options ----------------------------------------------------------------------------
+
+
+LABEL, JURY = "two right options", "jury"
+NEGATIVES_HEADER = ("cell", "benchmark as built", "by people [95%] n", "by the jury [95%] n")
+NEGATIVES_NOTES = (
+    "The share of questions with a wrong option that is right too; the paper's is of single distractors, of which a "
+    "question has several.",
+)
+
+
+class Label(Struct, frozen=True):
+    """What an audit keeps of a rater's word, as far as it matters here."""
+
+    item: str
+    by: str
+    label: str | None
+    settles: bool = False
+
+
+def _false_negatives(numbers: StudyNumbers) -> StudyPart:
+    folders = dict.fromkeys(
+        (cell.spec.label, Path(use.folder))
+        for cell in numbers.cells
+        if cell.run
+        for use in cell.run.manifest.benchmarks
+    )
+    rows: list[StudyRow] = []
+    table: list[tuple[Cell, ...]] = []
+    for label, folder in folders:
+        if not (folder / MANIFEST).exists():
+            continue
+        benchmark = Benchmark(folder)
+        people, jury = by_people(benchmark), by_jury(benchmark)
+        rows += _rows(label, benchmark.name, people, jury)
+        table.append((
+            label, benchmark.name,
+            NumberCell(SHARE, people) if people else AbsentCell(f"nobody has looked: `snellen audit {folder}`"),
+            NumberCell(SHARE, jury) if jury else AbsentCell("no jury was asked: `snellen lint ... --jury MODEL`"),
+        ))  # fmt: skip
+    return _part(rows, "False negatives", NEGATIVES_HEADER, table, 2, NEGATIVES_NOTES)
+
+
+def _rows(cell: str, benchmark: str, people: Estimate | None, jury: Estimate | None) -> Iterator[StudyRow]:
+    for quantity, estimate in (("false negatives by people", people), ("false negatives by the jury", jury)):
+        if estimate is not None:
+            yield StudyRow(
+                statistic="false-negatives", quantity=quantity, model="", benchmark=benchmark, protocol="", metric="",
+                unit=SHARE, estimate=estimate, cell=cell,
+            )  # fmt: skip
+
+
+def by_people(benchmark: Benchmark) -> Estimate | None:
+    """The share of the questions labelled in an audit that have two right options: as it was settled, else as
+    its raters said in the mean. None where no question is labelled."""
+    path = benchmark.folder.with_name(f"{benchmark.folder.name}.audit.jsonl")
+    if not path.exists():
+        return None
+    latest: dict[tuple[str, str, bool], str | None] = {}
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            label = msgspec.json.decode(line, type=Label)
+        except msgspec.DecodeError as error:
+            raise DataError(f"{path}:{number}: not a label of an audit ({error})") from None
+        latest[label.item, label.by, label.settles] = label.label
+    settled = {item for (item, _, settles), word in latest.items() if settles and word}
+    labels: dict[str, list[str]] = defaultdict(list)
+    for (item, _, settles), word in latest.items():
+        if word and (settles or item not in settled):
+            labels[item].append(word)
+    if not labels:
+        return None
+    values = [sum(word == LABEL for word in words) / len(words) for words in labels.values()]
+    return estimate_mean(values, list(labels))
+
+
+def by_jury(benchmark: Benchmark) -> Estimate | None:
+    """The share of questions that failed the jury's check; None where none was asked."""
+    verification = benchmark.manifest.verification
+    checks = verification.checks if verification else ()
+    check = next((check for check in checks if check.name == JURY and check.checked), None)
+    if check is None:
+        return None
+    failed = [1.0] * check.failed + [0.0] * (check.checked - check.failed)
+    return estimate_mean(failed, range(check.checked))
+
+
+FALSE_NEGATIVES = StudyStatistic("False negatives", _false_negatives)

@@ -16,8 +16,16 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.experiments.studies.declaration import StudySpec
-from snellen.experiments.studies.series import CellScores, StudyNumbers, StudySeries
-from snellen.experiments.studies.statistic import StudyPart, StudyRow, StudyStatistic, flat_study_row, study_row
+from snellen.experiments.studies.series import (
+    CellScores,
+    StudyNumbers,
+    StudyPart,
+    StudyRow,
+    StudySeries,
+    StudyStatistic,
+    flat_study_row,
+    study_row,
+)
 from snellen.formats.shown_text import short_name
 from snellen.metrics.declaration import SHARE
 from snellen.report.charts import ChartPanel, IntervalRow, PlotPoint, axis_of, interval_chart

@@ -1,12 +1,16 @@
 """A study as its TOML file declares it: what is held fixed, what varies, which metrics and which statistics.
 
+Its cells are every combination of its factors' levels, and the baseline.
+
 docs/studies.md shows each field in use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources.abc import Traversable
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -72,7 +76,7 @@ class StudySpec(Struct, frozen=True, kw_only=True):
     """What it repeats: a table of a paper."""
     notes: tuple[str, ...] = ()
     """What a reader of its numbers has to know."""
-    fixed: dict[str, Any]
+    fixed: dict[str, Any] = {}
     """Fields of a run that all cells share."""
     sample: StudySample | None = None
     vary: tuple[Factor, ...] = ()
@@ -98,20 +102,6 @@ class StudySpec(Struct, frozen=True, kw_only=True):
     def with_metrics(self, metrics: Sequence[str]) -> StudySpec:
         """The study with other metrics, if any are named."""
         return replace(self, metrics=tuple(metrics)) if metrics else self
-
-
-class _Declared(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The fields of the file."""
-
-    title: str
-    about: str = ""
-    notes: tuple[str, ...] = ()
-    fixed: dict[str, Any] = {}
-    sample: dict[str, Any] = {}
-    vary: tuple[Factor, ...] = ()
-    baseline: dict[str, Any] = {}
-    metrics: tuple[str, ...] = ()
-    statistics: tuple[str, ...] = ("cells", "spread", "variance", "pairs")
 
 
 def find_study(name: str) -> StudySpec:
@@ -140,9 +130,11 @@ def studies() -> dict[str, StudySpec]:
 def parse_study(text: str, name: str, where: str, folder: Path | None = None) -> StudySpec:
     """A study from the text of its file. Raises DataError or UnknownNameError, beginning with `where`."""
     content = parse_toml(text, where)
-    if strange := set(content) - set(_Declared.__struct_fields__):
-        raise DataError(f"{where}: {registry.unknown('field', min(strange), _Declared.__struct_fields__)}")
-    declared = _converted(content, _Declared, where)
+    fields = [field for field in StudySpec.__struct_fields__ if field not in ("name", "folder")]
+    if strange := set(content) - set(fields):
+        raise DataError(f"{where}: {registry.unknown('field', min(strange), fields)}")
+    sample = _converted(content.pop("sample", {}), dict[str, Any], f"{where}: sample")
+    declared = _converted({**content, "name": name}, StudySpec, where)
     _check_fields(declared.fixed, where, "fixed")
     _check_fields(declared.baseline, where, "baseline", OF_A_CELL)
     for statistic in declared.statistics:
@@ -150,17 +142,11 @@ def parse_study(text: str, name: str, where: str, folder: Path | None = None) ->
             known_names = registry.names("study_statistics")
             raise UnknownNameError(f"{where}: {registry.unknown('statistic', statistic, known_names)}")
     _check_factors(declared.vary, where)
-    if not declared.sample and (
-        sampling_factors := {SAMPLE_SEED, SAMPLE_RATIO} & {factor.sets for factor in declared.vary}
-    ):
+    if not sample and (sampling_factors := {SAMPLE_SEED, SAMPLE_RATIO} & {factor.sets for factor in declared.vary}):
         raise DataError(f"{where}: a factor sets {min(sampling_factors)}, but nothing is drawn; write a table [sample]")
     if not declared.fixed.get("benchmarks") and "benchmarks" not in {factor.sets for factor in declared.vary}:
         raise DataError(f"{where}: no benchmarks; write benchmarks = [...] under [fixed]")
-    fields = {field: getattr(declared, field) for field in _Declared.__struct_fields__}
-    return StudySpec(
-        **{**fields, "name": name, "sample": _sample(declared.sample, where) if declared.sample else None},
-        folder=folder,
-    )
+    return replace(declared, sample=_sample(sample, where) if sample else None, folder=folder)
 
 
 FormT = TypeVar("FormT")
@@ -203,3 +189,116 @@ def _text(file: Traversable) -> str:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: cannot read the study ({error})") from None
+
+
+# --- cells -----------------------------------------------------------------------------------------------------------
+
+
+BASELINE = "baseline"
+NEEDLESS_ENDS = " \t.,;:"
+BLANK = "___"
+_SLOT = re.compile(r"\{\}")
+
+
+class CellSpec(Struct, frozen=True):
+    """One combination of levels."""
+
+    label: str
+    """`prompt=a photo of a, seed=1`; `baseline`; empty where nothing varies."""
+    levels: dict[str, str]
+    """The label of each factor's level; none for the baseline."""
+    fields: dict[str, Any]
+    """Fields of a run that it sets, and those of the sample and of the build."""
+    options: dict[str, str]
+    """Options of the model string that it sets."""
+    is_baseline: bool = False
+
+
+class CellGrid(Struct, frozen=True):
+    """All cells of a study."""
+
+    factors: dict[str, tuple[str, ...]]
+    """The labels of each factor's levels, in order."""
+    cells: tuple[CellSpec, ...]
+    """The first factor varies slowest; the baseline comes last."""
+    notes: tuple[str, ...] = ()
+
+
+def grid_of(study: StudySpec, own_levels: Mapping[str, Sequence[Any] | str | Path] | None = None) -> CellGrid:
+    """All combinations of levels, then the baseline; `own_levels` replace those of a factor.
+
+    A text or path stands for a file with a level a line. Raises DataError for a level that cannot be read,
+    UnknownNameError for a factor that the study has not.
+    """
+    chosen = own_levels or {}
+    names = [factor.name for factor in study.vary]
+    if strange := set(chosen) - set(names):
+        raise registry.unknown("factor", min(strange), names)
+    notes: list[str] = []
+    levels = {factor.name: _levels(factor, chosen.get(factor.name), study.folder, notes) for factor in study.vary}
+    cells = [_cell(study.vary, combination) for combination in product(*(levels[name].items() for name in names))]
+    if study.baseline:
+        cells.append(CellSpec(BASELINE, {}, study.baseline, {}, is_baseline=True))
+    return CellGrid({name: tuple(labels) for name, labels in levels.items()}, tuple(cells), tuple(notes))
+
+
+def _cell(factors: Sequence[Factor], combination: Sequence[tuple[str, Any]]) -> CellSpec:
+    levels = {factor.name: label for factor, (label, _) in zip(factors, combination, strict=True)}
+    fields = {f.sets: value for f, (_, value) in zip(factors, combination, strict=True) if not f.option}
+    options = {f.option: str(value) for f, (_, value) in zip(factors, combination, strict=True) if f.option}
+    return CellSpec(_cell_label(levels), levels, fields, options)
+
+
+def _cell_label(levels: Mapping[str, str]) -> str:
+    """`prompt=a photo of a, seed=1`; of a single factor the level alone, unless it is a bare number."""
+    alone = len(levels) == 1 and any(letter.isalpha() for level in levels.values() for letter in level)
+    return ", ".join(level if alone else f"{name}={level}" for name, level in levels.items())
+
+
+def _levels(
+    factor: Factor, chosen: Sequence[Any] | str | Path | None, folder: Path | None, notes: list[str]
+) -> dict[str, Any]:
+    """The values of a factor by label."""
+    if isinstance(chosen, (str, Path)):
+        values = _lines(Path(chosen), factor.slot)
+    elif chosen is not None:
+        values = list(chosen)
+    elif factor.file:
+        values = _lines((folder or Path()) / factor.file, factor.slot)
+    elif isinstance(factor.values, dict):
+        return factor.values
+    else:
+        values = factor.values
+    labelled = {_label(value): value for value in values}
+    if not labelled:
+        raise DataError(f"the factor {factor.name} has no level; give it at least one")
+    if repeated := len(values) - len(labelled):
+        notes.append(f"{factor.name}: {repeated} of {len(values)} levels are the same as an earlier one, and left out")
+    return labelled
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return " + ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _lines(path: Path, slot: Slot) -> list[str]:
+    """The levels in a text file, one a line. Raises DataError."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot read the levels ({error}); write one a line") from None
+    return list(_phrases(path, lines, slot))
+
+
+def _phrases(path: Path, lines: Sequence[str], slot: Slot) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if _SLOT.search(text):
+            text = _SLOT.sub(BLANK, text) if slot == "blank" else _SLOT.split(text)[0].rstrip(NEEDLESS_ENDS)
+        if not text:
+            raise DataError(f"{path}:{number}: nothing stands before the place of the class; write slot = 'blank'")
+        yield text

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
@@ -26,12 +25,13 @@ from snellen.experiments.studies.declaration import (
     NOT_OF_A_RUN,
     SAMPLE_RATIO,
     SAMPLE_SEED,
+    CellGrid,
+    CellSpec,
     StudySample,
     StudySpec,
+    grid_of,
 )
-from snellen.experiments.studies.levels import CellGrid, CellSpec, grid_of
-from snellen.experiments.studies.series import StudyCell, study_numbers
-from snellen.experiments.studies.statistic import computed
+from snellen.experiments.studies.series import StudyCell, computed, study_numbers
 from snellen.metrics.declaration import ChoiceMetric, find_metric
 from snellen.models.base import load_model
 from snellen.protocols.base import needed_kind
@@ -50,14 +50,8 @@ STUDY_FILE = "study.json"
 NO_JUDGE = JudgeSpec()
 
 
-class _Asked(Struct, frozen=True):
-    """A cell that has been asked, before it is scored."""
-
-    model: str
-    spec: CellSpec
-    outcome: RunOutcome | None
-    why: str
-    wholes: dict[str, str]
+_Asked = tuple[StudyCell, RunOutcome | None]
+"""A cell that has been asked, before its run is scored, and what asking it came to; None when it was not asked."""
 
 
 def carry_out_study(
@@ -99,9 +93,9 @@ def carry_out_study(
     outcome = StudyOutcome(study, folder, numbers, computed(numbers, study.statistics), notes)
     for file in STUDY_FILES:
         write_study(outcome, folder / file)
-    for cell in asked_cells:
-        if cell.outcome:
-            check_budget(cell.outcome, spec.execution.error_budget)
+    for _, asked in asked_cells:
+        if asked:
+            check_budget(asked, spec.execution.error_budget)
     return outcome
 
 
@@ -214,12 +208,12 @@ class _Asking:
         plan = plan_run(spec.with_question(models=(name,)).of_model(), self._announce)
         if why := _cannot(name, self._kinds_of(opened), plan):
             self._announce(f"left out: {why}")
-            return _Asked(label, cell, None, why, wholes)
+            return StudyCell(label, cell, why=why, wholes=wholes), None
         cast = Cast(dict(plan.question.roles))
         outcome = carry_out(
             replace(plan, others=tuple(self._others(plan.folder))), opened, cast, self._progress, self._announce
         )
-        return _Asked(label, cell, outcome, "", wholes)
+        return StudyCell(label, cell, wholes=wholes), outcome
 
     def _open(self, model: Any, cell: CellSpec, spec: RunSpec) -> Any:
         """The model of a cell: loaded, or its string where workers load it."""
@@ -282,7 +276,7 @@ class _Asking:
             variant = replace(spec, name=name, source=replace(spec.source, drawn_with=spec.draw))
             return variant, spec.source_in(self._source)
         folders = [Path(pattern) for pattern in patterns if (Path(pattern) / MANIFEST).exists()]
-        folder = next((one for one in folders if Benchmark(one).name == spec.name), benchmark_folder(spec.name))
+        folder = next((path for path in folders if Benchmark(path).name == spec.name), benchmark_folder(spec.name))
         if not (folder / MANIFEST).exists() and not spec.source.embedded:
             raise DataError(f"{self._study.name} builds {spec.name} in several ways; name its files (--source)")
         [use] = find_benchmarks([str(folder) if (folder / MANIFEST).exists() else spec.name], announce=self._announce)
@@ -323,12 +317,9 @@ def _cannot(name: str, kinds: frozenset[Kind], plan: RunPlan) -> str:
 
 def _scored(cells: Sequence[_Asked], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce) -> list[StudyCell]:
     """The cells with their runs scored; cells that are one run are scored once."""
-    folders = list(dict.fromkeys(cell.outcome.folder for cell in cells if cell.outcome))
+    folders = list(dict.fromkeys(outcome.folder for _, outcome in cells if outcome))
     runs = dict(zip(folders, score_folders(folders, scoring, judge, announce), strict=True))
-    return [
-        StudyCell(cell.model, cell.spec, runs[cell.outcome.folder] if cell.outcome else None, cell.why, cell.wholes)
-        for cell in cells
-    ]
+    return [replace(cell, run=runs[outcome.folder]) if outcome else cell for cell, outcome in cells]
 
 
 def _shared(cells: Sequence[StudyCell]) -> Iterator[str]:
