@@ -49,17 +49,8 @@ from snellen.report.table import (
 )
 
 SPREAD_HEADER = (
-    "model",
-    "benchmark",
-    "metric",
-    "cells",
-    "baseline",
-    "mean [95%] n",
-    "sd",
-    "least",
-    "greatest",
-    "beyond",
-)
+    "model", "benchmark", "metric", "cells", "baseline", "mean [95%] n", "sd", "least", "greatest", "beyond",
+)  # fmt: skip
 SPREAD_NOTES = (
     "sd: standard deviation of the cells' values (divisor: cells - 1).",
     "The interval of the mean is for these cells and other pictures; that under beyond is for other levels, too, of "
@@ -108,11 +99,7 @@ def _spread(numbers: StudyNumbers) -> StudyPart:
             )
         )  # fmt: skip
     left_out = sum(series.left_out for series in numbers.series)
-    notes = (
-        (*SPREAD_NOTES, f"{left_out:,} questions without a value in some cell are left out.")
-        if left_out
-        else SPREAD_NOTES
-    )
+    more_notes = [f"{left_out:,} questions without a value in some cell are left out."] if left_out else []
     return _part(rows, "Over the cells", SPREAD_HEADER, table, 3, (*SPREAD_NOTES, *more_notes))
 
 
@@ -273,16 +260,8 @@ PAIRS = StudyStatistic("Pairs", _differences)
 
 
 STABILITY_HEADER = (
-    "benchmark",
-    "metric",
-    "other levels",
-    "share",
-    "draws",
-    "models",
-    "correlation",
-    "deviation",
-    "variance",
-)
+    "benchmark", "metric", "other levels", "share", "draws", "models", "correlation", "deviation", "variance",
+)  # fmt: skip
 QUANTITIES = ("correlation over models", "mean absolute deviation", "variance over draws")
 STABILITY_NOTES = (
     "Correlation: Pearson's, over models, of scores on a sample and on the whole, mean over draws. Deviation: of a "
