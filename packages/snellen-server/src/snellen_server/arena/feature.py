@@ -86,7 +86,7 @@ def _latest_votes(connection: Connection) -> list[Row[Any]]:
 
 def _voted_battle(arena: Arena, vote: Row[Any]) -> VotedBattle:
     question = vote.turns[0]["prompt"] if vote.turns else ""
-    is_example = any((one.digest, one.question) == (vote.image, question) for one in arena.examples)
+    is_example = any((example.digest, example.question) == (vote.image, question) for example in arena.examples)
     if not question or not (vote.kind == "offline" or is_example):
         return VotedBattle(vote.left, vote.right, vote.outcome)
     return VotedBattle(vote.left, vote.right, vote.outcome, question, vote.image or "")

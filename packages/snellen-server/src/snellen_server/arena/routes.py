@@ -32,7 +32,7 @@ from snellen_server.arena.battles import (
     leave_battles,
     vote_token,
 )
-from snellen_server.arena.running import Arena, ReplyProgress, arena_of, contender, turns_of
+from snellen_server.arena.running import Arena, ReplyProgress, arena_of, turns_of
 from snellen_server.arena.standings import (
     JOB,
     Standing,
@@ -260,14 +260,14 @@ def _new_battle(arena: Arena, body: BattleRequest) -> NewBattle:
     turn = BattleTurn(body.question)
     if body.kind == "anonymous":
         pair = arena.draw()
-        left, right = (contender(arena.model(name)) for name in (pair.left, pair.right))
+        left, right = (arena.contender(name) for name in (pair.left, pair.right))
         return NewBattle("anonymous", left, right, turn, body.picture, arena.settings.sampling, pair.propensity)
-    left = contender(arena.model(body.left))
+    left = arena.contender(body.left)
     if body.kind == "chat":
         return NewBattle("chat", left, Contender("", ""), turn, body.picture)
     if body.left == body.right:
         raise HTTPException(422, "choose two different models")
-    return NewBattle("named", left, contender(arena.model(body.right)), turn, body.picture)
+    return NewBattle("named", left, arena.contender(body.right), turn, body.picture)
 
 
 async def _moderate(services: Services, arena: Arena, question: str) -> None:

@@ -167,6 +167,10 @@ class Arena:
             raise BusyError("a model cannot be asked just now; ask again in a moment")
         return served_model
 
+    def contender(self, name: str) -> Contender:
+        """The same as a battle records it."""
+        return Contender(name, self.model(name).version)
+
     # --- questions -----------------------------------------------------------------------------------------------
 
     @contextmanager
@@ -305,10 +309,6 @@ class Arena:
             except SnellenError as error:
                 LOGGER.error("examples cannot be read", extra={"facts": {"source": source, "error": str(error)}})
         self.examples = tuple(pictures)
-
-
-def contender(model: ServedModel) -> Contender:
-    return Contender(model.name, model.version)
 
 
 def turns_of(battle: Row[Any]) -> list[BattleTurn]:

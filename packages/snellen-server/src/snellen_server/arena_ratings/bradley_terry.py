@@ -307,6 +307,10 @@ def _logistic(eta: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-np.clip(eta, -600, 600))))
 
 
+# --- online Elo ------------------------------------------------------------------------------------------------------
+# Each vote moves two ratings at once, so that the order of votes matters. What early arenas published.
+
+
 def elo_ratings(votes: Votes, settings: RatingSettings) -> Array:
     """(M,) ratings after all votes, in their order: R_a += K (S - 1 / (1 + base^((R_b - R_a) / scale))).
 

@@ -1,8 +1,8 @@
 """Logs of votes: read in any known form, checked row by row, and written as JSON lines or Parquet.
 
-What a log holds that is not a vote, or cannot be read, is counted by reason; nothing is lost without a count.
-
-Rows of logs of votes that other arenas wrote, each read as a battle or refused for a reason that is counted.
+A row is a battle: two models' replies to one prompt, side by side, and the vote for one of them. What a log holds that
+is not a vote, or cannot be read, is counted by reason; nothing is lost without a count. Rows of logs that other arenas
+wrote are read as battles, too, or refused for a reason that is counted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 import polars as pl
@@ -56,25 +56,8 @@ class Battle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     """Digest of the picture."""
 
 
-SCHEMA: dict[str, Any] = {
-    "id": pl.String,
-    "left": pl.String,
-    "right": pl.String,
-    "outcome": pl.String,
-    "time": pl.Float64,
-    "left_version": pl.String,
-    "right_version": pl.String,
-    "category": pl.String,
-    "language": pl.String,
-    "propensity": pl.Float64,
-    "voter": pl.String,
-    "voter_kind": pl.String,
-    "anonymous": pl.Boolean,
-    "prompt": pl.String,
-    "left_reply": pl.String,
-    "right_reply": pl.String,
-    "image": pl.String,
-}
+_COLUMN_TYPES = {bool: pl.Boolean, float | None: pl.Float64}
+SCHEMA: dict[str, Any] = {name: _COLUMN_TYPES.get(kind, pl.String) for name, kind in get_type_hints(Battle).items()}
 """Columns of a table of battles: the fields of `Battle`."""
 DEFAULTS = {
     field.name: field.default for field in msgspec.structs.fields(Battle) if field.default is not msgspec.NODEFAULT

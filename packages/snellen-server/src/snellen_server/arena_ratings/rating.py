@@ -1,6 +1,7 @@
 """What votes say about models: ratings with intervals and ranks, by groups of models that can be compared.
 
-Frozen ratings: what was published, with all that is needed to compute it again from the same votes.
+From the first vote on models have provisional ratings; frozen ones hold what was published, with all that is needed to
+compute it again from the same votes.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from statistics import NormalDist
 
@@ -116,7 +117,7 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
     """Rate the votes of a log. The same votes and settings give the same numbers.
 
     Models are rated in groups within which each can be compared with each (`comparable_groups`). Raises DataError when
-    no vote remains or none of the models can be compared, MissingExtraError when Elo is asked for and not installed.
+    no vote remains or none of the models can be compared.
     """
     settings = settings or RatingSettings()
     _refuse_contradictions(settings)
@@ -413,6 +414,9 @@ def _design(votes: Votes, settings: RatingSettings, style: dict[str, Array]) -> 
     return sparse.csr_array(sparse.hstack([models, sparse.csr_array(np.stack([*side, *style.values()], axis=1))]))
 
 
+# --- frozen ratings --------------------------------------------------------------------------------------------------
+
+
 DIGITS = 4
 """Decimals of a rating that two computations must share. Sums in another order differ by some 1e-9."""
 PACKAGES = ("numpy", "scipy")
@@ -481,13 +485,15 @@ def _interval(term: Term) -> tuple[float | None, ...]:
 
 
 def _software() -> dict[str, str]:
-    versions = {"snellen": __version__}
-    for name in PACKAGES:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions
+    return {"snellen": __version__, **{name: version(name) for name in PACKAGES}}
+
+
+# --- provisional ratings ---------------------------------------------------------------------------------------------
+# Votes alone give no rating to a model that has won, or lost, all its battles, and no interval where one person has
+# cast all the votes. Until a rating is settled, the one shown is the most likely under a prior: true ratings are normal
+# around the mean with a standard deviation of `PRIOR_POINTS`, so an unknown model is within 400 points of the mean. Its
+# interval is that of a normal approximation to what is known after the votes. All that one person says of a pair of
+# models counts as a single vote: whoever votes a hundred times makes no rating sure.
 
 
 PRIOR_POINTS = 200.0

@@ -58,18 +58,15 @@ _RATING = (
 )
 
 
-def _choice_flags(function: Callable[..., Any]) -> Callable[..., Any]:
-    return _with(function, _CHOICE)
+def _with(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """All of these options as one decorator, in this order."""
 
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
 
-def _rating_flags(function: Callable[..., Any]) -> Callable[..., Any]:
-    return _with(function, (*_CHOICE, *_RATING))
-
-
-def _with(function: Callable[..., Any], options: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return decorate
 
 
 @click.group()
@@ -106,7 +103,7 @@ def import_logs(logs: tuple[Path, ...], to: Path) -> None:
 
 @command.command()
 @LOGS
-@_rating_flags
+@_with(*_CHOICE, *_RATING)
 @click.option("--snapshot", type=click.Path(path_type=Path, dir_okay=False), help="Freeze the rating in this file.")
 @click.option(
     "--check",
@@ -150,7 +147,7 @@ def rate(
 
 @command.command()
 @LOGS
-@_choice_flags
+@_with(*_CHOICE)
 @json_flag
 def pairs(logs: tuple[Path, ...], as_json: bool, **flags: Any) -> None:
     """Show for every pair of models in LOGS who won how often."""
@@ -171,7 +168,7 @@ def pairs(logs: tuple[Path, ...], as_json: bool, **flags: Any) -> None:
 
 @command.command()
 @LOGS
-@_choice_flags
+@_with(*_CHOICE)
 @click.option("--all", "show_all", is_flag=True, help=f"Show all voters tested, and not only {SHOWN_VOTERS}.")
 @json_flag
 def voters(logs: tuple[Path, ...], show_all: bool, as_json: bool, **flags: Any) -> None:

@@ -80,24 +80,17 @@ class PublicRuns(Struct, frozen=True):
     has_answers: bool
 
 
-@router.get(ROOT, include_in_schema=False)
-async def explore_runs(request: Request, services: ServicesDep) -> Response:
-    return await _page(request, services, ViewPages.overview)
+def _add_page(path: str, page: Callable[[ViewPages, Request], Response]) -> None:
+    async def explore(request: Request, services: ServicesDep) -> Response:
+        return await _page(request, services, page)
+
+    router.add_api_route(f"{ROOT}{path}", explore, include_in_schema=False)
 
 
-@router.get(f"{ROOT}/run", include_in_schema=False)
-async def explore_run(request: Request, services: ServicesDep) -> Response:
-    return await _page(request, services, ViewPages.run)
-
-
-@router.get(f"{ROOT}/questions", include_in_schema=False)
-async def explore_questions(request: Request, services: ServicesDep) -> Response:
-    return await _page(request, services, ViewPages.questions)
-
-
-@router.get(f"{ROOT}/question", include_in_schema=False)
-async def explore_question(request: Request, services: ServicesDep) -> Response:
-    return await _page(request, services, ViewPages.question)
+_add_page("", ViewPages.overview)
+_add_page("/run", ViewPages.run)
+_add_page("/questions", ViewPages.questions)
+_add_page("/question", ViewPages.question)
 
 
 @router.get(f"{ROOT}/pictures/{{digest}}", include_in_schema=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, HTTPException, Request
@@ -38,8 +39,7 @@ Text = Annotated[str, Form(max_length=200)]
 
 @router.get("/sign-in", include_in_schema=False)
 async def sign_in_page(request: Request, services: ServicesDep, next: str = "/") -> HTMLResponse:  # noqa: A002
-    values = {"next": _local(next), "fault": "", "name": "", "is_open": _is_open(services)}
-    return services.pages.render(request, "accounts/sign_in.html", values)
+    return _sign_in_form(request, services, next)
 
 
 @router.post("/sign-in", include_in_schema=False, dependencies=[Depends(Limited("sign in"))])
@@ -53,9 +53,7 @@ async def sign_in(
     credentials = await services.database.read(accounts.find_account, name)
     account, hashed = credentials or (None, None)
     if not await services.passwords.is_right(password, hashed) or account is None:
-        fault = "No account has this name and password."
-        values = {"next": _local(next), "fault": fault, "name": name, "is_open": _is_open(services)}
-        return services.pages.render(request, "accounts/sign_in.html", values, 403)
+        return _sign_in_form(request, services, next, name, "No account has this name and password.")
     return await _signed_in(request, services, account, _local(next))
 
 
@@ -68,9 +66,7 @@ async def sign_out(services: ServicesDep, caller: CallerDep) -> Response:
 @router.get("/invitation/{token}", include_in_schema=False, dependencies=[Depends(Limited("sign in"))])
 async def invitation_page(token: str, request: Request, services: ServicesDep) -> HTMLResponse:
     invitation = await services.database.read(accounts.find_invitation, token)
-    is_new = invitation.account_id is None
-    values = {"action": request.url.path, "name": invitation.name or "", "is_new": is_new, "fault": ""}
-    return services.pages.render(request, "accounts/register.html", values)
+    return _account_form(request, services, invitation.name or "", is_new=invitation.account_id is None)
 
 
 @router.post("/invitation/{token}", include_in_schema=False, dependencies=[Depends(Limited("sign in"))])
@@ -82,16 +78,15 @@ async def submit_invitation(
         hashed = await _hashed(services, password)
         account = await services.database.write(accounts.accept_invitation, token, name, hashed)
     except DataError as error:
-        values = {"action": request.url.path, "name": invitation.name or name, "is_new": invitation.account_id is None}
-        return services.pages.render(request, "accounts/register.html", {**values, "fault": str(error)}, 422)
+        is_new = invitation.account_id is None
+        return _account_form(request, services, invitation.name or name, str(error), is_new=is_new)
     return await _signed_in(request, services, account, "/")
 
 
 @router.get("/register", include_in_schema=False)
 async def register_page(request: Request, services: ServicesDep) -> HTMLResponse:
     _check_open(services)
-    values = {"action": "/register", "name": "", "is_new": True, "fault": ""}
-    return services.pages.render(request, "accounts/register.html", values)
+    return _account_form(request, services)
 
 
 @router.post("/register", include_in_schema=False, dependencies=[Depends(Limited("register"))])
@@ -101,8 +96,7 @@ async def submit_registration(request: Request, services: ServicesDep, name: Tex
         hashed = await _hashed(services, password)
         account = await services.database.write(accounts.create_account, name, hashed)
     except DataError as error:
-        values = {"action": "/register", "name": name, "is_new": True, "fault": str(error)}
-        return services.pages.render(request, "accounts/register.html", values, 422)
+        return _account_form(request, services, name, str(error))
     return await _signed_in(request, services, account, "/")
 
 
@@ -244,6 +238,19 @@ def invitation_address(configuration: Configuration, token: str) -> str:
 # --- parts -------------------------------------------------------------------------------------------------------
 
 
+def _sign_in_form(request: Request, services: Services, address: str, name: str = "", fault: str = "") -> HTMLResponse:
+    values = {"next": _local(address), "fault": fault, "name": name, "is_open": _is_open(services)}
+    return services.pages.render(request, "accounts/sign_in.html", values, 403 if fault else 200)
+
+
+def _account_form(
+    request: Request, services: Services, name: str = "", fault: str = "", *, is_new: bool = True
+) -> HTMLResponse:
+    """The form by which an account is made, or its password changed, which is sent to its own address."""
+    values = {"action": request.url.path, "name": name, "is_new": is_new, "fault": fault}
+    return services.pages.render(request, "accounts/register.html", values, 422 if fault else 200)
+
+
 def _local(address: str) -> str:
     """An address of this server: what leads elsewhere leads home."""
     is_path = address.startswith("/") and address.isprintable() and "\\" not in address
@@ -305,10 +312,6 @@ def _at_once(configuration: Configuration) -> int:
     return 0
 
 
-def _with_the_activity(configuration: Configuration) -> int:
-    return configuration.keep_days
-
-
 FEATURE = Feature(
     name="accounts",
     title="Accounts",
@@ -327,14 +330,20 @@ FEATURE = Feature(
     ),
     personal=(
         PersonalData(tables.session, "account_id", hidden=("digest",), time_column="expires", keep_days=_at_once),
-        PersonalData(tables.invitation, "account_id", hidden=("digest",), time_column="expires", keep_days=_at_once),
+        PersonalData(
+            tables.invitation,
+            "account_id",
+            hidden=("digest",),
+            time_column="expires",
+            keep_days=_at_once,
+        ),
         PersonalData(tables.api_key, "account_id", hidden=("digest",)),
         PersonalData(
             tables.audit,
             actor_column="actor",
             on_erasure={"actor": "erased"},
             time_column="at",
-            keep_days=_with_the_activity,
+            keep_days=attrgetter("keep_days"),
         ),
         PersonalData(tables.account, "id", hidden=("password",)),
     ),

@@ -69,6 +69,9 @@ async def guard(request: Request, bearer: Annotated[HTTPAuthorizationCredentials
         await _check_token(request, services, caller)
 
 
+# Dependencies are asynchronous, since FastAPI calls others in a thread, which takes longer than they do.
+
+
 def services_of(request: Request) -> Services:
     services: Services = request.app.state.services
     return services
@@ -79,29 +82,26 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-def account_of(request: Request) -> Account:
+async def account_of(request: Request) -> Account:
     caller = caller_of(request)
     if caller.account is None:
         raise SignInError(request)
     return caller.account
 
 
-def person_of(request: Request) -> Account:
+async def person_of(request: Request) -> Account:
     """An account that a person uses, at a browser: for what no key may do, such as making keys."""
-    account = account_of(request)
+    account = await account_of(request)
     if caller_of(request).scopes is not None:
         raise HTTPException(403, "this takes a person who is signed in; an API key may not do it")
     return account
 
 
-def admin_of(request: Request) -> Account:
-    account = account_of(request)
+async def admin_of(request: Request) -> Account:
+    account = await account_of(request)
     if not caller_of(request).is_admin:
         raise HTTPException(403, "this is for administrators")
     return account
-
-
-# As dependencies they are asynchronous, since FastAPI calls others in a thread, which takes longer than they do.
 
 
 async def _services(request: Request) -> Services:
@@ -112,23 +112,11 @@ async def _a_caller(request: Request) -> Caller:
     return caller_of(request)
 
 
-async def _account(request: Request) -> Account:
-    return account_of(request)
-
-
-async def _person(request: Request) -> Account:
-    return person_of(request)
-
-
-async def _admin(request: Request) -> Account:
-    return admin_of(request)
-
-
 ServicesDep = Annotated[Services, Depends(_services)]
 CallerDep = Annotated[Caller, Depends(_a_caller)]
-AccountDep = Annotated[Account, Depends(_account)]
-PersonDep = Annotated[Account, Depends(_person)]
-AdminDep = Annotated[Account, Depends(_admin)]
+AccountDep = Annotated[Account, Depends(account_of)]
+PersonDep = Annotated[Account, Depends(person_of)]
+AdminDep = Annotated[Account, Depends(admin_of)]
 
 
 class Scope:
@@ -138,7 +126,7 @@ class Scope:
         self.name = name
 
     async def __call__(self, request: Request) -> Account:
-        account = account_of(request)
+        account = await account_of(request)
         if not caller_of(request).may(self.name):
             raise HTTPException(403, f"this key does not allow {self.name}; make one that does on your account's page")
         return account

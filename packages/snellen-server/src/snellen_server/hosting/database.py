@@ -68,14 +68,6 @@ class ConflictError(DataError):
 
 
 @dataclass(frozen=True)
-class Commit:
-    """One commit, for metrics: how many writes it took and how long."""
-
-    writes: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class _Write:
     work: Callable[[Connection], Any]
     future: Future[Any]
@@ -83,9 +75,11 @@ class _Write:
 
 class Database:
     """A database of one server. Functions given to it are short, touch nothing but their connection, and must not
-    ask it for anything in turn. What else is given with one goes to it after the connection."""
+    ask it for anything in turn. What else is given with one goes to it after the connection.
 
-    def __init__(self, url: str, on_commit: Callable[[Commit], None] = lambda commit: None) -> None:
+    `on_commit` is told after each commit how many writes it took, and how many seconds."""
+
+    def __init__(self, url: str, on_commit: Callable[[int, float], None] = lambda writes, seconds: None) -> None:
         self._on_commit = on_commit
         if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
             raise DataError(f"--database {_shown(url)} is not of PostgreSQL; write postgresql://USER@HOST/NAME")
@@ -167,7 +161,7 @@ class Database:
         begun = time.perf_counter()
         with self.engine.begin() as connection:
             result = work(connection)
-        self._on_commit(Commit(1, time.perf_counter() - begun))
+        self._on_commit(1, time.perf_counter() - begun)
         return result
 
     def _write_on(self) -> None:
@@ -181,7 +175,7 @@ class Database:
             pending = [write for write in writes if write and write.future.set_running_or_notify_cancel()]
             if pending:
                 self._commit(pending)
-                self._on_commit(Commit(len(pending), time.perf_counter() - begun))
+                self._on_commit(len(pending), time.perf_counter() - begun)
 
     def _commit(self, writes: list[_Write]) -> None:
         """Carry out all of them in one transaction, and only then say so."""

@@ -86,14 +86,6 @@ class HealthCheck:
     check: Callable[[Services], Awaitable[str | None]]
 
 
-def _for_ever(configuration: Configuration) -> int | None:
-    return None
-
-
-def _no_larger(configuration: Configuration) -> Mapping[str, int]:
-    return {}
-
-
 @dataclass(frozen=True)
 class PersonalData:
     """A table that holds what a person did, and what becomes of it.
@@ -110,7 +102,7 @@ class PersonalData:
     hidden: tuple[str, ...] = ()
     on_erasure: Mapping[str, Any] | None = None
     time_column: str | None = None
-    keep_days: Callable[[Configuration], int | None] = _for_ever
+    keep_days: Callable[[Configuration], int | None] = lambda configuration: None
 
 
 @dataclass(frozen=True)
@@ -135,7 +127,7 @@ class Feature:
     limits: tuple[RateLimit, ...] = ()
     scopes: Mapping[str, str] = field(default_factory=dict)
     """Scopes of API keys that it asks for, with what they allow in words."""
-    body_bytes: Callable[[Configuration], Mapping[str, int]] = _no_larger
+    body_bytes: Callable[[Configuration], Mapping[str, int]] = lambda configuration: {}
     """Addresses (beginnings of paths) that take larger bodies than others, with their limit in bytes."""
     personal: tuple[PersonalData, ...] = ()
     home: Callable[[Services], Awaitable[Mapping[str, Any]]] | None = None

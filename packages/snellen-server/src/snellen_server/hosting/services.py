@@ -28,7 +28,7 @@ from snellen.plugin_api import DataError, StoreError, page_style, template_envir
 from snellen_server.hosting.configuration import KEY_FILE, PICTURES, Configuration
 from snellen_server.hosting.contributions import Moderation, PictureStore
 from snellen_server.hosting.credentials import Passwords, Signer, new_id, open_key
-from snellen_server.hosting.database import Commit, Database, migrate
+from snellen_server.hosting.database import Database, migrate
 from snellen_server.hosting.features import Feature, Job, NavigationEntry, migration_packages, shown_features
 from snellen_server.hosting.limits import Limiter, Rate, RateLimit, parse_rate
 from snellen_server.hosting.monitoring import LOGGER, make_collectors
@@ -274,9 +274,9 @@ def open_services(configuration: Configuration) -> Services:
         raise DataError(f"[limits]: there is no limit called {sorted(strangers)[0]!r}; known: {limit_names}")
     registry, collectors = make_collectors(metric for feature in features for metric in feature.metrics)
 
-    def measure(commit: Commit) -> None:
-        collectors["snellen_commit_writes"].observe(commit.writes)
-        collectors["snellen_commit_seconds"].observe(commit.seconds)
+    def measure(writes: int, seconds: float) -> None:
+        collectors["snellen_commit_writes"].observe(writes)
+        collectors["snellen_commit_seconds"].observe(seconds)
 
     database = _opened(configuration, Database(configuration.url, measure))
     collectors["snellen_writes_waiting"].set_function(lambda: database.waiting)
