@@ -5,11 +5,9 @@ What a study found, and the files that it is written to.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -26,7 +24,7 @@ from snellen.experiments.studies.series import (
     flat_study_row,
     study_row,
 )
-from snellen.formats.shown_text import short_name
+from snellen.formats.shown_text import csv_table, short_name
 from snellen.metrics.declaration import SHARE
 from snellen.report.charts import ChartPanel, IntervalRow, PlotPoint, axis_of, interval_chart
 from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
@@ -209,12 +207,8 @@ def _markdown(outcome: StudyOutcome) -> str:
 
 
 def _csv(outcome: StudyOutcome) -> str:
-    rows: Sequence[dict[str, object]] = [flat_study_row(row) for row in outcome.rows]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: short_name(x) if isinstance(x, str) else x for name, x in row.items()} for row in rows)
-    return text.getvalue()
+    rows = [flat_study_row(row) for row in outcome.rows]
+    return csv_table([{name: short_name(x) if isinstance(x, str) else x for name, x in row.items()} for row in rows])
 
 
 def _json(outcome: StudyOutcome) -> str:

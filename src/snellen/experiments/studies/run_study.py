@@ -93,9 +93,9 @@ def carry_out_study(
     outcome = StudyOutcome(study, folder, numbers, computed(numbers, study.statistics), notes)
     for file in STUDY_FILES:
         write_study(outcome, folder / file)
-    for _, asked in asked_cells:
-        if asked:
-            check_budget(asked, spec.execution.error_budget)
+    for _, run_outcome in asked_cells:
+        if run_outcome:
+            check_budget(run_outcome, spec.execution.error_budget)
     return outcome
 
 

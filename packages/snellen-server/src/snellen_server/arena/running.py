@@ -304,8 +304,8 @@ class Arena:
         for source in self.settings.examples:
             try:
                 for content, question in await asyncio.to_thread(_pictures_of, source, self.settings.examples_each):
-                    kept = await keep_picture(self.services, content)
-                    pictures.append(ExamplePicture(kept.digest, question, kept.width, kept.height))
+                    stored = await keep_picture(self.services, content)
+                    pictures.append(ExamplePicture(stored.digest, question, stored.width, stored.height))
             except SnellenError as error:
                 LOGGER.error("examples cannot be read", extra={"facts": {"source": source, "error": str(error)}})
         self.examples = tuple(pictures)

@@ -108,7 +108,9 @@ class Database:
 
     async def read(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
         """What `work` finds. It cannot write."""
-        return await asyncio.wrap_future(self._readers.submit(self._read, work, *args, **keywords))
+        return await asyncio.wrap_future(
+            self._readers.submit(self._read, lambda connection: work(connection, *args, **keywords))
+        )
 
     async def write(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
         """What `work` gives back, once what it wrote is on disk. An exception of `work` undoes all it wrote, and is
@@ -117,7 +119,7 @@ class Database:
 
     def read_now(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
         """`read` for code that is not asynchronous; it blocks."""
-        return self._readers.submit(self._read, work, *args, **keywords).result()
+        return self._readers.submit(self._read, lambda connection: work(connection, *args, **keywords)).result()
 
     def write_now(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
         """`write` for code that is not asynchronous; it blocks."""
@@ -142,9 +144,9 @@ class Database:
 
     # --- threads -------------------------------------------------------------------------------------------------
 
-    def _read(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
+    def _read(self, work: Callable[[Connection], Found]) -> Found:
         with self._reading.connect() as connection, connection.begin():
-            return work(connection, *args, **keywords)
+            return work(connection)
 
     def _begin_write(self, work: Callable[[Connection], Found]) -> Future[Found]:
         if self._is_closed:
