@@ -52,8 +52,7 @@ ROOMS: dict[str, dict[str, str]] = {
     "protocols": {
         "protocols/choice.py": "protocols presentations likelihood_rules",
         "protocols/prediction.py": "protocols presentations likelihood_rules",
-        "protocols/base.py": "protocols presentations",
-        "protocols/declaration.py": "protocols presentations likelihood_rules",
+        "protocols/base.py": "protocols presentations likelihood_rules",
     },
     "runs": {
         "runs/journal.py": "journal drivers resume budget",
@@ -70,7 +69,6 @@ ROOMS: dict[str, dict[str, str]] = {
         "scoring/text_scoring.py": "scoring metrics_pooled declaration marking",
         "scoring/run_scoring.py": "scoring likelihood_rules presentations declaration matching headlines",
         "scoring/questions.py": "scoring metrics_pooled likelihood_rules",
-        "scoring/corpus_counts.py": "metrics_pooled scoring",
         "scoring/journal_reading.py": "likelihood_rules presentations",
         "scoring/unparsed.py": "matching semantic",
     },

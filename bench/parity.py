@@ -31,8 +31,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 import parity_replies as replies  # noqa: E402
 from parity_groups import group_rows  # noqa: E402
 from snellen.extraction import read_choice  # noqa: E402
-from snellen.metrics import boxes, latex, numbers, relaxed, vqa  # noqa: E402
-from snellen.metrics.legacy import legacy_vqa_accuracy  # noqa: E402
+from snellen.metrics import boxes, numbers, vqa  # noqa: E402
+from snellen.metrics.vqa import legacy_vqa_accuracy  # noqa: E402
 from snellen.suites.modern.metrics import ocrbench_right  # noqa: E402
 
 PAGE = ROOT / "docs/evidence/parity.md"
@@ -232,8 +232,8 @@ def yes_no(lmms: Peer, kit: Peer, cases: Sequence[Case]) -> Iterator[Row]:
 def charts(lmms: Peer, kit: Peer, cases: Sequence[Case]) -> Iterator[Row]:
     first = lmms.names("lmms_eval/tasks/chartqa/utils.py").relaxed_correctness
     second = kit.names("vlmeval/dataset/utils/vqa_eval.py").relaxed_correctness
-    for name, own in (("legacy_relaxed_accuracy", relaxed.legacy_relaxed_accuracy),
-                      ("relaxed_accuracy", relaxed.relaxed_accuracy)):  # fmt: skip
+    for name, own in (("legacy_relaxed_accuracy", numbers.legacy_relaxed_accuracy),
+                      ("relaxed_accuracy", numbers.relaxed_accuracy)):  # fmt: skip
         yield compare(
             "ChartQA", "lmms-eval", "relaxed_correctness", name, cases, lambda case: first(case.reply, case.gold),
             lambda case, own=own: own(case.reply, [case.gold]),
@@ -291,7 +291,7 @@ def counted(lmms: Peer, kit: Peer, cases: Sequence[Case], maths: Sequence[Case])
         find_math_answer=vision.find_math_answer, is_equal=vision.is_equal, is_number=vision.is_number,
     ).mathvision_process_results  # fmt: skip
     kit_vision = kit.names("vlmeval/dataset/utils/mathv.py", latex2sympy=latex2sympy)
-    formula, scored = rate(latex.math_right), "mathvision_standard_eval"
+    formula, scored = rate(numbers.math_right), "mathvision_standard_eval"
     yield compare(
         "MathVision", "lmms-eval", "mathvision_process_results", "math_accuracy", maths,
         lambda case: process({"answer": case.gold, "options": []}, [case.reply])[scored]["scores"][0], formula,

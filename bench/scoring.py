@@ -31,7 +31,7 @@ from pycocoevalcap.rouge.rouge import Rouge
 from snellen.api import build_table, evaluate, score
 from snellen.common.seeds import rng_for
 from snellen.metrics import captions, ptb
-from snellen.metrics.meteor import find_jar
+from snellen.metrics.captions import find_jar
 from snellen.models.embedded import Scripted
 
 COMMON = "a on the in of with and is man to sitting an two standing at people are next white woman table street".split()

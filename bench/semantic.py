@@ -18,7 +18,7 @@ from snellen.extraction import STANDARD, semantic_matching
 from snellen.extraction.conformance import conformance_cases
 from snellen.extraction.hard_replies import hard_replies
 from snellen.extraction.semantic_matching import NearestOption
-from snellen.protocols.prompts.judge_prompts import shortened
+from snellen.protocols.prompts.role_prompts import shortened
 
 THRESHOLDS = [step / 20 for step in range(4, 17)]
 MARGINS = [step / 20 for step in range(9)]

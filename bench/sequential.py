@@ -26,14 +26,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from snellen.analysis.sequential.estimates import (
-    AIMS,
-    ALPHA,
-    Bets,
-    DrawnPicture,
-    PopulationCounts,
-    sequence_interval,
-)
+from snellen.analysis.sequential import AIMS, ALPHA, Bets, DrawnPicture, PopulationCounts, sequence_interval
 
 RUNS = 2000
 LOOKS = 20

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from servers import start_server
-from snellen.analysis.sequential.estimates import Bets, DrawnPicture, PopulationCounts, sequence_interval
-from snellen.analysis.sequential.rule import rule_of, width_rule
+from snellen.analysis.sequential import Bets, DrawnPicture, PopulationCounts, rule_of, sequence_interval, width_rule
 from snellen.building.benchmark import Benchmark, Selection, picture_order
 from snellen.cli import cli
 from snellen.errors import DataError, SpentBudgetError, UnknownNameError

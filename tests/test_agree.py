@@ -21,21 +21,19 @@ from snellen.errors import DataError, StoreError
 from snellen.extraction.hard_replies import hard_replies
 from snellen.models.embedded import Scripted
 from snellen.runs.spec import JudgeSpec
-from snellen.scoring.judges.agreement import (
+from snellen.scoring.agreement import (
+    LABELS,
+    HumanLabel,
     agreement,
+    agreement_study,
     bootstrap_agreement,
     calibrate,
     cohen_kappa,
-    krippendorff_alpha,
-    observed,
-)
-from snellen.scoring.judges.human_labels import (
-    LABELS,
-    HumanLabel,
-    agreement_study,
     hard_items,
     hard_sample,
     import_labels,
+    krippendorff_alpha,
+    observed,
     read_labels,
     write_label,
 )

@@ -51,15 +51,7 @@ from snellen.interchange.exports.packing import pack_run
 from snellen.models.embedded import Scripted
 from snellen.records import Failure, Request, Response, Result
 from snellen.runs.run_folder import write_atomically
-from snellen.scoring.judges.human_labels import (
-    LABELS,
-    NONE,
-    HumanLabel,
-    agreement_study,
-    label_items,
-    read_labels,
-    write_label,
-)
+from snellen.scoring.agreement import LABELS, NONE, HumanLabel, agreement_study, label_items, read_labels, write_label
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
 

@@ -16,8 +16,8 @@ from scipy import stats
 import snellen as sn
 from small import built, rows
 from snellen import registry
+from snellen.analysis.paired.differences import QuestionFlip
 from snellen.analysis.paired.rank_intervals import UNITS
-from snellen.analysis.paired.records import QuestionFlip
 from snellen.analysis.paired.significance import adjusted, questions_needed, sign_flip_test
 from snellen.api import Results
 from snellen.building.benchmark import Benchmark
@@ -239,6 +239,8 @@ def test_a_metric_of_summed_counts_is_compared_too(folder: Path) -> None:
     [one] = Results([*results.runs[:1], *never.runs]).compare(metrics="pope_precision", resamples=0).differences
     assert (one.first_value, one.second_value, one.difference.value) == (1.0, None, None)
     assert one.reason == "metric undefined" and one.difference.n == 40
+    turned = Results([*never.runs, *results.runs[:1]]).compare(metrics="pope_precision", resamples=0).differences[0]
+    assert (turned.first_value, turned.second_value, turned.difference.value) == (None, 1.0, None)
 
 
 def test_runs_on_different_builds_are_refused(folder: Path) -> None:

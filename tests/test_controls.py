@@ -12,7 +12,7 @@ import snellen as sn
 from snellen.common.images import BLANK
 from snellen.errors import DataError, UnknownNameError
 from snellen.protocols import parse_protocol
-from snellen.protocols.control import Control
+from snellen.protocols.wrapping import Control
 from snellen.records import ImagePart, Request, Response
 from snellen.report.markdown import markdown_report
 from snellen.report.protocol_tables import control_tables

@@ -18,10 +18,9 @@ import snellen as sn
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.errors import DataError
-from snellen.metrics.counting import COUNTING, LEGACY_COUNTING, legacy_read_count, read_count
-from snellen.metrics.declaration import class_mean
+from snellen.metrics.declaration import CorpusCountMetric, class_mean
+from snellen.metrics.numbers import COUNTING, LEGACY_COUNTING, legacy_read_count, read_count
 from snellen.metrics.ocr import contains_answer
-from snellen.metrics.summed import CorpusCountMetric
 from snellen.metrics.vqa import typed_match
 from snellen.registry import register
 from snellen.scoring.answers import open_answers

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import small
 import snellen as sn
-from snellen.analysis.paired.records import PairedDifference
+from snellen.analysis.paired.differences import PairedDifference
 from snellen.building.benchmark import Benchmark
 from snellen.common.seeds import rng_for
 from snellen.records import Estimate, Failure, Request

@@ -238,6 +238,13 @@ def test_what_is_known_of_a_visitor_is_printed(
     assert ended.value.code == 2
 
 
+@pytest.mark.parametrize("arguments", [["purge"], ["export", "--visitor", "nobody"]])
+def test_a_command_on_personal_data_lets_go_of_the_database(arguments: list[str], tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    main_code(["serve-data", arguments[0], str(tmp_path), *arguments[1:]])
+    assert set(threading.enumerate()) <= before  # a database that is open has a thread that writes
+
+
 # --- the OpenAPI document ----------------------------------------------------------------------------------------
 
 

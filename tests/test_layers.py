@@ -181,7 +181,7 @@ def test_the_classes_of_protocols_are_found() -> None:
 
 
 def test_nothing_outside_their_room_asks_for_a_protocol_by_its_class() -> None:
-    """What they are is declared (`snellen.protocols.declaration`), so that another package's protocol is no less."""
+    """What they are is declared (`snellen.protocols.base`), so that another package's protocol is no less."""
     assert not [
         (module, name, line)
         for module in FILES

@@ -19,9 +19,8 @@ from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError
 from snellen.metrics.declaration import find_metric
 from snellen.models.embedded import Scripted
-from snellen.protocols.judge_matching import MARKS, RIGHT_OR_WRONG, JudgedMarking, read_number
-from snellen.protocols.prompts.judge_prompts import judge_prompt, prompt_versions, shortened
-from snellen.protocols.verdict import Verdict
+from snellen.protocols.prompts.role_prompts import judge_prompt, prompt_versions, shortened
+from snellen.protocols.verdict import MARKS, RIGHT_OR_WRONG, JudgedMarking, Verdict, read_number
 from snellen.records import Failure, Request, Response, Variant
 from snellen.runs.spec import JudgeSpec
 from snellen.suites.mmbench.extraction import mark_prompt
@@ -49,7 +48,16 @@ Your Turn: \nQuestion: What is it?\nAnswer: ['a bus', 'coach']\nResponse: a red 
 
 
 def text_of(golds: tuple[str, ...], version: str, reply: str = "a red bus") -> str:
-    [request] = next(JudgedMarking("b", "s", Variant(), "What is it?", golds, reply, version).start())
+    task = JudgedMarking(
+        benchmark="b",
+        sample_id="s",
+        variant=Variant(),
+        question="What is it?",
+        golds=golds,
+        reply=reply,
+        version=version,
+    )
+    [request] = next(task.start())
     return request.messages[0].text
 
 

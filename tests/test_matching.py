@@ -21,14 +21,24 @@ from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.errors import ErrorBudgetError, ModelError, UnknownNameError
 from snellen.models.embedded import Scripted
-from snellen.protocols.judge_matching import DELIMITED, JudgeMatching, matching_prompt, none_label, read_label
-from snellen.protocols.prompts.judge_prompts import MAX_REPLY_LENGTH, judge_prompt, shortened
-from snellen.protocols.verdict import Verdict, ask_for_verdict, majority_verdict, replay_verdict, user_message
+from snellen.protocols.prompts.role_prompts import MAX_REPLY_LENGTH, judge_prompt, shortened
+from snellen.protocols.verdict import (
+    DELIMITED,
+    JudgeMatching,
+    Verdict,
+    ask_for_verdict,
+    majority_verdict,
+    matching_prompt,
+    none_label,
+    read_label,
+    replay_verdict,
+    user_message,
+)
 from snellen.records import Answer, Failure, Prediction, Request, Response, Turn, Usage, Variant
 from snellen.runs.run_folder import journals
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring import choice_metrics
-from snellen.scoring.judges.ensemble import estimate_cost, stored_verdicts
+from snellen.scoring.judges import estimate_cost, stored_verdicts
 from snellen.scoring.unparsed import UnparsedReply, matching_item
 
 PRINTED = """\
@@ -53,7 +63,10 @@ def matching(
     reply: str = "a purring one", labels: tuple[str, ...] = ("A", "B", "C"), version: str = PAPER
 ) -> JudgeMatching:
     options = ("cat", "dog", "horse", "cow", "sheep", "goat")[: len(labels)]
-    return JudgeMatching("b", "s", Variant(labels=labels), "Which animal is it?", options, labels, reply, version)
+    return JudgeMatching(
+        benchmark="b", sample_id="s", variant=Variant(labels=labels), question="Which animal is it?", options=options,
+        labels=labels, reply=reply, version=version,
+    )  # fmt: skip
 
 
 def request_of(errand: JudgeMatching) -> Request:
@@ -98,14 +111,11 @@ def test_the_key_of_a_verdict_digests_question_options_reply_and_wording() -> No
             matching("another"),
             matching(version=DELIMITED),
             matching(labels=("a", "b", "c")),
-            JudgeMatching(
-                "b", "s", Variant(), "Another?", ("cat", "dog", "horse"), ("A", "B", "C"), "a purring one", PAPER
-            ),
+            replace(matching(), question="Another?"),
         )
     ]
     assert len(set(keys)) == 5
-    elsewhere = JudgeMatching("other", "x", Variant(test=3), "Which animal is it?", ("cat", "dog", "horse"),
-                         ("A", "B", "C"), "a purring one", PAPER)  # fmt: skip
+    elsewhere = replace(matching(), benchmark="other", sample_id="x", variant=Variant(test=3))
     assert request_of(elsewhere).key == keys[0]
 
 

@@ -24,12 +24,10 @@ from snellen.building.benchmark import Benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.errors import DataError, MissingExtraError, UnknownNameError
 from snellen.metrics import captions
-from snellen.metrics.corpus import BLEU_4, ENTITY_F1, LEGACY_POPE, POPE
-from snellen.metrics.declaration import corpus_metric, find_metric, reply_metric
-from snellen.metrics.hallucination import pope, pope_counts, pope_from_sums
-from snellen.metrics.kie import field_exact_match
-from snellen.metrics.meteor import meteor_from_sums
-from snellen.metrics.summed import CorpusCountMetric
+from snellen.metrics.captions import BLEU_4, meteor_from_sums
+from snellen.metrics.declaration import CorpusCountMetric, corpus_metric, find_metric, reply_metric
+from snellen.metrics.hallucination import LEGACY_POPE, POPE, pope, pope_counts, pope_from_sums
+from snellen.metrics.kie import ENTITY_F1, field_exact_match
 from snellen.models.embedded import Scripted
 from snellen.reasons import Reason
 from snellen.records import Failure, Request, Response, Result, Sample, Score, Turn

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from snellen.analysis.linearisation import round_trend
 from snellen.errors import DataError
-from snellen.metrics.ranking import gold_rank, ndcg, ranking
+from snellen.scoring.ranking import gold_rank, ndcg, ranking
 from snellen.suites.lvlm_ehub.extraction import visdial_reciprocal_rank
 
 scores = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=12)

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.errors import DataError
-from snellen.metrics import legacy
-from snellen.metrics.hallucination import pope, read_yes_no
+from snellen.metrics.hallucination import pope, pope_yes_no, read_yes_no
 from snellen.metrics.normalise import vqa_normalise
-from snellen.metrics.vqa import gqa_accuracy, typed_match, vqa_accuracy
+from snellen.metrics.vqa import gqa_accuracy, legacy_vqa_accuracy, typed_match, vqa_accuracy
 from snellen.suites.lvlm_ehub.extraction import vqa_match
 
 
@@ -78,16 +77,16 @@ def test_vqa_accuracy_is_the_mean_over_leaving_each_annotator_out(reply, annotat
 
 
 def test_the_official_script_normalises_only_where_annotators_disagree():
-    assert legacy.legacy_vqa_accuracy("Yes.", ["yes"] * 10) == 0.0
+    assert legacy_vqa_accuracy("Yes.", ["yes"] * 10) == 0.0
     assert vqa_accuracy("Yes.", ["yes"] * 10) == 1.0
-    assert legacy.legacy_vqa_accuracy("Yes.", ["yes"] * 9 + ["no"]) == vqa_accuracy("Yes.", ["yes"] * 9 + ["no"]) == 1.0
+    assert legacy_vqa_accuracy("Yes.", ["yes"] * 9 + ["no"]) == vqa_accuracy("Yes.", ["yes"] * 9 + ["no"]) == 1.0
 
 
 def test_vqa_accuracy_needs_four_annotators():
     with pytest.raises(DataError, match="at least 4"):
         vqa_accuracy("yes", ["yes"] * 3)
     with pytest.raises(DataError, match="no annotator"):
-        legacy.legacy_vqa_accuracy("yes", [])
+        legacy_vqa_accuracy("yes", [])
 
 
 def test_gqa_forgives_case_blanks_and_the_full_stop_and_nothing_else():
@@ -126,7 +125,7 @@ def test_gqa_forgives_case_blanks_and_the_full_stop_and_nothing_else():
 )
 def test_yes_and_no_are_read_with_their_sense(reply, said, legacy_said):
     assert read_yes_no(reply) == said
-    assert legacy.pope_yes_no(reply) == legacy_said
+    assert pope_yes_no(reply) == legacy_said
 
 
 GOLDS = ["yes", "no"] * 3

@@ -18,8 +18,13 @@ from snellen.catalogue import entries
 from snellen.catalogue.entries import parse_entry, with_params
 from snellen.errors import DataError
 from snellen.metrics.boxes import BOXES, POINTS, box_marks, iou, point_marks, read_box, read_point
-from snellen.metrics.numbers import NUMBER_ACCURACY, number_right, read_numbers
-from snellen.metrics.relaxed import legacy_relaxed_accuracy, relaxed_accuracy
+from snellen.metrics.numbers import (
+    NUMBER_ACCURACY,
+    legacy_relaxed_accuracy,
+    number_right,
+    read_numbers,
+    relaxed_accuracy,
+)
 from snellen.readers.mapped.transforms import half, parity
 from snellen.scoring.answers import open_answers
 
@@ -103,7 +108,7 @@ def test_the_number_of_a_reply(reply: str, gold: str, right: int | None) -> None
 def test_unread_numbers_are_wrong_and_counted_and_a_gold_without_one_has_no_value() -> None:
     counts = NUMBER_ACCURACY.count(["4", "5", "who knows", "4"], [["4"], ["4"], ["4"], ["four or so"]])
     assert NUMBER_ACCURACY.compute(tuple(map(sum, zip(*counts[:3], strict=True)))) == pytest.approx((1 / 3, 1 / 3))  # type: ignore[arg-type]
-    assert NUMBER_ACCURACY.count(["4"], [["red"]]) == ["gold 'red' is no number"]
+    assert NUMBER_ACCURACY.count(["4"], [["red"]]) == ["gold 'red' is not a number"]
     assert read_numbers("No. 7 of 9") == (7, 9)
 
 
@@ -192,7 +197,7 @@ def test_a_point_on_the_edge_is_in_the_box_and_unread_replies_are_counted() -> N
 )
 def test_formulas_are_compared_as_expressions(reply: str, gold: str, right: int | None) -> None:
     pytest.importorskip("math_verify", reason="waits for math-verify (extra `math`)")
-    from snellen.metrics.latex import math_right
+    from snellen.metrics.numbers import math_right
 
     marks = math_right(reply, [gold])
     assert (marks[0] if marks else None) == right

@@ -18,8 +18,15 @@ from PIL import Image
 import small
 import snellen as sn
 from snellen.analysis.capability import ALL
-from snellen.analysis.paper_check import PaperReport, check_paper, derived_figures
-from snellen.analysis.paper_formulas import FORMULAS, nearest_share, pooled_share, rounded
+from snellen.analysis.paper_check import (
+    FORMULAS,
+    PaperReport,
+    check_paper,
+    derived_figures,
+    nearest_share,
+    pooled_share,
+)
+from snellen.analysis.ranks import rounded
 from snellen.catalogue import entries, suite_facts
 from snellen.catalogue.cards import ModelCard, benchmarks_seen, model_cards
 from snellen.catalogue.loading import add_suites

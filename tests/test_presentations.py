@@ -18,9 +18,8 @@ from snellen import registry
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError
 from snellen.protocols import Declaration, RequestGenerator
-from snellen.protocols.base import parse_protocol
+from snellen.protocols.base import declaration_of, parse_protocol
 from snellen.protocols.choice import Vanilla
-from snellen.protocols.declaration import declaration_of
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import (
     ContinuationScore,
@@ -36,7 +35,7 @@ from snellen.records import (
 )
 from snellen.runs.journal import RunStore, read_exchanges
 from snellen.runs.run_folder import read_manifest
-from snellen.scoring.talks import with_conclusions
+from snellen.scoring.journal_reading import with_conclusions
 from test_docs import ROOT, blocks
 
 DOCUMENTED = re.compile(rf"\b(?:{'|'.join(registry.names('protocols'))})\?[a-z_]+=[\w,.=&-]*\w")

@@ -51,7 +51,7 @@ from snellen.experiments.ratings.summary import (
 from snellen.models.embedded import Scripted
 from snellen.report.run_view import run_views
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
-from snellen.scoring.rated import RATINGS, RunRatings
+from snellen.scoring.text_scoring import RATINGS, RunRatings
 
 EHUB = "lvlm-ehub-embodied"
 SCALE = (1.0, 5.0)

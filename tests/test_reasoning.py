@@ -26,7 +26,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.extraction import STANDARD
 from snellen.protocols.base import parse_protocol
-from snellen.protocols.prompts.reasoning_prompts import default_reasoning_prompts, parse_reasoning_prompts
+from snellen.protocols.prompts.role_prompts import default_reasoning_prompts, parse_reasoning_prompts
 from snellen.protocols.prompts.templates import default_templates
 from snellen.protocols.reasoning import legacy_conclusion, legacy_sub_questions
 from snellen.protocols.reasoning_parsing import ReadConclusion, standard_conclusion, standard_sub_questions
@@ -34,8 +34,8 @@ from snellen.records import Exchange, Request
 from snellen.report.summary import summary_rows
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
-from snellen.scoring.judges.human_labels import hard_items
-from snellen.scoring.talks import with_conclusions
+from snellen.scoring.agreement import hard_items
+from snellen.scoring.journal_reading import with_conclusions
 
 GOLDEN = Path(__file__).parent / "reasoning_transcript.txt"
 SECONDS_TO_WAIT = 60

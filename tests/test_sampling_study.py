@@ -24,7 +24,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.cli import main
 from snellen.common.seeds import rng_for
-from snellen.metrics.corpus import BLEU_2
+from snellen.metrics.captions import BLEU_2
 from snellen.records import Request, Response
 from snellen.reformulation.sampling import Sampling, draw_sample
 from snellen.scoring.answers import open_answers

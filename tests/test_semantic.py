@@ -17,9 +17,9 @@ from snellen.extraction import STANDARD, semantic_matching
 from snellen.extraction.conformance import conformance_cases
 from snellen.extraction.hard_replies import hard_replies
 from snellen.extraction.semantic_matching import MARGIN, THRESHOLD, NearestOption
-from snellen.metrics.similarity import caption_similarity
+from snellen.metrics.captions import caption_similarity
 from snellen.models.embedded import Scripted
-from snellen.protocols.prompts.judge_prompts import shortened
+from snellen.protocols.prompts.role_prompts import shortened
 
 real = pytest.mark.skipif(
     any(find_spec(name) is None for name in (semantic_matching.PACKAGE, "torch", "transformers")),

@@ -13,7 +13,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.models.base import answers_as, load_model
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
-from snellen.scoring.judges.ensemble import Judge
+from snellen.scoring.judges import Judge
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.records import Request
-from snellen.scoring.judges.human_labels import agreement_study, hard_items, people_of, read_labels
+from snellen.scoring.agreement import agreement_study, hard_items, people_of, read_labels
 
 pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")

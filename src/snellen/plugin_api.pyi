@@ -94,6 +94,7 @@ from snellen.interchange.predictions.rows import PredictionFile as PredictionFil
 from snellen.interchange.predictions.texts import places_of as places_of
 from snellen.metrics.captions import CorpusScore as CorpusScore
 from snellen.metrics.declaration import ChoiceMetric as ChoiceMetric
+from snellen.metrics.declaration import CorpusCountMetric as CorpusCountMetric
 from snellen.metrics.declaration import CorpusMetric as CorpusMetric
 from snellen.metrics.declaration import Metric as Metric
 from snellen.metrics.declaration import MetricRow as MetricRow
@@ -103,7 +104,6 @@ from snellen.metrics.declaration import declared as declared
 from snellen.metrics.declaration import metric_row as metric_row
 from snellen.metrics.declaration import reply_metric as reply_metric
 from snellen.metrics.declaration import share as share
-from snellen.metrics.summed import CorpusCountMetric as CorpusCountMetric
 from snellen.models.base import ALL_KINDS as ALL_KINDS
 from snellen.models.base import AsyncModel as AsyncModel
 from snellen.models.base import AsyncStreamingModel as AsyncStreamingModel
@@ -120,16 +120,16 @@ from snellen.models.client import ServerFault as ServerFault
 from snellen.models.connections import HttpReply as HttpReply
 from snellen.models.provider import AskedModel as AskedModel
 from snellen.models.provider import Provider as Provider
+from snellen.protocols.base import Conclusion as Conclusion
+from snellen.protocols.base import Declaration as Declaration
 from snellen.protocols.base import Protocol as Protocol
 from snellen.protocols.base import ProtocolSettings as ProtocolSettings
 from snellen.protocols.base import RequestGenerator as RequestGenerator
-from snellen.protocols.declaration import Conclusion as Conclusion
-from snellen.protocols.declaration import Declaration as Declaration
-from snellen.protocols.prompts.judge_prompts import JudgePrompt as JudgePrompt
 from snellen.protocols.prompts.rendering import EarlierReply as EarlierReply
 from snellen.protocols.prompts.rendering import LabelStyle as LabelStyle
 from snellen.protocols.prompts.rendering import PromptRenderer as PromptRenderer
 from snellen.protocols.prompts.rendering import labels_for as labels_for
+from snellen.protocols.prompts.role_prompts import JudgePrompt as JudgePrompt
 from snellen.protocols.prompts.templates import Templates as Templates
 from snellen.protocols.prompts.templates import packaged_templates as packaged_templates
 from snellen.psychometrics.stimuli.canvas import Canvas as Canvas

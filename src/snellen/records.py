@@ -481,7 +481,7 @@ class Score(Struct, frozen=True, gc=False, omit_defaults=True):
     """Answers in a row that it takes, where that depends on the replies or the round: those that decided the value or,
     of a row that is `broken`, those before the first one that never came."""
     broken: bool = False
-    """Whether there is no value because a row of answers broke off (`snellen.analysis.censoring`)."""
+    """Whether there is no value because a row of answers broke off (`snellen.analysis.question_means`)."""
 
     @property
     def never_answered(self) -> bool:

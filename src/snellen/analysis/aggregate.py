@@ -21,8 +21,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.audit.correction import audit_of, corrected_rows
-from snellen.analysis.capability import ALL, bounded_mean, capability_rows
-from snellen.analysis.coverage import counted_alike, member_names, missing_words, without_words
+from snellen.analysis.capability import (
+    ALL,
+    bounded_mean,
+    capability_rows,
+    counted_alike,
+    member_names,
+    missing_words,
+    without_words,
+)
 from snellen.analysis.linearisation import (
     FIELD_TAG,
     corpus_estimates,
@@ -55,7 +62,7 @@ from snellen.metrics.declaration import (
     share,
 )
 from snellen.records import Estimate, Method, Prediction, Result, Score
-from snellen.scoring.corpus_counts import QuestionCounts
+from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row, run_labels
 from snellen.scoring.text_scoring import metric_row_names
 

@@ -2,20 +2,21 @@
 
 Accuracies are never averaged with CIDErs: where the declared scales differ there is no mean, and the result says so.
 Models are then compared over all dimensions by their average rank (`snellen.analysis.ranks`).
+
+What such a number covers, what counts alike in it, and what of all that is named is not in it, stands beside it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.coverage import counted_alike, member_names, missing_dimensions, missing_words
 from snellen.analysis.question_means import mean_over_questions
 from snellen.analysis.statistics import mean_of_estimates, scaled_estimate
-from snellen.catalogue import BenchmarkSpec
+from snellen.catalogue import BenchmarkSpec, aggregation_of, suites
 from snellen.catalogue.suites import AsPublished
 from snellen.metrics.declaration import Metric, MetricRow, declared, printed_unit
 from snellen.protocols.base import labelled_declaration
@@ -23,6 +24,83 @@ from snellen.reasons import Reason
 from snellen.records import Estimate, MeanOver, Method, Result
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
+
+MOST_NAMED = 8
+"""More names than this are counted."""
+
+
+def counted_alike(specs: Iterable[BenchmarkSpec]) -> MeanOver:
+    """What counts alike in a number of these benchmarks; the benchmarks, where their suites do not agree."""
+    rules = {aggregation_of(spec) for spec in specs}
+    over: set[MeanOver] = {"questions" if rule.counts_questions else rule.over for rule in rules}
+    return over.pop() if len(over) == 1 else "benchmarks"
+
+
+def member_names(run: ScoredRun, names: Collection[str]) -> str:
+    """Benchmarks by name, each with the part of its questions that was asked: the same words, the same questions."""
+    parts = dict(_asked_parts(run))
+    return ", ".join(f"{name} ({parts[name]})" if name in parts else name for name in sorted(names))
+
+
+def missing_words(
+    run: ScoredRun, names: Collection[str], estimate: Estimate, *, with_options: bool, dimension: str = ""
+) -> str:
+    """What a number of these benchmarks lacks of all that their suites name, in one dimension or, without one, in all.
+
+    `with_options`: benchmarks of open questions are not missed. Those of the user's own are all there. Empty when every
+    question of every benchmark has its value.
+    """
+    specs = [spec for spec in _named(run, with_options) if dimension in ("", spec.dimension)]
+    missing = [spec for spec in specs if spec.name not in names]
+    words = []
+    if missing and dimension:
+        words.append(without_words(spec.name for spec in missing))
+    elif missing:
+        words.append(f"{len(names)} of {len(names) + len(missing)} benchmarks")
+    if partly := [name.rpartition("/")[2] for name, _ in _asked_parts(run) if name in names]:
+        words.append(f"only part of the questions of {few_names(partly)} was asked")
+    questions = estimate.n + estimate.unscored + estimate.errors
+    if estimate.n < questions:
+        words.append(f"{estimate.n:,} of {questions:,} questions have a value")
+    return "; ".join(words)
+
+
+def without_words(names: Iterable[str]) -> str:
+    """`without sroie, funsd`: benchmarks that a number of several does not hold; empty for none."""
+    listed = few_names(name.rpartition("/")[2] for name in names)
+    return f"without {listed}" if listed else ""
+
+
+def missing_dimensions(run: ScoredRun, present: Collection[str], *, with_options: bool) -> str:
+    """`3 of 8 dimensions`: how many of those that the suites of a run name are there; empty when all are."""
+    dimensions = dict.fromkeys(spec.dimension for spec in _named(run, with_options))
+    return f"{len(present)} of {len(dimensions)} dimensions" if set(dimensions) - set(present) else ""
+
+
+def _named(run: ScoredRun, with_options: bool) -> list[BenchmarkSpec]:
+    """The benchmarks with a dimension of all suites that take part in a run, and the run's own."""
+    own_specs = {scored.spec.name: scored.spec for scored in run.benchmarks if scored.spec.dimension}
+    taking_part = {spec.suite for spec in own_specs.values()}
+    listed = {spec.name: spec for suite in taking_part for spec in suites().get(suite, ()) if spec.dimension}
+    return [spec for spec in {**listed, **own_specs}.values() if not with_options or spec.formulation != "text"]
+
+
+def _asked_parts(run: ScoredRun) -> Iterator[tuple[str, str]]:
+    """Benchmarks of which only a part was asked, and which part."""
+    counts = {scored.spec.name: len(scored.samples) for scored in run.benchmarks}
+    for use in run.manifest.benchmarks:
+        first = f"first {use.limit}" if use.limit is not None and counts.get(use.name, 0) >= use.limit else ""
+        drawn = "" if use.part is None or use.part.is_whole else str(use.part)
+        if part := ", ".join(filter(None, [f"where {use.where}" if use.where else "", first, drawn])):
+            yield use.name, part
+
+
+def few_names(names: Iterable[str]) -> str:
+    """In alphabetical order; of many, the first ones and how many more there are."""
+    ordered = sorted(names)
+    more = len(ordered) - MOST_NAMED
+    return ", ".join(ordered) if more <= 1 else f"{', '.join(ordered[:MOST_NAMED])} and {more} others"
+
 
 CAPABILITY = "capability"
 TASK_CAPABILITY = "task_capability"
@@ -122,7 +200,7 @@ class _Capabilities(Struct, frozen=True):
         if counted != "dimensions":
             return self._mean(self.headlines, ALL)
         means = [row for row in dimensions if row.estimate.value is not None]
-        estimate = _mean_estimate(means, declared(self.headlines[0].metric))
+        estimate = bounded_mean([row.estimate for row in means], declared(self.headlines[0].metric))
         overall = replace(
             means[0],
             estimate=estimate,
@@ -131,7 +209,11 @@ class _Capabilities(Struct, frozen=True):
             members=member_names(self.run, members),
             partial=self._partial(members, estimate, [row.dimension for row in means]),
         )
-        return _summed(overall, len(means)) if _prints_sum(self.run) else overall
+        rules = self._rules()
+        if not rules or any(rule.overall != "sum" for rule in rules):
+            return overall
+        total = scaled_estimate(overall.estimate, len(means))
+        return replace(overall, estimate=total, detail=f"sum over {len(means)} dimensions")
 
     def _mean(self, members: Sequence[Result], dimension: str) -> Result:
         """The number of some benchmarks, whose questions count alike or else the benchmarks."""
@@ -139,7 +221,7 @@ class _Capabilities(Struct, frozen=True):
         estimate = None if reason or counted != "questions" else mean_over_questions(self.run, members)
         over: MeanOver = "questions" if estimate else "benchmarks"
         metric = MetricRow(name=CAPABILITY) if reason else declared(members[0].metric)
-        value = _no_mean(members) if reason else estimate or _mean_estimate(members, metric)
+        value = _no_mean(members) if reason else estimate or bounded_mean([row.estimate for row in members], metric)
         names = [row.benchmark for row in members]
         mean = Result(
             self.run.manifest.model, ALL, self.method, self.method, CAPABILITY, value, dimension,
@@ -180,15 +262,6 @@ class _Capabilities(Struct, frozen=True):
         return "; ".join(filter(None, [lacking, words]))
 
 
-def _prints_sum(run: ScoredRun) -> bool:
-    """Whether the run is scored as published by suites that all print the sum over dimensions."""
-    return all(scored.published is not None and scored.published.overall == "sum" for scored in run.benchmarks)
-
-
-def _summed(row: Result, dimensions: int) -> Result:
-    return replace(row, estimate=scaled_estimate(row.estimate, dimensions), detail=f"sum over {dimensions} dimensions")
-
-
 def _why_no_mean(rows: Sequence[Result]) -> Reason | None:
     """Why these numbers have no mean, or None if they have one. A single number is its own mean."""
     if len(rows) == 1:
@@ -206,10 +279,6 @@ def _metric_names(rows: Sequence[Result]) -> str:
 def _no_mean(rows: Sequence[Result]) -> Estimate:
     n, unscored, errors = (sum(getattr(row.estimate, count) for row in rows) for count in ("n", "unscored", "errors"))
     return Estimate(None, None, None, None, n, unscored, errors)
-
-
-def _mean_estimate(rows: Sequence[Result], metric: MetricRow) -> Estimate:
-    return bounded_mean([row.estimate for row in rows], metric)
 
 
 def bounded_mean(estimates: Sequence[Estimate], metric: MetricRow) -> Estimate:

@@ -17,10 +17,9 @@ from msgspec.structs import replace
 
 from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, Bounds, group_spread, interval_of, student_t, z
 from snellen.errors import DataError
-from snellen.metrics.declaration import Metric, metric_row, share
-from snellen.metrics.summed import Counts, summed_metric
+from snellen.metrics.declaration import Counts, Metric, metric_row, share, summed_metric
 from snellen.records import Estimate, Sample, Score
-from snellen.scoring.corpus_counts import QuestionCounts
+from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark
 
 STEP = 1e-4
@@ -47,17 +46,11 @@ def corpus_estimates(scored: ScoredBenchmark, tallied: Sequence[QuestionCounts])
     first = tallied[0]
     pooled = summed_metric(first.metric)
     counted = [tally for tally in tallied if tally.counts]
-    errors = sum(tally.never_answered for tally in tallied)
     counts = [tally.counts for tally in counted]
     groups = [scored.samples[tally.sample_id].group for tally in counted]
-    bounds = [
-        (-math.inf if row.low is None else row.low, math.inf if row.high is None else row.high) for row in pooled.rows
-    ]
-    estimates = linearised_estimates(counts, groups, pooled.compute, bounds)
-    unscored, absent = len(tallied) - len(counted) - errors, sum(tally.absent for tally in counted)
+    estimates = linearised_estimates(counts, groups, pooled.compute, [row.bounds for row in pooled.rows])
     return {
-        row: _counted(estimate, len(counted), unscored, errors, absent)
-        for row, estimate in zip(pooled.names, estimates, strict=True)
+        row: _counted(estimate, tallied, len(counted)) for row, estimate in zip(pooled.names, estimates, strict=True)
     }
 
 
@@ -86,12 +79,8 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
     estimates = linearised_estimates(
         [tuple(counts) for counts in by_dialogue.values()], groups, compute, [TREND_BOUNDS] * len(ROUND_TREND.names)
     )
-    errors = sum(score.never_answered for score in scores)
-    unscored = len(scores) - len(valued) - errors
-    absent = sum(score.absent for score in valued)
     return {
-        row: _counted(estimate, len(valued), unscored, errors, absent)
-        for row, estimate in zip(ROUND_TREND.names, estimates, strict=True)
+        row: _counted(estimate, scores, len(valued)) for row, estimate in zip(ROUND_TREND.names, estimates, strict=True)
     }
 
 
@@ -162,19 +151,19 @@ def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score], part_of: Ca
         for score in group:
             deviation = (score.value or 0.0) - means[part]
             shifts[scored.samples[score.sample_id].group].append(deviation / (len(means) * len(group)))
-    n, errors = sum(map(len, by_part.values())), sum(score.never_answered for score in scores)
-    unscored = len(scores) - n - errors
     if not means:
-        return Estimate(None, None, None, None, 0, unscored, errors)
+        return _counted(Estimate(None, None, None, None, 0), scores, 0)
     # The deviations of a part sum to zero, and so do those of all.
     deviations = [math.fsum(group_shifts) for group_shifts in shifts.values()]
     value = statistics.fmean(means.values())
-    absent = sum(score.absent for score in scores)
-    return _counted(_estimate((value, deviations), list(shifts), UNIT_INTERVAL), n, unscored, errors, absent)
+    n = sum(map(len, by_part.values()))
+    return _counted(_estimate((value, deviations), list(shifts), UNIT_INTERVAL), scores, n)
 
 
-def _counted(estimate: Estimate, n: int, unscored: int, errors: int, absent: int) -> Estimate:
-    return replace(estimate, n=n, unscored=unscored, errors=errors, absent=absent)
+def _counted(estimate: Estimate, records: Sequence[Score | QuestionCounts], n: int) -> Estimate:
+    """The estimate with the numbers of these records, of which `n` have a value."""
+    errors, absent = sum(r.never_answered for r in records), sum(r.absent for r in records)
+    return replace(estimate, n=n, unscored=len(records) - n - errors, errors=errors, absent=absent)
 
 
 def linearised_estimates(

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import ROUND_DOWN, ROUND_FLOOR, Decimal
 from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.paper_formulas import (
-    FORMULAS,
-    SOURCES,
-    half_unit,
-    mean,
-    nearest_share,
-    pooled_share,
-    rounded,
-)
-from snellen.analysis.ranks import competition_ranks
+from snellen.analysis.ranks import competition_ranks, rounded
 from snellen.catalogue import entries
 from snellen.catalogue.papers import METHOD, MODEL, Derivation, Erratum, Paper, PrintedValue
 from snellen.errors import DataError
@@ -162,15 +153,17 @@ class _Checker:
                 tuple(cell.labels[name] for name in cell.labels if name != MODEL): cell for cell in printed
             }.values():
                 figure = replace(cell, labels={**cell.labels, MODEL: model})
-                terms = [len(self._terms(derivation, value, wildcard)) for value in (cell, figure)]
-                computed = self._compute(derivation, figure, wildcard) if terms[0] == terms[1] else None
+                terms = {
+                    sum(len(self._entering(name, derivation, value, wildcard)) for name in derivation.of)
+                    for value in (cell, figure)
+                }
+                computed = self._compute(derivation, figure, wildcard) if len(terms) == 1 else None
                 if computed:
                     yield replace(figure, printed=str(rounded(computed.value, cell.digits)))
 
-    def _terms(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> list[PrintedValue]:
-        """The cells that enter a figure of a model: its own."""
-        references = (reference for name in derivation.of for reference in self.paper.derived.sets.get(name, (name,)))
-        sources = (source for reference in references for source in self._named(reference.replace("{}", wildcard)))
+    def _entering(self, name: str, derivation: Derivation, cell: PrintedValue, wildcard: str) -> list[PrintedValue]:
+        """The cells of a set, or of a reference, that enter a figure."""
+        sources = self._cells_of(name, wildcard)
         return [source for source in sources if source.place != cell.place and _enters(derivation, cell, source)]
 
     def _check(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> PaperCheck | None:
@@ -198,12 +191,7 @@ class _Checker:
     def _sources(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> list[_Source]:
         sources = []
         for name in derivation.of:
-            cells = [
-                source
-                for reference in self.paper.derived.sets.get(name, (name,))
-                for source in self._named(reference.replace("{}", wildcard))
-                if source.place != cell.place and _enters(derivation, cell, source)
-            ]
+            cells = self._entering(name, derivation, cell, wildcard)
             if name in self.paper.derived.sets:
                 sources += _as_mean(cells, derivation.digits)
             else:
@@ -216,10 +204,9 @@ class _Checker:
         ranked = _members(derivation, cell).get(MODEL, (cell.model,))
         for name in derivation.of:
             by_model: dict[str, list[PrintedValue]] = defaultdict(list)
-            for reference in self.paper.derived.sets.get(name, (name,)):
-                for source in self._named(reference.replace("{}", wildcard)):
-                    if _enters(derivation, cell, source, free=(MODEL,)):
-                        by_model[source.model].append(source)
+            for source in self._cells_of(name, wildcard):
+                if _enters(derivation, cell, source, free=(MODEL,)):
+                    by_model[source.model].append(source)
             values = {model: _as_mean(cells, derivation.digits)[0].value for model, cells in by_model.items()}
             places = dict(zip(values, competition_ranks([float(value) for value in values.values()]), strict=True))
             ranks += [Decimal(places[model]) for model in ranked if model in places]
@@ -228,11 +215,12 @@ class _Checker:
         value = mean(ranks)
         return _Computed(value, f"ranks {', '.join(str(rank) for rank in ranks)}: mean {_short(value)}")
 
-    def _named(self, reference: str) -> Iterator[PrintedValue]:
-        """The cells of `TABLE:COLUMN`, or of one row of it (`TABLE:COLUMN @ LABEL`)."""
-        columns, _, label = reference.partition(" @ ")
-        for column, _ in self._columns(columns):
-            yield from (cell for cell in self._by_column[column] if not label or label in cell.labels.values())
+    def _cells_of(self, name: str, wildcard: str) -> Iterator[PrintedValue]:
+        """The cells of a set, of `TABLE:COLUMN`, or of one row of it (`TABLE:COLUMN @ LABEL`)."""
+        for reference in self.paper.derived.sets.get(name, (name,)):
+            columns, _, label = reference.replace("{}", wildcard).partition(" @ ")
+            for column, _ in self._columns(columns):
+                yield from (cell for cell in self._by_column[column] if not label or label in cell.labels.values())
 
     def _columns(self, reference: str) -> Iterator[tuple[tuple[str, str], str]]:
         """The columns that `TABLE:COLUMN` names, and what its `*` matched."""
@@ -374,3 +362,67 @@ def _repeated(paper: Paper) -> Iterator[RepeatedPair]:
                     alike = (cell.model == later.model) + (cell.benchmark == later.benchmark)
                     if alike == (1 if cell.method == later.method else 2):
                         yield RepeatedPair(cell, later, pair)
+
+
+# --- the formulas by which printed values follow from others, on exact decimals ---------------------------------------
+
+
+HUNDRED = Decimal(100)
+Formula = Callable[[Sequence[Decimal], Decimal], Decimal | None]
+"""(sources, positives) -> value; `positives` is the share of questions whose answer is yes. None where undefined."""
+
+
+def half_unit(digits: int) -> Decimal:
+    """How far a value may be from what is printed with this many decimals."""
+    return Decimal(5).scaleb(-digits - 1)
+
+
+def mean(values: Sequence[Decimal]) -> Decimal:
+    return sum(values, Decimal(0)) / len(values)
+
+
+def _f1(precision_recall: Sequence[Decimal], positives: Decimal) -> Decimal:
+    """2 true positives / (predicted + positive), which is 0 where precision and recall are."""
+    precision, recall = precision_recall
+    return 2 * precision * recall / (precision + recall) if precision + recall else Decimal(0)
+
+
+def _yes_rate(precision_recall: Sequence[Decimal], positives: Decimal) -> Decimal | None:
+    """Of all questions, the true positives are `positives` x recall, and the yes replies those / precision."""
+    precision, recall = precision_recall
+    return HUNDRED * positives * recall / precision if precision else None
+
+
+def _accuracy(precision_recall: Sequence[Decimal], positives: Decimal) -> Decimal | None:
+    """True positives and, of the negatives, those that are not false positives; all in per cent."""
+    yes = _yes_rate(precision_recall, positives)
+    true_positives = positives * precision_recall[1]
+    return None if yes is None else true_positives + HUNDRED * (1 - positives) - (yes - true_positives)
+
+
+FORMULAS: Mapping[str, Formula] = {
+    "same": lambda sources, _: sources[0],
+    "mean": lambda sources, _: mean(sources),
+    "difference": lambda sources, _: sources[0] - sources[1],
+    "F1": _f1,
+    "implied accuracy": _accuracy,
+    "implied yes-rate": _yes_rate,
+}
+SOURCES = {"same": 1, "difference": 2, "F1": 2, "implied accuracy": 2, "implied yes-rate": 2}
+"""How many sources a formula takes, where not any number."""
+
+
+def pooled_share(shares: Sequence[Decimal], counts: Sequence[int]) -> Decimal:
+    """The share among all questions, in per cent: each part's share is taken back to a number of its questions."""
+    right = sum(rounded(share * count / HUNDRED, 0) for share, count in zip(shares, counts, strict=True))
+    return HUNDRED * right / sum(counts)
+
+
+def nearest_share(printed: Decimal, tests: int, digits: int) -> tuple[Decimal, bool]:
+    """The share of this many tests that is nearest to `printed`, in per cent; and whether `printed` is one cut off."""
+    right = (printed * tests / HUNDRED).to_integral_value(ROUND_FLOOR)
+    above = HUNDRED * (right + 1) / tests
+    if above.quantize(Decimal(1).scaleb(-digits), ROUND_DOWN) == printed and rounded(above, digits) != printed:
+        return above, True
+    below = HUNDRED * right / tests
+    return (above if above - printed < printed - below else below), False

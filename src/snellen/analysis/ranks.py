@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from itertools import groupby
 from statistics import StatisticsError, correlation, fmean
 
 from snellen.analysis.capability import ALL, CAPABILITY
-from snellen.analysis.paper_formulas import rounded
 from snellen.analysis.statistics import z
 from snellen.metrics.declaration import Metric, metric_row, unit_multiplier
 from snellen.records import METHODS, Better, Estimate, Method, Result
@@ -150,3 +149,8 @@ def spearman(x: Sequence[float], y: Sequence[float], groups: int) -> Estimate:
     middle = math.atanh(rho)
     low, high = math.tanh(middle - z() * error), math.tanh(middle + z() * error)
     return Estimate(rho, error * (1 - rho * rho), low, high, n, groups=groups)
+
+
+def rounded(value: Decimal, digits: int) -> Decimal:
+    """Half up, as papers round."""
+    return value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)

@@ -17,13 +17,12 @@ from msgspec import Struct
 from snellen.analysis.capability import ALL, first_text_metric
 from snellen.analysis.ranks import fractional_ranks, pearson
 from snellen.errors import DataError
-from snellen.metrics.declaration import SHARE, declared
-from snellen.metrics.summed import Counts, SummedMetric, summed_metric
+from snellen.metrics.declaration import SHARE, Counts, SummedMetric, declared, summed_metric
 from snellen.records import Method
 from snellen.reformulation.sampling import Rule, Sampling, draw_sample
 from snellen.runs.journal import read_exchanges
 from snellen.scoring.resampling import stratum_of
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.scoring.scored_run import RowKey, ScoredBenchmark, ScoredRun
 
 RATIOS = (0.01, 0.02, 0.1, 0.2)
 """The ratios in the paper's tables."""
@@ -138,39 +137,33 @@ def _series(runs: Sequence[tuple[ScoredRun, Times]], name: str, metric: str) -> 
     series: dict[Series, list[_Model]] = defaultdict(list)
     for run, times in runs:
         for scored in (benchmark for benchmark in run.benchmarks if benchmark.spec.name == name):
-            headline = first_text_metric(scored.spec)
-            for (protocol, method, row), counts in _counted(scored).items():
-                if row in ((metric,) if metric else ("accuracy", headline)) and any(
-                    question.counts for question in counts
-                ):
-                    model = _model(scored, counts, times.get((name, protocol), {}))
+            rows = (metric,) if metric else ("accuracy", first_text_metric(scored.spec))
+            for (protocol, method, row), compute, questions in _counted(scored):
+                if row in rows and any(counts for _, counts in questions):
+                    model = _model(scored, compute, questions, times.get((name, protocol), {}))
                     series[name, protocol, method, row].append(model)
     return series
 
 
-class _CountedQuestion(Struct, frozen=True):
-    """The counts of one question, for one row of results."""
-
-    sample_id: str
-    counts: Counts
-    compute: Callable[[Counts], float | None]
+Compute = Callable[[Counts], float | None]
+CountedQuestion = tuple[str, Counts]
+"""Its sample, and its counts for one row of results."""
 
 
-def _counted(scored: ScoredBenchmark) -> dict[tuple[str, Method, str], list[_CountedQuestion]]:
-    """Counts by protocol, method and row: values for metrics that are means, pooled counts for the others."""
-    counts_by_row: dict[tuple[str, Method, str], list[_CountedQuestion]] = defaultdict(list)
+def _counted(scored: ScoredBenchmark) -> Iterator[tuple[RowKey, Compute, list[CountedQuestion]]]:
+    """By protocol, method and row: pooled counts, and for metrics that are means each value with a count of 1."""
+    tallied: dict[RowKey, list[CountedQuestion]] = defaultdict(list)
     for tally in scored.tallies:
-        pooled = summed_metric(tally.metric)
+        tallied[tally.protocol, tally.method, tally.metric].append((tally.sample_id, tally.counts))
+    pooled_rows: set[RowKey] = set()
+    for (protocol, method, metric), questions in tallied.items():
+        pooled = summed_metric(metric)
         for place, row in enumerate(pooled.names):
-            compute = partial(_pooled_row, pooled, place)
-            counts_by_row[tally.protocol, tally.method, row].append(
-                _CountedQuestion(tally.sample_id, tally.counts, compute)
-            )
-    for key in [key for key in scored.score_rows if key not in counts_by_row]:
-        for score in scored.score_rows[key]:
-            counts = () if score.value is None else (score.value, 1.0)
-            counts_by_row[key].append(_CountedQuestion(score.sample_id, counts, _mean_of))
-    return counts_by_row
+            pooled_rows.add((protocol, method, row))
+            yield (protocol, method, row), partial(_pooled_row, pooled, place), questions
+    for key, scores in scored.score_rows.items():
+        if key not in pooled_rows:
+            yield key, _mean_of, [(s.sample_id, () if s.value is None else (s.value, 1.0)) for s in scores]
 
 
 def _mean_of(sums: Counts) -> float:
@@ -181,14 +174,16 @@ def _pooled_row(pooled: SummedMetric, place: int, sums: Counts) -> float | None:
     return pooled.compute(sums)[place]
 
 
-def _model(scored: ScoredBenchmark, questions: Sequence[_CountedQuestion], seconds: dict[str, float]) -> _Model:
+def _model(
+    scored: ScoredBenchmark, compute: Compute, questions: Sequence[CountedQuestion], seconds: dict[str, float]
+) -> _Model:
     by_sample: dict[str, list[Counts]] = defaultdict(list)
-    for question in questions:
-        if question.counts:
-            by_sample[question.sample_id].append(question.counts)
-    counts: list[Counts] = [tuple(map(sum, zip(*by_sample[name], strict=True))) for name in scored.samples]
-    unscored = sum(not question.counts for question in questions)
-    return _Model(counts, questions[0].compute, [seconds.get(name, 0.0) for name in scored.samples], unscored)
+    for sample_id, counts in questions:
+        if counts:
+            by_sample[sample_id].append(counts)
+    sums: list[Counts] = [tuple(map(sum, zip(*by_sample[name], strict=True))) for name in scored.samples]
+    unscored = sum(not counts for _, counts in questions)
+    return _Model(sums, compute, [seconds.get(name, 0.0) for name in scored.samples], unscored)
 
 
 def _times(run: ScoredRun) -> Times:

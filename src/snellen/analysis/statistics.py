@@ -303,8 +303,8 @@ def share_interval(share: float, n: float, rare_n: float | None = None) -> tuple
     """
     rare_n = rare_n or n
     low, high = wilson(share, n)
-    rare, other = (rare_limit(part * rare_n, rare_n) / rare_n for part in (share, 1 - share))
-    return min(low, rare), max(high, 1 - other)
+    rare, rare_misses = (rare_limit(part * rare_n, rare_n) / rare_n for part in (share, 1 - share))
+    return min(low, rare), max(high, 1 - rare_misses)
 
 
 @lru_cache(maxsize=4096)
@@ -317,9 +317,9 @@ def rare_limit(count: float, n: float = math.inf) -> float:
     """
     if count <= 0 or count > RARE:
         return n if count > 0 else 0.0
-    others, known = n - count + 1, -math.lgamma(count + 1) - math.log(1 - CONFIDENCE)
+    others, constant = n - count + 1, -math.lgamma(count + 1) - math.log(1 - CONFIDENCE)
     if math.isfinite(n):
-        known += math.lgamma(n + 1) - math.lgamma(others) - count * math.log(n)
+        constant += math.lgamma(n + 1) - math.lgamma(others) - count * math.log(n)
     expected = count / 2
     for _ in range(50):
         free, series, term, k = 1 - expected / n, 1.0, 1.0, 0
@@ -328,7 +328,7 @@ def rare_limit(count: float, n: float = math.inf) -> float:
             term *= expected * (1 + k / n) / (count + k)
             series += term
         none = others * math.log(free) if math.isfinite(n) else -expected
-        excess = known + count * math.log(expected) + none + math.log(series)
+        excess = constant + count * math.log(expected) + none + math.log(series)
         step = excess * free * series / count
         expected *= math.exp(-step)
         if not expected or abs(step) < 1e-12:

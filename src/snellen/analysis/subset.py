@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.common.conditions import Condition
 from snellen.errors import DataError
-from snellen.protocols.base import labelled_declaration
-from snellen.protocols.declaration import UNDECLARED
+from snellen.protocols.base import UNDECLARED, labelled_declaration
 from snellen.reasons import Reason
 from snellen.records import Prediction
 from snellen.scoring.scored_run import ExcludedQuestion, ScoredBenchmark, ScoredRun, by_row

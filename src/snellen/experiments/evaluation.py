@@ -18,13 +18,21 @@ from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.capability import headline_metric
-from snellen.analysis.sequential.decision import SequentialDifference, sequential_differences
-from snellen.analysis.sequential.estimates import sequential_estimates
-from snellen.analysis.sequential.rule import StoppingRule, bounded_row, decision_rule, margin_in_unit, width_rule
+from snellen.analysis.sequential import (
+    SequentialDifference,
+    StoppingRule,
+    bounded_row,
+    decision_rule,
+    margin_in_unit,
+    sequential_differences,
+    sequential_estimates,
+    width_rule,
+)
 from snellen.building.benchmark import Benchmark, Part, RandomPart
 from snellen.common.paths import as_word
 from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
 from snellen.models.base import load_model, parse_spec
+from snellen.protocols.verdict import matching_prompt
 from snellen.registry import find, targets
 from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles
@@ -37,8 +45,7 @@ from snellen.runs.runner import RunOutcome, next_parts, no_parts, run_plan, summ
 from snellen.runs.spec import ExecutionSpec, JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
 from snellen.scoring.answers import changed_answers, has_answers
-from snellen.scoring.cut_replies import cut_reply_sentences
-from snellen.scoring.judges.ensemble import JudgeEnsemble
+from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.kept_scoring import (
     ScoringSettings,
     keep_scoring,
@@ -48,8 +55,7 @@ from snellen.scoring.kept_scoring import (
     scoring_settings,
 )
 from snellen.scoring.run_scoring import check_scoring, score_run
-from snellen.scoring.scored_run import ScoredRun
-from snellen.scoring.unparsed import prompt_version
+from snellen.scoring.scored_run import ScoredRun, cut_reply_sentences
 
 REPORT = "report.html"
 
@@ -371,7 +377,7 @@ def _main_reasons(outcome: RunOutcome, most: int = 3) -> str:
 def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
     """Raise UnknownNameError or DataError for what scoring would refuse, before a model or a judge is asked."""
     check_scoring(scoring, judged=bool(judge.models))
-    prompt_version(judge)
+    matching_prompt(judge.prompt)
     for model in judge.models:
         if isinstance(model, str):
             find("models", parse_spec(model).scheme)
@@ -402,7 +408,7 @@ def score_folders(
             panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
             runs.append(_score_folder(folder, settings, panel, announce))
     if judges and judge.calibrate:
-        from snellen.scoring.judges.agreement import agreement_sentence, calibrate
+        from snellen.scoring.agreement import agreement_sentence, calibrate
 
         for agreement in calibrate(judges, judge, announce):
             announce(agreement_sentence(agreement))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from snellen.analysis.aggregate import results_of_all
-from snellen.analysis.paired.records import RESAMPLES
+from snellen.analysis.paired.differences import RESAMPLES
 from snellen.errors import DataError, MissingExtraError
 from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
@@ -24,10 +24,10 @@ from snellen.scoring.scored_run import ScoredRun, flat_row, run_labels
 if TYPE_CHECKING:
     import polars
 
+    from snellen.analysis.paired.differences import Comparison
     from snellen.analysis.paired.drift import Drift
-    from snellen.analysis.paired.records import Comparison
     from snellen.analysis.paired.significance import Correction
-    from snellen.analysis.sequential.estimates import SequentialEstimate
+    from snellen.analysis.sequential import SequentialEstimate
     from snellen.interchange.exports.declaration import Exporter
 
 SHOWN_RUNS = 3
@@ -119,7 +119,7 @@ class Results:
     def stopped(self) -> list[SequentialEstimate]:
         """What runs that a rule stopped (`until`) know of whole benchmarks, with intervals that hold whenever one
         stops."""
-        from snellen.analysis.sequential.estimates import sequential_estimates
+        from snellen.analysis.sequential import sequential_estimates
 
         return [estimate for run in self.runs for estimate in sequential_estimates(run)]
 

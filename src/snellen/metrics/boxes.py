@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from snellen.errors import DataError
 from snellen.formats.late_patterns import late_pattern
-from snellen.metrics.declaration import share
-from snellen.metrics.rates import Marks, read_rate_metric
+from snellen.metrics.declaration import Marks, read_rate_metric, share
 
 Corners = tuple[float, float, float, float]
 """Left, top, right, bottom."""
@@ -29,10 +28,10 @@ def read_box(text: str) -> Corners | None:
 
     Corners in any order: left and top are the smaller ones. None where there are no four.
     """
-    found = next((run for run in reversed(_runs(text)) if len(run) == 4), None)
-    if found is None:
+    corners = next((run for run in reversed(_runs(text)) if len(run) == 4), None)
+    if corners is None:
         return None
-    first_x, first_y, second_x, second_y = found
+    first_x, first_y, second_x, second_y = corners
     return min(first_x, second_x), min(first_y, second_y), max(first_x, second_x), max(first_y, second_y)
 
 

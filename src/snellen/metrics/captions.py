@@ -1,23 +1,32 @@
-"""Caption metrics: BLEU, ROUGE-L and CIDEr-D, equal to the COCO caption evaluation and faster.
+"""Caption metrics: BLEU, ROUGE-L and CIDEr-D, equal to the COCO caption evaluation and faster; METEOR, likeness.
 
 Tokens are `standard` (Penn Treebank tokens, lower-case, punctuation removed, as the COCO evaluation
 has them) or `legacy` (the words between blanks, case and punctuation kept: ReForm-Eval, LVLM-eHub).
-METEOR, which needs Java, is in `snellen.metrics.meteor`.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from snellen.errors import DataError, MissingExtraError
+from snellen.extraction.semantic_matching import embed
 from snellen.metrics import ptb
-from snellen.metrics.declaration import corpus_metric
+from snellen.metrics.declaration import (
+    CorpusCountMetric,
+    corpus_metric,
+    pooled_row,
+)
 
 Tokens = Literal["standard", "legacy"]
 References = Sequence[Sequence[str]]
@@ -249,3 +258,180 @@ def _arrays(purpose: str) -> ModuleType:
 UNLIKE = "10 needs a caption like every reference, and so references that are all alike"
 CIDER = corpus_metric(cider, title="CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="cider", limit=UNLIKE)
 ROUGE_L = corpus_metric(rouge_l, title="ROUGE-L", unit="share", scale="rouge_l")
+
+
+def caption_similarity(replies: Sequence[str], references: References) -> CorpusScore:
+    """Cosine of the embeddings of a caption and its nearest reference, -1 to 1 (LVLM-eHub, figure A.2).
+
+    Raises MissingExtraError without the model, DataError for a caption without a reference.
+    """
+    if any(not group for group in references):
+        raise DataError("a caption has no reference; give at least one, or leave the question out")
+    vectors = embed([text for reply, group in zip(replies, references, strict=True) for text in (reply, *group)])
+    values, offset = [], 0
+    for group in references:
+        values.append(float((vectors[offset + 1 : offset + 1 + len(group)] @ vectors[offset]).max()))
+        offset += 1 + len(group)
+    return CorpusScore(sum(values) / len(values) if values else 0.0, tuple(values))
+
+
+CAPTION_SIMILARITY = corpus_metric(
+    caption_similarity, unit="cosine", low=-1.0, high=1.0, scale="cosine", title="caption similarity"
+)
+
+
+# --- METEOR 1.5, by the original Java program in the package pycocoevalcap --------------------------------------------
+
+
+def meteor(replies: Sequence[str], references: References, *, tokens: Tokens = "standard") -> CorpusScore:
+    """METEOR (Denkowski and Lavie 2014) in English with its default weights, in [0, 1].
+
+    Weighted F of aligned words (exact, stem, synonym, paraphrase; the best reference counts) times a
+    penalty for fragmentation; `value` pools statistics over the corpus, so it is not the mean of
+    `per_caption`. One process scores the whole corpus. Raises MissingExtraError without Java or
+    pycocoevalcap, DataError as the other caption metrics do.
+    """
+    counts = meteor_counts(replies, references, tokens=tokens)
+    return CorpusScore(
+        meteor_from_sums([math.fsum(column) for column in zip(*counts, strict=True)]),
+        tuple(map(meteor_from_sums, counts)),
+    )
+
+
+def meteor_counts(
+    replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
+) -> list[tuple[float, ...]]:
+    """The program's 23 statistics of each reply against its best reference, to be summed.
+
+    A reply that matches its reference as one chunk counts no chunk, as in the program's own sums.
+    """
+    java, program = find_jar("meteor/meteor-1.5.jar", "METEOR")
+    check_paired(replies, references)
+    command = [java, "-Dfile.encoding=UTF-8", "-Xmx2G", "-jar", str(program), "-", "-", "-stdio", "-l", "en", "-norm"]
+    with subprocess.Popen(  # noqa: S603 - a jar of an installed package, no shell
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+    ) as process:
+        answers = [
+            _ask_program(
+                process, " ||| ".join(["SCORE", *(_program_line(text, tokens) for text in (*captions, reply))])
+            )
+            for reply, captions in zip(replies, references, strict=True)
+        ]
+    return [_without_whole_chunk(tuple(map(float, answer.split()))) for answer in answers]
+
+
+def _without_whole_chunk(statistics: tuple[float, ...]) -> tuple[float, ...]:
+    reply_words, reference_words, (chunks, reply_matched, reference_matched) = *statistics[:2], statistics[_CHUNKS:]
+    is_one_chunk = chunks == 1 and reply_matched == reply_words and reference_matched == reference_words
+    return (*statistics[:_CHUNKS], 0.0, reply_matched, reference_matched) if is_one_chunk else statistics
+
+
+_CHUNKS = 20
+"""Index of the chunk count among the statistics; the matched words of reply and reference follow."""
+_ALPHA, _BETA, _GAMMA, _DELTA = 0.85, 0.2, 0.6, 0.75
+_WEIGHTS = (1.0, 0.6, 0.8, 0.6)
+"""Of exact, stem, synonym and paraphrase matches. The program's own values for English."""
+
+
+def meteor_from_sums(sums: Sequence[float]) -> float:
+    """METEOR from statistics or sums of them (Denkowski and Lavie 2014, section 2).
+
+    Content words count 0.75 and function words 0.25, matches by their kind; F weighs recall 0.85; the penalty is
+    0.6 (chunks / matches)^0.2.
+    """
+    reply_words, reference_words, reply_function, reference_function = sums[:4]
+    chunks, reply_matched, reference_matched = sums[_CHUNKS:]
+    of_reply, of_reference = (
+        math.fsum(
+            weight * (_DELTA * sums[4 + 4 * kind + side] + (1 - _DELTA) * sums[6 + 4 * kind + side])
+            for kind, weight in enumerate(_WEIGHTS)
+        )
+        for side in (0, 1)
+    )
+    reply_weight = _DELTA * (reply_words - reply_function) + (1 - _DELTA) * reply_function
+    reference_weight = _DELTA * (reference_words - reference_function) + (1 - _DELTA) * reference_function
+    if not of_reply or not of_reference:
+        return 0.0
+    precision, recall = of_reply / reply_weight, of_reference / reference_weight
+    fragments = chunks / ((reply_matched + reference_matched) / 2)
+    score = precision * recall / (_ALPHA * precision + (1 - _ALPHA) * recall)
+    return float(score * (1 - _GAMMA * fragments**_BETA))
+
+
+def _ask_program(process: subprocess.Popen[str], line: str) -> str:
+    if process.stdin is not None:
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+    return _read_statistics(process)
+
+
+def _read_statistics(process: subprocess.Popen[str]) -> str:
+    line = process.stdout.readline() if process.stdout is not None else ""
+    if not line:
+        raise DataError("METEOR: its Java program ended without an answer; run `java -jar` on it to see why")
+    return line.strip()
+
+
+def _program_line(caption: str, tokens: Tokens) -> str:
+    return " ".join(caption_tokens(caption, tokens)).replace("|||", "")
+
+
+def find_jar(path: str, purpose: str) -> tuple[str, Path]:
+    """The java command and a jar of pycocoevalcap (`path` within the package). Raises MissingExtraError."""
+    java = shutil.which("java")
+    if java is None:
+        raise MissingJavaError(purpose)
+    package = importlib.util.find_spec("pycocoevalcap")
+    places = [] if package is None else list(package.submodule_search_locations or ())
+    jar = next((place for folder in places if (place := Path(folder, path)).is_file()), None)
+    if jar is None:
+        raise MissingExtraError("pycocoevalcap", "meteor", purpose)
+    return java, jar
+
+
+class MissingJavaError(MissingExtraError):
+    """No `java` on the path."""
+
+    def __init__(self, purpose: str) -> None:
+        Exception.__init__(
+            self, f"{purpose} runs a Java program, and no java was found: install a Java runtime (8 or later) on PATH"
+        )
+
+
+# --- metrics of the whole ---------------------------------------------------------------------------------------------
+
+
+_TOO_SHORT = "captions with fewer words than its n-grams have none that could match"
+
+
+def pooled_bleu(order: int, tokens: Tokens = "standard") -> CorpusCountMetric:
+    """BLEU of n-grams up to `order`, named `bleu_N`, or `legacy_bleu_N` on legacy tokens."""
+    name_prefix, title_prefix = ("legacy_", "legacy ") if tokens == "legacy" else ("", "")
+    name = f"{name_prefix}bleu_{order}"
+    token_note = "words between blanks, case and punctuation kept" if title_prefix else "0 to 1"
+    return CorpusCountMetric(
+        what=f"BLEU-{order} (Papineni et al. 2002): n-gram precisions pooled over all captions, {token_note}",
+        rows=(pooled_row(name, f"{title_prefix}BLEU-{order}", scale=name, limit=_TOO_SHORT if order > 1 else ""),),
+        count=partial(bleu_counts, tokens=tokens),
+        compute=lambda sums: (bleu_from_sums(sums)[order - 1],),
+        per_question=(name,),
+    )
+
+
+BLEU_1, BLEU_2, BLEU_3, BLEU_4 = (pooled_bleu(order) for order in (1, 2, 3, 4))
+
+
+def pooled_meteor(tokens: Tokens = "standard") -> CorpusCountMetric:
+    """METEOR, named `meteor`, or `legacy_meteor` on legacy tokens."""
+    name_prefix, token_note = ("legacy_", " on words between blanks") if tokens == "legacy" else ("", "")
+    name = f"{name_prefix}meteor"
+    return CorpusCountMetric(
+        what=f"METEOR 1.5 (Denkowski and Lavie 2014) by its own Java program{token_note}, pooled over all captions",
+        rows=(pooled_row(name, f"{name_prefix.replace('_', ' ')}METEOR", scale=name),),
+        count=partial(meteor_counts, tokens=tokens),
+        compute=lambda sums: (meteor_from_sums(sums),),
+        per_question=(name,),
+    )
+
+
+METEOR = pooled_meteor()

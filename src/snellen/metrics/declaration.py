@@ -13,6 +13,7 @@ one of the kinds below, or a plain function of a reply and its references, which
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, Literal, overload
@@ -80,6 +81,11 @@ class MetricRow(Struct, frozen=True, kw_only=True):
     def heading(self) -> str:
         """The title with its qualifiers: `instability (nats, lower is better)`."""
         return f"{self.display_name} ({self.qualifiers})" if self.qualifiers else self.display_name
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the greatest possible value; infinite where there is none."""
+        return -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
 
     def check(self, value: float) -> float:
         """The value itself. Raises DataError if it is outside the declared bounds."""
@@ -255,3 +261,91 @@ def _metrics_by_row(targets: tuple[tuple[str, str | int], ...]) -> dict[str, Met
     """The metrics by their rows. The key holds what is registered, so that later registrations are seen."""
     metrics = [find_metric(name) for name, _ in reversed(targets)]
     return {row.name: metric for metric in metrics for row in metric.rows}
+
+
+# --- metrics of the whole: what each counts on a question, and what follows from the sums -----------------------------
+
+
+Counts = tuple[float, ...]
+Golds = Sequence[Sequence[str]]
+
+
+class SummedMetric(Metric, frozen=True, kw_only=True):
+    """A metric computed from summed counts, whatever they are counted on."""
+
+    compute: Callable[[Counts], tuple[float | None, ...]]
+    """Summed counts -> one value per row; None where undefined."""
+    per_question: tuple[str, ...] = ()
+    """The rows that also make sense for a single question; the first row is one of them."""
+
+
+class CorpusCountMetric(SummedMetric, frozen=True, kw_only=True):
+    """A metric computed from counts on replies, summed."""
+
+    computed_over: ClassVar[MetricInput] = "counts"
+    count: Callable[[Sequence[str], Golds], Sequence[Counts | str]]
+    """(replies, golds of each) -> the counts of each reply, or why it has none. No reply depends on another:
+    those of a run come in parts. Raises DataError or MissingExtraError if no reply can be counted."""
+    applies: Callable[[Sequence[str]], bool] = lambda options: False
+    """Whether a question with these options counts too; its reply is then the text of the chosen option."""
+
+
+def reply_by_reply(
+    count: Callable[[str, Sequence[str]], Counts],
+) -> Callable[[Sequence[str], Golds], list[Counts | str]]:
+    """Count each reply by itself; a gold that `count` refuses (DataError) is why its reply has no counts."""
+
+    def counted(reply: str, texts: Sequence[str]) -> Counts | str:
+        try:
+            return count(reply, texts)
+        except DataError as error:
+            return str(error)
+
+    return lambda replies, golds: [counted(reply, texts) for reply, texts in zip(replies, golds, strict=True)]
+
+
+def summed_metric(name: str) -> SummedMetric:
+    """The metric of that name, which must be computed from sums."""
+    metric = find_metric(name)
+    if not isinstance(metric, SummedMetric):
+        raise TypeError(f"{name} is not computed from counts summed over the corpus")
+    return metric
+
+
+# --- metrics that read something out of a reply -----------------------------------------------------------------------
+
+
+Marks = Sequence[float] | None
+"""What a reply earns, one number for each row; None where nothing could be read in it, which earns nothing."""
+
+
+def read_rate_metric(
+    name: str, what: str, rows: Sequence[MetricRow], marks: Callable[[str, Sequence[str]], Marks]
+) -> CorpusCountMetric:
+    """Declare means of `marks(reply, golds)` over all questions, and beside them the row `NAME_unparsed_rate`.
+
+    A gold that `marks` refuses (DataError) leaves its question without a value.
+    """
+    unparsed = share(
+        f"{name}_unparsed_rate", f"{name} unparsed rate".replace("_", " "), interval="linearised", better="lower",
+        scale="", unparsed="counted",
+    )  # fmt: skip
+
+    def count(reply: str, texts: Sequence[str]) -> Counts:
+        """Summed: 1, read, and each row's mark."""
+        earned = marks(reply, texts)
+        return (1.0, 0.0, *[0.0] * len(rows)) if earned is None else (1.0, 1.0, *earned)
+
+    def compute(sums: Counts) -> tuple[float | None, ...]:
+        n, read, *earned = sums
+        return (*(total / n for total in earned), 1 - read / n)
+
+    per_question = tuple(row.name for row in rows)
+    return CorpusCountMetric(
+        what=what, rows=(*rows, unparsed), count=reply_by_reply(count), compute=compute, per_question=per_question
+    )
+
+
+def pooled_row(name: str, title: str, **declared: Any) -> MetricRow:
+    """A share that follows from sums over all questions."""
+    return share(name, title, interval="linearised", **declared)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from snellen.errors import DataError
 from snellen.formats.late_patterns import late_pattern
+from snellen.metrics.declaration import (
+    CorpusCountMetric,
+    Counts,
+    MetricRow,
+    pooled_row,
+    reply_by_reply,
+)
 from snellen.metrics.normalise import standard_normalise
 
 YesNo = Literal["yes", "no"]
@@ -78,7 +86,7 @@ class PopeScore(Struct, frozen=True):
 def pope(parsed: Sequence[YesNo | None], golds: Sequence[YesNo]) -> PopeScore:
     """Accuracy, precision, recall, F1, yes-rate and unparsed rate (Li et al. 2023, section 4.1).
 
-    `parsed[i]` is what reply i says (`read_yes_no`, or `legacy.pope_yes_no`), `golds[i]` its label. Every
+    `parsed[i]` is what reply i says (`read_yes_no`, or `pope_yes_no`), `golds[i]` its label. Every
     number counts the same n replies. Raises DataError for no replies, unequal lengths or another label.
     """
     if not golds or len(parsed) != len(golds):
@@ -108,3 +116,56 @@ def pope_from_sums(sums: Sequence[float]) -> PopeScore:
         yes_rate=said_yes / n,
         unparsed_rate=unparsed / n,
     )
+
+
+def pope_yes_no(reply: str) -> Literal["yes", "no"]:
+    """POPE's parser: no if the text before the first full stop has the word No, no or not; else yes.
+
+    So an empty reply, a refusal and `NO` are all yes. Words are split at blanks, commas deleted.
+    """
+    words = reply.split(".")[0].replace(",", "").split(" ")
+    return "no" if {"No", "not", "no"} & set(words) else "yes"
+
+
+def _yes_no(options: Sequence[str]) -> bool:
+    return len(options) == 2 and {read_yes_no(option) for option in options} == {"yes", "no"}
+
+
+def _pope_metric(
+    what: str, read: Callable[[str], YesNo | None], name_prefix: str = "", **declared: Any
+) -> CorpusCountMetric:
+    def count(reply: str, texts: Sequence[str]) -> Counts:
+        labels = {read_yes_no(text) for text in texts}
+        if len(labels) != 1 or None in labels:
+            raise DataError(f"gold {' / '.join(texts)!r} is neither yes nor no")
+        return pope_counts(read(reply), "yes" if "yes" in labels else "no")
+
+    def row(quantity: str, **own: Any) -> MetricRow:
+        name = f"{name_prefix}pope_{re.sub('[ -]', '_', quantity.lower())}"
+        return pooled_row(name, f"{name_prefix.replace('_', ' ')}POPE {quantity}", **{"unparsed": "wrong"} | own)
+
+    return CorpusCountMetric(
+        what=what,
+        rows=(
+            row("accuracy"),
+            row("precision", undefined="no reply is yes"),
+            row("recall"),
+            row("F1"),
+            row("yes-rate", better="neither", scale=""),
+            row("unparsed rate", better="lower", scale=""),
+        ),
+        count=reply_by_reply(count),
+        compute=lambda sums: astuple(pope_from_sums(sums))[1:],
+        per_question=(f"{name_prefix}pope_accuracy",),
+        **declared,
+    )
+
+
+POPE = _pope_metric(
+    "POPE (Li et al. 2023): accuracy, precision, recall and F1 of yes, yes-rate; neither yes nor no is wrong",
+    read_yes_no,
+    applies=_yes_no,
+)
+LEGACY_POPE = _pope_metric(
+    "POPE by its own parser, which reads everything but no as yes; open questions only", pope_yes_no, "legacy_"
+)

@@ -12,7 +12,13 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.formats.quantities import quantities_agree
-from snellen.metrics.declaration import reply_metric
+from snellen.metrics.declaration import (
+    CorpusCountMetric,
+    Counts,
+    pooled_row,
+    reply_by_reply,
+    reply_metric,
+)
 from snellen.metrics.normalise import standard_normalise
 from snellen.metrics.ocr import normalised_references
 
@@ -58,7 +64,9 @@ def entity_f1(predicted: Sequence[Mapping[str, str]], gold: Sequence[Mapping[str
         )
         n_predicted += sum(text != "" for text in texts.values())
         n_gold += len(gold_texts)
-    return _counted(right, n_predicted, n_gold)
+    if not n_gold:
+        raise DataError("KIE: no gold entity in any document; recall is undefined, so check the gold files")
+    return F1(right, n_predicted, n_gold)
 
 
 def entity_counts(reply: str, references: Sequence[str]) -> tuple[float, ...]:
@@ -114,11 +122,21 @@ def _check_paired(predicted: Sequence[Mapping[str, str]], gold: Sequence[Mapping
         raise DataError(f"KIE: {len(predicted)} predictions and {len(gold)} documents; give one mapping per document")
 
 
-def _counted(right: int, n_predicted: int, n_gold: int) -> F1:
-    if not n_gold:
-        raise DataError("KIE: no gold entity in any document; recall is undefined, so check the gold files")
-    return F1(right, n_predicted, n_gold)
-
-
 WORD_F1 = reply_metric(word_f1, unit="share", title="word F1")
 FIELD_EXACT_MATCH = reply_metric(entity_exact_match, name="field_exact_match", unit="share")
+
+
+def _f1_rows(sums: Counts) -> tuple[float | None, ...]:
+    score = F1(*sums)
+    return score.value, score.precision, score.recall
+
+
+ENTITY_F1 = CorpusCountMetric(
+    what="F1 of entities, one per question: right if the whole reply is a gold after normalisation (SROIE), 0 to 1",
+    rows=tuple(
+        pooled_row(f"entity_{quantity.lower()}", f"entity {quantity}") for quantity in ("F1", "precision", "recall")
+    ),
+    count=reply_by_reply(entity_counts),
+    compute=_f1_rows,
+    per_question=("entity_f1",),
+)

@@ -106,3 +106,8 @@ _VQA_CONTRACTIONS = {
     ).split()
     for wrong in _without_one_apostrophe(form)
 } | {"somebody'd": "somebodyd"}
+
+
+def contains_words(text: str, words: str) -> bool:
+    """Whether `words` occur in `text` between word boundaries."""
+    return re.search(rf"\b{re.escape(words)}\b", text) is not None

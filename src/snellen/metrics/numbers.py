@@ -1,16 +1,31 @@
-"""The number that a reply gives, against the number of the reference (CountBenchQA, MathVista)."""
+"""Numbers that replies give: against the reference's, as a count of objects, within 5 %, or as an expression."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
-from snellen.errors import DataError
+from snellen.errors import DataError, MissingExtraError
 from snellen.formats.late_patterns import late_pattern
-from snellen.formats.quantities import quantities
-from snellen.metrics.declaration import share
-from snellen.metrics.rates import Marks, read_rate_metric
+from snellen.formats.quantities import quantities, units_agree, whole_quantity
+from snellen.metrics.declaration import (
+    CorpusCountMetric,
+    Counts,
+    Marks,
+    MetricRow,
+    metric_row,
+    read_rate_metric,
+    reply_by_reply,
+    reply_metric,
+    share,
+)
+from snellen.metrics.normalise import standard_normalise
+from snellen.metrics.ocr import normalised_references
 from snellen.metrics.vqa import number_in
 
 _TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
@@ -69,11 +84,11 @@ def number_right(reply: str, references: Sequence[str]) -> Marks:
     """
     golds = [(_numbers(reference), _half_unit(reference)) for reference in references]
     if not golds or not all(numbers for numbers, _ in golds):
-        raise DataError(f"gold {' / '.join(references)!r} is no number")
-    said = read_numbers(reply)
-    if len(said) not in {len(numbers) for numbers, _ in golds}:
+        raise DataError(f"gold {' / '.join(references)!r} is not a number")
+    numbers_in_reply = read_numbers(reply)
+    if len(numbers_in_reply) not in {len(numbers) for numbers, _ in golds}:
         return None
-    return (float(any(_meet(said, numbers, slack) for numbers, slack in golds)),)
+    return (float(any(_meet(numbers_in_reply, numbers, slack) for numbers, slack in golds)),)
 
 
 def _half_unit(reference: str) -> Fraction:
@@ -82,8 +97,8 @@ def _half_unit(reference: str) -> Fraction:
     return Fraction(1, 2 * 10 ** len(decimals[1])) if decimals else Fraction(0)
 
 
-def _meet(said: Sequence[Fraction], gold: Sequence[Fraction], slack: Fraction) -> bool:
-    return len(said) == len(gold) and all(abs(s - g) <= slack for s, g in zip(said, gold, strict=True))
+def _meet(numbers: Sequence[Fraction], gold: Sequence[Fraction], slack: Fraction) -> bool:
+    return len(numbers) == len(gold) and all(abs(s - g) <= slack for s, g in zip(numbers, gold, strict=True))
 
 
 NUMBER_ACCURACY = read_rate_metric(
@@ -91,4 +106,224 @@ NUMBER_ACCURACY = read_rate_metric(
     "the number that a reply answers with is the reference's, to its decimals; and how many replies have none",
     [share("number_accuracy", interval="linearised", unparsed="wrong")],
     number_right,
+)
+
+
+# --- counting: how far the number in a reply is from the number of objects --------------------------------------------
+
+
+Reader = Callable[[str], float | None]
+_LEGACY_WORDS = {word: str(i) for i, word in enumerate("none one two three four five six seven eight nive".split())}
+"""In the script's own spelling."""
+
+
+def read_count(reply: str) -> float | None:
+    """The only number in a reply, in figures or in words to twelve; None if there is none, or several differ."""
+    in_words = {number_in(word) for word in standard_normalise(reply).split()}
+    in_figures = {float(quantity.values[0]) for quantity in quantities(reply)}
+    numbers = (in_words | in_figures) - {None}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def legacy_read_count(reply: str) -> float:
+    """GVT's: the first run of digits, 0 without one, once the letters of number words are digits wherever they stand.
+
+    So `someone` is 1, `nine` is 0 (the script says nive), and `Two` too.
+    """
+    for word, digit in _LEGACY_WORDS.items():
+        reply = reply.replace(word, digit)
+    digits = re.search(r"\d+", reply)
+    return float(digits[0]) if digits else 0.0
+
+
+def _count_objects(reader: Reader, reply: str, texts: Sequence[str]) -> Counts:
+    """Summed: 1, right, at most one off, read, |error|, error squared."""
+    gold = read_count(texts[0]) if texts else None
+    if gold is None:
+        raise DataError(f"gold {' / '.join(texts)!r} is not a number")
+    number = reader(reply)
+    if number is None:
+        return (1, 0, 0, 0, 0, 0)
+    error = abs(number - gold)
+    return (1, error == 0, error <= 1, 1, error, error * error)
+
+
+def _count_rows(sums: Counts) -> tuple[float | None, ...]:
+    n, right, near, n_read, error, squared = sums
+    errors = (error / n_read, math.sqrt(squared / n_read)) if n_read else (None, None)
+    return (right / n, near / n, *errors, 1 - n_read / n)
+
+
+def _count_metric_rows(name_prefix: str, title_prefix: str) -> tuple[MetricRow, ...]:
+    def error(name: str, title: str) -> MetricRow:
+        return metric_row(
+            f"{name_prefix}{name}", title=f"{title_prefix}{title}", unit="objects", low=0.0, better="lower",
+            interval="linearised", scale=f"{name_prefix}{name}", unparsed="left out",
+            undefined="no reply has just one number",
+        )  # fmt: skip
+
+    def rate(name: str, title: str, **declared: object) -> MetricRow:
+        return share(
+            f"{name_prefix}{name}", f"{title_prefix}{title}", interval="linearised", **{"unparsed": "wrong"} | declared
+        )
+
+    return (
+        rate("count_accuracy", "count accuracy"),
+        rate("count_within_1", "count within 1"),
+        error("count_mae", "count MAE"),
+        error("count_rmse", "count RMSE"),
+        rate("count_unparsed_rate", "count unparsed rate", better="lower", scale="", unparsed="counted"),
+    )
+
+
+COUNTING = CorpusCountMetric(
+    what="counting: right, at most one off; mean absolute and root mean squared error of the replies with one number",
+    rows=_count_metric_rows("", ""),
+    count=reply_by_reply(partial(_count_objects, read_count)),
+    compute=_count_rows,
+    per_question=("count_accuracy", "count_within_1", "count_mae"),
+    by_answer=True,
+)
+LEGACY_COUNTING = CorpusCountMetric(
+    what="the same by GVT's script: the first run of digits, 0 without one",
+    rows=_count_metric_rows("legacy_", "legacy "),
+    count=reply_by_reply(partial(_count_objects, legacy_read_count)),
+    compute=_count_rows,
+    per_question=("legacy_count_accuracy",),
+    by_answer=True,
+)
+
+
+# --- relaxed accuracy: a number may be off by 5 %, anything else has to be the same (ChartQA, PlotQA) -----------------
+
+
+TOLERANCE = Fraction(1, 20)
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
+
+
+def relaxed_accuracy(reply: str, references: Sequence[str]) -> float:
+    """1 if the reply is a gold's number to within 5 %, or the words of a gold that is no number (Methani et al. 2020).
+
+    The number is the only one in the reply, in words or in figures, with thousands separators, a unit or a percent
+    sign: `5%` agrees with 5 and with 0.05, `$5` with neither `5%` nor 5 km. A gold of zero, or one that is a year
+    (1800 to 2099, bare), has to be met exactly: 5 % of a year is a century. Other golds are compared by
+    `normalise.standard`. Raises DataError as `word_accuracy`.
+    """
+    golds = zip(normalised_references(references, standard_normalise), references, strict=True)
+    words, numbers = standard_normalise(reply), _quantities_in(reply)
+    return float(
+        any(
+            words == gold
+            if (number := _whole_number(reference)) is None
+            else _is_within_tolerance(numbers, number, reference)
+            for gold, reference in golds
+        )
+    )
+
+
+Number = tuple[Fraction, str]
+"""A value and its unit; empty for none."""
+
+
+def _quantities_in(reply: str) -> list[Number]:
+    plain = (quantity for quantity in quantities(reply, ".") if quantity.root == 1 and not quantity.pi)
+    return [(quantity.values[0], quantity.unit) for quantity in plain] or [(value, "") for value in read_numbers(reply)]
+
+
+def _whole_number(text: str) -> Number | None:
+    quantity = whole_quantity(text, ".")
+    return (quantity.values[0], quantity.unit) if quantity and quantity.root == 1 and not quantity.pi else None
+
+
+def _is_within_tolerance(numbers: Sequence[Number], gold: Number, reference: str) -> bool:
+    if len(numbers) != 1 or not units_agree(numbers[0][1], gold[1]):
+        return False
+    (value, unit), (target, gold_unit) = numbers[0], gold
+    readings = [value]
+    if {unit, gold_unit} == {"%", ""}:
+        readings.append(value / 100 if unit else value * 100)
+    slack = 0 if not target or _YEAR.fullmatch(reference.strip()) else TOLERANCE * abs(target)
+    return any(abs(reading - target) <= slack for reading in readings)
+
+
+def legacy_relaxed_accuracy(reply: str, references: Sequence[str]) -> float:
+    """`relaxed_correctness` of pix2struct, which published tables use, to the letter; 1 or 0.
+
+    So any year agrees with any other, `5%` does not agree with 5, `1,200` not with 1200 nor `0.0` with 0, and `12 cm`
+    is compared as a text.
+    """
+    return float(any(_legacy_meets(reply, reference) for reference in references))
+
+
+def _legacy_meets(reply: str, reference: str) -> bool:
+    number, target = _legacy_number(reply), _legacy_number(reference)
+    if number is not None and target:
+        return abs(number - target) / abs(target) <= 0.05
+    return reply.lower() == reference.lower()
+
+
+def _legacy_number(text: str) -> float | None:
+    try:
+        return float(text.rstrip("%")) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        return None
+
+
+RELAXED_ACCURACY = reply_metric(relaxed_accuracy, unit="share")
+LEGACY_RELAXED_ACCURACY = reply_metric(legacy_relaxed_accuracy, unit="share", title="legacy relaxed accuracy")
+
+
+# --- answers in LaTeX or plain signs, compared as expressions by math-verify (extra `math`) ---------------------------
+
+
+MATH_SECONDS = 5
+_DELIMITED = late_pattern(r"\$|\\[(\[]|\\boxed")
+"""What tells LaTeX apart from the words around it."""
+
+
+def math_right(reply: str, references: Sequence[str]) -> Marks:
+    """1 if an expression of the reply equals a gold (`1/2` and `\\frac{1}{2}`, `x=3` and 3), else 0; None without one.
+
+    The expression is the last `\\boxed{}`, else the answer that math-verify finds; a reply that is the gold's text (a
+    letter, a word) is right too. Raises DataError for a gold that is not an expression, MissingExtraError without
+    math-verify.
+    """
+    golds = [_parsed(reference if "$" in reference else f"${reference}$") for reference in references]
+    if not golds or not all(golds):
+        raise DataError(f"gold {' / '.join(references)!r} is not a mathematical expression")
+    if any(_same_text(reply, reference) for reference in references):
+        return (1.0,)
+    bare = "\\" in reply and not _DELIMITED.search(reply)
+    answer = (_parsed(f"${reply}$") if bare else []) or _parsed(reply)
+    return (float(any(_equal(gold, answer) for gold in golds)),) if answer else None
+
+
+def _same_text(reply: str, reference: str) -> bool:
+    return reply.strip(" \n$.").casefold() == reference.strip(" \n$.").casefold()
+
+
+def _parsed(text: str) -> list[Any]:
+    try:
+        from math_verify import parse
+    except ImportError:
+        raise MissingExtraError("math-verify", "math", "comparing mathematical expressions") from None
+    return list(parse(text, parsing_timeout=_limit()))
+
+
+def _equal(gold: list[Any], answer: list[Any]) -> bool:
+    from math_verify import verify
+
+    return bool(verify(gold, answer, timeout_seconds=_limit()))
+
+
+def _limit() -> int | None:
+    """Seconds until an expression is given up; its timer works in the main thread alone."""
+    return MATH_SECONDS if threading.current_thread() is threading.main_thread() else None
+
+
+MATH_ACCURACY = read_rate_metric(
+    "math",
+    "an expression in the reply equals the reference's, by math-verify; and how many replies have none",
+    [share("math_accuracy", interval="linearised", unparsed="wrong")],
+    math_right,
 )

@@ -28,7 +28,7 @@ def vqa_accuracy(reply: str, references: Sequence[str]) -> float:
 
     `references` are the answers of all annotators, ten in VQA v2. Mean over leaving out each of them of
     min(number of the others that gave the reply / 3, 1). Both sides go through `normalise.vqa` - the
-    script does so only where annotators disagree; see `legacy.vqa_accuracy`. Raises DataError for fewer
+    script does so only where annotators disagree; see `legacy_vqa_accuracy`. Raises DataError for fewer
     than four annotators, because 1 cannot be reached then.
     """
     check_annotators(references)
@@ -133,3 +133,29 @@ VQA_ACCURACY = reply_metric(
 )
 GQA_ACCURACY = reply_metric(gqa_accuracy, unit="share", title="GQA accuracy")
 TYPED_MATCH = reply_metric(typed_match, unit="share")
+
+
+def legacy_vqa_accuracy(reply: str, references: Sequence[str]) -> float:
+    """VQA v2's script to the letter: as `vqa.vqa_accuracy`, but nothing is normalised where all annotators agree.
+
+    There `Yes` or `yes.` is wrong when ten annotators said `yes`. For any number of annotators.
+    """
+    if not references:
+        raise DataError("legacy VQA accuracy: no annotator answers; give the answers of all annotators")
+    answer, answers = _on_one_line(reply), [_on_one_line(reference) for reference in references]
+    if len(set(answers)) > 1:
+        answer, answers = vqa_normalise(answer), [vqa_normalise(reference) for reference in answers]
+    matching_others = [answers.count(answer) - (annotator_answer == answer) for annotator_answer in answers]
+    return sum(min(1.0, count / 3) for count in matching_others) / len(answers)
+
+
+def _on_one_line(text: str) -> str:
+    return text.replace("\n", " ").replace("\t", " ").strip()
+
+
+LEGACY_VQA_ACCURACY = reply_metric(
+    legacy_vqa_accuracy,
+    unit="share",
+    title="legacy VQA accuracy",
+    limit="full marks need an answer that four annotators gave",
+)

@@ -11,10 +11,15 @@ from msgspec.structs import replace
 from snellen.common.images import BLANK
 from snellen.common.seeds import rng_for
 from snellen.errors import UnknownNameError
-from snellen.protocols.base import ProtocolSettings, RequestGenerator, check_presentation_count, protocol_label
-from snellen.protocols.control import SHOWN
-from snellen.protocols.declaration import Declaration
-from snellen.protocols.prediction import check_extractor, predict
+from snellen.extraction import find_extractor
+from snellen.protocols.base import (
+    Declaration,
+    ProtocolSettings,
+    RequestGenerator,
+    check_presentation_count,
+    protocol_label,
+)
+from snellen.protocols.prediction import predict
 from snellen.protocols.prompts.rendering import (
     EarlierReply,
     LabelStyle,
@@ -23,6 +28,7 @@ from snellen.protocols.prompts.rendering import (
     labels_for,
     write_reply,
 )
+from snellen.protocols.wrapping import SHOWN
 from snellen.records import ImagePart, ImageRef, Message, Method, Part, Request, Response, Sample, Turn, Variant
 
 PERTURBATIONS = ("template", "order", "labels")
@@ -53,8 +59,11 @@ def circular_orders(sample: Sample) -> list[tuple[int, ...]]:
     return [(*order, *range(first, count)) for order in rotations(first)]
 
 
-def render(sample: Sample, prompt: PromptRenderer, variant: Variant, method: Method) -> Request:
-    return prompt.generate(sample, variant) if method == "generation" else prompt.loglikelihood(sample, variant)
+def render(
+    sample: Sample, prompt: PromptRenderer, variant: Variant, method: Method, history: tuple[EarlierReply, ...] = ()
+) -> Request:
+    ask = prompt.generate if method == "generation" else prompt.loglikelihood
+    return ask(sample, variant, history)
 
 
 class Vanilla(ProtocolSettings, frozen=True):
@@ -65,15 +74,8 @@ class Vanilla(ProtocolSettings, frozen=True):
     in_context: bool = False
 
     @property
-    def method(self) -> Method:
-        return self.by
-
-    @property
     def declaration(self) -> Declaration:
         return Declaration(presentations=1)
-
-    def applies(self, sample: Sample) -> bool:
-        return self.by == "generation" or sample.formulation != "text"
 
     def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
         if sample.turns:
@@ -116,11 +118,7 @@ class Circular(ProtocolSettings, frozen=True):
     extractor: str = "standard"
 
     def __post_init__(self) -> None:
-        check_extractor(self.extractor)
-
-    @property
-    def method(self) -> Method:
-        return self.by
+        find_extractor(self.extractor)
 
     @property
     def declaration(self) -> Declaration:
@@ -180,15 +178,8 @@ class Instability(ProtocolSettings, frozen=True):
         return PERTURBATIONS if self.perturb == "all" else tuple(self.perturb.split(","))
 
     @property
-    def method(self) -> Method:
-        return self.by
-
-    @property
     def declaration(self) -> Declaration:
         return Declaration(presentations=self.m, instability=self.m > 1)
-
-    def applies(self, sample: Sample) -> bool:
-        return self.by == "generation" or sample.formulation != "text"
 
     def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
         if sample.turns:
@@ -317,11 +308,7 @@ class Dialogue(ProtocolSettings, frozen=True):
 
     def __post_init__(self) -> None:
         check_presentation_count("dialogue", self.m)
-        check_extractor(self.extractor)
-
-    @property
-    def method(self) -> Method:
-        return self.by
+        find_extractor(self.extractor)
 
     @property
     def declaration(self) -> Declaration:
@@ -365,9 +352,7 @@ class Dialogue(ProtocolSettings, frozen=True):
             in_context=self.in_context and count > 0,
             seed=self.seed + test,
         )
-        if self.by == "generation":
-            return prompt.generate(sample, variant, replies)
-        return prompt.loglikelihood(sample, variant, replies)
+        return render(sample, prompt, variant, self.by, replies)
 
     def _own_reply(
         self, prompt: PromptRenderer, turn: Turn, requests: list[Request], responses: list[Response], protocol: str

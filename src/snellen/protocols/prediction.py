@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from snellen.extraction import NamedExtractor, find_extractor
 from snellen.extraction.grader_address import grader_address
-from snellen.protocols.declaration import Conclusion
+from snellen.protocols.base import Conclusion
 from snellen.reasons import NoMostLikelyReason, Reason
 from snellen.records import ContinuationScore, ExtractionMethod, Prediction, Request, Response, Turn
 
@@ -18,11 +18,6 @@ LikelihoodRule = Literal["sum", "mean", "byte", "softmax", "pmi", "conditional"]
 LIKELIHOOD_RULES: tuple[LikelihoodRule, ...] = get_args(LikelihoodRule)
 RuleChoice = Literal["own", LikelihoodRule]
 """`own` is the extractor that each benchmark's entry names."""
-
-
-def check_extractor(name: str) -> None:
-    """Raise UnknownNameError for an extractor that does not exist."""
-    find_extractor(name)
 
 
 def predict(

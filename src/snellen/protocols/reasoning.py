@@ -18,12 +18,16 @@ from msgspec.structs import replace
 from snellen.errors import UnknownNameError
 from snellen.extraction import find_extractor
 from snellen.extraction.reading import NamedExtractor
-from snellen.protocols.base import ProtocolSettings, RequestGenerator
-from snellen.protocols.declaration import Conclusion, Declaration
-from snellen.protocols.prediction import check_extractor
-from snellen.protocols.prompts.judge_prompts import fill_slots, shortened
-from snellen.protocols.prompts.reasoning_prompts import AnswerForm, ReasoningPrompts, fill_case, named_reasoning_prompts
+from snellen.protocols.base import Conclusion, Declaration, ProtocolSettings, RequestGenerator
 from snellen.protocols.prompts.rendering import LabelStyle, PromptRenderer, labels_for
+from snellen.protocols.prompts.role_prompts import (
+    AnswerForm,
+    ReasoningPrompts,
+    fill_case,
+    fill_slots,
+    named_reasoning_prompts,
+    shortened,
+)
 from snellen.protocols.prompts.templates import Templates
 from snellen.protocols.reasoning_parsing import STANDARD_PARSER, ReadConclusion, ReasoningParser, bare_words
 from snellen.protocols.verdict import ask_twice, reminded, user_message
@@ -32,7 +36,6 @@ from snellen.records import (
     Exchange,
     ImagePart,
     Message,
-    Method,
     Part,
     Request,
     Response,
@@ -194,13 +197,9 @@ class Reasoning(ProtocolSettings, frozen=True):
         for name in ("rounds", "questions", "role_tokens", "answer_tokens"):
             if getattr(self, name) < 1:
                 raise UnknownNameError(f"reasoning needs {name} >= 1, not {getattr(self, name)}")
-        check_extractor(self.extractor)
+        find_extractor(self.extractor)
         if self.prompts:
             named_reasoning_prompts(self.prompts)
-
-    @property
-    def method(self) -> Method:
-        return "generation"
 
     @property
     def declaration(self) -> Declaration:

@@ -156,9 +156,9 @@ def standard_conclusion(
         doubt = _doubt_in(words, options)
         if doubt and not last:
             return ReadConclusion(analysis, words, doubt=True)
-        rest = words if doubt is None else _without(words, doubt)
-        if _answers(rest, options, labels, extractor):
-            return ReadConclusion(analysis, rest)
+        certain = words if doubt is None else _without(words, doubt)
+        if _answers(certain, options, labels, extractor):
+            return ReadConclusion(analysis, certain)
         if doubt:
             return ReadConclusion(analysis, words, doubt=True)
     return None
@@ -203,8 +203,8 @@ def _doubt_in(words: str, options: Sequence[str]) -> re.Match[str] | None:
 
 
 def _without(words: str, doubt: re.Match[str]) -> str:
-    rest = f"{words[: doubt.start()]} {words[doubt.end() :]}".strip(" ,;.:-")
-    return re.sub(r"^(?:but|however|though|yet)\b[\s,:]*", "", rest, flags=re.IGNORECASE)
+    certain = f"{words[: doubt.start()]} {words[doubt.end() :]}".strip(" ,;.:-")
+    return re.sub(r"^(?:but|however|though|yet)\b[\s,:]*", "", certain, flags=re.IGNORECASE)
 
 
 def _answered(reply: str) -> str:

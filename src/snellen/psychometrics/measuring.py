@@ -15,7 +15,7 @@ from snellen.building.benchmark import Benchmark, ChosenPart
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.experiments.evaluation import Cast, Rounds, check_judging, check_models, silent
-from snellen.protocols.declaration import declaration_of
+from snellen.protocols.base import declaration_of
 from snellen.psychometrics import BUDGET, RULE, WIDTH
 from snellen.psychometrics.acuity_run import IDEALS, LEVEL, AcuityRun, declared_test, read_acuity
 from snellen.psychometrics.ideal import ideal_threshold, shrinking_to

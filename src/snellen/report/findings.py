@@ -12,9 +12,9 @@ from statistics import NormalDist
 from msgspec import Struct
 
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
-from snellen.analysis.paired.records import PairedDifference
-from snellen.analysis.paired.standing import differences_from
-from snellen.analysis.sequential.estimates import parts_of
+from snellen.analysis.paired.comparison import differences_from
+from snellen.analysis.paired.differences import PairedDifference
+from snellen.analysis.sequential import parts_of
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.psychometrics import is_adaptive

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec.structs import replace
 
-from snellen.analysis.paired.records import Comparison, flat_difference
+from snellen.analysis.paired.differences import Comparison, flat_difference
 from snellen.errors import DataError
 from snellen.formats.shown_text import csv_table
 from snellen.records import Estimate, Result

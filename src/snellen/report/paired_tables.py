@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from snellen.analysis.capability import ALL
 from snellen.analysis.paired.comparison import compare_runs
-from snellen.analysis.paired.records import Comparison, PairedDifference, RankInterval
-from snellen.analysis.sequential.decision import SequentialDifference
-from snellen.analysis.sequential.estimates import SequentialEstimate, sequential_estimates
+from snellen.analysis.paired.differences import Comparison, PairedDifference, RankInterval
+from snellen.analysis.sequential import SequentialDifference, SequentialEstimate, sequential_estimates
 from snellen.building.benchmark import RandomPart
 from snellen.errors import DataError, MissingExtraError
 from snellen.reasons import word_reason

@@ -9,8 +9,7 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.capability import ALL, headline_metric
-from snellen.analysis.coverage import few_names
+from snellen.analysis.capability import ALL, few_names, headline_metric
 from snellen.analysis.paper_check import PaperCheck, PaperReport, derived_figures
 from snellen.analysis.ranks import competition_ranks
 from snellen.catalogue import entries, suite_facts, suites

@@ -16,8 +16,8 @@ from snellen.protocols.base import labelled_declaration
 from snellen.records import Answer, Estimate, Turn
 from snellen.report.run_view import RunView, question_metric
 from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, metric_title, value_text
+from snellen.scoring.request_costs import COST
 from snellen.scoring.scored_run import ScoredBenchmark
-from snellen.scoring.talks import COST
 
 HEADER = ("run", "benchmark", "protocol", "shown instead", "metric", "score", "control", "difference [95%] n", "chance")
 NOTES = (

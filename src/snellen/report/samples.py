@@ -28,8 +28,8 @@ from snellen.report.run_view import RunView, question_metric
 from snellen.report.table import DASH, decimal_text, metric_title, shorten
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import RunPictures
+from snellen.scoring.journal_reading import steps_in_order
 from snellen.scoring.scored_run import ScoredBenchmark
-from snellen.scoring.talks import steps_in_order
 
 Outcome = Literal["wrong", "unparsed", "error", "scored", "no gold", "right"]
 OUTCOMES: tuple[Outcome, ...] = ("wrong", "unparsed", "error", "scored", "no gold", "right")

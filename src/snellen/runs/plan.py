@@ -20,9 +20,7 @@ from snellen.common.paths import slug
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.models.base import answers_as
-from snellen.protocols.base import Protocol, parse_protocol
-from snellen.protocols.control import with_controls
-from snellen.protocols.declaration import declaration_of
+from snellen.protocols.base import Protocol, declaration_of, parse_protocol
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.protocols.prompts.templates import (
     AS_PUBLISHED,
@@ -30,6 +28,7 @@ from snellen.protocols.prompts.templates import (
     declared_templates,
     named_templates,
 )
+from snellen.protocols.wrapping import with_controls
 from snellen.records import Decoding, Example, Formulation, ImageRef, Method, Sample
 from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback, ProgressUpdate, SampleItem
 from snellen.runs.finding import (

@@ -33,8 +33,7 @@ from snellen.models.base import (
     is_of_content,
     why_not_fingerprinted,
 )
-from snellen.protocols.base import needed_kind
-from snellen.protocols.declaration import declaration_of
+from snellen.protocols.base import declaration_of, needed_kind
 from snellen.records import EVALUATED, IndistinguishableQuestion
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, RunBudget, SampleItem
 from snellen.runs.driving import NO_ROLES, Roles, drive_model

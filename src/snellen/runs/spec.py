@@ -29,8 +29,8 @@ from snellen.common.paths import check_folder_name
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.decoding import parse_toml
 from snellen.models.base import as_model_string
-from snellen.protocols.control import Picture
 from snellen.protocols.prediction import RuleChoice
+from snellen.protocols.wrapping import Picture
 from snellen.records import METHODS, Decoding, Method
 from snellen.registry import unknown
 

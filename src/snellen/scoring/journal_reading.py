@@ -2,30 +2,104 @@
 
 A journal is looked through once, for what was asked in all and where the exchanges of each part stand; then the parts
 are read one after the other.
+
+Of a protocol of several steps the journal has the steps: here they become the answers to which they led.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.protocols.base import duplicate_presentation, parse_protocol
-from snellen.protocols.declaration import declaration_of
+from snellen.protocols.base import (
+    Conclude,
+    Conclusion,
+    declaration_of,
+    duplicate_presentation,
+    labelled_declaration,
+    parse_protocol,
+)
 from snellen.protocols.prediction import LikelihoodRule, predict, predict_conclusion
-from snellen.records import ContinuationScore, Exchange, Prediction, Sample, Turn, Variant
+from snellen.records import ContinuationScore, Exchange, Prediction, Response, Sample, Turn, Variant
 from snellen.runs.journal import JournalReader, numbered_journals, read_entries, read_exchanges
 from snellen.runs.mending import check_fits
 from snellen.runs.run_folder import RunManifest
 from snellen.scoring.questions import AnswersInARow
-from snellen.scoring.request_costs import CostTally, RequestCost, RoleTally, RoleUse
-from snellen.scoring.talks import TalkCost, Talks
+from snellen.scoring.request_costs import CostTally, RequestCost, RoleTally, RoleUse, TalkCost, talk_cost
 from snellen.scoring.unparsed import NamedStage, UnparsedReply
+
+
+class Talk(Struct, frozen=True):
+    """The steps of one sample under one protocol, come to an end."""
+
+    protocol: str
+    sample: Sample
+    conclusion: Conclusion
+    cost: TalkCost
+    row: AnswersInARow
+
+
+class Talks:
+    """Collects steps. Of several answers to one step the last that came counts."""
+
+    def __init__(self, protocols: Sequence[str]) -> None:
+        declared = {label: labelled_declaration(label).conclude for label in protocols}
+        self._conclude: dict[str, Conclude] = {label: conclude for label, conclude in declared.items() if conclude}
+        self._steps: dict[tuple[str, str, str], dict[Variant, Exchange]] = {}
+
+    def add(self, exchange: Exchange) -> None:
+        request = exchange.request
+        steps = self._steps.setdefault((exchange.protocol, request.benchmark, request.sample_id), {})
+        if exchange.response.error is None or request.variant not in steps:
+            steps[request.variant] = exchange
+
+    def ended(self, samples: Mapping[str, Mapping[str, Sample]]) -> Iterator[Talk]:
+        for (protocol, benchmark, sample_id), by_variant in self._steps.items():
+            steps, sample = steps_in_order(by_variant.values()), samples[benchmark][sample_id]
+            conclusion = self._conclude[protocol](sample, steps) if protocol in self._conclude else None
+            if conclusion is not None:
+                yield Talk(protocol, sample, conclusion, talk_cost(steps), _answers_in_a_row(steps))
+
+
+def with_conclusions(
+    exchanges: Iterable[Exchange], protocols: Sequence[str], samples: Mapping[str, Mapping[str, Sample]]
+) -> Iterator[Exchange]:
+    """The presentations of a run, in order of arrival, and in place of steps the conclusions to which they led.
+
+    A talk that ended without an answer replies nothing.
+    """
+    talks = Talks(protocols)
+    for exchange in exchanges:
+        if not exchange.request.variant.step:
+            yield exchange
+        elif exchange.request.sample_id in samples.get(exchange.request.benchmark, {}):
+            talks.add(exchange)
+    for talk in talks.ended(samples):
+        response = Response(text="") if talk.conclusion.undecided else talk.conclusion.response
+        yield Exchange(talk.protocol, talk.conclusion.request, response)
+
+
+def steps_in_order(exchanges: Iterable[Exchange]) -> list[Exchange]:
+    """The steps of one sample under one protocol as they were asked."""
+    return sorted(exchanges, key=_step_number)
+
+
+def _step_number(exchange: Exchange) -> int:
+    step = exchange.request.variant.step
+    return step.number if step else 0
+
+
+def _answers_in_a_row(steps: Sequence[Exchange]) -> AnswersInARow:
+    came = sum(1 for _ in takewhile(lambda step: step.response.error is None, steps))
+    return AnswersInARow(came, broken=came < len(steps))
+
 
 Question = tuple[str, str, int]
 """Protocol, sample, round."""

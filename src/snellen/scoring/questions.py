@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.protocols.base import Protocol
-from snellen.protocols.declaration import Declaration, declaration_of
-from snellen.reasons import NoMostLikelyReason, Reason
-from snellen.records import Answer, Prediction, Sample, Score, Turn, Variant
+from snellen.errors import DataError, MissingExtraError
+from snellen.metrics.declaration import CorpusCountMetric, Counts, summed_metric
+from snellen.protocols.base import Declaration, Protocol, declaration_of
+from snellen.reasons import NEVER_ANSWERED, NoMostLikelyReason, Reason
+from snellen.records import Answer, Method, Prediction, Sample, Score, Turn, Variant
 
 
 class Unscored(Struct, frozen=True):
@@ -166,3 +167,101 @@ def why_unparsed(predictions: Sequence[Prediction]) -> Unscored:
     reasons = {p.reason for p in predictions if p.choice is None}
     common = next(iter(reasons)) if len(reasons) == 1 else None
     return Unscored(common) if common in _TOLD_AS_THEY_ARE and common is not None else UNPARSED
+
+
+# --- metrics of the whole: what they count on each question, kept until it is summed ----------------------------------
+
+
+class QuestionCounts(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What one metric counted on one question, or why nothing could be."""
+
+    protocol: str
+    method: Method
+    benchmark: str
+    sample_id: str
+    turn: int
+    metric: str
+    counts: Counts = ()
+    reason: Reason | None = None
+    detail: str = ""
+
+    @property
+    def never_answered(self) -> bool:
+        """Whether nothing was counted because no answer came."""
+        return not self.counts and self.reason in NEVER_ANSWERED
+
+    @property
+    def absent(self) -> bool:
+        """Whether an answer that never came, and never will, was counted as a reply that says nothing."""
+        return bool(self.counts) and self.reason in NEVER_ANSWERED
+
+
+def count_questions(questions: Sequence[AskedQuestion], metric: str, pooled: CorpusCountMetric) -> list[QuestionCounts]:
+    """One a question that the metric applies to; asked several times, a question counts the mean of its counts."""
+    fitting = [q for q in questions if not q.turn.options or pooled.applies(q.turn.options)]
+    counted = iter(_counts_of(pooled, [q for q in fitting if _why_not_counted(q) is None]))
+    return [tally_of(question, metric, _why_not_counted(question) or next(counted)) for question in fitting]
+
+
+def _why_not_counted(question: AskedQuestion) -> Unscored | None:
+    """Why a question cannot be counted whatever was replied."""
+    if not question.unbiased:
+        return why_unanswered(question)
+    return None if question.answer is not None else HIDDEN_ANSWER
+
+
+def _counts_of(pooled: CorpusCountMetric, questions: Sequence[AskedQuestion]) -> list[Counts | Unscored]:
+    """Each presentation is a corpus of its own: a caption is never compared with its own variants."""
+    counts_of: list[list[Counts | str]] = [[] for _ in questions]
+    try:
+        for test in range(max((len(q.unbiased) for q in questions), default=0)):
+            places = [i for i, q in enumerate(questions) if test < len(q.unbiased)]
+            replies = [_reply_of(questions[i], questions[i].unbiased[test]) for i in places]
+            counted = pooled.count(replies, [questions[i].golds for i in places])
+            for i, counts in zip(places, counted, strict=True):
+                counts_of[i].append(counts)
+    except (MissingExtraError, DataError) as error:
+        return [Unscored("metric undefined", str(error))] * len(questions)
+    return [_mean_of_counts(presentations) for presentations in counts_of]
+
+
+def _reply_of(question: AskedQuestion, prediction: Prediction) -> str:
+    """The reply as it came, or the text of the option that was chosen; nothing for one that could not be read."""
+    if question.turn.options:
+        return "" if prediction.choice is None else question.turn.options[prediction.choice]
+    return prediction.text or ""
+
+
+def _mean_of_counts(counts: Sequence[Counts | str]) -> Counts | Unscored:
+    usable = []
+    for counted in counts:
+        if isinstance(counted, str):  # what a metric says of a gold that it cannot use
+            return Unscored("metric undefined", counted)
+        usable.append(counted)
+    return tuple(math.fsum(column) / len(usable) for column in zip(*usable, strict=True))
+
+
+def tally_of(question: AskedQuestion, metric: str, counted: Counts | Unscored) -> QuestionCounts:
+    """What a metric counted on a question, or why it counted nothing."""
+    absence = counted if isinstance(counted, Unscored) else question.absent
+    protocol = question.protocol
+    return QuestionCounts(
+        protocol.label, protocol.method, question.sample.benchmark, question.sample.id, question.number, metric,
+        () if isinstance(counted, Unscored) else counted, absence.reason if absence else None,
+        absence.detail if absence else "",
+    )  # fmt: skip
+
+
+def own_scores(tallied: Sequence[QuestionCounts]) -> Iterator[Score]:
+    """The rows that say something of a single question, for each question."""
+    for tally in tallied:
+        pooled = summed_metric(tally.metric)
+        values = dict(zip(pooled.names, pooled.compute(tally.counts), strict=True)) if tally.counts else {}
+        for row in pooled.per_question:
+            value = values.get(row)
+            reason, detail = tally.reason, tally.detail
+            if value is None and (reason is None or tally.absent):
+                reason, detail = "metric undefined", "for a single question"
+            yield Score(
+                tally.protocol, tally.method, tally.benchmark, tally.sample_id, tally.turn, row, value, reason, detail
+            )

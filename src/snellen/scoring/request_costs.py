@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from snellen.records import EVALUATED, Response, Usage
+from snellen.metrics.declaration import Metric, metric_row
+from snellen.records import EVALUATED, Exchange, Response, Score, Usage
 from snellen.runs.drivers import cost_of
 from snellen.runs.journal import EntryResponse, JournalEntry
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import TokenPrice
+from snellen.scoring.questions import AskedQuestion, Unscored, why_unanswered
 
 PERCENTILES = (50, 95, 99)
 Place = tuple[str, str]
@@ -159,3 +161,46 @@ class RoleTally:
             )
             for role, model in self._models.items()
         )
+
+
+# --- answers to which several steps led -------------------------------------------------------------------------------
+
+
+class TalkCost(Struct, frozen=True, gc=False):
+    """What one answer took, whoever answered; a reply that served another question too counts for both."""
+
+    rounds: int
+    requests: int
+    tokens: int | None
+    """Read and written, by all models; None where one of them does not count."""
+
+
+def talk_cost(steps: Sequence[Exchange]) -> TalkCost:
+    rounds = max(step.round for exchange in steps if (step := exchange.request.variant.step))
+    usage = sum_usage(exchange.response for exchange in steps)
+    counted = usage is not None and all(exchange.response.usage for exchange in steps)
+    tokens = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) if usage and counted else None
+    return TalkCost(rounds, len(steps), tokens)
+
+
+COST = Metric(
+    what="what an answer took that several steps led to: rounds, requests, and tokens read and written by all models",
+    rows=tuple(
+        metric_row(name, title=title, unit=unit, low=0.0, better="lower", scale=name)
+        for name, title, unit in (
+            ("rounds_used", "rounds used", "rounds"),
+            ("requests_used", "requests used", "requests"),
+            ("tokens_used", "tokens used", "tokens"),
+        )
+    ),
+)
+
+
+def score_cost(question: AskedQuestion, cost: TalkCost | None) -> Iterator[Score]:
+    """The rows of `COST` for a question of a protocol of several steps; no cost where no answer came."""
+    if cost is None:
+        yield from (question.score(name, why_unanswered(question)) for name in COST.names)
+        return
+    uncounted = Unscored("metric undefined", "a model does not count its tokens")
+    values = (float(cost.rounds), float(cost.requests), uncounted if cost.tokens is None else float(cost.tokens))
+    yield from (question.score(name, value) for name, value in zip(COST.names, values, strict=True))

@@ -22,12 +22,14 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.suites import AsPublished
 from snellen.extraction import find_extractor
 from snellen.formats.shown_text import object_line
+from snellen.models.base import model_string, parse_spec
+from snellen.models.request_options import DEFAULT_REASONING_TOKENS
 from snellen.reasons import Reason
 from snellen.records import Answer, Convention, Estimate, Method, Prediction, Result, Sample, Score
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec, TokenPrice
-from snellen.scoring.corpus_counts import QuestionCounts
-from snellen.scoring.judges.ensemble import JudgeUse
+from snellen.scoring.judges import JudgeUse
+from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.request_costs import RequestCost, RoleUse
 
 RowKey = tuple[str, Method, str]
@@ -206,5 +208,36 @@ def flat_row(row: Result) -> dict[str, Any]:
 def result_of_flat(flat: Mapping[str, Any]) -> Result:
     """The result behind a flat dict. Raises msgspec.ValidationError."""
     estimate = {name: value for name, value in flat.items() if name in _ESTIMATE}
-    rest = {name: value for name, value in flat.items() if name not in _ESTIMATE}
-    return msgspec.convert({**rest, "estimate": estimate}, Result)
+    row = {name: value for name, value in flat.items() if name not in _ESTIMATE}
+    return msgspec.convert({**row, "estimate": estimate}, Result)
+
+
+# --- replies that the length limit ended before they answered ---------------------------------------------------------
+
+
+NOTEWORTHY = 0.01
+"""Of the replies: fewer that were cut while they answered are left to the table of reasons."""
+
+
+def cut_reply_sentences(scored: ScoredRun) -> Iterator[str]:
+    """A line on a run's replies that were cut in their reasoning, and one on those that were cut in their answers."""
+    replies = sum(len(benchmark.predictions) for benchmark in scored.benchmarks)
+    reasons = Counter(p.reason for benchmark in scored.benchmarks for p in benchmark.predictions)
+    model = scored.manifest.model
+    if cut := reasons["reasoning cut off"]:
+        way_out = _more_reasoning(model) if ":" in model else "raise --max-new-tokens"
+        yield (
+            f"{cut} of {replies} replies were cut in their reasoning, before any answer; {way_out} (and another --name)"
+        )
+    if (cut := reasons["cut off"]) > NOTEWORTHY * replies:
+        yield (
+            f"{cut} of {replies} replies were cut by the length limit before they had answered; raise --max-new-tokens "
+            "(and another --name)"
+        )
+
+
+def _more_reasoning(model: str) -> str:
+    budget = parse_spec(model).options.get("reasoning_tokens", "")
+    more = 2 * int(budget) if budget.isdecimal() and int(budget) else DEFAULT_REASONING_TOKENS
+    bare = model.replace(f"reasoning_tokens={budget}", "").rstrip("?&") if budget else model
+    return f"give it room to reason: {model_string(bare, reasoning_tokens=more)}"

@@ -15,14 +15,13 @@ from msgspec.structs import replace
 
 from snellen.common.seeds import rng_for
 from snellen.extraction import semantic_matching
-from snellen.protocols.judge_matching import JudgeMatching, matching_prompt
-from snellen.protocols.prompts.judge_prompts import shortened
 from snellen.protocols.prompts.rendering import labels_for
-from snellen.protocols.verdict import Verdict, majority_verdict
+from snellen.protocols.prompts.role_prompts import shortened
+from snellen.protocols.verdict import JudgeMatching, Verdict, majority_verdict, matching_prompt
 from snellen.reasons import Reason
 from snellen.records import Prediction, Turn
 from snellen.runs.spec import JudgeSpec, ScoringSpec
-from snellen.scoring.judges.ensemble import DEFAULT_JUDGE, JudgeEnsemble
+from snellen.scoring.judges import DEFAULT_JUDGE, JudgeEnsemble
 
 NO_PROMPTS: Mapping[str, str] = MappingProxyType({})
 RANDOM_VERSION = "legacy-random-1"
@@ -108,11 +107,6 @@ def judge_matching_stage(panel: JudgeEnsemble, prompts: Mapping[str, str] = NO_P
     return stage
 
 
-def prompt_version(spec: JudgeSpec) -> str:
-    """The version of the wording by which judges are asked. Raises UnknownNameError."""
-    return matching_prompt(spec.prompt)
-
-
 def matching_item(unparsed: UnparsedReply, spec: JudgeSpec = DEFAULT_JUDGE) -> JudgeMatching:
     """What a judge is asked about a reply."""
     prediction, options = unparsed.prediction, unparsed.shown
@@ -124,7 +118,7 @@ def matching_item(unparsed: UnparsedReply, spec: JudgeSpec = DEFAULT_JUDGE) -> J
         options=options,
         labels=prediction.variant.labels or labels_for("upper", len(options)),
         reply=unparsed.reply,
-        version=prompt_version(spec),
+        version=matching_prompt(spec.prompt),
         max_new_tokens=spec.max_tokens,
         structured=spec.structured,
     )

@@ -24,8 +24,8 @@ from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.json_files import json_lines
 from snellen.records import Answer, ItemDecision, Sample
 from snellen.reformulation.sampling import Sampling
+from snellen.scoring.agreement import cohen_kappa
 from snellen.scoring.answers import open_answers
-from snellen.scoring.judges.agreement import cohen_kappa
 from snellen.scoring.resampling import draw_subset
 from snellen.verification.verify import with_verification
 

@@ -26,7 +26,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from snellen.analysis.lint.findings import estimate_text
+from snellen.analysis.lint.material import estimate_text
 from snellen.analysis.statistics import estimate_mean
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark

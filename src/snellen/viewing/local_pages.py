@@ -32,7 +32,7 @@ from snellen.common.paths import home
 from snellen.errors import DataError, SnellenError
 from snellen.report.page import html_report
 from snellen.report.run_view import run_views
-from snellen.scoring.judges.human_labels import LABELS, NONE, HumanLabel, read_labels, write_label
+from snellen.scoring.agreement import LABELS, NONE, HumanLabel, read_labels, write_label
 from snellen.viewing.comparing import MOST_RUNS, compare, flips_by_protocol, read_scored
 from snellen.viewing.failures import alike_failures
 from snellen.viewing.library import RunLibrary, ShownRun

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from snellen.analysis.capability import protocol_preference
 from snellen.errors import DataError
 from snellen.protocols.base import labelled_declaration
-from snellen.protocols.prompts.judge_prompts import shortened
+from snellen.protocols.prompts.role_prompts import shortened
 from snellen.records import Answer, Exchange, ImageRef, Prediction, Sample, Score, Turn, Variant
 from snellen.report.samples import OUTCOMES, Outcome, outcome_of
 from snellen.report.table import shorten
 from snellen.runs.journal import read_exchange_at
 from snellen.runs.run_folder import journals
-from snellen.scoring.judges.human_labels import LabelItem, label_item
-from snellen.scoring.talks import steps_in_order
+from snellen.scoring.agreement import LabelItem, label_item
+from snellen.scoring.journal_reading import steps_in_order
 from snellen.scoring.unparsed import UnparsedReply
 from snellen.viewing.filters import PAGE, QuestionFilter
 from snellen.viewing.library import RunLibrary, ShownRun

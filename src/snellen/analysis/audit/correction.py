@@ -26,7 +26,7 @@ from snellen.analysis.statistics import CONFIDENCE, estimate_mean, margins, mean
 from snellen.metrics.declaration import Metric, share
 from snellen.protocols.prompts.rendering import labels_for
 from snellen.records import Estimate, Result, Sample
-from snellen.scoring.judges.human_labels import LABELS, NONE, OF_JUDGE, ReplyKey, read_labels, said_by_most
+from snellen.scoring.agreement import LABELS, NONE, OF_JUDGE, ReplyKey, read_labels, said_by_most
 from snellen.scoring.scored_run import ScoredRun
 
 AUDITED = "accuracy_audited"

@@ -21,7 +21,7 @@ from snellen.extraction import find_extractor
 from snellen.formats.decoding import JSON_FAULTS
 from snellen.records import Variant
 from snellen.runs.run_folder import journals, write_atomically
-from snellen.scoring.judges.human_labels import LabelItem, ReplyKey, label_items
+from snellen.scoring.agreement import LabelItem, ReplyKey, label_items
 from snellen.scoring.scored_run import ScoredRun
 
 AUDIT = "audit.json"

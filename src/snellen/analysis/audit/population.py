@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from snellen.analysis.censoring import is_censored
+from snellen.analysis.question_means import is_censored
 from snellen.protocols.base import labelled_declaration
-from snellen.protocols.prompts.judge_prompts import shortened
+from snellen.protocols.prompts.role_prompts import shortened
 from snellen.records import Prediction, Score
+from snellen.scoring.agreement import ReplyKey
 from snellen.scoring.answers import Key
-from snellen.scoring.judges.human_labels import ReplyKey
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 
 HEADLINE = "accuracy"

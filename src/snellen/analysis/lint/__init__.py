@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from snellen.analysis.lint.findings import SEVERITIES, Finding, Severity
 from snellen.analysis.lint.golds import always_or_never_right, gold_positions, majority_answer
-from snellen.analysis.lint.material import LintMaterial, gather_material
-from snellen.analysis.lint.pictures import built_counts, hidden_answers, picture_quality
+from snellen.analysis.lint.material import (
+    SEVERITIES,
+    Finding,
+    LintMaterial,
+    Severity,
+    built_counts,
+    gather_material,
+    hidden_answers,
+    picture_quality,
+)
 from snellen.analysis.lint.surface import blind_reader, odd_one_out, option_lengths
 from snellen.analysis.lint.wording import (
     indistinguishable,

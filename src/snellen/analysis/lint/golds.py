@@ -12,8 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from snellen.analysis.capability import headlines_of, protocol_preference
-from snellen.analysis.lint.findings import Finding, Severity, estimate_text, first_examples, rule_finding
-from snellen.analysis.lint.material import FOLDS, LintMaterial, LintQuestion, fold_text
+from snellen.analysis.lint.material import (
+    FOLDS,
+    Finding,
+    LintMaterial,
+    LintQuestion,
+    Severity,
+    estimate_text,
+    first_examples,
+    fold_text,
+    rule_finding,
+)
 from snellen.analysis.paired.differences import QuestionKey, question_values
 from snellen.analysis.statistics import estimate_mean
 from snellen.common.seeds import rng_for
@@ -234,7 +243,7 @@ def _verdicts(scored: Mapping[str, ScoredBenchmark], *, sees_images: bool) -> Ve
             if labelled_declaration(measures.protocol).sees_images == sees_images and measures.values
         ]
         if measured:
-            best = min(measured, key=lambda one: (names.index(one.metric), protocol_preference(one.protocol)))
+            best = min(measured, key=lambda m: (names.index(m.metric), protocol_preference(m.protocol)))
             verdicts[label] = {key: value > RIGHT for key, value in best.values.items()}
     return verdicts
 
@@ -291,7 +300,7 @@ def _by_question(verdicts: Verdicts) -> dict[QuestionKey, list[bool]]:
 def _finding(
     check: str, severity: Severity, says: str, concerned: Sequence[DoubtfulQuestion], total: int, p: float
 ) -> Finding:
-    examples = first_examples(f"{one.id}#{one.turn + 1}" if one.turn else one.id for one in concerned)
+    examples = first_examples(f"{q.id}#{q.turn + 1}" if q.turn else q.id for q in concerned)
     return Finding(check, severity, says, len(concerned), total, examples, p=p)
 
 

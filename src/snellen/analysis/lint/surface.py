@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from snellen.analysis.lint.findings import (
+from snellen.analysis.lint.golds import UNLIKELY, hits_p_value
+from snellen.analysis.lint.material import (
+    FOLDS,
     MUCH,
     Finding,
+    LintMaterial,
+    LintQuestion,
     estimate_text,
     first_examples,
     rule_finding,
     severity_above_chance,
 )
-from snellen.analysis.lint.golds import UNLIKELY, hits_p_value
-from snellen.analysis.lint.material import FOLDS, LintMaterial, LintQuestion
 from snellen.analysis.statistics import estimate_mean
 
 MOST = 20_000
@@ -53,44 +55,24 @@ def _echoes(question: LintQuestion) -> list[bool]:
     return [not question_words.isdisjoint(option.split()) for option in question.folded]
 
 
-def _stops(option: str) -> bool:
-    return option.rstrip().endswith(".")
-
-
-def _capital(option: str) -> bool:
-    return option.lstrip()[:1].isupper()
-
-
-def _article(option: str) -> bool:
-    return _ARTICLE.match(option) is not None
-
-
-def _digit(option: str) -> bool:
-    return any(letter.isdigit() for letter in option)
-
-
 LOOKS = (
     SurfaceFeature(
-        "full-stop",
-        "ends with a full stop",
-        "does not end with a full stop",
-        _each(_stops),
+        "full-stop", "ends with a full stop", "does not end with a full stop",
+        _each(lambda option: option.rstrip().endswith(".")),
     ),
     SurfaceFeature(
-        "capital",
-        "begins with a capital",
-        "does not begin with a capital",
-        _each(_capital),
+        "capital", "begins with a capital", "does not begin with a capital",
+        _each(lambda option: option.lstrip()[:1].isupper()),
     ),
     SurfaceFeature(
-        "article",
-        "begins with an article",
-        "does not begin with an article",
-        _each(_article),
+        "article", "begins with an article", "does not begin with an article",
+        _each(lambda option: _ARTICLE.match(option) is not None),
     ),
-    SurfaceFeature("digit", "has a digit", "has no digit", _each(_digit)),
+    SurfaceFeature(
+        "digit", "has a digit", "has no digit", _each(lambda option: any(letter.isdigit() for letter in option))
+    ),
     SurfaceFeature("echo", "repeats a word of the question", "repeats no word of the question", _echoes),
-)
+)  # fmt: skip
 
 
 def option_lengths(material: LintMaterial) -> Iterator[Finding]:

@@ -12,15 +12,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from snellen.analysis.aggregate import results_of
-from snellen.analysis.lint.findings import (
+from snellen.analysis.lint.golds import UNLIKELY
+from snellen.analysis.lint.material import (
+    FOLDS,
+    LONG,
     Finding,
+    LintMaterial,
+    LintQuestion,
     Severity,
     estimate_text,
     first_examples,
+    fold_text,
+    samples_finding,
     severity_above_chance,
+    wordless,
 )
-from snellen.analysis.lint.golds import UNLIKELY
-from snellen.analysis.lint.material import FOLDS, LONG, LintMaterial, LintQuestion, fold_text, wordless
 from snellen.analysis.lint.surface import COMMON, LEAST
 from snellen.analysis.statistics import estimate_mean
 from snellen.protocols.base import labelled_declaration
@@ -191,8 +197,7 @@ def _chance_of(total: int, marked: int) -> float:
 def _finding(name: str, behaviour: str, telling: Sequence[Tagged], total: int) -> Finding:
     listing = ", ".join(repr(value) for value in list(dict.fromkeys(value for _, value, _ in telling))[:5])
     says = f"have the tag {name!r} with a value that {behaviour}: {listing}; make it an answer tag"
-    ids = [question.id for question, _, _ in telling]
-    return Finding("telling-tags", "serious", says, len(telling), total, first_examples(ids))
+    return Finding("telling-tags", "serious", says, len(telling), total, first_examples(q.id for q, _, _ in telling))
 
 
 LONG_OPTION = 400
@@ -221,28 +226,22 @@ def repeated_questions(material: LintMaterial) -> Iterator[Finding]:
         for question in repeats:
             (copies if _content(question) in answers_seen else near).append(question.id)
             answers_seen.add(_content(question))
-    of = len(material.questions)
-    if conflicts:
-        says = "same picture, same question: the answer of one is offered as wrong by another"
-        yield Finding("conflicting-golds", "serious", says, len(conflicts), of, first_examples(conflicts))
-    if disputed:
-        says = "same picture, same question, no accepted answer in common"
-        yield Finding("conflicting-texts", "warning", says, len(disputed), of, first_examples(disputed))
-    if copies:
-        says = "repeat another question: same picture, words, options and answer, but for case and punctuation"
-        yield Finding("duplicates", "warning", says, len(copies), of, first_examples(copies))
-    if near:
-        says = "repeat the words of another question about the same picture, with other options or answers"
-        yield Finding("near-duplicates", "warning", says, len(near), of, first_examples(near))
+    total = len(material.questions)
+    says = "same picture, same question: the answer of one is offered as wrong by another"
+    yield from samples_finding("conflicting-golds", "serious", says, conflicts, total)
+    says = "same picture, same question, no accepted answer in common"
+    yield from samples_finding("conflicting-texts", "warning", says, disputed, total)
+    says = "repeat another question: same picture, words, options and answer, but for case and punctuation"
+    yield from samples_finding("duplicates", "warning", says, copies, total)
+    says = "repeat the words of another question about the same picture, with other options or answers"
+    yield from samples_finding("near-duplicates", "warning", says, near, total)
 
 
 def indistinguishable(material: LintMaterial) -> Iterator[Finding]:
     """Questions of which a model is shown just what it is shown of others that have another answer."""
-    alike = material.benchmark.indistinguishable()
-    if alike:
-        says = "show a model just what others show it, letter by letter, and have another answer: one reply for all"
-        examples = first_examples(question.sample_id for question in alike)
-        yield Finding("indistinguishable", "serious", says, len(alike), len(material.questions), examples)
+    alike = [question.sample_id for question in material.benchmark.indistinguishable()]
+    says = "show a model just what others show it, letter by letter, and have another answer: one reply for all"
+    yield from samples_finding("indistinguishable", "serious", says, alike, len(material.questions))
 
 
 def _clash(group: list[LintQuestion]) -> bool:
@@ -269,25 +268,22 @@ def _right(question: LintQuestion) -> set[str]:
 def similar_options(material: LintMaterial) -> Iterator[Finding]:
     """Options that are equal after folding, or of which one contains another as whole words."""
     choices = [question for question in material.questions if question.options]
-    identical, with_gold, nested = [], [], []
+    wrong_twice: list[str] = []
+    with_gold: list[str] = []
+    nested: list[str] = []
     for question in choices:
         options = question.folded
         if len(set(options)) < len(options):
-            identical.append(question.id)
-            if any(options.count(options[place]) > 1 for place in question.gold):
-                with_gold.append(question.id)
+            is_gold_twice = any(options.count(options[place]) > 1 for place in question.gold)
+            (with_gold if is_gold_twice else wrong_twice).append(question.id)
         elif _nested(options):
             nested.append(question.id)
-    if with_gold:
-        says = "a wrong option is the answer in other case, punctuation or article"
-        yield Finding("answer-twice", "serious", says, len(with_gold), len(choices), first_examples(with_gold))
-    if remaining := len(identical) - len(with_gold):
-        says = "two wrong options are one but for case, punctuation or article"
-        examples = first_examples(question_id for question_id in identical if question_id not in set(with_gold))
-        yield Finding("option-twice", "warning", says, remaining, len(choices), examples)
-    if nested:
-        says = "one option contains another as whole words; a reply that names the longer names both"
-        yield Finding("nested-options", "warning", says, len(nested), len(choices), first_examples(nested))
+    says = "a wrong option is the answer in other case, punctuation or article"
+    yield from samples_finding("answer-twice", "serious", says, with_gold, len(choices))
+    says = "two wrong options are one but for case, punctuation or article"
+    yield from samples_finding("option-twice", "warning", says, wrong_twice, len(choices))
+    says = "one option contains another as whole words; a reply that names the longer names both"
+    yield from samples_finding("nested-options", "warning", says, nested, len(choices))
 
 
 def _nested(options: tuple[str, ...]) -> bool:
@@ -305,16 +301,14 @@ def text_lengths(material: LintMaterial) -> Iterator[Finding]:
         for question in questions
         if not question.question or any(wordless(text) for text in (*question.options, *question.texts))
     ]
-    if empty:
-        says = "a question, option or reference has no letter and no digit; text metrics cannot see it"
-        yield Finding("wordless-texts", "warning", says, len(empty), len(questions), first_examples(empty))
-    if material.long:
-        says = f"context and question have more than {LONG:,} characters"
-        yield Finding("long-questions", "note", says, len(material.long), len(questions), first_examples(material.long))
+    says = "a question, option or reference has no letter and no digit; text metrics cannot see it"
+    yield from samples_finding("wordless-texts", "warning", says, empty, len(questions))
+    says = f"context and question have more than {LONG:,} characters"
+    yield from samples_finding("long-questions", "note", says, material.long, len(questions))
     long = [question.id for question in questions if any(len(option) > LONG_OPTION for option in question.options)]
-    if long:
-        says = f"an option has more than {LONG_OPTION} characters"
-        yield Finding("long-options", "note", says, len(long), len(questions), first_examples(long))
+    yield from samples_finding(
+        "long-options", "note", f"an option has more than {LONG_OPTION} characters", long, len(questions)
+    )
 
 
 # --- questions without their pictures --------------------------------------------------------------------------------

@@ -73,10 +73,10 @@ def drifts(runs: Sequence[ScoredRun], metric: str = "") -> list[Drift]:
     by_version: dict[str, dict[str, ScoredRun]] = defaultdict(dict)
     for run in runs:
         for scored in run.benchmarks:
-            other = by_version[scored.spec.name].setdefault(run.manifest.model, run)
-            if other is not run:
+            first = by_version[scored.spec.name].setdefault(run.manifest.model, run)
+            if first is not run:
                 raise DataError(
-                    f"{other.folder} and {run.folder} are both of {run.manifest.model} on {scored.spec.name}"
+                    f"{first.folder} and {run.folder} are both of {run.manifest.model} on {scored.spec.name}"
                 )
     models = list(dict.fromkeys(run.manifest.model for run in runs))
     for name in names:
@@ -152,8 +152,8 @@ class _Side:
     """What all models measured on the questions of a version that each has a value for."""
 
     def __init__(self, measures: Sequence[QuestionMeasures]) -> None:
-        keys = sorted(frozenset.intersection(*(one.keys for one in measures)))
-        spreads = [spread for one in measures if (spread := one.spread_over(keys))]
+        keys = sorted(frozenset.intersection(*(measured.keys for measured in measures)))
+        spreads = [spread for measured in measures if (spread := measured.spread_over(keys))]
         if not keys or len(spreads) < len(measures):
             raise DataError(f"{measures[0].scored.spec.name}: no question has a value of all models; run them again")
         self._row, self._of = measures[0].row, [measures[0].group(key) for key in keys]
@@ -165,11 +165,7 @@ class _Side:
         """A weighted mean over models, with an interval over pictures."""
         value, deviations = float(weights @ self.values), (weights @ self._deviations).tolist()
         spread = group_spread(deviations, self._of)
-        bounds = (
-            -math.inf if self._row.low is None else self._row.low,
-            math.inf if self._row.high is None else self._row.high,
-        )
-        low, high = interval_of(value, spread, bounds)
+        low, high = interval_of(value, spread, self._row.bounds)
         return Estimate(value, spread.error, low, high, len(self._of), groups=spread.groups)
 
     def covariance(self) -> Array:

@@ -11,8 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from snellen.analysis.capability import ALL
-from snellen.analysis.paired.differences import QuestionMeasures
-from snellen.analysis.paired.records import RankInterval
+from snellen.analysis.paired.differences import QuestionMeasures, RankInterval
 from snellen.analysis.statistics import sum_by_group
 from snellen.common.seeds import rng_for
 

@@ -13,8 +13,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from snellen.analysis.lint import SEVERITIES, Finding, Severity, lint, text_only
-from snellen.analysis.lint.findings import first_examples
 from snellen.analysis.lint.golds import doubtful_questions
+from snellen.analysis.lint.material import first_examples
 from snellen.analysis.sampling_study import RATIOS, SampleStability, SamplingPlan, sampling_study
 from snellen.api import evaluate, score
 from snellen.building.benchmark import Benchmark

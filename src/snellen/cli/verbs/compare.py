@@ -148,7 +148,7 @@ def compare_command(
     for path in outputs:
         announce(f"wrote {write_comparison(comparison, path)}")
     if as_json:
-        from snellen.analysis.paired.records import flat_difference
+        from snellen.analysis.paired.differences import flat_difference
 
         print_records(map(flat_difference, comparison.differences))
         return

@@ -20,25 +20,28 @@ from snellen.errors import DataError
 from snellen.experiments.evaluation import score_folders
 from snellen.formats.shown_text import short_name, strip_controls
 from snellen.models.base import load_model
-from snellen.protocols.prompts.judge_prompts import shortened
+from snellen.protocols.prompts.role_prompts import shortened
 from snellen.report.audit_tables import corrected_table, readings_table
 from snellen.runs.finding import open_benchmark
 from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.spec import JudgeSpec, ScoringSpec
-from snellen.scoring.answers import open_answers
-from snellen.scoring.judges import human_labels
-from snellen.scoring.judges.agreement import Agreement, agreement_interval_text, calibrate, calibrate_semantic
-from snellen.scoring.judges.human_labels import (
+from snellen.scoring import agreement
+from snellen.scoring.agreement import (
     NONE,
+    Agreement,
     HumanLabel,
     LabelItem,
+    agreement_interval_text,
     agreement_study,
+    calibrate,
+    calibrate_semantic,
     hard_sample,
     import_labels,
     label_by_judges,
     read_labels,
     write_label,
 )
+from snellen.scoring.answers import open_answers
 from snellen.scoring.scored_run import flat_row
 from snellen.verification.audit import (
     LABELS,
@@ -118,8 +121,8 @@ def agree_command(
         fitting, count = import_labels(labels, run)
         announce(f"{fitting:,} of {count:,} labels are about replies of this run, and were added")
     elif form or (form is None and sys.stdin.isatty()):
-        ask_for_labels(hard_sample(run, limit, seed), run / human_labels.LABELS, by, click.getchar)
-        announce(f"labels are kept in {run / human_labels.LABELS}; the same command goes on")
+        ask_for_labels(hard_sample(run, limit, seed), run / agreement.LABELS, by, click.getchar)
+        announce(f"labels are kept in {run / agreement.LABELS}; the same command goes on")
     rows, people = agreement_study(run, seed=seed, meaning=semantic)
     _show_agreement(rows, as_json)
     if people is not None and not as_json:
@@ -383,13 +386,13 @@ def _audit_run(
     announce(f"drawn: {strata}; kept in {run / AUDIT}")
     items = list({item.id: item for item in drawn_items(run, [reply.key for reply in design.drawn]).values()}.values())
     if labels:
-        fitting, count = human_labels.import_labels(labels, run)
+        fitting, count = agreement.import_labels(labels, run)
         announce(f"{fitting:,} of {count:,} labels are about replies of this run, and were added")
     elif judge.models:
         by = label_by_judges(run, items, judge, announce)
     elif form or (form is None and sys.stdin.isatty()):
-        ask_for_labels(items, run / human_labels.LABELS, by or "", click.getchar)
-        announce(f"labels are kept in {run / human_labels.LABELS}; the same command goes on")
+        ask_for_labels(items, run / agreement.LABELS, by or "", click.getchar)
+        announce(f"labels are kept in {run / agreement.LABELS}; the same command goes on")
     audit = audit_of(scored, by)
     if audit is None:
         raise DataError(f"{run}: no drawn reply is labelled yet; run `snellen audit {as_word(run)}` in a terminal")

@@ -23,7 +23,7 @@ from snellen.report.rendering import OfflinePage, report_asset, templates
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import RunPictures
 from snellen.runs.run_folder import read_manifest, write_atomically
-from snellen.scoring.rated import rated_question
+from snellen.scoring.text_scoring import rated_question
 
 # --- items -----------------------------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ from snellen.experiments.ratings.study import (
 from snellen.metrics.declaration import metric_row
 from snellen.records import Estimate
 from snellen.runs.run_folder import read_manifest, write_atomically
-from snellen.scoring.rated import RATINGS, RatedMetric, RunRatings
+from snellen.scoring.text_scoring import RATINGS, RatedMetric, RunRatings
 
 MOST_ALIKE = 0.5
 """A rater who gives one value in more than this share of the cells is flagged."""

@@ -68,7 +68,7 @@ def _records(run: Path) -> Iterator[Path]:
     the model's input allows. Nothing of these tells a gold."""
     from snellen.analysis.audit.draw import AUDIT
     from snellen.psychometrics.acuity_run import IDEALS
-    from snellen.scoring.judges.human_labels import LABELS
+    from snellen.scoring.agreement import LABELS
 
     yield run / RUN_MANIFEST
     yield from journals(run)

@@ -20,8 +20,8 @@ from snellen.interchange.exports.declaration import Exporter, ExportJob
 from snellen.records import Answer, Exchange, ImagePart, Message, Prediction, Result, Sample, Score, Turn, Variant
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import write_atomically
+from snellen.scoring.journal_reading import with_conclusions
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
-from snellen.scoring.talks import with_conclusions
 
 if TYPE_CHECKING:
     import polars

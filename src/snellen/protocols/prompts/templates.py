@@ -23,7 +23,7 @@ from snellen import registry
 from snellen.catalogue import PictureLimits, PromptSet, entries
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.decoding import parse_toml
-from snellen.protocols.prompts.reasoning_prompts import ReasoningPrompts, parse_reasoning_prompts
+from snellen.protocols.prompts.role_prompts import ReasoningPrompts, parse_reasoning_prompts
 from snellen.records import Decoding, Method
 
 QUESTION = "{question}"

@@ -18,13 +18,21 @@ from msgspec.structs import replace
 
 from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choice, published_rule, texts_alone
 from snellen.metrics import captions
-from snellen.metrics.corpus import pooled_bleu, pooled_meteor, pooled_row
-from snellen.metrics.declaration import ChoiceMetric, class_mean, corpus_metric, reply_metric, share
-from snellen.metrics.legacy import contains_words
-from snellen.metrics.normalise import legacy_ocr_normalise, vqa_normalise
-from snellen.metrics.summed import CorpusCountMetric, Counts, Golds
+from snellen.metrics.captions import pooled_bleu, pooled_meteor
+from snellen.metrics.declaration import (
+    ChoiceMetric,
+    CorpusCountMetric,
+    Counts,
+    Golds,
+    class_mean,
+    corpus_metric,
+    pooled_row,
+    reply_metric,
+    share,
+)
+from snellen.metrics.normalise import contains_words, legacy_ocr_normalise, vqa_normalise
 from snellen.records import Answer, Prediction
-from snellen.scoring.picture_means import all_options, picture_mean, softmax
+from snellen.scoring.grouped import all_options, picture_mean, softmax
 
 
 def class_match(reply: str, references: Sequence[str]) -> float:

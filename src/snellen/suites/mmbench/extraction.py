@@ -14,9 +14,8 @@ from typing import Literal
 
 from snellen.extraction.reading import ExtractedChoice, NamedExtractor, labels_alone, no_choice, published_rule
 from snellen.metrics.declaration import share
-from snellen.protocols.judge_matching import MARKS
-from snellen.protocols.verdict import Verdict
-from snellen.scoring.judges.ensemble import JudgedMetric, mean_mark, unmarked_reason, valid_marks
+from snellen.protocols.verdict import MARKS, Verdict
+from snellen.scoring.judges import JudgedMetric, mean_mark, unmarked_reason, valid_marks
 from snellen.scoring.questions import Unscored
 
 

@@ -3,7 +3,7 @@
 Section 4.2 and appendix A.
 """
 
-from snellen.protocols.prompts.judge_prompts import load_judge_prompts
+from snellen.protocols.prompts.role_prompts import load_judge_prompts
 from snellen.protocols.prompts.templates import packaged_templates
 
 TOOLKIT = packaged_templates("snellen.suites.mmbench", "templates/mmbench.toml")

@@ -11,15 +11,14 @@ from snellen.catalogue.hooks import SubmissionWriter
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
 from snellen.formats.text_table import write_text_table
-from snellen.protocols.base import Protocol, parse_protocol
-from snellen.protocols.declaration import declaration_of
+from snellen.protocols.base import Protocol, declaration_of, parse_protocol
 from snellen.protocols.prediction import predict
 from snellen.records import Exchange, RowRef, Sample
 from snellen.registry import unknown
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import BenchmarkUse, RunManifest, read_manifest
-from snellen.scoring.talks import with_conclusions
+from snellen.scoring.journal_reading import with_conclusions
 from snellen.suites.mmbench.writer import cells_of, columns_of, row_refs, rows_by_pass
 
 ALL_PASSES = "circular?all_passes=true"

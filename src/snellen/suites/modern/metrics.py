@@ -10,13 +10,11 @@ from statistics import fmean
 
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError
-from snellen.metrics.declaration import metric_row, reply_metric, share
+from snellen.metrics.declaration import Counts, metric_row, reply_metric, share
 from snellen.metrics.numbers import read_numbers
-from snellen.metrics.summed import Counts
 from snellen.records import Prediction
-from snellen.scoring.corpus_counts import QuestionCounts, tally_of
 from snellen.scoring.grouped import GroupedMetric, Right, Rights, all_right, right_answer_rule, rights_of
-from snellen.scoring.questions import AskedQuestion, Unscored
+from snellen.scoring.questions import AskedQuestion, QuestionCounts, Unscored, tally_of
 
 PERCEPTION = (
     "existence", "count", "position", "color", "posters", "celebrity", "scene", "landmark", "artwork", "OCR",

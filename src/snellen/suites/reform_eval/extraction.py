@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from snellen.extraction.reading import ExtractedChoice, NamedExtractor, labels_alone, no_choice, published_rule
 from snellen.metrics.declaration import reply_metric
-from snellen.metrics.legacy import contains_words
-from snellen.metrics.normalise import legacy_ocr_normalise
+from snellen.metrics.normalise import contains_words, legacy_ocr_normalise
 
 _LABEL = re.compile(r"\(([1-9A-Za-z])\)")
 

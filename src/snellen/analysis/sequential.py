@@ -20,16 +20,102 @@ The bet on a smaller mean is the same with 1 - value. What is certain is used to
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal
 
 from msgspec import Struct
 
+from snellen.analysis.capability import protocol_preference
 from snellen.analysis.question_means import mean_estimate
-from snellen.analysis.sequential.rule import StoppingRule, rule_of
 from snellen.building.benchmark import RandomPart, picture_order
+from snellen.errors import DataError
+from snellen.metrics.declaration import SHARE, MetricRow, declared, find_metric, metric_of
 from snellen.records import Method, Score
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
+
+LEAST_POINTS, MOST_POINTS = 0.1, 50.0
+"""Half widths of a share in percentage points that are taken for what they say."""
+DECIDED = "decided"
+_TEXT = re.compile(r"\s*([\w.-]+)\s*(?:±|\+/?-)\s*([0-9]*\.?[0-9]+)\s*(?:%|points?)?\s*")
+_FORM = "write a metric and how well it is to be known, in percentage points: 'accuracy ±2' (or 'accuracy +-2')"
+
+
+class StoppingRule(Struct, frozen=True):
+    """A row of a metric within bounds, and how wide its interval may be at the end."""
+
+    row: MetricRow
+    half_width: float | None
+    """In the unit of the values: 0.02 for two percentage points; None where another run decides."""
+
+    @property
+    def metric(self) -> str:
+        return self.row.name
+
+    @property
+    def low(self) -> float:
+        """The least value."""
+        return self.row.low or 0.0
+
+    @property
+    def span(self) -> float:
+        """The greatest value less the least."""
+        return (self.row.high or 0.0) - self.low
+
+
+def width_rule(text: str) -> StoppingRule:
+    """The rule that a text says. Raises DataError for another text, or a metric that is not a mean of bounded values,
+    and UnknownNameError for one that nobody has."""
+    if (match := _TEXT.fullmatch(text)) is None:
+        raise DataError(f"--until {text!r}: {_FORM}")
+    metric, width = match[1], float(match[2])
+    row = bounded_row(metric, f"--until {text!r}")
+    return StoppingRule(row, margin_in_unit(row, width, f"--until {text!r}"))
+
+
+def margin_in_unit(row: MetricRow, margin: float, where: str) -> float:
+    """A margin as a user writes it, percentage points for a share, in the unit of the values. Raises DataError for one
+    that is not positive or of a share hardly meant."""
+    if row.unit != SHARE:
+        if margin <= 0:
+            raise DataError(f"{where}: {margin:g} is not a margin; give a number above 0")
+        return margin
+    if not LEAST_POINTS <= margin <= MOST_POINTS:
+        suggestion = f"; {100 * margin:g} points are ±{100 * margin:g}" if 0 < margin < LEAST_POINTS else ""
+        raise DataError(
+            f"{where}: {margin:g} percentage points are not within {LEAST_POINTS:g} and {MOST_POINTS:g}{suggestion}"
+        )
+    return margin / 100
+
+
+def rule_of(text: str) -> StoppingRule:
+    """The rule that a run keeps: of a width, or `accuracy decided`."""
+    metric, _, criterion = text.partition(" ")
+    return StoppingRule(bounded_row(metric, text), None) if criterion == DECIDED else width_rule(text)
+
+
+def decision_rule(metric: str) -> str:
+    """The text of the rule by which two runs of one metric are stopped."""
+    return f"{bounded_row(metric, f'--sequential by {metric}').name} {DECIDED}"
+
+
+def bounded_row(name: str, where: str) -> MetricRow:
+    """The row of a metric that is a mean of values within bounds. Raises UnknownNameError, DataError."""
+    metric = metric_of(name) or find_metric(name)
+    row = declared(name) if metric_of(name) else metric.rows[0]
+    if row.low is None or row.high is None:
+        raise DataError(f"{where}: {name} declares no bounds, so no interval holds whenever one stops; take another")
+    if metric.computed_over == "corpus":
+        raise DataError(f"{where}: the values of {name} depend on all replies, also on those that are not there yet")
+    if row.interval not in ("proportion", "mean"):
+        raise DataError(f"{where}: {name} is not a mean over questions, so no interval holds whenever one stops")
+    return row
+
+
+# --- confidence sequences ---------------------------------------------------------------------------------------------
+
 
 ALPHA = 0.05
 BOLDNESS = 0.75
@@ -275,3 +361,87 @@ def _drawn(values: Iterable[tuple[float, float]]) -> DrawnPicture:
 
 def population_of(part: RandomPart) -> PopulationCounts:
     return PopulationCounts(part.of, part.questions, part.largest)
+
+
+# --- which of two models is better, where both were asked the same random part ----------------------------------------
+
+
+Verdict = Literal["first", "second", "equivalent", "equal", "undecided"]
+
+
+class SequentialDifference(SequentialEstimate, frozen=True, kw_only=True):
+    """How much higher the first model scores than the second, with an interval for the whole benchmark.
+
+    `n` counts questions that have a value in both runs, `asked` those asked of each model.
+    """
+
+    first: str
+    second: str
+    verdict: Verdict
+    """Which is better; `equal` for a benchmark asked to its end, `equivalent` within the margin that was given."""
+
+
+def sequential_differences(
+    first: ScoredRun, second: ScoredRun, equivalent: Mapping[str, float] = MappingProxyType({})
+) -> list[SequentialDifference]:
+    """The difference on each benchmark of which both runs were asked the same part, by the preferred protocol of each
+    method. `equivalent` is by benchmark the greatest difference that does not matter, in the unit of the values; 0, or
+    none, where any matters."""
+    labels, parts = run_labels([first, second]), parts_of(first)
+    by_name = {scored.spec.name: scored for scored in second.benchmarks}
+    return [
+        difference
+        for scored in first.benchmarks
+        if (part := parts.get(scored.spec.name)) is not None and part == parts_of(second).get(scored.spec.name)
+        for difference in _differences(
+            (labels[0], labels[1]), (scored, by_name[scored.spec.name]), part, equivalent.get(scored.spec.name, 0.0)
+        )
+    ]
+
+
+def _differences(
+    labels: tuple[str, str], pair: tuple[ScoredBenchmark, ScoredBenchmark], part: RandomPart, equivalent: float
+) -> Iterator[SequentialDifference]:
+    rule = rule_of(part.rule)
+    first, second = (scores_of(scored, rule.metric) for scored in pair)
+    n_asked = sum(len(sample.rounds) for sample in pair[0].samples.values())
+    shared = sorted(first.keys() & second.keys(), key=lambda key: protocol_preference(key[0]))
+    preferred = {method: (protocol, method) for protocol, method in reversed(shared)}
+    for protocol, method in preferred.values():
+        own_scores, rival_scores = first[protocol, method], second[protocol, method]
+        gaps = {
+            key: (own_scores[key].value or 0.0) - (rival_scores[key].value or 0.0)
+            for key in own_scores.keys() & rival_scores.keys()
+            if own_scores[key].value is not None and rival_scores[key].value is not None
+        }
+        bounds = _difference_bounds(bounds_of_questions(own_scores, rule), bounds_of_questions(rival_scores, rule))
+        aims = tuple(dict.fromkeys([aim / 2 for aim in (*([equivalent / rule.span] if equivalent else []), *AIMS)]))
+        shares = sequence_interval(drawn_pictures(pair[0], part, bounds), population_of(part), aims)
+        low, high = (rule.span * (2 * share - 1) for share in shares)
+        yield SequentialDifference(
+            pair[0].spec.name, protocol, method, rule.metric, rule.row.unit,
+            sum(gaps.values()) / len(gaps) if gaps else None, low, high, len(gaps), part, n_asked,
+            first=labels[0], second=labels[1], verdict=_verdict(low, high, rule, part, equivalent),
+        )  # fmt: skip
+
+
+def _difference_bounds(
+    first: dict[Key, tuple[float, float]], second: dict[Key, tuple[float, float]]
+) -> dict[Key, tuple[float, float]]:
+    """Of each question that counts in both runs, the least and the greatest difference, from -1 and 1 to 0 and 1."""
+    return {
+        key: ((1 + first[key][0] - second[key][1]) / 2, (1 + first[key][1] - second[key][0]) / 2)
+        for key in sorted(first.keys() & second.keys())
+    }
+
+
+def _verdict(low: float, high: float, rule: StoppingRule, part: RandomPart, equivalent: float) -> Verdict:
+    better, worse = (low, high) if rule.row.better != "lower" else (-high, -low)
+    rounding = 1e-9 * rule.span
+    if equivalent and -equivalent <= low and high <= equivalent:
+        return "equivalent"
+    if better > rounding:
+        return "first"
+    if worse < -rounding:
+        return "second"
+    return "equal" if part.is_whole and high - low <= 2 * rounding else "undecided"

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
-from typing import Protocol as Form
 
 import msgspec
 from msgspec import Struct
@@ -25,11 +24,22 @@ from snellen.common.paths import slug
 from snellen.errors import ErrorBudgetError, ModelError
 from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share
 from snellen.models.base import AsyncModel, Model, identity_of
-from snellen.protocols.judge_matching import MARKS, RIGHT_OR_WRONG, JudgedMarking, JudgeMatching, matching_prompt
-from snellen.protocols.prompts.judge_prompts import prompt_versions
-from snellen.protocols.verdict import NO_PICTURES, Deliberation, Verdict, majority_verdict, replay_verdict
+from snellen.protocols.prompts.role_prompts import prompt_versions
+from snellen.protocols.verdict import (
+    MARKS,
+    NO_PICTURES,
+    RIGHT_OR_WRONG,
+    Deliberation,
+    JudgedMarking,
+    JudgeMatching,
+    JudgeTask,
+    Verdict,
+    majority_verdict,
+    matching_prompt,
+    replay_verdict,
+)
 from snellen.records import Exchange, Request, Response, Variant
-from snellen.runs.drivers import ProgressCallback, ProgressUpdate, WorkItem, drive
+from snellen.runs.drivers import ProgressCallback, ProgressUpdate, drive
 from snellen.runs.forecast import likely_tokens, most_tokens
 from snellen.runs.journal import RunStore, read_exchanges
 from snellen.runs.run_folder import check_identity, write_atomically
@@ -40,12 +50,6 @@ from snellen.scoring.request_costs import sum_usage, usage_text
 JUDGE = "judge.json"
 """Who gave the verdicts in a folder: a `ModelIdentity`."""
 DEFAULT_JUDGE = JudgeSpec()
-
-
-class Asking(WorkItem, Form):
-    """An errand that ends in a verdict."""
-
-    def start(self) -> Deliberation: ...
 
 
 class JudgeUse(Struct, frozen=True):
@@ -83,30 +87,30 @@ class JudgeEnsemble:
     @property
     def name(self) -> str:
         """All judges, as they were named."""
-        return ", ".join(seat.name for seat in self._judges)
+        return ", ".join(judge.name for judge in self._judges)
 
-    def verdicts(self, errands: Sequence[Asking], likely: int = 0) -> list[list[Verdict]]:
-        """For each errand the verdict of each judge, in order; `likely` of them are about replies that rules had read.
+    def verdicts(self, tasks: Sequence[JudgeTask], likely: int = 0) -> list[list[Verdict]]:
+        """For each task the verdict of each judge, in order; `likely` of them are about replies that rules had read.
 
         Raises ModelError for a judge that cannot answer, ErrorBudgetError for one that failed too often.
         """
-        if not errands:
+        if not tasks:
             return []
-        columns = [self._column(seat, errands, likely) for seat in self._judges]
+        columns = [self._column(judge, tasks, likely) for judge in self._judges]
         return [list(row) for row in zip(*columns, strict=True)]
 
-    def _column(self, seat: Judge, errands: Sequence[Asking], likely: int) -> list[Verdict]:
-        verdicts, calls = seat.hear(errands, likely)
+    def _column(self, judge: Judge, tasks: Sequence[JudgeTask], likely: int) -> list[Verdict]:
+        verdicts, calls = judge.ask(tasks, likely)
         failed = sum(verdict.failed for verdict in verdicts)
-        versions = dict.fromkeys(errand.label for errand in errands)
-        self.uses.append(JudgeUse(seat.name, ", ".join(versions), len(errands), calls, failed, likely))
+        versions = dict.fromkeys(task.label for task in tasks)
+        self.uses.append(JudgeUse(judge.name, ", ".join(versions), len(tasks), calls, failed, likely))
         allowed = self.spec.failures
         if failed > allowed * len(verdicts):
             first = next(verdict for verdict in verdicts if verdict.failed)
             way_out = "raise --judge-max-tokens" if first.outcome == "malformed" else "score again to ask what failed"
             raise ErrorBudgetError(
-                f"judge {seat.name} gave no verdict on {failed} of {len(verdicts)} replies ({first.outcome}: "
-                f"{first.detail!r}), more than --judge-failures {allowed:g}; what it said is in {seat.folder}; "
+                f"judge {judge.name} gave no verdict on {failed} of {len(verdicts)} replies ({first.outcome}: "
+                f"{first.detail!r}), more than --judge-failures {allowed:g}; what it said is in {judge.folder}; "
                 f"{way_out}, take another judge, or raise --judge-failures"
             )
         return verdicts
@@ -124,30 +128,30 @@ class Judge:
         self.folder = run / f"judge-{slug(self._file.name)[:60]}-{digest}"
         check_identity(self.folder, model.name, self._file.fingerprint)
 
-    def hear(self, errands: Sequence[Asking], likely: int = 0) -> tuple[list[Verdict], int]:
+    def ask(self, tasks: Sequence[JudgeTask], likely: int = 0) -> tuple[list[Verdict], int]:
         """Its verdicts, and how many calls were made for them."""
         responses = stored_verdicts(self.folder)
-        waiting = [errand for errand in errands if _verdict(errand, responses) is None]
+        waiting = [task for task in tasks if _verdict(task, responses) is None]
         calls, tokens = 0, ""
         if waiting:
             of_them = f" ({likely:,} of them read as likely)" if likely else ""
-            may_be_asked = [pending_requests(errand.start(), responses) for errand in waiting]
+            may_be_asked = [pending_requests(task.start(), responses) for task in waiting]
             check = pending_requests(_start_up_check().start(), responses)[:1]
             self._announce(
-                f"judge {self.name}: {len(errands):,} replies{of_them}, {len(errands) - len(waiting):,} judged before; "
+                f"judge {self.name}: {len(tasks):,} replies{of_them}, {len(tasks) - len(waiting):,} judged before; "
                 f"{estimate_cost(may_be_asked, self._price, besides=check)}"
             )
             calls = self._ask(waiting)
             after = stored_verdicts(self.folder, failures=True)
             tokens = _used(response for key, response in after.items() if key not in responses)
             responses = after
-        verdicts = [_verdict(errand, responses) or Verdict("error", detail="never asked") for errand in errands]
+        verdicts = [_verdict(task, responses) or Verdict("error", detail="never asked") for task in tasks]
         if waiting:
             failed = sum(verdict.failed for verdict in verdicts)
             self._announce(f"judge {self.name}: {calls:,} calls made{tokens}, {failed:,} replies without a verdict")
         return verdicts, calls
 
-    def _ask(self, errands: Sequence[Asking]) -> int:
+    def _ask(self, tasks: Sequence[JudgeTask]) -> int:
         calls = 0
 
         def count(tick: ProgressUpdate) -> None:
@@ -159,11 +163,11 @@ class Judge:
             if isinstance(self._model, AsyncModel):
                 from snellen.runs.async_driver import run_async
 
-                run_async(_ask_async(self._model, errands, store, count))
+                run_async(_ask_async(self._model, tasks, store, count))
             else:
                 if (request := _unchecked(store)) is not None:
                     _check(store, request, self.name, self._model.generate([request], NO_PICTURES)[0])
-                drive(self._model, iter(errands), store, progress=count)
+                drive(self._model, iter(tasks), store, progress=count)
         return calls
 
 
@@ -173,7 +177,7 @@ def _used(responses: Iterable[Response]) -> str:
     return f" ({usage_text(usage)}, as it counts them)" if usage else ""
 
 
-async def _ask_async(model: AsyncModel, errands: Sequence[Asking], store: RunStore, count: ProgressCallback) -> None:
+async def _ask_async(model: AsyncModel, tasks: Sequence[JudgeTask], store: RunStore, count: ProgressCallback) -> None:
     from snellen.runs.async_driver import drive_async
 
     if (request := _unchecked(store)) is not None:
@@ -181,14 +185,15 @@ async def _ask_async(model: AsyncModel, errands: Sequence[Asking], store: RunSto
             _check(store, request, model.name, await model.ask(request, NO_PICTURES))
         finally:
             await model.close()
-    await drive_async(model, iter(errands), store, progress=count)
+    await drive_async(model, iter(tasks), store, progress=count)
 
 
 def _start_up_check() -> JudgeMatching:
     """A reply that every judge can match."""
     return JudgeMatching(
-        "start-up check", "check", Variant(), "What is the main object in image?",
-        ("teddy bear", "rabbit", "cat", "dog"), ("A", "B", "C", "D"), "a cute teddy bear", matching_prompt(),
+        benchmark="start-up check", sample_id="check", variant=Variant(), question="What is the main object in image?",
+        options=("teddy bear", "rabbit", "cat", "dog"), labels=("A", "B", "C", "D"), reply="a cute teddy bear",
+        version=matching_prompt(),
     )  # fmt: skip
 
 
@@ -218,8 +223,8 @@ def stored_verdicts(folder: Path, *, failures: bool = False) -> dict[str, Respon
     return responses
 
 
-def _verdict(errand: Asking, responses: dict[str, Response]) -> Verdict | None:
-    return replay_verdict(errand.start(), lambda request: responses.get(request.key))
+def _verdict(task: JudgeTask, responses: dict[str, Response]) -> Verdict | None:
+    return replay_verdict(task.start(), lambda request: responses.get(request.key))
 
 
 _NO_VERDICT = Response(text="")
@@ -284,37 +289,34 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
 
     def measure(self, questions: Sequence[AskedQuestion], panel: JudgeEnsemble) -> dict[str, list[Value]]:
         """For each row a value for each question, or why there is none. Raises what the panel raises."""
-        markings = [(number, test, marking) for number, test, marking in self._errands(questions, panel)]
+        markings = list(self._tasks(questions, panel))
         verdicts = panel.verdicts([marking for _, _, marking in markings])
-        heard: list[list[list[Verdict]]] = [[[] for _ in question.came] for question in questions]
+        by_question: list[list[list[Verdict]]] = [[[] for _ in question.came] for question in questions]
         for (number, test, _), row in zip(markings, verdicts, strict=True):
-            heard[number][test].extend(row)
-        values = [self.reduce(verdicts_of_question) for verdicts_of_question in heard]
+            by_question[number][test].extend(row)
+        values = [self.reduce(verdicts_of_question) for verdicts_of_question in by_question]
         return {row: [value if isinstance(value, Unscored) else value[row] for value in values] for row in self.names}
 
-    def _errands(
+    def _tasks(
         self, questions: Sequence[AskedQuestion], panel: JudgeEnsemble
     ) -> Iterable[tuple[int, int, JudgedMarking]]:
         for number, question in enumerate(questions):
             golds = question.answer.texts if question.answer else ()
             for test, prediction in enumerate(question.came):
                 for version in self.versions(golds):
-                    yield (
-                        number,
-                        test,
-                        JudgedMarking(
-                            benchmark=prediction.benchmark,
-                            sample_id=prediction.sample_id,
-                            variant=prediction.variant,
-                            question=question.turn.question,
-                            golds=golds,
-                            reply=prediction.text or "",
-                            version=version,
-                            scale=self.scale,
-                            max_new_tokens=panel.spec.max_tokens,
-                            structured=panel.spec.structured,
-                        ),
+                    task = JudgedMarking(
+                        benchmark=prediction.benchmark,
+                        sample_id=prediction.sample_id,
+                        variant=prediction.variant,
+                        question=question.turn.question,
+                        golds=golds,
+                        reply=prediction.text or "",
+                        version=version,
+                        scale=self.scale,
+                        max_new_tokens=panel.spec.max_tokens,
+                        structured=panel.spec.structured,
                     )
+                    yield number, test, task
 
 
 def valid_marks(verdicts: list[list[Verdict]]) -> list[int]:
