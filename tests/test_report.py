@@ -269,6 +269,20 @@ def nasty_rows() -> list[dict[str, Any]]:
     ]
 
 
+def test_a_long_summary_begins_with_the_best_models(make: Callable[..., Benchmark]) -> None:
+    benchmark = make([{**row, "answer": 0} for row in small.rows(11, pictures=11)])
+
+    def model(number: int) -> sn.Scripted:
+        return sn.Scripted(
+            lambda request: "(A)" if int(request.sample_id[1:]) < number else "(B)", name=f"m{number:02d}"
+        )
+
+    page = read(sn.evaluate([model(number) for number in range(11)], str(benchmark.folder)))
+    summary = page[page.index("<caption>Summary") :]
+    names = re.findall(r'<th scope="rowgroup"[^>]*><a[^>]*>(m\d\d)</a>', summary[: summary.index("</table>")])
+    assert names == [f"m{number:02d}" for number in reversed(range(11))]
+
+
 def test_hostile_text_stays_text(make: Callable[..., Benchmark]) -> None:
     folder = make(nasty_rows(), name="nasty").folder
     model = sn.Scripted(lambda request: NASTY, lambda request: [1.0, 2.0, 3.0, 4.0], name=NASTY)

@@ -36,8 +36,9 @@ from snellen.report.paired_tables import comparison_tables
 from snellen.report.paper_files import latex_report
 from snellen.report.rendering import offline_document, report_asset
 from snellen.report.report_tables import SECTIONS
-from snellen.report.run_view import RunView, benchmarks_of, run_views
+from snellen.report.run_view import RunView, benchmarks_of, method_rows, run_views
 from snellen.report.samples import OUTCOMES, Gallery, choose_gallery, sample_card
+from snellen.report.table import FOLDED
 from snellen.runs.run_folder import write_atomically
 from snellen.scoring.scored_run import ScoredRun, flat_row
 
@@ -114,9 +115,20 @@ def _sections(views: Sequence[RunView], gallery: Gallery, sentences: Sequence[st
             blocks.append(SentencesBlock(tuple(sentences)))
         kind: Kind = "summary" if anchor == "summary" else "matrix"
         fold: Fold = "folded" if anchor in FOLDED_TABLES else "none"
-        blocks += [TableBlock(replace(table, samples=samples), kind, fold) for table in section.tables(views)]
+        shown = _best_first(views) if anchor == "summary" and len(method_rows(views)) > FOLDED else views
+        blocks += [TableBlock(replace(table, samples=samples), kind, fold) for table in section.tables(shown)]
         sections.append(Section(anchor, section.title, tuple(blocks), section.lead, FOLDS.get(anchor, "folded")))
     return sections
+
+
+def _best_first(views: Sequence[RunView]) -> list[RunView]:
+    """As the chart above has them: the first rows of a long table are those that are seen."""
+
+    def merit(view: RunView) -> float:
+        numbers = (line.overall("accuracy") for line in view.method_rows)
+        return max((number.estimate.value or 0.0 for number in numbers if number), default=0.0)
+
+    return sorted(views, key=merit, reverse=True)
 
 
 def _figure(heading: str, figure: ChartBlock) -> list[Block]:
