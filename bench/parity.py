@@ -33,7 +33,7 @@ from parity_groups import group_rows  # noqa: E402
 from snellen.extraction import read_choice  # noqa: E402
 from snellen.metrics import boxes, numbers, vqa  # noqa: E402
 from snellen.metrics.vqa import legacy_vqa_accuracy  # noqa: E402
-from snellen.suites.modern.metrics import ocrbench_right  # noqa: E402
+from snellen.suites.modern.metrics import ocrbench_right, ocrbench_v2_right  # noqa: E402
 
 PAGE = ROOT / "docs/evidence/parity.md"
 BEGIN, END = "<!-- made by bench/parity.py -->", "<!-- end -->"
@@ -368,6 +368,17 @@ def texts(lmms: Peer, kit: Peer, read: Sequence[Case], voted: Sequence[Case]) ->
 
     yield compare("OCRBench", "lmms-eval", "ocrbench_process_results", "ocrbench", read, by_lmms, own)
     yield compare("OCRBench", "VLMEvalKit", "OCRBench.evaluate", "ocrbench", read, by_kit, own)
+
+    second = lmms.names("lmms_eval/tasks/ocrbench_v2/vqa_metric.py")
+
+    def own_second(case: Case) -> float:
+        question = SimpleNamespace(sample=SimpleNamespace(tags={}), golds=[case.gold])
+        return round(ocrbench_v2_right(question, SimpleNamespace(text=case.reply)), 9)  # type: ignore[arg-type]
+
+    def by_second(case: Case) -> float:
+        return round(float(second.vqa_evaluation(case.reply, [case.gold])), 9)
+
+    yield compare("OCRBench v2", "lmms-eval", "vqa_evaluation", "ocrbench_v2_text", read, by_second, own_second)
     yield from _votes(lmms, kit, voted)
 
 

@@ -103,6 +103,23 @@ def ocrbench(number: int) -> Row:
     }  # fmt: skip
 
 
+OCR_V2 = (
+    ("text recognition en", None, ["WORD", "W-ORD"]), ("math QA en", "multiple choice", ["B"]),
+    ("cognition VQA cn", None, ["三 月"]), ("diagram QA en", "case sensitive", ["NaCl"]),
+    ("reasoning VQA en", None, ["the third of the five ships"]), ("reasoning VQA cn", None, ["a,b,c,d"]),
+    ("table parsing en", None, ["<table></table>"]), ("text spotting en", None, ["[1, 2]"]),
+)  # fmt: skip
+"""Type, form and answers of each row; the last two types are left out."""
+
+
+def ocrbench_v2(number: int) -> Row:
+    kind, form, answers = OCR_V2[number]
+    return {
+        "type": kind, "eval": form, "answers": answers, "question": f"What is written in picture {number}?",
+        "image": mini_hub.drawn(number),
+    }  # fmt: skip
+
+
 def mathvista(number: int) -> Row:
     kinds = [
         ("multi_choice", "text", ["3/11", "8/11"], "8/11", None, None), ("free_form", "integer", None, "14", None, "$"),
@@ -195,6 +212,9 @@ TABLES: dict[str, Table] = {
     "hr-bench-8k": Table("hr_bench_8k.parquet", HR_BENCH, hr_bench, 12),
     "ocrbench": Table(
         TEST, {**columns("dataset question question_type"), "answer": TEXTS, **PICTURED}, ocrbench, len(READING)
+    ),
+    "ocrbench-v2": Table(
+        TEST, {**columns("type eval question"), "answers": TEXTS, **PICTURED}, ocrbench_v2, len(OCR_V2)
     ),
     "countbenchqa": Table(
         TEST,

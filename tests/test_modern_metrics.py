@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from snellen.metrics.numbers import (
 )
 from snellen.readers.mapped.transforms import half, parity
 from snellen.scoring.answers import open_answers
+from snellen.suites.modern.metrics import ocrbench_v2_right
 
 # --- relaxed accuracy ----------------------------------------------------------------------------------------------
 
@@ -264,6 +266,7 @@ RIGHT = {
     "hr-bench-4k": {"accuracy": 1.0, "same_question_accuracy": 1.0},
     "hr-bench-8k": {"accuracy": 1.0, "same_question_accuracy": 1.0},
     "ocrbench": {"contains_answer": 1.0, "ocrbench_match": 1.0, "ocrbench_points": 1000.0},
+    "ocrbench-v2": {"ocrbench_v2_text": 1.0, "contains_answer": 1.0},
     "countbenchqa": {"number_accuracy": 1.0, "number_unparsed_rate": 0.0, "count_accuracy": 1.0},
     "mathvista": {"accuracy": 1.0, "number_accuracy": 1.0, "overall_accuracy": 1.0},
     "mathvision": {"accuracy": 1.0, "math_accuracy": 1.0, "overall_accuracy": 1.0},
@@ -291,7 +294,8 @@ def test_an_entry_is_built_from_a_table_of_its_columns_and_the_oracle_is_right(n
         pytest.importorskip("math_verify", reason="waits for math-verify (extra `math`)")
     benchmark = built(name, tmp_path)
     table = modern_metric_tables.TABLES[name]
-    assert benchmark.manifest.counts.samples == table.rows * (2 if name == "refcoco" else 1)
+    rows = {"refcoco": 2 * table.rows, "ocrbench-v2": table.rows - 2}.get(name, table.rows)
+    assert benchmark.manifest.counts.samples == rows
     found = values(benchmark, "snellen:oracle", tmp_path)
     assert {row: found[row] for row in RIGHT[name]} == pytest.approx(RIGHT[name])
 
@@ -364,6 +368,27 @@ def test_a_problem_that_was_asked_without_all_of_its_steps_does_not_count(tmp_pa
     benchmark = built("wemath", tmp_path)
     results = sn.evaluate("snellen:oracle", str(benchmark.folder), "vanilla", limit=1, runs=tmp_path / "runs")
     assert results.value("wemath_strict", benchmark="modern/wemath") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "form", "gold", "reply", "value"),
+    [
+        ("text recognition en", "", "Word", "it says a word", 1),
+        ("text recognition en", "case sensitive", "Word", "it says a word", 0),
+        ("math QA en", "multiple choice", "B", "(B).", 1),
+        ("math QA en", "multiple choice", "B", "It is B", 0),
+        ("reasoning VQA en", "", "one two three four five", "one two three four five!", 1 - 1 / 24),
+        ("reasoning VQA en", "", "one two three four five", "We see one two three four five there, as I said", 0),
+        ("cognition VQA cn", "", "三 月", "在三月里", 1),
+        ("cognition VQA cn", "", "a, b, c, d", "a,b,c,e", 1 - 1 / 7),
+        ("cognition VQA en", "", "three", "", 0),
+    ],
+)
+def test_ocrbench_v2_looks_for_short_answers_and_likens_long_ones(
+    kind: str, form: str, gold: str, reply: str, value: float
+) -> None:
+    question = SimpleNamespace(sample=SimpleNamespace(tags={"category": kind, "form": form}), golds=[gold])
+    assert ocrbench_v2_right(question, SimpleNamespace(text=reply)) == pytest.approx(value)
 
 
 class Constant:

@@ -12,6 +12,7 @@ from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError
 from snellen.metrics.declaration import Counts, metric_row, reply_metric, share
 from snellen.metrics.numbers import read_numbers
+from snellen.metrics.ocr import edit_distance
 from snellen.records import Prediction
 from snellen.scoring.grouped import GroupedMetric, Right, Rights, all_right, right_answer_rule, rights_of
 from snellen.scoring.questions import AskedQuestion, QuestionCounts, Unscored, tally_of
@@ -105,6 +106,39 @@ def ocrbench_right(question: AskedQuestion, prediction: Prediction) -> float:
     return float(any(plain(gold) in reply for gold in question.golds))
 
 
+class ShareByRule(GroupedMetric, frozen=True, kw_only=True):
+    """The mean over questions of what a rule says of each, which knows its tags."""
+
+    rule: Right
+
+    def tallies(self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec) -> list[QuestionCounts]:
+        return [tally_of(question, name, all_right([rights_of(question, self.rule)])) for question in questions]
+
+
+def ocrbench_v2_right(question: AskedQuestion, prediction: Prediction) -> float:
+    """The best over the answers: 1 if it occurs in the reply, and for one that is long 1 minus their edit distance
+    divided by the longer's length, 0 below a half. Of an answer that is a letter the reply has no other letters."""
+    tags, reply = question.sample.tags, prediction.text or ""
+    if tags.get("form") == "multiple choice":
+        return float("".join(filter(str.isalpha, reply)) == question.golds[0])
+    chinese = tags.get("category", "").endswith("cn")
+
+    def plain(text: str) -> str:
+        text = text.strip().replace("\n", " ")
+        text = text if tags.get("form") == "case sensitive" else text.lower()
+        return text.replace(" ", "") if chinese and tags.get("form") != "case sensitive" else text
+
+    return max(_found(plain(reply), plain(gold), chinese) for gold in question.golds)
+
+
+def _found(reply: str, gold: str, chinese: bool) -> float:
+    is_short = len(gold.split(",")) < 4 if chinese else len(gold.split()) < 5
+    if is_short:
+        return float(gold in reply)
+    likeness = 1 - edit_distance(reply, gold) / max(len(reply), len(gold))
+    return likeness if likeness >= 0.5 else 0.0
+
+
 MME = CategoryPoints(
     what="MME: accuracy and accuracy+ in percent, summed over categories (arXiv 2306.13394, section 2.3)",
     rows=(
@@ -128,6 +162,13 @@ OCRBENCH = CategoryPoints(
     categories=tuple(READING),
     rule=lambda spec: ocrbench_right,
 )  # fmt: skip
+OCRBENCH_V2_TEXT = ShareByRule(
+    what="OCRBench v2: an answer occurs in the reply, or a long one is like it (arXiv 2501.00321)",
+    rows=(share("ocrbench_v2_text", "OCRBench v2, text answers", interval="linearised", unparsed="wrong"),),
+    compute=lambda sums: (sums[0] / sums[1],),
+    per_question=("ocrbench_v2_text",),
+    rule=ocrbench_v2_right,
+)
 
 
 WHOLE = "multi"
