@@ -27,9 +27,11 @@ from PIL import Image
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 import mmbench_rows
+import modern_metric_tables
 import modern_tables
+import test_modern
+import test_modern_metrics
 from snellen.records import Sample
-from test_modern import built
 
 Part = str | int
 Row = dict[str, Any]
@@ -46,7 +48,8 @@ LMMS_EVAL = {
     "flickr30k": "flickr30k/flickr30k_test", "coco-caption": "coco_cap/coco2017_cap_val",
     "simplevqa": "simplevqa/simplevqa", "worldvqa": "worldvqa/worldvqa", "zerobench": "zerobench/zerobench",
     "mm-vet": "mmvet/mmvet", "llava-bench": "llava-in-the-wild/llava-in-the-wild", "mia-bench": "mia_bench/mia_bench",
-    "vibe-eval": "vibe_eval/vibe_eval", "websrc": "websrc/websrc_val",
+    "vibe-eval": "vibe_eval/vibe_eval", "websrc": "websrc/websrc_val", "chartqa": "chartqa/chartqa",
+    "hallusionbench": "hallusion_bench/hallusion_bench_image", "ocrbench": "ocrbench/ocrbench",
 }  # fmt: skip
 """By entry: the task's file without its suffix."""
 VLMEVALKIT = {
@@ -100,7 +103,8 @@ def main() -> None:
 def _pairs(name: str) -> list[tuple[Sample, Row]]:
     """The samples of a miniature with their rows, which have their ids or are in their order."""
     with tempfile.TemporaryDirectory() as folder:
-        samples = list(built(name, Path(folder)).samples())
+        build = test_modern.built if name in modern_tables.TABLES else test_modern_metrics.built
+        samples = list(build(name, Path(folder)).samples())
     rows = _rows(name)
     by_id = {row.get("id"): row for row in rows}
     return [(sample, by_id.get(sample.id, row)) for sample, row in zip(samples, rows, strict=True)]
@@ -108,7 +112,8 @@ def _pairs(name: str) -> list[tuple[Sample, Row]]:
 
 def _rows(name: str) -> list[Row]:
     """The rows of a miniature that are questions, their pictures drawn in their numbers."""
-    tables = [table for table in modern_tables.TABLES[name] if "testdev_balanced_images" not in table.file]
+    listed = modern_tables.TABLES.get(name) or [modern_metric_tables.TABLES[name]]
+    tables = [table for table in listed if "testdev_balanced_images" not in table.file]
     rows = [
         {column: cell for column, cell in table.row(number).items() if column in table.types}
         for table in tables

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import mmbench_rows
+import modern_metric_tables
 import modern_tables
 import snellen as sn
 from snellen.building.benchmark import Benchmark
@@ -42,7 +43,8 @@ def built(name: str, folder: Path) -> Benchmark:
         folder.mkdir(exist_ok=True)
         mmbench_rows.write(MMBENCH, folder / spec.source.params["files"][0])
         return build_benchmark(spec, source=folder, to=folder / "built")
-    source = modern_tables.write(spec.short, folder / "hub")
+    tables = modern_tables if spec.short in modern_tables.TABLES else modern_metric_tables
+    source = tables.write(spec.short, folder / "hub")
     return build_benchmark(spec.from_hub(), source=source, to=folder / "built")
 
 

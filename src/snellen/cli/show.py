@@ -135,8 +135,9 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]],
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
-    for name in header:
-        table.add_column(name, overflow="fold")
+    for place, name in enumerate(header):
+        # What a row is called is typed again, so it is never broken in two.
+        table.add_column(name, overflow="fold", no_wrap=place == 0)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     out.print(table)
