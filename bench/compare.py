@@ -12,7 +12,8 @@ import resource
 import time
 from pathlib import Path
 
-from snellen.analysis.paired.comparison import RESAMPLES, compare_runs
+from snellen.analysis.paired.comparison import compare_runs
+from snellen.analysis.paired.differences import RESAMPLES
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.records import Sample, Score
 from snellen.runs.run_folder import RunManifest

@@ -20,7 +20,7 @@ from snellen.errors import StoreError
 from snellen.experiments.evaluation import score_folders
 from snellen.protocols.base import parse_protocol
 from snellen.records import Exchange, Request, Response, Sample, Score, Step, Variant
-from snellen.report import gallery
+from snellen.report import samples as gallery
 from snellen.report.run_view import run_views
 from snellen.runs.drivers import ProgressUpdate
 from snellen.runs.journal import (

@@ -31,8 +31,9 @@ from snellen.protocols.prompts.rendering import labels_for
 from snellen.protocols.prompts.role_prompts import shortened
 from snellen.protocols.verdict import Verdict, majority_verdict, matching_prompt, matching_prompts, replay_verdict
 from snellen.records import Message, Prediction, Response, Turn, Variant
-from snellen.runs.journal import read_exchanges, read_manifest
+from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import reopen_benchmark
+from snellen.runs.run_folder import read_manifest
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring.judges import DEFAULT_JUDGE, JUDGE, JudgeEnsemble
 from snellen.scoring.unparsed import UnparsedReply, matching_item
