@@ -184,9 +184,9 @@ class _Ratings:
     ) -> Iterator[tuple[tuple[str, int], float]]:
         """The cells of an item that are rated on all `dimensions`, each with the mean over these."""
         for rater in self._raters:
-            cell_values = [values[name].get((rater, number)) for name in dimensions]
-            if len(whole := _whole(cell_values)) == len(cell_values):
-                yield (rater, number), math.fsum(whole) / len(whole)
+            cell = (rater, number)
+            if all(cell in values[name] for name in dimensions):
+                yield cell, math.fsum(values[name][cell] for name in dimensions) / len(dimensions)
 
     def agreement(self, dimension: str, seed: int) -> DimensionAgreement:
         cells = self.turned[dimension]
@@ -200,10 +200,6 @@ class _Ratings:
             alpha_estimate(units, rng_for("ratings", dimension, "bootstrap", seed)),
             len(self._raters) * len(self._items) - len(cells),
         )
-
-
-def _whole(values: Sequence[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
 
 
 def _standardised(cells: Cells) -> Cells:

@@ -157,7 +157,9 @@ def study_numbers(grid: CellGrid, cells: Sequence[StudyCell], metrics: Sequence[
         for part in _parts(cell, cell.run, metrics) if cell.run else ():
             protocol = part.result.protocol if several else ""
             parts[cell.model, part.whole, protocol, part.result.metric].append(part)
-    return StudyNumbers(grid, tuple(cells), tuple(_series(key, members) for key, members in _in_order(parts).items()))
+    # Means over benchmarks come after the benchmarks.
+    ordered = sorted(parts.items(), key=lambda item: item[0][1] == ALL)
+    return StudyNumbers(grid, tuple(cells), tuple(_series(key, members) for key, members in ordered))
 
 
 class _Part(Struct, frozen=True):
@@ -204,13 +206,6 @@ def _part(cell: StudyCell, run: ScoredRun, result: Result, scored: ScoredBenchma
         {question: scored.samples[question[0]].group for question in values},
         scored.chance_accuracy if result.metric == "accuracy" else None,
     )
-
-
-def _in_order(
-    parts: Mapping[tuple[str, str, str, str], list[_Part]],
-) -> dict[tuple[str, str, str, str], list[_Part]]:
-    """Means over benchmarks after the benchmarks."""
-    return dict(sorted(parts.items(), key=lambda item: item[0][1] == ALL))
 
 
 def _series(key: tuple[str, str, str, str], parts: Sequence[_Part]) -> StudySeries:

@@ -39,7 +39,7 @@ from snellen_server.arena.battles import (
     void_battle,
 )
 from snellen_server.arena.model_pool import ModelPool, ServedModel, StoredImages, conversation, version_of
-from snellen_server.arena.settings import ARENA, ArenaSettings, Sampling, arena_settings
+from snellen_server.arena.settings import ARENA, ArenaSettings, Sampling
 from snellen_server.hosting.database import BusyError
 from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.pictures import keep_picture
@@ -319,7 +319,7 @@ def turns_of(battle: Row[Any]) -> list[BattleTurn]:
 @asynccontextmanager
 async def open_arena(services: Services) -> AsyncIterator[Arena]:
     """The arena of a server, for as long as that runs."""
-    arena = Arena(services, arena_settings(services))
+    arena = Arena(services, services.settings(ARENA))
     await arena.prepare()
     try:
         yield arena

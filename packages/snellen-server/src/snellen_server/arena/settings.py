@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Meta, Struct
 
 from snellen.plugin_api import DataError
-from snellen_server.hosting.services import Services
 
 Sampling = Literal["uniform", "need"]
 ARENA = "arena"
@@ -70,11 +69,6 @@ class ArenaSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         names = [model.name for model in self.models]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"two models are called {twice[0]!r}; give each its name")
-
-
-def arena_settings(services: Services) -> ArenaSettings:
-    settings: ArenaSettings = services.settings(ARENA)
-    return settings
 
 
 def read_arena_file(file: Path) -> Mapping[str, Any]:
