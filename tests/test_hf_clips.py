@@ -191,6 +191,18 @@ def test_pictures_and_a_clip_in_one_prompt_are_run_by_themselves() -> None:
     assert [score.sum for score in response.scores] == pytest.approx(list(map(sum, tails)), abs=1e-3)
 
 
+def test_clips_that_the_model_cannot_take_fail_with_the_way_out_and_are_tried_once() -> None:
+    model, videos = opened("qwen2_vl")
+    whole = videos._patches
+    videos._patches = lambda clips: {**whole(clips), "pixel_values_videos": whole(clips)["pixel_values_videos"][:-4]}  # type: ignore[method-assign]
+    pictures, tried = Pictures(), []
+    for colours in (["red"] * 4, ["blue"] * 4):
+        [response] = model.loglikelihood([ask("What?", *clip(pictures, colours), continuations=REPLIES)], pictures)
+        assert response.error is not None and response.error.detail.endswith("write ?clips=pictures")
+        tried.append(len(videos.seen))
+    assert tried[1] == tried[0] + 1
+
+
 def test_a_model_that_takes_no_video_is_shown_pictures_and_refuses_to_be_given_video() -> None:
     small = make_registered("llava")
     conversation = Conversation(small.processor)

@@ -99,6 +99,8 @@ class HFModel(ShownByName):
         self._engine = Engine(self._layout, 1 if self._exact else self.batch_size, TOKENS[kind])
         self._finished: set[tuple[Any, ...]] = set()
         """Shapes of conversations and replies whose finished text was checked."""
+        self._clips_refused = ""
+        """Why clips cannot be given as video, once that was tried; empty if they can."""
         self._clips_seen: Counter[str] = Counter()
         """Requests with a clip, by how it was given."""
         self._usual: Shows = "pictures" if loaded.sees_pictures else "words"
@@ -317,7 +319,13 @@ class HFModel(ShownByName):
         if (shows := _shows(row)) == "both":
             return _Proof(PLAIN)
         if shows == "clips" and "clips" not in self._proofs:
-            self._proofs["clips"] = self._prove("clips")
+            if self._clips_refused:
+                raise ModelError(self._clips_refused)
+            try:
+                self._proofs["clips"] = self._prove("clips")
+            except ModelError as error:
+                self._clips_refused = str(error)
+                raise
         return self._proofs[shows if shows == "clips" else self._usual]
 
     def _prove(self, shows: Shows) -> _Proof:
