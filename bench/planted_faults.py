@@ -33,8 +33,7 @@ from snellen.common.seeds import rng_for
 from snellen.records import Request
 from snellen.registry import register
 from snellen.verification.audit import few_bad_probability, most_bad
-from snellen.verification.declaration import Solvers
-from snellen.verification.verify import verify
+from snellen.verification.verify import Solvers, verify
 
 RATES = {
     "wrong answer": 0.05,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import small
 from hosting import Browser
 from snellen.building.benchmark import Benchmark
-from snellen.formats.spreadsheet import write_sheet
+from snellen.formats.text_table import write_sheet
 
 LETTERS = "ABCD"
 QUESTIONS = 40

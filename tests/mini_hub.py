@@ -18,7 +18,7 @@ import test_reform_classes as classes
 import test_reform_knowledge as knowledge
 import test_reform_vqa as vqa
 from snellen.catalogue import entries
-from snellen.catalogue.lock import locked_commit
+from snellen.catalogue.places import locked_commit
 
 Rows = list[dict[str, Any]]
 COMMIT = "c0ffee" * 6 + "dad5"

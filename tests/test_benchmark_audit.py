@@ -18,8 +18,10 @@ from snellen.building.benchmark import Benchmark
 from snellen.cli.verbs.labels import ask_in_terminal
 from snellen.errors import DataError
 from snellen.verification.audit import (
+    AuditForm,
     AuditLabel,
     AuditOutcome,
+    AuditServer,
     audit_outcome,
     audited_items,
     few_bad_probability,
@@ -30,8 +32,8 @@ from snellen.verification.audit import (
     read_audit_labels,
     with_bound,
     write_audit_labels,
+    write_audit_page,
 )
-from snellen.verification.audit_page import AuditForm, AuditServer, write_audit_page
 
 
 @pytest.fixture

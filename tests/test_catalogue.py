@@ -8,7 +8,7 @@ from snellen import registry
 from snellen.catalogue import entries, select, suite_facts, suites
 from snellen.catalogue.entries import parse_entry
 from snellen.errors import DataError, UnknownNameError
-from snellen.formats.decoding import parse_toml
+from snellen.formats.json_files import parse_toml
 from snellen.metrics.declaration import Metric, find_metric
 from snellen.protocols.prompts.templates import default_templates
 from snellen.suites.eyechart.reader import TASKS

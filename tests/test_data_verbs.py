@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import small
-from snellen.catalogue.lock import LOCK, KnownDataset, KnownFile, Lock, lock_text, read_lock
+from snellen.catalogue.places import LOCK, KnownDataset, KnownFile, Lock, lock_text, read_lock
 from test_imports import loaded_by
 
 COMMIT, NEWER = "c0ffee" * 6 + "dad5", "decade" * 6 + "beef"
@@ -182,7 +182,7 @@ def test_sources_are_of_benchmarks(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_list_without_sources_reads_no_lock(places: Path) -> None:
     entry(places, "mine")
     code = "from snellen.cli import main\ntry:\n    main(['list'])\nexcept SystemExit as end:\n    assert not end.code"
-    assert not loaded_by(code) & {"snellen.catalogue.lock", "snellen.fetching.sources", "huggingface_hub"}
+    assert not loaded_by(code) & {"snellen.catalogue.places", "snellen.fetching.sources", "huggingface_hub"}
 
 
 # --- what is here, and how it goes -------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from snellen.errors import DataError
 from snellen.records import Estimate
 from snellen.reformulation.sampling import Sampling
 from snellen.scoring.resampling import draw_subset
-from snellen.verification.datasheets.page import html_datasheet, markdown_datasheet, rebuild_command
+from snellen.verification.datasheet_page import html_datasheet, markdown_datasheet, rebuild_command
 from test_lint import even
 
 CHECKS = (ItemCheck("duplicates", 250, 8), ItemCheck("jury", 100, 5, 3, ("a", "b")))

@@ -21,11 +21,11 @@ from snellen.common.images import (
     _is_usual_jpeg,
     decode_picture,
     inspect_image,
+    render_picture,
     to_plain_file,
 )
 from snellen.errors import DataError
 from snellen.models.chat import ImagePartCache
-from snellen.reformulation.regions import render_picture
 
 RED, WHITE, BLACK = (255, 0, 0), (255, 255, 255), (0, 0, 0)
 

@@ -15,8 +15,7 @@ from snellen.api import build
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
-from snellen.catalogue.lock import locked_commit
-from snellen.catalogue.places import HubPlace, TheirPlace
+from snellen.catalogue.places import HubPlace, TheirPlace, locked_commit
 from snellen.scoring.answers import open_answers
 from test_lvlm_ehub import check_that_the_oracle_is_right
 

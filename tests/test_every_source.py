@@ -27,8 +27,7 @@ from mmbench_rows import rotated, row
 from place_servers import HubServer, Repo
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries
-from snellen.catalogue.lock import locked_commit
-from snellen.catalogue.places import HubPlace
+from snellen.catalogue.places import HubPlace, locked_commit
 from snellen.fetching.sources import fetch_source, source_places
 from test_parts import point_at
 

@@ -13,7 +13,7 @@ import small
 import snellen as sn
 from snellen import registry
 from snellen.errors import UnknownNameError
-from snellen.interchange.exports.declaration import Exporter, ExportJob
+from snellen.interchange.exports.base import Exporter, ExportJob
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import pytest
 from snellen.extraction import find_extractor
 from snellen.suites.lvlm_ehub.extraction import ehub_word_match, vqa_match
 from snellen.suites.mmbench.extraction import mmbench_step1, mmbench_toolkit
-from snellen.suites.reform_eval.extraction import reform_eval_first_label
+from snellen.suites.reform_eval.predictions import reform_eval_first_label
 
 ANIMALS = ("cat", "dog", "a red car", "none of the above")
 LABELS = ("A", "B", "C", "D")

@@ -21,18 +21,20 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats import png
 from snellen.scoring.answers import open_answers
-from snellen.suites.eyechart.draw import SCENE_PALETTE, paint, to_png
 from snellen.suites.eyechart.reader import TASKS, DrawnQuestion, captions, make_question, phrase, read
 from snellen.suites.eyechart.scenes import (
     CANVAS,
     LEVELS,
     PLACES,
+    SCENE_PALETTE,
     SHAPE_COLOURS,
     SHAPE_KINDS,
     WORDS,
     Level,
     Scene,
     Shape,
+    paint,
+    to_png,
 )
 
 ROUNDS = 150

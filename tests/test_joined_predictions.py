@@ -15,8 +15,8 @@ import snellen as sn
 from snellen.api import build_table
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
-from snellen.interchange.predictions.failed_requests import is_empty_cell, is_failure
 from snellen.interchange.predictions.joining import PictureNames
+from snellen.interchange.predictions.rows import is_empty_cell, is_failure
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
 

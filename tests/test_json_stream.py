@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.errors import DataError
-from snellen.formats import json_stream
-from snellen.formats.json_stream import stream_list
+from snellen.formats import json_files
+from snellen.formats.json_files import stream_list
 
 TEXTS = st.text(alphabet='{}[],:"\\ aé\n', max_size=12)
 ITEMS = st.lists(
@@ -24,8 +24,8 @@ ITEMS = st.lists(
 
 def read(content: bytes, window: int, nested: int = 200) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_stream, "WINDOW", window)
-        patch.setattr(json_stream, "NESTED", nested)
+        patch.setattr(json_files, "WINDOW", window)
+        patch.setattr(json_files, "NESTED", nested)
         path = Path(folder) / "file.json"
         path.write_bytes(content)
         return [item for _, item in stream_list(path, "items", dict[str, Any])]

@@ -12,7 +12,7 @@ from typing import Any
 import platformdirs
 import pytest
 
-from snellen.formats.late_patterns import late_pattern
+from snellen.common.late import late_pattern
 from snellen.report.rendering import templates
 
 ENTRY = """

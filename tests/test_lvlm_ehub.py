@@ -23,7 +23,7 @@ from snellen.catalogue import BenchmarkSpec, entries
 from snellen.catalogue.entries import parse_entry
 from snellen.errors import DataError
 from snellen.scoring.answers import open_answers
-from snellen.suites.lvlm_ehub.readers.vcr import person_names, written
+from snellen.suites.lvlm_ehub.readers import person_names, written
 
 TABLE_A6 = {"Perception": 8, "Knowledge": 16, "Reasoning": 12, "Commonsense": 2, "Hallucination": 3, "Embodied": 4}
 OMITTED = {"whoops-captions", "whoops-vqa"}

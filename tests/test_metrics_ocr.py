@@ -18,7 +18,7 @@ from snellen.metrics.ocr import (
     word_accuracy,
 )
 from snellen.suites.lvlm_ehub.extraction import class_match, kie_word_f1
-from snellen.suites.reform_eval.extraction import ocr_match
+from snellen.suites.reform_eval.predictions import ocr_match
 
 PER_SAMPLE = [word_accuracy, contains_answer, exact_match, anls, edit_similarity, word_f1]
 

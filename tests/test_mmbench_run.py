@@ -24,7 +24,7 @@ from snellen.report.run_view import run_views
 from snellen.runs.run_folder import read_manifest
 from snellen.suites.mmbench.ability_table import ability_tables
 from snellen.suites.mmbench.predictions import import_predictions
-from snellen.suites.mmbench.submission import write_submission
+from snellen.suites.mmbench.writer import write_submission
 
 FORMS = ("xlsx", "tsv", "csv", "json", "jsonl")
 ALL = "circular?all_passes=true"

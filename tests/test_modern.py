@@ -17,8 +17,7 @@ from snellen.analysis.lint import lint
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries, suite_facts
-from snellen.catalogue.lock import known_dataset, locked_commit
-from snellen.catalogue.places import HubPlace, UrlPlace
+from snellen.catalogue.places import HubPlace, UrlPlace, known_dataset, locked_commit
 from snellen.records import ImagePart
 from snellen.scoring.answers import open_answers
 

@@ -14,8 +14,7 @@ import snellen as sn
 from snellen.analysis.capability import protocol_preference
 from snellen.analysis.dose_response import dose_responses, falling
 from snellen.api import build_table
-from snellen.common.degradations import DEGRADATIONS, degraded_ref
-from snellen.common.images import ImageStore
+from snellen.common.images import DEGRADATIONS, ImageStore, degraded_ref
 from snellen.errors import UnknownNameError
 from snellen.protocols import parse_protocol
 from snellen.report.protocol_tables import control_tables

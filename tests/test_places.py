@@ -25,8 +25,7 @@ import test_reform_vqa as vqa
 from place_servers import FileServer
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, entries
-from snellen.catalogue.lock import source_lock
-from snellen.catalogue.places import ByHandPlace, HubPlace, SourceFile, UrlPlace
+from snellen.catalogue.places import ByHandPlace, HubPlace, SourceFile, UrlPlace, source_lock
 from snellen.errors import NoSourceError
 from snellen.fetching.attendance import Attendance, agree_to_all, attended
 from snellen.fetching.sources import announce_fetch, fetch_source, is_fetchable, source_places

@@ -31,6 +31,7 @@ from snellen.common.drafts import read_params
 from snellen.errors import DataError
 from snellen.readers.annotations import Params, read_pictures
 from snellen.recognition import Doubt, recognise
+from snellen.recognition.recognising import TableSettings
 from snellen.scoring.answers import open_answers
 from test_fetching import point_at
 
@@ -310,12 +311,12 @@ def test_rare_columns_say_nothing_and_category_beside_name_is_asked() -> None:
     made = [{**row, "text": ":)" if n == 3 else None} for n, row in enumerate(rows(image=name, name=right) * 4)]
     made = [{**row, "category": ("warm", "cold")[n % 2], "uses": {f"key {n}": "x"}} for n, row in enumerate(made)]
     Path("icons.json").write_text(json.dumps(made))
-    [doubt] = recognise("icons.json", as_annotations=True).doubts
+    [doubt] = recognise("icons.json", TableSettings(as_annotations=True)).doubts
     assert doubt.line() == (
         "the columns 'category' and 'name' may all be the class that a picture shows; say --column label=category or "
         "--column label=name"
     )
-    columns = recognise("icons.json", as_annotations=True, columns={"label": ["name"]}).params["columns"]
+    columns = recognise("icons.json", TableSettings(as_annotations=True, columns={"label": ["name"]})).params["columns"]
     assert columns == {"picture": "image", "label": "name", "attributes": {"category": "category"}}
     many = Doubt("answer", tuple(f"c{n}" for n in range(200)), "no column is called like answers").line()
     assert many.endswith("--column answer=c5 (or another of 200 columns)") and len(many) < 250

@@ -24,20 +24,19 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
-from snellen.common.annotations import AnnotatedObject, AnnotatedPicture
-from snellen.common.drafts import Draft, QuestionDraft
+from snellen.common.drafts import AnnotatedObject, AnnotatedPicture, Draft, QuestionDraft
 from snellen.errors import DataError, UnknownNameError
 from snellen.readers import annotations
-from snellen.readers.question_types.declaration import (
+from snellen.readers.question_types import (
     AnnotatedSource,
     Formed,
     FormedQuestion,
     QuestionType,
     choice,
+    direction_of,
+    phrased,
 )
-from snellen.readers.question_types.places import direction_of
-from snellen.readers.question_types.texts import PresenceQuestions, numbers_nearby, shared_area
-from snellen.readers.wording import phrased
+from snellen.readers.text_questions import PresenceQuestions, numbers_nearby, shared_area
 from snellen.records import Box, Sample
 from snellen.reformulation.distractors import parse_sources
 from snellen.reformulation.sampling import Sampling, draw_sample

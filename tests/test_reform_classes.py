@@ -18,10 +18,10 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.recipe import Recipe
 from snellen.common.images import ImageStore
 from snellen.errors import DataError
-from snellen.readers.cifar import UNFIT
+from snellen.readers.classes import UNFIT
 from snellen.reformulation.wordnet import open_wordnet
-from snellen.suites.reform_eval.readers.vizwiz_quality import FLAW_NAMES
-from snellen.suites.reform_eval.readers.vizwiz_quality import read as vizwiz_quality
+from snellen.suites.reform_eval.readers.perception import FLAW_NAMES
+from snellen.suites.reform_eval.readers.perception import read_vizwiz_quality as vizwiz_quality
 
 scipy_io = pytest.importorskip("scipy.io", reason="waits for scipy")
 

@@ -24,7 +24,7 @@ from snellen.catalogue import entries
 from snellen.catalogue.places import HubPlace
 from snellen.errors import DataError
 from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
-from snellen.readers import imagenet
+from snellen.readers import classes
 from snellen.reformulation.sampling import Sampling
 from snellen.scoring.answers import open_answers
 from test_reform_classes import needs_wordnet
@@ -140,7 +140,7 @@ def test_a_picture_is_its_rows_in_any_order_and_groups_of_any_size(
 @pytest.mark.parametrize(("bird", "machine"), [("crane", "crane"), ("crane bird", "crane"), ("crane", "crane2")])
 def test_imagenets_two_cranes_are_told_apart_by_their_order(bird: str, machine: str) -> None:
     needs_wordnet()
-    found = imagenet.imagenet_classes(["tench, Tinca tinca", bird, "beaker", "cab, hack, taxi, taxicab", machine])
+    found = classes.imagenet_classes(["tench, Tinca tinca", bird, "beaker", "cab, hack, taxi, taxicab", machine])
     assert [one.stratum for one in found] == ["n01440764", "n02012849", "n02815834", "n02930766", "n03126707"]
 
 

@@ -15,8 +15,8 @@ from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
 from snellen.reformulation.sampling import Sampling
-from snellen.suites.reform_eval.readers.coco_pairs import category_finder, coco_words
-from snellen.suites.reform_eval.readers.wikihow import read as read_wikihow
+from snellen.suites.reform_eval.readers.coco import category_finder, coco_words
+from snellen.suites.reform_eval.readers.texts import read_wikihow
 
 THINGS = ("person", "dog", "cat", "horse", "bench", "car")
 SAID = {"person": "man", "dog": "dog", "cat": "kitten", "horse": "pony", "bench": "bench", "car": "taxi"}

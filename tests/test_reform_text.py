@@ -20,11 +20,10 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec, entries
-from snellen.common.drafts import Draft
+from snellen.common.drafts import Draft, Exclusion, has_word, without_exclusions
 from snellen.common.images import ImageStore
 from snellen.errors import DataError
 from snellen.metrics.normalise import standard_normalise
-from snellen.readers.exclusions import Exclusion, has_word, without_exclusions
 from snellen.readers.key_information import POIE
 from snellen.records import Sample
 from snellen.scoring.answers import open_answers

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 import reform
 from snellen.building.recipe import Recipe
-from snellen.formats import json_stream
+from snellen.formats import json_files
 
 
 class Annotation(Struct, frozen=True):
@@ -347,8 +347,8 @@ def test_the_order_of_the_annotations_does_not_matter(tmp_path: Path) -> None:
 def test_a_small_window_reads_what_a_large_one_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tdiuc(tmp_path / "files")
     path = source / "Annotations" / "mscoco_val2014_annotations.json"
-    large = list(json_stream.stream_list(path, "annotations", Annotation))
+    large = list(json_files.stream_list(path, "annotations", Annotation))
     assert [note.question_id for _, note in large] == [n * 3 + 1 for n in range(630)]
     for window in (7, 64, 1000):
-        monkeypatch.setattr(json_stream, "WINDOW", window)
-        assert list(json_stream.stream_list(path, "annotations", Annotation)) == large
+        monkeypatch.setattr(json_files, "WINDOW", window)
+        assert list(json_files.stream_list(path, "annotations", Annotation)) == large

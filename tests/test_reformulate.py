@@ -17,11 +17,11 @@ import small
 from snellen.building.recipe import BuildStats, Recipe, needs_writing, reformulate
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.common.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft
+from snellen.common.images import PALETTE, from_corners, render_picture
 from snellen.errors import DataError
 from snellen.records import Box
 from snellen.reformulation.answer_equality import opposite_yes_no, same_answer
 from snellen.reformulation.distractors import ENOUGH, to_multiple_choice
-from snellen.reformulation.regions import PALETTE, from_corners, render_picture
 from snellen.reformulation.sampling import Rule, Sampling, draw_sample, inclusion_probabilities
 
 # --- sampling --------------------------------------------------------------------------------------------------

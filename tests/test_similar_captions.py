@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.suites.reform_eval.readers.coco_pairs import (
+from snellen.suites.reform_eval.readers.coco import (
     Categories,
     SimilarPictures,
     category_finder,

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.errors import DataError
-from snellen.formats import spreadsheet
+from snellen.formats import text_table
 from snellen.formats.text_table import READERS, read_text_table, replacing_atomically, write_text_table
 
 HARD = [
@@ -233,7 +233,7 @@ def test_bombs_and_broken_files_are_refused_in_one_line(tmp_path: Path, monkeypa
         repacked(path, sheet, content)
         with pytest.raises(DataError, match=f"t.xlsx: not an .xlsx file that can be read .*{fault}"):
             read_text_table(path)
-    monkeypatch.setattr(spreadsheet, "LARGEST", 1 << 20)
+    monkeypatch.setattr(text_table, "LARGEST", 1 << 20)
     repacked(path, sheet, b" " * (2 << 20))
     assert path.stat().st_size < 20_000
     with pytest.raises(DataError, match="it unpacks to 2 MiB, more than"):

@@ -23,8 +23,16 @@ from snellen.errors import DataError
 from snellen.records import ItemDecision, Request
 from snellen.verification.audit import AuditLabel, Label, labels_file, named_items, write_audit_labels
 from snellen.verification.blind import BlindVotes, solved_blind
-from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
-from snellen.verification.verify import check_items, keep_passing, verify
+from snellen.verification.verify import (
+    Check,
+    CheckMaterial,
+    CheckOutcome,
+    ItemFault,
+    Solvers,
+    check_items,
+    keep_passing,
+    verify,
+)
 
 Rows = list[dict[str, Any]]
 WORDS = ("lamp", "boat", "tree", "road", "hill", "shoe", "bird", "drum", "fork", "ring", "sock", "vase")

@@ -19,9 +19,9 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.catalogue.entries import with_params
-from snellen.catalogue.lock import known_dataset, locked_commit
+from snellen.catalogue.places import known_dataset, locked_commit
 from snellen.errors import DataError, UnknownNameError
-from snellen.fetching.kept import kept_data
+from snellen.fetching.inventory import kept_data
 from snellen.fetching.parts import build_part
 from snellen.fetching.sources import FetchedSource, carried_source, copy_source, fetch_source
 from snellen.suites.modern.metrics import mean_relative_accuracy

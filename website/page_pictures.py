@@ -12,9 +12,8 @@ from pathlib import Path
 from PIL import Image
 
 import snellen as sn
-from snellen.verification.audit import audited_items
-from snellen.verification.audit_page import AuditForm, write_audit_page
-from snellen.verification.datasheets.page import write_datasheet
+from snellen.verification.audit import AuditForm, audited_items, write_audit_page
+from snellen.verification.datasheet_page import write_datasheet
 from snellen_server.arena.standings import rate_arena
 from snellen_server.explorer.feature import index_public_runs
 

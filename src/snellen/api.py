@@ -21,7 +21,8 @@ from snellen.building.reforming import ReformSettings, reform_source, with_quest
 from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entries, select, suite_members
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
-from snellen.catalogue.hooks import params_with
+from snellen.catalogue.suites import params_with
+from snellen.common.late import check_polars
 from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.errors import DataError, ModelError
 from snellen.experiments.evaluation import (
@@ -33,20 +34,12 @@ from snellen.experiments.evaluation import (
     silent,
 )
 from snellen.experiments.results import Results
-from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
-from snellen.interchange.exports.declaration import BenchmarkJob, Exporter
+from snellen.interchange.exports.base import BenchmarkJob, Exporter
 from snellen.models.base import as_model_string, load_model
 from snellen.psychometrics import WIDTH
-from snellen.recognition.own_sources import (
-    OwnSource,
-    TableSettings,
-    entry_of,
-    is_own,
-    own_source,
-    write_entry,
-    write_rows,
-)
+from snellen.recognition.own_sources import OwnSource, entry_of, is_own, own_source, write_entry, write_rows
+from snellen.recognition.recognising import TableSettings
 from snellen.reformulation.distractors import PictureEmbedder
 from snellen.registry import find, names, unknown
 from snellen.runs.distractor_writer import ModelDistractorWriter
@@ -68,9 +61,8 @@ from snellen.runs.spec import (
 )
 from snellen.scoring.kept_scoring import load_scoring
 from snellen.scoring.run_scoring import check_metrics
-from snellen.verification.datasheets.certificate import ERROR_LIMIT
-from snellen.verification.declaration import Solvers
-from snellen.verification.verify import verify
+from snellen.verification.certificate import ERROR_LIMIT
+from snellen.verification.verify import Solvers, verify
 
 if TYPE_CHECKING:
     import polars
@@ -79,7 +71,7 @@ if TYPE_CHECKING:
     from snellen.experiments.studies.series import StudyRow
     from snellen.psychometrics.acuity_run import AcuityRun
     from snellen.runs.keywords import RunKeywords, ScoringKeywords, StudyKeywords
-    from snellen.verification.datasheets.datasheet import Datasheet
+    from snellen.verification.datasheet import Datasheet
 
 KEYWORDS = tuple("model" if name == "models" else name for name in RUN_FIELDS)
 """The fields of a run as `evaluate` calls them."""
@@ -334,7 +326,7 @@ def datasheet(
     `runs` are folders of runs on it that saw no pictures. It is certified where at most a share `error_limit` of its
     questions can be bad, among other criteria. Raises UnknownNameError, DataError for a run on something else.
     """
-    from snellen.verification.datasheets.datasheet import make_datasheet
+    from snellen.verification.datasheet import make_datasheet
 
     scored = score_folders([Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, kept_will_do=True)
     return make_datasheet(open_benchmark(str(benchmark)), scored, error_limit)

@@ -8,8 +8,8 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.model_identities`: by scheme, `identity(spec) -> str`, the model string without how the model is reached
 - `snellen.model_checks`: by scheme, `check(spec)`, which raises SnellenError for a string that cannot name a model
 - `snellen.transforms`: applied to texts in templates of the reader `mapped`, `transform(texts) -> texts`
-- `snellen.checks`: a declared check of a benchmark's questions, one by one (`snellen.verification.declaration`)
-- `snellen.exporters`: a declared form in which runs are written (`snellen.interchange.exports.declaration`)
+- `snellen.checks`: a declared check of a benchmark's questions, one by one (`snellen.verification.verify`)
+- `snellen.exporters`: a declared form in which runs are written (`snellen.interchange.exports.base`)
 - `snellen.trackers`: a declared experiment tracker (`snellen.interchange.exports.trackers`)
 - `snellen.acuity_tests`: a declared psychometric test (`snellen.psychometrics.stimuli.trials`)
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
@@ -48,7 +48,7 @@ SuiteGroup = Literal[
     "analysis_measures",
     "acuity_tests",
 ]
-"""What suites bring; `snellen.catalogue.hooks` has the type of each."""
+"""What suites bring; `snellen.catalogue.suites` has the type of each."""
 Group = (
     Literal["models", "model_identities", "model_checks", "instruments", "suites", "metrics", "protocols"]
     | Literal["readers", "question_types", "distractor_sources", "transforms"]
@@ -85,31 +85,31 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "hf": "snellen.models.base:locate_checkpoint",
         "snellen": "snellen.models.embedded:check_name",
     },
-    # Types of questions that are made from annotations: `snellen.readers.question_types.declaration`.
+    # Types of questions that are made from annotations: `snellen.readers.question_types`.
     "question_types": {
-        "class": "snellen.readers.question_types.declaration:ClassQuestions",
-        "attribute": "snellen.readers.question_types.declaration:AttributeQuestions",
-        "presence": "snellen.readers.question_types.texts:PresenceQuestions",
-        "count": "snellen.readers.question_types.texts:CountQuestions",
-        "object-class": "snellen.readers.question_types.texts:ObjectClassQuestions",
-        "location": "snellen.readers.question_types.places:LocationQuestions",
-        "spatial": "snellen.readers.question_types.places:SpatialQuestions",
-        "size": "snellen.readers.question_types.places:SizeQuestions",
-        "relation": "snellen.readers.question_types.places:RelationQuestions",
-        "caption": "snellen.readers.question_types.texts:CaptionQuestions",
-        "match": "snellen.readers.question_types.texts:MatchQuestions",
-        "answer": "snellen.readers.question_types.texts:AnswerQuestions",
-        "dialogue": "snellen.readers.question_types.texts:DialogueQuestions",
-        "text": "snellen.readers.question_types.texts:TextQuestions",
-        "key": "snellen.readers.question_types.texts:KeyQuestions",
+        "class": "snellen.readers.question_types:ClassQuestions",
+        "attribute": "snellen.readers.question_types:AttributeQuestions",
+        "presence": "snellen.readers.text_questions:PresenceQuestions",
+        "count": "snellen.readers.text_questions:CountQuestions",
+        "object-class": "snellen.readers.text_questions:ObjectClassQuestions",
+        "location": "snellen.readers.question_types:LocationQuestions",
+        "spatial": "snellen.readers.question_types:SpatialQuestions",
+        "size": "snellen.readers.question_types:SizeQuestions",
+        "relation": "snellen.readers.question_types:RelationQuestions",
+        "caption": "snellen.readers.text_questions:CaptionQuestions",
+        "match": "snellen.readers.text_questions:MatchQuestions",
+        "answer": "snellen.readers.text_questions:AnswerQuestions",
+        "dialogue": "snellen.readers.text_questions:DialogueQuestions",
+        "text": "snellen.readers.text_questions:TextQuestions",
+        "key": "snellen.readers.text_questions:KeyQuestions",
     },
     # Where distractors come from: `snellen.reformulation.distractors`.
     "distractor_sources": {
         "pool": "snellen.reformulation.distractors:pool",
         "random": "snellen.reformulation.distractors:random_answers",
         "wordnet": "snellen.reformulation.distractors:wordnet_neighbours",
-        "near-text": "snellen.reformulation.near_answers:near_text",
-        "near-picture": "snellen.reformulation.near_answers:near_picture",
+        "near-text": "snellen.reformulation.distractors:near_text",
+        "near-picture": "snellen.reformulation.distractors:near_picture",
         "near-meaning": "snellen.extraction.semantic_matching:near_meaning",
         "written": "snellen.reformulation.distractors:pool",
     },
@@ -121,16 +121,16 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "hub-classes": "snellen.readers.classes:read_hub_classes",
         "built": "snellen.scoring.resampling:read",
         "jury": "snellen.verification.blind:read",
-        "predictions": "snellen.interchange.predictions.standalone:read",
+        "predictions": "snellen.interchange.predictions.taking:read",
         "reasked": "snellen.readers.reasked:read",
         "classes": "snellen.readers.classes:read",
-        "dialogues": "snellen.readers.dialogues:read",
+        "dialogues": "snellen.readers.reasked:read_as_dialogues",
         "key-information": "snellen.readers.key_information:read",
         "object-presence": "snellen.readers.object_presence:read",
         "conversations": "snellen.readers.conversations:read",
         "table": "snellen.readers.table:read",
         "text-boxes": "snellen.readers.text_boxes:read",
-        "text-crops": "snellen.readers.text_crops:read",
+        "text-crops": "snellen.readers.text_boxes:read_crops",
     },
     # Transforms of a field in templates of the reader `mapped`.
     "transforms": {
@@ -231,7 +231,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "task_capability": "snellen.analysis.capability:TASK_CAPABILITY_METRIC",
         "average_rank": "snellen.analysis.ranks:AVERAGE_RANK_METRIC",
     },
-    # Checks of questions one by one, in the order in which they are carried out: `snellen.verification.declaration`.
+    # Checks of questions one by one, in the order in which they are carried out: `snellen.verification.verify`.
     "checks": {
         "options-alike": "snellen.verification.surface:OPTIONS_ALIKE",
         "answer-told": "snellen.verification.surface:ANSWER_TOLD",
@@ -240,13 +240,13 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "jury": "snellen.verification.blind:JURY",
         "blind": "snellen.verification.blind:BLIND",
     },
-    # Forms in which runs are written for other tools: `snellen.interchange.exports.declaration`.
+    # Forms in which runs are written for other tools: `snellen.interchange.exports.base`.
     "exporters": {
         "dataset": "snellen.interchange.exports.dataset:EXPORTER",
         "inspect": "snellen.interchange.exports.inspect_log:EXPORTER",
         "lm-eval": "snellen.interchange.exports.harness:LM_EVAL",
         "lmms-eval": "snellen.interchange.exports.harness:LMMS_EVAL",
-        "samples": "snellen.interchange.exports.sample_table:EXPORTER",
+        "samples": "snellen.interchange.exports.base:EXPORTER",
     },
     # Experiment trackers to which runs are logged: `snellen.interchange.exports.trackers`.
     "trackers": {
@@ -283,9 +283,9 @@ _NAMES: dict[Group, dict[str, Any]] = {
     "submission_forms": {},
     "prediction_forms": {
         "inspect": "snellen.interchange.predictions.inspect_log:PREDICTION_FORM",
-        "llava": "snellen.interchange.predictions.answer_lines:LLAVA",
-        "lmms-eval": "snellen.interchange.predictions.lmms_eval:PREDICTION_FORM",
-        "pope": "snellen.interchange.predictions.answer_lines:POPE",
+        "llava": "snellen.interchange.predictions.json_lines:LLAVA",
+        "lmms-eval": "snellen.interchange.predictions.json_lines:PREDICTION_FORM",
+        "pope": "snellen.interchange.predictions.json_lines:POPE",
         "vlmevalkit": "snellen.interchange.predictions.tables:PREDICTION_FORM",
     },
     "importers": {},

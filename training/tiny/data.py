@@ -18,8 +18,7 @@ from build import GRID, PATCHES, SIDE
 from snellen.common.seeds import rng_for
 from snellen.protocols.prompts.rendering import EarlierReply, PromptRenderer, labels_for, prompt_for, write_reply
 from snellen.records import ImageRef, Message, Method, Sample, Turn, Variant
-from snellen.suites.eyechart.draw import paint
-from snellen.suites.eyechart.scenes import CANVAS, PLACES, SHAPE_COLOURS, SHAPE_KINDS, Level, Scene, Shape
+from snellen.suites.eyechart.scenes import CANVAS, PLACES, SHAPE_COLOURS, SHAPE_KINDS, Level, Scene, Shape, paint
 
 SHARES: tuple[tuple[Level, int], ...] = (("easy", 68), ("medium", 26), ("hard", 6))
 """Scenes of each level among a hundred."""

@@ -26,8 +26,7 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 from snellen.common.seeds import rng_for
 from snellen.protocols.prompts.rendering import EarlierReply, PromptRenderer, labels_for, prompt_for
 from snellen.records import ImageRef, Message, Part, Sample, TextPart, Turn, Variant
-from snellen.suites.eyechart.draw import paint
-from snellen.suites.eyechart.scenes import CANVAS, LEVELS, Level
+from snellen.suites.eyechart.scenes import CANVAS, LEVELS, Level, paint
 
 BATCH = 64
 

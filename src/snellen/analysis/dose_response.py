@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from snellen.analysis.capability import headlines_of
 from snellen.analysis.paired.differences import QuestionMeasures, pair, question_values
-from snellen.common.degradations import DEGRADATIONS
+from snellen.common.images import DEGRADATIONS
 from snellen.common.seeds import rng_for
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate

@@ -18,7 +18,7 @@ from snellen.common.conditions import Condition
 from snellen.common.images import ImageStore
 from snellen.common.paths import check_benchmark_name, home
 from snellen.errors import DataError
-from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.record_files import read_records
 from snellen.formats.shown_text import object_line
 from snellen.records import (

@@ -19,7 +19,7 @@ from snellen.building.recipe import Drafts
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.entries import Expected
 from snellen.common.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, QuestionDraft, picture_bytes
-from snellen.common.images import ImageStore, inspect_image
+from snellen.common.images import ImageStore, inspect_image, picture_content
 from snellen.errors import DataError, WrongRowsError
 from snellen.records import (
     Answer,
@@ -31,7 +31,6 @@ from snellen.records import (
     SetApartQuestion,
     Turn,
 )
-from snellen.reformulation.regions import render_picture
 
 Question = tuple[Draft, Sample, list[Answer]]
 
@@ -139,8 +138,7 @@ class DraftChecker:
         picture = image if isinstance(image, PictureSpec) else PictureSpec(image)
         name = (_name(picture.file), picture.crop, picture.outlines)
         if (stored := self._pictures.get(name)) is None:
-            content = render_picture(picture, picture_bytes(picture.file, where), where)
-            stored = self._pictures[name] = self._images.put(content, where)
+            stored = self._pictures[name] = self._images.put(picture_content(picture, where), where)
             self._digests.add(stored.digest)
         return stored
 
@@ -204,12 +202,6 @@ class DraftChecker:
 def _by_place(fault: str) -> list[tuple[int, str]]:
     """Faults in order of their lines: numbers in a text count as numbers."""
     return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", fault.partition(": ")[0])]
-
-
-def picture_content(image: ImageFile | PictureSpec, where: str) -> bytes:
-    """A picture as its question shows it. Raises DataError, naming the place."""
-    picture = image if isinstance(image, PictureSpec) else PictureSpec(image)
-    return render_picture(picture, picture_bytes(picture.file, where), where)
 
 
 def _name(file: ImageFile) -> Hashable:

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec
-from snellen.common.annotations import AnnotatedPicture
-from snellen.common.drafts import Draft, read_params
+from snellen.common.drafts import AnnotatedPicture, Draft, read_params
 from snellen.errors import DataError
 from snellen.readers.annotations import Params, fitting_types, formed_drafts, question_types, read_pictures
-from snellen.readers.question_types.declaration import AnnotatedSource
-from snellen.recognition.own_sources import ENDING, Decide, OwnSource, TableSettings, entry_of, own_source, refuse_doubt
+from snellen.readers.question_types import AnnotatedSource
+from snellen.recognition.own_sources import ENDING, Decide, OwnSource, entry_of, own_source, refuse_doubt
+from snellen.recognition.recognising import TableSettings
 from snellen.reformulation.distractors import parse_sources
 from snellen.reformulation.sampling import Sampling
 

@@ -15,11 +15,11 @@ from snellen.building.builder import Progress, build_benchmark
 from snellen.building.recipe import Decisions, DistractorWriter, Drafts, Recipe
 from snellen.catalogue import BenchmarkSpec, Expected, entry_folder
 from snellen.common.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, picture_bytes
+from snellen.common.images import picture_content
 from snellen.common.paths import as_word, benchmark_folder
 from snellen.errors import DataError
 from snellen.formats.record_files import RecordWriter, read_records
 from snellen.records import Sample, UsedKey
-from snellen.reformulation.regions import render_picture
 from snellen.reformulation.sampling import Sampling
 from snellen.registry import find
 
@@ -109,8 +109,7 @@ def _is_cut_to(image: ImageFile | PictureSpec | LazyFrames, shown: set[str], whe
     """Whether a picture of the source, cut and drawn upon, is one that was shown: its id alone may be a line's number,
     and stand for something else in a file that has changed. A clip is known by its place."""
     if isinstance(image, PictureSpec) and (image.crop or image.outlines):
-        content = render_picture(image, picture_bytes(image.file, where), where)
-        return hashlib.sha256(content).hexdigest() in shown
+        return hashlib.sha256(picture_content(image, where)).hexdigest() in shown
     return isinstance(image, LazyFrames)
 
 

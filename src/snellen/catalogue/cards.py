@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +14,7 @@ from msgspec import Struct
 from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec
 from snellen.errors import DataError
-from snellen.formats.decoding import parse_toml
+from snellen.formats.json_files import packaged_toml, parse_toml
 
 CARDS = "cards.toml"
 
@@ -61,7 +60,7 @@ class SeenBenchmark(Struct, frozen=True):
 @cache
 def model_cards() -> dict[str, ModelCard]:
     """The cards that ship with Snellen, by name."""
-    return parse_cards(files("snellen.catalogue").joinpath(CARDS).read_text("utf-8"), CARDS)
+    return packaged_toml("snellen.catalogue", CARDS, dict[str, ModelCard])
 
 
 def load_cards(path: Path) -> dict[str, ModelCard]:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.catalogue.places import HubPlace, Place, UrlPlace
 from snellen.errors import DataError
+from snellen.formats.json_files import converted
 from snellen.records import Formulation
 from snellen.reformulation.sampling import Sampling
 
@@ -228,10 +229,7 @@ def parse_entry(content: Mapping[str, Any], where: str) -> BenchmarkSpec:
     """One benchmark's facts from the tables of its file. Raises DataError naming it for a wrong or unknown field."""
     if extra := set(content).difference(BenchmarkSpec.__struct_fields__):
         raise DataError(f"{where}: {registry.unknown('field', min(extra), BenchmarkSpec.__struct_fields__)}")
-    try:
-        return msgspec.convert(content, BenchmarkSpec)
-    except msgspec.ValidationError as error:
-        raise DataError(f"{where}: {error}") from None
+    return converted(content, BenchmarkSpec, where)
 
 
 def merged(shared: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

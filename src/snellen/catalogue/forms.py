@@ -13,8 +13,8 @@ from pathlib import Path
 from snellen import registry
 from snellen.catalogue.cards import benchmarks_seen
 from snellen.catalogue.entries import BenchmarkSpec
-from snellen.catalogue.hooks import PredictionForm, SubmissionWriter, TableForm
 from snellen.catalogue.loading import entries, suite_facts
+from snellen.catalogue.suites import PredictionForm, SubmissionWriter, TableForm
 from snellen.errors import DataError
 
 

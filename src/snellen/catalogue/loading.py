@@ -28,7 +28,7 @@ from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry
 from snellen.catalogue.suites import Aggregation, Suite, parse_suite
 from snellen.errors import DataError
-from snellen.formats.decoding import parse_toml
+from snellen.formats.json_files import parse_toml, read_text
 
 SUITE_FILE = "suite.toml"
 ENTRIES = "entries"
@@ -351,7 +351,7 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
     homes = (
         [folder] if (folder / SUITE_FILE).exists() else [file.parent for file in sorted(folder.glob(f"*/{SUITE_FILE}"))]
     )
-    yield from (_suite_in(home, _read(home / SUITE_FILE), named=True) for home in homes)
+    yield from (_suite_in(home, read_text(home / SUITE_FILE), named=True) for home in homes)
     bare = () if folder in homes else _toml_files(folder)
     declarations = {kind: () if folder in homes else _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS}
     if bare or any(declarations.values()):
@@ -373,13 +373,6 @@ def _toml_files(folder: Traversable) -> tuple[Traversable, ...]:
     files = folder.iterdir() if folder.is_dir() else ()
     chosen = (file for file in files if file.name.endswith(".toml") and not file.name.startswith(SHARED))
     return tuple(sorted(chosen, key=lambda file: file.name))
-
-
-def _read(file: Traversable) -> str:
-    try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: cannot read the file ({error})") from None
 
 
 # --- entries -----------------------------------------------------------------------------------------------------
@@ -410,14 +403,14 @@ def read_entry_file(file: Path) -> LoadedEntry:
 
 def _content(file: Traversable, folder: Traversable) -> dict[str, Any]:
     """The tables of an entry's file, over those of the file beside it that it includes."""
-    content = parse_toml(_read(file), str(file))
+    content = parse_toml(read_text(file), str(file))
     name = content.pop("include", None)
     if name is None:
         return content
     if not (isinstance(name, str) and name.startswith(SHARED) and Path(name).name == name):
         raise DataError(f"{file}: include = {name!r}; name a file beside it whose name begins with {SHARED!r}")
     beside = folder.joinpath(name)
-    return merged(_included(_read(beside), str(beside)), content)
+    return merged(_included(read_text(beside), str(beside)), content)
 
 
 @cache

@@ -13,18 +13,16 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import cached_property
 from importlib.resources.abc import Traversable
-from typing import Literal, TypeVar
+from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 from snellen import registry
 from snellen.catalogue.loading import suite_folders
 from snellen.errors import DataError
-from snellen.formats.decoding import parse_toml
+from snellen.formats.json_files import read_text, read_toml
 from snellen.records import METHODS, Method
 
-StructT = TypeVar("StructT", bound=Struct)
 FOLDER, TABLES, DERIVATIONS, ERRATA = "paper", "tables.toml", "derivations.toml", "errata.toml"
 MODEL, METHOD = "model", "method"
 """The labels of a row that mean the same in every table."""
@@ -265,28 +263,21 @@ def _load(suite: str) -> Paper | None:
     folder = homes[suite].joinpath(FOLDER)
     if not folder.joinpath(TABLES).is_file():
         return None
-    declared = _convert(folder.joinpath(TABLES), _TablesFile)
+    declared = read_toml(folder.joinpath(TABLES), _TablesFile)
     derived, errata = folder.joinpath(DERIVATIONS), folder.joinpath(ERRATA)
     return Paper(
         suite, declared.tables, declared.subjects, declared.metrics,
-        _convert(derived, Derivations) if derived.is_file() else Derivations(),
-        _convert(errata, _ErrataFile).errata if errata.is_file() else (),
+        read_toml(derived, Derivations) if derived.is_file() else Derivations(),
+        read_toml(errata, _ErrataFile).errata if errata.is_file() else (),
         folder,
     )  # fmt: skip
-
-
-def _convert(file: Traversable, form: type[StructT]) -> StructT:
-    try:
-        return msgspec.convert(parse_toml(file.read_text("utf-8"), str(file)), form)
-    except (msgspec.ValidationError, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: {error}") from None
 
 
 def _read_csv(file: Traversable, table: PaperTable) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Header and rows. Raises DataError naming the file and the line."""
     try:
-        lines = [tuple(row) for row in csv.reader(io.StringIO(file.read_text("utf-8")))]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        lines = [tuple(row) for row in csv.reader(io.StringIO(read_text(file)))]
+    except csv.Error as error:
         raise DataError(f"{file}: cannot read the table ({error})") from None
     header, rows = (lines[0], lines[1:]) if lines else ((), [])
     if header[: len(table.labels)] != table.labels:

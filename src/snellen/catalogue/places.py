@@ -1,12 +1,20 @@
-"""Where the files of a benchmark's source lie, in the order in which they are tried."""
+"""Where the files of a source lie, in the order in which they are tried, and what `sources.lock` knows of them."""
 
 from __future__ import annotations
 
 import fnmatch
+import itertools
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+import msgspec
+import tomli_w
 from msgspec import Struct
+
+from snellen.errors import DataError
+from snellen.formats.json_files import read_toml
 
 
 class SourceFile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,3 +107,76 @@ Place = FoundPlace | TheirPlace
 def fits(name: str, patterns: Sequence[str]) -> bool:
     """Whether a file's name matches one of the patterns, by the hub's rules: `*` is any folder too."""
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+LOCK = Path(__file__).with_name("sources.lock")
+
+
+class KnownFile(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a file holds, as far as that is known."""
+
+    size: int = 0
+    sha256: str = ""
+    md5: str = ""
+    date: str = ""
+    licence: str = ""
+    rests_on: str = ""
+    """Who says so."""
+
+
+class KnownDataset(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A dataset at one commit."""
+
+    commit: str = ""
+    date: str = ""
+    licence: str = ""
+    gated: bool = False
+    rests_on: str = ""
+    files: dict[str, KnownFile] = {}
+
+
+class Lock(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    files: dict[str, KnownFile] = {}
+    """By address."""
+    hub: dict[str, KnownDataset] = {}
+
+
+@cache
+def source_lock() -> Lock:
+    return read_lock(LOCK)
+
+
+def read_lock(path: Path) -> Lock:
+    """A lock file. Raises DataError."""
+    return read_toml(path, Lock)
+
+
+def lock_text(lock: Lock, comment: str = "") -> str:
+    """A lock as it stands in its file: tables by name and keys sorted, below lines of comment."""
+    return "\n\n".join(filter(None, [comment, tomli_w.dumps(msgspec.to_builtins(lock, order="sorted"))]))
+
+
+def write_lock(path: Path, lock: Lock) -> None:
+    """Write a lock; the comment at the top of a file that is there stays. Raises DataError."""
+    try:
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        comment = "\n".join(itertools.takewhile(lambda line: line.startswith("#"), lines))
+        path.write_text(lock_text(lock, comment), "utf-8")
+    except OSError as error:
+        raise DataError(f"{path} cannot be written ({error.strerror or error})") from None
+
+
+def known_dataset(place: HubPlace) -> KnownDataset:
+    """What is known of a dataset by the lock."""
+    return source_lock().hub.get(place.repo) or KnownDataset()
+
+
+def locked_commit(place: HubPlace) -> str:
+    """The commit at which a dataset is read: its own, else the lock's; empty where none is known."""
+    return place.revision or known_dataset(place).commit
+
+
+def known_file(file: SourceFile, lock: Lock | None = None) -> KnownFile:
+    """What is known of a file: by the lock (Snellen's own unless another is given), else by its entry."""
+    locked = (lock or source_lock()).files.get(file.url)
+    return locked or KnownFile(size=file.size, sha256=file.sha256, md5=file.md5)

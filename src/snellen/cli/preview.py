@@ -14,10 +14,9 @@ from msgspec import Struct
 from PIL import Image
 
 from snellen import registry
-from snellen.building.checking import picture_content
 from snellen.cli.show import announce, out
 from snellen.common.drafts import Draft, LazyFrames
-from snellen.common.images import data_uri
+from snellen.common.images import data_uri, picture_content
 from snellen.common.paths import home, slug
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS

@@ -1,14 +1,17 @@
-"""What a reader yields: a question with its gold and its pictures, before it is checked and split."""
+"""What readers yield: drafts of questions, what people wrote about pictures, and what is left out and why."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen import registry
 from snellen.errors import DataError
@@ -180,3 +183,138 @@ def _told(fault: str, form: Any) -> str:
 
 SourceReader = Callable[[dict[str, Any], Path | None], Iterable[Draft]]
 """A source: `read(params, folder)` yields drafts; `folder` holds the user's files, if any are needed."""
+
+
+Polygon = tuple[float, ...]
+"""x, y, x, y ... in pixels of the picture as it is stored."""
+
+
+class AnnotatedObject(Struct, frozen=True):
+    """An object in a picture."""
+
+    name: str
+    box: Box | None = None
+    """Left, top, width and height in pixels of the picture as it is stored."""
+    mask: tuple[Polygon, ...] = ()
+    """Its outline; several polygons where something stands before it."""
+    attributes: dict[str, str] = {}
+    """What is said of it, by the attribute's name: colour, material."""
+    kind: str = ""
+    """What its name is a kind of: COCO's supercategory."""
+    is_crowd: bool = False
+    """Whether it stands for several objects that were not told apart."""
+
+
+class Relation(Struct, frozen=True):
+    """`subject predicate object`: the man holds the cup."""
+
+    subject: int
+    """Which of the picture's objects, from 0."""
+    predicate: str
+    object: int
+
+
+class TextLine(Struct, frozen=True):
+    """A text that can be read in a picture, and where."""
+
+    text: str
+    box: Box | None = None
+
+
+class OpenQuestion(Struct, frozen=True):
+    """An open question about a picture with the answers that are accepted, the usual one first."""
+
+    question: str
+    answers: tuple[str, ...]
+    kind: str = ""
+    """The question's type, where the source names one."""
+
+
+class AnnotatedPicture(Struct, frozen=True):
+    """A picture with all that is said of it; most sources have one or two of these."""
+
+    id: str
+    file: ImageFile
+    where: str
+    """File and line, for error messages."""
+    labels: tuple[str, ...] = ()
+    """The names of its class, the usual one first; the others would also be right."""
+    attributes: dict[str, str] = {}
+    """What is said of the whole picture, by the attribute's name: weather, age."""
+    objects: tuple[AnnotatedObject, ...] = ()
+    absent: tuple[str, ...] = ()
+    """Names that were looked for and not found, where the source lists them (LVIS)."""
+    is_exhaustive: bool = True
+    """Whether every object of the source's names is listed, so that a name that is missing is not in the picture."""
+    incomplete: tuple[str, ...] = ()
+    """Names of objects of which some may not be marked, so that they cannot be counted (LVIS)."""
+    relations: tuple[Relation, ...] = ()
+    captions: tuple[str, ...] = ()
+    questions: tuple[OpenQuestion, ...] = ()
+    is_dialogue: bool = False
+    """Whether the questions are rounds of one talk."""
+    texts: tuple[TextLine, ...] = ()
+    fields: dict[str, tuple[str, ...]] = {}
+    """Entries of a form by key, each with its accepted values: total, date."""
+    group: str = ""
+    """What pictures share that are not independent: a scene, a document; the picture itself when empty."""
+    tags: dict[str, str] = {}
+
+
+AnnotationReader = Callable[[dict[str, Any], Path | None], Iterable[AnnotatedPicture]]
+"""A source of annotations: `read(params, folder)` yields pictures, again from the beginning each time it is called."""
+
+
+NO_WORD = "no letter or digit in the answer, so that any reply would match"
+
+
+class Exclusion(Struct, frozen=True):
+    """An item that a reader excludes from the questions."""
+
+    why: str
+
+
+def without_exclusions(
+    items: Iterable[Draft | Exclusion], path: Path, expected: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[Draft]:
+    """The drafts among the items; the last draft carries notes on how many items were excluded, and why.
+
+    `expected` gives, by reason, a note for when nothing was excluded for it. Raises DataError without any draft.
+    """
+    excluded: Counter[str] = Counter()
+    last: Draft | None = None
+    for item in items:
+        if isinstance(item, Exclusion):
+            excluded[item.why] += 1
+            continue
+        if last is not None:
+            yield last
+        last = item
+    notes = tuple(f"{path.name}: {count} left out: {why}" for why, count in sorted(excluded.items()))
+    notes += tuple(f"{path.name}: {note}" for why, note in expected.items() if not excluded[why])
+    if last is None:
+        raise DataError(f"{path}: no question can be made of it" + "".join(f"; {note}" for note in notes))
+    yield replace(last, notes=(*last.notes, *notes))
+
+
+def has_word(text: str) -> bool:
+    """Whether a gold has a letter or digit; without one, no word metric can score it (ReForm-Eval's FUNSD)."""
+    return any(sign.isalnum() for sign in text)
+
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+
+
+def answer_pools(pairs: Iterable[tuple[KeyT, str]]) -> dict[KeyT, tuple[str, ...]]:
+    """The distinct answers under each key, in order of first appearance."""
+    pools: dict[KeyT, dict[str, None]] = {}
+    for key, answer in pairs:
+        pools.setdefault(key, {})[answer] = None
+    return {key: tuple(answers) for key, answers in pools.items()}
+
+
+def by_votes(answers: Iterable[str]) -> tuple[str, ...]:
+    """Distinct non-empty answers of several annotators, the most frequent first, ties in order of appearance."""
+    counts = Counter(answer.strip() for answer in answers)
+    counts.pop("", None)
+    return tuple(answer for answer, _ in counts.most_common())

@@ -11,8 +11,8 @@ import msgspec
 
 from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.differences import RESAMPLES
+from snellen.common.late import check_polars
 from snellen.errors import DataError, MissingExtraError
-from snellen.formats.frames import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.protocols.base import parse_protocol
 from snellen.records import Result
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from snellen.analysis.paired.drift import Drift
     from snellen.analysis.paired.significance import Correction
     from snellen.analysis.sequential import SequentialEstimate
-    from snellen.interchange.exports.declaration import Exporter
+    from snellen.interchange.exports.base import Exporter
 
 SHOWN_RUNS = 3
 """Runs that the line of several runs names."""
@@ -79,7 +79,7 @@ class Results:
     def samples(self) -> polars.DataFrame:
         """One row a presentation: the question with its gold, the request as sent, the reply as received, how it was
         read, and the question's scores (docs/reference/exports.md has the columns). Reads the journals once more."""
-        from snellen.interchange.exports.sample_table import sample_table
+        from snellen.interchange.exports.base import sample_table
 
         return sample_table(self.runs)
 
@@ -193,7 +193,7 @@ class Results:
         golds into forms that are made to be published with `answers` alone. Raises UnknownNameError, DataError for
         what a form cannot hold, StoreError.
         """
-        from snellen.interchange.exports.declaration import ExportJob
+        from snellen.interchange.exports.base import ExportJob
 
         exporter: Exporter = find("exporters", form)
         name = "-".join([self.runs[0].folder.name, *([form] if form != "samples" else [])])

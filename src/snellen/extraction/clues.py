@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from snellen.common.late import late_pattern
 from snellen.extraction import languages, patterns, phrases
 from snellen.extraction.foreign_patterns import dense_pattern, words_of, words_pattern
 from snellen.extraction.inflections import english_stem
@@ -19,7 +20,6 @@ from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.option_mentions import Skeleton
 from snellen.extraction.propositions import content, opposites, proposition, verdict_on_statement
 from snellen.extraction.statements import Statements, named, statements
-from snellen.formats.late_patterns import late_pattern
 
 Clues = Mapping[str, float]
 

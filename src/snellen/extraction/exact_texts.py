@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from snellen.common.late import late_pattern
 from snellen.extraction.option_index import OptionIndex, index_options
-from snellen.formats.late_patterns import late_pattern
 
 _FENCED = late_pattern(r"```[\w+-]{0,20}\n(.{1,4000}?)\n?```", re.DOTALL)
 _AROUND = " \n\t\r`\"'*$“”「」"

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from snellen.common.late import late_pattern
 from snellen.extraction import languages
 from snellen.extraction.patterns import ANY_LABEL, ANY_MENTION, END, GROUP
-from snellen.formats.late_patterns import late_pattern
 
 _LETTER = r"[^\W\d_]"
 _HANGUL_OR_WORD = r"[^\W\d_][^\s.,;:!?()\n]*"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from snellen.common.late import late_pattern
 from snellen.extraction import patterns, phrases, reader
 from snellen.extraction.clues import LONGEST_QUESTION, Sight, sight
 from snellen.extraction.exact_texts import exact_option, without_twins
@@ -21,7 +22,6 @@ from snellen.extraction.option_mentions import Mention, skeleton
 from snellen.extraction.propositions import content
 from snellen.extraction.reading import STATED, ExtractedChoice, RuleMethod
 from snellen.extraction.statements import named
-from snellen.formats.late_patterns import late_pattern
 from snellen.reasons import NoChoiceReason
 
 LOOKED_AT = 64_000

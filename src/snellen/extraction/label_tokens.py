@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from snellen.common.late import late_pattern
 from snellen.extraction import languages, phrases
 from snellen.extraction.option_index import OptionIndex, Token
 from snellen.extraction.option_texts import text_at
 from snellen.extraction.phrases import BARE, STRONG
 from snellen.extraction.word_boundaries import runs_on
-from snellen.formats.late_patterns import late_pattern
 
 OPENING = "([{<【〔〈《"
 CLOSING = ")]}>】〕〉》"

@@ -10,7 +10,7 @@ import unicodedata
 
 from msgspec import Struct
 
-from snellen.formats.late_patterns import late_pattern
+from snellen.common.late import late_pattern
 from snellen.formats.quantities import plain_latex
 
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from snellen.common.late import late_pattern
 from snellen.extraction import languages, phrases
 from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.option_aliases import aliases
 from snellen.extraction.quantity_mentions import DateOptions, QuantityOptions, date_options, quantity_options
 from snellen.extraction.word_boundaries import ELISIONS
-from snellen.formats.late_patterns import late_pattern
 
 CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _HANGUL = "\uac00-\ud7a3\u1100-\u11ff\u3131-\u318e"

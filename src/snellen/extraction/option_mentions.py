@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen.common.late import late_pattern
 from snellen.extraction import phrases
 from snellen.extraction.inflections import resolved
 from snellen.extraction.label_tokens import GLUED, LabelContext
@@ -19,7 +20,6 @@ from snellen.extraction.option_texts import TextMatch, text_at
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DOUBTFUL, STRONG, TEXT
 from snellen.extraction.quantity_mentions import QuantityMatch, date_matches, quantity_matches
 from snellen.extraction.word_boundaries import is_cjk
-from snellen.formats.late_patterns import late_pattern
 
 
 class Mention(Struct, frozen=True):

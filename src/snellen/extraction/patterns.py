@@ -7,8 +7,8 @@ matching takes time linear in the text.
 
 from __future__ import annotations
 
+from snellen.common.late import late_pattern
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DOUBTFUL, STRONG
-from snellen.formats.late_patterns import late_pattern
 
 MENTIONS = f"{BARE}-{CONFLICT}"
 X = f"[{MENTIONS}]"

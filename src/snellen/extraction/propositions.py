@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
+from snellen.common.late import late_pattern
 from snellen.extraction import languages, phrases
 from snellen.extraction.inflections import english_stem
-from snellen.formats.late_patterns import late_pattern
 
 _SMALL = (
     phrases.DETERMINERS

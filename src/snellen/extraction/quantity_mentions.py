@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from snellen.formats.late_patterns import late_pattern
+from snellen.common.late import late_pattern
 from snellen.formats.quantities import (
     Date,
     DecimalSign,

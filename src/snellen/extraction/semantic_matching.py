@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from snellen.common.late import import_tqdm
 from snellen.common.paths import home
-from snellen.common.progress_bars import import_tqdm
 from snellen.errors import MissingExtraError
 from snellen.extraction.normalisation import normalise_reply
 from snellen.extraction.option_index import index_options, means, tokens
-from snellen.reformulation.distractors import Ranking, SourceContext
-from snellen.reformulation.near_answers import rank_by_vectors
+from snellen.reformulation.distractors import Ranking, SourceContext, rank_by_vectors
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,9 +10,9 @@ from functools import lru_cache, partial
 
 from msgspec.structs import replace
 
+from snellen.common.late import late_pattern
 from snellen.extraction.option_index import OptionIndex, index_options
 from snellen.extraction.reading import STATED, ExtractedChoice, NamedExtractor, RuleMethod, labels_alone, no_choice
-from snellen.formats.late_patterns import late_pattern
 
 VERSION = "snellen-choice-7"
 """Stored with every prediction; any change that can change a reading changes it."""

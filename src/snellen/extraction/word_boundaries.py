@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from snellen.formats.late_patterns import late_pattern
+from snellen.common.late import late_pattern
 
 ELISIONS = r"[ldcnjstLDCNJST]|[Qq]u|[Uu]n|[Dd]ell|[Aa]ll|[Nn]ell|[Ss]ull|[Dd]all|[Jj]usqu|[Ll]orsqu|[Pp]uisqu|[Qq]uest"
 """What stands before the apostrophe of a French or Italian elision."""

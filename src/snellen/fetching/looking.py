@@ -16,10 +16,9 @@ from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.catalogue import BenchmarkSpec
-from snellen.catalogue.lock import KnownDataset, KnownFile, Lock
-from snellen.catalogue.places import ByHandPlace, HubPlace, SourceFile, UrlPlace, fits
-from snellen.common.progress_bars import import_tqdm
-from snellen.errors import DataError, MissingExtraError
+from snellen.catalogue.places import ByHandPlace, HubPlace, KnownDataset, KnownFile, Lock, UrlPlace, fits, known_file
+from snellen.common.late import import_hub
+from snellen.errors import DataError
 from snellen.fetching.attendance import is_offline
 from snellen.fetching.download import PlaceError, check_kind, ssl_context, unreached
 from snellen.fetching.sources import source_places
@@ -95,7 +94,7 @@ def look_at_places(specs: Iterable[BenchmarkSpec], lock: Lock) -> list[tuple[See
             places[place.name] = _joined(places.get(place.name), place)
             benchmarks.setdefault(place.name, {})[spec.name] = None
     if any(isinstance(place, Dataset) for place in places.values()):
-        _import_hub()
+        import_hub("looking at datasets of the hub")
     with ThreadPoolExecutor(AT_ONCE) as pool:
         looks = list(pool.map(lambda place: place.look(), places.values()))
     return [(place, tuple(benchmarks[place.name]), look) for place, look in zip(places.values(), looks, strict=True)]
@@ -121,7 +120,7 @@ def _places(spec: BenchmarkSpec, lock: Lock) -> Iterable[Seen]:
         match place:
             case UrlPlace():
                 for file in place.files:
-                    content = lock.files.get(file.url) or _facts_of_entry(file)
+                    content = known_file(file, lock)
                     yield Address(file.url, content)
                     yield from (Address(mirror, content, is_mirror=True) for mirror in file.mirrors)
             case HubPlace():
@@ -129,10 +128,6 @@ def _places(spec: BenchmarkSpec, lock: Lock) -> Iterable[Seen]:
                 yield Dataset(place.repo, facts, place.revision, place.patterns)
             case ByHandPlace():
                 yield Address(place.url, None)
-
-
-def _facts_of_entry(file: SourceFile) -> KnownFile:
-    return KnownFile(size=file.size, sha256=file.sha256, md5=file.md5)
 
 
 def _joined(earlier: Seen | None, place: Seen) -> Seen:
@@ -228,14 +223,6 @@ def _refused(code: int) -> PlaceLook:
 
 
 # --- datasets ----------------------------------------------------------------------------------------------------
-
-
-def _import_hub() -> None:
-    import_tqdm()
-    try:
-        import huggingface_hub  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("huggingface_hub", "hub", "looking at datasets of the hub") from None
 
 
 def _look_at_dataset(place: Dataset) -> PlaceLook:

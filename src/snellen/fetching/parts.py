@@ -16,15 +16,13 @@ from typing import Any
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec
-from snellen.catalogue.lock import locked_commit
-from snellen.catalogue.places import ByHandPlace, HubPlace
+from snellen.catalogue.places import ByHandPlace, HubPlace, locked_commit
 from snellen.common.paths import home
 from snellen.errors import DataError
-from snellen.fetching.agreements import check_agreements
 from snellen.fetching.attendance import attendance, is_offline
 from snellen.fetching.download import PlaceError, in_bytes
 from snellen.fetching.hub import HubFiles, hub_faults, lacking_files
-from snellen.fetching.sources import hub_name, source_places
+from snellen.fetching.sources import check_agreements, hub_name, source_places
 from snellen.formats.hub_parquet import read_by
 
 PART_FROM = 500_000_000

@@ -1,6 +1,8 @@
 """The files of a benchmark's source: from the first of its places that gives them.
 
 Files of a dataset on ModelScope (modelscope.cn), where the hub's own address does not give them.
+
+Terms are agreed to once and kept in `agreed.json` in Snellen's own folder; pictures at addresses are fetched together.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,17 +26,26 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.building.builder import OWN_FILES
-from snellen.building.staging import staging_folder
+from snellen.building.builder import OWN_FILES, staging_folder
 from snellen.catalogue import BenchmarkSpec, entries, suite_of
 from snellen.catalogue.entries import with_params
-from snellen.catalogue.hooks import Importer
-from snellen.catalogue.lock import KnownFile, known_dataset, known_file, locked_commit
-from snellen.catalogue.places import ByHandPlace, FoundPlace, HubPlace, SourceFile, TheirPlace, UrlPlace, fits
-from snellen.common.paths import as_word, home
+from snellen.catalogue.places import (
+    ByHandPlace,
+    FoundPlace,
+    HubPlace,
+    KnownFile,
+    SourceFile,
+    TheirPlace,
+    UrlPlace,
+    fits,
+    known_dataset,
+    known_file,
+    locked_commit,
+)
+from snellen.catalogue.suites import Importer
+from snellen.common.paths import as_word, home, slug
 from snellen.errors import DataError, NoSourceError
-from snellen.fetching.agreements import check_agreements
-from snellen.fetching.attendance import attendance, is_offline
+from snellen.fetching.attendance import attendance, is_offline, is_true
 from snellen.fetching.download import Content, PlaceError, check_room, fetch_file, in_bytes, writing
 from snellen.fetching.hub import commit_of, fetch_dataset, files_like
 
@@ -450,3 +462,83 @@ def _unpack(archive: Path, folder: Path, is_kept: Callable[[str], bool]) -> None
             shutil.copyfileobj(packed, file)
     else:
         raise DataError(f"{archive} is not an archive that is known here (zip, tar, gz)")
+
+
+YES = "SNELLEN_YES"
+"""The environment variable that agrees to all terms when it says yes (1, true, on)."""
+
+
+def check_agreements(specs: Sequence[BenchmarkSpec]) -> None:
+    """Ask, once per benchmark, whether the user agrees to its terms. Raises NoSourceError when nobody does."""
+    if is_true(os.environ.get(YES)):
+        return
+    agreed = _agreed_terms()
+    unanswered = [spec for spec in specs if spec.agreement and agreed.get(spec.name) != spec.agreement]
+    if not unanswered:
+        return
+    terms = "; ".join(f"{spec.name} is for {spec.agreement} ({spec.url or spec.licence})" for spec in unanswered)
+    if not attendance().accept(f"{terms}. Do you agree?"):
+        raise NoSourceError(f"{terms}; agree with --yes or {YES}=1, and it is fetched")
+    answers = agreed | {spec.name: spec.agreement for spec in unanswered}
+    with writing(_agreements_file().parent):
+        _agreements_file().write_bytes(msgspec.json.format(msgspec.json.encode(answers), indent=1))
+
+
+def _agreements_file() -> Path:
+    return home() / "agreed.json"
+
+
+def _agreed_terms() -> dict[str, str]:
+    """By benchmark, the terms that were agreed to."""
+    try:
+        return msgspec.json.decode(_agreements_file().read_bytes(), type=dict[str, str])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError) as error:
+        raise DataError(f"{_agreements_file()} cannot be read ({error}); remove it, and you are asked again") from None
+
+
+AT_ONCE = 8
+"""Pictures fetched at the same time."""
+
+
+class FetchedPictures:
+    """The files of all `addresses` among the cells; what cannot be fetched is a fault of the row that asks for it."""
+
+    def __init__(self, cells: Iterable[Any]) -> None:
+        addresses = list(dict.fromkeys(_addresses(cells)))
+        here = sum(_picture_file(address).exists() for address in addresses)
+        if here < len(addresses):
+            hosts = ", ".join(sorted({urlsplit(address).netloc for address in addresses})[:4])
+            attendance().say(f"fetching {len(addresses) - here:,} pictures from {hosts}")
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            self._faults = dict(zip(addresses, pool.map(_fetch_picture, addresses), strict=True))
+        if failed := sum(map(bool, self._faults.values())):
+            attendance().say(f"{failed:,} of {len(addresses):,} pictures could not be fetched")
+
+    def path(self, address: str, where: str) -> Path:
+        """The file of an address. Raises DataError, naming the row, where it could not be fetched."""
+        if fault := self._faults[address]:
+            raise DataError(f"{where}: {fault}")
+        return _picture_file(address)
+
+
+def _addresses(cells: Iterable[Any]) -> Iterable[str]:
+    for cell in cells:
+        text = cell.get("url") or cell.get("path") if isinstance(cell, dict) else cell
+        if isinstance(text, str) and text.startswith(("http://", "https://")):
+            yield text
+
+
+def _picture_file(address: str) -> Path:
+    name = slug(urlsplit(address).path.rpartition("/")[2])[-80:]
+    return data_folder() / FILES / hashlib.sha256(address.encode()).hexdigest()[:32] / name
+
+
+def _fetch_picture(address: str) -> str:
+    """Fetch a picture; why it could not be had, or nothing."""
+    try:
+        fetch_file((address,), _picture_file(address), Content())
+    except PlaceError as error:
+        return str(error).partition("; ")[0]
+    return ""

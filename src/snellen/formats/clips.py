@@ -17,7 +17,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from snellen.common.drafts import Frame
-from snellen.errors import DataError, MissingExtraError
+from snellen.common.late import import_extra
+from snellen.errors import DataError
 
 QUALITY = 95
 """Of the JPEG that a decoded frame becomes, its colours in full resolution."""
@@ -147,10 +148,7 @@ def _as_jpeg(frame: Any) -> bytes:
 @contextmanager
 def _opened(path: Path, where: str) -> Iterator[tuple[Any, Any]]:
     """A clip and its stream of pictures. What cannot be read, there or in the body, is a DataError."""
-    try:
-        import av
-    except ImportError:
-        raise MissingExtraError("av", "video", f"the clip {path.name}") from None
+    av = import_extra("av", "video", f"the clip {path.name}")
     try:
         if not path.stat().st_size:
             raise DataError(f"{where}: the clip {path} is empty; replace the file")

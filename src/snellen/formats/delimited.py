@@ -1,34 +1,31 @@
 """Strict reading of .tsv and .csv files: every cell is text, empty cells are left out, each row has its position.
 
-Cells of .tsv and .csv files, of any length.
-
-The csv module of the standard library refuses a cell of more than 131,072 letters unless its limit is raised for the
-whole process, and a cell may hold a picture in base64. This reader accepts and refuses what `csv.reader(strict=True)`
-does (a test compares the two), without a limit.
+Cells may be of any length, as one may hold a picture in base64.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import csv
 import difflib
 import gzip
 import re
 import string
+import sys
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar, cast
+from threading import Lock
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from snellen.errors import DataError
 
-QUOTE = '"'
-LINE_ENDS = "\r\n"
-BROKEN = "line break within a row"
+_lifting_limit = Lock()
 
 
 class CellError(ValueError):
@@ -40,69 +37,21 @@ def delimited_records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[in
 
     `lines` keep their line endings; only as many are consumed as the record needs. Raises CellError.
     """
-    numbered = enumerate(lines, 1)
-    for number, line in numbered:
-        if QUOTE in line:
-            yield _quoted(number, line, numbered, delimiter)
-        else:
-            yield number, _plain_cell(line, delimiter)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    while (cells := _next_cells(reader)) is not None:
+        yield reader.line_num, cells
 
 
-def _plain_cell(line: str, delimiter: str) -> list[str]:
-    """The cells of a line without quotes."""
-    text = line.rstrip(LINE_ENDS)
-    _check_end(text)
-    return text.split(delimiter) if text else []
-
-
-def _quoted(number: int, line: str, following: Iterator[tuple[int, str]], delimiter: str) -> tuple[int, list[str]]:
-    """The cells of a record that contains quotes, which may span several lines."""
-    cells: list[str] = []
-    position = 0
-    while True:
-        if line.startswith(QUOTE, position):
-            number, line, cell, position = _quoted_cell(number, line, position + 1, following)
-        else:
-            end = line.find(delimiter, position)
-            cell = line[position:end] if end >= 0 else line[position:].rstrip(LINE_ENDS)
-            _check_end(cell)
-            position += len(cell)
-        cells.append(cell)
-        if line.startswith(delimiter, position):
-            position += 1
-            continue
-        remainder = line[position:]
-        if remainder and remainder[0] not in LINE_ENDS:
-            raise CellError(f"{delimiter!r} expected after {QUOTE!r}")
-        if remainder.strip(LINE_ENDS):
-            raise CellError(BROKEN)
-        return number, cells
-
-
-def _quoted_cell(
-    number: int, line: str, position: int, following: Iterator[tuple[int, str]]
-) -> tuple[int, str, str, int]:
-    """Number and text of the line where a quoted cell ends, the cell, and the position after its closing quote."""
-    pieces: list[str] = []
-    while True:
-        end = line.find(QUOTE, position)
-        if end < 0:
-            pieces.append(line[position:])
-            number, line = next(following, (0, ""))
-            if not number:
-                raise CellError("unexpected end of data")
-            position = 0
-        elif line.startswith(QUOTE, end + 1):
-            pieces.append(line[position : end + 1])
-            position = end + 2
-        else:
-            pieces.append(line[position:end])
-            return number, line, "".join(pieces), end + 1
-
-
-def _check_end(text: str) -> None:
-    if "\r" in text or "\n" in text:
-        raise CellError(BROKEN)
+def _next_cells(reader: Any) -> list[str] | None:
+    """The cells of the next record, of any length: the limit, which is the whole process's, is lifted for it alone."""
+    with _lifting_limit:
+        limit = csv.field_size_limit(sys.maxsize)
+        try:
+            return next(reader, None)
+        except csv.Error as error:
+            raise CellError("line break within a row" if "new-line" in str(error) else str(error)) from None
+        finally:
+            csv.field_size_limit(limit)
 
 
 RecordT = TypeVar("RecordT")

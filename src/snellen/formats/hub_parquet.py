@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from snellen.common.drafts import LazyImage
 from snellen.errors import DataError
+from snellen.formats.json_files import converted
 
 RowT = TypeVar("RowT")
 
@@ -61,18 +62,6 @@ class ParquetRow(Struct, frozen=True):
         return f"{self.path}: row {self.row}"
 
 
-class _Class(Struct, frozen=True):
-    names: list[str]
-
-
-class _Info(Struct, frozen=True):
-    features: dict[str, msgspec.Raw]
-
-
-class _Metadata(Struct, frozen=True):
-    info: _Info
-
-
 class ParquetSplit:
     """The rows of one split."""
 
@@ -99,13 +88,10 @@ class ParquetSplit:
     def names(self, column: str) -> tuple[str, ...]:
         """The class names that the column's numbers stand for. Raises DataError when the file does not name them."""
         path = self.paths[0]
-        with _opened(path) as file:
-            metadata = (file.schema_arrow.metadata or {}).get(b"huggingface", b"{}")
-        try:
-            feature = msgspec.json.decode(metadata, type=_Metadata).info.features[column]
-            return tuple(msgspec.json.decode(feature, type=_Class).names)
-        except (msgspec.DecodeError, KeyError):
-            raise DataError(f"{path}: does not say which classes the numbers in {column!r} stand for") from None
+        names = class_names(parquet_schema(path)).get(column)
+        if names is None:
+            raise DataError(f"{path}: does not say which classes the numbers in {column!r} stand for")
+        return tuple(names)
 
 
 def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
@@ -135,6 +121,17 @@ def parquet_schema(path: Path) -> pa.Schema:
     """The columns of a file with their types. Raises DataError."""
     with _opened(path) as file:
         return file.schema_arrow
+
+
+def class_names(schema: pa.Schema) -> dict[str, list[str]]:
+    """For each column of class numbers the names of the classes, as the `datasets` library writes them."""
+    try:
+        features = msgspec.json.decode((schema.metadata or {})[b"huggingface"])["info"]["features"]
+    except (KeyError, TypeError, msgspec.DecodeError):
+        return {}
+    return {
+        name: feature["names"] for name, feature in features.items() if isinstance(feature, dict) and "names" in feature
+    }
 
 
 class PictureColumn:
@@ -275,10 +272,7 @@ def _batches(path: Path, needed: Sequence[str], optional: Sequence[str]) -> Iter
 
 def _record(form: type[RowT], cells: dict[str, list[Any]], place: int, where: str) -> RowT:
     row = {name: column[place] for name, column in cells.items() if column[place] is not None}
-    try:
-        return msgspec.convert(row, form)
-    except msgspec.ValidationError as error:
-        raise DataError(f"{where}: {error}") from None
+    return converted(row, form, where)
 
 
 def _opened(path: Path, buffer: int = 0) -> pq.ParquetFile:

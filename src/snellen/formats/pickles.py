@@ -16,7 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from snellen.errors import DataError, MissingExtraError
+from snellen.common.late import import_extra
+from snellen.errors import DataError
 
 _SIZES = {kind + size: int(size) for kind in "iu" for size in "1248"} | {"f4": 4, "f8": 8, "b1": 1}
 _FAULTS = (
@@ -123,16 +124,12 @@ def _length(side: Any) -> int:
 
 def read_mat(path: Path, variable: str) -> Any:
     """A variable of a MATLAB file (up to version 7.2), cells and structs as lists and dicts. Raises DataError."""
+    scipy_io = import_extra("scipy.io", "data", f"reading {path.name}", "scipy")
     try:
-        from scipy.io import loadmat
-        from scipy.io.matlab import MatReadError
-    except ImportError:
-        raise MissingExtraError("scipy", "data", f"reading {path.name}") from None
-    try:
-        return loadmat(path, variable_names=[variable], simplify_cells=True)[variable]
+        return scipy_io.loadmat(path, variable_names=[variable], simplify_cells=True)[variable]
     except OSError as error:
         raise DataError(f"{path}: cannot read the file ({error.strerror})") from None
     except KeyError:
         raise DataError(f"{path}: there is no variable {variable}; is it the right file?") from None
-    except (MatReadError, NotImplementedError, ValueError, TypeError) as error:
+    except (scipy_io.matlab.MatReadError, NotImplementedError, ValueError, TypeError) as error:
         raise DataError(f"{path}: {error}; is the download complete, and the right file?") from None

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from snellen.formats.late_patterns import late_pattern
+from snellen.common.late import late_pattern
 
 DecimalSign = Literal[",", "."]
 

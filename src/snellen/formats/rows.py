@@ -19,7 +19,6 @@ import msgspec
 
 from snellen.common.drafts import LazyImage
 from snellen.errors import DataError
-from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import (
     TABLES,
     CellError,
@@ -29,8 +28,8 @@ from snellen.formats.delimited import (
     numbered,
     open_text,
 )
-from snellen.formats.json_files import read_json_value
-from snellen.formats.spreadsheet import largest_sheet, read_sheet, sheet_pictures
+from snellen.formats.json_files import JSON_FAULTS, read_json_value
+from snellen.formats.text_table import largest_sheet, read_sheet, sheet_pictures
 
 PARQUET, ARROW, SHEET = ".parquet", ".arrow", ".xlsx"
 TEXTS = {**TABLES, ".txt": "\t"}
@@ -223,12 +222,12 @@ def _parquet_rows(path: Path) -> Iterator[SourceRow]:
     """The rows of a Parquet file, or of all that a pattern means; columns of pictures are read when needed."""
     import pyarrow as pa
 
-    from snellen.formats.hub_parquet import ParquetSplit, PictureColumn, parquet_schema
+    from snellen.formats.hub_parquet import ParquetSplit, PictureColumn, class_names, parquet_schema
 
     parts = ParquetSplit(*_folder_and_pattern(path))
     schema = parquet_schema(parts.paths[0])
     pictures = {name: PictureColumn(name) for name in schema.names if _holds_bytes(schema.field(name).type, pa)}
-    classes = _class_names(schema)
+    classes = class_names(schema)
     texts = [name for name in schema.names if name not in pictures]
     for place, cells in parts.rows((), texts, dict[str, Any]):
         row = {name: classes[name][value] if name in classes else value for name, value in _flat(cells).items()}
@@ -259,20 +258,11 @@ def _holds_bytes(kind: Any, pa: Any) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _class_names(schema: Any) -> dict[str, list[str]]:
-    """For each column of class numbers the names of the classes, as the `datasets` library writes them."""
-    try:
-        features = msgspec.json.decode((schema.metadata or {})[b"huggingface"])["info"]["features"]
-    except (KeyError, TypeError, msgspec.DecodeError):
-        return {}
-    return {
-        name: feature["names"] for name, feature in features.items() if isinstance(feature, dict) and "names" in feature
-    }
-
-
 def _arrow_rows(path: Path) -> Iterator[SourceRow]:
     """The rows of an Arrow file, or of a folder that the `datasets` library saved; files stay on the disk."""
     import pyarrow as pa
+
+    from snellen.formats.hub_parquet import class_names
 
     number = 0
     for file in _arrow_files(path):
@@ -281,7 +271,7 @@ def _arrow_rows(path: Path) -> Iterator[SourceRow]:
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{file}: not an Arrow file of the `datasets` library ({error})") from None
         pictures = [name for name in table.column_names if _holds_bytes(table.schema.field(name).type, pa)]
-        classes, texts = _class_names(table.schema), table.drop_columns(pictures)
+        classes, texts = class_names(table.schema), table.drop_columns(pictures)
         for batch in texts.to_batches(max_chunksize=1000) if texts.num_columns else ():
             for cells in batch.to_pylist():
                 row = {name: classes[name][value] if name in classes else value for name, value in _flat(cells).items()}

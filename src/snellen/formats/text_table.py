@@ -1,20 +1,33 @@
-"""Text tables in five formats (.xlsx, .tsv, .csv, .json, .jsonl); a written table is read back and compared."""
+"""Text tables in five formats (.xlsx, .tsv, .csv, .json, .jsonl); a written table is read back and compared.
+
+The first sheet of an .xlsx file as texts: cells are never evaluated, and no file can exhaust the memory.
+
+Cells are read as they are stored: a number as its digits, a formula as `=` and its text. (A reader that returns values
+loses a reply that begins with `=`, and one that allocates a rectangle fails on two cells far apart.)
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import posixpath
+import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
 from msgspec import Struct
 
+from snellen.common.drafts import LazyImage
+from snellen.common.late import import_extra
 from snellen.errors import DataError
 from snellen.formats.delimited import TABLES, DelimitedTable, open_text
-from snellen.formats.spreadsheet import read_sheet, write_sheet
 
 Cells = Mapping[str, str]
 
@@ -190,3 +203,308 @@ def replacing_atomically(path: Path) -> Iterator[Path]:
     finally:
         if draft:
             draft.unlink(missing_ok=True)
+
+
+LONGEST = 32_767
+"""UTF-16 code units that a cell can hold."""
+MOST_ROWS = 1_048_576
+LARGEST = 512 << 20
+"""Bytes that a file may unpack to."""
+_ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
+_REFERENCE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
+
+SheetRow = tuple[int, dict[int, str]]
+"""Row number from 1, and the row's non-empty cells by column number from 0."""
+
+
+class SpreadsheetError(Exception):
+    """What is wrong with the file; the message does not name it."""
+
+
+class Sheet:
+    """A file's first sheet. `formulas` counts cells that were formulas, `others` the further sheets."""
+
+    def __init__(self) -> None:
+        self.lines: list[SheetRow] = []
+        self.formulas = self.others = 0
+
+
+def read_sheet(path: Path, largest: int | None = None, *, number: int = 0) -> Sheet:
+    """Read a file's first sheet, or another by its number from 0. Raises DataError for a file that is not .xlsx or
+    unpacks to more than `largest` bytes (512 MiB)."""
+    most = LARGEST if largest is None else largest
+    with _faults_of(path), zipfile.ZipFile(path) as pack:
+        # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
+        if (total := sum(entry.file_size for entry in pack.infolist())) > most:
+            raise SpreadsheetError(f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read")
+        return _sheet(pack, number)
+
+
+@contextmanager
+def _faults_of(path: Path) -> Iterator[None]:
+    """What is wrong with a file is a DataError that names it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (
+        SpreadsheetError,
+        OSError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ) as error:
+        raise DataError(
+            f"{path}: not an .xlsx file that can be read ({error}); save it as .xlsx, .tsv or .jsonl"
+        ) from None
+
+
+def sheet_pictures(path: Path, number: int = 0) -> dict[tuple[int, int], list[LazyImage]]:
+    """The pictures that lie on a file's sheet, by the row (from 1) and column (from 0) of their upper left
+    corner. Raises DataError."""
+    pictures: dict[tuple[int, int], list[LazyImage]] = {}
+    with _faults_of(path), zipfile.ZipFile(path) as pack:
+        members = set(pack.namelist())
+        for drawing in (
+            target for target in _related(pack, _sheets(pack)[number], members).values() if "drawings/drawing" in target
+        ):
+            anchors, media = _Anchors(), _related(pack, drawing, members)
+            _parse(pack, drawing, anchors)
+            for row, column, name in anchors.places:
+                if member := media.get(name):
+                    read = partial(_member, path, member)
+                    pictures.setdefault((row + 1, column), []).append(LazyImage(f"{path}: {member}", read))
+    return pictures
+
+
+def _member(path: Path, name: str) -> bytes:
+    with _faults_of(path), zipfile.ZipFile(path) as pack:
+        return pack.read(name)
+
+
+def _related(pack: zipfile.ZipFile, part: str, members: Collection[str]) -> dict[str, str]:
+    """The members that a part of a file refers to, by the ids that it uses for them."""
+    folder, _, name = part.rpartition("/")
+    if (relations := f"{folder}/_rels/{name}.rels") not in members:
+        return {}
+    targets = _Targets()
+    _parse(pack, relations, targets)
+    paths = {key: target if target.startswith("/") else f"{folder}/{target}" for key, target in targets.by_id.items()}
+    return {key: posixpath.normpath(path).lstrip("/") for key, path in paths.items()}
+
+
+def largest_sheet(path: Path) -> int:
+    """The number from 0 of the sheet with the most filled cells. Raises DataError."""
+    with _faults_of(path), zipfile.ZipFile(path) as pack:
+        count = len(_sheets(pack))
+    filled = [sum(len(cells) for _, cells in read_sheet(path, number=number).lines) for number in range(count)]
+    return filled.index(max(filled)) if count > 1 else 0
+
+
+def _sheets(pack: zipfile.ZipFile) -> list[str]:
+    """The members that are the sheets, in order."""
+    names = _Sheets()
+    _parse(pack, "xl/workbook.xml", names)
+    if not names.ids:
+        raise SpreadsheetError("it has no sheet")
+    targets = _related(pack, "xl/workbook.xml", pack.namelist())
+    return [targets.get(name, "") for name in names.ids]
+
+
+def _sheet(pack: zipfile.ZipFile, number: int) -> Sheet:
+    sheets = _sheets(pack)
+    strings = _Strings()
+    if shared := next((name for name in pack.namelist() if name.lower() == "xl/sharedstrings.xml"), ""):
+        _parse(pack, shared, strings)
+    cells = _Cells(strings.found)
+    _parse(pack, sheets[number], cells)
+    cells.sheet.others = len(sheets) - 1
+    return cells.sheet
+
+
+class _Handler:
+    """Collects the text between tags."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+
+    def start(self, name: str, attributes: dict[str, str]) -> None: ...
+
+    def end(self, name: str) -> None: ...
+
+
+def _parse(pack: zipfile.ZipFile, name: str, handler: _Handler) -> None:
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+
+    def refuse(*_: Any) -> None:
+        raise SpreadsheetError(f"{name} has a document type, which no spreadsheet writes")
+
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = handler.start
+    parser.EndElementHandler = handler.end
+    parser.CharacterDataHandler = handler.text.append
+    try:
+        with pack.open(name) as file:
+            parser.ParseFile(file)
+    except KeyError:
+        raise SpreadsheetError(f"{name} is missing") from None
+    except expat.ExpatError as error:
+        raise SpreadsheetError(f"{name}: {error}") from None
+
+
+class _Sheets(_Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name.endswith(" sheet"):
+            self.ids += [value for key, value in attributes.items() if key.endswith("relationships id")]
+
+
+class _Targets(_Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_id: dict[str, str] = {}
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name.endswith(" Relationship"):
+            self.by_id[attributes.get("Id", "")] = attributes.get("Target", "")
+
+
+class _Anchors(_Handler):
+    """Row and column, both from 0, of each picture on a sheet, with its id."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: list[tuple[int, int, str]] = []
+        self._row = self._column = 0
+        self._in_from = False
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self.text.clear()
+        tag = name.rpartition(" ")[2]
+        self._in_from = tag == "from" or (self._in_from and tag in ("row", "col", "rowOff", "colOff"))
+        if tag == "blip":
+            ids = [value for key, value in attributes.items() if key.endswith(" embed")]
+            self.places += [(self._row, self._column, name) for name in ids]
+
+    def end(self, name: str) -> None:
+        tag = name.rpartition(" ")[2]
+        if self._in_from and tag == "row":
+            self._row = int("".join(self.text))
+        elif self._in_from and tag == "col":
+            self._column = int("".join(self.text))
+
+
+class _Strings(_Handler):
+    """Shared strings with their runs joined; phonetic readings are skipped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._parts: list[str] = []
+        self._aside = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self.text.clear()
+        self._aside += name.endswith(" rPh")
+
+    def end(self, name: str) -> None:
+        if name.endswith(" t") and not self._aside:
+            self._parts.append("".join(self.text))
+        elif name.endswith(" rPh"):
+            self._aside -= 1
+        elif name.endswith(" si"):
+            self.found.append(_plain("".join(self._parts)))
+            self._parts.clear()
+
+
+class _Cells(_Handler):
+    def __init__(self, strings: Sequence[str]) -> None:
+        super().__init__()
+        self.sheet = Sheet()
+        self._strings = strings
+        self._columns: dict[str, int] = {}
+        self._row, self._cells = 0, dict[int, str]()
+        self._kind = self._value = self._formula = ""
+        self._is_formula = False
+        self._column = -1
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if self.text:
+            self.text.clear()
+        tag = name.rpartition(" ")[2]
+        if tag == "c":
+            self._kind = attributes.get("t", "n")
+            place = attributes.get("r")
+            self._column = self._column + 1 if place is None else self._number(place)
+            self._value = ""
+        elif tag == "row":
+            self._row = int(attributes.get("r", self._row + 1))
+            self._cells, self._column = {}, -1
+
+    def end(self, name: str) -> None:
+        tag = name.rpartition(" ")[2]
+        if tag == "v" or tag == "t":
+            self._value += "".join(self.text)
+        elif tag == "f":
+            self._formula, self._is_formula = "".join(self.text), True
+        elif tag == "c":
+            if text := self._text():
+                self._cells[self._column] = text
+        elif tag == "row" and self._cells:
+            self.sheet.lines.append((self._row, self._cells))
+
+    def _text(self) -> str:
+        if self._is_formula:
+            self._is_formula = False
+            self.sheet.formulas += 1
+            return f"={_plain(self._formula)}"
+        if self._kind == "s":
+            return self._strings[int(self._value)] if self._value else ""
+        if self._kind == "b":
+            return "TRUE" if self._value == "1" else "FALSE"
+        return _plain(self._value) if self._kind in ("inlineStr", "str") else self._value
+
+    def _number(self, place: str) -> int:
+        letters = place.rstrip("0123456789")
+        if (column := self._columns.get(letters)) is not None:
+            return column
+        if not _REFERENCE.fullmatch(place):
+            raise SpreadsheetError(f"{place!r} is not the name of a cell")
+        number = 0
+        for letter in letters:
+            number = 26 * number + ord(letter) - ord("A") + 1
+        self._columns[letters] = number - 1
+        return number - 1
+
+
+def _plain(text: str) -> str:
+    """Decode the characters that XML cannot hold, which the format writes as `_x0001_`."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text) if "_x" in text else text
+
+
+def write_sheet(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write one sheet with text cells only. Raises DataError for a cell or table that the format cannot hold, and
+    UnicodeEncodeError for half of a surrogate pair."""
+    xlsxwriter = import_extra("xlsxwriter", "xlsx", "writing .xlsx files")
+    if len(rows) >= MOST_ROWS:
+        raise DataError(f"an .xlsx file holds {MOST_ROWS:,} rows at most; write .tsv or .jsonl")
+    for row in rows:
+        for column, text in zip(columns, row, strict=True):
+            if len(text.encode("utf-16-le")) // 2 > LONGEST:
+                raise DataError(
+                    f"row {row[0]}, {column}: {len(text):,} characters, but a cell of an .xlsx file holds {LONGEST:,} "
+                    "(one beyond U+FFFF counts twice); nothing is cut: write .tsv, .csv, .json or .jsonl instead"
+                )
+    options = {f"strings_to_{kind}": False for kind in ("numbers", "formulas", "urls")}
+    with xlsxwriter.Workbook(path, options) as book:
+        sheet = book.add_worksheet()
+        for number, row in enumerate((columns, *rows)):
+            for place, text in enumerate(row):
+                if text:
+                    sheet.write_string(number, place, text)

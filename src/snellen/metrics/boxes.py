@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from snellen.common.late import late_pattern
 from snellen.errors import DataError
-from snellen.formats.late_patterns import late_pattern
 from snellen.metrics.declaration import Marks, read_rate_metric, share
 
 Corners = tuple[float, float, float, float]

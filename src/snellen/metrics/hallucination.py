@@ -9,8 +9,8 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from snellen.common.late import late_pattern
 from snellen.errors import DataError
-from snellen.formats.late_patterns import late_pattern
 from snellen.metrics.declaration import (
     CorpusCountMetric,
     Counts,

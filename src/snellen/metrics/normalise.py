@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
-from snellen.formats.late_patterns import late_pattern
+from snellen.common.late import late_pattern
 from snellen.registry import unknown
 
 Normaliser = Callable[[str], str]

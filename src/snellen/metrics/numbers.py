@@ -10,8 +10,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from snellen.common.late import late_pattern
 from snellen.errors import DataError, MissingExtraError
-from snellen.formats.late_patterns import late_pattern
 from snellen.formats.quantities import quantities, units_agree, whole_quantity
 from snellen.metrics.declaration import (
     CorpusCountMetric,

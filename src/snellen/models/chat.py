@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.common.images import PLAIN_TYPES, to_plain_file
-from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.models.client import (
     ADDRESS_HINT,
     ReportedError,

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from snellen.common.seeds import rng_for
 from snellen.errors import ModelError
-from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.retry_after import parse_retry_after
 from snellen.models.base import ModelSpec
 from snellen.models.connections import (

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
-from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.models import chat, served
 from snellen.models.base import (
     ALL_KINDS,

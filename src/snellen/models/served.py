@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.models import chat
 from snellen.models.chat import Dialect, RequestedModel
 from snellen.models.client import ServerFault, no_completion

@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from snellen.errors import MissingExtraError, ModelError
-from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.installation import install_line
 from snellen.models.base import ModelSpec
 from snellen.models.chat import verdict_schema

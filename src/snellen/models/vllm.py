@@ -15,7 +15,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from snellen.common.images import Images, data_uri, to_plain_file
-from snellen.common.progress_bars import import_tqdm
+from snellen.common.late import import_tqdm
 from snellen.errors import DataError, MissingExtraError
 from snellen.models import chat
 from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ShownByName, read_options

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
+from snellen.common.late import late_pattern
 from snellen.extraction.normalisation import find_final_answer, normalise_reply
 from snellen.extraction.reading import NamedExtractor
-from snellen.formats.late_patterns import late_pattern
 
 
 class ReadConclusion(Struct, frozen=True):

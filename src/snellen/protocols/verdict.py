@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.errors import DataError
 from snellen.extraction.normalisation import find_final_answer
-from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.protocols.prompts.role_prompts import judge_prompt
 from snellen.records import Decoding, ImageRef, Message, Request, Response, TextPart, Variant
 

@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from snellen.common.degradations import DEGRADATIONS, check_doses, degraded_ref, described
-from snellen.common.images import BLANK
+from snellen.common.images import BLANK, DEGRADATIONS, check_doses, degraded_ref, described
 from snellen.errors import UnknownNameError
 from snellen.protocols.base import (
     Declaration,

@@ -4,28 +4,57 @@ Layouts as distributed, unpacked into one folder, at most two folders deep:
 - Flowers102: the folders `valid/1/`, `valid/2/` ... of the widespread split by folders (818 pictures in `valid`),
   or else the authors' `jpg/`, `imagelabels.mat` and `setid.mat` (1,020);
 - Pets37: `images/` and `annotations/test.txt`;
-- CIFAR10: see `snellen.readers.cifar`;
-- ImageNet-1K: see `snellen.readers.imagenet`.
+- CIFAR10's test pictures: `cifar-10-batches-py/` (pickles) or `cifar-10-batches-bin/`;
+- ImageNet-1K's validation pictures, which give the same questions in the same order in each of three layouts:
+  `val/n01440764/ILSVRC2012_val_00000293.JPEG`, one folder per class, as training scripts arrange them; Kaggle's
+  `ILSVRC/Data/CLS-LOC/val/*.JPEG` with `LOC_val_solution.csv`; `val/*.JPEG` (or `ILSVRC2012_img_val/`) with the
+  development kit's `data/ILSVRC2012_validation_ground_truth.txt` and `data/meta.mat`.
+
+Distractors of CIFAR10 are words that WordNet relates to the class (see `WordNet.related`). Names of ImageNet's classes
+are WordNet's, like its own; distractors are the most similar classes by WordNet.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
-from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft, read_params
+from snellen.common.drafts import DistractorSpec, Draft, ImageFile, QuestionDraft, read_params
 from snellen.errors import DataError
-from snellen.formats.delimited import DelimitedLines, open_text
+from snellen.formats.delimited import DelimitedLines, open_text, table_rows
 from snellen.formats.hub_parquet import ParquetRow, ParquetSplit, PictureColumn
 from snellen.formats.locate import locate, locate_or_none
-from snellen.formats.pickles import read_mat
-from snellen.readers import cifar, imagenet
-from snellen.readers.labelled import LabelClass, LabelledPicture
+from snellen.formats.pickles import Array, load_pickle, read_mat
+from snellen.reformulation.wordnet import Tiers, WordNet, open_wordnet
+
+
+class LabelClass(Struct, frozen=True):
+    names: tuple[str, ...]
+    """Its names, the usual one first; the others would also be right."""
+    others: tuple[Sequence[str], ...]
+    """Names of other classes, the most similar first."""
+    stratum: str
+
+
+class LabelledPicture(Struct, frozen=True):
+    id: str
+    file: ImageFile
+    where: str
+    names: tuple[str, ...]
+    """The names of its class, the usual one first; the others would also be right."""
+    others: tuple[Sequence[str], ...]
+    """Names of other classes, the most similar first."""
+    stratum: str
+    answer_tags: dict[str, str] = {}
+
 
 Data = Literal["flowers102", "pets37", "cifar10", "imagenet-1k"]
 Split = Literal["train", "val", "test"]
@@ -90,9 +119,9 @@ def read_hub_classes(params: dict[str, Any], folder: Path | None) -> Iterator[Dr
 
 def _labels(dataset: Data, names: Sequence[str]) -> list[LabelClass]:
     if dataset == "cifar10":
-        return cifar.cifar_label_classes(names)
+        return cifar_label_classes(names)
     if dataset == "imagenet-1k":
-        return imagenet.imagenet_classes(names)
+        return imagenet_classes(names)
     plain = tuple(name.replace("_", " ") for name in names)
     return [LabelClass((name,), (plain,), name) for name in plain]
 
@@ -126,9 +155,9 @@ def _pictures(chosen: Params, folder: Path | None) -> Iterator[LabelledPicture]:
         case "pets37", "test":
             return _pets(folder, "test.txt")
         case "cifar10", "test":
-            return cifar.cifar_pictures(folder)
+            return cifar_pictures(folder)
         case "imagenet-1k", "val":
-            return imagenet.imagenet_pictures(folder)
+            return imagenet_pictures(folder)
     raise DataError(f"{chosen.data}: its {chosen.split} pictures are not read; the entry's split is wrong")
 
 
@@ -182,3 +211,251 @@ def _pets(folder: Path | None, listed: str) -> Iterator[LabelledPicture]:
     breeds = tuple(dict.fromkeys(breed for _, _, breed, _ in entries))
     for where, name, breed, species in entries:
         yield LabelledPicture(name, pictures / f"{name}.jpg", where, (breed,), (breeds,), breed, {"species": species})
+
+
+SIDE = 32
+SIZE = SIDE * SIDE
+ENOUGH = 24
+"""Related words per class, before unfit ones are removed."""
+UNFIT = frozenset(
+    "adult alley_cat bogy captive carrier domestic_animal engine feeder female game giant head larva livestock male "
+    "mate military_vehicle pet prey stray survivor vessel weapons_carrier young".split()
+)
+"""Words that could also be true of any class's picture, or that are unusual as names: the paper's authors adjusted
+their candidates by hand as well."""
+ALSO_RIGHT = {
+    "ship": frozenset(
+        "barge bark boat brig fishing_boat gig ketch pirogue skiff sloop steamboat towboat yacht".split()
+    ),
+}
+"""By class, words that are wrong elsewhere and right of some of its pictures: CIFAR10's ships are boats too."""
+
+
+class Batch(Struct, frozen=True):
+    data: Array
+    labels: list[int]
+
+
+class Meta(Struct, frozen=True):
+    label_names: list[str]
+
+
+def cifar_pictures(folder: Path | None) -> Iterator[LabelledPicture]:
+    """The test pictures in file order."""
+    path = locate(folder, "cifar-10-batches-py/test_batch", "cifar-10-batches-bin/test_batch.bin")
+    records, names = _of_bytes(path) if path.suffix == ".bin" else _of_pickles(path)
+    classes = cifar_label_classes(names)
+    for number, (label, planes) in enumerate(records):
+        where = f"{path}: picture {number}"
+        if not 0 <= label < len(names):
+            raise DataError(f"{where}: there is no class {label}; there are {len(names)}")
+        label_class = classes[label]
+        yield LabelledPicture(
+            str(number),
+            _png(planes),
+            where,
+            label_class.names,
+            label_class.others,
+            label_class.stratum,
+            {"class": label_class.stratum},
+        )
+
+
+def cifar_label_classes(names: Sequence[str]) -> list[LabelClass]:
+    """Each class with its synonyms and its possible distractors, by similarity."""
+    wordnet = open_wordnet()
+    synsets = {name: wordnet.noun_synset(name) for name in names}
+    return [
+        LabelClass(
+            (name, *(synonym for synonym in wordnet.names(synset) if synonym != name)),
+            _fit(wordnet.related_words(synset, ENOUGH), UNFIT | ALSO_RIGHT.get(name, frozenset())),
+            name,
+        )
+        for name, synset in synsets.items()
+    ]
+
+
+def _of_pickles(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
+    batch, names = _typed(path, Batch), _typed(path.with_name("batches.meta"), Meta).label_names
+    if batch.data.shape != (len(batch.labels), 3 * SIZE) or batch.data.kind != "u1":
+        raise DataError(
+            f"{path}: data of {batch.data.kind} and shape {batch.data.shape} for {len(batch.labels)} labels"
+        )
+    content = batch.data.content
+    rows = (content[at : at + 3 * SIZE] for at in range(0, len(content), 3 * SIZE))
+    return zip(batch.labels, rows, strict=True), names
+
+
+def _typed(path: Path, form: Any) -> Any:
+    content = load_pickle(path)
+    try:
+        return msgspec.convert(content, form)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{path}: {error}; is it the right file?") from None
+
+
+def _of_bytes(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
+    """Each picture is one byte for the label followed by the colour planes."""
+    with open_text(path) as file:
+        content = file.read()
+    if not content or len(content) % (1 + 3 * SIZE):
+        raise DataError(f"{path}: {len(content)} bytes are not a whole number of pictures; is the download complete?")
+    with open_text(path.with_name("batches.meta.txt")) as file:
+        names = file.read().decode("ascii", "replace").split()
+    rows = (content[at : at + 1 + 3 * SIZE] for at in range(0, len(content), 1 + 3 * SIZE))
+    return ((row[0], row[1:]) for row in rows), names
+
+
+def _fit(tiers: Sequence[Sequence[str]], unfit: frozenset[str]) -> tuple[tuple[str, ...], ...]:
+    fit = (tuple(word for word in tier if word.replace(" ", "_") not in unfit) for tier in tiers)
+    return tuple(tier for tier in fit if tier)
+
+
+def _png(planes: bytes) -> bytes:
+    """PNG file of a picture given as red, green and blue planes.
+
+    Uncompressed, so that the bytes depend only on the pixels and not on a library version.
+    """
+    pixels = bytearray(3 * SIZE)
+    for place in range(3):
+        pixels[place::3] = planes[place * SIZE : (place + 1) * SIZE]
+    lines = b"".join(b"\0" + pixels[at : at + 3 * SIDE] for at in range(0, 3 * SIZE, 3 * SIDE))
+    stored = b"\x78\x01\x01" + struct.pack("<HH", len(lines), 0xFFFF ^ len(lines)) + lines
+    chunks = (
+        (b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0)),
+        (b"IDAT", stored + struct.pack(">I", zlib.adler32(lines))),
+        (b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        for name, content in chunks
+    )
+
+
+CLASS = re.compile(r"n\d{8}")
+GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
+CLASSES = 1000
+"""Higher numbers in the development kit are hypernyms of classes."""
+
+MEANT = frozenset(
+    "n02815834 n02834397 n02879718 n02950826 n03045698 n03291819 n03478589 n03661043 n03782006 n03956157 n04111531 "
+    "n04270147 n04275548 n10148035 n12144580".split()
+)
+"""Classes with a namesake in WordNet (beaker, library) whose id lies between the previous class and the class."""
+
+
+class Solution(Struct, frozen=True):
+    image: str = msgspec.field(name="ImageId")
+    boxes: str = msgspec.field(name="PredictionString")
+    """The class and the corners of each box, separated by spaces."""
+
+
+class ImageNetPicture(Struct, frozen=True):
+    where: str
+    file: Path
+    synset: str
+
+
+def imagenet_pictures(folder: Path | None) -> Iterator[LabelledPicture]:
+    """The validation pictures, ordered by number."""
+    wordnet = open_wordnet()
+    pictures = _pictures_of(folder)
+    classes = _label_classes(wordnet, {picture.synset for picture in pictures})
+    for picture in pictures:
+        label_class = classes[picture.synset]
+        yield LabelledPicture(
+            picture.file.stem, picture.file, picture.where, label_class.names, label_class.others, label_class.stratum
+        )
+
+
+def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
+    """The classes of the list `tench, Tinca tinca`, `goldfish, Carassius auratus`, ... in its order.
+
+    The list is sorted by id, which distinguishes the two cranes and most nouns from their namesakes. Raises
+    DataError for a class that is not in WordNet.
+    """
+    wordnet = open_wordnet()
+    synsets: list[str] = []
+    for label in labels:
+        # Lists of unique names add a word or number to one of the two cranes.
+        names = ("crane",) if label.startswith("crane") else tuple(label.split(", "))
+        fitting = [synset for synset in wordnet.with_names(names) if synset > max(synsets, default="")]
+        if not fitting:
+            raise DataError(f"no class of WordNet is called {label!r}; is it ImageNet's list, in its order?")
+        synsets.append(min(fitting, key=lambda synset: (synset not in MEANT, synset)))
+    classes = _label_classes(wordnet, synsets)
+    return [classes[synset] for synset in synsets]
+
+
+def _label_classes(wordnet: WordNet, synsets: Iterable[str]) -> dict[str, LabelClass]:
+    names = {synset: wordnet.names(synset) for synset in sorted(synsets)}
+    return {synset: LabelClass(names[synset], _similar(wordnet, synset, names), synset) for synset in names}
+
+
+def _similar(wordnet: WordNet, synset: str, names: dict[str, tuple[str, ...]]) -> Tiers:
+    """The usual names of the other classes, the most similar ones first."""
+    return tuple(tuple(names[neighbour][0] for neighbour in tier) for tier in wordnet.by_similarity(synset, names))
+
+
+def _pictures_of(folder: Path | None) -> list[ImageNetPicture]:
+    split = locate(folder, "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val", "val", "ILSVRC2012_img_val")
+    inside = sorted(split.iterdir())
+    if any(path.is_dir() for path in inside):
+        pictures = [picture for path in inside for picture in _of_class(path)]
+    else:
+        flat = [path for path in inside if path.suffix.upper() == ".JPEG"]
+        labels = locate(
+            folder, "LOC_val_solution.csv", f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}", f"data/{GROUND_TRUTH}"
+        )
+        pictures = _of_kaggle(flat, labels) if labels.suffix == ".csv" else _of_kit(flat, labels)
+    if not pictures:
+        raise DataError(f"{split}: there are no pictures; unpack the validation archive there")
+    return sorted(pictures, key=lambda picture: picture.file.name)
+
+
+def _of_class(folder: Path) -> list[ImageNetPicture]:
+    if not CLASS.fullmatch(folder.name):
+        raise DataError(f"{folder}: not the folder of a class, such as n01440764; move it away")
+    return [
+        ImageNetPicture(str(file), file, folder.name) for file in folder.iterdir() if file.suffix.upper() == ".JPEG"
+    ]
+
+
+def _of_kaggle(flat: list[Path], solution: Path) -> list[ImageNetPicture]:
+    rows = {row.image: (where, row.boxes.partition(" ")[0]) for where, row in table_rows(solution, Solution)}
+    pictures: list[ImageNetPicture] = []
+    for file in flat:
+        if file.stem not in rows:
+            raise DataError(f"{file}: {solution.name} has no row for it")
+        where, synset = rows.pop(file.stem)
+        if not CLASS.fullmatch(synset):
+            raise DataError(f"{where}: {synset!r} is not a class such as n01440764")
+        pictures.append(ImageNetPicture(where, file, synset))
+    for image, (where, _) in rows.items():
+        raise DataError(f"{where}: the picture {image}.JPEG is missing; unpack the whole archive")
+    return pictures
+
+
+def _of_kit(flat: list[Path], path: Path) -> list[ImageNetPicture]:
+    """The n-th line of the ground truth is the class of `ILSVRC2012_val_0000000n.JPEG`."""
+    synsets = _kit_classes(path.with_name("meta.mat"))
+    with open_text(path) as file:
+        labels = [line.strip() for line in DelimitedLines(file, path)]
+    if len(labels) != len(flat):
+        raise DataError(f"{path}: {len(labels)} lines for {len(flat)} pictures; unpack the whole archive")
+    pictures: list[ImageNetPicture] = []
+    for number, (picture, label) in enumerate(zip(flat, labels, strict=True), 1):
+        if not picture.stem.endswith(f"_{number:08d}"):
+            raise DataError(f"{picture}: picture {number} is missing, whose class is line {number} of {path.name}")
+        if label not in synsets:
+            raise DataError(f"{path}:{number}: there is no class {label!r} in meta.mat")
+        pictures.append(ImageNetPicture(f"{path}:{number}", picture, synsets[label]))
+    return pictures
+
+
+def _kit_classes(path: Path) -> dict[str, str]:
+    rows = read_mat(path, "synsets")
+    try:
+        return {str(row["ILSVRC2012_ID"]): str(row["WNID"]) for row in rows if int(row["ILSVRC2012_ID"]) <= CLASSES}
+    except (TypeError, KeyError, IndexError, ValueError):
+        raise DataError(f"{path}: synsets without ILSVRC2012_ID and WNID; is it the kit's meta.mat?") from None

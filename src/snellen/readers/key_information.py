@@ -13,11 +13,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.common.drafts import Draft, Exclusion, QuestionDraft, has_word, read_params, without_exclusions
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines, read_json
 from snellen.formats.locate import base_of, locate, locate_or_none
-from snellen.readers.exclusions import Exclusion, has_word, without_exclusions
 
 SROIE = {
     "company": "What is the name of the company that issued the receipt?",

@@ -20,7 +20,7 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines
 from snellen.formats.locate import base_of, locate, locate_or_none
-from snellen.readers.coco_instances import read_instances
+from snellen.readers.coco import read_instances
 
 NegativeRule = Literal["random", "popular", "adversarial"]
 

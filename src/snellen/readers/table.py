@@ -33,7 +33,7 @@ from snellen.recognition.profiles import ENCODED, LOOKED_AT, URL
 from snellen.recognition.tables import ANSWER_TAG, TAG, accepted_texts, row_options, table_roles
 
 if TYPE_CHECKING:
-    from snellen.fetching.pictures import FetchedPictures
+    from snellen.fetching.sources import FetchedPictures
 
 SHOWN_ROWS = 5
 """Rows that a note names."""
@@ -159,7 +159,7 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
     named = frozenset((*used, *_names(columns.unused)))
     fetched = None
     if chosen.fetch_pictures:
-        from snellen.fetching.pictures import FetchedPictures
+        from snellen.fetching.sources import FetchedPictures
 
         fetched = FetchedPictures(
             cell for row in read_rows(path, chosen.encoding) for cell in _picture_cells(row.cells, pictures)

@@ -6,17 +6,16 @@ How a column of answers names the right option, decided by all rows: letter, tex
 from __future__ import annotations
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from snellen.formats.delimited import LETTERS
+from snellen.formats.json_files import packaged_toml
 from snellen.recognition.profiles import ColumnProfile
 
 AnswerForm = Literal["any", "letter", "text", "index0", "index1"]
@@ -201,8 +200,7 @@ Roles = dict[str, tuple[str, ...]]
 @cache
 def usual_names() -> Mapping[str, tuple[str, ...]]:
     """The usual names of columns, by what they hold, the surest first."""
-    text = files("snellen.recognition").joinpath("names.toml").read_text("utf-8")
-    return {role: tuple(names) for role, names in tomllib.loads(text).items()}
+    return packaged_toml("snellen.recognition", "names.toml", dict[str, tuple[str, ...]])
 
 
 def name_score(role: str, column: str) -> float:

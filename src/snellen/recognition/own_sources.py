@@ -19,10 +19,10 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec, entries, suite_members
 from snellen.catalogue.entries import entry_text
 from snellen.catalogue.loading import LoadedEntry, read_entry_file
 from snellen.errors import DataError
-from snellen.fetching.hub_tables import SCHEME, fetch_hub_table
+from snellen.fetching.hub import SCHEME, fetch_hub_table
 from snellen.formats.rows import is_row_file
 from snellen.recognition.columns import Doubt
-from snellen.recognition.recognising import Recognition, recognise
+from snellen.recognition.recognising import Recognition, TableSettings, recognise
 
 ENDING = ".toml"
 
@@ -107,21 +107,6 @@ Decide = Callable[[Path, Doubt], str]
 """Chooses where something cannot be told; raises DataError where nobody can be asked."""
 
 
-class TableSettings(Struct, frozen=True):
-    """What a user says of a table besides what is recognised."""
-
-    columns: Mapping[str, Sequence[str]] = {}
-    answer_is: str = ""
-    images: str = ""
-    no_pictures: bool = False
-    hidden_answers: bool = False
-    fetch_pictures: bool = False
-    make_options: bool = False
-    """Whether open questions become multiple choice."""
-    as_annotations: bool = False
-    """Whether questions and answers are taken as annotations, of which questions are made."""
-
-
 class OwnSource(Struct, frozen=True):
     """What is built, and from where."""
 
@@ -189,26 +174,17 @@ def _with_entry(settings: TableSettings, spec: BenchmarkSpec) -> TableSettings:
 
 
 def _recognised(path: Path, settings: TableSettings, decide: Decide) -> Recognition:
-    columns, answer_is = dict(settings.columns), settings.answer_is
+    settings = replace(settings, images=_relative(settings.images, path))
     while True:
-        recognition = recognise(
-            path,
-            columns=columns,
-            answer_is=answer_is,
-            images=_relative(settings.images, path),
-            no_pictures=settings.no_pictures,
-            hidden_answers=settings.hidden_answers,
-            fetch_pictures=settings.fetch_pictures,
-            as_annotations=settings.as_annotations,
-        )
+        recognition = recognise(path, settings)
         if not recognition.doubts:
             return recognition
         doubt = recognition.doubts[0]
         choice = decide(path, doubt)
         if doubt.role == "answer_is":
-            answer_is = choice
+            settings = replace(settings, answer_is=choice)
         else:
-            columns[doubt.role] = choice.split(" + ")
+            settings = replace(settings, columns={**settings.columns, doubt.role: choice.split(" + ")})
 
 
 def _relative(images: str, path: Path) -> str:

@@ -61,32 +61,36 @@ class Recognition(Struct, frozen=True, kw_only=True):
         return lines
 
 
-def recognise(
-    target: str | Path,
-    *,
-    columns: Mapping[str, Sequence[str]] | None = None,
-    answer_is: str = "",
-    images: str = "",
-    no_pictures: bool = False,
-    hidden_answers: bool = False,
-    fetch_pictures: bool = False,
-    as_annotations: bool = False,
-) -> Recognition:
-    """What a file or folder is, by names and content. `columns` are those whose role is known: `{"answer": ["gold"]}`.
+class TableSettings(Struct, frozen=True):
+    """What a user says of a table besides what is recognised."""
 
-    With `as_annotations` a table of questions and answers is annotations too. What cannot be told is among its
-    `doubts`. Raises DataError for what is nothing that can be built, and for questions without pictures or answers
-    unless that is said to be meant.
+    columns: Mapping[str, Sequence[str]] = {}
+    answer_is: str = ""
+    images: str = ""
+    no_pictures: bool = False
+    hidden_answers: bool = False
+    fetch_pictures: bool = False
+    make_options: bool = False
+    """Whether open questions become multiple choice."""
+    as_annotations: bool = False
+    """Whether questions and answers are taken as annotations, of which questions are made."""
+
+
+def recognise(target: str | Path, settings: TableSettings | None = None) -> Recognition:
+    """What a file or folder is, by names and content, besides what the `settings` say of it.
+
+    What cannot be told is among its `doubts`. Raises DataError for what is nothing that can be built, and for questions
+    without pictures or answers unless that is said to be meant.
     """
-    path = Path(target)
+    path, settings = Path(target), settings or TableSettings()
     if path.is_dir() and not is_row_file(path):
-        return _of_folder(path, columns, answer_is, images, as_annotations)
+        return _of_folder(path, settings)
     if not path.exists() and "*" not in path.name:
         raise DataError(f"{path}: no such file or folder")
-    if path.suffix.lower() == ".json" and (coco := _coco(path, images)):
+    if path.suffix.lower() == ".json" and (coco := _coco(path, settings.images)):
         return coco
     encoding = text_encoding(path)
-    roles = table_roles(path, columns, answer_is, encoding, as_annotations=as_annotations)
+    roles = table_roles(path, settings.columns, settings.answer_is, encoding, as_annotations=settings.as_annotations)
     if not roles.profiles and roles.faults:
         raise DataError(roles.faults[0])
     if not roles.profiles:
@@ -100,41 +104,43 @@ def recognise(
         raise DataError(roles.faults[0])
     if roles.doubts:
         return _recognition(path, roles, {})
-    settings: dict[str, Any] = {"no_pictures": no_pictures, "hidden_answers": hidden_answers}
-    settings |= {"fetch_pictures": fetch_pictures}
-    settings |= {"encoding": encoding, **_pictures(path, roles, images, settings)}
+    params: dict[str, Any] = {
+        **{name: getattr(settings, name) for name in ("no_pictures", "hidden_answers", "fetch_pictures")},
+        "encoding": encoding,
+        **_pictures(path, roles, settings),
+    }
     if roles.kind == "questions" and "question" not in roles.roles:
         raise DataError(f"{path}: no column is recognised as the question; name it with --column question=...")
-    if roles.kind == "questions" and "answer" not in roles.roles and not hidden_answers:
+    if roles.kind == "questions" and "answer" not in roles.roles and not settings.hidden_answers:
         raise DataError(f"{path}: no column holds answers; name it with --column answer=..., or say --hidden-answers")
-    return _recognition(path, roles, {name: value for name, value in settings.items() if value})
+    return _recognition(path, roles, {name: value for name, value in params.items() if value})
 
 
 def _quoted(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names))
 
 
-def _pictures(path: Path, roles: TableRoles, images: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _pictures(path: Path, roles: TableRoles, settings: TableSettings) -> dict[str, Any]:
     """Where the pictures are: their folder, and whether they are found by name alone. Raises DataError where there are
     none, or they would have to be fetched."""
     columns = roles.roles.get("picture", ())
     if not columns:
-        if settings["no_pictures"] and roles.kind == "questions":
-            return {"images": images}
+        if settings.no_pictures and roles.kind == "questions":
+            return {"images": settings.images}
         raise DataError(
             f"{path}: no column holds pictures; name it with --column picture=NAME, or say --no-pictures if it is meant"
         )
     profiles = [roles.profiles[name] for name in columns]
-    if any(profile.is_url for profile in profiles) and not settings["fetch_pictures"]:
+    if any(profile.is_url for profile in profiles) and not settings.fetch_pictures:
         raise DataError(
             f"{path}: the pictures in {_quoted(columns)} are addresses, and nothing is fetched unless you say "
             "--fetch-pictures"
         )
     texts = (text for profile in profiles if not profile.is_embedded for text in profile.texts)
     names = [text for text in texts if "://" not in text][:NAMES_LOOKED_UP]
-    if not names or settings["fetch_pictures"] or (not any(map(PICTURE_FILE.fullmatch, names)) and images):
-        return {"images": images}
-    folder, share = (images, 1.0) if images else picture_folder(path, names)
+    if not names or settings.fetch_pictures or (not any(map(PICTURE_FILE.fullmatch, names)) and settings.images):
+        return {"images": settings.images}
+    folder, share = (settings.images, 1.0) if settings.images else picture_folder(path, names)
     if share < 1 and (by_name := PictureFinder(path.parent).share(names)) > share:
         return {"find_pictures": True} if by_name else {}
     if not share:
@@ -227,9 +233,7 @@ def _coco(path: Path, images: str) -> Recognition | None:
     )
 
 
-def _of_folder(
-    path: Path, columns: Mapping[str, Sequence[str]] | None, answer_is: str, images: str, as_annotations: bool
-) -> Recognition:
+def _of_folder(path: Path, settings: TableSettings) -> Recognition:
     """A folder of pictures by class, or the one table in a folder."""
     has_pictures = any(map(is_picture, path.iterdir())) or any(map(_picture_count, _folders(path)))
     tables = [
@@ -241,19 +245,17 @@ def _of_folder(
         tables = [path / "*.parquet"]
     recognised = [table for table in tables if len(tables) == 1 or _is_recognised(table)]
     if len(recognised) == 1:
-        return recognise(
-            recognised[0], columns=columns, answer_is=answer_is, images=images, as_annotations=as_annotations
-        )
+        return recognise(recognised[0], settings)
     inner = [folder for folder in _folders(path) if any(map(is_row_file, folder.iterdir()))]
     if not tables and len(inner) == 1:
-        return _of_folder(inner[0], columns, answer_is, images, as_annotations)
+        return _of_folder(inner[0], settings)
     if tables:
         raise DataError(
             f"{path}: there are {len(tables)} tables in it ({_quoted([t.name for t in tables[:4]])}); name one"
         )
     if any(_picture_count(folder) for folder in _folders(path)):
         return _class_folders(path)
-    return _named_pictures(path, columns or {})
+    return _named_pictures(path, settings.columns)
 
 
 def _named_pictures(path: Path, columns: Mapping[str, Sequence[str]]) -> Recognition:

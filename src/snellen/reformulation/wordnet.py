@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from snellen.errors import DataError, MissingExtraError
+from snellen.common.late import import_extra
+from snellen.errors import DataError
 from snellen.reformulation.answer_equality import fold_answer, same_answer
 
 Tiers = tuple[tuple[str, ...], ...]
@@ -161,18 +162,15 @@ def open_wordnet() -> WordNet:
 
     Raises MissingExtraError without NLTK, and DataError saying what to install when there is no WordNet 3.0.
     """
-    try:
-        import nltk.data
-    except ImportError:
-        raise MissingExtraError("nltk", "data", "finding similar words") from None
-    folder = _folder_of_files() or _of_nltk(nltk.data)
+    nltk_data = import_extra("nltk.data", "data", "finding similar words", "nltk")
+    folder = _folder_of_files() or _of_nltk(nltk_data)
     if folder is None:
         raise DataError(
             "no WordNet is installed; `apt-get install wordnet-base`, or `python -m nltk.downloader wordnet`, or "
             "name the folder of its files (data.noun and others) in $WNSEARCHDIR"
         )
-    if str(folder) not in nltk.data.path:
-        nltk.data.path.append(str(folder))  # NLTK reads only folders on its search path
+    if str(folder) not in nltk_data.path:
+        nltk_data.path.append(str(folder))  # NLTK reads only folders on its search path
     reader = _reader_class()(folder, None)
     if (version := reader.get_version()) != VERSION:
         raise DataError(f"{folder}: WordNet {version}; the ids of classes are those of {VERSION}, install that")

@@ -10,7 +10,7 @@ from snellen.analysis.capability import headlines_of
 from snellen.analysis.dose_response import DoseResponse, dose_responses
 from snellen.analysis.paired.differences import QuestionMeasures, pair, question_values
 from snellen.analysis.statistics import estimate_mean
-from snellen.common.degradations import DEGRADATIONS
+from snellen.common.images import DEGRADATIONS
 from snellen.metrics.declaration import SHARE, declared
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Answer, Estimate, Turn

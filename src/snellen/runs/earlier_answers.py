@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,13 +12,33 @@ import msgspec
 
 from snellen.common.images import Images
 from snellen.errors import StoreError
-from snellen.formats.sqlite_files import write_ahead
 from snellen.models.base import ALL_KINDS, NOT_FINGERPRINTED, ModelSpec, ShownByName
 from snellen.records import Exchange, Failure, Kind, Request, Response
 from snellen.runs.journal import read_exchanges, request_identity
 from snellen.runs.run_folder import read_manifest
 
 # --- one SQLite file, which several processes may share ---------------------------------------------------------------
+
+
+PAUSE = 0.01
+"""Seconds between two attempts."""
+
+
+def write_ahead(connection: sqlite3.Connection, seconds: float) -> None:
+    """Put a database into WAL mode, waiting up to `seconds` for others that open it at the same moment.
+
+    SQLite does not wait there, whatever the connection's timeout: a process that reads the mode while another changes
+    it is refused at once. Raises sqlite3.Error for a file that is not a database or stays locked.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+        time.sleep(PAUSE)
 
 
 FILE = "answers.sqlite"

@@ -24,8 +24,8 @@ from msgspec.structs import replace
 
 from snellen.common.paths import as_word
 from snellen.errors import StoreError
-from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.digest_index import DigestIndex
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.records import EVALUATED, Decoding, Exchange, Failure, Kind, Request, Response, Sample, Usage, key_of
 from snellen.runs.run_folder import (
     RUN_MANIFEST,

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from snellen.building.benchmark import Part, Selection
 from snellen.errors import StoreError
-from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.models.base import DECLARE, answers_as, is_of_content, why_not_fingerprinted
 from snellen.records import EVALUATED, Decoding
 from snellen.runs.spec import ExecutionSpec, QuestionSpec

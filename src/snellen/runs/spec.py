@@ -27,7 +27,7 @@ from msgspec.structs import asdict, replace
 
 from snellen.common.paths import check_folder_name
 from snellen.errors import DataError, UnknownNameError
-from snellen.formats.decoding import parse_toml
+from snellen.formats.json_files import parse_toml
 from snellen.models.base import as_model_string
 from snellen.protocols.prediction import RuleChoice
 from snellen.protocols.wrapping import Picture

@@ -31,6 +31,14 @@ def open_answers(folder: Path) -> Mapping[Key, Answer]:
     return PackedRecords(Answer, _key, read_records(path, Answer))
 
 
+def sample_answers(folder: Path) -> dict[str, list[Answer]]:
+    """The known answers by sample, those of its rounds in order. Raises as `open_answers`."""
+    answers: dict[str, list[Answer]] = {}
+    for (sample_id, _), answer in open_answers(folder).items():
+        answers.setdefault(sample_id, []).append(answer)
+    return answers
+
+
 def _key(answer: Answer) -> Key:
     return answer.sample_id, answer.turn
 

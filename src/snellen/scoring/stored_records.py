@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Struct
 
 from snellen.errors import StoreError
-from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.digest_index import DigestIndex
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.runs.run_folder import unwritable
 
 LINES_AT_ONCE = 10_000

@@ -41,7 +41,7 @@ from snellen.records import Answer, Estimate, Sample
 from snellen.runs.spec import run_spec
 from snellen.scoring.answers import open_answers
 from snellen.scoring.scored_run import ScoredBenchmark
-from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
+from snellen.verification.verify import Check, CheckMaterial, CheckOutcome, ItemFault, Solvers
 
 YES_NO = ("Yes", "No")
 LEAST_SKILL = 0.5

@@ -13,7 +13,7 @@ from snellen.analysis.lint.material import LintQuestion, fold_text
 from snellen.analysis.lint.surface import LEAST, LOOKS
 from snellen.common.seeds import rng_for
 from snellen.reformulation.answer_equality import YES_NO, same_answer
-from snellen.verification.declaration import Check, CheckMaterial, CheckOutcome, ItemFault, beyond_chance
+from snellen.verification.verify import Check, CheckMaterial, CheckOutcome, ItemFault, beyond_chance
 
 # --- options that say the same, and answers that are told ------------------------------------------------------------
 

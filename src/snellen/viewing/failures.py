@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from snellen.common.images import ImageStore
 from snellen.records import Sample
-from snellen.reformulation.near_answers import picture_descriptors
+from snellen.reformulation.distractors import picture_descriptors
 from snellen.report.samples import OUTCOMES
 from snellen.viewing.filters import QuestionFilter
 from snellen.viewing.indexing import RIGHT, UNPARSED, WRONG

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen.errors import StoreError
-from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS
 
 RUN_NOTES, SAMPLE_NOTES = "run-notes.jsonl", "notes.jsonl"
 MOST_TAGS, LONGEST_NOTE = 20, 4000

@@ -18,7 +18,7 @@ from snellen.analysis.audit.population import WORDLESS, AuditedReply, audited_ac
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
-from snellen.formats.decoding import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS
 from snellen.records import Variant
 from snellen.runs.run_folder import journals, write_atomically
 from snellen.scoring.agreement import LabelItem, ReplyKey, label_items

@@ -28,7 +28,7 @@ from snellen.analysis.statistics import (
     scaled_estimate,
     sum_by_group,
 )
-from snellen.formats.frames import check_polars
+from snellen.common.late import check_polars
 from snellen.formats.shown_text import object_line
 from snellen.metrics.declaration import Counts, MetricRow, ReplyMetric, declared, metric_of, summed_metric
 from snellen.reasons import Reason

@@ -18,7 +18,7 @@ from snellen.building.recipe import Recipe
 from snellen.building.reforming import ReformSettings, count_types, reform_source, with_questions
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
-from snellen.catalogue.hooks import params_with
+from snellen.catalogue.suites import params_with
 from snellen.cli.flags import PATH, flags_on_line, json_flag, offline_flag
 from snellen.cli.preview import show_preview
 from snellen.cli.show import announce, build_progress, err, out, print_built, show_table, show_verification
@@ -29,15 +29,15 @@ from snellen.recognition.columns import FORMS, Doubt
 from snellen.recognition.own_sources import (
     ENDING,
     OwnSource,
-    TableSettings,
     is_own,
     own_source,
     refuse_doubt,
     write_entry,
 )
+from snellen.recognition.recognising import TableSettings
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.finding import open_benchmark
-from snellen.verification.declaration import Solvers, Votes
+from snellen.verification.verify import Solvers, Votes
 
 # --- what both have in common: columns said by flags, and doubts that are asked ---------------------------------------
 

@@ -43,8 +43,7 @@ from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.resampling import draw_subset, subset_name
 from snellen.scoring.scored_run import ScoredRun
 from snellen.verification.audit import against_people
-from snellen.verification.declaration import Check, CheckOutcome, Solvers, Votes
-from snellen.verification.verify import check_items, keep_passing
+from snellen.verification.verify import Check, CheckOutcome, Solvers, Votes, check_items, keep_passing
 
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
 

@@ -13,11 +13,12 @@ from snellen.building.benchmark import MANIFEST
 from snellen.catalogue.forms import submission_writer
 from snellen.cli.flags import PATH
 from snellen.cli.show import announce, out
+from snellen.common.late import import_hub
 from snellen.errors import DataError
 from snellen.experiments.results import Results
-from snellen.interchange.exports.declaration import Exporter
+from snellen.interchange.exports.base import Exporter
 from snellen.interchange.exports.packing import pack_run
-from snellen.interchange.exports.pushing import check_pushing, push_dataset
+from snellen.interchange.exports.pushing import push_dataset
 from snellen.interchange.predictions.publishing import BoardHere, LeaderboardClient, PackedPredictions, pack_predictions
 from snellen.registry import find
 from snellen.runs.run_folder import read_manifest
@@ -58,7 +59,7 @@ def export_command(
     if push:
         if not exporter.for_hub:
             raise DataError(f"--push is for datasets of the hub, not for {form_name}; write them with --as dataset")
-        check_pushing()
+        import_hub("--push")
     files: list[Path] = []
     if len(runs) == 1 and _is_benchmark(runs[0], exporter):
         if trackers:

@@ -45,9 +45,11 @@ from snellen.scoring.answers import open_answers
 from snellen.scoring.scored_run import flat_row
 from snellen.verification.audit import (
     LABELS,
+    AuditForm,
     AuditItem,
     AuditLabel,
     AuditOutcome,
+    AuditServer,
     ItemVerdict,
     audit_outcome,
     audited_items,
@@ -59,8 +61,8 @@ from snellen.verification.audit import (
     read_audit_labels,
     with_bound,
     write_audit_labels,
+    write_audit_page,
 )
-from snellen.verification.audit_page import AuditForm, AuditServer, write_audit_page
 
 KEYS = "123456789abcdefghijklmnoprtv"
 """The key of each position; u, q, s and x have other meanings."""

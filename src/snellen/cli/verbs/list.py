@@ -72,7 +72,7 @@ def list_command(what: str, words: tuple[str, ...], where: str, sources: bool, a
 
 def _show_data(as_json: bool) -> None:
     from snellen.fetching.download import in_bytes
-    from snellen.fetching.kept import kept_data
+    from snellen.fetching.inventory import kept_data
     from snellen.fetching.sources import data_folder
 
     kept_entries = kept_data()
@@ -107,7 +107,7 @@ def _show_by_suite() -> None:
 
 
 def _show_sources(section: str, words: Sequence[str], where: str, as_json: bool) -> None:
-    from snellen.fetching.origins import origins_of
+    from snellen.fetching.inventory import origins_of
 
     if section != WHAT[0]:
         raise DataError(f"--sources is of benchmarks, not of {section}; leave it out")

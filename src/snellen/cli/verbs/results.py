@@ -28,7 +28,7 @@ from snellen.experiments.results import Results
 from snellen.runs.mending import DAMAGED, mend_run
 from snellen.runs.run_folder import RUN_MANIFEST, read_manifest
 from snellen.runs.spec import ExecutionSpec, TokenPrice
-from snellen.verification.datasheets.certificate import ERROR_LIMIT
+from snellen.verification.certificate import ERROR_LIMIT
 
 
 @click.command()
@@ -203,8 +203,8 @@ def _datasheet(
     names: list[str], runs: list[Path], outputs: tuple[Path, ...], error_limit: float, *, strict: bool, as_json: bool
 ) -> None:
     from snellen.api import datasheet
-    from snellen.verification.datasheets.datasheet import sheet_name
-    from snellen.verification.datasheets.page import write_datasheet
+    from snellen.verification.datasheet import sheet_name
+    from snellen.verification.datasheet_page import write_datasheet
 
     if len(names) > 1:
         raise DataError(f"{', '.join(names)}: a datasheet is of one benchmark; name one")

@@ -18,7 +18,7 @@ from snellen.building.source_counts import (
     implied_shares,
 )
 from snellen.catalogue import BenchmarkSpec, entries, select
-from snellen.catalogue.hooks import Importer, Scaffold
+from snellen.catalogue.suites import Importer, Scaffold
 from snellen.cli.flags import PATH, offline_flag, yes_flag
 from snellen.cli.show import announce, build_progress, err, out, print_built, show_table
 from snellen.errors import DataError, NoSourceError
@@ -77,7 +77,7 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
 
 def _remove(specs: Sequence[BenchmarkSpec]) -> None:
     from snellen.fetching.download import in_bytes
-    from snellen.fetching.kept import remove_data
+    from snellen.fetching.inventory import remove_data
 
     removal = remove_data(specs)
     for data in removal.removed:
@@ -240,7 +240,7 @@ def verify_command(
 
 def _look(targets: tuple[str, ...], lock: Path | None, write: bool, as_json: bool) -> None:
     """Show what the places of benchmarks say, and write it into the lock where that is wished."""
-    from snellen.catalogue.lock import LOCK, Lock, read_lock, write_lock
+    from snellen.catalogue.places import LOCK, Lock, read_lock, write_lock
     from snellen.fetching.looking import look_at_places, updated
 
     file = lock or LOCK

@@ -17,7 +17,7 @@ from snellen import registry
 from snellen.catalogue import analysis_files
 from snellen.catalogue.cards import ModelCard
 from snellen.errors import DataError, UnknownNameError
-from snellen.formats.decoding import parse_toml
+from snellen.formats.json_files import parse_toml
 from snellen.records import Method
 
 MODEL = "model"

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.catalogue import study_files
 from snellen.errors import DataError, UnknownNameError
-from snellen.formats.decoding import parse_toml
+from snellen.formats.json_files import parse_toml
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.spec import RUN_FIELDS, QuestionSpec, check_known, overlaid, run_spec
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from snellen import __version__
 from snellen.common.paths import slug
-from snellen.interchange.exports.declaration import Exporter, ExportJob
-from snellen.interchange.exports.sample_table import (
+from snellen.interchange.exports.base import (
+    Exporter,
+    ExportJob,
     LogPart,
     Presentation,
     letters_of_gold,

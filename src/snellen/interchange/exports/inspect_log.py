@@ -10,19 +10,19 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from snellen import __version__
 from snellen.common.images import data_uri, to_plain_file
-from snellen.interchange.exports.declaration import Exporter, ExportJob
-from snellen.interchange.exports.sample_table import (
-    PICTURE,
+from snellen.interchange.exports.base import (
+    Exporter,
+    ExportJob,
     LogPart,
     Presentation,
     letters_of_gold,
     log_parts,
+    message_text,
     options_shown,
     question_id,
 )
@@ -148,12 +148,8 @@ def _question(presentation: Presentation, pictures: RunPictures | None) -> str |
 
 def _message(message: Message, pictures: RunPictures | None) -> dict[str, Any]:
     if message.role != "user" or pictures is None:
-        return {"role": message.role, "content": _plain(message.content)}
+        return {"role": message.role, "content": message_text(message)}
     return {"role": message.role, "content": [_content(part, pictures) for part in message.content]}
-
-
-def _plain(parts: Sequence[Part]) -> str:
-    return "".join(PICTURE if isinstance(part, ImagePart) else part.text for part in parts)
 
 
 def _content(part: Part, pictures: RunPictures) -> dict[str, Any]:

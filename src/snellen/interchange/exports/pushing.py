@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from snellen.common.late import import_hub
 from snellen.common.paths import as_word
-from snellen.common.progress_bars import import_tqdm
-from snellen.errors import DataError, MissingExtraError
-
-
-def check_pushing() -> None:
-    """Raise MissingExtraError before anything is written, where nothing could be pushed."""
-    import_tqdm()
-    try:
-        import huggingface_hub  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("huggingface_hub", "hub", "--push") from None
+from snellen.errors import DataError
 
 
 def push_dataset(folder: Path, repository: str, *, private: bool) -> str:
@@ -24,7 +15,7 @@ def push_dataset(folder: Path, repository: str, *, private: bool) -> str:
     The repository is made where it is not there, for the account whose token the hub's own tools use (`hf auth login`,
     HF_TOKEN); `private` is of a new one. Raises DataError with the hub's own words where it refuses.
     """
-    check_pushing()
+    import_hub("--push")
     from huggingface_hub import HfApi
 
     hub = HfApi(library_name="snellen")

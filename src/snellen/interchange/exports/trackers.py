@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from snellen import __version__
 from snellen.analysis.aggregate import results_of
-from snellen.errors import DataError, MissingExtraError, UnknownNameError
+from snellen.common.late import import_extra
+from snellen.errors import DataError, UnknownNameError
 from snellen.registry import find, names, unknown
 from snellen.scoring.kept_scoring import RESULTS
 from snellen.scoring.scored_run import ScoredRun
@@ -128,11 +129,7 @@ MLFLOW_LONGEST = 6000
 
 def _log_mlflow(run: TrackedRun, place: str) -> str:
     """Parameters, metrics and files of a run, in a store of its own or behind a tracking server."""
-    try:
-        import mlflow
-        from mlflow.entities import Metric, Param
-    except ImportError:
-        raise MissingExtraError("mlflow-skinny", "mlflow", "--track mlflow:") from None
+    mlflow = import_extra("mlflow", "mlflow", "--track mlflow:", "mlflow-skinny")
     uri, _, experiment = place.partition("#")
     try:
         client = mlflow.MlflowClient(uri or None)
@@ -142,8 +139,8 @@ def _log_mlflow(run: TrackedRun, place: str) -> str:
         )
         run_id = client.create_run(experiment_id, run_name=run.name).info.run_id
         now = int(time.time() * 1000)
-        params = [Param(name, value[:MLFLOW_LONGEST]) for name, value in run.settings.items()]
-        metrics = [Metric(name, value, now, 0) for name, value in run.values.items()]
+        params = [mlflow.entities.Param(name, value[:MLFLOW_LONGEST]) for name, value in run.settings.items()]
+        metrics = [mlflow.entities.Metric(name, value, now, 0) for name, value in run.values.items()]
         for first in range(0, max(len(params), len(metrics)), MLFLOW_BATCH):
             batch = slice(first, first + MLFLOW_BATCH)
             client.log_batch(run_id, params=params[batch], metrics=metrics[batch])
@@ -160,10 +157,7 @@ MLFLOW = Tracker(title="MLflow: address of a store or server, then #EXPERIMENT",
 
 def _log_trackio(run: TrackedRun, place: str) -> str:
     """Configuration and numbers of a run, in its local database."""
-    try:
-        import trackio
-    except ImportError:
-        raise MissingExtraError("trackio", "trackio", "--track trackio:") from None
+    trackio = import_extra("trackio", "trackio", "--track trackio:")
     project = place or PROJECT
     try:
         with redirect_stdout(sys.stderr):  # it speaks of its dashboard where others read what Snellen prints
@@ -182,10 +176,7 @@ TRACKIO = Tracker(title="Trackio: a project", log=_log_trackio)
 
 def _log_wandb(run: TrackedRun, place: str) -> str:
     """Configuration, summary and files of a run; with WANDB_MODE=offline in a folder here."""
-    try:
-        import wandb
-    except ImportError:
-        raise MissingExtraError("wandb", "wandb", "--track wandb:") from None
+    wandb = import_extra("wandb", "wandb", "--track wandb:")
     entity, _, project = place.rpartition("/")
     try:
         logged = wandb.init(

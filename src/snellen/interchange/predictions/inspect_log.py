@@ -15,11 +15,10 @@ from typing import Any
 
 import msgspec
 
-from snellen.catalogue.hooks import PredictionForm
+from snellen.catalogue.suites import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
-from snellen.interchange.predictions.rows import PredictedRow, PredictionFile
-from snellen.interchange.predictions.texts import gold_places
+from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, gold_places
 
 HEADER = "header.json"
 SAMPLES = "samples/"

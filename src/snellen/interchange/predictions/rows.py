@@ -1,16 +1,18 @@
-"""What a file of predictions says, row by row, whatever its format."""
+"""What a file of predictions says, row by row, whatever its format; when texts are alike, and when a reply is none."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.errors import DataError
-from snellen.interchange.predictions.failed_requests import is_failure
+from snellen.formats.json_files import first_row_fault
 from snellen.records import Method
 
 
@@ -82,6 +84,18 @@ class PredictionFile(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
+def needs(read_records: Callable[[Path], list[dict[str, Any]]], fields: Sequence[str]) -> Callable[[Path, str], str]:
+    """The `fault` of a form whose records have these fields: of a file without them it says so, whatever was asked."""
+    return lambda path, benchmark: first_row_fault(path, read_records, fields)
+
+
+def check_fields(record: Mapping[str, Any], fields: Sequence[str], where: str) -> None:
+    """Raise DataError, naming the place, for a record that lacks one of the fields."""
+    for name in fields:
+        if name not in record:
+            raise DataError(f"{where}: {name} is missing")
+
+
 LONGEST_PATH = 1024
 """Characters: a longer text is not the name of a picture but the picture itself."""
 
@@ -118,3 +132,103 @@ def name_of(row: PredictedRow) -> str:
     if not row.id:
         return row.where
     return row.id if row.turn is None else f"{row.id} round {row.turn}"
+
+
+_FRAME = re.compile(r"^question: |(?<=\S) answer:$")
+
+
+def folded(text: str) -> str:
+    """A text without what toolkits change: blanks, capitals, and a final full stop or question mark."""
+    return " ".join(text.split()).casefold().rstrip(".?").rstrip()
+
+
+def folded_question(text: str) -> str:
+    """A folded question without the frame of some prompts: `Question: ... Answer:`."""
+    return folded(_FRAME.sub("", folded(text)))
+
+
+def places_of(shown_options: Sequence[str], options: Sequence[str]) -> tuple[int, ...] | None:
+    """For each option shown, its index among `options`; None when one is none of them, or two are the same one.
+
+    Texts are compared as they are, and folded where that finds nothing and folding leaves all options different.
+    """
+    exact = {option.strip(): place for place, option in enumerate(options)}
+    loose = {folded(option): place for place, option in enumerate(options)}
+    if len(loose) < len(options):
+        loose = {}
+    places = [exact.get(text.strip(), loose.get(folded(text))) for text in shown_options]
+    known_places = tuple(place for place in places if place is not None)
+    return known_places if len(known_places) == len(shown_options) == len(set(known_places)) else None
+
+
+# --- options that a prompt lists -------------------------------------------------------------------------------------
+
+
+_LISTED = re.compile(r"^\s*\(?([A-Z])[.):]\s+(\S.*?)\s*$", re.MULTILINE)
+
+
+def listed_options(prompt: str) -> tuple[str, ...]:
+    """The last list of two lines or more that are lettered from A on; empty when there is none."""
+    last: tuple[str, ...] = ()
+    current: list[str] = []
+    for match in _LISTED.finditer(prompt):
+        if match[1] == "A":
+            current = []
+        elif ord(match[1]) - ord("A") != len(current):
+            current = []
+            continue
+        current.append(match[2])
+        if len(current) >= 2:
+            last = tuple(current)
+    return last
+
+
+def gold_places(target: str, options: tuple[str, ...]) -> tuple[int, ...]:
+    """The place that a target names by its letter or its text; empty when it names none."""
+    text = target.strip().strip("().").strip()
+    if len(text) == 1 and "A" <= text.upper() <= "Z" and ord(text.upper()) - ord("A") < len(options):
+        return (ord(text.upper()) - ord("A"),)
+    same_places = [
+        place for place, option in enumerate(options) if option.strip().casefold() == target.strip().casefold()
+    ]
+    return (same_places[0],) if len(same_places) == 1 else ()
+
+
+LONGEST = 2000
+"""Characters: a longer text is a reply that speaks of a failure."""
+_WHO = (
+    r"(?:api|openai|network|connection|timeout|internal|server|internal server|request|inference|generation|unexpected)"
+)
+_BEGINNINGS = (
+    r"failed to (?:obtain|get|generate|fetch|receive|retrieve|produce)\b[^.\n]{0,40}\b"
+    r"(?:answers?|responses?|reply|replies|outputs?|predictions?|completions?)\b",
+    r"[\[<({*$]+\s*(?:\w+[ _-])?error\b",
+    rf"{_WHO}[ _-]?(?:error|failed|failure|timeout|timed out)\b\s*(?:[.:!]|$|due to|after|with|while)",
+    rf"(?:an? )?(?:{_WHO} )?error (?:has )?occurred\b",
+    r"error code: ?\d{3}\b",
+    r"(?:http|status)[ _]?(?:code|error)?:? ?[45]\d\d\b",
+    r"[45]\d\d (?:bad|gateway|internal|service|server|too many|request|unauthori[sz]ed|forbidden|not found)\b",
+    rf"error: [^\n]{{0,80}}(?:{_WHO}|https?|timed out)\b",
+    r"error: https?\w*",
+    r"cuda (?:error|out of memory)\b",
+    r"traceback \(most recent call last\)",
+    r"(?:rate limit (?:exceeded|reached)|too many requests|service (?:temporarily )?unavailable)\b",
+    r"max(?:imum)? retries\b",
+    r"(?-i:(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Timeout)\b[:(])",
+)
+_FAILURE = re.compile("|".join(_BEGINNINGS), re.IGNORECASE)
+_EMPTY_CELL = re.compile(r"nan|none|null|<na>|n/?a", re.IGNORECASE)
+
+
+def is_failure(reply: str, expected_texts: Collection[str] = ()) -> bool:
+    """Whether a text stands for a request that failed; never one of the `expected_texts`: options and references."""
+    text = reply.strip()
+    if len(text) > LONGEST or not _FAILURE.match(text):
+        return False
+    return folded(text) not in map(folded, expected_texts)
+
+
+def is_empty_cell(cell: str, expected_texts: Collection[str] = ()) -> bool:
+    """Whether a cell of a table says that nothing is there, as spreadsheets and pandas write it."""
+    text = cell.strip()
+    return not text or bool(_EMPTY_CELL.fullmatch(text) and folded(text) not in map(folded, expected_texts))

@@ -11,14 +11,19 @@ import ast
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from snellen.catalogue.hooks import PredictionForm
+from snellen.catalogue.suites import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
 from snellen.formats.text_table import read_text_table
-from snellen.interchange.predictions.failed_requests import is_empty_cell
 from snellen.interchange.predictions.joining import ROTATION_STEP
-from snellen.interchange.predictions.rows import LONGEST_PATH, PredictedRow, PredictionFile, only_model
-from snellen.interchange.predictions.texts import gold_places
+from snellen.interchange.predictions.rows import (
+    LONGEST_PATH,
+    PredictedRow,
+    PredictionFile,
+    gold_places,
+    is_empty_cell,
+    only_model,
+)
 from snellen.recognition.columns import usual_names
 
 IDS = ("index", "id", "question_id", "qid", "sample_id")

@@ -1,25 +1,44 @@
-"""From a file of predictions to a run: from there it is scored like any other."""
+"""From a file of predictions to a run: from there it is scored like any other.
+
+Without a benchmark its questions are what the file says of them: options and references, but no pictures.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from snellen import registry
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
+from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.catalogue.forms import prediction_form
-from snellen.catalogue.hooks import PredictionForm
+from snellen.catalogue.suites import PredictionForm
+from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.common.paths import slug
 from snellen.errors import DataError
-from snellen.interchange.predictions.joining import absent_questions, join_rows
-from snellen.interchange.predictions.placed import (
+from snellen.interchange.predictions.joining import (
     PlacedRow,
+    absent_questions,
     are_rotations,
     exchanges_of,
+    expected_presentations,
+    join_rows,
     number_presentations,
 )
-from snellen.interchange.predictions.rows import Findings, PredictionFile, with_failure
-from snellen.interchange.predictions.standalone import check_own_questions, own_questions, spec_of_file
+from snellen.interchange.predictions.rows import (
+    Findings,
+    PredictedRow,
+    PredictionFile,
+    folded_question,
+    name_of,
+    with_failure,
+)
 from snellen.protocols.base import parse_protocol
 from snellen.records import Method
 from snellen.runs.finding import find_benchmarks
@@ -101,3 +120,202 @@ def _label(path: Path, placed: list[PlacedRow], repeats: bool) -> str:
         return "vanilla"
     circular = not repeats and all(map(are_rotations, groups.values()))
     return parse_protocol("circular?all_passes=true" if circular else f"instability?m={several}").label
+
+
+QUESTION_UNKNOWN = "(the file does not have the question)"
+
+
+class OwnQuestions(Struct, frozen=True):
+    """The questions of a file, and its rows with the question of each."""
+
+    drafts: tuple[Draft, ...]
+    placed: tuple[PlacedRow, ...]
+    contradictions: tuple[str, ...] = ()
+    """How rows of one id contradict each other, and which."""
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    file: str
+    form: str
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """The questions of a file of predictions of the form `form`. Raises DataError."""
+    chosen = read_params(params, Params)
+    form = registry.find("prediction_forms", chosen.form)
+    yield from own_questions(form.rows((folder or Path()) / chosen.file), Findings()).drafts
+
+
+def spec_of_file(path: Path, form: str, file: PredictionFile) -> BenchmarkSpec:
+    """The entry of the benchmark that a file makes."""
+    kinds = {_formulation(row) for row in file.rows}
+    return BenchmarkSpec(
+        name=slug(file.title or path.stem),
+        title=file.title or path.name,
+        formulation="dialogue" if "dialogue" in kinds else "choice" if "choice" in kinds else "text",
+        source=SourceSpec("predictions", {"file": path.name, "form": form}),
+        suite=file.suite,
+        task=file.task,
+        metrics=file.metrics,
+        remark="made of a file of predictions: its questions are those that have a row, and have no pictures",
+    )
+
+
+def _formulation(row: PredictedRow) -> str:
+    return "dialogue" if row.turn is not None else "choice" if row.options else "text"
+
+
+def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
+    """Group a file's rows by question. Those that contradict each other are of none."""
+    contradictions = Findings()
+    groups: dict[str, dict[int, list[PredictedRow]]] = defaultdict(lambda: defaultdict(list))
+    dialogues = {row.id for row in file.rows if row.turn is not None}
+    for number, row in enumerate(file.rows, 1):
+        if fault := _fault(row) or (
+            "of no round of their dialogue" if row.turn is None and row.id in dialogues else ""
+        ):
+            findings.add(f"rows left out, {fault}", name_of(row))
+        else:
+            groups[row.id or f"row {number}"][row.turn or 0].append(row)
+    most = expected_presentations(len(rows) for turns in groups.values() for rows in turns.values())
+    common = _recurring_questions(groups)
+    drafts, placed = [], []
+    for name, turns in groups.items():
+        rounds = _rounds(name, turns, common if most > 1 else frozenset(), findings, contradictions)
+        if rounds:
+            first = next(iter(turns[0]))
+            dialogue = first.turn is not None
+            drafts.append(
+                Draft(
+                    id=name,
+                    rounds=tuple(round_question.draft for round_question in rounds),
+                    where=first.where,
+                    dialogue=dialogue,
+                    context=first.context or None,
+                    group=first.picture,
+                )
+            )
+            placed += [row for round_question in rounds for row in round_question.placed]
+    return OwnQuestions(tuple(drafts), tuple(placed), tuple(contradictions.notes()))
+
+
+def _fault(row: PredictedRow) -> str:
+    """Why a row cannot be scored by itself."""
+    options, count = [option.strip() for option in row.options], len(row.options)
+    if row.method == "likelihood" and not options:
+        return "with likelihoods but without options"
+    if len(options) == 1:
+        return "with a single option"
+    if "" in options:
+        return "with an empty option"
+    if len(set(options)) < count:
+        return "with the same option twice"
+    if any(not 0 <= place < count for place in row.gold if options):
+        return "whose right answer is none of their options"
+    if row.chosen is not None and not 0 <= row.chosen < count:
+        return "whose prediction is none of their options"
+    if row.scores and len(row.scores) != count:
+        return "whose scores are not one for each option"
+    return ""
+
+
+def _recurring_questions(groups: Mapping[str, Mapping[int, Sequence[PredictedRow]]]) -> frozenset[str]:
+    """Wordings that more than one id has, as where all questions are put by the same templates."""
+    ids: dict[str, set[str]] = defaultdict(set)
+    for name, turns in groups.items():
+        for rows in turns.values():
+            for row in rows:
+                ids[folded_question(row.question)].add(name)
+    return frozenset(text for text, names in ids.items() if len(names) > 1)
+
+
+class _OwnRound(Struct, frozen=True):
+    draft: QuestionDraft
+    placed: tuple[PlacedRow, ...]
+
+
+def _rounds(
+    name: str,
+    turns: Mapping[int, Sequence[PredictedRow]],
+    common: frozenset[str],
+    findings: Findings,
+    contradictions: Findings,
+) -> list[_OwnRound]:
+    """The rounds of one id up to the first that is missing or contradicts itself."""
+    rounds: list[_OwnRound] = []
+    ended = ""
+    for turn in sorted(turns):
+        rows = turns[turn]
+        conflict = "" if ended else _conflict(rows, common)
+        fault = ended or ("" if turn == len(rounds) else "after a round that is not there")
+        if conflict or fault:
+            for row in rows:
+                (contradictions if conflict else findings).add(conflict or f"rows left out, {fault}", name_of(row))
+            ended = "after a round that is left out"
+            continue
+        rounds.append(_round(name, turn, rows))
+    return rounds
+
+
+def _conflict(rows: Sequence[PredictedRow], common: frozenset[str]) -> str:
+    """Why rows of one id are not presentations of one question; empty when they are."""
+    if len({row.picture for row in rows}) > 1:
+        return "rows of one id show different pictures"
+    if len({bool(row.options) for row in rows}) > 1:
+        return "rows of one id are with options and without"
+    if len({frozenset(row.options[place].strip() for place in row.gold) for row in rows if row.options}) > 1:
+        return "rows of one id have different right answers (name the benchmark to score them by its own)"
+    if len({row.references for row in rows}) > 1:
+        return "rows of one id have different references"
+    wordings = {folded_question(row.question) for row in rows}
+    if len(wordings) > 1 and not (wordings <= common or _one_subject(rows)):
+        return "rows of one id ask different questions"
+    return ""
+
+
+def _one_subject(rows: Sequence[PredictedRow]) -> bool:
+    subjects = {row.subject for row in rows}
+    return len(subjects) == 1 and "" not in subjects
+
+
+def _round(name: str, turn: int, rows: Sequence[PredictedRow]) -> _OwnRound:
+    """One question of all its rows; its options are those of all of them, in order of appearance."""
+    wordings = list(dict.fromkeys(row.question.strip() for row in rows))
+    options = tuple(dict.fromkeys(option.strip() for row in rows for option in row.options))
+    place = {option: index for index, option in enumerate(options)}
+    first = rows[0]
+    draft = QuestionDraft(
+        question=wordings[0] or first.prompt.strip() or QUESTION_UNKNOWN,
+        options=options,
+        gold=tuple(sorted(place[first.options[index].strip()] for index in first.gold)) if options else (),
+        texts=() if options else tuple(text for text in first.references if text.strip()),
+        rewordings=tuple(wordings[1:]),
+    )
+    placed = tuple(
+        PlacedRow(
+            row,
+            name,
+            turn,
+            tuple(place[option.strip()] for option in row.options),
+            wordings.index(row.question.strip()),
+        )
+        for row in rows
+    )
+    return _OwnRound(draft, placed)
+
+
+def check_own_questions(path: Path, questions: OwnQuestions, findings: Findings, rows: int) -> None:
+    """Raise DataError where rows contradict each other, and where most of a file cannot be scored by itself."""
+    if questions.contradictions:
+        raise DataError(
+            f"{path}: {'; '.join(questions.contradictions)}; give each question an id of its own, or name the "
+            "benchmark that was asked with --benchmark"
+        )
+    if not questions.drafts or 2 * len(questions.placed) < rows:
+        reasons = "; ".join(findings.notes()) or "it has no rows"
+        count = f"only {len(questions.placed):,} of {rows:,} rows" if questions.drafts else "no row"
+        raise DataError(f"{path}: {count} can be scored by itself ({reasons})")
+    if not any(question.gold or question.texts for draft in questions.drafts for question in draft.rounds):
+        raise DataError(
+            f"{path} has predictions without their right answers; name the benchmark that was asked with --benchmark"
+        )

@@ -20,7 +20,7 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any, Literal, TypeVar
 
-from snellen.common.progress_bars import import_tqdm
+from snellen.common.late import import_tqdm
 from snellen.errors import MissingExtraError, ModelError
 from snellen.models.base import ModelSpec, locate_checkpoint
 from snellen.models.request_options import SamplingOptions

@@ -22,7 +22,7 @@ from msgspec.structs import asdict, replace
 from snellen import registry
 from snellen.catalogue import PictureLimits, PromptSet, entries
 from snellen.errors import DataError, UnknownNameError
-from snellen.formats.decoding import parse_toml
+from snellen.formats.json_files import parse_toml
 from snellen.protocols.prompts.role_prompts import ReasoningPrompts, parse_reasoning_prompts
 from snellen.records import Decoding, Method
 

@@ -9,10 +9,9 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.common.drafts import DistractorPrompt, DistractorSpec, QuestionDraft
+from snellen.common.drafts import DistractorPrompt, DistractorSpec, QuestionDraft, by_votes
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS
-from snellen.readers.exclusions import by_votes
 from snellen.readers.mapped.records import Fields, Record
 from snellen.readers.mapped.templates import Field, FieldError, Template
 

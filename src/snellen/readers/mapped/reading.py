@@ -18,10 +18,9 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.common.conditions import Condition
-from snellen.common.drafts import Draft, read_params
+from snellen.common.drafts import Draft, Exclusion, answer_pools, read_params, without_exclusions
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.locate import locate, locate_or_none
-from snellen.readers.exclusions import Exclusion, answer_pools, without_exclusions
 from snellen.readers.mapped.pictures import PictureSource, VideoSource, clip_finder, picture_finder
 from snellen.readers.mapped.questions import Pools, Question, QuestionMaker
 from snellen.readers.mapped.records import (

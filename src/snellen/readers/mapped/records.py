@@ -21,11 +21,9 @@ from msgspec import Struct
 from snellen import registry
 from snellen.common.seeds import numpy_permutation
 from snellen.errors import DataError
-from snellen.formats.decoding import JSON_FAULTS
 from snellen.formats.delimited import TABLES, DelimitedLines, DelimitedTable, open_text
 from snellen.formats.hub_parquet import ParquetSplit
-from snellen.formats.json_files import json_lines, list_items, read_json
-from snellen.formats.json_stream import stream_list
+from snellen.formats.json_files import JSON_FAULTS, json_lines, list_items, read_json, stream_list
 from snellen.formats.locate import locate
 
 Record = dict[str, Any]

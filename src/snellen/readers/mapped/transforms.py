@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from snellen.common.drafts import by_votes, has_word
 from snellen.formats.delimited import LETTERS
-from snellen.readers.exclusions import by_votes, has_word
 from snellen.reformulation.answer_equality import YES_NO, fold_answer
 
 TextList = list[str]

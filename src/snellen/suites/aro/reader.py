@@ -18,10 +18,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.common.drafts import Draft, QuestionDraft, read_params
+from snellen.common.drafts import Draft, Exclusion, QuestionDraft, read_params, without_exclusions
 from snellen.common.seeds import rng_for
 from snellen.formats.locate import locate, locate_or_none
-from snellen.readers.exclusions import Exclusion, without_exclusions
 from snellen.readers.mapped import read as read_mapped
 
 ALIKE = "two of its options are the same"

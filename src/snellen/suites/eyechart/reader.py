@@ -12,8 +12,7 @@ from msgspec import Struct
 from snellen import registry
 from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.common.seeds import rng_for
-from snellen.readers.wording import plural
-from snellen.suites.eyechart.draw import paint, to_png
+from snellen.readers.question_types import plural
 from snellen.suites.eyechart.scenes import (
     FIRST_COUNTS,
     LEVELS,
@@ -25,6 +24,8 @@ from snellen.suites.eyechart.scenes import (
     Scene,
     Shape,
     compose,
+    paint,
+    to_png,
 )
 
 

@@ -7,16 +7,15 @@ The arithmetic of CIDEr is the standard one: only the tokens differ.
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cache
-from importlib.resources import files
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choice, published_rule, texts_alone
+from snellen.formats.json_files import packaged_toml
 from snellen.metrics import captions
 from snellen.metrics.captions import pooled_bleu, pooled_meteor
 from snellen.metrics.declaration import (
@@ -187,8 +186,8 @@ def published_candidates(options: Sequence[str], right: Sequence[int]) -> Sequen
 
 @cache
 def _published_candidates() -> Collection[Sequence[str]]:
-    text = files("snellen.suites.lvlm_ehub").joinpath("imagenetvc_candidates.toml").read_text("utf-8")
-    return tomllib.loads(text).values()
+    candidates = packaged_toml("snellen.suites.lvlm_ehub", "imagenetvc_candidates.toml", dict[str, tuple[str, ...]])
+    return candidates.values()
 
 
 _LEAST_LOSS = 1e-9

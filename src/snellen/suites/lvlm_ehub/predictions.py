@@ -9,22 +9,18 @@ LVLM-eHub's results by task.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from snellen.analysis.capability import headline_metric
 from snellen.analysis.statistics import mean_of_estimates
 from snellen.catalogue import BenchmarkSpec, dimension_titles, entries
-from snellen.catalogue.hooks import PredictionForm
+from snellen.catalogue.suites import PredictionForm
 from snellen.errors import DataError
-from snellen.formats.json_files import first_row_fault, read_json_rows
-from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, only_model
+from snellen.formats.json_files import packaged_toml, read_json_rows
+from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, check_fields, needs, only_model
 from snellen.records import Estimate
 from snellen.report.content import SuiteTables
 from snellen.report.run_view import ModelMethodRow, RunView, benchmarks_of, method_rows
@@ -41,12 +37,6 @@ CANDIDATES = (
     "gt_answers are the candidates of a round, not its right answer, which the original never read; only its "
     "reciprocal rank, which counts the first candidate that occurs in the reply, is defined for them"
 )
-
-
-def _fault(path: Path, benchmark: str) -> str:
-    """Why a file is not a result file; empty when it is one."""
-    del benchmark
-    return first_row_fault(path, read_json_rows, NEEDED)
 
 
 def _read_rows(path: Path) -> PredictionFile:
@@ -76,8 +66,7 @@ def _candidate_notes(rows: Sequence[PredictedRow]) -> Iterator[str]:
 
 @cache
 def _names() -> Mapping[str, str]:
-    text = files("snellen.suites.lvlm_ehub").joinpath("result_files.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return packaged_toml("snellen.suites.lvlm_ehub", "result_files.toml", dict[str, str])
 
 
 def _entry(title: str) -> BenchmarkSpec | None:
@@ -87,9 +76,7 @@ def _entry(title: str) -> BenchmarkSpec | None:
 
 
 def _row(record: Mapping[str, Any], name: str, where: str) -> PredictedRow:
-    for field in NEEDED:
-        if field not in record:
-            raise DataError(f"{where}: {field} is missing")
+    check_fields(record, NEEDED, where)
     answer, golds = record["answer"], record["gt_answers"]
     if not isinstance(answer, str):
         raise DataError(f"{where}: the answer is {answer!r}; a reply is a text")
@@ -106,14 +93,15 @@ def _row(record: Mapping[str, Any], name: str, where: str) -> PredictedRow:
     )
 
 
-PREDICTION_FORM = PredictionForm(title="a result file of LVLM-eHub", fault=_fault, rows=_read_rows)
+PREDICTION_FORM = PredictionForm(
+    title="a result file of LVLM-eHub", fault=needs(read_json_rows, NEEDED), rows=_read_rows
+)
 
 
 @cache
 def task_titles() -> dict[str, str]:
     """`tasks.toml`: tasks by the paper's words (Table A.6)."""
-    text = files(__package__).joinpath("tasks.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, str])
+    return packaged_toml("snellen.suites.lvlm_ehub", "tasks.toml", dict[str, str])
 
 
 def task_tables(views: Sequence[RunView]) -> list[Table]:

@@ -3,6 +3,8 @@
 The judge that follows these rules and the random guess behind it are not here: what the rules leave unresolved is None.
 
 Marks from 1 to 5 as MMBench gives them to open answers (appendix A).
+
+How its questions are asked by its toolkit and by lmms-eval, and what its judge is asked, as printed.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from typing import Literal
 
 from snellen.extraction.reading import ExtractedChoice, NamedExtractor, labels_alone, no_choice, published_rule
 from snellen.metrics.declaration import share
+from snellen.protocols.prompts.role_prompts import load_judge_prompts
+from snellen.protocols.prompts.templates import packaged_templates
 from snellen.protocols.verdict import MARKS, Verdict
 from snellen.scoring.judges import JudgedMetric, mean_mark, unmarked_reason, valid_marks
 from snellen.scoring.questions import Unscored
@@ -128,3 +132,12 @@ MARK_METRIC = JudgedMetric(
     versions=lambda golds: [mark_prompt(golds)],
     reduce=_mark_rows,
 )
+
+
+TOOLKIT = packaged_templates("snellen.suites.mmbench", "templates/mmbench.toml")
+LMMS_EVAL = packaged_templates("snellen.suites.mmbench", "templates/mmbench-lmms-eval.toml")
+MATCH_VERSION = "mmbench-match-1"
+_PROMPTS = load_judge_prompts("snellen.suites.mmbench")
+MATCH = _PROMPTS[MATCH_VERSION]
+MARK = _PROMPTS["mmbench-mark-1"]
+MARK_LIST = _PROMPTS["mmbench-mark-list-1"]

@@ -16,13 +16,11 @@ from msgspec import Struct
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.catalogue.hooks import PredictionForm
+from snellen.catalogue.suites import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, open_text
 from snellen.formats.text_table import read_text_table, write_text_table
-from snellen.interchange.predictions.failed_requests import is_empty_cell, is_failure
-from snellen.interchange.predictions.rows import Findings, count_named
-from snellen.interchange.predictions.texts import folded, places_of
+from snellen.interchange.predictions.rows import Findings, count_named, folded, is_empty_cell, is_failure, places_of
 from snellen.protocols.base import labelled_declaration
 from snellen.protocols.choice import circular_orders
 from snellen.records import Exchange, Failure, ImagePart, Message, Request, Response, RowRef, Sample, TextPart, Variant
@@ -33,9 +31,8 @@ from snellen.runs.imported_predictions import (
     imported_run_folder,
     write_imported_run,
 )
-from snellen.suites.mmbench.submission import ALL_PASSES
 from snellen.suites.mmbench.survey import ROTATION_STEP, base_index, normal_index
-from snellen.suites.mmbench.writer import row_refs
+from snellen.suites.mmbench.writer import ALL_PASSES, row_refs
 
 EMPTY_CELLS = frozenset(
     "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split("|")

@@ -6,9 +6,7 @@ place. So references may point backwards or forwards, and a file of any size nee
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +20,7 @@ from snellen.common.images import inspect_image
 from snellen.errors import DataError
 from snellen.formats.delimited import LETTERS, TABLES, DelimitedTable, decode_base64, open_text
 from snellen.formats.locate import locate
-from snellen.formats.rows import text_encoding
+from snellen.formats.rows import listed, text_encoding
 from snellen.protocols.choice import FIRST
 from snellen.recognition.columns import PARTLY, name_score
 from snellen.recognition.tables import ANSWER_TAG, TAG
@@ -315,24 +313,11 @@ def check_pictures(images: tuple[bytes | Path, ...], where: str) -> None:
 
 
 def _listed(cell: str, where: str) -> list[str]:
-    """The entries of a list in brackets, as JSON or as Python writes it; another cell alone.
-
-    Nothing is evaluated: `ast.literal_eval` reads literals only.
-    """
+    """The entries of a list in brackets, as JSON or as Python writes it; another cell alone."""
     if not cell.startswith("["):
         return [cell]
-    try:
-        entries = json.loads(cell)
-    except (ValueError, RecursionError):
-        try:
-            entries = ast.literal_eval(cell)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            entries = None
-    if (
-        not isinstance(entries, list)
-        or not entries
-        or not all(isinstance(entry, str) and entry.strip() for entry in entries)
-    ):
+    entries = listed(cell)
+    if not entries or not all(isinstance(entry, str) and entry.strip() for entry in entries):
         excerpt = cell if len(cell) < 60 else cell[:60] + "..."
         raise DataError(f'{where}: image {excerpt!r} is not a list of pictures; write ["...", "..."]')
     return [entry.strip() for entry in entries]

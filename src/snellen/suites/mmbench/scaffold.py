@@ -5,15 +5,15 @@ How well a set of questions is spread: dev and test by ability, and what would m
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import tomli_w
 from msgspec import Struct
 
-from snellen.catalogue.hooks import Scaffold, ScaffoldedTable
+from snellen.catalogue.suites import Scaffold, ScaffoldedTable
 from snellen.common.images import inspect_image
 from snellen.common.paths import slug
 from snellen.common.seeds import rng_for
@@ -310,17 +310,16 @@ def _abilities(questions: Sequence[NewQuestion]) -> str:
     leaves = dict.fromkeys(sorted(question.leaf for question in questions))
     seconds = [_second(shipped, l2) for l2 in dict.fromkeys(l2 for l2, _ in leaves) if l2]
     thirds = [_third(shipped, leaf) for leaf in leaves]
-    lines = [
-        "# The abilities of this benchmark. Every leaf belongs to an l2, every l2 to an l1; titles are for reports."
-    ]
-    lines += ["", "[l1]"]
-    lines += [f"{_text(l1)} = {_text(shipped.l1.get(l1, ''))}" for l1 in dict.fromkeys(s.l1 for s in seconds) if l1]
-    for second in seconds:
-        lines += ["", "[[l2]]", *_fields(name=second.name, title=second.title, l1=second.l1)]
-    for third in thirds:
-        fields = _fields(name=third.name, l2=third.l2, title=third.title, definition=third.definition)
-        lines += ["", "[[leaf]]", *fields]
-    return "\n".join(lines) + "\n"
+    titles = {l1: shipped.l1.get(l1, "") for l1 in dict.fromkeys(second.l1 for second in seconds) if l1}
+    tables = [f"[l1]\n{tomli_w.dumps(titles)}"]
+    for ability in seconds:
+        fields = {name: getattr(ability, name) for name in ("name", "title", "l1")}
+        tables.append(f"[[l2]]\n{tomli_w.dumps(fields)}")
+    for leaf_ability in thirds:
+        fields = {name: getattr(leaf_ability, name) for name in ("name", "l2", "title", "definition")}
+        tables.append(f"[[leaf]]\n{tomli_w.dumps(fields)}")
+    first = "# The abilities of this benchmark. Every leaf belongs to an l2, every l2 to an l1; titles are for reports."
+    return "\n".join([f"{first}\n", *tables])
 
 
 def _second(shipped: Taxonomy, name: str) -> SecondLevel:
@@ -329,15 +328,6 @@ def _second(shipped: Taxonomy, name: str) -> SecondLevel:
 
 def _third(shipped: Taxonomy, leaf: taxonomy.Leaf) -> LeafAbility:
     return next((third for third in shipped.leaf if third.key == leaf), LeafAbility(leaf[1], leaf[0]))
-
-
-def _fields(**values: str) -> list[str]:
-    return [f"{name} = {_text(value)}" for name, value in values.items()]
-
-
-def _text(value: str) -> str:
-    """A basic string of TOML, which escapes as JSON does."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def scaffolded_table(questions: Path, images: Path | None, folder: Path, name: str) -> ScaffoldedTable:

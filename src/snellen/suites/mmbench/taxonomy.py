@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.errors import DataError
-from snellen.formats.decoding import parse_toml
+from snellen.formats.json_files import packaged_toml, read_toml
 
 TAXONOMY_FILE = "taxonomy.toml"
 """A file of this name beside a benchmark's own file adds its abilities to the published ones."""
@@ -66,7 +63,7 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
     def with_own(self, path: Path) -> Taxonomy:
         """These abilities and those of a user's file, which wins. Raises DataError naming the file."""
-        added = parse_taxonomy(_text_of(path), str(path))
+        added = read_toml(path, Taxonomy)
         return replace(
             self,
             l1={**self.l1, **added.l1},
@@ -89,22 +86,7 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
         return differing
 
 
-def parse_taxonomy(text: str, where: str) -> Taxonomy:
-    """Abilities from TOML. Raises DataError naming the file and the wrong field."""
-    try:
-        return msgspec.convert(parse_toml(text, where), Taxonomy)
-    except msgspec.ValidationError as error:
-        raise DataError(f"{where}: {error}") from None
-
-
 @cache
 def shipped() -> Taxonomy:
     """The abilities of MMBench and CCBench."""
-    return parse_taxonomy(files(__package__).joinpath(TAXONOMY_FILE).read_text("utf-8"), TAXONOMY_FILE)
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot read the file ({error})") from None
+    return packaged_toml("snellen.suites.mmbench", TAXONOMY_FILE, Taxonomy)

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from snellen.common.drafts import Draft
-from snellen.formats.decoding import parse_toml
+from snellen.formats.json_files import parse_toml
 from snellen.protocols.prompts.rendering import IMAGE_MARK
 from snellen.readers.mapped import read, read_hub_rows
 

@@ -1,0 +1,65 @@
+"""What is made, or loaded, when it is first used, and packages that may not be there."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import warnings
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any, cast
+
+from snellen.errors import MissingExtraError
+
+
+def import_tqdm() -> None:
+    """Import tqdm, before a package that draws bars does, without its advice to install ipywidgets: in a notebook that
+    lacks them its bars are text, as tqdm decides when it is first imported. Does nothing where there is no tqdm."""
+    if "tqdm.auto" in sys.modules:
+        return
+    with warnings.catch_warnings(), suppress(ModuleNotFoundError):
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        importlib.import_module("tqdm.auto")
+
+
+_METHODS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn", "groups", "groupindex")
+
+
+class _LatePattern:
+    def __init__(self, pattern: str, flags: int) -> None:
+        self.pattern = pattern
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is not there yet: everything, before the first use."""
+        if name not in _METHODS:
+            raise AttributeError(name)
+        compiled = re.compile(self.pattern, self._flags)
+        vars(self).update({method: getattr(compiled, method) for method in _METHODS})
+        return vars(self)[name]
+
+
+def late_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """What `re.compile` gives, as far as its methods go; `re.error` is raised at the first use."""
+    return cast("re.Pattern[str]", _LatePattern(pattern, flags))
+
+
+def import_extra(name: str, extra: str, purpose: str, package: str = "") -> Any:
+    """A module that an extra installs, in a package of another name if `package` says so. Raises MissingExtraError."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingExtraError(package or name, extra, purpose) from None
+
+
+def import_hub(purpose: str) -> None:
+    """Import the hub's client. Raises MissingExtraError where it is not installed."""
+    import_tqdm()
+    import_extra("huggingface_hub", "hub", purpose)
+
+
+def check_polars() -> None:
+    """Raise MissingExtraError where polars is not installed."""
+    if find_spec("polars") is None:
+        raise MissingExtraError("polars", "frames", "a table as a data frame")

@@ -1,0 +1,259 @@
+"""Where benchmarks come from, and what was fetched and lies here: for what, whether still needed, how it is removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from snellen.building.benchmark import MANIFEST
+from snellen.catalogue import BenchmarkSpec, entries
+from snellen.catalogue.places import ByHandPlace, FoundPlace, HubPlace, UrlPlace, fits, known_dataset, known_file
+from snellen.common.late import import_tqdm
+from snellen.common.paths import benchmark_folder, home
+from snellen.errors import DataError
+from snellen.fetching.download import in_bytes
+from snellen.fetching.parts import parts_folder
+from snellen.fetching.sources import (
+    FILES,
+    JOINED,
+    MODELSCOPE,
+    UNPACKED,
+    data_folder,
+    file_path,
+    folder_name,
+    source_places,
+    unpacked_of_hub,
+)
+
+if TYPE_CHECKING:
+    from huggingface_hub import HFCacheInfo
+
+_ASIDE = (".lock", ".tag")
+
+
+class KeptData(Struct, frozen=True):
+    """A fetched file, what an archive held, a dataset in the hub's cache or of ModelScope, or a part of a benchmark,
+    built for runs with a limit."""
+
+    name: str
+    kind: Literal["file", "unpacked", "hub", "modelscope", "part"]
+    path: str
+    """Its folder."""
+    size: int
+    """Bytes."""
+    benchmarks: tuple[str, ...]
+    """Those of the catalogue that are built from it."""
+    state: Literal["needed", "unused"]
+    """Unused where all of its benchmarks are built already, or the catalogue knows none."""
+
+
+class Removal(Struct, frozen=True):
+    """What was removed, and what stayed because other benchmarks on this machine are built from it too."""
+
+    removed: tuple[KeptData, ...]
+    stayed: tuple[tuple[KeptData, tuple[str, ...]], ...]
+    """Each with these other benchmarks."""
+    freed: int
+
+
+def kept_data() -> list[KeptData]:
+    """All that lies in the folder of data, and what the hub's cache holds for benchmarks of the catalogue."""
+    places = [(spec, place) for spec in entries().values() for place in source_places(spec)]
+    owners: dict[Path, list[str]] = defaultdict(list)
+    datasets: dict[str, list[tuple[str, HubPlace]]] = defaultdict(list)
+    copies: dict[Path, list[str]] = defaultdict(list)
+    for spec, place in places:
+        if isinstance(place, UrlPlace):
+            for file in place.files:
+                path = file_path(file)
+                owners[path.parent].append(spec.name)
+                if file.unpack:
+                    owners[data_folder() / UNPACKED / folder_name(path, file.keep)].append(spec.name)
+        elif isinstance(place, HubPlace):
+            owners[unpacked_of_hub(place.repo)].append(spec.name)
+            for repo in (place.repo, *place.before):
+                datasets[repo].append((spec.name, place))
+            if place.modelscope:
+                copies[data_folder() / MODELSCOPE / place.modelscope].append(spec.name)
+    files = [_stored_folder(folder, "file", owners.get(folder, [])) for folder in _below(FILES)]
+    unpacked = [_stored_folder(folder, "unpacked", owners.get(folder, [])) for folder in _below(UNPACKED)]
+    copied = [_kept_copy(folder, names) for folder, names in copies.items() if folder.is_dir()]
+    parts = [_kept_part(folder) for folder in sorted(parts_folder().glob("**/[0-9]*")) if (folder / MANIFEST).exists()]
+    return [*(data for data in (*files, *unpacked) if data.size), *_kept_datasets(datasets), *copied, *parts]
+
+
+def remove_data(specs: Collection[BenchmarkSpec]) -> Removal:
+    """Remove what the benchmarks `specs` alone are built from. Raises DataError for what cannot be removed.
+
+    Data that another benchmark is built from too stay if all files of that benchmark are on this machine.
+    """
+    names, stored = {spec.name for spec in specs}, kept_data()
+    staying_names = {spec.name for spec in entries().values() if spec.name not in names and _is_here(spec, stored)}
+    concerned = [data for data in stored if names.intersection(data.benchmarks)]
+    shared = tuple(
+        (data, staying) for data in concerned if (staying := tuple(filter(staying_names.__contains__, data.benchmarks)))
+    )
+    removed = tuple(data for data in concerned if staying_names.isdisjoint(data.benchmarks))
+    try:
+        for data in removed:
+            if data.kind != "hub":
+                shutil.rmtree(data.path)
+        for spec in specs:
+            shutil.rmtree(home() / JOINED / spec.name, ignore_errors=True)
+        freed = _forget([Path(data.path).name for data in removed if data.kind == "hub"])
+    except OSError as error:
+        raise DataError(f"{error.filename} cannot be removed ({error.strerror or error})") from None
+    return Removal(removed, shared, freed + sum(data.size for data in removed if data.kind != "hub"))
+
+
+def _is_here(spec: BenchmarkSpec, stored: Collection[KeptData]) -> bool:
+    """Whether all files of one of a benchmark's places are on this machine."""
+    if any(data.kind == "hub" and spec.name in data.benchmarks for data in stored):
+        return True
+    from_urls = (place for place in source_places(spec) if isinstance(place, UrlPlace))
+    return any(all(file_path(file).exists() for file in place.files) for place in from_urls)
+
+
+def _below(part: str) -> list[Path]:
+    folder = data_folder() / part
+    return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def _stored_folder(folder: Path, kind: Literal["file", "unpacked"], benchmarks: Collection[str]) -> KeptData:
+    if kind == "file":
+        name = min((path.name for path in folder.iterdir() if path.suffix not in _ASIDE), default="")
+    else:
+        name = folder.name.partition("-")[2]
+    return KeptData(name or folder.name, kind, str(folder), _size(folder), *_use_of(benchmarks))
+
+
+def _kept_copy(folder: Path, benchmarks: Collection[str]) -> KeptData:
+    name = folder.relative_to(data_folder() / MODELSCOPE).as_posix()
+    return KeptData(name, "modelscope", str(folder), _size(folder), *_use_of(benchmarks))
+
+
+def _kept_part(folder: Path) -> KeptData:
+    name = folder.parent.relative_to(parts_folder()).as_posix()
+    return KeptData(f"{folder.name} questions of {name}", "part", str(folder), _size(folder), *_use_of([name]))
+
+
+def _use_of(benchmarks: Collection[str]) -> tuple[tuple[str, ...], Literal["needed", "unused"]]:
+    """The benchmarks, and whether one of them is still to be built."""
+    names = tuple(dict.fromkeys(benchmarks))
+    is_needed = any(not (benchmark_folder(name) / MANIFEST).exists() for name in names)
+    return names, "needed" if is_needed else "unused"
+
+
+def _size(folder: Path) -> int:
+    return sum(Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names)
+
+
+# --- the hub's cache ---------------------------------------------------------------------------------------------
+
+
+def _kept_datasets(datasets: dict[str, list[tuple[str, HubPlace]]]) -> Iterator[KeptData]:
+    cache = _scanned_cache()
+    for repo in sorted(cache.repos if cache else (), key=lambda repo: repo.repo_id):
+        if repo.repo_type != "dataset" or repo.repo_id not in datasets:
+            continue
+        for revision in sorted(repo.revisions, key=lambda revision: revision.commit_hash):
+            files = [file.file_path.relative_to(revision.snapshot_path).as_posix() for file in revision.files]
+            benchmarks = [name for name, place in datasets[repo.repo_id] if _holds(files, place)]
+            if benchmarks:
+                name = f"{repo.repo_id}@{revision.commit_hash[:7]}"
+                yield KeptData(name, "hub", str(revision.snapshot_path), revision.size_on_disk, *_use_of(benchmarks))
+
+
+def _holds(files: Collection[str], place: HubPlace) -> bool:
+    """Whether files of a dataset are all that a benchmark is built from."""
+    return all(any(fits(file, (pattern,)) for file in files) for pattern in place.patterns)
+
+
+def _scanned_cache() -> HFCacheInfo | None:
+    """What the hub's cache holds; None where there is none, or nothing that reads it."""
+    import_tqdm()
+    try:
+        from huggingface_hub import constants, scan_cache_dir
+    except ImportError:
+        return None
+    folder = Path(constants.HF_HUB_CACHE)
+    return scan_cache_dir(folder) if folder.is_dir() else None
+
+
+def _forget(commits: Collection[str]) -> int:
+    """Remove snapshots from the hub's cache; the bytes that it frees."""
+    cache = _scanned_cache() if commits else None
+    if cache is None:
+        return 0
+    strategy = cache.delete_revisions(*commits)
+    strategy.execute()
+    return strategy.expected_freed_size
+
+
+class Origin(Struct, frozen=True):
+    """One place of a benchmark's files, or the fact that it needs none."""
+
+    name: str
+    """The benchmark."""
+    kind: Literal["built in", "urls", "hub", "by hand", "own files"]
+    place: str = ""
+    """Hosts, the dataset's name, or what to do by hand."""
+    url: str = ""
+    """The page where a user gets it by hand."""
+    size: int | None = None
+    """Bytes of all files together; None where one is not known."""
+    licence: str = ""
+    gated: bool = False
+
+    @property
+    def shown(self) -> str:
+        """Where it comes from, in words."""
+        if self.kind == "urls":
+            return self.place
+        text = ": ".join(filter(None, (self.kind, self.place)))
+        return f"{text} ({self.url})" if self.url else text
+
+    @property
+    def shown_size(self) -> str:
+        return in_bytes(self.size) if self.size else ""
+
+
+def origins_of(spec: BenchmarkSpec) -> tuple[Origin, ...]:
+    """Where a benchmark's files come from, in the order in which places are tried; at least one."""
+    if spec.source.embedded:
+        return (Origin(spec.name, "built in", licence=spec.licence),)
+    origins = tuple(_origin(spec, place) for place in source_places(spec))
+    return origins or (Origin(spec.name, "own files", licence=spec.licence),)
+
+
+def _origin(spec: BenchmarkSpec, place: FoundPlace) -> Origin:
+    match place:
+        case UrlPlace():
+            facts = [known_file(file) for file in place.files]
+            hosts = dict.fromkeys(urlsplit(file.url).netloc for file in place.files)
+            licences = dict.fromkeys(file.licence for file in facts if file.licence)
+            count = f" ({len(facts)} files)" if len(facts) > 1 else ""
+            return Origin(
+                spec.name, "urls", ", ".join(hosts) + count, size=_sum([file.size for file in facts]),
+                licence="; ".join(licences) or spec.licence,
+            )  # fmt: skip
+        case HubPlace():
+            dataset = known_dataset(place)
+            sizes = [file.size for name, file in dataset.files.items() if fits(name, place.patterns)]
+            return Origin(
+                spec.name, "hub", place.repo, size=_sum(sizes),
+                licence=dataset.licence or spec.licence, gated=dataset.gated,
+            )  # fmt: skip
+        case ByHandPlace():
+            return Origin(spec.name, "by hand", place.what, place.url, licence=spec.licence)
+
+
+def _sum(sizes: Sequence[int]) -> int | None:
+    return sum(sizes) if sizes and all(sizes) else None

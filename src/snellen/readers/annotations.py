@@ -1,0 +1,214 @@
+"""Closed questions from what people annotated: classes, boxes, captions, answers, texts (the reader `annotations`).
+
+An entry names the form of the annotations, and which types of questions are made of them:
+
+    [source]
+    reader = "annotations"
+    distractors = "near-text:2,random:1"
+    params = { form = "coco", file = "instances.json", images = "val2017", questions = [{ type = "count" }] }
+
+Each type says itself what it needs and what it leaves out (`snellen.readers.question_types`). Folders of pictures
+by class are `dogs/1.jpg`, or by split and class: `val/dogs/1.jpg`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from snellen import registry
+from snellen.common.drafts import (
+    PARAMS,
+    AnnotatedPicture,
+    Draft,
+    Exclusion,
+    PictureSpec,
+    read_params,
+    without_exclusions,
+)
+from snellen.errors import DataError, WrongRowsError
+from snellen.formats.locate import PictureFinder, is_picture, name_in_words, splits_in
+from snellen.readers.annotation_rows import Columns, Pictures, read_annotated_rows
+from snellen.readers.coco import read_coco
+from snellen.readers.question_types import AnnotatedSource, FormedQuestion, QuestionType
+from snellen.reformulation.distractors import rejection_reason
+from snellen.registry import unknown
+
+Form = Literal["class-folders", "named-pictures", "coco", "rows"]
+NO_DISTRACTOR = "no answer in the source that could be a distractor"
+
+
+class Params(Struct, frozen=True, forbid_unknown_fields=True):
+    form: Form
+    file: str = ""
+    """The JSON file or table; for folders of pictures none."""
+    images: str = ""
+    """The pictures' folder: that of the classes, or the one that names of files are relative to."""
+    split: str = ""
+    """Of class folders that lie in folders of splits, the split; all of them when empty."""
+    columns: Columns = Columns()
+    """What the columns of a table hold."""
+    find_pictures: bool = False
+    """Whether pictures of a table are found anywhere below the folder by their names."""
+    encoding: str = ""
+    """That of a delimited table which is not in UTF-8."""
+    questions: tuple[dict[str, Any], ...] = ()
+    """The types of questions, each with its settings; every type that fits when empty."""
+    seed: int = 0
+    """Draws which objects are asked for."""
+
+
+def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """The questions of every type, picture by picture. Raises DataError where none can be made."""
+    chosen = read_params(params, Params)
+    pictures, faults = read_pictures(chosen, folder)
+    types = question_types(chosen.questions) or fitting_types(pictures)
+    path = Path(chosen.file or chosen.images)
+    yield from without_exclusions(formed_drafts(AnnotatedSource(pictures, chosen.seed), types), path)
+    if faults:
+        raise WrongRowsError(faults)
+
+
+def read_pictures(params: Params, source: Path | None) -> tuple[list[AnnotatedPicture], Sequence[str]]:
+    """All pictures with what is said of them, and what is wrong with rows that cannot be used. Raises DataError for
+    wrong files, and WrongRowsError without any picture."""
+    base = source or Path()
+    pictures: list[AnnotatedPicture] = []
+    faults: Sequence[str] = ()
+    try:
+        pictures.extend(_annotated(params, base))
+    except WrongRowsError as error:
+        if not pictures:
+            raise
+        faults = error.faults
+    if not pictures:
+        raise DataError(f"{base / (params.file or params.images)}: no picture with annotations in it")
+    seen: dict[str, str] = {}
+    for picture in pictures:
+        if picture.id in seen:
+            raise DataError(f"{picture.where}: the id {picture.id!r} is taken by {seen[picture.id]}; ids must differ")
+        seen[picture.id] = picture.where
+    return pictures, faults
+
+
+def _annotated(params: Params, base: Path) -> Iterator[AnnotatedPicture]:
+    match params.form:
+        case "class-folders":
+            return read_class_folders(base / params.images, params.split)
+        case "named-pictures":
+            return read_named_pictures(base / params.images)
+        case "coco":
+            return read_coco(base / params.file, base / params.images if params.images else None)
+        case _:
+            table = base / params.file
+            folder = base / params.images if params.images else table.parent
+            where = Pictures(folder, PictureFinder(folder) if params.find_pictures else None)
+            return read_annotated_rows(table, where, params.columns, params.encoding)
+
+
+def question_types(declared: tuple[dict[str, Any], ...]) -> dict[str, QuestionType]:
+    """The types that an entry declares, by name; a second one of the same type has a number behind it.
+
+    Raises UnknownNameError for an unknown type, DataError for a setting that it does not have.
+    """
+    types: dict[str, QuestionType] = {}
+    for place, settings in enumerate(declared):
+        name = settings.get("type")
+        if not isinstance(name, str):
+            raise DataError(f'{PARAMS}.questions[{place}]: name the type, as in {{ type = "count" }}')
+        form: type[QuestionType] = registry.find("question_types", name)
+        given = {key: value for key, value in settings.items() if key != "type"}
+        try:
+            question_type = msgspec.convert(given, form)
+        except msgspec.ValidationError as error:
+            raise DataError(f"{PARAMS}.questions[{place}] ({name}): {error}") from None
+        number = 1 + sum(known.partition(" ")[0] == name for known in types)
+        types[name if number == 1 else f"{name} {number}"] = question_type
+    return types
+
+
+def fitting_types(pictures: list[AnnotatedPicture]) -> dict[str, QuestionType]:
+    """Every type, with its own settings, that fits one of the pictures."""
+    every = {name: registry.find("question_types", name)() for name in registry.names("question_types")}
+    return {name: kind for name, kind in every.items() if any(map(kind.fits, pictures))}
+
+
+def formed_drafts(source: AnnotatedSource, types: Mapping[str, QuestionType]) -> Iterator[Draft | Exclusion]:
+    """The questions of all pictures, and what is left out with its reasons."""
+    for picture in source.pictures:
+        for name, kind in types.items():
+            if not kind.fits(picture):
+                yield Exclusion(f"{name}: the picture has no annotation of the kind ({kind.needs})")
+                continue
+            for formed in kind.questions(picture, source):
+                if isinstance(formed, Exclusion):
+                    yield Exclusion(f"{name}: {formed.why}")
+                elif not _has_distractors(formed):
+                    yield Exclusion(f"{name}: {NO_DISTRACTOR}")
+                else:
+                    yield _draft(picture, name, formed)
+
+
+def _draft(picture: AnnotatedPicture, name: str, formed: FormedQuestion) -> Draft:
+    shown = PictureSpec(picture.file, formed.crop, formed.outlines)
+    return Draft(
+        id="/".join(filter(None, (picture.id, name, formed.key))),
+        rounds=formed.rounds,
+        images=(shown if formed.crop or formed.outlines else picture.file,),
+        where=picture.where,
+        dialogue=formed.is_dialogue,
+        group=picture.group or picture.id,
+        tags={"type": name, **picture.tags},
+        stratum=f"{name}/{formed.answer}",
+    )
+
+
+def _has_distractors(formed: FormedQuestion) -> bool:
+    """Whether each round that is multiple choice has a candidate that can be a distractor."""
+    for question in formed.rounds:
+        spec = question.distractors
+        if spec and spec.tiers:
+            candidates = (candidate for tier in spec.tiers for candidate in tier)
+            if all(rejection_reason(candidate, question.texts, spec.also_right, ()) for candidate in candidates):
+                return False
+        elif spec and not spec.closed:
+            return False
+    return True
+
+
+def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedPicture]:
+    """The pictures in order of their names; the class is the name of the folder, `_` in it a space.
+
+    Raises DataError when there is no such folder.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder; `images` names the one that holds the folders of classes")
+    splits = splits_in(folder)
+    if split and split not in splits:
+        raise unknown("split", split, splits) if splits else DataError(f"{folder}: has no folders of splits")
+    for part in [split] if split else splits or [""]:
+        for home in _folders(folder / part):
+            label = home.name.replace("_", " ").strip()
+            for file in sorted(file for file in home.rglob("*") if is_picture(file)):
+                name = str(file.relative_to(folder)).replace("\\", "/")
+                yield AnnotatedPicture(name, file, str(file), labels=(label,), tags={"split": part} if part else {})
+
+
+def read_named_pictures(folder: Path) -> Iterator[AnnotatedPicture]:
+    """The pictures in a folder, whose names say what they show: `red_fox-2.jpg` a red fox.
+
+    Raises DataError when there is no such folder.
+    """
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder; `images` names the one with the pictures")
+    for file in sorted(filter(is_picture, folder.iterdir())):
+        if label := name_in_words(file.stem):
+            yield AnnotatedPicture(file.name, file, str(file), labels=(label,))
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(home for home in folder.iterdir() if home.is_dir() and not home.name.startswith("."))

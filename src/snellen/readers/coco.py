@@ -1,0 +1,207 @@
+"""Annotations in the form of COCO: instances, captions or both; and LVIS, which says what it looked for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from snellen.common.drafts import AnnotatedObject, AnnotatedPicture, Polygon
+from snellen.errors import DataError, WrongRowsError
+from snellen.formats.json_files import list_items, read_json
+from snellen.records import Box
+
+Id = int | str
+FOLDERS = ("images", "val2017", "train2017", "val2014", "train2014", "val", "train", "test")
+"""Where pictures lie beside the file, when nothing is said."""
+
+
+class _Category(Struct, frozen=True):
+    id: Id
+    name: str
+    supercategory: str | None = ""
+
+
+class _Image(Struct, frozen=True):
+    id: Id
+    file_name: str = ""
+    coco_url: str = ""
+    neg_category_ids: tuple[Id, ...] | None = None
+    not_exhaustive_category_ids: tuple[Id, ...] = ()
+
+
+class _Annotation(Struct, frozen=True):
+    image_id: Id
+    category_id: Id | None = None
+    bbox: tuple[float, ...] = ()
+    segmentation: Any = None
+    iscrowd: int | None = 0
+    caption: str = ""
+
+
+class _File(Struct, frozen=True):
+    images: list[msgspec.Raw]
+    annotations: list[msgspec.Raw]
+    categories: list[msgspec.Raw] = []
+
+
+def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedPicture]:
+    """The pictures of a file with their objects and captions; `pictures` is their folder.
+
+    A picture of LVIS has the names that were looked for and not found, and those of which not all are marked. Raises
+    DataError naming an annotation of an unknown picture or category; after the last picture WrongRowsError for those
+    that are not there.
+    """
+    content = read_json(path, _File)
+    categories = {
+        category.id: category for _, category in list_items(path, "categories", content.categories, _Category)
+    }
+    images = [image for _, image in list_items(path, "images", content.images, _Image)]
+    objects: dict[Id, list[AnnotatedObject]] = defaultdict(list)
+    captions: dict[Id, list[str]] = defaultdict(list)
+    known = frozenset(image.id for image in images)
+    for where, annotation in list_items(path, "annotations", content.annotations, _Annotation):
+        if annotation.image_id not in known:
+            raise DataError(f"{where}: there is no image {annotation.image_id}")
+        if annotation.caption:
+            captions[annotation.image_id].append(" ".join(annotation.caption.split()))
+        if annotation.category_id is not None:
+            if annotation.category_id not in categories:
+                raise DataError(f"{where}: there is no category {annotation.category_id}")
+            objects[annotation.image_id].append(_object(annotation, categories[annotation.category_id], where))
+    names = {name: _readable(category.name) for name, category in categories.items()}
+    folder = _Folder(path, pictures)
+    faults = []
+    for image in images:
+        try:
+            file = folder.file(image)
+        except DataError as error:
+            faults.append(str(error))
+            continue
+        yield AnnotatedPicture(
+            id=str(image.id),
+            file=file,
+            where=f"{path}: image {image.id}",
+            objects=tuple(objects[image.id]),
+            absent=tuple(names[name] for name in image.neg_category_ids or () if name in names),
+            is_exhaustive=image.neg_category_ids is None,
+            incomplete=tuple(names[name] for name in image.not_exhaustive_category_ids if name in names),
+            captions=tuple(captions[image.id]),
+        )
+    if faults:
+        raise WrongRowsError(faults)
+
+
+def _object(annotation: _Annotation, category: _Category, where: str) -> AnnotatedObject:
+    polygons = annotation.segmentation if isinstance(annotation.segmentation, list) else []
+    if annotation.bbox and len(annotation.bbox) != 4:
+        raise DataError(f"{where}: a box has left, top, width and height; this one has {len(annotation.bbox)} numbers")
+    left, top, width, height = annotation.bbox or (0, 0, 0, 0)
+    box: Box | None = (left, top, width, height) if width > 0 and height > 0 else None
+    return AnnotatedObject(
+        name=_readable(category.name),
+        box=box,
+        mask=tuple(_polygon(polygon, where) for polygon in polygons),
+        kind=category.supercategory or "",
+        is_crowd=bool(annotation.iscrowd),
+    )
+
+
+def _polygon(numbers: Any, where: str) -> Polygon:
+    if not isinstance(numbers, list) or len(numbers) % 2 or not all(isinstance(n, int | float) for n in numbers):
+        raise DataError(f"{where}: a polygon is a list of x, y, x, y ...")
+    return tuple(numbers)
+
+
+def _readable(name: str) -> str:
+    """A category's name in words: `stop_sign`, and LVIS's `bow_(weapon)`."""
+    return name.replace("_", " ").strip()
+
+
+class _Folder:
+    """Where the pictures lie: in the folder that is named, else beside the file."""
+
+    def __init__(self, path: Path, pictures: Path | None) -> None:
+        if pictures is not None and not pictures.is_dir():
+            raise DataError(f"{pictures}: no such folder; name the one with the pictures of {path.name}")
+        homes = (path.parent, path.parent.parent)
+        self._bases = [pictures] if pictures else [*homes, *(home / name for home in homes for name in FOLDERS)]
+        self._path, self._base = path, self._bases[0]
+
+    def file(self, image: _Image) -> Path:
+        """A picture's file. Raises DataError where it is in none of the folders."""
+        tail = image.coco_url.split("/")[-2:]
+        names = list(filter(None, (image.file_name, "/".join(tail), tail[-1] if tail else "")))
+        for base in (self._base, *self._bases):
+            for name in names:
+                if (base / name).is_file():
+                    self._base = base
+                    return base / name
+        raise DataError(
+            f"{self._path}: image {image.id}: the picture {(names or ['without a name'])[0]} is not in "
+            f"{self._bases[0]}; name the folder that holds it (--images)"
+        )
+
+
+class CocoCategory(Struct, frozen=True):
+    id: int
+    name: str
+    supercategory: str = ""
+
+
+class CocoImage(Struct, frozen=True):
+    id: int
+    file_name: str
+
+
+class CocoAnnotation(Struct, frozen=True):
+    id: int
+    image_id: int
+    category_id: int
+    bbox: Box
+    iscrowd: int = 0
+
+
+class _InstancesFile(Struct, frozen=True):
+    images: list[msgspec.Raw]
+    annotations: list[msgspec.Raw]
+    categories: list[msgspec.Raw]
+
+
+class CocoObjects(Struct, frozen=True):
+    """The objects of a split. `where` says which item of which file an annotation is."""
+
+    images: dict[int, Path]
+    categories: dict[int, CocoCategory]
+    by_image: dict[int, list[tuple[str, CocoAnnotation]]]
+
+    def name(self, category: int) -> str:
+        return self.categories[category].name
+
+    def names(self, *, of: str = "", without: frozenset[int] = frozenset()) -> tuple[str, ...]:
+        """Names of all categories, or of those of one super-category."""
+        return tuple(c.name for c in self.categories.values() if of in ("", c.supercategory) and c.id not in without)
+
+    def present(self, image: int) -> frozenset[int]:
+        return frozenset(annotation.category_id for _, annotation in self.by_image.get(image, ()))
+
+
+def read_instances(path: Path, pictures: Path) -> CocoObjects:
+    """The objects of a file in COCO's form, whose pictures lie in `pictures`. Raises DataError."""
+    content = read_json(path, _InstancesFile)
+    images = {
+        image.id: pictures / image.file_name for _, image in list_items(path, "images", content.images, CocoImage)
+    }
+    categories = {c.id: c for _, c in list_items(path, "categories", content.categories, CocoCategory)}
+    by_image: dict[int, list[tuple[str, CocoAnnotation]]] = {}
+    for where, annotation in list_items(path, "annotations", content.annotations, CocoAnnotation):
+        if annotation.image_id not in images:
+            raise DataError(f"{where}: there is no image {annotation.image_id}")
+        if annotation.category_id not in categories:
+            raise DataError(f"{where}: there is no category {annotation.category_id}")
+        by_image.setdefault(annotation.image_id, []).append((where, annotation))
+    return CocoObjects(images, categories, by_image)

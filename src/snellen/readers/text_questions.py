@@ -1,0 +1,372 @@
+"""Captions, open questions with their answers, texts in pictures and entries of forms.
+
+Which objects are in a picture, and how many.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from snellen.common.drafts import (
+    NO_WORD,
+    AnnotatedObject,
+    AnnotatedPicture,
+    Exclusion,
+    OpenQuestion,
+    Outline,
+    QuestionDraft,
+    answer_pools,
+    has_word,
+)
+from snellen.readers.object_presence import NegativeRule, ranked_negatives
+from snellen.readers.question_types import (
+    AnnotatedSource,
+    Formed,
+    FormedQuestion,
+    Pool,
+    QuestionType,
+    choice,
+    names_in,
+    phrased,
+    plural,
+    some,
+)
+from snellen.records import Box
+from snellen.reformulation.answer_equality import fold_answer, opposite_yes_no, same_answer
+
+MOST_NUMBERS = 12
+"""Options that a question about a number can have."""
+Ranking = Callable[[str], list[str]]
+
+
+class PresenceQuestions(QuestionType, frozen=True):
+    """Is there a dog in the picture? As often yes as no, for each picture."""
+
+    needs = "names of objects"
+    made_of = "objects"
+    ask: str = "Is there a {name} in the picture?"
+    negatives: Literal["even", NegativeRule] = "even"
+    """Which name that is not there is asked for: `even`, a name as often as it is there in other pictures, so that it
+    says nothing of the answer; or one of POPE's rules (Li et al. 2023)."""
+
+    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+        present = frozenset(names_in(picture))
+        if not picture.is_exhaustive and not picture.absent:
+            yield Exclusion("it is not said which names are missing in the picture")
+            return
+        may_be_absent = frozenset(picture.absent or source.names) - present
+        rng = source.rng("presence", picture.id)
+        for name in some(names_in(picture), self.most, rng):
+            negative = self._negative(name, may_be_absent, source, rng)
+            if not negative:
+                yield Exclusion("every name that could be missing is in the picture")
+                return
+            may_be_absent -= {negative}
+            yield self._formed(name, "yes")
+            yield self._formed(negative, "no")
+
+    def _negative(self, name: str, absent: frozenset[str], source: AnnotatedSource, rng: random.Random) -> str:
+        """A name that is not in the picture; empty when there is none."""
+        if not absent:
+            return ""
+        if self.negatives == "even":
+            for _ in range(100):
+                if (drawn := rng.choice(source.occurrences)) in absent:
+                    return drawn
+        elif self.negatives != "random":
+            ranking = source.once(_popular if self.negatives == "popular" else _adversarial)(name)
+            if first := next((other for other in ranking if other in absent), ""):
+                return first
+        return rng.choice(sorted(absent))
+
+    def _formed(self, name: str, answer: str) -> FormedQuestion:
+        return FormedQuestion(name, (choice(phrased(self.ask, name=name), (answer,), closed=True),), answer)
+
+
+def _popular(source: AnnotatedSource) -> Ranking:
+    return ranked_negatives([names_in(picture) for picture in source.pictures], "popular")
+
+
+def _adversarial(source: AnnotatedSource) -> Ranking:
+    return ranked_negatives([names_in(picture) for picture in source.pictures], "adversarial")
+
+
+class CountQuestions(QuestionType, frozen=True):
+    """How many dogs are in the picture? Numbers nearby are the distractors."""
+
+    needs = "objects, all of a name"
+    made_of = "objects"
+    ask: str = "How many {names} are in the picture?"
+    largest: int = 10
+    """Larger numbers are not asked for."""
+
+    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+        crowds = {thing.name for thing in picture.objects if thing.is_crowd}
+        askable = []
+        for name, number in Counter(thing.name for thing in picture.objects).items():
+            if name in crowds:
+                yield Exclusion("a crowd that was not counted")
+            elif name in picture.incomplete:
+                yield Exclusion("not all objects of the name are marked")
+            elif number > self.largest:
+                yield Exclusion(f"more than {self.largest} of a kind")
+            else:
+                askable.append((name, number))
+        rng = source.rng("count", picture.id)
+        for name, number in some(askable, self.most, rng):
+            text = phrased(self.ask, names=plural(name), name=name)
+            question = choice(text, (str(number),), *numbers_nearby(number, rng), closed=True)
+            yield FormedQuestion(name, (question,), str(number))
+
+
+def numbers_nearby(number: int, rng: random.Random, least: int = 0) -> list[tuple[str, ...]]:
+    """Numbers as a ranking, so that however many are taken, they and `number` follow one another, and `number` is as
+    likely to be the least of them, the next and so on; near `least` they begin there."""
+    ranking: list[tuple[str, ...]] = []
+    share, below, above = rng.random(), number, number
+    for options in range(2, MOST_NUMBERS + 1):
+        if int(share * options) > int(share * (options - 1)) and below > least:
+            below -= 1
+            ranking.append((str(below),))
+        else:
+            above += 1
+            ranking.append((str(above),))
+    return ranking
+
+
+class ObjectClassQuestions(QuestionType, frozen=True):
+    """What is in the red box? Names of the same kind come first, none of which is in the picture."""
+
+    needs = "objects with boxes"
+    ask: str = ""
+    show: Literal["box", "crop"] = "box"
+    """Whether the box is drawn on the picture, or cut out of it."""
+    smallest: float = 24
+    """Pixels that a box has at least in width and height."""
+
+    def fits(self, picture: AnnotatedPicture) -> bool:
+        return any(thing.box for thing in picture.objects)
+
+    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+        askable = []
+        for place, thing in enumerate(picture.objects):
+            if thing.box is None:
+                continue
+            if why := self._doubt(thing, thing.box, picture):
+                yield Exclusion(why)
+            else:
+                askable.append((place, thing, thing.box))
+        for place, thing, box in some(askable, self.most, source.rng("object-class", picture.id)):
+            others = [name for name in names_in(picture) if name != thing.name]
+            tiers = (source.names_by_kind[thing.kind], source.names) if thing.kind else (source.names,)
+            own = "What is the object in the red box?" if self.show == "box" else "What does the picture show?"
+            question = choice(self.ask or own, (thing.name,), *tiers, also_right=others)
+            outlines, crop = ((Outline(box, width=3),), None) if self.show == "box" else ((), box)
+            yield FormedQuestion(str(place), (question,), thing.name, outlines, crop)
+
+    def _doubt(self, thing: AnnotatedObject, box: Box, picture: AnnotatedPicture) -> str:
+        """Why the box does not show one object clearly; empty when it does."""
+        if thing.is_crowd:
+            return "a crowd in the box"
+        if min(box[2:]) < self.smallest:
+            return f"the box is smaller than {self.smallest:g} pixels"
+        others = (other.box for other in picture.objects if other.box and other.name != thing.name)
+        if any(shared_area(box, other) > 0.5 for other in others):
+            return "another object fills much the same box"
+        return ""
+
+
+def shared_area(first: Box, second: Box) -> float:
+    """The area that two boxes share, over the area that they cover together."""
+    width = min(first[0] + first[2], second[0] + second[2]) - max(first[0], second[0])
+    height = min(first[1] + first[3], second[1] + second[3]) - max(first[1], second[1])
+    shared = max(width, 0) * max(height, 0)
+    return shared / (first[2] * first[3] + second[2] * second[3] - shared)
+
+
+COLOURS = frozenset(
+    "black white grey gray red green blue yellow orange brown purple pink gold silver beige tan".split()
+)
+
+
+class CaptionQuestions(QuestionType, frozen=True):
+    """Which caption fits the picture? Captions of other pictures are candidates."""
+
+    needs = "captions"
+    ask: str = "Which caption fits the picture?"
+
+    def fits(self, picture: AnnotatedPicture) -> bool:
+        return bool(picture.captions)
+
+    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+        first, *others = picture.captions
+        yield FormedQuestion("", (choice(self.ask, (first,), source.captions, also_right=others),))
+
+
+class MatchQuestions(QuestionType, frozen=True):
+    """Does the caption fit the picture? Each caption is asked about twice: of its own picture and of another one, so
+    that the text says nothing of the answer."""
+
+    needs = "captions"
+    made_of = "captions"
+    ask: str = 'Does this caption fit the picture? "{caption}"'
+
+    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+        other = source.once(_partners)[picture.id]
+        if any(same_answer(other, caption) for caption in picture.captions):
+            yield Exclusion("another picture has the same caption")
+            return
+        for caption, answer in ((picture.captions[0], "yes"), (other, "no")):
+            question = choice(phrased(self.ask, caption=caption), (answer,), closed=True)
+            yield FormedQuestion(answer, (question,), answer)
+
+
+def _partners(source: AnnotatedSource) -> Mapping[str, str]:
+    """For each picture with captions the caption of another one, each used once."""
+    pictures = [picture for picture in source.pictures if picture.captions]
+    source.rng("match").shuffle(pictures)
+    others = [*pictures[1:], *pictures[:1]]
+    return {picture.id: other.captions[0] for picture, other in zip(pictures, others, strict=True)}
+
+
+class AnswerQuestions(QuestionType, frozen=True):
+    """An open question with its answer as one of the options; answers of the same kind are candidates, those of
+    questions that begin alike first."""
+
+    needs = "questions with answers"
+    made_of = "questions"
+
+    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+        askable = []
+        for place, asked in enumerate(picture.questions):
+            if asked.answers and has_word(asked.answers[0]):
+                askable.append((place, asked))
+            else:
+                yield Exclusion(NO_WORD if asked.answers else "no answer")
+        rng = source.rng("answer", picture.id)
+        for place, asked in some(askable, self.most, rng):
+            yield FormedQuestion(str(place), (answered(asked, source, rng),), answer_kind(asked))
+
+
+class DialogueQuestions(QuestionType, frozen=True):
+    """The questions of a picture as rounds of one talk."""
+
+    needs = "two questions with answers, or more"
+    most: int = 10
+    """Rounds; the first ones are asked."""
+
+    def fits(self, picture: AnnotatedPicture) -> bool:
+        return len(picture.questions) > 1
+
+    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+        asked = [question for question in picture.questions if question.answers and has_word(question.answers[0])]
+        asked = asked[: self.most or None]
+        if len(asked) < 2:
+            yield Exclusion("fewer than two questions with an answer")
+            return
+        rng = source.rng("dialogue", picture.id)
+        rounds = [answered(question, source, rng) for question in asked]
+        yield FormedQuestion("", tuple(rounds), is_dialogue=True)
+
+
+def answered(asked: OpenQuestion, source: AnnotatedSource, rng: random.Random) -> QuestionDraft:
+    """An open question with candidates of the kind of its answer."""
+    kind, number = answer_kind(asked), fold_answer(asked.answers[0])
+    if not asked.kind and kind == "number" and number.isdecimal():
+        near = numbers_nearby(int(number), rng)
+        return choice(asked.question, asked.answers, *near, closed=True)
+    if kind == "yes/no":
+        return choice(asked.question, asked.answers, closed=True)
+    pools = source.once(_answer_pools)
+    return choice(asked.question, asked.answers, pools[kind, _opening(asked)], pools[kind, ""])
+
+
+def answer_kind(asked: OpenQuestion) -> str:
+    """The kind that the source names, else what the answer is: yes/no, number, colour or other."""
+    answer = fold_answer(asked.answers[0])
+    if opposite_yes_no(answer):
+        return "yes/no"
+    if asked.kind:
+        return asked.kind
+    if answer.isdecimal():
+        return "number"
+    return "colour" if COLOURS.issuperset(answer.replace(" and ", " ").split()) else "other"
+
+
+def _opening(asked: OpenQuestion) -> str:
+    return " ".join(re.findall(r"\w+", asked.question.casefold())[:2]) or "?"
+
+
+def _answer_pools(source: AnnotatedSource) -> Mapping[tuple[str, str], Pool]:
+    """The usual answers by kind and the first words of the question, and by kind alone."""
+    return answer_pools(
+        ((answer_kind(asked), opening), asked.answers[0])
+        for picture in source.pictures
+        for asked in picture.questions
+        if asked.answers and has_word(asked.answers[0])
+        for opening in (_opening(asked), "")
+    )
+
+
+class TextQuestions(QuestionType, frozen=True):
+    """What is written in the red box? Other texts of the picture are candidates first, then those of all pictures."""
+
+    needs = "texts in pictures"
+    ask: str = ""
+    open: bool = False
+    """Whether the text is to be read out, and not chosen."""
+    smallest: float = 12
+    """Pixels that a box has at least in width and height."""
+
+    def fits(self, picture: AnnotatedPicture) -> bool:
+        return bool(picture.texts)
+
+    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+        formed = []
+        for place, line in enumerate(picture.texts):
+            if not has_word(line.text):
+                yield Exclusion(NO_WORD)
+            elif line.box is None and len(picture.texts) > 1:
+                yield Exclusion("several texts without boxes, so that none says which is meant")
+            elif line.box is not None and min(line.box[2:]) < self.smallest:
+                yield Exclusion(f"the box is smaller than {self.smallest:g} pixels")
+            else:
+                own = "What is written in the red box?" if line.box else "What is written in the picture?"
+                beside = tuple(other.text for other in picture.texts)
+                question = choice(self.ask or own, (line.text,), *([beside] if line.box else []), source.texts)
+                if self.open:
+                    question = QuestionDraft(question.question, texts=question.texts)
+                outlines = (Outline(line.box, width=3),) if line.box else ()
+                formed.append(FormedQuestion(str(place), (question,), outlines=outlines))
+        yield from some(formed, self.most, source.rng("text", picture.id))
+
+
+class KeyQuestions(QuestionType, frozen=True):
+    """What is the total on the receipt? Values of the same key in other pictures are candidates."""
+
+    needs = "entries by key"
+    ask: str = "What is the {key}?"
+    of: str = ""
+    """The one key that is asked for; all of them when empty."""
+    open: bool = False
+    """Whether the value is to be read out, and not chosen."""
+
+    def fits(self, picture: AnnotatedPicture) -> bool:
+        return any(self.of in ("", key) for key in picture.fields)
+
+    def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
+        formed = []
+        for key, values in picture.fields.items():
+            if self.of not in ("", key):
+                continue
+            if not values or not has_word(values[0]):
+                yield Exclusion(NO_WORD if values else "no value")
+                continue
+            text = phrased(self.ask, key=key.replace("_", " "))
+            question = QuestionDraft(text, texts=values) if self.open else choice(text, values, source.fields[key])
+            formed.append(FormedQuestion(key, (question,), key))
+        yield from some(formed, self.most, source.rng("key", picture.id))

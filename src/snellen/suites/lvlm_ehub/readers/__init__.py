@@ -1,1 +1,0 @@
-"""Readers of LVLM-eHub's files that no mapping describes."""

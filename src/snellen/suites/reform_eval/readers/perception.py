@@ -1,0 +1,458 @@
+"""Where things are, which relation holds, what is usual of a thing, and how good a picture is.
+
+CLEVR: the questions that are about where things are, as multiple choice (ReForm-Eval A.5).
+
+Reads `questions/CLEVR_val_questions.json` and `images/val` of CLEVR v1.0. A type of question is a
+`question_family_index`. Of the 90, the 23 of the paper are those whose program walks from thing to thing
+by relations (one, two or three of them, or two at once): its sixes of one, two and three hops and the five
+of "both ... and". Those that compare or add up what they find so are about more than space, and stay out.
+
+VSR: which spatial relation holds between the two objects? (ReForm-Eval A.5)
+
+Reads `splits/random/test.jsonl` of Visual Spatial Reasoning and its pictures: a folder `images` or COCO's
+`train2017` and `val2017`. Of the pairs, those whose caption is true are the questions: 1,181 of 1,074
+pictures, as many as Table 6 counts pictures (its 1,811 samples are another benchmark's). Options are the
+caption, and the caption with other relations of the split, each as likely as it is frequent there: else the
+gold would be known by being the common one.
+
+ImageNetVC: visual common sense about the 1000 classes of ImageNet.
+
+Five files `color.csv`, `shape.csv`, `material.csv`, `component.csv`, `others.csv` (category, question,
+answer), `ImageNet_mapping.txt` (`n01440764 tench, Tinca tinca`: the first name is the category), and a
+folder of pictures per class (`rank/n01440764/`).
+
+VizWiz's pictures by blind people with five workers' votes on their quality (ReForm-Eval A.1: VizWiz_2, VizWiz_4).
+
+Reads `annotations/val.json` of the quality issues task, a list of `{"image": ..., "flaws": {"FRM": 2, ...}}`, and
+the folder `val`. A picture counts when its first verdict leads the next by some votes, and when that verdict is
+not a flaw at all or one that has a name: the pictures of VizWiz_2 are those of VizWiz_4 and the flawless ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from snellen.common.drafts import (
+    DistractorSpec,
+    Draft,
+    Exclusion,
+    QuestionDraft,
+    answer_pools,
+    read_params,
+    without_exclusions,
+)
+from snellen.common.seeds import rng_for
+from snellen.errors import DataError
+from snellen.formats.delimited import DelimitedLines, DelimitedTable, open_text
+from snellen.formats.json_files import json_lines, list_items, read_json, stream_list
+from snellen.formats.locate import base_of, locate, locate_or_none
+from snellen.reformulation.answer_equality import opposite_yes_no
+
+CLEVR_FILLERS = ("Not sure", "Unknown")
+"""What fills up the options of a type that has too few answers."""
+_MORE = frozenset({"union", "less_than", "greater_than"})
+"""Functions of programs that do more than walk; all that begin with `equal` belong to them."""
+
+
+class ClevrParams(Struct, frozen=True, forbid_unknown_fields=True):
+    split: str = "val"
+
+
+class ProgramStep(Struct, frozen=True):
+    """A step of the program that answers a question."""
+
+    function: str
+
+
+class ClevrQuestion(Struct, frozen=True):
+    question_index: int
+    question_family_index: int
+    image_index: int
+    image_filename: str
+    question: str
+    answer: str
+    program: tuple[ProgramStep, ...]
+
+    @property
+    def spatial(self) -> bool:
+        functions = {node.function for node in self.program}
+        more = _MORE & functions or any(name.startswith("equal") for name in functions)
+        return "relate" in functions and not more
+
+
+def read_clevr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """A draft per question about space, in the order of the file; its distractors are the type's other answers."""
+    chosen = read_params(params, ClevrParams)
+    name = f"CLEVR_{chosen.split}_questions.json"
+    path = locate(folder, f"questions/{name}", name)
+    pictures = locate(folder, f"images/{chosen.split}")
+    answers: dict[int, dict[str, None]] = {}
+    for where, question in _spatial(path):
+        if not question.answer:
+            raise DataError(f"{where}: the answer is empty")
+        answers.setdefault(question.question_family_index, {})[question.answer] = None
+    tiers = {family: tuple(sorted(texts)) for family, texts in answers.items()}
+    for where, question in _spatial(path):
+        yield _clevr_draft(question, tiers[question.question_family_index], pictures, where)
+
+
+def _spatial(path: Path) -> Iterator[tuple[str, ClevrQuestion]]:
+    return ((where, question) for where, question in stream_list(path, "questions", ClevrQuestion) if question.spatial)
+
+
+def _clevr_draft(question: ClevrQuestion, answers: tuple[str, ...], pictures: Path, where: str) -> Draft:
+    distractors = DistractorSpec(tiers=(answers,), fillers=CLEVR_FILLERS)
+    return Draft(
+        id=str(question.question_index),
+        rounds=(QuestionDraft(question.question, texts=(question.answer,), distractors=distractors),),
+        images=(pictures / question.image_filename,),
+        where=where,
+        group=str(question.image_index),
+        tags={"type": str(question.question_family_index), "asks": question.program[-1].function},
+        stratum=str(question.question_family_index),
+    )
+
+
+WORDINGS = (
+    "Which sentence says correctly where the objects are?",
+    "Which of these statements about positions is true of the picture?",
+    "How do the two objects lie to each other?",
+    "Which relation between the objects does the picture show?",
+)
+_BESIDE = "beside, next to, near, close to, by, adjacent to, alongside, along, with, at the side of"
+_TOUCHING = "touching, against, attached to, connected to"
+COMPATIBLE_RELATIONS = tuple(
+    frozenset(relations.split(", "))
+    for relations in (
+        f"{_BESIDE}, {_TOUCHING}, at the left side of, left of",
+        f"{_BESIDE}, {_TOUCHING}, at the right side of, right of",
+        f"{_TOUCHING}, above, over, on top of, on",
+        f"{_TOUCHING}, below, under, beneath, down from",
+        f"{_TOUCHING}, on, in, inside, within, into, enclosed by, in the middle of, part of, surrounding, contains",
+        "contains, consists of, has as a part, surrounding, around",
+        f"{_BESIDE}, behind, at the back of, beyond",
+        f"{_BESIDE}, in front of, ahead of",
+        "far from, far away from, away from, detached from, outside, out of, off, beyond, facing away from",
+        "across from, across, opposite to, facing, toward",
+        "at, by, near, close to, at the edge of, on",
+    )
+)
+"""Relations that may hold at once; one of them is not a distractor for another."""
+
+
+class VsrParams(Struct, frozen=True, forbid_unknown_fields=True):
+    split: str = "test"
+
+
+class VsrPair(Struct, frozen=True):
+    image: str
+    image_link: str
+    caption: str
+    label: Literal[0, 1]
+    relation: str
+
+
+class SpatialCaption(Struct, frozen=True):
+    """A caption taken apart: `The cat`, `is` (or nothing), the relation, `the mat`."""
+
+    subject: str
+    verb: str
+    relation: str
+    object: str
+
+    def saying(self, relation: str, verb: str) -> str:
+        """The caption with another relation, which takes a verb or is one."""
+        return " ".join(filter(None, (self.subject, verb, relation, self.object))) + "."
+
+
+def read_vsr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """A draft per true caption, in the order of the file."""
+    chosen = read_params(params, VsrParams)
+    path = locate(folder, *(f"{within}random/{chosen.split}.jsonl" for within in ("data/splits/", "splits/", "")))
+    bases = [locate_or_none(folder, name) for name in ("images", "trainval2017", "train2017", "val2017")]
+    if not any(bases):
+        raise DataError(f"{folder}: the pictures are missing: images, trainval2017, or train2017 and val2017")
+    pairs = list(json_lines(path, VsrPair))
+    verbs = {pair.relation: _parsed_caption(pair, where).verb for where, pair in pairs}
+    frequent = [pair.relation for _, pair in pairs]
+    for where, pair in pairs:
+        if pair.label:
+            caption = _parsed_caption(pair, where)
+            sentences = {relation: caption.saying(relation, verb) for relation, verb in verbs.items()}
+            distractors = DistractorSpec(
+                tiers=([sentences[relation] for relation in frequent],), also_right=_alike(pair.relation, sentences)
+            )
+            question = QuestionDraft(
+                WORDINGS[0], texts=(sentences[pair.relation],), distractors=distractors, rewordings=WORDINGS[1:]
+            )
+            yield _vsr_draft(pair, question, base_of(pair.image, bases, where) / pair.image, where)
+
+
+def _parsed_caption(pair: VsrPair, where: str) -> SpatialCaption:
+    match = re.fullmatch(rf"(.+?) (?:(is|are) )?{re.escape(pair.relation)} (.+?)\.?", pair.caption.strip())
+    if match is None:
+        raise DataError(f"{where}: the relation {pair.relation!r} is not in the caption {pair.caption!r}")
+    return SpatialCaption(match[1], match[2] or "", pair.relation, match[3])
+
+
+def _alike(relation: str, sentences: dict[str, str]) -> tuple[str, ...]:
+    """The sentences of `said` that may be true besides the one with this relation."""
+    alike = {candidate for group in COMPATIBLE_RELATIONS if relation in group for candidate in group} - {relation}
+    return tuple(sentence for candidate, sentence in sentences.items() if candidate in alike)
+
+
+def _vsr_draft(pair: VsrPair, question: QuestionDraft, picture: Path, where: str) -> Draft:
+    return Draft(
+        id=f"{pair.image}:{pair.caption}",
+        rounds=(question,),
+        images=(picture,),
+        where=where,
+        group=pair.image,
+        tags={"relation": pair.relation},
+        stratum=pair.relation,
+    )
+
+
+SUBSETS = ("color", "shape", "material", "component", "others")
+PICTURE_SUFFIXES = frozenset({".jpeg", ".jpg", ".png"})
+
+
+class ImagenetvcParams(Struct, frozen=True, forbid_unknown_fields=True):
+    images: str = "rank"
+    """Folder with a folder of pictures per class; `train` for ImageNet's own."""
+    candidates: Literal["", "subset", "type"] = ""
+    """All answers of a subset are the options, and each picture of the class is asked about (LVLM-eHub, B.4). `type`:
+    of `others` only those of the item's own type (yes and no, numbers, words), which gives the type away."""
+    candidate_file: str = ""
+    """A JSON object of these lists in an order of their own, by `color` ... `others`, or `others word` ... by type."""
+    wordings: tuple[str, ...] = ("{question}",)
+    """How each question is put: `{question} The answer is`; with several, presentations take turns."""
+
+
+class CommonsenseQuestion(Struct, frozen=True):
+    where: str
+    subset: str
+    number: int
+    category: str
+    question: str
+    answer: str
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What an answer must be of to be a distractor: `others` mixes yes and no, numbers and words."""
+        if opposite_yes_no(self.answer):
+            return self.subset, "yes/no"
+        return self.subset, "number" if self.answer.isdecimal() else "word"
+
+    def set_name(self, candidates: str) -> str:
+        """The set of candidates that it is asked with."""
+        return " ".join(self.kind) if candidates == "type" and self.subset == "others" else self.subset
+
+
+def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """A draft per question, about one picture of its class that is drawn by the question's name.
+
+    With `candidates` a draft per question and picture of its class. Distractors: answers of the same subset and kind.
+    Raises DataError for a class without pictures.
+    """
+    chosen = read_params(params, ImagenetvcParams)
+    first = locate(folder, "color.csv")
+    classes = _classes(locate(folder, "ImageNet_mapping.txt"))
+    images = locate(folder, chosen.images)
+    questions = [question for subset in SUBSETS for question in _rows(first.with_name(f"{subset}.csv"), subset)]
+    pool = answer_pools((question.kind, question.answer) for question in questions)
+    candidates = _candidates(questions, chosen, first)
+    pictures: dict[str, list[Path]] = {}
+    for question in questions:
+        if question.category not in classes:
+            raise DataError(f"{question.where}: there is no category {question.category!r} in ImageNet_mapping.txt")
+        wnid = classes[question.category]
+        if wnid not in pictures:
+            pictures[wnid] = _pictures(images / wnid, question.where)
+        name = f"{question.subset}-{question.number}"
+        if chosen.candidates:
+            question_draft = _among(question, candidates[question.set_name(chosen.candidates)], chosen)
+            for number, image in enumerate(pictures[wnid], 1):
+                draft = _imagenetvc_draft(question, question_draft, image, f"{name}-{number}")
+                yield replace(draft, tags={**draft.tags, "item": name})
+        else:
+            distractors = DistractorSpec(tiers=(pool[question.kind],))
+            question_draft = replace(_worded(question, chosen), texts=(question.answer,), distractors=distractors)
+            yield _imagenetvc_draft(
+                question, question_draft, rng_for("imagenetvc", name, "picture").choice(pictures[wnid]), name
+            )
+
+
+def _candidates(
+    questions: list[CommonsenseQuestion], chosen: ImagenetvcParams, beside: Path
+) -> dict[str, tuple[str, ...]]:
+    """The distinct answers of each set in alphabetical order, or as the file lists them."""
+    if not chosen.candidates:
+        return {}
+    answer_sets: dict[str, set[str]] = {}
+    for question in questions:
+        answer_sets.setdefault(question.set_name(chosen.candidates), set()).add(question.answer)
+    if not chosen.candidate_file:
+        return {name: tuple(sorted(answers)) for name, answers in answer_sets.items()}
+    listed = read_json(beside.with_name(chosen.candidate_file), dict[str, tuple[str, ...]])
+    for name, answers in sorted(answer_sets.items()):
+        if lacking := sorted(answers - set(listed.get(name, ()))):
+            raise DataError(f"{chosen.candidate_file}: {name!r} lacks the answer {lacking[0]!r}; list every answer")
+    return listed
+
+
+def _among(question: CommonsenseQuestion, options: tuple[str, ...], chosen: ImagenetvcParams) -> QuestionDraft:
+    return replace(_worded(question, chosen), options=options, gold=(options.index(question.answer),))
+
+
+def _worded(question: CommonsenseQuestion, chosen: ImagenetvcParams) -> QuestionDraft:
+    first, *rewordings = (wording.replace("{question}", question.question) for wording in chosen.wordings)
+    return QuestionDraft(first, rewordings=tuple(rewordings))
+
+
+def _imagenetvc_draft(question: CommonsenseQuestion, question_draft: QuestionDraft, image: Path, name: str) -> Draft:
+    return Draft(
+        id=name,
+        rounds=(question_draft,),
+        images=(image,),
+        where=question.where,
+        group=f"{image.parent.name}/{image.name}",
+        tags={"subset": question.subset},
+        stratum=f"{question.subset}/{question.answer if question.kind[1] == 'yes/no' else question.kind[1]}",
+    )
+
+
+def _rows(path: Path, subset: str) -> Iterator[CommonsenseQuestion]:
+    """The rows of a subset, numbered from 1."""
+    with open_text(path) as file:
+        table = DelimitedTable(file, path)
+        if missing := {"category", "question", "answer"} - set(table.header):
+            raise DataError(f"{path}:1: the column {min(missing)!r} is missing")
+        for number, (line, _, cells, _) in enumerate(table, 1):
+            where = f"{path}:{line}"
+            if empty := {"category", "question", "answer"} - cells.keys():
+                raise DataError(f"{where}: the {min(empty)} is empty")
+            answer = cells["answer"].strip().lower()
+            yield CommonsenseQuestion(where, subset, number, cells["category"].strip(), cells["question"], answer)
+
+
+def _classes(path: Path) -> dict[str, str]:
+    """WordNet id by the first name of its class. Of two classes of one name the later counts, as in the original."""
+    classes: dict[str, str] = {}
+    with open_text(path) as file:
+        for number, line in enumerate(DelimitedLines(file, path), 1):
+            wnid, _, names = line.strip().partition(" ")
+            if not wnid:
+                continue
+            if not names:
+                raise DataError(f"{path}:{number}: a line must hold a WordNet id and names, not {line.strip()!r}")
+            classes[names.partition(",")[0].strip()] = wnid
+    return classes
+
+
+def _pictures(folder: Path, where: str) -> list[Path]:
+    files = sorted(file for file in folder.glob("*") if file.suffix.lower() in PICTURE_SUFFIXES)
+    if not files:
+        raise DataError(f"{where}: there is no picture in {folder}")
+    return files
+
+
+WORKERS = 5
+Votes = Annotated[int, msgspec.Meta(ge=0, le=WORKERS)]
+FLAW_NAMES = {
+    "FRM": "bad framing",
+    "BLR": "blur",
+    "DRK": "too dark",
+    "BRT": "too bright",
+    "OBS": "an obstructed view",
+    "ROT": "a rotated view",
+}
+"""The flaws by their code. Not among them: NON (no flaw) and OTH (another one), which names nothing."""
+
+UNCLEAR = "no verdict that leads the next one by {} or more votes"
+
+
+class VizwizParams(Struct, frozen=True, forbid_unknown_fields=True):
+    task: Literal["any", "which"]
+    """Whether there is an issue (VizWiz_2), or which it is (VizWiz_4)."""
+    lead: int = 2
+    """Votes by which the first verdict must lead the next one."""
+    most: int = 1
+    """Votes that the first verdict must have."""
+
+
+class Flaws(Struct, frozen=True):
+    """How many workers saw each flaw; a worker may see several."""
+
+    FRM: Votes
+    BLR: Votes
+    DRK: Votes
+    BRT: Votes
+    OBS: Votes
+    ROT: Votes
+    OTH: Votes
+    NON: Votes
+
+
+class QualityRecord(Struct, frozen=True):
+    image: str
+    flaws: Flaws
+
+
+def read_vizwiz_quality(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """A draft per picture on which the workers agree."""
+    chosen = read_params(params, VizwizParams)
+    path = locate(folder, "annotations/val.json", "quality_annotations/val.json", "val.json")
+    return without_exclusions(_items(path, locate(folder, "val", "Images/val"), chosen), path)
+
+
+def _items(path: Path, pictures: Path, chosen: VizwizParams) -> Iterator[Draft | Exclusion]:
+    for where, item in list_items(path, "items", read_json(path, list[msgspec.Raw]), QualityRecord):
+        votes = Counter(asdict(item.flaws))
+        (top, most), (_, next_most), *_ = votes.most_common()
+        if most < chosen.most or most - next_most < max(chosen.lead, 1):
+            yield Exclusion(UNCLEAR.format(chosen.lead))
+        elif top not in {*FLAW_NAMES, "NON"}:
+            yield Exclusion("a flaw that has no name")
+        elif chosen.task == "any":
+            yield _vizwiz_draft(item, where, pictures, _any(top == "NON"))
+        elif top == "NON":
+            yield Exclusion("no flaw")
+        else:
+            yield _vizwiz_draft(item, where, pictures, _flaw_question(votes, top))
+
+
+def _any(flawless: bool) -> QuestionDraft:
+    question = "Is anything wrong with the quality of the picture, such as blur, bad framing or too little light?"
+    return QuestionDraft(question, texts=("no" if flawless else "yes",), distractors=DistractorSpec())
+
+
+def _flaw_question(votes: Counter[str], top: str) -> QuestionDraft:
+    """The flaw with the most votes, from those with fewer: the more votes the nearer, equal ones drawn at random."""
+    tiers: dict[int, list[str]] = {}
+    for flaw, count in votes.most_common():
+        if flaw in FLAW_NAMES and flaw != top:
+            tiers.setdefault(count, []).append(FLAW_NAMES[flaw])
+    distractors = DistractorSpec(tuple(map(tuple, tiers.values())))
+    return QuestionDraft(
+        "Which quality issue of the picture stands out most?", texts=(FLAW_NAMES[top],), distractors=distractors
+    )
+
+
+def _vizwiz_draft(item: QualityRecord, where: str, pictures: Path, question: QuestionDraft) -> Draft:
+    return Draft(
+        id=item.image,
+        rounds=(question,),
+        images=(pictures / item.image,),
+        where=where,
+        group=item.image,
+        stratum=question.texts[0],
+    )

@@ -1,0 +1,306 @@
+"""Sources whose questions are chosen, or given a context, by texts that lie beside them.
+
+TextVQA and DocVQA by the stricter rule: only questions of which a gold stands among the published OCR tokens.
+
+The paper leaves out what has to be inferred and does not say how. The entries leave out what the answer itself shows
+to be no text of the picture; this reader, around their mapping, also what OCR has not found. The tokens of TextVQA
+miss much of what people read.
+
+K-ViQuAE: ViQuAE's questions with a passage that holds the answer.
+
+Around the mapping of `test.jsonl` this reads the authors' Wikipedia, `humans_with_faces.jsonl.gz`,
+`humans_without_faces.jsonl.gz` and `non_humans.jsonl.gz`, packed or not.
+
+WikiHow: which step of a task does the picture show? (ReForm-Eval A.6)
+
+Reads `WikihowText_data.json` (one article per line) and the pictures of the steps, `<step_id>.png`, as Visual
+Goal-Step Inference distributes them. An article is a skill, its methods are tasks, the headlines of their
+steps the texts. Distractors are other steps of the task, then of the skill, then of the whole file.
+
+The release names no validation split; the paper's 32,194 steps are drawn from all of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from snellen.common.drafts import DistractorSpec, Draft, Exclusion, QuestionDraft, read_params, without_exclusions
+from snellen.common.seeds import rng_for
+from snellen.errors import DataError
+from snellen.formats.json_files import JSON_FAULTS, json_lines, list_items, read_json
+from snellen.formats.locate import locate
+from snellen.readers.mapped import read as read_mapped
+from snellen.reformulation.answer_equality import fold_answer
+from snellen.suites.reform_eval import wording
+
+TokenLookup = Callable[[str], frozenset[str]]
+"""The words that OCR found in a picture, by the name that its questions have as their group."""
+
+
+class TokenParams(Struct, frozen=True, forbid_unknown_fields=True):
+    mapping: dict[str, Any]
+    """The parameters of the reader `mapped` for the questions."""
+    tokens: Literal["rosetta", "scans"]
+    """TextVQA's one file of tokens, or DocVQA's one file per page."""
+
+
+class _Data(Struct, frozen=True):
+    data: list[msgspec.Raw]
+
+
+class _Tokens(Struct, frozen=True):
+    image_id: str
+    ocr_tokens: tuple[str, ...]
+
+
+class _Text(Struct, frozen=True):
+    text: str
+
+
+class _Lines(Struct, frozen=True):
+    lines: tuple[_Text, ...]
+
+
+class _Scan(Struct, frozen=True):
+    recognition: tuple[_Lines, ...] = msgspec.field(name="recognitionResults")
+
+
+def read_with_tokens(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """The mapping's drafts, but those without an accepted answer of which OCR found all words."""
+    chosen = read_params(params, TokenParams)
+    tokens = _rosetta(folder) if chosen.tokens == "rosetta" else _scans(folder)
+    drafts = list(read_mapped(chosen.mapping, folder))
+    notes = tuple(note for draft in drafts for note in draft.notes)
+    for draft in without_exclusions((_with_tokens(draft, tokens) for draft in drafts), Path(chosen.tokens)):
+        yield replace(draft, notes=(*notes, *draft.notes))
+        notes = ()
+
+
+def _with_tokens(draft: Draft, tokens: TokenLookup) -> Draft | Exclusion:
+    words = tokens(draft.group)
+    if any(words.issuperset(fold_answer(gold).split()) for gold in draft.rounds[0].texts):
+        return replace(draft, notes=())
+    return Exclusion("no accepted answer among the OCR tokens")
+
+
+def _rosetta(folder: Path | None) -> TokenLookup:
+    path = locate(folder, "TextVQA_Rosetta_OCR_v0.2_val.json")
+    items = list_items(path, "data", read_json(path, _Data).data, _Tokens)
+    words = {item.image_id: _words(item.ocr_tokens) for _, item in items}
+    return lambda image: words.get(image, frozenset())
+
+
+def _scans(folder: Path | None) -> TokenLookup:
+    scans = locate(folder, "val/ocr_results", "ocr_results", "spdocvqa_ocr")
+
+    def words(page: str) -> frozenset[str]:
+        scan = read_json(scans / f"{page}.json", _Scan)
+        return _words(line.text for part in scan.recognition for line in part.lines)
+
+    return words
+
+
+def _words(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for text in texts for word in fold_answer(text).split())
+
+
+ARTICLES = ("humans_with_faces", "humans_without_faces", "non_humans")
+PASSAGE_WORDS = 100
+"""Words of a passage at most, unless one sentence has more (as the authors cut articles)."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_SEMI_STRUCTURED = ("Section::::", "BULLET::::")
+NO_PASSAGE = "no passage of the linked articles holds the answer"
+
+
+class PassageParams(Struct, frozen=True, forbid_unknown_fields=True):
+    mapping: dict[str, Any]
+    """The parameters of the reader `mapped` for the questions."""
+    questions: str = "test.jsonl"
+
+
+class Provenance(Struct, frozen=True):
+    title: list[str]
+
+
+class Output(Struct, frozen=True):
+    provenance: list[Provenance] = []
+
+
+class ViquaeQuestion(Struct, frozen=True):
+    id: str
+    output: Output
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Articles that the question was made from."""
+        return tuple(dict.fromkeys(link.title[0] for link in self.output.provenance if link.title))
+
+
+class Paragraphs(Struct, frozen=True):
+    paragraph: list[str]
+
+
+class WikipediaArticle(Struct, frozen=True):
+    wikipedia_title: str
+    text: msgspec.Raw
+
+
+def read_with_passages(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """The mapping's drafts for which there is a passage, which is their context.
+
+    The passage is the first one of the linked articles that holds the original answer, else an alias of it.
+    """
+    chosen = read_params(params, PassageParams)
+    path = locate(folder, chosen.questions)
+    titles = {question.id: question.titles for _, question in json_lines(path, ViquaeQuestion)}
+    articles = _articles(folder, {title for linked in titles.values() for title in linked})
+
+    def with_passage(draft: Draft) -> Draft | Exclusion:
+        passages = [passage for title in titles[draft.id] for passage in articles.get(title, ())]
+        passage = _holding(passages, draft.rounds[0].texts)
+        return replace(draft, context=passage) if passage else Exclusion(NO_PASSAGE)
+
+    return without_exclusions(map(with_passage, read_mapped(chosen.mapping, folder)), path)
+
+
+def _articles(folder: Path | None, titles: set[str]) -> dict[str, list[str]]:
+    """The passages of the articles with these titles; of the others one at a time is in memory."""
+    articles: dict[str, list[str]] = {}
+    decode = msgspec.json.Decoder(Paragraphs).decode
+    for name in ARTICLES:
+        for where, article in json_lines(locate(folder, f"{name}.jsonl.gz", f"{name}.jsonl"), WikipediaArticle):
+            if article.wikipedia_title in titles:
+                try:
+                    paragraphs = decode(article.text).paragraph
+                except JSON_FAULTS as error:
+                    raise DataError(f"{where}: text: {error}") from None
+                articles[article.wikipedia_title] = list(cut(article.wikipedia_title, paragraphs))
+    return articles
+
+
+def cut(title: str, paragraphs: Iterable[str]) -> Iterator[str]:
+    """Passages of whole sentences, WORDS words at most, the article's title in front."""
+    sentences: list[str] = []
+    length = 0
+    for paragraph in paragraphs:
+        text = paragraph.strip()
+        if not text or text == title or text.startswith(_SEMI_STRUCTURED):
+            continue
+        for sentence in _SENTENCE.split(text):
+            words = len(sentence.split())
+            if sentences and length + words > PASSAGE_WORDS:
+                yield f"{title}. {' '.join(sentences)}"
+                sentences, length = [], 0
+            sentences.append(sentence)
+            length += words
+    if sentences:
+        yield f"{title}. {' '.join(sentences)}"
+
+
+def _holding(passages: list[str], answers: Iterable[str]) -> str | None:
+    """The first passage with the original answer as whole words, else with the first alias that is in one."""
+    folded = [f" {fold_answer(passage)} " for passage in passages]
+    for answer in answers:
+        for passage, text in zip(passages, folded, strict=True):
+            if f" {fold_answer(answer)} " in text:
+                return passage
+    return None
+
+
+POOL = 1000
+"""Steps of the whole file that are kept as its distractors."""
+
+
+class WikihowParams(Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+class WikihowStep(Struct, frozen=True):
+    step_id: str
+    headline: str | None = None
+    img: str | None = None
+    """Where the picture was; a step without is asked about by nobody."""
+
+    @property
+    def text(self) -> str:
+        return (self.headline or "").strip()
+
+
+class WikihowMethod(Struct, frozen=True):
+    steps: tuple[WikihowStep, ...]
+    name: str | None = None
+
+
+class WikihowArticle(Struct, frozen=True):
+    file_id: str
+    goal: str
+    methods: tuple[WikihowMethod, ...]
+    category_hierarchy: tuple[str, ...] = ()
+
+
+def read_wikihow(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
+    """A draft per step that has a headline and a picture, in the order of the file."""
+    read_params(params, WikihowParams)
+    path = locate(folder, "WikihowText_data.json")
+    pictures = locate(folder, "wiki_images", "images")
+    pool, notes = _survey(path)
+    for where, article in json_lines(path, WikihowArticle):
+        for draft in _drafts(article, pool, pictures, where):
+            yield replace(draft, notes=notes) if notes else draft
+            notes = ()
+
+
+def _survey(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Some steps of the whole file, and what to say of those that are not asked about."""
+    rng = rng_for("wikihow", "pool")
+    pool: list[str] = []
+    counts: Counter[str] = Counter()
+    count_so_far = 0
+    for _, article in json_lines(path, WikihowArticle):
+        for step in (step for method in article.methods for step in method.steps):
+            if not step.text or not step.img:
+                counts["without a picture" if step.text else "without a headline"] += 1
+            if not step.text:
+                continue
+            count_so_far += 1
+            if len(pool) < POOL:
+                pool.append(step.text)
+            elif (place := rng.randrange(count_so_far)) < POOL:
+                pool[place] = step.text
+    if not pool:
+        raise DataError(f"{path}: no step has a headline")
+    return tuple(pool), tuple(
+        f"{path.name}: {count} steps {reason} left out" for reason, count in sorted(counts.items())
+    )
+
+
+def _drafts(article: WikihowArticle, pool: tuple[str, ...], pictures: Path, where: str) -> Iterator[Draft]:
+    texts = [[step.text for step in method.steps if step.text] for method in article.methods]
+    for number, method in enumerate(article.methods):
+        skill = tuple(text for position, steps in enumerate(texts) if position != number for text in steps)
+        task = (method.name or "").strip() or article.goal
+        for step in method.steps:
+            if not step.text or not step.img:
+                continue
+            yield Draft(
+                id=step.step_id,
+                rounds=(
+                    QuestionDraft(
+                        wording.step_question(task),
+                        texts=(step.text,),
+                        distractors=DistractorSpec(tiers=(texts[number], skill, pool)),
+                    ),
+                ),
+                images=(pictures / f"{step.step_id}.png",),
+                where=f"{where}: step {step.step_id}",
+                group=step.step_id,
+                tags={"category": article.category_hierarchy[0]} if article.category_hierarchy else {},
+            )

@@ -1,1 +1,0 @@
-"""Datasheets: what a built benchmark is, in one page, and whether it is certified."""
