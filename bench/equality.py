@@ -24,6 +24,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from equality_registered import is_right, registered_row  # noqa: E402
+from probe_cost import counting  # noqa: E402
 from snellen.models.hf.engine import Engine  # noqa: E402
 from snellen.models.hf.load import without_warnings  # noqa: E402
 from snellen.models.hf.model_layout import read_layout  # noqa: E402
@@ -52,7 +53,8 @@ def row(name: str) -> str:
     model, head = make(name)
     window = asked(head)
     engine = Engine(read_layout(model, 0), 8, 4096)
-    verdict = choose_fast_paths(engine, window)
+    with counting(engine.layout) as cost:
+        verdict = choose_fast_paths(engine, window)
     exact = reference_scores(read_layout(make(name)[0], 0), window)
     fast = engine.score(window, verdict.fast_paths)
     first = window[0]
@@ -60,8 +62,8 @@ def row(name: str) -> str:
     other = replace(first.context, extras={**first.context.extras, "pixel_values": pixels}, digests=("other",))
     sees = largest_difference(exact[:1], engine.score([replace(first, context=other)], PLAIN))
     cells = [cell(verdict, path) for path in PATHS]
-    cost = f"{verdict.cost.passes} / {verdict.cost.tokens:,}"
-    found = [verdict.fast_paths.name, f"{largest_difference(exact, fast):.0e}", f"{sees:.2f}", cost]
+    size = f"{cost.passes} / {cost.tokens:,}"
+    found = [verdict.fast_paths.name, f"{largest_difference(exact, fast):.0e}", f"{sees:.2f}", size]
     return " | ".join([name, *cells, *found])
 
 

@@ -35,13 +35,13 @@ from typing import Any, NamedTuple
 import torch
 import transformers as tf
 
+from probe_cost import counting
 from snellen.models.hf.cached_forward import copy_cache, prefill
 from snellen.models.hf.decoding import generate_plainly, token_picker
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import kind_of
 from snellen.models.hf.model_layout import read_layout
-from snellen.models.hf.selfcheck import counting
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
 from snellen.models.hf.thresholds import largest_difference
 from snellen.records import Decoding, Message, Request, TextPart, Variant

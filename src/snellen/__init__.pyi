@@ -1,6 +1,5 @@
 """The public names: this is their one list, which the module reads, as type checkers and editors do."""
 
-from snellen.api import StudyResults as StudyResults
 from snellen.api import acuity as acuity
 from snellen.api import build as build
 from snellen.api import datasheet as datasheet
@@ -20,6 +19,7 @@ from snellen.errors import SnellenError as SnellenError
 from snellen.errors import StoreError as StoreError
 from snellen.errors import UnknownNameError as UnknownNameError
 from snellen.experiments.results import Results as Results
+from snellen.experiments.results import StudyResults as StudyResults
 from snellen.interchange.predictions.taking import import_run as import_run
 from snellen.models.base import load_model as load_model
 from snellen.models.embedded import Scripted as Scripted

@@ -22,7 +22,6 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entri
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.suites import params_with
-from snellen.common.late import check_polars
 from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.errors import DataError, ModelError
 from snellen.experiments.evaluation import (
@@ -33,8 +32,7 @@ from snellen.experiments.evaluation import (
     score_folders,
     silent,
 )
-from snellen.experiments.results import Results
-from snellen.formats.shown_text import object_line
+from snellen.experiments.results import Results, StudyResults
 from snellen.interchange.exports.base import BenchmarkJob, Exporter
 from snellen.models.base import as_model_string, load_model
 from snellen.psychometrics import WIDTH
@@ -65,10 +63,6 @@ from snellen.verification.certificate import ERROR_LIMIT
 from snellen.verification.verify import Solvers, verify
 
 if TYPE_CHECKING:
-    import polars
-
-    from snellen.experiments.studies.cell_table import StudyOutcome
-    from snellen.experiments.studies.series import StudyRow
     from snellen.psychometrics.acuity_run import AcuityRun
     from snellen.runs.keywords import RunKeywords, ScoringKeywords, StudyKeywords
     from snellen.verification.datasheet import Datasheet
@@ -193,52 +187,6 @@ def decide(
     for outcome in decision.outcomes:
         check_budget(outcome, spec.execution.error_budget)
     return decision
-
-
-class StudyResults:
-    """What a study found. `rows` are StudyRow records; `outcome` has tables and charts beside them."""
-
-    def __init__(self, outcome: StudyOutcome) -> None:
-        self.outcome = outcome
-        self.rows: list[StudyRow] = outcome.rows
-
-    def __repr__(self) -> str:
-        outcome = self.outcome
-        return object_line(
-            self, f"{outcome.study.name} in {outcome.folder}", cells=len(outcome.numbers.cells), numbers=len(self.rows)
-        )
-
-    def table(self) -> polars.DataFrame:
-        """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""
-        check_polars()
-        import polars as pl
-
-        from snellen.experiments.studies.series import flat_study_row
-
-        return pl.DataFrame([flat_study_row(row) for row in self.rows], infer_schema_length=None)
-
-    def value(
-        self, quantity: str, *, metric: str = "", benchmark: str = "", model: str = "", cell: str | None = None
-    ) -> float | None:
-        """One number: `value("mean", metric="accuracy")`. Raises DataError when no row or several rows fit."""
-        fitting = [
-            row
-            for row in self.rows
-            if row.quantity == quantity
-            and metric in ("", row.metric)
-            and benchmark in ("", row.benchmark)
-            and model in ("", row.model)
-            and cell in (None, row.cell)
-        ]
-        if len(fitting) != 1:
-            raise DataError(f"{len(fitting)} numbers are a {quantity} of that; name metric, benchmark, model and cell")
-        return fitting[0].estimate.value
-
-    def report(self, path: str | Path) -> Path:
-        """Write the study: `.html` (self-contained), `.md`, `.csv` or `.json`."""
-        from snellen.experiments.studies.cell_table import write_study
-
-        return write_study(self.outcome, Path(path))
 
 
 def study(

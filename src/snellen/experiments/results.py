@@ -14,10 +14,13 @@ from snellen.analysis.paired.differences import RESAMPLES
 from snellen.common.late import check_polars
 from snellen.errors import DataError, MissingExtraError
 from snellen.formats.shown_text import object_line
+from snellen.interchange.exports.base import Exporter
 from snellen.protocols.base import parse_protocol
 from snellen.records import Result
 from snellen.registry import find
-from snellen.runs.spec import as_names
+from snellen.runs.spec import (
+    as_names,
+)
 from snellen.scoring.scored_run import ScoredRun, flat_row, run_labels
 
 # What only some methods use is imported in them: every command that scores shows its results through this module.
@@ -28,7 +31,56 @@ if TYPE_CHECKING:
     from snellen.analysis.paired.drift import Drift
     from snellen.analysis.paired.significance import Correction
     from snellen.analysis.sequential import SequentialEstimate
+    from snellen.experiments.studies.cell_table import StudyOutcome
+    from snellen.experiments.studies.series import StudyRow
     from snellen.interchange.exports.base import Exporter
+
+
+class StudyResults:
+    """What a study found. `rows` are StudyRow records; `outcome` has tables and charts beside them."""
+
+    def __init__(self, outcome: StudyOutcome) -> None:
+        self.outcome = outcome
+        self.rows: list[StudyRow] = outcome.rows
+
+    def __repr__(self) -> str:
+        outcome = self.outcome
+        return object_line(
+            self, f"{outcome.study.name} in {outcome.folder}", cells=len(outcome.numbers.cells), numbers=len(self.rows)
+        )
+
+    def table(self) -> polars.DataFrame:
+        """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""
+        check_polars()
+        import polars as pl
+
+        from snellen.experiments.studies.series import flat_study_row
+
+        return pl.DataFrame([flat_study_row(row) for row in self.rows], infer_schema_length=None)
+
+    def value(
+        self, quantity: str, *, metric: str = "", benchmark: str = "", model: str = "", cell: str | None = None
+    ) -> float | None:
+        """One number: `value("mean", metric="accuracy")`. Raises DataError when no row or several rows fit."""
+        fitting = [
+            row
+            for row in self.rows
+            if row.quantity == quantity
+            and metric in ("", row.metric)
+            and benchmark in ("", row.benchmark)
+            and model in ("", row.model)
+            and cell in (None, row.cell)
+        ]
+        if len(fitting) != 1:
+            raise DataError(f"{len(fitting)} numbers are a {quantity} of that; name metric, benchmark, model and cell")
+        return fitting[0].estimate.value
+
+    def report(self, path: str | Path) -> Path:
+        """Write the study: `.html` (self-contained), `.md`, `.csv` or `.json`."""
+        from snellen.experiments.studies.cell_table import write_study
+
+        return write_study(self.outcome, Path(path))
+
 
 SHOWN_RUNS = 3
 """Runs that the line of several runs names."""

@@ -458,7 +458,7 @@ _PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__")
 def object_fingerprint(model: Any) -> dict[str, str]:
     """The fingerprint that an object declares, or a digest of its class and of each of its attributes.
 
-    Reading weights takes about a second for each 1.6 GB. Raises ModelError for a declared one that is none.
+    Reading weights takes about a second for each 1.6 GB. Raises ModelError for a declared one of another form.
     """
     declared = getattr(model, "fingerprint", None)
     if declared is not None:

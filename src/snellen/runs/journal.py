@@ -140,8 +140,8 @@ def write_line(exchange: Exchange, authors: Mapping[str, str]) -> bytes:
 
 
 def read_line(line: bytes, authors: Mapping[str, str] = NO_AUTHORS) -> Exchange:
-    """The exchange in a line. Raises StoreError, without the place, for a line that is none, that has changed since it
-    was written, or that somebody else answered than the one of its role in `authors`."""
+    """The exchange in a line. Raises StoreError, without the place, for a line that is not one, that has changed since
+    it was written, or that somebody else answered than the one of its role in `authors`."""
     return _decoded(_body(line) or line, authors, _exchanges)
 
 

@@ -197,7 +197,7 @@ def build_command(
             entry = write_entry(own_table.recognition, own_table.spec)
             announce(f"written to {entry}; change it there, or say --column picture=NAME")
     catalogued = [spec for target in what if target not in own for spec in select(target)]
-    given = dict(_setting(param) for param in params)
+    source_params = dict(_setting(param) for param in params)
     specs = [_asked(spec, answers, lenient) for spec in catalogued]
     distractor_writer = load_model(writer) if writer else None
     decided = open_benchmark(decisions).decisions() if decisions else {}
@@ -210,7 +210,7 @@ def build_command(
             with build_progress(spec.name) as progress:
                 source_files = spec.source_in(source) if source else None
                 benchmark = build(
-                    spec, source=source_files, hub=hub, revision=revision, to=to, params=given, recipe=recipe,
+                    spec, source=source_files, hub=hub, revision=revision, to=to, params=source_params, recipe=recipe,
                     writer=distractor_writer, decisions=decided, progress=progress,
                 )  # fmt: skip
         except DataError as error:
@@ -353,13 +353,13 @@ def reform_command(
         return
     if source:
         raise DataError("--source goes with --refresh; leave it out")
-    asked = ReformSettings(ask=tuple(kind.strip() for kind in (ask or "").split(",") if kind.strip()), **settings)
+    chosen = ReformSettings(ask=tuple(kind.strip() for kind in (ask or "").split(",") if kind.strip()), **settings)
     table = TableSettings(column_flags(columns), images=str(images or ""))
-    own, line = reform_source(what, asked, table, name=name, decide=ask_user, force=force)
+    own, line = reform_source(what, chosen, table, name=name, decide=ask_user, force=force)
     if own.recognition is None and what.suffix != ".toml":
         announce(f"{what}: as {own.entry} says")
-    for taken in (*own.recognition.lines(), f"  {line}") if own.recognition else ():
-        announce(taken)
+    for note in (*own.recognition.lines(), f"  {line}") if own.recognition else ():
+        announce(note)
     if types:
         _show_types(own, as_json)
         return
@@ -367,7 +367,7 @@ def reform_command(
         show_preview(own)
     with build_progress(own.spec.name) as progress, naming_leniency(lenient):
         benchmark = build_reformed(
-            own, asked, to=to, writer=writer, embeddings=embeddings, lenient=lenient, announce=announce,
+            own, chosen, to=to, writer=writer, embeddings=embeddings, lenient=lenient, announce=announce,
             progress=progress,
             solvers=Solvers(jury, blind, votes, runs=runs, announce=announce),
         )  # fmt: skip
@@ -387,9 +387,9 @@ def _refresh(name: str | None, source: Path | None, count: int | None, writer: s
         benchmark = refresh(name, source=source, count=count, writer=writer, progress=progress)
     print_built(benchmark)
     show_verification(benchmark)
-    made = benchmark.manifest.made
-    announce(f"  new to {', '.join(version.name for version in made.earlier)}; {made.left:,} questions are left unused")
-    before, now = as_word(made.earlier[-1].name), as_word(benchmark.name)
+    info = benchmark.manifest.made
+    announce(f"  new to {', '.join(version.name for version in info.earlier)}; {info.left:,} questions are left unused")
+    before, now = as_word(info.earlier[-1].name), as_word(benchmark.name)
     out.print(f"next: snellen compare --drift RUNS_ON_{before} RUNS_ON_{now}", soft_wrap=True)
 
 

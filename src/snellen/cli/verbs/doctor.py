@@ -11,7 +11,7 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -164,24 +164,17 @@ def diagnose_packages() -> Iterator[Diagnosis]:
         )  # fmt: skip
         return
     yield Diagnosis("packages", PACKAGE, "good", f"{__version__}, from {came_from}")
-    lacking = list(lacks(CORE))
-    yield (
-        Diagnosis("packages", "what it always needs", "broken", "lacks " + ", ".join(lacking), install_line(CORE))
-        if lacking
-        else Diagnosis("packages", "what it always needs", "good", "installed")
-    )
+    yield _of_requirements("packages", "what it always needs", "broken", lacks(CORE), install_line(CORE))
     for extra in sorted(snellen.metadata.get_all("Provides-Extra") or ()):
-        lacking = list(lacks(extra))
-        if lacking:
-            yield Diagnosis("extras", extra, "absent", "lacks " + ", ".join(lacking), install_line(extra))
-        else:
-            yield Diagnosis("extras", extra, "good", "installed")
-    lacking = list(lacks(CORE, SERVER)) if distribution(SERVER) else [SERVER]
-    yield (
-        Diagnosis("extras", SERVER, "absent", "lacks " + ", ".join(lacking), server_install_line())
-        if lacking
-        else Diagnosis("extras", SERVER, "good", "installed")
-    )
+        yield _of_requirements("extras", extra, "absent", lacks(extra), install_line(extra))
+    missing = lacks(CORE, SERVER) if distribution(SERVER) else [SERVER]
+    yield _of_requirements("extras", SERVER, "absent", missing, server_install_line())
+
+
+def _of_requirements(part: str, name: str, otherwise: State, missing: Iterable[str], remedy: str) -> Diagnosis:
+    if lacking := ", ".join(missing):
+        return Diagnosis(part, name, otherwise, f"lacks {lacking}", remedy)
+    return Diagnosis(part, name, "good", "installed")
 
 
 def _python() -> Diagnosis:

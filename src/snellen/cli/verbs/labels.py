@@ -307,8 +307,8 @@ def _serve(form: AuditForm, path: Path) -> None:
 
 def ask_in_terminal(form: AuditForm, path: Path, key: Callable[[], str] = click.getchar) -> None:
     """Ask for labels in the terminal, one or two keys a question, until all are given or q is pressed."""
-    given = {label.item for label in read_audit_labels(path) if (label.by, label.settles) == (form.by, form.settles)}
-    waiting = [item for item in form.asked if item.id not in given]
+    labelled = {label.item for label in read_audit_labels(path) if (label.by, label.settles) == (form.by, form.settles)}
+    waiting = [item for item in form.asked if item.id not in labelled]
     place, answer = 0, ""
     while place < len(waiting):
         item = waiting[place]
@@ -350,8 +350,8 @@ def _show_item(form: AuditForm, item: AuditItem, where: str, answer: str) -> Non
     texts = [text for gold in item.golds for text in gold.texts]
     if texts:
         out.print(strip_controls(f"  the key: {' / '.join(texts)}"))
-    for by, said in sorted(form.settling[item.id].labels.items()) if form.settles else ():
-        out.print(strip_controls(f"  {by}: {said}"))
+    for by, verdict in sorted(form.settling[item.id].labels.items()) if form.settles else ():
+        out.print(strip_controls(f"  {by}: {verdict}"))
     out.print("\n" + "   ".join(f"{key}: {label}" for key, label in zip(KEYS, LABELS, strict=False)), style="dim")
 
 
@@ -362,10 +362,10 @@ def _show_outcome(benchmark: Benchmark, outcome: AuditOutcome, as_json: bool) ->
     if not outcome.raters:
         out.print(f"{benchmark.name}: nothing is labelled yet; label with `{again} --by NAME`", soft_wrap=True)
         return
-    left = "; ".join(f"{by} has {n:,} to label" if n else f"{by} is done" for by, n in outcome.unlabelled.items())
+    progress = "; ".join(f"{by} has {n:,} to label" if n else f"{by} is done" for by, n in outcome.unlabelled.items())
     kinds = "".join(f", {count:,} {kind}" for kind, count in outcome.kinds.most_common())
     good = len(outcome.verdicts) - len(outcome.bad)
-    out.print(f"{benchmark.name}: {left}\n  {good:,} good{kinds}", soft_wrap=True)
+    out.print(f"{benchmark.name}: {progress}\n  {good:,} good{kinds}", soft_wrap=True)
     if still_open := sum(verdict.is_open for verdict in outcome.verdicts):
         out.print(f"  {still_open:,} not settled, which count as bad: {again} --settle --by NAME", soft_wrap=True)
 

@@ -20,6 +20,8 @@ WHAT = ("benchmarks", "suites", "studies", "models", "protocols", "metrics", "ex
 DATA = "data"
 """What lies on this machine, and so is not part of the catalogue."""
 Rows = list[tuple[str, ...]]
+Listing = tuple[tuple[str, ...], Rows]
+"""A header, and rows below it."""
 
 
 class _Listed(click.Choice[str]):
@@ -51,15 +53,16 @@ def list_command(what: str, words: tuple[str, ...], where: str, sources: bool, a
         what, words = WHAT[0], (what, *words)
     if words and what != WHAT[0]:
         raise DataError(f"words choose benchmarks, not {what}; leave {' '.join(words)} out")
+    if where and what != WHAT[0]:
+        raise DataError(f"--where chooses benchmarks, not {what}; leave it out")
     if what == DATA:
         _show_data(as_json)
         return
     if sources:
         _show_sources(what, words, where, as_json)
         return
-
     if what != WHAT[0]:
-        header, rows = _LISTS[what](where)
+        header, rows = _LISTS[what]()
         show_table(what, header, rows, as_json)
     elif words or where or as_json or not out.is_terminal:
         header, rows = benchmark_table(words, where)
@@ -149,7 +152,7 @@ def _has(spec: BenchmarkSpec, word: str) -> bool:
     return word == spec.suite or any(word in fact.casefold() for fact in facts)
 
 
-def benchmark_table(words: Sequence[str] = (), where: str = "") -> tuple[tuple[str, ...], Rows]:
+def benchmark_table(words: Sequence[str] = (), where: str = "") -> Listing:
     """What is known of each benchmark, for display."""
     from snellen.building.benchmark import MANIFEST
     from snellen.catalogue import dimension_titles
@@ -194,7 +197,7 @@ def _origin(spec: BenchmarkSpec) -> str:
     return "published data" if is_published else f"as {spec.source.files_of}" if spec.source.files_of else "own files"
 
 
-def _suites(where: str) -> tuple[tuple[str, ...], Rows]:
+def _suites() -> Listing:
     from snellen.catalogue import suites
 
     rows: Rows = [
@@ -204,7 +207,7 @@ def _suites(where: str) -> tuple[tuple[str, ...], Rows]:
     return ("suite", "benchmarks", "dimensions"), rows
 
 
-def _studies(where: str) -> tuple[tuple[str, ...], Rows]:
+def _studies() -> Listing:
     from snellen.experiments.studies.declaration import studies
 
     rows: Rows = [
@@ -219,7 +222,7 @@ def _studies(where: str) -> tuple[tuple[str, ...], Rows]:
     return ("study", "title", "varies", "benchmarks"), rows
 
 
-def _models(where: str) -> tuple[tuple[str, ...], Rows]:
+def _models() -> Listing:
     descriptions = {
         "hf": ("hf:org/name[@revision], hf:./folder", "an image-text-to-text model of transformers, in this process"),
         "openai": ("openai:name@http://host:port/v1", "a model behind an OpenAI-compatible server"),
@@ -242,7 +245,7 @@ def _models(where: str) -> tuple[tuple[str, ...], Rows]:
     return ("model", "what it is"), [*rows, *embedded]
 
 
-def _protocols(where: str) -> tuple[tuple[str, ...], Rows]:
+def _protocols() -> Listing:
     import msgspec
 
     rows: Rows = []
@@ -253,7 +256,7 @@ def _protocols(where: str) -> tuple[tuple[str, ...], Rows]:
     return ("protocol", "what it does", "options"), rows
 
 
-def _metrics(where: str) -> tuple[tuple[str, ...], Rows]:
+def _metrics() -> Listing:
     from snellen.metrics.declaration import find_metric
 
     metrics = [(name, find_metric(name)) for name in registry.names("metrics")]
@@ -264,7 +267,7 @@ def _metrics(where: str) -> tuple[tuple[str, ...], Rows]:
     return ("metric", "over", "unit", "better", "what it is"), sorted(rows, key=lambda row: _OVER.index(row[1]))
 
 
-def _cards(where: str) -> tuple[tuple[str, ...], Rows]:
+def _cards() -> Listing:
     from snellen.catalogue.cards import model_cards
 
     rows: Rows = [
@@ -296,23 +299,18 @@ _OVER: tuple[MetricInput, ...] = (
 )
 
 
-def _exporters(where: str) -> tuple[tuple[str, ...], Rows]:
-    rows: Rows = [(name, registry.find("exporters", name).title) for name in registry.names("exporters")]
-    return ("exporter", "what it writes"), rows
+def _titled(group: registry.Group, title: str) -> Listing:
+    rows: Rows = [(name, registry.find(group, name).title) for name in registry.names(group)]
+    return (registry.singular(group), title), rows
 
 
-def _trackers(where: str) -> tuple[tuple[str, ...], Rows]:
-    rows: Rows = [(name, registry.find("trackers", name).title) for name in registry.names("trackers")]
-    return ("tracker", "what stands after the colon"), rows
-
-
-_LISTS: dict[str, Callable[[str], tuple[tuple[str, ...], Rows]]] = {
+_LISTS: dict[str, Callable[[], Listing]] = {
     "suites": _suites,
     "studies": _studies,
     "models": _models,
     "protocols": _protocols,
     "metrics": _metrics,
-    "exporters": _exporters,
-    "trackers": _trackers,
+    "exporters": lambda: _titled("exporters", "what it writes"),
+    "trackers": lambda: _titled("trackers", "what stands after the colon"),
     "cards": _cards,
 }

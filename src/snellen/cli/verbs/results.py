@@ -192,7 +192,7 @@ def report_command(
 
 
 def _looks_like_a_run(path: Path) -> bool:
-    """Whether a run is there, or anything else that is no benchmark and no name of one."""
+    """Whether a run is there, or anything else that is neither a benchmark nor the name of one."""
     folders = (path, benchmark_folder(str(path)))
     return (path / RUN_MANIFEST).exists() or (
         path.exists() and not any((folder / MANIFEST).exists() for folder in folders)

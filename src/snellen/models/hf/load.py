@@ -120,6 +120,8 @@ def unless_out_of_memory(run: Callable[[], R]) -> R | None:
 
 
 DTYPES = {"float32": "float32", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+SOFT_DEPENDENCY = re.compile("torchvision|num2words|sentencepiece|timm|tiktoken|protobuf")
+"""Packages that transformers names where a processor needs them and they are not installed."""
 STATE_FILES = (".safetensors", ".bin", ".json", ".jinja", ".model", ".txt", ".py")
 """Suffixes of the files in a model folder that its answers depend on."""
 
@@ -335,8 +337,8 @@ def _explained(spec: ModelSpec, target: str) -> Iterator[None]:
         raise _missing_package(spec, error) from error
     except (OSError, ValueError, KeyError) as error:
         first = _first_line(error)
-        if missing := re.search(r"torchvision|num2words|sentencepiece|timm|tiktoken|protobuf", str(error)):
-            raise _missing_package(spec, error, missing[0]) from error
+        if SOFT_DEPENDENCY.search(str(error)):
+            raise _missing_package(spec, error) from error
         if isinstance(error, OSError) and not Path(target).is_dir():
             offline = os.environ.get("HF_HUB_OFFLINE", "") in ("1", "true", "True", "ON", "YES")
             hint = (
@@ -384,14 +386,12 @@ def _first_line(error: Exception) -> str:
     return text.splitlines()[0][:200] if text else type(error).__name__
 
 
-def _missing_package(spec: ModelSpec, error: Exception, name: str = "") -> Exception:
+def _missing_package(spec: ModelSpec, error: Exception) -> Exception:
     """The error for a processor or model that needs another package, as far as the message says which."""
     text = str(error)
+    match = SOFT_DEPENDENCY.search(text)
     # Without torchvision the video processors are dummies, and a Qwen2-VL processor fails on one of them.
-    if not name and (match := re.search(r"torchvision|num2words|sentencepiece|timm|tiktoken|protobuf", text)):
-        name = match[0]
-    if not name and "VIDEO_PROCESSOR" in text:
-        name = "torchvision"
+    name = match[0] if match else "torchvision" if "VIDEO_PROCESSOR" in text else ""
     if not name and isinstance(error, AttributeError):
         return ModelError(f"{spec.text}: cannot load: {text.splitlines()[0] if text else 'AttributeError'}")
     name = name or getattr(error, "name", None) or "named below"

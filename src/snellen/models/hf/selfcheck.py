@@ -7,10 +7,8 @@ with the reference, token by token, within measured noise. What no probe can sho
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from snellen.models.hf.cached_forward import NO_CACHE, prefill
 from snellen.models.hf.encode import ContinuedPrompt
@@ -40,31 +38,6 @@ from snellen.models.hf.thresholds import (
     measure_tolerance,
     read_facts,
 )
-
-
-@dataclass
-class ProbeCost:
-    """Forward passes of the language model, and the tokens in them, padding included."""
-
-    passes: int = 0
-    tokens: int = 0
-
-
-@contextlib.contextmanager
-def counting(layout: ModelLayout) -> Iterator[ProbeCost]:
-    """Within this context, counts what goes through the token embedding."""
-    cost = ProbeCost()
-
-    def count(module: Any, inputs: Any, output: Any) -> None:
-        cost.passes += 1
-        cost.tokens += int(inputs[0].numel()) if inputs else 0
-
-    hook = layout.model.get_input_embeddings().register_forward_hook(count)
-    try:
-        yield cost
-    finally:
-        hook.remove()
-
 
 PLAINLY, CACHE, LONG, SHORT = "one row at a time", "a cached prompt", "a long text", "a text without a picture"
 ALONE, NOT_ALONE = "a text without what follows", "scores depend on the text after them"
@@ -110,7 +83,6 @@ class SelfCheckResult:
     refusals: dict[str, str]
     tolerance: Tolerance
     facts: ModelFacts
-    cost: ProbeCost
     alone: bool = True
     """Whether scores of a text do not depend on the text after it."""
 
@@ -144,14 +116,13 @@ def choose_fast_paths(
 
     Raises UnrepeatableError, or another ValueError, when the model cannot be scored even one row at a time.
     """
-    with counting(engine.layout) as cost:
-        check = _SelfCheck(engine, list(probe), facts)
-        fast_paths = check.fast_paths()
-        rows = [prompt.context for prompt in (*check.probe, *check.long_prompts)]
-        everywhere = replace(fast_paths, proved=ProvedRange())
-        # Its own `generate` keeps a cache, which was found wrong, at least on some texts.
-        cached = check.keeps and not (check.facts.doubt and not fast_paths.cache)
-        writing, refusals = choose_writing(engine, rows, everywhere, check.tolerance, cached)
+    check = _SelfCheck(engine, list(probe), facts)
+    fast_paths = check.fast_paths()
+    rows = [prompt.context for prompt in (*check.probe, *check.long_prompts)]
+    everywhere = replace(fast_paths, proved=ProvedRange())
+    # Its own `generate` keeps a cache, which was found wrong, at least on some texts.
+    cached = check.keeps and not (check.facts.doubt and not fast_paths.cache)
+    writing, refusals = choose_writing(engine, rows, everywhere, check.tolerance, cached)
     chosen = replace(fast_paths, writing=writing)
     engine.prefix_cache.clear()
     return SelfCheckResult(
@@ -160,7 +131,6 @@ def choose_fast_paths(
         check.refusals | refusals,
         check.tolerance,
         check.facts,
-        cost,
         check.alone,
     )
 
