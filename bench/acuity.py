@@ -1,24 +1,33 @@
 """Thresholds over simulated observers whose thresholds, slopes and lapses are known.
 
-    python bench/acuity.py                 # the whole table, some twenty minutes on one core
-    python bench/acuity.py --observers 40  # a first look in four minutes
-    python bench/acuity.py --psignifit     # one data set beside psignifit (pip install psignifit), and no table
+    python bench/acuity.py                 # all tables, some fifteen minutes on one core
+    python bench/acuity.py --observers 20  # a first look in two minutes
+    python bench/acuity.py --psignifit     # a few data sets beside psignifit (pip install psignifit), and no table
 
 An observer has a threshold anywhere in the middle three quarters of the levels of `letter-size` (6 octaves, four
 options), a width (5 to 95 %, in octaves) and a lapse rate. Each is asked by the very placement of `snellen acuity`,
-twelve questions at each level at most. For each number of questions the table has the share of 95 % intervals that hold
-the true threshold, the bias (how much greater the threshold found is, on average of logarithms), the median width of
-the interval, the root of the mean squared error, both in octaves, and how many times as many constant stimuli, alike at
-all levels, are needed for the same median width and for the same error. `most` is what a placement would save that knew
-the observer from the first question on: no method can save more.
+twelve questions at each level at most. What it is measured against is the method of constant stimuli as a benchmark of
+percentages would have it: all 24 levels alike, however far they are from the threshold, which nobody knows beforehand.
+Both are fitted by the same posterior.
+
+The first table is after so many questions of each kind of observer: the share of 95 % intervals that hold the true
+threshold, the bias (how much greater the threshold found is, on average of logarithms), the median width of the
+interval, the root of the mean squared error, both in octaves, and how many times as many constant stimuli are needed
+for the same median width and for the same error.
+
+The second is of all observers together, for an interval of a width that one wants: how many questions the placement
+asks on average, as it stops for each observer when that width is reached; how many constant stimuli a design needs that
+is fixed beforehand and must do for 95 % of the observers, easy or hard; and how many if it, too, could stop after each
+round of all levels.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import product
 from statistics import fmean, median
@@ -27,16 +36,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snellen import registry
-from snellen.psychometrics.differences import posterior_difference
-from snellen.psychometrics.placement import AT_ONCE, first_levels, is_known, next_levels
-from snellen.psychometrics.posterior import STEEPNESS, Interval, ParameterGrid, Posterior
-from snellen.psychometrics.stimuli.trials import AcuityTest
+from snellen.psychometrics.acuity_run import posterior_difference
+from snellen.psychometrics.posterior import (
+    STEEPNESS,
+    Interval,
+    ParameterGrid,
+    Posterior,
+    is_known,
+    next_levels,
+    number_at_once,
+)
 from snellen.psychometrics.thresholds import LevelScale, threshold_of
+from snellen.psychometrics.trials import AcuityTest
 
 CHANCE, POOL = 0.25, 12
 WIDTHS, LAPSES, SIZES = (0.5, 1.0, 2.0), (0.0, 0.03), (24, 48, 96)
-CONSTANT = (2, 4, 8, 12, 16, 24, 32)
+CONSTANT = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
 """Constant stimuli at each level."""
+WANTED = (1.0, 0.7, 0.5)
+"""Widths of an interval, in octaves."""
+DATA_SETS = ((14, 1.2, 0.03, 20), (6, 0.6, 0.0, 10), (40, 2.0, 0.05, 12), (22, 0.9, 0.1, 40))
+"""Threshold in pixels, width, lapse rate, and answers at each level."""
+MOST = 180
+"""Questions after which the placement gives up on a width."""
 
 
 class Observer(NamedTuple):
@@ -74,24 +96,19 @@ def observers(count: int, width: float, lapse: float) -> Iterator[tuple[Observer
         yield Observer(low + (high - low) * rng.uniform(0.125, 0.875), width, lapse), rng
 
 
-def adaptive(
-    observer: Observer, rng: random.Random, sizes: tuple[int, ...], width: float = 0.0
-) -> dict[int, Posterior]:
-    """What is known after so many questions, or where an interval of `width` ends it."""
+def adaptive(observer: Observer, rng: random.Random, most: int, width: float = 0.0) -> dict[int, Posterior]:
+    """What is known after each batch of at most so many questions, until an interval of `width` ends it."""
     levels = grid().levels
     right, asked, known = np.zeros(len(levels)), np.zeros(len(levels)), dict[int, Posterior]()
-    places = first_levels(len(levels), AT_ONCE)
-    while True:
-        for place in places:
+    posterior, n = Posterior(grid(), right, asked), 0
+    while n < most and not (width and n and is_known(posterior, width)):
+        count = min(number_at_once(n), most - n, *(size - n for size in SIZES if size > n))
+        for place in next_levels(posterior, [POOL - int(number) for number in asked], count, rng):
             asked[place] += 1
             right[place] += observer.is_right(levels[place], rng)
-        posterior, n = Posterior(grid(), right, asked), int(asked.sum())
-        if n in sizes:
-            known[n] = posterior
-        if n >= max(sizes) or (width and is_known(posterior, width)):
-            return known | {n: posterior}
-        left = [POOL - int(count) for count in asked]
-        places = next_levels(posterior, left, min(AT_ONCE, max(sizes) - n), rng)
+        n += count
+        posterior = known[n] = Posterior(grid(), right.copy(), asked.copy())
+    return known
 
 
 def constant(observer: Observer, rng: random.Random, each: int) -> Posterior:
@@ -99,15 +116,30 @@ def constant(observer: Observer, rng: random.Random, each: int) -> Posterior:
     return Posterior(grid(), right, np.full(len(right), each))
 
 
+def constant_rounds(observer: Observer, rng: random.Random) -> dict[int, Interval]:
+    """By the number of questions, the interval after so many rounds of all levels."""
+    levels = grid().levels
+    right, asked, intervals = np.zeros(len(levels)), 0, dict[int, Interval]()
+    for each in CONSTANT:
+        right += [sum(observer.is_right(x, rng) for _ in range(each - asked)) for x in levels]
+        asked = each
+        intervals[each * len(levels)] = Posterior(grid(), right, np.full(len(levels), each)).threshold
+    return intervals
+
+
+def breadth(interval: Interval) -> float:
+    return interval.high - interval.low
+
+
 def error(some: list[Found]) -> float:
     return math.sqrt(fmean((found.interval.value - found.true) ** 2 for found in some))
 
 
-def breadth(some: list[Found]) -> float:
-    return median(found.interval.high - found.interval.low for found in some)
+def median_breadth(some: list[Found]) -> float:
+    return median(breadth(found.interval) for found in some)
 
 
-def needed(value: float, table: dict[int, float]) -> float:
+def needed(value: float, table: Mapping[int, float]) -> float:
     """The number of constant stimuli that reaches a value: between logarithms, beyond the table by 1 / sqrt(n)."""
     numbers = sorted(table)
     values = [table[number] for number in numbers]
@@ -119,69 +151,57 @@ def needed(value: float, table: dict[int, float]) -> float:
 
 
 def main_table(count: int) -> None:
-    print("width lapse    n   covered    bias   interval   error   savings: interval  error   most")
+    print("width lapse    n   covered    bias   interval   error   savings: interval  error")
     everything: list[Found] = []
     savings: list[tuple[float, float]] = []
+    placed: list[dict[int, Interval]] = []
+    rounds: list[dict[int, Interval]] = []
     for width, lapse in product(WIDTHS, LAPSES):
         by_size: dict[int, list[Found]] = {size: [] for size in SIZES}
         fixed: dict[int, list[Found]] = {24 * each: [] for each in CONSTANT}
         for observer, rng in observers(count, width, lapse):
-            known = adaptive(observer, rng, SIZES)
+            placed.append({n: known.threshold for n, known in adaptive(observer, rng, MOST).items()})
+            rounds.append(constant_rounds(observer, rng))
             for size in SIZES:
-                by_size[size].append(Found(known[size].threshold, observer.threshold))
-            for each in CONSTANT:
-                fixed[24 * each].append(Found(constant(observer, rng, each).threshold, observer.threshold))
-        widths = {n: breadth(some) for n, some in fixed.items()}
+                by_size[size].append(Found(placed[-1][size], observer.threshold))
+            for n, interval in rounds[-1].items():
+                fixed[n].append(Found(interval, observer.threshold))
+        widths = {n: median_breadth(some) for n, some in fixed.items()}
         errors = {n: error(some) for n, some in fixed.items()}
         for size, some in by_size.items():
-            saved = needed(breadth(some), widths) / size, needed(error(some), errors) / size
-            print(
-                line(f"{width:5g} {lapse:5g} {size:4d}", some)
-                + "   {:17.1f} {:6.1f} {:6.1f}".format(*saved, most_saved(width, lapse, size)),
-                flush=True,
-            )
+            saved = needed(median_breadth(some), widths) / size, needed(error(some), errors) / size
+            print(line(f"{width:5g} {lapse:5g} {size:4d}", some) + "   {:17.1f} {:6.1f}".format(*saved), flush=True)
             everything += some
             savings.append(saved)
     print(line("all            ", everything) + "   {:17.1f} {:6.1f}".format(*map(median, zip(*savings))))  # noqa: B905
+    wanted_table(placed, rounds)
     bounds(count)
     differences(count)
 
 
-def most_saved(width: float, lapse: float, n: int) -> float:
-    """Constant stimuli for each question of the best fixed placement for an observer with a threshold of 17 px.
+def wanted_table(placed: list[dict[int, Interval]], rounds: list[dict[int, Interval]]) -> None:
+    """What an interval of a width costs where nobody knows the observer."""
+    print("interval   placed, reached   constant for 95 %, savings   constant with stops, savings")
+    for wanted in WANTED:
+        ends, constant_ends = ([_first_reaching(wanted, known) for known in some] for some in (placed, rounds))
+        reached = fmean(end is not None for end in ends)
+        asked = fmean(end or MOST for end in ends)
+        hardest = {n: float(np.quantile([breadth(known[n]) for known in rounds], 0.95)) for n in rounds[0]}
+        fixed, stopping = needed(wanted, hardest), fmean(end or max(hardest) for end in constant_ends)
+        print(
+            f"{wanted:8g}   {asked:6.0f} {reached:8.0%}   {fixed:17.0f} {fixed / asked:9.1f}"
+            f"   {stopping:19.0f} {stopping / asked:8.1f}"
+        )
 
-    By Fisher information with normal priors; the standard error is the threshold's with all four parameters unknown.
-    """
-    from scipy.optimize import minimize
 
-    true = np.array([math.log2(17), math.log(width), max(lapse, 0.002), CHANCE])
-    priors = np.diag(np.array([3.0, 0.7, 0.05, 0.03]) ** -2.0)
-
-    def psi(threshold: float, log_width: float, lapse: float, guess: float) -> Any:
-        rise = 1 / (1 + np.exp(-STEEPNESS * (grid().levels - threshold) / np.exp(log_width)))
-        return guess + (1 - guess - lapse) * rise
-
-    slopes = np.array([(psi(*(true + step)) - psi(*(true - step))) / 2e-5 for step in 1e-5 * np.eye(4)])
-    information = np.einsum("in,jn->nij", slopes, slopes) / (psi(*true) * (1 - psi(*true)))[:, None, None]
-
-    def error_of(shares: Any, number: float) -> float:
-        return float(np.linalg.inv(priors + number * np.einsum("n,nij->ij", shares, information))[0, 0] ** 0.5)
-
-    def shares_of(weights: Any) -> Any:
-        return np.exp(weights) / np.exp(weights).sum()
-
-    levels, starts = len(grid().levels), np.random.default_rng(0)
-    best = min(minimize(lambda w: error_of(shares_of(w), n), starts.normal(size=levels)).fun for _ in range(3))
-    number = float(n)
-    while error_of(np.full(levels, 1 / levels), number) > best:
-        number *= 1.01
-    return number / n
+def _first_reaching(wanted: float, known: dict[int, Interval]) -> int | None:
+    return next((n for n, interval in sorted(known.items()) if breadth(interval) <= wanted), None)
 
 
 def line(head: str, some: list[Found]) -> str:
     covered = fmean(found.interval.low <= found.true <= found.interval.high for found in some)
     bias = 2 ** fmean(found.interval.value - found.true for found in some) - 1
-    return f"{head}   {covered:7.3f} {bias:+7.1%}   {breadth(some):8.2f} {error(some):7.2f}"
+    return f"{head}   {covered:7.3f} {bias:+7.1%}   {median_breadth(some):8.2f} {error(some):7.2f}"
 
 
 def differences(count: int) -> None:
@@ -191,8 +211,8 @@ def differences(count: int) -> None:
         covered, decided = 0, 0
         for number, (observer, rng) in enumerate(observers(count, 1.0, 0.02)):
             other = observer._replace(threshold=observer.threshold + apart)
-            first = adaptive(observer, rng, (48,))[48]
-            second = adaptive(other, random.Random(number), (48,))[48]
+            first = adaptive(observer, rng, 48)[48]
+            second = adaptive(other, random.Random(number), 48)[48]
             difference = posterior_difference(first, second)
             covered += difference.interval.low <= apart <= difference.interval.high
             decided += not 0.025 < difference.first_better < 0.975
@@ -209,7 +229,7 @@ def bounds(count: int) -> None:
     for name, (observer, expected) in cases.items():
         verdicts, notes = [], 0
         for number in range(count):
-            known = adaptive(observer, random.Random(f"{name} {number}"), (48,), width=0.25)
+            known = adaptive(observer, random.Random(f"{name} {number}"), 48, width=0.25)
             threshold = verdict_of(known[max(known)])
             verdicts.append(threshold.verdict)
             notes += bool(threshold.notes)
@@ -225,28 +245,25 @@ def verdict_of(posterior: Posterior) -> Any:
 
 
 def beside_psignifit() -> None:
-    """One observer, 20 answers at each level: threshold and width by both, with 95 % intervals."""
+    """A few observers, alike at each level: thresholds, widths and lapse rates by both, with 95 % intervals, as a line
+    of tests/psignifit.json each."""
     import psignifit
 
-    observer, rng = Observer(math.log2(14), 1.2, 0.03), random.Random(5)
-    posterior = constant(observer, rng, 20)
-    table = np.column_stack([posterior.grid.levels, posterior.right, posterior.asked])
-    theirs = psignifit.psignifit(
-        table,
-        experiment_type="4AFC",
-        sigmoid="logistic",
-        stimulus_range=(table[0, 0], table[-1, 0]),
-        CI_method="percentiles",
-    )
-    ours = {"threshold": posterior.threshold, "width": posterior.width, "lambda": posterior.lapse}
-    for name, interval in ours.items():
-        low, high = theirs.confidence_intervals[name]["0.95"]
-        estimate = theirs.get_parameter_estimate(estimate_type="mean")[name]
-        print(
-            f"{name:10s} psignifit {estimate:.3f} [{low:.3f}, {high:.3f}]",
-            "here {:.3f} [{:.3f}, {:.3f}]".format(*interval),
-        )
-    print(f"truth      {observer.threshold:.3f} {observer.width:.3f} {observer.lapse:.3f}")
+    for number, (height, width, lapse, each) in enumerate(DATA_SETS):
+        posterior = constant(Observer(math.log2(height), width, lapse), random.Random(number), each)
+        table = np.column_stack([posterior.grid.levels, posterior.right, posterior.asked])
+        fitted = psignifit.psignifit(
+            table, experiment_type="4AFC", sigmoid="logistic", stimulus_range=(table[0, 0], table[-1, 0]),
+            CI_method="percentiles",
+        )  # fmt: skip
+        means = fitted.get_parameter_estimate(estimate_type="mean")
+        theirs = {
+            name: [round(float(value), 3) for value in (means[name], *fitted.confidence_intervals[name]["0.95"])]
+            for name in ("threshold", "width", "lambda")
+        }
+        right = [int(count) for count in posterior.right]
+        print(json.dumps({"true": [math.log2(height), width, lapse], "asked": each, "right": right, **theirs}))
+        print("here ", *(f"{value:.3f}" for value in (*posterior.threshold, *posterior.width, *posterior.lapse)))
 
 
 if __name__ == "__main__":

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from PIL import Image, ImageChops
 
 from snellen import registry
-from snellen.psychometrics.stimuli.canvas import Shape, rasterise
-from snellen.psychometrics.stimuli.optotypes import DIRECTIONS, SLOAN, landolt_c, tumbling_e
-from snellen.psychometrics.stimuli.trials import AcuityTest, Stimulus
-from snellen.suites.acuity.shapes import SHAPES
+from snellen.psychometrics.optotypes import DIRECTIONS, SLOAN, Shape, landolt_c, rasterise, tumbling_e
+from snellen.psychometrics.trials import AcuityTest, Stimulus
+from snellen.suites.acuity.signs import SHAPES
 
 NAMES = tuple(name for name, target in registry.targets("acuity_tests").items() if "snellen.suites" in str(target))
 

@@ -14,14 +14,15 @@ from click.testing import CliRunner
 pytest.importorskip("numpy")
 
 import snellen as sn
+from acuity import declared
 from observers import Observer, measured, threshold
 from servers import broken, start_server
 from snellen.cli import cli, main
 from snellen.errors import DataError, UnknownNameError
-from snellen.psychometrics.acuity_run import read_acuity
-from snellen.psychometrics.differences import threshold_differences
-from snellen.report.acuity_card import acuity_page, prescription
-from snellen.report.acuity_charts import LINES, line_read
+from snellen.psychometrics import posterior
+from snellen.psychometrics.acuity_run import read_acuity, threshold_differences
+from snellen.psychometrics.thresholds import LevelScale
+from snellen.report.acuity import LINES, acuity_page, line_read, prescription
 from snellen.runs.plan import RunProgress
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.run_scoring import score_run
@@ -104,6 +105,20 @@ def test_by_likelihood_and_by_generation_the_same_choices_give_the_same_threshol
     assert "letter-size (likelihood)" in acuity_page([run])
     [alone] = measured(Observer(12.0, name="alone"), tmp_path, method="likelihood").thresholds
     assert alone.method == "likelihood" and alone.value == by_method["likelihood"].value
+
+
+@pytest.mark.parametrize("row", json.loads(Path(__file__).with_name("psignifit.json").read_text("utf-8")))
+def test_psignifit_finds_the_same_in_the_same_answers(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python bench/acuity.py --psignifit` writes its means and 95 % intervals, of four simulated observers in
+    `letter-size` (psignifit 4.3, 4AFC, logistic). It takes a guess rate of exactly a quarter for granted."""
+    monkeypatch.setattr(posterior, "GUESSES", {1.0: 1.0})
+    scale = LevelScale.of(declared("letter-size"))
+    known = posterior.Posterior(scale.grid(0.25), row["right"], [row["asked"]] * len(scale.levels))
+    value, low, high = row["threshold"]
+    assert known.threshold == pytest.approx((value, low, high), abs=0.16)
+    assert known.threshold.value == pytest.approx(value, abs=0.06)
+    assert known.width.low < row["width"][0] < known.width.high
+    assert known.lapse.value == pytest.approx(row["lambda"][0], abs=0.03)
 
 
 # --- asking ------------------------------------------------------------------------------------------------------

@@ -15,12 +15,11 @@ from acuity import NAMES, declared, digest, ink, picture, read_by_templates, sti
 from snellen import registry
 from snellen.catalogue import entries
 from snellen.errors import DataError, UnknownNameError
-from snellen.psychometrics.stimuli.trials import Stimulus, acuity_test, written_level
+from snellen.psychometrics.trials import Stimulus, acuity_test, written_level
+from snellen.suites.acuity import read
 from snellen.suites.acuity.degraded import COVER
-from snellen.suites.acuity.letters import CROWDED, GRID, READ_LETTERS
-from snellen.suites.acuity.reader import read
 from snellen.suites.acuity.scenes import GROUND
-from snellen.suites.acuity.shapes import PAPER
+from snellen.suites.acuity.signs import CROWDED, GRID, PAPER, READ_LETTERS
 
 DIGESTS = json.loads(Path(__file__).with_name("acuity_digests.json").read_text())
 np = pytest.importorskip("numpy")

@@ -13,7 +13,7 @@ import axe
 import snellen as sn
 from browser import BROKEN_WORDS, CHROMIUM, Page, browsing
 from observers import Observer, measured
-from snellen.report.acuity_card import acuity_page
+from snellen.report.acuity import acuity_page
 from snellen.verification.datasheet_page import write_datasheet
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")

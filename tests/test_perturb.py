@@ -17,7 +17,8 @@ from snellen.api import build_table
 from snellen.common.images import DEGRADATIONS, ImageStore, degraded_ref
 from snellen.errors import UnknownNameError
 from snellen.protocols import parse_protocol
-from snellen.report.protocol_tables import control_tables
+from snellen.report.charts import Group
+from snellen.report.protocol_tables import control_tables, dose_panels
 from snellen.report.run_view import run_views
 
 
@@ -139,6 +140,14 @@ def test_a_model_sees_the_worse_picture_and_its_score_is_a_control(tmp_path: Pat
     assert response.half.value == pytest.approx(1 + 7 / 4)
     tables = {table.title: table for table in control_tables(run_views(results.runs, results.rows))}
     assert list(tables) == ["What degraded pictures cost"]
+    [panel] = dose_panels(run_views(results.runs, results.rows))
+    marks = [shape for shape in panel.drawing.shapes if isinstance(shape, Group) and shape.tooltip]
+    assert [mark.tooltip for mark in marks if "half of what" in mark.tooltip] == [
+        f"{results.runs[0].manifest.model}: half of what is above chance is lost at 2.75 [2.75, 2.75]"
+    ]
+    assert len(marks) == 1 + 3 + 1, "clean pictures, three doses, and the half"
+    page = results.report(tmp_path / "report.html").read_text("utf-8")
+    assert "rough, vanilla, blur: dose and score" in page
     protocols = [protocol for protocol, _, _ in scored.score_rows]
     assert min(protocols, key=protocol_preference) == "vanilla"
 

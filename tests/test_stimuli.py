@@ -13,10 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from snellen.psychometrics.stimuli.canvas import Canvas, ColourCanvas, Mask, Shape, rasterise
-from snellen.psychometrics.stimuli.colour import ciede2000, lab_of, rgb_of
-from snellen.psychometrics.stimuli.degrade import REACH, blurred, jpeg, noisy
-from snellen.psychometrics.stimuli.optotypes import DIRECTIONS, SLOAN, landolt_c, put_letter, rectangle, tumbling_e
+from snellen.psychometrics.optotypes import (
+    DIRECTIONS,
+    SLOAN,
+    Canvas,
+    ColourCanvas,
+    Mask,
+    Shape,
+    landolt_c,
+    put_letter,
+    rasterise,
+    rectangle,
+    tumbling_e,
+)
+from snellen.suites.acuity.degraded import REACH, blurred, jpeg, noisy
+from snellen.suites.acuity.scenes import ciede2000, lab_of, rgb_of
 
 LARGE = 100
 """Pixels per unit where geometry is measured: letters of 500 px."""

@@ -11,7 +11,7 @@ value `module:attribute`, as below. The less obvious groups are
 - `snellen.checks`: a declared check of a benchmark's questions, one by one (`snellen.verification.verify`)
 - `snellen.exporters`: a declared form in which runs are written (`snellen.interchange.exports.base`)
 - `snellen.trackers`: a declared experiment tracker (`snellen.interchange.exports.trackers`)
-- `snellen.acuity_tests`: a declared psychometric test (`snellen.psychometrics.stimuli.trials`)
+- `snellen.acuity_tests`: a declared psychometric test (`snellen.psychometrics.trials`)
 - `snellen.suites`: packages with a `suite.toml`, which adds benchmarks and, in its `hooks`, further names
   (docs/suites.md)
 """

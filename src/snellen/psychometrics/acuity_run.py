@@ -1,20 +1,33 @@
-"""What a run found: answers at levels, and the thresholds that they speak for. Read from any run's scores."""
+"""What runs found: answers at levels, the thresholds that they speak for, and which of two models sees better."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
 from snellen import registry
+from snellen.analysis.paired.significance import sign_flip_test
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError
 from snellen.psychometrics import RULE
-from snellen.psychometrics.stimuli.trials import AcuityTest
-from snellen.psychometrics.thresholds import Answers, Ideal, PlaceShare, Threshold, place_shares, threshold_of
+from snellen.psychometrics.posterior import CREDIBILITY, MEDIAN_AND_ENDS, Interval, Posterior
+from snellen.psychometrics.thresholds import (
+    Answers,
+    Ideal,
+    LevelScale,
+    PlaceShare,
+    Threshold,
+    place_shares,
+    threshold_of,
+)
+from snellen.psychometrics.trials import AcuityTest
 from snellen.records import Method
 from snellen.runs.runner import RunOutcome
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
@@ -41,6 +54,10 @@ class TestAnswers(Struct, frozen=True):
     def pairs(self) -> Answers:
         return [(self.levels[sample], is_right) for sample, is_right in self.right.items()]
 
+    def threshold(self, ideal: Ideal | None = None) -> Threshold:
+        """The threshold that they speak for."""
+        return threshold_of(self.test, self.benchmark, self.method, self.pairs, self.chance, ideal)
+
 
 class AcuityRun(Struct, frozen=True, dict=True):
     """What was measured of one model."""
@@ -57,11 +74,9 @@ class AcuityRun(Struct, frozen=True, dict=True):
     def thresholds(self) -> tuple[Threshold, ...]:
         """Of tests whose levels are a quantity."""
         return tuple(
-            threshold_of(
-                each.test, each.benchmark, each.method, each.pairs, each.chance, self.ideals.get(each.benchmark)
-            )
-            for each in self.answers
-            if each.test.easier != "neither"
+            answers.threshold(self.ideals.get(answers.benchmark))
+            for answers in self.answers
+            if answers.test.easier != "neither"
         )
 
     @cached_property
@@ -113,3 +128,105 @@ def _answers_of(scored: ScoredBenchmark) -> list[TestAnswers]:
         for (_, method, metric), scores in scored.score_rows.items()
         if metric == "accuracy"
     ]  # fmt: skip
+
+
+class SharedAnswers(Struct, frozen=True):
+    """The questions that both models were asked."""
+
+    questions: int
+    only_first: int
+    """Right for the first model alone."""
+    only_second: int
+    p: float
+    """McNemar's exact test of these two."""
+
+
+class ThresholdDifference(Struct, frozen=True):
+    """Two models in one test. Thresholds are taken as independent, which is cautious where both were asked the same
+    questions."""
+
+    first: str
+    second: str
+    benchmark: str
+    test: str
+    unit: str
+    method: str
+    is_ratio: bool
+    """Whether the difference is the second threshold divided by the first, and not minus it."""
+    difference: Interval | None
+    """With its 95 % interval; None unless both thresholds lie within the levels."""
+    first_better: float
+    """The probability that the first model's threshold is at a harder level."""
+    shared: SharedAnswers
+
+    @property
+    def better(self) -> str:
+        """The model that surely sees better (97.5 %, as two-sided at 5 %); empty where neither does."""
+        sure = (1 + CREDIBILITY) / 2
+        return self.first if self.first_better > sure else self.second if self.first_better < 1 - sure else ""
+
+    @property
+    def text(self) -> str:
+        """`x 1.8 [1.3, 2.6]`, or `+0.4 [0.1, 0.7]`."""
+        if self.difference is None:
+            return "only a bound"
+        value, low, high = self.difference
+        head = f"x {value:.3g}" if self.is_ratio else f"{value:+.3g}"
+        return f"{head} [{low:.3g}, {high:.3g}]"
+
+
+def threshold_differences(runs: list[AcuityRun]) -> Iterator[ThresholdDifference]:
+    """Of each two runs, in each test that both were asked by the same method."""
+    for first, second in combinations(runs, 2):
+        by_test = {(answers.benchmark, answers.method): answers for answers in second.answers}
+        for answers in first.answers:
+            counterpart = by_test.get((answers.benchmark, answers.method))
+            if counterpart is not None and answers.test.easier != "neither":
+                yield _difference((first.model, second.model), (answers, counterpart))
+
+
+def _difference(models: tuple[str, str], pair: tuple[TestAnswers, TestAnswers]) -> ThresholdDifference:
+    test = pair[0].test
+    scale = LevelScale.of(test)
+    grid = scale.grid(pair[0].chance)
+    between = posterior_difference(*(scale.posterior(grid, answers.pairs) for answers in pair))
+    is_measured = all(answers.threshold().value is not None for answers in pair)
+    return ThresholdDifference(
+        *models, pair[0].benchmark, test.name, test.unit, pair[0].method, scale.is_log,
+        _in_levels(scale, between.interval) if is_measured else None, between.first_better, _shared(*pair),
+    )  # fmt: skip
+
+
+class PosteriorDifference(NamedTuple):
+    interval: Interval
+    first_better: float
+
+
+def posterior_difference(first: Posterior, second: Posterior) -> PosteriorDifference:
+    """The second threshold less the first, in units of x: the convolution of both."""
+    before, after = (posterior.weights.sum(axis=1) for posterior in (first, second))
+    weights = np.convolve(after, before[::-1])
+    step = first.grid.thresholds[1] - first.grid.thresholds[0]
+    values = step * (np.arange(len(weights)) - (len(before) - 1))
+    ends = np.concatenate([values - step / 2, [values[-1] + step / 2]])
+    interval = Interval(*np.interp(MEDIAN_AND_ENDS, [0.0, *np.cumsum(weights)], ends).tolist())
+    return PosteriorDifference(interval, float(weights[values > 0].sum() + weights[np.argmin(np.abs(values))] / 2))
+
+
+def _in_levels(scale: LevelScale, interval: Interval) -> Interval:
+    """A difference in x as a ratio, or difference, of levels."""
+    values = [-value if scale.smaller_is_easier else value for value in interval]
+    middle, *ends = [2**value for value in values] if scale.is_log else values
+    return Interval(middle, min(ends), max(ends))
+
+
+def _shared(first: TestAnswers, second: TestAnswers) -> SharedAnswers:
+    common = first.right.keys() & second.right.keys()
+    signs = [first.right[sample] - second.right[sample] for sample in sorted(common)]
+    return SharedAnswers(len(common), signs.count(1), signs.count(-1), sign_flip_test(signs))
+
+
+def difference_record(difference: ThresholdDifference) -> str:
+    """A line of JSON."""
+    content = {"kind": "difference", **msgspec.to_builtins(difference), "better": difference.better or None}
+    return msgspec.json.encode(content).decode()

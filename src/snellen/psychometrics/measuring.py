@@ -19,10 +19,9 @@ from snellen.protocols.base import declaration_of
 from snellen.psychometrics import BUDGET, RULE, WIDTH
 from snellen.psychometrics.acuity_run import IDEALS, LEVEL, AcuityRun, declared_test, read_acuity
 from snellen.psychometrics.ideal import ideal_threshold, shrinking_to
-from snellen.psychometrics.placement import AT_ONCE, first_levels, is_known, next_levels
-from snellen.psychometrics.posterior import ParameterGrid
-from snellen.psychometrics.stimuli.trials import AcuityTest
+from snellen.psychometrics.posterior import AT_ONCE, ParameterGrid, is_known, next_levels, number_at_once
 from snellen.psychometrics.thresholds import Answers, Ideal, LevelScale
+from snellen.psychometrics.trials import AcuityTest
 from snellen.records import Method, Sample
 from snellen.runs.finding import Announce
 from snellen.runs.forecast import forecast
@@ -221,10 +220,10 @@ def _grown(pools: Mapping[str, _TestPool], parts: Parts, answers: Mapping[str, A
     }
     left = {name: effort.left(grown, name, len(open_tests)) for name in open_tests}
     for name, posterior in open_tests.items():
-        pool, taken, count = pools[name], set(parts[name].samples), min(AT_ONCE, left[name])
+        pool, taken, count = pools[name], set(parts[name].samples), left[name]
         free = [[sample for sample in samples if sample not in taken] for samples in pool.by_level]
         rng = rng_for(name, str(len(taken)), "check", 0)
-        levels = next_levels(posterior, list(map(len, free)), count, rng) if taken else first_levels(len(free), count)
+        levels = next_levels(posterior, list(map(len, free)), min(number_at_once(len(taken)), count), rng)
         grown[name] = _chosen(pool, (*parts[name].samples, *(free[level].pop(0) for level in levels if free[level])))
     return grown
 

@@ -9,6 +9,7 @@ within the width. x is the logarithm to base 2 of a level, or the level itself, 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -32,7 +33,10 @@ does not guess; a model that will not always answer is below chance, one with a 
 STEEPNESS = 2 * np.log(1 / 0.05 - 1)
 MARGIN = 0.5
 """How far beyond the levels a threshold may lie, in parts of their range."""
-LEVEL = 0.95
+CREDIBILITY = 0.95
+MEDIAN_AND_ENDS = (0.5, (1 - CREDIBILITY) / 2, (1 + CREDIBILITY) / 2)
+BINS = 1000
+"""Steps of probability in which a curve's interval is found."""
 
 
 class Interval(NamedTuple):
@@ -67,53 +71,55 @@ class ParameterGrid:
         )
 
     @cached_property
-    def log_prior(self) -> Array:
-        """(T, W, L, G) logarithms of the prior, which sums to 1."""
+    def prior(self) -> Array:
+        """(T, K) the prior, which sums to 1: of thresholds, and of all else as in `shape`."""
         weights = np.ones(())
         for values in self._priors:
             weights = np.multiply.outer(weights, values / values.sum())
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(weights))
+        return np.asarray(weights.reshape(len(self.thresholds), -1))
 
     @cached_property
-    def right(self) -> Array:
-        """(N, T, W, L, G) probabilities of a right answer at each level."""
-        x = self.levels[:, None, None]
-        rise = 1 / (1 + np.exp(-STEEPNESS * (x - self.thresholds[None, :, None]) / self.widths))
+    def right(self) -> npt.NDArray[np.float32]:
+        """(T, N, K) probabilities of a right answer at each level."""
+        x = self.levels[:, None]
+        rise = 1 / (1 + np.exp(-STEEPNESS * (x - self.thresholds[:, None, None]) / self.widths))
         guess, lapse = self.guesses[None, :], self.lapses[:, None]
-        return np.asarray(guess + (1 - guess - lapse) * rise[..., None, None])
+        right = guess + (1 - guess - lapse) * rise[..., None, None]
+        return np.asarray(right.reshape(len(self.thresholds), len(self.levels), -1), dtype=np.float32)
 
-    @cached_property
-    def right_by_threshold(self) -> Array:
-        """(T, N, W * L * G) the same, in the order in which placement sums over all but the threshold."""
-        flat = self.right.reshape(len(self.levels), len(self.thresholds), -1)
-        return np.ascontiguousarray(flat.swapaxes(0, 1))
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of thresholds, widths, lapses and guess rates."""
+        return len(self.thresholds), len(self.widths), len(self.lapses), len(self.guesses)
 
-    @cached_property
-    def logs(self) -> tuple[Array, Array]:
-        """The logarithms of `right` and of its complement."""
-        return np.log(self.right), np.log1p(-self.right)
+    def likelihood(self, place: int, right: float, wrong: float) -> Array:
+        """(T, K) logarithms of how likely so many right and wrong answers at a level are."""
+        probability = self.right[:, place].astype(float)
+        return np.asarray(right * np.log(probability) + wrong * np.log1p(-probability))
 
 
 class Posterior:
     """What is known after `right` of `asked` answers at each level were right; the order of answers does not matter."""
 
-    def __init__(self, grid: ParameterGrid, right: npt.ArrayLike, asked: npt.ArrayLike) -> None:
+    def __init__(
+        self, grid: ParameterGrid, right: npt.ArrayLike, asked: npt.ArrayLike, weights: Array | None = None
+    ) -> None:
+        """`weights` are in proportion to what follows from the answers, where that is known already."""
         self.grid, self.right, self.asked = grid, np.asarray(right, dtype=float), np.asarray(asked, dtype=float)
-        log_right, log_wrong = grid.logs
-        used = np.flatnonzero(self.asked)
-        logs = grid.log_prior + np.tensordot(self.right[used], log_right[used], 1)
-        logs = logs + np.tensordot((self.asked - self.right)[used], log_wrong[used], 1)
-        weights = np.exp(logs - logs.max())
+        if weights is None:
+            logs = np.zeros_like(grid.prior)
+            for place in np.flatnonzero(self.asked).tolist():
+                logs += grid.likelihood(place, self.right[place], self.asked[place] - self.right[place])
+            weights = grid.prior * np.exp(logs - logs.max())
         self.weights: Array = weights / weights.sum()
+        """(T, K) as the grid's prior."""
 
-    def interval(self, axis: int, values: Array, level: float = LEVEL) -> Interval:
+    def _interval(self, axis: int, values: Array) -> Interval:
         """A parameter's median and central interval, between the points of the grid."""
-        marginal = self.weights.sum(axis=tuple(other for other in range(4) if other != axis))
+        cube = self.weights.reshape(self.grid.shape)
+        marginal = cube.sum(axis=tuple(other for other in range(4) if other != axis))
         ends = np.concatenate([[values[0]], (values[1:] + values[:-1]) / 2, [values[-1]]])
-        cumulative = np.concatenate([[0.0], np.cumsum(marginal)])
-        middle, low, high = np.interp([0.5, (1 - level) / 2, (1 + level) / 2], cumulative, ends)
-        return Interval(float(middle), float(low), float(high))
+        return Interval(*np.interp(MEDIAN_AND_ENDS, [0.0, *np.cumsum(marginal)], ends).tolist())
 
     def beyond(self, x: float) -> float:
         """How likely the threshold is greater than x."""
@@ -125,52 +131,54 @@ class Posterior:
 
     @property
     def threshold(self) -> Interval:
-        return self.interval(0, self.grid.thresholds)
+        return self._interval(0, self.grid.thresholds)
 
     @property
     def width(self) -> Interval:
-        return self.interval(1, self.grid.widths)
+        return self._interval(1, self.grid.widths)
 
     @property
     def lapse(self) -> Interval:
-        return self.interval(2, self.grid.lapses)
+        return self._interval(2, self.grid.lapses)
 
     @property
     def guess(self) -> Interval:
-        return self.interval(3, self.grid.guesses)
+        return self._interval(3, self.grid.guesses)
+
+    @cached_property
+    def right_with_threshold(self) -> Array:
+        """(N, T) the probability of each threshold together with a right answer at each level."""
+        sums = np.matmul(self.grid.right, self.weights[..., None].astype(np.float32))
+        return np.asarray(sums[..., 0].T, dtype=float)
 
     @property
     def mean_right(self) -> Array:
         """(N,) the mean probability of a right answer at each level."""
-        return np.asarray(self.grid.right.reshape(len(self.grid.levels), -1) @ self.weights.ravel())
+        return np.asarray(self.right_with_threshold.sum(axis=1))
 
     def curve(self) -> Array:
-        """(N, 3) the same, with its central interval."""
-        flat, weights = self.grid.right.reshape(len(self.grid.levels), -1), self.weights.ravel()
+        """(N, 3) the same, with its central interval to a thousandth."""
         rows = []
-        for values in flat:
-            order = np.argsort(values)
-            cumulative = np.cumsum(weights[order])
-            ends = np.searchsorted(cumulative, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).clip(max=len(order) - 1)
-            rows.append(values[order[ends]])
+        for values in self.grid.right.swapaxes(0, 1):
+            shares, ends = np.histogram(values, BINS, (0, 1), weights=self.weights)
+            rows.append(np.interp(MEDIAN_AND_ENDS[1:], [0.0, *np.cumsum(shares)], ends))
         return np.column_stack([self.mean_right, rows])
 
     def most_informative(self, left: Sequence[int]) -> int:
         """The level whose answer is expected to leave the least entropy of the threshold, whatever the other parameters
         are (Kontsevich and Tyler 1999; Prins 2013), of those where questions are left."""
         places = np.flatnonzero(np.asarray(left))
-        flat = self.weights.reshape(len(self.grid.thresholds), -1)
-        marginal = flat.sum(axis=1)
-        right = np.matmul(self.grid.right_by_threshold[:, places], flat[..., None])[..., 0].T
-        expected = _entropy_sum(right) + _entropy_sum(marginal - right)
+        right = self.right_with_threshold[places]
+        expected = _entropy_sum(right) + _entropy_sum(self.weights.sum(axis=1) - right)
         return int(places[np.argmin(expected)])
 
     def after(self, place: int) -> Posterior:
         """The posterior as it will be on average after one more answer at a level."""
-        right, asked = self.right.copy(), self.asked.copy()
-        right[place] += float(np.vdot(self.grid.right[place], self.weights))
+        right, asked, probability = self.right.copy(), self.asked.copy(), float(self.mean_right[place])
+        right[place] += probability
         asked[place] += 1
-        return Posterior(self.grid, right, asked)
+        factors = np.exp(self.grid.likelihood(place, probability, 1 - probability))
+        return Posterior(self.grid, right, asked, self.weights * factors)
 
 
 def _entropy_sum(joint: Array) -> Array:
@@ -195,3 +203,54 @@ def counts_by_level(answers: Sequence[tuple[int, bool]], levels: int) -> tuple[A
         asked[place] += 1
         right[place] += is_right
     return right, asked
+
+
+AT_ONCE = 6
+"""Questions of a test that are asked together once its threshold is roughly known."""
+CHECK_EVERY = 16
+"""One question of so many is a check at an easier level: it shows lapses, and curves that do not rise."""
+SURPRISE = 0.2
+"""Probability of so few right answers below which a check goes back to the same level."""
+SURE = 0.975
+"""Probability that the threshold lies beyond the levels from which no more is asked."""
+
+
+def number_at_once(asked: int) -> int:
+    """How many questions to ask together after so many: one by one while an answer changes where to ask next."""
+    return min(max((asked + 2) // 4, 1), AT_ONCE)
+
+
+def next_levels(posterior: Posterior, left: Sequence[int], count: int, rng: random.Random) -> list[int]:
+    """The levels of the next `count` questions, each the most informative one if those before it are answered as
+    expected, but for checks. `left` says how many questions each level still has."""
+    remaining, levels = list(left), list[int]()
+    asked = round(float(posterior.asked.sum()))
+    for number in range(asked + 1, asked + 1 + min(count, sum(remaining))):
+        level = posterior.most_informative(remaining)
+        if number % CHECK_EVERY == 0:
+            level = _check_level(posterior, level, remaining, rng)
+        levels.append(level)
+        remaining[level] -= 1
+        posterior = posterior.after(level)
+    return levels
+
+
+def _check_level(posterior: Posterior, level: int, left: Sequence[int], rng: random.Random) -> int:
+    """A level easier than this one: one whose answers fall short of its curve, else any; this one if it is the last."""
+    easier = [place for place in range(level + 1, len(left)) if left[place]]
+    expected = posterior.mean_right
+    surprises = {
+        place: at_most(round(posterior.right[place]), round(posterior.asked[place]), expected[place])
+        for place in easier
+    }
+    worst = min(easier, key=lambda place: surprises[place], default=level)
+    if easier and surprises[worst] >= SURPRISE:
+        return rng.choice(easier)
+    return worst
+
+
+def is_known(posterior: Posterior, width: float) -> bool:
+    """Whether the interval is no wider than `width` (in units of x), or the threshold surely beyond the levels."""
+    interval, levels = posterior.threshold, posterior.grid.levels
+    beyond = max(posterior.beyond(levels[-1]), posterior.below(levels[0]))
+    return posterior.asked.sum() >= 2 * AT_ONCE and (interval.high - interval.low <= width or beyond > SURE)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from snellen.analysis.statistics import wilson
 from snellen.psychometrics.posterior import Interval, ParameterGrid, Posterior, at_most, counts_by_level
-from snellen.psychometrics.stimuli.trials import AcuityTest
+from snellen.psychometrics.trials import AcuityTest
 
 Verdict = Literal["threshold", "sees all", "sees none", "undecided"]
 """Whether the threshold lies within the levels; the hardest one is still seen; the easiest one is not; or answers leave

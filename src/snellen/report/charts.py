@@ -268,10 +268,12 @@ def scatter_chart(
     *,
     diagonal: bool = False,
     front: Sequence[Point] = (),
+    curves: Sequence[tuple[int | None, Sequence[Point]]] = (),
 ) -> ChartDrawing:
     """Points with faint intervals along both axes; the first series lies on top.
 
-    `front` are values from the cheapest on, drawn as the steps of a Pareto front.
+    `front` are values from the cheapest on, drawn as the steps of a Pareto front. `curves` are lines through values,
+    each of a series; one of None is a reference.
     """
     left, top, right, bottom = 52.0, 12.0, WIDTH - 16.0, 400.0 if diagonal else 330.0
     wide, tall = right - left, bottom - top
@@ -293,6 +295,9 @@ def scatter_chart(
         shapes.append(Line(*ends[0], *ends[1], "reference"))
     if front:
         shapes.append(PathLine(_steps([at(*point) for point in front], right), "front", is_open=True))
+    for series, values in curves:
+        style = "reference" if series is None else "curve"
+        shapes.append(Group((PathLine(tuple(at(*value) for value in values), style, is_open=True),), series))
     shapes += [_point(point, at, x_axis, y_axis) for point in reversed(points)]
     return ChartDrawing(title, WIDTH, bottom + 42, tuple(shapes))
 

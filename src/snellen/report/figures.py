@@ -34,6 +34,7 @@ from snellen.report.charts import (
 from snellen.report.content import ChartBlock
 from snellen.report.cost_tables import MILLION, on_front
 from snellen.report.pooled_estimates import OptionPosition, accuracy_by_tag, accuracy_by_template, by_option_position
+from snellen.report.protocol_tables import DOSE_CAPTION, dose_panels
 from snellen.report.run_view import ModelMethodRow, RunView, count_rotations, dimensions_of, mean_chance, method_rows
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
 from snellen.report.table import capitalised, decimal_text, dimension_title, figure_text, metric_title
@@ -527,6 +528,7 @@ def report_figures(views: Sequence[RunView]) -> dict[str, ChartBlock]:
         "instability": series(drawer.instability_scatter(), INSTABILITY, is_tall=True),
         "templates": series(drawer.template_bars(), TEMPLATES),
         "methods": series(drawer.method_scatter(), METHODS_NOTE, is_tall=True),
+        "doses": series(tuple(dose_panels(views)), DOSE_CAPTION),
         "benchmark-heat-map": ChartBlock(tuple(benchmark_heat_maps(views)), HEAT_NOTE),
         "benchmarks": series(drawer.benchmark_bars(), whiskers),
         "metrics": series(drawer.metric_bars(), METRICS),

@@ -56,6 +56,7 @@ FIGURES = {
         ("Share of replies that choose each position", "positions-chosen"),
         ("Accuracy by position of the correct option", "positions-correct"),
     ),
+    "controls": (("", "doses"),),
     "cost": (("", "cost"),),
     "counts": (("", "requests"),),
 }

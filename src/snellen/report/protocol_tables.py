@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from snellen.common.images import DEGRADATIONS
 from snellen.metrics.declaration import SHARE, declared
 from snellen.protocols.base import labelled_declaration
 from snellen.records import Answer, Estimate, Turn
+from snellen.report.charts import Axis, ChartPanel, Point, ScatterPoint, axis_of, scatter_chart
 from snellen.report.run_view import RunView, question_metric
 from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, metric_title, value_text
 from snellen.scoring.request_costs import COST
@@ -57,6 +59,56 @@ def _dose_rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
             )  # fmt: skip
 
 
+DOSE_CAPTION = (
+    "A score by the dose of what makes pictures worse, beside that of clean ones. Whiskers are the 95 % interval of "
+    "what is lost, paired by question. A hollow mark is where half of what is above chance (dashed) is lost."
+)
+
+
+def dose_panels(views: Sequence[RunView]) -> Iterator[ChartPanel]:
+    """A panel for each benchmark, protocol, metric and kind of damage, with a curve for each run."""
+    by_panel: dict[tuple[str, str, str, str], list[tuple[int, DoseResponse]]] = defaultdict(list)
+    for number, view in enumerate(views):
+        for response in (response for scored in view.run.benchmarks for response in dose_responses(scored)):
+            key = response.benchmark, response.protocol, response.metric, response.kind
+            by_panel[key].append((number, response))
+    for (benchmark, protocol, metric, kind), responses in by_panel.items():
+        title = f"{benchmark}, {protocol}, {kind}"
+        by_run = [list(_dose_points(number, views[number], response)) for number, response in responses]
+        points = [point for run_points in by_run for point in run_points]
+        doses = [point.x.value or 0.0 for point in points]
+        x = Axis(DEGRADATIONS[kind].title.format("dose"), "", max(doses), min(doses))
+        y = axis_of(declared(metric), [point.y for point in points], responses[0][1].unit)
+        curves: list[tuple[int | None, list[Point]]] = [
+            (run_points[0].series, [(p.x.value or 0.0, p.y.value or 0.0) for p in run_points if not p.is_hollow])
+            for run_points in by_run
+        ]
+        curves.append((None, [(end, responses[0][1].chance) for end in (x.bottom, x.top)]))
+        yield ChartPanel(title, scatter_chart(f"{title}: dose and score", points, x, y, curves=curves))
+
+
+def _dose_points(number: int, view: RunView, response: DoseResponse) -> Iterator[ScatterPoint]:
+    """The score on clean pictures and at each dose, and the dose at which half of it is lost."""
+    yield _dose_point(number, view, DEGRADATIONS[response.kind].none, response.clean)
+    for point in response.points:
+        if point.value is not None:
+            ends = [None if end is None else response.clean - end for end in (point.loss.high, point.loss.low)]
+            yield _dose_point(number, view, point.dose, point.value, *ends)
+    half = response.half
+    if half.value is not None:
+        level = response.chance + (response.clean - response.chance) / 2
+        x = Estimate(half.value, half.low, half.high, None, 0)
+        words = f"{view.label}: half of what is above chance is lost at {_half_text(response)}"
+        yield ScatterPoint(number, view.label, x, Estimate(level, None, None, None, 0), is_hollow=True, tooltip=words)
+
+
+def _dose_point(
+    number: int, view: RunView, dose: float, score: float, low: float | None = None, high: float | None = None
+) -> ScatterPoint:
+    y = Estimate(score, low, high, None, 0)
+    return ScatterPoint(number, f"{view.label}, dose {dose:g}", Estimate(dose, None, None, None, 0), y)
+
+
 def _half_text(response: DoseResponse) -> Cell:
     half = response.half
     if half.why_not:
@@ -75,15 +127,15 @@ def _rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
         return
     measured = {(values.protocol, values.metric): values for values in question_values(scored, headlines)}
     for control in measured.values():
-        declared = labelled_declaration(control.protocol)
-        if declared.dose is not None:
+        declaration = labelled_declaration(control.protocol)
+        if declaration.dose is not None:
             continue
-        score = measured.get((declared.control_of, control.metric))
+        score = measured.get((declaration.control_of, control.metric))
         if score is not None:
             yield (
                 scored.spec.name,
                 score.protocol,
-                declared.shown,
+                declaration.shown,
                 metric_title(score.metric),
                 *_figures(score, control),
             )

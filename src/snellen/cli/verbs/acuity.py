@@ -62,8 +62,7 @@ def acuity_command(
     """
     from snellen.experiments.evaluation import check_budget
     from snellen.psychometrics.measuring import acuity_forecasts, measure_acuity
-    from snellen.report.acuity_card import acuity_page, prescription
-    from snellen.report.acuity_tables import acuity_records, acuity_tables
+    from snellen.report.acuity import acuity_page, acuity_records, acuity_tables, prescription
     from snellen.runs.run_folder import write_atomically
 
     for test in tests:
@@ -171,7 +170,7 @@ def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
 def _acuity_card(runs: Path) -> Path:
     """How small and how faint shapes may be for the trained models to see them: their card."""
     from snellen.psychometrics.measuring import measure_acuity
-    from snellen.report.acuity_card import acuity_page, prescription
+    from snellen.report.acuity import acuity_page, prescription
 
     question = QuestionSpec(models=DEMO_MODELS, benchmarks=ACUITY_TESTS, method="likelihood")
     execution = ExecutionSpec(runs=str(runs / "acuity"), report=False)

@@ -168,9 +168,8 @@ def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None
 
 def _compare_thresholds(scored: Sequence[ScoredRun], as_json: bool) -> None:
     """Print the thresholds of runs of `snellen acuity` beside each other, and their differences."""
-    from snellen.psychometrics.acuity_run import read_acuity
-    from snellen.psychometrics.differences import difference_record, threshold_differences
-    from snellen.report.acuity_tables import acuity_tables
+    from snellen.psychometrics.acuity_run import difference_record, read_acuity, threshold_differences
+    from snellen.report.acuity import acuity_tables
 
     runs = [read_acuity(run) for run in scored]
     differences = list(threshold_differences(runs))

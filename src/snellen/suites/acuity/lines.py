@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from snellen.psychometrics.stimuli.canvas import Shape
-from snellen.psychometrics.stimuli.optotypes import disc, rectangle
-from snellen.psychometrics.stimuli.trials import Stimulus, Trial, acuity_test, stimulus
+from snellen.psychometrics.optotypes import Shape, disc, rectangle
+from snellen.psychometrics.trials import Stimulus, Trial, acuity_test, stimulus
 
 WIDTH = 4
 """Of each line, in pixels."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.psychometrics.stimuli.canvas import WHITE, Canvas, Shape
+from snellen.psychometrics.optotypes import WHITE, Canvas, Shape
 
 Easier = Literal["larger", "smaller", "neither"]
 """Which levels are easier; neither where a level is a place and no quantity."""

@@ -1,0 +1,378 @@
+"""Thresholds of models as tables and as the acuity card: a sentence each, a wall chart, curves, the visual field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from snellen.analysis.statistics import wilson
+from snellen.psychometrics.acuity_run import AcuityRun, ThresholdDifference, difference_record, threshold_differences
+from snellen.psychometrics.optotypes import UNITS, Contour
+from snellen.psychometrics.thresholds import PlaceShare, Threshold, input_words
+from snellen.psychometrics.trials import AcuityTest
+from snellen.report.charts import WIDTH, Box, ChartDrawing, ChartPanel, Group, Line, Mark, PathLine, Point, Shape, Text
+from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
+from snellen.report.rendering import offline_document
+from snellen.report.table import DASH, Cell, Table, percent, shorten
+
+THRESHOLD = (
+    "A threshold is the level at which a model is halfway between guessing and its best, with a 95 % credible interval."
+)
+BOUND = "“sees all” and “not even” are bounds: the threshold lies beyond the hardest or the easiest level."
+DIFFERENCE = (
+    "x 2 [1.4, 2.9]: the threshold of the second model is twice that of the first. Alone right: shared questions that "
+    "only the first, and only the second, answered rightly, with McNemar's exact p."
+)
+
+CHANCE = 0.25
+"""Of tests of places."""
+_CURVES = (
+    "Share of right answers by level, harder to the left. Marks are answers (hollow where there are fewer than three), "
+    "lines fitted curves; below stand thresholds with 95 % credible intervals. Dashed is guessing."
+)
+_FIELD = "A letter of one size at places of the picture: the stronger the colour, the more often it was read."
+_WALL = (
+    "In pixels of the picture. A model's mark stands at the smallest line whose signs are above its threshold, a "
+    "hollow one at the smallest that its input allows."
+)
+Series = Sequence[tuple[int, Threshold]]
+"""Thresholds with the number of the model."""
+LEFT, TOP, RIGHT, BOTTOM, LANE = 52.0, 14.0, WIDTH - 16.0, 250.0, 9.0
+TICKS = 9
+LINES = (160, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4)
+"""Heights of a wall chart's signs in pixels, the largest line first."""
+FIRST = 64
+"""The largest line of a chart on which no model needs a larger one."""
+INDENT, PITCH, BROADEST = 60.0, 1.5, 210.0
+"""Left of the signs, from one to the next in heights, and how far a line goes; most have five signs."""
+FEW = 3
+"""Answers below which a point is hollow, and cells of the visual field are joined."""
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def acuity_tables(runs: Sequence[AcuityRun]) -> list[Table]:
+    """Thresholds of all models, what their input allows, their differences, and places of the visual field."""
+    tables = (
+        _threshold_table(runs),
+        _input_table(runs),
+        difference_table([each for each in threshold_differences(list(runs)) if each.difference or each.better]),
+        _places_table(runs),
+    )
+    return [table for table in tables if table.rows]
+
+
+def acuity_records(runs: Sequence[AcuityRun]) -> Iterator[str]:
+    """Lines of JSON: thresholds, shares by place, and differences, each with its `kind`."""
+    for run in runs:
+        for threshold in run.thresholds:
+            content = {"kind": "threshold", "model": run.model, **msgspec.to_builtins(threshold)}
+            yield msgspec.json.encode(content).decode()
+        for name, shares in run.fields.items():
+            content = {"kind": "places", "model": run.model, "benchmark": name, "places": shares}
+            yield msgspec.json.encode(content).decode()
+    yield from map(difference_record, threshold_differences(list(runs)))
+
+
+def _threshold_table(runs: Sequence[AcuityRun]) -> Table:
+    by_model = [{(each.benchmark, each.method): each for each in run.thresholds} for run in runs]
+    names = {key: threshold for thresholds in by_model for key, threshold in thresholds.items()}
+    several = _has_several_methods(runs)
+    rows: list[tuple[Cell, ...]] = [
+        (_name(threshold, several), threshold.title, *(_cell(each.get(key)) for each in by_model))
+        for key, threshold in names.items()
+    ]
+    notes = tuple(
+        f"{run.model}, {each.test}: {note}." for run in runs for each in run.thresholds for note in each.notes
+    )
+    header = ("test", "what varies", *(run.model for run in runs))
+    has_bound = any("sees" in threshold.verdict for run in runs for threshold in run.thresholds)
+    return Table("Thresholds", header, tuple(rows), label_columns=2, notes=(THRESHOLD, *(BOUND,) * has_bound, *notes))
+
+
+def _has_several_methods(runs: Sequence[AcuityRun]) -> bool:
+    return len({threshold.method for run in runs for threshold in run.thresholds}) > 1
+
+
+def _name(threshold: Threshold, with_method: bool) -> str:
+    return _short(threshold.benchmark) + f" ({threshold.method})" * with_method
+
+
+def _short(benchmark: str) -> str:
+    return benchmark.rpartition("/")[2]
+
+
+def _cell(threshold: Threshold | None) -> str:
+    return DASH if threshold is None else f"{threshold.text}, n={threshold.asked}"
+
+
+def _input_table(runs: Sequence[AcuityRun]) -> Table:
+    several = _has_several_methods(runs)
+    rows = tuple(
+        (run.model, _name(each, several), words)
+        for run in runs
+        for each in run.thresholds
+        if (words := input_words(each))
+    )
+    note = (
+        "What its input allows is the threshold of a reader that compares signs, in whole pixels of what the model's "
+        "own image processor leaves."
+    )
+    return Table("Eye or brain", ("model", "test", "threshold"), rows, label_columns=2, notes=(note,))
+
+
+def difference_table(differences: Sequence[ThresholdDifference]) -> Table:
+    """Two models by two, in each test that both were asked."""
+    rows = tuple(
+        (_short(d.benchmark), d.first, d.second, d.text, d.better or "not decided", _shared(d)) for d in differences
+    )
+    header = ("test", "first", "second", "second threshold by first", "sees better", "alone right")
+    return Table("Differences", header, rows, label_columns=3, notes=(DIFFERENCE,))
+
+
+def _shared(difference: ThresholdDifference) -> str:
+    shared = difference.shared
+    return f"{shared.only_first}, {shared.only_second} of {shared.questions}, p={shared.p:.2g}"
+
+
+def _places_table(runs: Sequence[AcuityRun]) -> Table:
+    rows = []
+    for run in runs:
+        for name, shares in run.fields.items():
+            seen, asked = _seen(shares)
+            rows.append((run.model, _short(name), f"{percent(seen / asked)} of {asked}"))
+    return Table("Places", ("model", "test", "read"), tuple(rows), label_columns=2)
+
+
+def _seen(shares: Sequence[PlaceShare]) -> tuple[int, int]:
+    """How many answers were right, and how many there were."""
+    return sum(share.right for share in shares), sum(share.asked for share in shares)
+
+
+# --- curves ----------------------------------------------------------------------------------------------------------
+
+
+def curve_panels(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
+    """A panel for each test: all models' answers, curves, and thresholds with their intervals below."""
+    for key in dict.fromkeys((each.benchmark, each.method) for run in runs for each in run.thresholds):
+        series = [(i, t) for i, run in enumerate(runs) for t in run.thresholds if (t.benchmark, t.method) == key]
+        yield ChartPanel(series[0][1].test, _curves(series, runs))
+
+
+def _curves(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
+    first = series[0][1]
+    scale, bottom = first.scale, BOTTOM + LANE * len(series) + 6
+    low, high = scale.x(first.hardest), scale.x(first.easiest)
+
+    def at(level: float, share: float) -> Point:
+        return LEFT + (RIGHT - LEFT) * (scale.x(level) - low) / (high - low), BOTTOM - (BOTTOM - TOP) * share
+
+    shapes: list[Shape] = []
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        _, y = at(first.hardest, share)
+        shapes += [Line(LEFT, y, RIGHT, y, "grid"), Text(LEFT - 8, y + 4, f"{share:.0%}", "end tick")]
+    levels = [point.level for point in first.points]
+    for level in levels[:: max(-(-len(levels) // TICKS), 1)]:
+        x, _ = at(level, 0)
+        shapes += [Line(x, TOP, x, bottom, "grid"), Text(x, bottom + 14, f"{level:g}", "tick")]
+    shapes.append(Line(*at(first.hardest, first.chance), *at(first.easiest, first.chance), "reference"))
+    shapes.append(
+        Text((LEFT + RIGHT) / 2, bottom + 32, f"{first.title}" + f" ({first.unit})" * bool(first.unit), "axis")
+    )
+    for lane, (number, threshold) in enumerate(series):
+        shapes += _curve(number, threshold, at, BOTTOM + 8 + LANE * lane, runs[number].model)
+    return ChartDrawing(f"{first.test}: right answers by level", WIDTH, bottom + 40, tuple(shapes))
+
+
+def _curve(
+    number: int, threshold: Threshold, at: Callable[[float, float], Point], lane: float, model: str
+) -> Iterator[Shape]:
+    path = tuple(at(point.level, point.fitted) for point in threshold.points)
+    yield Group((PathLine(path, "curve", is_open=True),), number)
+    for point in threshold.points:
+        if point.asked:
+            x, y = at(point.level, point.right / point.asked)
+            words = f"{model}: {point.right} of {point.asked} right at {point.level:g}"
+            yield Group((Mark(number, x, y, is_hollow=point.asked < FEW),), number, words)
+    if threshold.value is not None:
+        low, _ = at(threshold.hardest if threshold.low is None else threshold.low, 0)
+        high, _ = at(threshold.easiest if threshold.high is None else threshold.high, 0)
+        x, _ = at(threshold.value, 0)
+        yield Group(
+            (Line(low, lane, high, lane, "whisker"), Mark(number, x, lane)), number, f"{model}: {threshold.text}"
+        )
+
+
+# --- the wall chart --------------------------------------------------------------------------------------------------
+
+
+def wall_charts(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
+    """A chart for each test that declares signs for one, with the first threshold of each model in it."""
+    for test in dict.fromkeys(each.test for run in runs for each in run.answers if each.test.chart):
+        series = [
+            (i, next(each for each in run.thresholds if each.test == test.name))
+            for i, run in enumerate(runs)
+            if any(each.test == test.name for each in run.thresholds)
+        ]
+        yield ChartPanel(test.title, wall_chart(test, series, runs))
+
+
+def wall_chart(test: AcuityTest, series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
+    """Lines of a test's signs in their size, each model's mark beside the last line that it reads."""
+    read = [line for _, threshold in series if (line := line_read(threshold))]
+    shapes: list[Shape] = []
+    y, middles = 14.0, dict[float | None, float]()
+    for row, height in enumerate(line for line in LINES if line <= max([FIRST, *read])):
+        for column in range(_signs_in(height)):
+            sign = test.chart[(3 * row + column) % len(test.chart)]
+            shapes += _sign(test, sign, INDENT + PITCH * height * column, y, height)
+        middles[height] = y + height / 2
+        shapes.append(Text(INDENT - 12, middles[height] + 4, f"{height} px", "end"))
+        y += height + max(0.3 * height, 10)
+    middles[None] = 4.0
+    by_line: dict[float | None, list[tuple[int, str, bool]]] = {}
+    for number, threshold in series:
+        model = shorten(runs[number].model)
+        by_line.setdefault(line_read(threshold), []).append((number, model, False))
+        if threshold.ideal is not None and threshold.ideal.verdict != "sees none":
+            by_line.setdefault(_line_above(threshold.ideal.level), []).append((number, f"input of {model}", True))
+    for line, places in by_line.items():
+        x, y_of_line = _end_of(line) + 8, middles[line]
+        for number, words, is_hollow in places:
+            shapes.append(Group((Mark(number, x, y_of_line, is_hollow),), number, words))
+            x += 14
+        names, inputs = ([words for _, words, of_input in places if of_input == wanted] for wanted in (False, True))
+        label = ", ".join([*names, *(inputs if len(inputs) < 2 else ["what inputs allow"])])
+        shapes.append(Text(x - 4, y_of_line + 4, label + (": no line" if line is None else ""), "start"))
+    return ChartDrawing(f"A wall chart: {test.title}", WIDTH, y + 2, tuple(shapes), above=10.0)
+
+
+def line_read(threshold: Threshold) -> float | None:
+    """The height of the smallest line that is read; None where not even the largest is."""
+    if threshold.verdict == "sees all":
+        return LINES[-1]
+    return None if threshold.value is None else _line_above(threshold.value)
+
+
+def _line_above(height: float) -> float | None:
+    return min((line for line in LINES if line >= height), default=None)
+
+
+def _signs_in(height: float) -> int:
+    return min(5, int(BROADEST // (PITCH * height)))
+
+
+def _end_of(line: float | None) -> float:
+    """Where the signs of a line end; of no line, where they begin."""
+    return INDENT + (PITCH * line * _signs_in(line) if line else 0.0)
+
+
+def _sign(test: AcuityTest, option: str, x: float, y: float, height: float) -> Iterator[Shape]:
+    """A path for each part, its holes joined to its outline by a cut of no width, turning the other way."""
+    for outer, *holes in test.signs(option) if test.signs else ():
+        points = [*outer, outer[0]]
+        for hole in holes:
+            turned = hole if (_area(hole) > 0) != (_area(outer) > 0) else tuple(reversed(hole))
+            points += [*turned, turned[0], outer[0]]
+        yield PathLine(tuple((x + px * height / UNITS, y + py * height / UNITS) for px, py in points), "optotype")
+
+
+def _area(contour: Contour) -> float:
+    """Twice the signed area."""
+    return sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in zip(contour, (*contour[1:], contour[0]), strict=True))
+
+
+# --- the visual field ------------------------------------------------------------------------------------------------
+
+
+def field_panels(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
+    """A map for each model and test of places."""
+    for run in runs:
+        for name, shares in run.fields.items():
+            seen, asked = _seen(shares)
+            title = f"{run.model}, {_short(name)}: {percent(seen / max(asked, 1))} of {asked} read"
+            yield ChartPanel(title, _field(shares))
+
+
+def _field(shares: Sequence[PlaceShare]) -> ChartDrawing:
+    """Cells where the letter stood; neighbours are joined, two by two, where there are few answers."""
+    side = math.isqrt(max((share.place for share in shares), default=0)) + 1
+    join = 1 if min((share.asked for share in shares), default=0) >= FEW else 2
+    counts: dict[tuple[int, int], tuple[int, int]] = {}
+    for share in shares:
+        cell = share.place // side // join, share.place % side // join
+        right, asked = counts.get(cell, (0, 0))
+        counts[cell] = right + share.right, asked + share.asked
+    width, shapes = 320.0 / side * join, list[Shape]()
+    for (row, column), (right, asked) in sorted(counts.items()):
+        box = Box(10 + width * column, 10 + width * row, width - 1, width - 1, "heat", 0.04 + 0.86 * right / asked)
+        shapes.append(Group((box,), 0, f"row {row + 1}, column {column + 1}: {right} of {asked} read"))
+    return ChartDrawing("Visual field", 340, 340, tuple(shapes))
+
+
+# --- the card ---------------------------------------------------------------------------------------------------------
+
+
+def prescription(run: AcuityRun) -> str:
+    """One line: what the model needs, and what it lacks."""
+    needs = {each.test.name: each.test.needs for each in run.answers if each.test.needs}
+    parts = [_need(needs[each.test], each) for each in run.thresholds if each.test in needs]
+    parts += [_field_words(shares) for shares in run.fields.values()]
+    parts += [f"{each.test}: does not only rise" for each in run.thresholds if each.notes]
+    return "; ".join(filter(None, parts)) + "." if any(parts) else "the tests asked are in the table."
+
+
+def _need(things: str, threshold: Threshold) -> str:
+    if threshold.verdict == "sees all":
+        return "sees " + things.format(f"even {threshold.hardest:g}")
+    if threshold.verdict == "sees none":
+        return "cannot tell " + things.format(f"even {threshold.easiest:g}")
+    if threshold.value is None:
+        return ""
+    # Half a width beyond the threshold the curve has nearly reached the model's best.
+    scale = threshold.scale
+    beyond = scale.level(scale.x(threshold.value) + threshold.slope.value / 2)
+    needed = (max if scale.smaller_is_easier else min)(float(f"{beyond:.2g}"), threshold.easiest)
+    return f"needs {things.format(f'{needed:g}')} or {'less' if scale.smaller_is_easier else 'more'}"
+
+
+def _field_words(shares: Sequence[PlaceShare]) -> str:
+    """Which quarter of the picture is seen surely less than the best one, by intervals that do not meet."""
+    seen, asked = _seen(shares)
+    if not asked or wilson(seen / asked, asked)[0] <= CHANCE:
+        return "the letter of the visual field is too small for it" if asked else ""
+    side = max(share.place for share in shares) ** 0.5 // 1 + 1
+    quarters: dict[str, list[PlaceShare]] = {}
+    for share in shares:
+        row, column = divmod(share.place, side)
+        name = f"{('top', 'bottom')[int(2 * row // side)]} {('left', 'right')[int(2 * column // side)]}"
+        quarters.setdefault(name, []).append(share)
+    counts = {name: _seen(members) for name, members in quarters.items()}
+    least, *_, most = sorted(counts, key=lambda name: counts[name][0] / counts[name][1])
+    (right, among), (best, of) = counts[least], counts[most]
+    if wilson(right / among, among)[1] >= wilson(best / of, of)[0]:
+        return "sees alike in all quarters of the picture"
+    return f"sees least at the {least} ({percent(right / among)})"
+
+
+def acuity_page(runs: Sequence[AcuityRun]) -> str:
+    """The card of several models as one page."""
+    names = tuple(run.model for run in runs)
+    asked = sum(len(answers.right) for run in runs for answers in run.answers)
+    lines = tuple(f"{run.model} {prescription(run)}" for run in runs)
+    head = Head("Snellen acuity card", names, facts=((asked, "answers"),), findings=lines)
+    curves, fields = tuple(curve_panels(runs)), tuple(field_panels(runs))
+    sections = [
+        Section("chart", "The line that is still read", _wall_blocks(runs)),
+        Section("thresholds", "Thresholds", tuple(TableBlock(table) for table in acuity_tables(runs))),
+        Section("curves", "Curves", (ChartBlock(curves, _CURVES, names),) if curves else ()),
+        Section("field", "The visual field", (ChartBlock(fields, _FIELD),) if fields else ()),
+    ]
+    return offline_document("Snellen acuity card", head, sections)
+
+
+def _wall_blocks(runs: Sequence[AcuityRun]) -> tuple[Block, ...]:
+    panels = tuple(wall_charts(runs))
+    return (ChartBlock(panels, _WALL, tuple(run.model for run in runs)),) if panels else ()
