@@ -57,7 +57,7 @@ WANTED = (1.0, 0.7, 0.5)
 """Widths of an interval, in octaves."""
 DATA_SETS = ((14, 1.2, 0.03, 20), (6, 0.6, 0.0, 10), (40, 2.0, 0.05, 12), (22, 0.9, 0.1, 40))
 """Threshold in pixels, width, lapse rate, and answers at each level."""
-MOST = 180
+MOST = 144
 """Questions after which the placement gives up on a width."""
 
 
@@ -86,7 +86,7 @@ def test() -> AcuityTest:
 
 @cache
 def grid() -> ParameterGrid:
-    return LevelScale.of(test()).grid(CHANCE)
+    return LevelScale.of(test()).posterior((), CHANCE).grid
 
 
 def observers(count: int, width: float, lapse: float) -> Iterator[tuple[Observer, random.Random]]:

@@ -113,7 +113,8 @@ def test_psignifit_finds_the_same_in_the_same_answers(row: dict[str, Any], monke
     `letter-size` (psignifit 4.3, 4AFC, logistic). It takes a guess rate of exactly a quarter for granted."""
     monkeypatch.setattr(posterior, "GUESSES", {1.0: 1.0})
     scale = LevelScale.of(declared("letter-size"))
-    known = posterior.Posterior(scale.grid(0.25), row["right"], [row["asked"]] * len(scale.levels))
+    grid = posterior.ParameterGrid([scale.x(level) for level in scale.levels], 0.25)
+    known = posterior.Posterior(grid, row["right"], [row["asked"]] * len(scale.levels))
     value, low, high = row["threshold"]
     assert known.threshold == pytest.approx((value, low, high), abs=0.16)
     assert known.threshold.value == pytest.approx(value, abs=0.06)

@@ -49,6 +49,8 @@ class TestAnswers(Struct, frozen=True):
     """By sample."""
     right: Mapping[str, bool]
     """By sample that was answered."""
+    always_answers: bool = True
+    """Whether each reply named an option."""
 
     @property
     def pairs(self) -> Answers:
@@ -56,7 +58,14 @@ class TestAnswers(Struct, frozen=True):
 
     def threshold(self, ideal: Ideal | None = None) -> Threshold:
         """The threshold that they speak for."""
-        return threshold_of(self.test, self.benchmark, self.method, self.pairs, self.chance, ideal)
+        return threshold_of(
+            self.test, self.benchmark, self.method, self.pairs, self.chance,
+            always_answers=self.always_answers, ideal=ideal,
+        )  # fmt: skip
+
+    def posterior(self) -> Posterior:
+        """What is known of the psychometric function."""
+        return LevelScale.of(self.test).posterior(self.pairs, self.chance, self.always_answers)
 
 
 class AcuityRun(Struct, frozen=True, dict=True):
@@ -120,10 +129,11 @@ def _answers_of(scored: ScoredBenchmark) -> list[TestAnswers]:
     test, samples = declared_test(scored.spec), scored.samples
     levels = {name: float(sample.tags[LEVEL]) for name, sample in samples.items()}
     chance = sum(1 / len(sample.options) for sample in samples.values()) / max(len(samples), 1)
+    silent = {each.method for each in scored.predictions if each.choice is None and each.error is None}
     return [
         TestAnswers(
             test, scored.spec.name, method, chance, levels,
-            {score.sample_id: score.value > 0.5 for score in scores if score.value is not None},
+            {score.sample_id: score.value > 0.5 for score in scores if score.value is not None}, method not in silent,
         )
         for (_, method, metric), scores in scored.score_rows.items()
         if metric == "accuracy"
@@ -188,8 +198,7 @@ def threshold_differences(runs: list[AcuityRun]) -> Iterator[ThresholdDifference
 def _difference(models: tuple[str, str], pair: tuple[TestAnswers, TestAnswers]) -> ThresholdDifference:
     test = pair[0].test
     scale = LevelScale.of(test)
-    grid = scale.grid(pair[0].chance)
-    between = posterior_difference(*(scale.posterior(grid, answers.pairs) for answers in pair))
+    between = posterior_difference(*(answers.posterior() for answers in pair))
     is_measured = all(answers.threshold().value is not None for answers in pair)
     return ThresholdDifference(
         *models, pair[0].benchmark, test.name, test.unit, pair[0].method, scale.is_log,

@@ -17,10 +17,10 @@ from snellen.errors import DataError
 from snellen.experiments.evaluation import Cast, Rounds, check_judging, check_models, silent
 from snellen.protocols.base import declaration_of
 from snellen.psychometrics import BUDGET, RULE, WIDTH
-from snellen.psychometrics.acuity_run import IDEALS, LEVEL, AcuityRun, declared_test, read_acuity
+from snellen.psychometrics.acuity_run import IDEALS, LEVEL, AcuityRun, TestAnswers, declared_test, read_acuity
 from snellen.psychometrics.ideal import ideal_threshold, shrinking_to
-from snellen.psychometrics.posterior import AT_ONCE, ParameterGrid, is_known, next_levels, number_at_once
-from snellen.psychometrics.thresholds import Answers, Ideal, LevelScale
+from snellen.psychometrics.posterior import AT_ONCE, is_known, next_levels, number_at_once
+from snellen.psychometrics.thresholds import Ideal, LevelScale
 from snellen.psychometrics.trials import AcuityTest
 from snellen.records import Method, Sample
 from snellen.runs.finding import Announce
@@ -46,7 +46,7 @@ class _TestPool(Struct, frozen=True):
     scale: LevelScale
     by_level: Sequence[Sequence[str]]
     """The hardest level first."""
-    grid: ParameterGrid
+    chance: float
 
     @property
     def has_places(self) -> bool:
@@ -151,7 +151,7 @@ def _measure(
         rounds.ask(parts, announce)
         run = read_acuity(score_run(plan.folder, spec.scoring))
         # Where a question is asked by generation and by likelihood, the first places both.
-        answers = {each.benchmark: each.pairs for each in reversed(run.answers)}
+        answers = {each.benchmark: each for each in reversed(run.answers)}
         grown = _grown(pools, parts, answers, effort)
         if grown == parts:
             if ideals := _ideals(rounds.model, pools, effort):
@@ -183,7 +183,7 @@ def _pool(benchmark: Benchmark) -> _TestPool:
         by_level[float(sample.tags[LEVEL])].append(sample.id)
     scale = LevelScale.of(test)
     chance = sum(1 / len(sample.options) for sample in samples) / len(samples)
-    return _TestPool(test, benchmark, scale, [by_level[level] for level in scale.levels], scale.grid(chance))
+    return _TestPool(test, benchmark, scale, [by_level[level] for level in scale.levels], chance)
 
 
 def _place(sample: Sample) -> float:
@@ -205,7 +205,7 @@ def _chosen(pool: _TestPool, samples: Sequence[str]) -> ChosenPart:
     return ChosenPart(tuple(samples), sum(map(len, pool.by_level)), RULE)
 
 
-def _grown(pools: Mapping[str, _TestPool], parts: Parts, answers: Mapping[str, Answers], effort: Effort) -> Parts:
+def _grown(pools: Mapping[str, _TestPool], parts: Parts, answers: Mapping[str, TestAnswers], effort: Effort) -> Parts:
     """The parts of the next round; the same where enough is known, or nothing may be asked any more."""
     grown = dict(parts)
     for name, pool in pools.items():
@@ -215,7 +215,7 @@ def _grown(pools: Mapping[str, _TestPool], parts: Parts, answers: Mapping[str, A
         name: posterior
         for name, pool in pools.items()
         if not pool.has_places
-        for posterior in [pool.scale.posterior(pool.grid, answers.get(name, ()))]
+        for posterior in [answers[name].posterior() if name in answers else pool.scale.posterior((), pool.chance)]
         if not is_known(posterior, effort.width * pool.scale.unit)
     }
     left = {name: effort.left(grown, name, len(open_tests)) for name in open_tests}

@@ -27,9 +27,11 @@ THRESHOLDS, WIDTHS = 201, 12
 """Points of the grid along two of its four axes."""
 LAPSES = (0.002, 0.015, 0.04, 0.08, 0.14, 0.24)
 """Shares of answers that are wrong however easy the question is."""
-GUESSES = {0.02: 0.1, 0.35: 0.04, 0.7: 0.08, 1.0: 0.7, 1.3: 0.08}
-"""Shares of right answers to what cannot be seen, in units of chance, with their prior probabilities. A reader of text
-does not guess; a model that will not always answer is below chance, one with a lucky taste for an option above."""
+GUESSES = {0.7: 0.05, 1.0: 0.9, 1.3: 0.05}
+"""Shares of right answers to what cannot be seen, in units of chance, with their prior probabilities. Options are
+turned, so that whoever names one each time is right by chance or nearly so, whatever it prefers."""
+SILENT_GUESSES = {0.02: 0.1, 0.35: 0.04, 0.7: 0.08, 1.0: 0.7, 1.3: 0.08}
+"""Those where some replies named no option: a reader of text does not guess, and others do not always."""
 STEEPNESS = 2 * np.log(1 / 0.05 - 1)
 MARGIN = 0.5
 """How far beyond the levels a threshold may lie, in parts of their range."""
@@ -52,22 +54,23 @@ class ParameterGrid:
 
     Thresholds are equally likely within the levels, and less and less likely beyond. Widths lie around a sixth of the
     levels' range (an octave for sizes of letters), 95 % within a factor of four; lapses follow Beta(1, 20), and guess
-    rates are at chance or near, or nothing.
+    rates are near chance, or less where some replies name no option.
     """
 
-    def __init__(self, levels: Sequence[float], chance: float) -> None:
+    def __init__(self, levels: Sequence[float], chance: float, always_answers: bool = True) -> None:
         self.levels, self.chance = np.asarray(levels, dtype=float), chance
+        guesses = GUESSES if always_answers else SILENT_GUESSES
         least, most = self.levels.min(), self.levels.max()
         span = most - least
         self.thresholds = np.linspace(least - MARGIN * span, most + MARGIN * span, THRESHOLDS)
         self.widths = np.geomspace(span / 40, span, WIDTHS)
-        self.lapses, self.guesses = np.array(LAPSES), np.array(list(GUESSES)) * chance
+        self.lapses, self.guesses = np.array(LAPSES), np.array(list(guesses)) * chance
         outside = np.maximum(np.maximum(least - self.thresholds, self.thresholds - most) / (MARGIN * span), 0.0)
         self._priors = (
             np.where(outside > 0, 0.5 + 0.5 * np.cos(np.pi * np.minimum(outside, 1.0)), 1.0),
             np.exp(-0.5 * np.log2(self.widths * 6 / span) ** 2),
             (1 - self.lapses) ** 19 * np.gradient(self.lapses),
-            np.array(list(GUESSES.values())),
+            np.array(list(guesses.values())),
         )
 
     @cached_property
@@ -196,21 +199,13 @@ def at_most(right: int, asked: int, probability: float) -> float:
     )
 
 
-def counts_by_level(answers: Sequence[tuple[int, bool]], levels: int) -> tuple[Array, Array]:
-    """How many answers were right, and how many there were, at each level; from pairs of a level and whether right."""
-    right, asked = np.zeros(levels), np.zeros(levels)
-    for place, is_right in answers:
-        asked[place] += 1
-        right[place] += is_right
-    return right, asked
-
-
 AT_ONCE = 6
 """Questions of a test that are asked together once its threshold is roughly known."""
-CHECK_EVERY = 16
-"""One question of so many is a check at an easier level: it shows lapses, and curves that do not rise."""
-SURPRISE = 0.2
-"""Probability of so few right answers below which a check goes back to the same level."""
+CHECK_EVERY, FOLLOW_EVERY = 12, 4
+"""One question of so many is a check at an easier level, which shows lapses, and curves that do not rise; and one of so
+many goes back to a level whose answers were a surprise."""
+SURPRISE = 0.1
+"""Probability of so few right answers at a level below which they are a surprise."""
 SURE = 0.975
 """Probability that the threshold lies beyond the levels from which no more is asked."""
 
@@ -227,26 +222,26 @@ def next_levels(posterior: Posterior, left: Sequence[int], count: int, rng: rand
     asked = round(float(posterior.asked.sum()))
     for number in range(asked + 1, asked + 1 + min(count, sum(remaining))):
         level = posterior.most_informative(remaining)
-        if number % CHECK_EVERY == 0:
-            level = _check_level(posterior, level, remaining, rng)
+        easier = [place for place in range(level + 1, len(left)) if remaining[place]]
+        if easier and number % FOLLOW_EVERY == 0 and (surprising := _surprising(posterior, easier)) is not None:
+            level = surprising
+        elif easier and number % CHECK_EVERY == 0:
+            level = min(easier, key=lambda place: (posterior.asked[place], rng.random()))
         levels.append(level)
         remaining[level] -= 1
         posterior = posterior.after(level)
     return levels
 
 
-def _check_level(posterior: Posterior, level: int, left: Sequence[int], rng: random.Random) -> int:
-    """A level easier than this one: one whose answers fall short of its curve, else any; this one if it is the last."""
-    easier = [place for place in range(level + 1, len(left)) if left[place]]
+def _surprising(posterior: Posterior, places: Sequence[int]) -> int | None:
+    """The level with the least likely answers, if they are too few right ones."""
     expected = posterior.mean_right
-    surprises = {
+    chances = {
         place: at_most(round(posterior.right[place]), round(posterior.asked[place]), expected[place])
-        for place in easier
+        for place in places
     }
-    worst = min(easier, key=lambda place: surprises[place], default=level)
-    if easier and surprises[worst] >= SURPRISE:
-        return rng.choice(easier)
-    return worst
+    least = min(chances, key=chances.__getitem__)
+    return least if chances[least] < SURPRISE else None
 
 
 def is_known(posterior: Posterior, width: float) -> bool:

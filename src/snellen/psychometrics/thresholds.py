@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from msgspec import Struct
 
 from snellen.analysis.statistics import wilson
-from snellen.psychometrics.posterior import Interval, ParameterGrid, Posterior, at_most, counts_by_level
+from snellen.psychometrics.posterior import Interval, ParameterGrid, Posterior, at_most
 from snellen.psychometrics.trials import AcuityTest
 
 Verdict = Literal["threshold", "sees all", "sees none", "undecided"]
@@ -62,14 +62,20 @@ class LevelScale(Struct, frozen=True, dict=True):
         """The place of each level, the hardest first."""
         return {level: place for place, level in enumerate(self.levels)}
 
-    def grid(self, chance: float) -> ParameterGrid:
-        return ParameterGrid([self.x(level) for level in self.levels], chance)
+    def posterior(self, answers: Answers, chance: float, always_answers: bool = True) -> Posterior:
+        """What is known after these answers of one who names an option each time, or does not."""
+        grid = _grid(tuple(self.x(level) for level in self.levels), chance, always_answers)
+        right, asked = [0] * len(self.levels), [0] * len(self.levels)
+        for level, is_right in answers:
+            asked[self.places[level]] += 1
+            right[self.places[level]] += is_right
+        return Posterior(grid, right, asked)
 
-    def posterior(self, grid: ParameterGrid, answers: Answers) -> Posterior:
-        """What is known after these answers."""
-        return Posterior(
-            grid, *counts_by_level([(self.places[level], right) for level, right in answers], len(self.levels))
-        )
+
+@lru_cache(maxsize=48)
+def _grid(levels: tuple[float, ...], chance: float, always_answers: bool) -> ParameterGrid:
+    """One for all tests of the same levels: each takes some 10 MB."""
+    return ParameterGrid(levels, chance, always_answers)
 
 
 class LevelPoint(Struct, frozen=True):
@@ -156,11 +162,12 @@ def input_words(threshold: Threshold) -> str:
 
 
 def threshold_of(
-    test: AcuityTest, benchmark: str, method: str, answers: Answers, chance: float, ideal: Ideal | None = None
-) -> Threshold:
+    test: AcuityTest, benchmark: str, method: str, answers: Answers, chance: float, *,
+    always_answers: bool = True, ideal: Ideal | None = None,
+) -> Threshold:  # fmt: skip
     """The threshold that answers speak for."""
     scale = LevelScale.of(test)
-    posterior = scale.posterior(scale.grid(chance), answers)
+    posterior = scale.posterior(answers, chance, always_answers)
     ends, interval = posterior.grid.levels[[0, -1]], posterior.threshold
     verdict = _verdict(posterior)
     curve = posterior.curve()
