@@ -204,8 +204,9 @@ AT_ONCE = 6
 CHECK_EVERY, FOLLOW_EVERY = 12, 4
 """One question of so many is a check at an easier level, which shows lapses, and curves that do not rise; and one of so
 many goes back to a level whose answers were a surprise."""
-SURPRISE = 0.1
-"""Probability of so few right answers at a level below which they are a surprise."""
+SURPRISE, ESTABLISHED = 0.1, 1e-4
+"""Probability of so few right answers at a level below which they are a surprise, and below which nothing is left to
+find out about it."""
 SURE = 0.975
 """Probability that the threshold lies beyond the levels from which no more is asked."""
 
@@ -234,14 +235,14 @@ def next_levels(posterior: Posterior, left: Sequence[int], count: int, rng: rand
 
 
 def _surprising(posterior: Posterior, places: Sequence[int]) -> int | None:
-    """The level with the least likely answers, if they are too few right ones."""
+    """The level with the least likely answers of those that have too few right ones, unless that is established."""
     expected = posterior.mean_right
     chances = {
         place: at_most(round(posterior.right[place]), round(posterior.asked[place]), expected[place])
         for place in places
     }
-    least = min(chances, key=chances.__getitem__)
-    return least if chances[least] < SURPRISE else None
+    doubtful = [place for place in places if ESTABLISHED < chances[place] < SURPRISE]
+    return min(doubtful, key=chances.__getitem__, default=None)
 
 
 def is_known(posterior: Posterior, width: float) -> bool:
