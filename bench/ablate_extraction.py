@@ -41,15 +41,14 @@ def second(_: Any, item: Any, *__: Any) -> Any:
 
 
 MECHANISMS: dict[str, tuple[str, str, Callable[..., Any]]] = {
-    "exact texts": ("exact_texts", "exact_option", nothing),
-    "options that differ in signs": ("exact_texts", "without_twins", second),
+    "exact texts": ("full_reading", "exact_option", nothing),
+    "options that differ in signs": ("full_reading", "without_twins", second),
     "what is plainly said": ("full_reading", "_certain", nothing),
-    "equals of options": ("option_aliases", "aliases", no_items),
-    "synonyms": ("option_aliases", "_synonyms", no_items),
+    "equals of options": ("option_index", "aliases", no_items),
+    "synonyms": ("option_index", "_synonyms", no_items),
     "inflected words": ("inflections", "resolved", first),
     "quantities": ("quantity_mentions", "quantity_options", nothing),
     "dates": ("quantity_mentions", "date_options", nothing),
-    "counted options": ("option_mentions", "_counted_off", nothing),
     "other languages": ("languages", "guess", lambda *_: ()),
     "verdicts": ("statements", "_stated", no_items),
     "denials": ("statements", "_denied", no_items),

@@ -15,8 +15,7 @@ from itertools import product
 
 from snellen.analysis.statistics import wilson
 from snellen.extraction import STANDARD, semantic_matching
-from snellen.extraction.conformance import conformance_cases
-from snellen.extraction.hard_replies import hard_replies
+from snellen.extraction.conformance import conformance_cases, hard_replies
 from snellen.extraction.semantic_matching import NearestOption
 from snellen.protocols.prompts.role_prompts import shortened
 

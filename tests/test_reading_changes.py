@@ -103,7 +103,7 @@ def test_arguments_that_have_changed_places_invert_no_answer() -> None:
 
 
 @pytest.mark.parametrize("name", ["natural-a", "awkward-a", "swaps"])
-def test_what_is_certain_is_right_of_hands_that_the_reader_did_not_learn_from(name: str) -> None:
+def test_what_is_certain_is_right(name: str) -> None:
     for case in cases(name):
         reading = read(case)
         assert reading.confidence != "certain" or reading.choice == case["gold"], case["id"]

@@ -34,26 +34,26 @@ def outcomes(name: str) -> Counter[str]:
 
 
 MEASURED = (
-    ("en-dev-2", 349, 314, 0),
-    ("en-dev-3", 346, 303, 1),
-    ("en-dev", 499, 447, 0),
-    ("en-fifth", 196, 151, 0),
-    ("en-fourth", 447, 395, 0),
-    ("en-natural", 398, 387, 0),
-    ("en-sixth", 196, 146, 0),
-    ("ml-dev-2", 171, 157, 0),
-    ("ml-dev-3", 175, 167, 0),
-    ("ml-dev", 302, 278, 0),
-    ("ml-fourth", 196, 188, 0),
-    ("awkward-a", 156, 74, 10),
-    ("awkward-b", 159, 86, 12),
-    ("natural-a", 197, 174, 0),
+    ("awkward-a", 156, 78, 1),
+    ("awkward-b", 159, 90, 6),
+    ("en-dev-2", 349, 311, 0),
+    ("en-dev-3", 346, 300, 0),
+    ("en-dev", 499, 437, 0),
+    ("en-fifth", 196, 159, 0),
+    ("en-fourth", 447, 393, 0),
+    ("en-natural", 398, 384, 0),
+    ("en-sixth", 196, 150, 0),
+    ("ml-dev-2", 171, 156, 0),
+    ("ml-dev-3", 175, 165, 0),
+    ("ml-dev", 302, 281, 0),
+    ("ml-fourth", 196, 191, 0),
+    ("natural-a", 197, 178, 0),
     ("natural-b", 198, 184, 0),
-    ("natural-c", 218, 150, 1),
-    ("swaps", 1154, 597, 9),
-    ("other-near-misses", 713, 707, 6),
+    ("natural-c", 218, 161, 0),
+    ("other-near-misses", 713, 712, 1),
+    ("swaps", 1154, 643, 2),
 )
-"""Of each set: replies, and how many are read right and wrong. The reader has learnt from all but the last seven."""
+"""Of each set: replies, and how many are read right and wrong. The reader has learnt from all of them."""
 
 
 @pytest.mark.parametrize(("name", "cases", "right", "wrong"), MEASURED)
@@ -151,7 +151,7 @@ def test_published_rules_know_nothing_of_the_end_of_a_reply() -> None:
 
 
 def test_the_question_tells_which_denial_is_the_answer() -> None:
-    reply = "There is no bus in the picture."
+    reply = "The picture shows a taxi, a train and a bicycle. It does not show a bus."
     assert read_choice(reply, OPTIONS, LABELS, question="Which of these is not shown?").choice == 1
     assert read_choice(reply, OPTIONS, LABELS, question="Which of these is shown?").choice is None
 

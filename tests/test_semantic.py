@@ -14,8 +14,7 @@ import snellen
 from snellen.api import Results, evaluate, score
 from snellen.errors import MissingExtraError
 from snellen.extraction import STANDARD, semantic_matching
-from snellen.extraction.conformance import conformance_cases
-from snellen.extraction.hard_replies import hard_replies
+from snellen.extraction.conformance import conformance_cases, hard_replies
 from snellen.extraction.semantic_matching import MARGIN, THRESHOLD, NearestOption
 from snellen.metrics.captions import caption_similarity
 from snellen.models.embedded import Scripted

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from snellen.common.late import late_pattern
 from snellen.extraction import languages, patterns, phrases
-from snellen.extraction.foreign_patterns import dense_pattern, words_of, words_pattern
 from snellen.extraction.inflections import english_stem
+from snellen.extraction.likeness import Sentences, in_sentences, likeness
 from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.option_mentions import Skeleton
+from snellen.extraction.patterns import dense_pattern, words_of, words_pattern
 from snellen.extraction.propositions import content, opposites, proposition, verdict_on_statement
 from snellen.extraction.statements import Statements, named, statements
 
@@ -78,6 +79,7 @@ class Sight(NamedTuple):
     cut: bool
     text: str
     """The reply in small letters, without markup."""
+    parts: Sentences
 
     def places(self, offsets: Iterable[int] | None = None) -> frozenset[int]:
         """The options that are named at some offsets, or anywhere."""
@@ -88,7 +90,9 @@ class Sight(NamedTuple):
 def sight(whole: Skeleton, index: OptionIndex, question: str, text: str, *, cut: bool) -> Sight:
     """The reply with all that is looked for in it."""
     marks = {kind: [match.start() for match in _pattern(kind, whole.spoken).finditer(whole.text)] for kind in KINDS}
-    return Sight(whole, index, question, statements(whole), marks, cut, text[:_LONGEST].lower())
+    spoken = text[:_LONGEST].lower()
+    parts = in_sentences(spoken, question.lower()[:LONGEST_QUESTION], index)
+    return Sight(whole, index, question, statements(whole), marks, cut, spoken, parts)
 
 
 _YES, _NO = languages.YES | {"true", "correct"}, languages.NO | {"false", "incorrect"}
@@ -148,6 +152,9 @@ def of_reply(seen: Sight) -> Clues:
         "opens with no": first in _NO,
         "agrees": _AGREES.match(spoken) is not None,
         "disagrees": _DISAGREES.match(spoken) is not None,
+        "answering sentence": min(seen.parts.answering, 12),
+        "sentences behind it": min(len(seen.parts.spans) - 1 - seen.parts.answering, 12),
+        "covered there": seen.parts.covered[seen.parts.answering],
     }
     clues |= {f"{kind} words": min(len(at), 6) for kind, at in seen.marks.items()}
     return {**clues, **proposition(seen.text, seen.question)}
@@ -195,14 +202,39 @@ def of_options(seen: Sight) -> list[Clues]:
     offsets = named(seen.whole)
     around = {offset: _clause(seen, offsets, rank) for rank, offset in enumerate(offsets)}
     shared = {o: len(frozenset(content(seen.whole.text[s:e])) & words.asked.keys()) for o, (s, e) in around.items()}
+    alike = likeness(seen.text, seen.question.lower()[:LONGEST_QUESTION], seen.options, seen.parts)
     return [
         {
             **_of_mentions(seen, place, offsets),
             **_of_last(seen, place, offsets, words, around, shared),
             **_of_words(seen, place, words),
+            **_where_asked(seen, place, offsets),
+            **alike[place],
         }
         for place in range(seen.options.count)
     ]
+
+
+def _where_asked(seen: Sight, place: int, offsets: list[int]) -> Clues:
+    """Whether an option is named in the sentence that comes nearest to the question, and which others are."""
+    start, end = seen.parts.spans[seen.parts.answering]
+    inside = [offset for offset in offsets if start <= seen.whole.at[offset].start < end]
+    asserted = [offset for offset in inside if offset not in seen.said.denied]
+    named_there = seen.places(asserted)
+    own = [
+        seen.parts.covered[seen.parts.at(seen.whole.at[offset].start)]
+        for offset in offsets
+        if place in seen.whole.at[offset].places and offset not in seen.said.denied
+    ]
+    return {
+        "covered around it": max(own, default=-1.0),
+        "covered around the last": own[-1] if own else -1.0,
+        "named where asked": place in named_there,
+        "denied where asked": place in seen.places(inside) - named_there,
+        "others where asked": len(named_there - {place}),
+        "first where asked": bool(asserted) and place in seen.whole.at[asserted[0]].places,
+        "last where asked": bool(asserted) and place in seen.whole.at[asserted[-1]].places,
+    }
 
 
 def _clause(seen: Sight, offsets: list[int], rank: int) -> tuple[int, int]:

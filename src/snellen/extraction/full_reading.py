@@ -7,6 +7,7 @@ for certain. All others are weighed (`snellen.extraction.reader`); what is not p
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -14,15 +15,73 @@ from msgspec.structs import replace
 from snellen.common.late import late_pattern
 from snellen.extraction import patterns, phrases, reader
 from snellen.extraction.clues import LONGEST_QUESTION, Sight, sight
-from snellen.extraction.exact_texts import exact_option, without_twins
-from snellen.extraction.foreign_patterns import REFUSED
 from snellen.extraction.normalisation import FinalAnswer, NormalisedReply, find_final_answer, normalise_reply
-from snellen.extraction.option_index import OptionIndex
+from snellen.extraction.option_index import OptionIndex, index_options
 from snellen.extraction.option_mentions import Mention, skeleton
+from snellen.extraction.patterns import REFUSED
 from snellen.extraction.propositions import content
 from snellen.extraction.reading import STATED, ExtractedChoice, RuleMethod
 from snellen.extraction.statements import named
 from snellen.reasons import NoChoiceReason
+
+_FENCED = late_pattern(r"```[\w+-]{0,20}\n(.{1,4000}?)\n?```", re.DOTALL)
+_AROUND = " \n\t\r`\"'*$“”「」"
+_LONGEST_REPLY = 8_000
+
+
+def exact_option(reply: str, index: OptionIndex) -> int | None:
+    """The option that the whole reply is, or the one code block in it, letter by letter; None for none or several."""
+    if len(reply) > _LONGEST_REPLY:
+        return None
+    fences = _FENCED.findall(reply) if "```" in reply else []
+    stripped = reply.strip()
+    candidates = {stripped, stripped.strip(_AROUND), stripped.strip(_AROUND).removesuffix(".").rstrip(_AROUND)}
+    if len(fences) == 1:
+        candidates.add(fences[0].strip("\n"))
+    named = {
+        place
+        for place, option in enumerate(index.options)
+        if option.strip() and not candidates.isdisjoint((option.strip(), _without_dollars(option.strip())))
+    }
+    place = named.pop() if len(named) == 1 else None
+    return None if place is None or index.label(stripped.strip(_AROUND).rstrip(".")) is not None else place
+
+
+def _without_dollars(option: str) -> str:
+    """ "x^2" of "$x^2$", but not "3.50" of "$3.50"."""
+    return option[1:-1] if len(option) > 2 and option[0] == option[-1] == "$" else option
+
+
+def without_twins(reply: str, index: OptionIndex) -> OptionIndex:
+    """The options, but of those with the same words only the one whose text stands in the reply, if just one does."""
+    if not index.twins:
+        return index
+    options = list(index.options)
+    for twins in index.twins:
+        spelt = [place for place in twins if _stands(options[place], reply, [options[p] for p in twins])]
+        if len(spelt) == 1:
+            for place in twins:
+                if place != spelt[0]:
+                    options[place] = ""
+    return index_options(tuple(options), index.labels)
+
+
+def _stands(option: str, reply: str, twins: list[str]) -> bool:
+    """Whether a text stands in the reply, other than inside a longer one of its twins."""
+    for longer in twins:
+        if option in longer and option != longer:
+            reply = reply.replace(longer, " ")
+    at = reply.find(option)
+    while at >= 0:
+        before, behind = reply[max(0, at - 1) : at], reply[at + len(option) : at + len(option) + 2]
+        runs_on = (before.isalnum() and option[:1].isalnum()) or (behind[:1].isalnum() and option[-1:].isalnum())
+        if not runs_on and not re.match(r"[.,]\d", behind):
+            return True
+        at = reply.find(option, at + 1)
+    return False
+
+
+# --- plain sayings and what is weighed --------------------------------------------------------------------------------
 
 LOOKED_AT = 64_000
 """Characters of a reply in which reasoning, tags and boxes are looked for: of a longer one the first quarter of them,
@@ -97,6 +156,8 @@ _TURNS = (
 )  # fmt: skip
 """Words of these kinds may turn what is said."""
 _MOST_WORDS = 60
+# "No. 417 is wearing a vest"; the answer to another question.
+_OF_ANOTHER_THING = late_pattern(rf"{phrases.TEXT} \. \d|\b(?:previous|earlier|last|next|other) question\b")
 
 
 def _certain(seen: Sight) -> ExtractedChoice | None:
@@ -104,7 +165,7 @@ def _certain(seen: Sight) -> ExtractedChoice | None:
     whole = seen.whole
     if len(seen.places()) != 1 or "?" in whole.text or '"' in seen.text or len(whole.words) > _MOST_WORDS:
         return None
-    if any(seen.marks[kind] for kind in _TURNS):
+    if any(seen.marks[kind] for kind in _TURNS) or _OF_ANOTHER_THING.search(whole.text):
         return None
     plainly = seen.said.stated if seen.cut else seen.said.stated | seen.said.declared
     stated = [offset for offset in sorted(plainly) if _names(whole.at[offset])]

@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from snellen.common.late import late_pattern
 from snellen.extraction import languages
-from snellen.extraction.option_index import OptionIndex, Token
-from snellen.extraction.word_boundaries import is_hangul
+from snellen.extraction.option_index import OptionIndex, Token, is_hangul
 
 _PARTICLES = late_pattern(rf"(?:{languages.KOREAN_PARTICLES})+")
 _TURKISH = late_pattern(rf"'?(?:{languages.TURKISH_ENDINGS})(?:{languages.TURKISH_ENDINGS})?")

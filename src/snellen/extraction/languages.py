@@ -89,6 +89,8 @@ EITHER = frozenset(_ENGLISH["ambiguous"].split())
 MARKS: dict[str, str] = _ENGLISH["marks"]
 """What English words around a mention do: kind -> words."""
 DENSE_MARKS: dict[str, str] = _DENSE["marks"]
+PHRASES: dict[str, str] = _ENGLISH["phrases"]
+PATTERNS: dict[str, str] = _ENGLISH["patterns"]
 _SPEAKING = (
     *(MARKERS, NEGATION, NEGATION_BEHIND, ANSWER, OPTION, CORRECT, WRONG, CHOOSE),
     *(CONTRAST, CORRECTION, CONCLUSION, HYPOTHESIS),

@@ -2,19 +2,172 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
+from unicodedata import normalize
 
 from msgspec import Struct
 
 from snellen.common.late import late_pattern
 from snellen.extraction import languages, phrases
 from snellen.extraction.normalisation import normalise_reply
-from snellen.extraction.option_aliases import aliases
 from snellen.extraction.quantity_mentions import DateOptions, QuantityOptions, date_options, quantity_options
-from snellen.extraction.word_boundaries import ELISIONS
+
+ELISIONS = r"[ldcnjstLDCNJST]|[Qq]u|[Uu]n|[Dd]ell|[Aa]ll|[Nn]ell|[Ss]ull|[Dd]all|[Jj]usqu|[Ll]orsqu|[Pp]uisqu|[Qq]uest"
+"""What stands before the apostrophe of a French or Italian elision."""
+_ELISION_BEFORE = late_pattern(rf"(?<![^\W\d_])(?:{ELISIONS})\Z", re.IGNORECASE)
+
+
+def is_cjk(piece: str) -> bool:
+    """One character of a script that has no blanks between words."""
+    return len(piece) == 1 and "\u3005" <= piece <= "\ufaff" and not "\uac00" <= piece <= "\uf8ff"
+
+
+def runs_on(character: str) -> bool:
+    """A letter or digit of a script that has blanks between words: no boundary beside it.
+
+    Hangul writes particles against a word, so a change between it and another script is a boundary.
+    """
+    return bool(character) and character.isalnum() and not is_cjk(character) and not is_hangul(character)
+
+
+def is_hangul(character: str) -> bool:
+    return "\uac00" <= character <= "\ud7a3"
+
+
+def free_left(text: str, start: int) -> bool:
+    """No letter, digit or hyphenated word stands against it."""
+    near, far = text[start - 1 : start], text[max(0, start - 2) : max(0, start - 1)]
+    return not (runs_on(near) or (near in ("-", "_") and runs_on(far)) or (near == "'" and _inside_word(text, start)))
+
+
+def _inside_word(text: str, start: int) -> bool:
+    """Whether an apostrophe stands inside a word, and is not that of an elision (l'orange)."""
+    before = text[max(0, start - 7) : start - 1]
+    return runs_on(before[-1:]) and _ELISION_BEFORE.search(before) is None
+
+
+def free_right(text: str, end: int) -> bool:
+    near, far = text[end : end + 1], text[end + 1 : end + 2]
+    return not (runs_on(near) or (near in ("-", "'", "_", "(") and runs_on(far)))
+
+
+# --- equals of options ------------------------------------------------------------------------------------------------
+
+Words = tuple[str, ...]
+
+
+def aliases(words: Words, every: Sequence[Words]) -> list[Words]:
+    """Other ways to say the words of one option, of the words of all options."""
+    return [
+        *_unaccented(words),
+        *_numbers(words),
+        *_other_forms(words, every),
+        *_synonyms(words, every),
+    ]
+
+
+def _unaccented(words: Words) -> Iterator[Words]:
+    """ "Emily Bronte" of "Emily Brontë"."""
+    plain = tuple("".join(c for c in normalize("NFD", word) if not "\u0300" <= c <= "\u036f") for word in words)
+    if plain != words and all(word.isascii() for word in plain):
+        yield plain
+
+
+def _numbers(words: Words) -> Iterator[Words]:
+    if words[0] in phrases.NUMBER_WORDS:
+        yield (phrases.NUMBER_WORDS[words[0]], *words[1:])
+    yield from ((form, *words[1:]) for form in _NUMBER_FORMS.get(words[0], ()))
+    if words[0] in _DIGITS:
+        yield (_DIGITS[words[0]], *words[1:])
+    yield from _FRACTION_WORDS.get(words, ())
+    if words[0].startswith("-") and words[0][1:] in phrases.NUMBER_WORDS:
+        yield from ((sign, phrases.NUMBER_WORDS[words[0][1:]], *words[1:]) for sign in ("minus", "negative"))
+
+
+def _other_forms(words: Words, every: Sequence[Words]) -> Iterator[Words]:
+    """Without an article, in the singular or plural, and 5 for "5 cm" where every option has the unit."""
+    if len(words) > 1 and words[0] in languages.ARTICLES and _articled(every):
+        yield words[1:]
+    last = words[-1]
+    if last.isalpha() and last.isascii() and len(last) > 2 and last not in phrases.UNCOUNTABLE:
+        yield from ((*words[:-1], form) for form in _other_number(last))
+    unit = words[1:]
+    if unit and words[0][-1].isdigit() and all(w[1:] == unit and w[0][-1].isdigit() for w in every):
+        yield words[:1]
+
+
+def _articled(every: Sequence[Words]) -> bool:
+    """Whether options begin with articles: one that is nothing else, or two."""
+    firsts = [words[0] for words in every if len(words) > 1]
+    return any(word in languages.SURE_ARTICLES for word in firsts) or sum(w in languages.ARTICLES for w in firsts) > 1
+
+
+_IRREGULAR = dict(pair.split("-") for pair in languages.PHRASES["irregular_plurals"].split())
+_IRREGULAR |= {plural: single for single, plural in _IRREGULAR.items()}
+
+
+def _other_number(noun: str) -> list[str]:
+    if noun in _IRREGULAR:
+        return [_IRREGULAR[noun]]
+    if noun.endswith("s"):
+        return [noun[:-1]] if not noun.endswith(("ss", "us", "is")) else [noun + "es"] if noun.endswith("ss") else []
+    return [noun + ("es" if noun.endswith(("x", "ch", "sh")) else "s")]
+
+
+def _number_forms() -> dict[str, Words]:
+    forms: dict[str, list[str]] = {}
+    for words in languages.NUMBERS:
+        for value, word in enumerate(words.split()):
+            if word != "-":
+                forms.setdefault(str(value), []).append(word)
+    return {digits: tuple(dict.fromkeys(words)) for digits, words in forms.items()}
+
+
+def _fraction_words() -> dict[Words, tuple[Words, ...]]:
+    """3/5 -> three fifths, for the fractions that have names."""
+    parts = dict(enumerate(phrases.ORDINALS, start=1)) | {2: "half", 3: "third", 4: "quarter"}
+    named: dict[Words, tuple[Words, ...]] = {}
+    for below, part in list(parts.items())[1:]:
+        for above in range(1, below):
+            counts = (phrases.NUMBER_WORDS[str(above)],) + (("a", "an") if above == 1 else ())
+            nouns = {part, phrases.ORDINALS[3]} if below == 4 else {part}
+            forms = [(count, noun if above == 1 else f"{noun}s") for count in counts for noun in sorted(nouns)]
+            named[f"{above}/{below}",] = tuple(forms)
+    named["1/2",] += (("half",),)
+    named |= {("12",): (("dozen",),), ("24",): (("two", "dozen"),)}
+    return named | {(f"{share}", "%"): named[fraction,] for share, fraction in ((50, "1/2"), (25, "1/4"), (75, "3/4"))}
+
+
+_NUMBER_FORMS = _number_forms()
+_DIGITS = {
+    word: digits
+    for digits, forms in _NUMBER_FORMS.items()
+    for word in forms
+    if len(word) > 2 and sum(word in others for others in _NUMBER_FORMS.values()) == 1
+}
+_FRACTION_WORDS = _fraction_words()
+
+
+def _synonyms(words: Words, every: Sequence[Words]) -> Iterator[Words]:
+    """ "Gray" of "grey", "a bike" of "a bicycle", where no other option has a word of that meaning."""
+    for at, word in enumerate(words):
+        for meaning in _MEANINGS.get(word, ()):
+            if not any(meaning.intersection(other) for other in every if other != words):
+                same = (tuple(other.split()) for other in sorted(meaning) if other != word)
+                yield from ((*words[:at], *other, *words[at + 1 :]) for other in same)
+
+
+_MEANINGS: dict[str, list[frozenset[str]]] = {}
+for _meaning in languages.SYNONYMS:
+    for _word in _meaning:
+        _MEANINGS.setdefault(_word, []).append(_meaning)
+
+
+# --- the index of a question ------------------------------------------------------------------------------------------
 
 CJK = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _HANGUL = "\uac00-\ud7a3\u1100-\u11ff\u3131-\u318e"

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from snellen.extraction import phrases
 from snellen.extraction.inflections import english_stem
-from snellen.extraction.option_index import OptionIndex, OptionPhrase, Token, means
-from snellen.extraction.word_boundaries import free_left, free_right
+from snellen.extraction.option_index import OptionIndex, OptionPhrase, Token, free_left, free_right, means
 
 
 class TextMatch(NamedTuple):
@@ -35,19 +34,14 @@ def text_at(
     """
     for phrase in question.phrases.get(found[at].text, ()):
         after = _match(found, at, phrase.words)
-        if not after or not _touches_nothing(text, found, at, after, question):
+        if not after or not _touches_nothing(text, found, at, after):
             continue
         before = found[at - 1] if at else None
         follower = found[after] if after < len(found) else None
         if follower is not None and follower.text in phrases.ANSWER_NOUNS:
             continue  # "the right answer" is not the option "right"
         if len(phrase.words) == 1 and phrase.words[0] in phrases.FUNCTION_WORDS:
-            if (
-                _closed_off(before, follower)
-                or _answers(phrase.words[0], before, follower)
-                or _counts_none(found, at)
-                or _counts_one(follower, phrase, topic)
-            ):
+            if _closed_off(before, follower) or _answers(phrase.words[0], before, follower) or _counts_none(found, at):
                 return TextMatch(phrase, after)
             continue
         named = TextMatch(phrase, after)
@@ -77,19 +71,11 @@ def _passes(token: Token) -> bool:
     return token.kind == "sign" and not means(token)
 
 
-def _touches_nothing(text: str, found: list[Token], at: int, after: int, question: OptionIndex) -> bool:
+def _touches_nothing(text: str, found: list[Token], at: int, after: int) -> bool:
     first, last = found[at], found[after - 1]
     right = last.kind in ("cjk", "sign") or free_right(text, last.end)
     left = first.kind in ("cjk", "sign") or free_left(text, first.start)
-    return right and (left or _hyphened(text, found, at, question))
-
-
-def _hyphened(text: str, found: list[Token], at: int, question: OptionIndex) -> bool:
-    """ "B-dog": a hyphen between a label and a text."""
-    if at < 2 or found[at - 1].text != "-":
-        return False
-    label = found[at - 2]
-    return question.label(text[label.start : label.end]) is not None and free_left(text, label.start)
+    return right and left
 
 
 _NEITHER = frozenset("isn't aren't wasn't weren't not".split())
@@ -126,11 +112,6 @@ def _counts_none(found: list[Token], at: int) -> bool:
         "given",
         "listed",
     }
-
-
-def _counts_one(follower: Token | None, phrase: OptionPhrase, topic: frozenset[str]) -> bool:
-    """ "One orange", where oranges are asked about."""
-    return phrase.words == ("one",) and follower is not None and english_stem(follower.text) in topic
 
 
 def _doubtful(
@@ -200,7 +181,7 @@ def _misleads(before: str, word: str, question: OptionIndex) -> bool:
 
 
 def _cjk_alone(found: list[Token], at: int, named: TextMatch) -> bool:
-    """Whether no character beside it makes a longer word of it: a particle, a verb, or itself once more, does not."""
+    """Whether no character beside it makes a longer word of it: a particle or a verb does not."""
     before = found[at - 1] if at else None
     follower = found[named.after] if named.after < len(found) else None
     ideograph = "\u3400" <= found[at].text <= "\u9fff"
@@ -209,12 +190,6 @@ def _cjk_alone(found: list[Token], at: int, named: TextMatch) -> bool:
         or before.kind != "cjk"
         or before.text in phrases.CJK_BEFORE
         or (ideograph and "\u3041" <= before.text <= "\u309f" and before.text not in phrases.CJK_PREFIXES)
-        or _said_again(found, at - len(named.phrase.words), named)
     )
     right = follower is None or follower.kind != "cjk" or follower.text in phrases.CJK_AFTER
-    return left and (right or _said_again(found, named.after, named))
-
-
-def _said_again(found: list[Token], at: int, named: TextMatch) -> bool:
-    words = named.phrase.words
-    return at >= 0 and tuple(token.text for token in found[at : at + len(words)]) == words
+    return left and right

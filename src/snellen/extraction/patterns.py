@@ -7,15 +7,21 @@ matching takes time linear in the text.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from msgspec import Struct
+
 from snellen.common.late import late_pattern
+from snellen.extraction import languages
+from snellen.extraction.languages import PATTERNS as _WORDS
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DOUBTFUL, STRONG
 
 MENTIONS = f"{BARE}-{CONFLICT}"
 X = f"[{MENTIONS}]"
-ANY_MENTION = X
 ANY = f"[{BARE}-{DOUBTFUL}]"
 LABEL = f"[{BARE}{STRONG}{BOTH}{CONFLICT}]"
-ANY_LABEL = LABEL
 WORD = r"[^\W\d_]+"
 
 
@@ -24,16 +30,8 @@ def _any(words: str) -> str:
     return "(?:" + "|".join(sorted((w.replace("_", " ") for w in words.split()), key=len, reverse=True)) + ")(?![a-z])"
 
 
-_JOIN = _any(
-    ", / & ; [|] or and nor and_/_or vs versus then 或者 或 和 还是 与 及 "
-    "und oder et ou y e o ed en of i oraz lub и или ve veya dan atau và hoặc و أو और या as_well_as "
-    "als_auch sowie together_with along_with in_addition_to but_maybe but_perhaps but_possibly ni né nor weder "
-    "noch como と や か ㆍ 와 과 또는 및"
-)
-_HEDGE = _any(
-    "maybe perhaps possibly also probably even option options choice a an the 选项 un une el la le der die "
-    "das den ein eine einen het een um uma uno"
-)
+_JOIN = _any(_WORDS["join"])
+_HEDGE = _any(_WORDS["hedge"])
 # At most 31 members, and never given back, so that long chains cost no more than their length.
 GROUP = late_pattern(rf"(?>{X}(?:(?: {_JOIN}){{0,2}}(?: {_HEDGE}){{0,2}} {X}){{0,30}})")
 _GROUP = rf"(?P<group>{GROUP.pattern})"
@@ -44,35 +42,16 @@ _END = END.pattern
 KOREAN_END = late_pattern(r" ?(?:번(?! ?째)|입니다|이다(?!\w)|이에요|예요)")
 """What makes a number behind "the answer is" an option's in Korean: "number 2", "it is 2"; not "2 pieces"."""
 
-_LINK = _any(
-    "is are was be would should must will could might may can : = - > → , clearly definitely probably likely most "
-    "actually therefore thus simply obviously indeed then only either both the a an option choice letter number answer "
-    "following as follows that it it's appears seems to labelled labeled marked correct one best final my by in "
-    "called indicated represented given"
-)
+_LINK = _any(_WORDS["link"])
 _ABOUT = rf"(?: (?:to|for|of|here|in|from|among|regarding|based|about|on)(?: {WORD}){{0,7}}?)?"
 _ASIDE = rf"(?: , [^.,;:!?\n{MENTIONS}]{{1,60}} ,)?"
 """What may stand between commas: "my answer, with some doubt, is X"."""
 _BE = _any("is are was would should must will could might may be : = - > →")
-_CHOOSE = _any(
-    "meant stand_by stick_to lean_towards lean_toward leaning_towards leaning_toward tend_towards "
-    "confident_in settled_on "
-    "choose chose chosen choosing select selected selecting pick picked picking go_with going_with go_for going_for "
-    "opt_for opting_for vote_for settle_on bet_on guess say answer_with respond_with stick_with"
-)
+_CHOOSE = _any(_WORDS["choose"])
 _CHOSEN = _any("that it it's is would be option the answer choice a an as my final letter :")
-_CONCLUDE = _any(
-    "think believe suppose suspect conclude concluded therefore thus hence so means implies indicates leaving leaves "
-)
-_CONCLUDED = _any(
-    "that it this that's it's is must would should will be the option a an answer probably likely most to clearly "
-    "definitely correct choice looks like appears seems :"
-)
-_CHINESE = _any(
-    "答案 正确选项 正确的选项 正确的 正解 答え 应选 应该选 应选择 应该选择 应当选 应当选择 故选 故选择 我选 我选择 "
-    "正しくは 正解は 正しいのは 正答は 應選 應該選 應選擇 正確答案 正確的選項 正确答案 选项应为 答案应为 해답 "
-    "本题选 所以选 所以选择 因此选 因此选择 选择 答 回答"
-)
+_CONCLUDE = _any(_WORDS["conclude"])
+_CONCLUDED = _any(_WORDS["concluded"])
+_CHINESE = _any(_WORDS["chinese"])
 _EUROPEAN = _any("antwort réponse respuesta resposta risposta ответ antwoord 정답 정답은 답 답은")
 VERDICTS = tuple(
     late_pattern(pattern)
@@ -111,41 +90,13 @@ POST_VERDICT = late_pattern(
     rf"|(?:answer|option|choice)\b|(?:correct|right|best|true|accurate|suitable|appropriate){_NO_NOUN})"
 )
 POST_VERDICT_CJK = late_pattern(rf"(?P<group>{X}) ?(?:选项|项)?是?(?:正确|最合适|最符合|对的|符合题意)")
-_PRE = _any(
-    "most very quite pretty fairly highly i'm going with lean leaning towards toward meant mean actually "
-    "really still wait hmm "
-    "hm oh oops sorry apologies previously answered rather ans answered stay "
-    "so ok okay sure well yes therefore thus hence then and but probably maybe perhaps likely possibly definitely "
-    "clearly certainly surely final my the a an option choice letter answer assistant output response result ai "
-    "conclusion select it this that it's that's is was be must would should seems looks appears like i'd say guess "
-    "think i obviously simply correct just either both or , : - > # = → 选项 是 这是 它是 选 一只 一个 一张 图中是 "
-    "这是一只 这是一个 ∴"
-)
-_POST = _any(
-    "please here thanks definitely probably i think guess believe in the image picture photo shown above below only "
-    ", : - 的 选项 です"
-)
+_PRE = _any(_WORDS["pre"])
+_POST = _any(_WORDS["post"])
 DECLARED = late_pattern(rf"(?:{_PRE} ){{0,12}}{_GROUP}(?: {_POST}){{0,8}}")
 LEADING = late_pattern(rf"(?:{_PRE} ){{0,4}}{_GROUP}(?= [,;:-]| (?:{_REASON}|it|he|she|they|there|i)\b|因为)")
-_FILL = _any(
-    "a an the option options choice choices answer answers letter be been any either both of really actually exactly "
-    "likely necessarily called to look looks like show shows see have has contain contains depict depicts match "
-    "matches seem appear think believe it it's is this that there are image picture correct right select choose pick "
-    "say as being in on at to would by with : my i"
-)
+_FILL = _any(_WORDS["fill"])
 _NOT_ONLY = r"(?! (?:only|just|merely|simply)\b)(?:(?: the)? (?:true|correct|right|case) that)?"
-_DENIAL = _any(
-    "no never neither nor without cannot unlike except excluding exclude excluded excludes eliminate eliminated "
-    "eliminates eliminating reject rejected rejecting rule_out ruled_out rules_out ruling_out refuse_to "
-    "rather_than instead_of "
-    "no_need_for no_sign_of no_evidence_of no_trace_of no_reason_for rules_against speaks_against argues_against "
-    "used_to_be no_longer formerly "
-    "false_that untrue_that incorrect_that "
-    "all_but everything_but everyone_but "
-    "other_than as_opposed_to opposed_to dismiss dismissed than compared_to compared_with versus anything_but "
-    "disagree_with disagreed_with mistake_to mistaken_to wrong_to incorrect_to error_to would_avoid "
-    "opposite_of reverse_of contrary_to far_from nothing_like hardly scarcely"
-)
+_DENIAL = _any(_WORDS["denial"])
 _ALSO = (
     rf"(?:(?: , {X}){{0,30}}(?: ,)?(?: (?:or|nor|and|any|even|option|a|an|the)){{1,3}} {X}"
     r"(?! (?:is|are|looks|seems|has|must|fits)\b)){0,30}"
@@ -160,15 +111,8 @@ PRE_DENIAL_CJK = late_pattern(
     r"(?:不是|不选|并非|绝非|而非|不应选|排除|没有|不可能是|除了)(?:选项|\s){0,3}"
     rf"(?P<group>{X}(?: ?(?:或者|或|和|,|与) ?{X}){{0,30}})"
 )
-_AUX = _any(
-    "is are was were be been to also both all clearly obviously definitely therefore thus probably simply the a an "
-    "option can could would should must may seems seem looks look appears appear do does did has have which"
-)
-_WRONG_WORDS = (
-    "wrong incorrect false ruled_out excluded eliminated unlikely impossible invalid irrelevant inaccurate mistaken "
-    "untrue out_of_the_question is_out are_out crossed_out struck_out dropped discarded inconsistent "
-    "unsuitable inapplicable rejected"
-)
+_AUX = _any(_WORDS["aux"])
+_WRONG_WORDS = _WORDS["wrong_words"]
 _WRONG = _any(_WRONG_WORDS)
 POST_DENIAL = late_pattern(
     rf"{_GROUP}(?:(?: ,)?(?: {_AUX}){{0,6}} {_WRONG}\b"
@@ -177,15 +121,8 @@ POST_DENIAL = late_pattern(
 )
 POST_DENIAL_CJK = late_pattern(rf"{_GROUP} ?(?:选项)?[是都均]?(?:不对|不正确|错误|错的|不是|不符|不合适|错)")
 
-_UNABLE = _any(
-    "cannot can't can_not could_not couldn't unable_to not_able_to won't not_possible_to impossible_to difficult_to "
-    "hard_to not_going_to"
-)
-_DO = _any(
-    "determine answer assist help identify see view provide tell say know process analyze analyse access comply make "
-    "give choose decide comment discuss fulfil fulfill interpret recognize recognise confirm infer judge respond "
-    "select open read"
-)
+_UNABLE = _any(_WORDS["unable"])
+_DO = _any(_WORDS["do"])
 _PICTURE = "(?:image|picture|photo)"
 REFUSAL = late_pattern(
     rf"\b{_UNABLE}(?: {WORD}){{0,3}} {_DO}\b"
@@ -202,3 +139,99 @@ REFUSAL = late_pattern(
 )
 SENTENCE_END = late_pattern(r"[.!?\n](?: |$)")
 SAYS_NOTHING = late_pattern(rf"(?:{ANY}|[ .,:;!\n-])*")
+
+
+# --- other languages --------------------------------------------------------------------------------------------------
+
+_LETTER = r"[^\W\d_]"
+_HANGUL_OR_WORD = r"[^\W\d_][^\s.,;:!?()\n]*"
+
+
+def words_pattern(words: Iterable[str]) -> str:
+    """One of some words as a word of its own; phrases have `_` for blanks."""
+    every = sorted({re.escape(word.replace("_", " ")) for word in words}, key=len, reverse=True)
+    return rf"(?<![\w'])(?:{'|'.join(every)})(?![\w'])" if every else "(?!)"
+
+
+def dense_pattern(words: str) -> str:
+    """One of some Chinese, Japanese or Korean expressions, inside a run of characters."""
+    return "(?:" + "|".join(sorted(map(re.escape, words.split()), key=len, reverse=True)) + ")"
+
+
+_BECAUSE = _WORDS["because"]
+_EDGE = rf"(?= [.,;:!?)\n-]|$| {words_pattern(_BECAUSE.split())})"
+
+
+class ForeignPatterns(Struct, frozen=True):
+    """The verdicts and denials of some languages."""
+
+    verdicts: tuple[re.Pattern[str], ...]
+    post_verdict: re.Pattern[str]
+    denials: tuple[re.Pattern[str], ...]
+    declared: re.Pattern[str]
+
+
+def words_of(table: languages.Words, spoken: tuple[str, ...]) -> frozenset[str]:
+    """The words of some languages, and those that hold in several."""
+    return frozenset(word for language in (*spoken, "any") for word in table.get(language, "").split())
+
+
+@lru_cache(maxsize=256)
+def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
+    """The patterns of some languages together."""
+    answer, option = (
+        words_pattern(words_of(languages.ANSWER, spoken)),
+        words_pattern(words_of(languages.OPTION, spoken)),
+    )
+    correct, choose = (
+        words_pattern(words_of(languages.CORRECT, spoken)),
+        words_pattern(words_of(languages.CHOOSE, spoken)),
+    )
+    tables = (languages.FILL, languages.OPTION, languages.CORRECT, languages.FINAL, languages.ANSWER, languages.COPULA)
+    between = frozenset[str]().union(*(words_of(table, spoken) for table in tables)) - set(":-=→,")
+    filled = rf"(?: (?:{words_pattern(between)}|[:=→-]))"
+    pointed = rf"(?: (?:{words_pattern(words_of(languages.COPULA, spoken))}|[:=→-]))"
+    denying = words_of(languages.NEGATION, spoken) - (_MEANS_IN_THE if "pt" in spoken else frozenset())
+    negation, wrong = words_pattern(denying), words_pattern(words_of(languages.WRONG, spoken))
+    stops = words_pattern(words_of(languages.CONTRAST, spoken) | words_of(languages.CONCLUSION, spoken))
+    within = rf"(?: (?!{stops}){_HANGUL_OR_WORD})"
+    behind = words_pattern(
+        words_of(languages.NEGATION_BEHIND, spoken) | words_of({"ko": languages.DENIED_BEHIND_KOREAN}, spoken)
+    )
+    lead = rf"(?:(?:{words_pattern(between | words_of(languages.CONCLUSION, spoken))}|[,:=→-]) ){{0,10}}"
+    verdicts = (
+        rf"{answer}{filled}{{0,8}} (?P<x>{X})",
+        rf"(?:{option}{filled}{{0,6}} (?P<x>{LABEL}){_EDGE})",
+        rf"{correct}{filled}{{0,6}} (?P<x>{LABEL})",
+        rf"{choose}{filled}{{0,6}} (?P<x>{X}){_EDGE}",
+        rf"{correct}{filled}{{0,4}}{pointed}{filled}{{0,3}} (?P<x>{X}){_EDGE}",
+    )
+    denials = (
+        rf"{negation}{within}{{0,5}} {_GROUP}",
+        rf"{wrong}(?: :)?{filled}{{0,5}} {_GROUP}",
+        rf"{_GROUP}{within}{{0,4}} {wrong}",
+        rf"{_GROUP}{within}{{0,5}} {behind}",
+        rf"{_GROUP}{within}{{0,3}} {negation}(?! (?:{_HANGUL_OR_WORD} ){{0,3}}{X})",
+    )
+    return ForeignPatterns(
+        verdicts=tuple(map(re.compile, verdicts)),
+        post_verdict=re.compile(rf"{_GROUP}(?: ,)?{filled}{{0,6}} (?:{correct}|{answer})"),
+        denials=tuple(map(re.compile, denials)),
+        declared=re.compile(rf"{lead}{_GROUP}{filled}{{0,4}}"),
+    )
+
+
+_MEANS_IN_THE = frozenset({"no"})
+"""Portuguese and Spanish look alike, and the "no" of one is no denial in the other."""
+DENSE_DENIALS = (
+    late_pattern(
+        rf"{_GROUP} ?(?:选项|選項|项|的|は|が|も|都|均|是|と){{0,3}} ?{dense_pattern(languages.DENIED_BEHIND_DENSE)}"
+    ),
+    late_pattern(
+        rf"{dense_pattern(languages.DENIED_BEFORE_DENSE)}(?:选项|選項|[\u3040-\u30ff\u4e00-\u9fff]|\s){{0,4}}"
+        rf"(?P<group>{X}(?: ?(?:或者|或|和|,|与|と|や) ?{X}){{0,30}})"
+    ),
+)
+ASIAN = late_pattern("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+DENSE = late_pattern("[\u3040-\u30ff\u4e00-\u9fff]")
+REFUSED = late_pattern(languages.REFUSED)

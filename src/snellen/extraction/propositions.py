@@ -10,24 +10,51 @@ from snellen.common.late import late_pattern
 from snellen.extraction import languages, phrases
 from snellen.extraction.inflections import english_stem
 
-_SMALL = (
+SMALL = (
     phrases.DETERMINERS
     | phrases.AUXILIARIES
-    | frozenset("there and so yes also indeed no not in the image picture photo shown here a an".split())
+    | frozenset(
+        "there and so yes also indeed no not in the image picture photo photograph shown show here a an which what who "
+        "whom whose where when how why following best please answer option question given choose select".split()
+    )
 )
+_SMALL_DENSE = frozenset("的了在是着吗有个一不没这那哪什么呢图片中里上はがをにでのもとかですますたしてるいれ이그저")
+_DENSE = late_pattern("[\u3040-\u30ff\u4e00-\u9fff]")
+_HANGUL = late_pattern("[\uac00-\ud7a3]")
 _WORD = late_pattern(r"[^\W_]+")
-_CLAUSE = late_pattern(r"[.!?\n;]|, (?:so|and|but|while)\b")
+_CLAUSE = late_pattern(r"[.!?\n;。！？；]|, (?:so|and|but|while)\b")
 _DENIES = late_pattern(
     r"\b(?:not|no|never|neither|nor|none|without|cannot|nobody|nothing|nicht|kein\w*|pas|não|non|niet|geen|nie|не|нет"
-    r"|değil|bukan|tidak|không)\b|n't\b|不|没|ない|ません|않|없|아닙"
+    r"|değil|yok|bukan|tidak|không|chưa|ليس|ليست|لا|नहीं)\b|m[ıiuü]yor|n't\b|不|没|ない|ません|않|없|아닙|아니"
 )
 _LONGEST, _MOST_WORDS = 3_000, 60
 
 
 def content(text: str) -> list[str]:
     """The stems of a text's words but the small ones, in order; the text in small letters."""
-    found = _WORD.findall(text)
-    return [english_stem(word) for word in found if word not in _SMALL and (len(word) > 1 or not word.isascii())]
+    stems: list[str] = []
+    for word in _WORD.findall(text):
+        if word.isascii():
+            stems += [english_stem(word)] if len(word) > 1 and word not in SMALL else []
+        elif _DENSE.search(word):
+            stems += [letter for letter in word if letter not in _SMALL_DENSE]
+        else:
+            stems.append(word[:2] if _HANGUL.match(word) else word[:_BEGINNING])
+    return stems
+
+
+_BEGINNING = 5
+"""Letters of a word of another language than English that stand for all of its forms."""
+
+
+def _numbers(text: str) -> frozenset[str]:
+    """The numbers of a text, in digits."""
+    return frozenset(
+        number
+        for word in _WORD.findall(text)
+        for number in (word, phrases.NUMBER_WORDS.get(word, ""))
+        if number.isdigit()
+    )
 
 
 @lru_cache(maxsize=1)
@@ -56,6 +83,7 @@ def proposition(text: str, question: str) -> Mapping[str, float]:
     letters."""
     best: tuple[float, tuple[float, ...]] = (0.0, (0.0,) * len(_NAMES))
     asked = content(question.lower()[:_LONGEST])[:_MOST_WORDS]
+    counted = _numbers(question.lower()[:_LONGEST])
     for number, clause in enumerate(_CLAUSE.split(text[:_LONGEST])):
         said = content(clause)[:_MOST_WORDS]
         shared = [stem for stem in said if stem in asked]
@@ -66,14 +94,20 @@ def proposition(text: str, question: str) -> Mapping[str, float]:
         if rank <= best[0]:
             continue
         wanted = [stem for stem in asked if stem in shared]
+        turned = opposites(said, asked) + _other_number(counted, clause)
         best = rank, (
             covered, to_the_point, len(said) - len(shared),
             _common(shared, wanted) / min(len(shared), len(wanted)),
             shared[0] == wanted[0], len(wanted) > 1 and shared[0] == wanted[1], shared[-1] == wanted[-1],
-            shared[0] == wanted[-1], opposites(said, asked), len(_DENIES.findall(clause)), " by " in clause, number,
-            len(said),
+            shared[0] == wanted[-1], turned, len(_DENIES.findall(clause)), " by " in clause, number, len(said),
         )  # fmt: skip
     return {f"proposition {name}": float(value) for name, value in zip(_NAMES, best[1], strict=True)}
+
+
+def _other_number(counted: frozenset[str], clause: str) -> bool:
+    """Whether a clause counts otherwise than the question."""
+    numbers = _numbers(clause) if counted else frozenset[str]()
+    return bool(numbers) and not numbers & counted
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:

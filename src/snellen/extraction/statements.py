@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from snellen.extraction import patterns
-from snellen.extraction.foreign_patterns import ASIAN, DENSE, DENSE_DENIALS, foreign_patterns
 from snellen.extraction.option_mentions import Skeleton
+from snellen.extraction.patterns import ASIAN, DENSE, DENSE_DENIALS, foreign_patterns
 from snellen.extraction.phrases import CONFLICT
 
 

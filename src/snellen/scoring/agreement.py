@@ -23,7 +23,7 @@ from snellen.common.paths import as_word, home
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import named_extractors, semantic_matching
-from snellen.extraction.hard_replies import HardReply, hard_replies
+from snellen.extraction.conformance import HardReply, hard_replies
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.models.base import AsyncModel, Model, ModelIdentity, load_model
 from snellen.protocols.prediction import predict

@@ -1,0 +1,178 @@
+"""What a reply says of options in other words: by meaning, by spelling, and in the sentence that answers the question.
+
+The sentence that answers is the one with most of the question's words; a word that stands in the sentence before it
+counts by half, since "it" may take its place.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from snellen.common.late import late_pattern
+from snellen.extraction.option_index import OptionIndex
+from snellen.extraction.phrases import FUNCTION_WORDS, PREPOSITIONS
+from snellen.extraction.propositions import SMALL, content
+
+Array = np.ndarray[Any, Any]
+TABLE = "word_vectors.npz"
+
+
+@lru_cache(maxsize=1)
+def _table() -> tuple[dict[str, int], Array]:
+    """The row of each word, and the rows: [words, dimensions], the last of them zero, for words without a vector."""
+    with files("snellen.extraction").joinpath(TABLE).open("rb") as file, np.load(file) as held:
+        words, vectors = held["words"].tobytes().decode("ascii").split("\n"), held["vectors"]
+    rows = np.concatenate([vectors, np.zeros_like(vectors[:1])])
+    return {word: row for row, word in enumerate(words)}, rows
+
+
+def nearness(words: Sequence[str], others: Sequence[str]) -> Array:
+    """The cosines of all pairs of two lists of words in small letters: [words, others]; equal words are at 1, and words
+    without a vector at 0."""
+    row_of, rows = _table()
+    nothing = len(rows) - 1
+    one, other = (
+        rows[[row_of.get(word, nothing) for word in some]].astype(np.float32).reshape(-1, rows.shape[1])
+        for some in (words, others)
+    )
+    one /= np.maximum(np.linalg.norm(one, axis=1, keepdims=True), 1.0)
+    other /= np.maximum(np.linalg.norm(other, axis=1, keepdims=True), 1.0)
+    cosines = one @ other.T
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(others):
+        places.setdefault(word, []).append(place)
+    for place, word in enumerate(words):
+        cosines[place, places.get(word, [])] = 1.0
+    return np.asarray(cosines)
+
+
+# --- likeness ---------------------------------------------------------------------------------------------------------
+
+
+_END = late_pattern(r"[.!?](?=\s|$)|[\n。！？]")
+_WORD = late_pattern(r"[^\W_]+")
+_DENSE = late_pattern("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]")
+_MOST_WORDS, _MOST_LETTERS, _MOST_SENTENCES, _MOST_ASKED = 400, 12, 60, 40
+_FARTHEST = 0.45
+"""A cosine below it says nothing."""
+_SHORTEST_BEGINNING = 4
+_IDLE = SMALL | FUNCTION_WORDS | PREPOSITIONS
+
+
+class Sentences(NamedTuple):
+    """A reply in sentences, and how near each comes to the question."""
+
+    spans: tuple[tuple[int, int], ...]
+    covered: tuple[float, ...]
+    """Of each sentence how much of the question's words it has, as such or in words near to them."""
+    answering: int
+    """The sentence that has most of them; of several the last."""
+
+    def at(self, place: int) -> int:
+        """The sentence that holds a place in the text."""
+        return max(0, bisect_right(self.spans, (place, sys.maxsize)) - 1)
+
+
+def in_sentences(text: str, question: str, options: OptionIndex) -> Sentences:
+    """The sentences of a text in small letters."""
+    ends = [match.end() for match in _END.finditer(text)]
+    spans = [(a, b) for a, b in zip([0, *ends], [*ends, len(text)], strict=True) if text[a:b].strip()] or [(0, 0)]
+    spans = [*spans[:_MOST_SENTENCES], *([(spans[_MOST_SENTENCES][0], len(text))] if spans[_MOST_SENTENCES:] else [])]
+    offered = frozenset(word for words in options.words for word in words)
+    stems = frozenset(content(question)) - frozenset(stem for word in offered for stem in content(word))
+    words = [word for word in dict.fromkeys(_WORD.findall(question)) if word not in _IDLE and word not in offered]
+    said = [match for match in _WORD.finditer(text) if match[0] not in _IDLE][:_MOST_WORDS]
+    near = _near(words[:_MOST_ASKED], [match[0] for match in said])
+    near[near < _FARTHEST] = 0.0
+    sentence = np.searchsorted([start for start, _ in spans], [match.start() for match in said], side="right") - 1
+    covered: list[float] = []
+    before, stems_before = np.zeros(len(near)), frozenset[str]()
+    for number, (start, end) in enumerate(spans):
+        here = near[:, sentence == number].max(axis=1, initial=0.0)
+        stems_here = stems & frozenset(content(text[start:end]))
+        as_such = (len(stems_here) + len(stems_before - stems_here) / 2) / max(1, len(stems))
+        covered.append(max(as_such, float(np.maximum(here, before / 2).mean()) if len(near) else 0.0))
+        before, stems_before = here, stems_here
+    answering = max(range(len(spans)), key=lambda number: (covered[number], number))
+    return Sentences(tuple(spans), tuple(covered), answering)
+
+
+def likeness(text: str, question: str, options: OptionIndex, parts: Sentences) -> list[Mapping[str, float]]:
+    """Of each option how near the reply's words come to those that no other option has."""
+    own = [_telling(options.words, place) for place in range(options.count)]
+    every = [word for words in own for word in words]
+    asked = frozenset(_WORD.findall(question))
+    said = [m for m in _WORD.finditer(text) if (m[0] not in _IDLE and m[0] not in asked) or m[0] in every][:_MOST_WORDS]
+    near = _near(every, [match[0] for match in said])
+    taken = np.array([match[0] in every for match in said], dtype=bool)
+    near[taken & (near < 1.0)] = 0.0  # an option's own word speaks for no other
+    at = np.array([match.start() for match in said], dtype=int)
+    start, end = parts.spans[parts.answering]
+    regions = {
+        "anywhere": np.ones(len(said), dtype=bool),
+        "where asked": (at >= start) & (at < end),
+        "last": at >= parts.spans[-1][0],
+        "first": at < parts.spans[0][1],
+    }
+    clues: list[dict[str, float]] = [{} for _ in own]
+    for name, inside in regions.items():
+        most = near[:, inside].max(axis=1, initial=0.0)
+        values, offset = [], 0
+        for words in own:
+            values.append(float(most[offset : offset + len(words)].mean()) if words else 0.0)
+            offset += len(words)
+        _put(clues, f"meant {name}", values)
+    _put(clues, "letters anywhere", _letters(options, text))
+    _put(clues, "letters where asked", _letters(options, text[start:end]))
+    return list(clues)
+
+
+def _put(clues: Sequence[dict[str, float]], name: str, values: Sequence[float]) -> None:
+    """A clue of each option, and by how much it is more than any other's."""
+    for place, value in enumerate(values):
+        others = max((other for rival, other in enumerate(values) if rival != place), default=0.0)
+        clues[place] |= {name: value, f"{name} more": value - others}
+
+
+def _telling(words: Sequence[Sequence[str]], place: int) -> list[str]:
+    """The words of an option that no other has, else all of its own."""
+    own = [word for word in words[place] if word not in _IDLE] or list(words[place])
+    others = {word for rival, some in enumerate(words) if rival != place for word in some}
+    return ([word for word in own if word not in others] or own)[:30]
+
+
+def _near(words: Sequence[str], said: Sequence[str]) -> Array:
+    """How near each two words are: the same 1, else by meaning, or by the share of the longer that both begin with."""
+    if not words or not said:
+        return np.zeros((len(words), len(said)))
+    one, other = _spelt(words), _spelt(said)
+    same = (one[:, None, :] == other[None, :, :]) & (one >= 0)[:, None, :]
+    common = np.logical_and.accumulate(same, axis=2).sum(axis=2)
+    longest = np.maximum((one >= 0).sum(axis=1)[:, None], (other >= 0).sum(axis=1)[None, :])
+    alike = np.where(common >= _SHORTEST_BEGINNING, common / np.maximum(longest, 1), 0.0)
+    return np.maximum(nearness(words, said), alike)
+
+
+def _spelt(words: Sequence[str]) -> Array:
+    letters = np.full((len(words), _MOST_LETTERS), -1)
+    for row, word in enumerate(words):
+        codes = [ord(letter) for letter in word[:_MOST_LETTERS]]
+        letters[row, : len(codes)] = codes
+    return letters
+
+
+def _letters(options: OptionIndex, text: str) -> list[float]:
+    """Of options in scripts whose words run together: the share of the letters of each alone that a text has."""
+    letters = [frozenset(_DENSE.findall(option)) for option in options.options]
+    shares = []
+    for place, own in enumerate(letters):
+        telling = own - frozenset[str]().union(*(some for rival, some in enumerate(letters) if rival != place)) or own
+        shares.append(sum(letter in text for letter in telling) / len(telling) if telling else 0.0)
+    return shares
