@@ -182,7 +182,8 @@ def test_sources_are_of_benchmarks(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_list_without_sources_reads_no_lock(places: Path) -> None:
     entry(places, "mine")
     code = "from snellen.cli import main\ntry:\n    main(['list'])\nexcept SystemExit as end:\n    assert not end.code"
-    assert not loaded_by(code) & {"snellen.catalogue.places", "snellen.fetching.sources", "huggingface_hub"}
+    code += "\nfrom snellen.catalogue.places import source_lock\nassert not source_lock.cache_info().currsize"
+    assert not loaded_by(code) & {"snellen.fetching.sources", "huggingface_hub"}
 
 
 # --- what is here, and how it goes -------------------------------------------------------------------------------
