@@ -157,7 +157,7 @@ def _near(words: Sequence[str], said: Sequence[str]) -> Array:
     common = np.logical_and.accumulate(same, axis=2).sum(axis=2)
     longest = np.maximum((one >= 0).sum(axis=1)[:, None], (other >= 0).sum(axis=1)[None, :])
     alike = np.where(common >= _SHORTEST_BEGINNING, common / np.maximum(longest, 1), 0.0)
-    return np.maximum(nearness(words, said), alike)
+    return np.asarray(np.maximum(nearness(words, said), alike))
 
 
 def _spelt(words: Sequence[str]) -> Array:
