@@ -23,7 +23,7 @@ import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import ANSWERS
 from snellen.errors import DataError
-from snellen.interchange.exports import hub_dataset
+from snellen.interchange.exports import dataset
 
 TOKEN = "hf_not_a_real_token"
 
@@ -98,8 +98,8 @@ def test_a_benchmark_with_hidden_answers_is_written_without_any() -> None:
 
 
 def test_pictures_are_spread_over_files_of_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_dataset, "SHARD_BYTES", 1)
-    monkeypatch.setattr(hub_dataset, "ROWS", 2)
+    monkeypatch.setattr(dataset, "SHARD_BYTES", 1)
+    monkeypatch.setattr(dataset, "ROWS", 2)
     benchmark()
     for _ in range(2):  # a second time in the same place
         files = sn.export_benchmark("made", path="out")
@@ -118,7 +118,7 @@ def test_pictures_are_spread_over_files_of_bounded_size(monkeypatch: pytest.Monk
     ],
 )
 def test_a_card_states_a_licence_that_the_hub_knows_or_says_other(licences: list[str], lines: list[str]) -> None:
-    text = hub_dataset.card("T", data="data/x", split="test", rows=1000, licences=licences, text=[])
+    text = dataset.card("T", data="data/x", split="test", rows=1000, licences=licences, text=[])
     assert [line for line in text.splitlines() if line.startswith("license")] == lines
     assert "size_categories: [1K<n<10K]" in text
 

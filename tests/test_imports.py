@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
 import os
 import subprocess
@@ -106,3 +108,25 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
 
     error = MissingExtraError("easy-vqa", "demo", "the benchmark easy-vqa")
     assert str(error) == f"the benchmark easy-vqa needs the package easy-vqa: {install_line('demo')}"
+
+
+def test_what_stands_beside_the_packages_imports_names_that_are_there() -> None:
+    """Benches, training, examples and the site are run by hand, so no other test would see a name that has moved."""
+    root = Path(__file__).parent.parent
+    missing = [
+        f"{path.relative_to(root)}:{node.lineno}: {node.module}.{alias.name}"
+        for folder in ("bench", "training", "website", "examples")
+        for path in sorted((root / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in {"snellen", "snellen_server"}
+        for alias in node.names
+        if not is_there(node.module or "", alias.name)
+    ]
+    assert missing == []
+
+
+def is_there(module: str, name: str) -> bool:
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(importlib.util.find_spec(f"{module}.{name}"))
+    except ModuleNotFoundError:
+        return False

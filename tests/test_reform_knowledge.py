@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from snellen.protocols.distractor_writing import request_text
 
 import reform
 from snellen import registry
 from snellen.building.recipe import Recipe
 from snellen.catalogue import entries
+from snellen.reformulation.distractor_prompts import request_text
 from snellen.reformulation.sampling import Sampling
 from snellen.suites.reform_eval.readers.texts import cut
 

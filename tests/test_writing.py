@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from snellen.protocols.distractor_writing import parse_proposals, request_text, usable_proposals
 
 import small
 from snellen import registry
@@ -17,6 +16,7 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError, ModelError
 from snellen.records import Failure, Request, Response
+from snellen.reformulation.distractor_prompts import parse_proposals, request_text, usable_proposals
 from snellen.reformulation.wordnet import open_wordnet
 
 OPTIONS = QuestionDraft("What animal is it?", texts=("dog", "puppy"), distractors=DistractorSpec(prompt="options"))

@@ -12,12 +12,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from snellen.suites.eyechart.questions import TASKS, DrawnQuestion, ask, captions, make_question
 
 from build import GRID, PATCHES, SIDE
 from snellen.common.seeds import rng_for
-from snellen.protocols.prompts.rendering import EarlierReply, PromptRenderer, labels_for, prompt_for, write_reply
+from snellen.protocols.prompts.rendering import EarlierReply, PromptRenderer, labels_for, write_reply
+from snellen.protocols.prompts.templates import default_templates
 from snellen.records import ImageRef, Message, Method, Sample, Turn, Variant
+from snellen.suites.eyechart.reader import TASKS, DrawnQuestion, ask, captions, make_question
 from snellen.suites.eyechart.scenes import CANVAS, PLACES, SHAPE_COLOURS, SHAPE_KINDS, Level, Scene, Shape, paint
 
 SHARES: tuple[tuple[Level, int], ...] = (("easy", 68), ("medium", 26), ("hard", 6))
@@ -171,7 +172,7 @@ class Talk:
 
 @cache
 def prompt(family: str) -> PromptRenderer:
-    return prompt_for(family, prefix=False)
+    return PromptRenderer(default_templates(), family, prefix=False)
 
 
 LABEL_FIRST = "The answer is ({label}) {option}."

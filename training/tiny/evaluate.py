@@ -20,12 +20,13 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 from data import CHOICES
 from PIL import Image
-from snellen.suites.eyechart.questions import DrawnQuestion, make_question
 from transformers import AutoModelForImageTextToText, AutoProcessor
 
 from snellen.common.seeds import rng_for
-from snellen.protocols.prompts.rendering import EarlierReply, PromptRenderer, labels_for, prompt_for
+from snellen.protocols.prompts.rendering import EarlierReply, PromptRenderer, labels_for
+from snellen.protocols.prompts.templates import default_templates
 from snellen.records import ImageRef, Message, Part, Sample, TextPart, Turn, Variant
+from snellen.suites.eyechart.reader import DrawnQuestion, make_question
 from snellen.suites.eyechart.scenes import CANVAS, LEVELS, Level, paint
 
 BATCH = 64
@@ -128,7 +129,7 @@ def variant(question: Question, method: str, family: str = "choice", turn: int =
     """A shuffled presentation in upper-case labels, drawn by the question's name."""
     rng = rng_for(question.name, method, turn)
     options = len(question.items[turn].options)
-    templates = prompt_for(family).template_ids(cast(Any, method))
+    templates = PromptRenderer(default_templates(), family).template_ids(cast(Any, method))
     order = tuple(rng.sample(range(options), options))
     settings = {"order": order, "labels": labels_for("upper", options, rng), **more}
     return Variant(template=rng.choice(templates), turn=turn, **settings)
@@ -151,7 +152,7 @@ def generation(subject: Subject, asked: PromptRenderer, group: list[Question], s
 
 
 def choice_row(subject: Subject, group: list[Question]) -> dict[str, float]:
-    asked, bare = prompt_for("choice"), prompt_for("choice", prefix=False)
+    asked, bare = PromptRenderer(default_templates()), PromptRenderer(default_templates(), prefix=False)
     plain = [variant(question, "generation") for question in group]
     examples = [variant(question, "generation", in_context=True) for question in group]
     turned: list[list[bool]] = []
@@ -176,7 +177,7 @@ def choice_row(subject: Subject, group: list[Question]) -> dict[str, float]:
 
 def dialogue_row(subject: Subject, group: list[Question]) -> dict[str, float]:
     """Four rounds, the model's own replies in the history; the share of all rounds."""
-    asked = prompt_for("dialogue")
+    asked = PromptRenderer(default_templates(), "dialogue")
     history: list[list[EarlierReply]] = [[] for _ in group]
     likely: list[list[EarlierReply]] = [[] for _ in group]
     hits: list[bool] = []
@@ -203,7 +204,7 @@ def dialogue_row(subject: Subject, group: list[Question]) -> dict[str, float]:
 
 def text_row(subject: Subject, family: str, group: list[Question]) -> dict[str, float]:
     """Share of replies that are one of the references to the letter."""
-    asked = prompt_for(family)
+    asked = PromptRenderer(default_templates(), family)
     requests = [
         (q, asked.generate(q.sample, variant(q, "generation", family, order=(), labels=())).messages) for q in group
     ]

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from data import CHOICES, HEADS, Mix, Pool, Talk, prompt, talk
-from snellen.suites.eyechart.questions import ask
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import DynamicCache, LlavaForConditionalGeneration, PreTrainedTokenizerFast
 
 from build import MEAN, PATCHES, STD
 from snellen.protocols.prompts.rendering import labels_for, lay_out
+from snellen.suites.eyechart.reader import ask
 from snellen.suites.eyechart.scenes import PLACES, SHAPE_COLOURS, SHAPE_KINDS
 
 PREFIX = PATCHES + 1
