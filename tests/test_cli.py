@@ -67,6 +67,24 @@ def test_list_prints_a_table_and_json_lines(what: str, capsys: pytest.CaptureFix
     assert code == 0 and len(rows(out)) >= 2
 
 
+def test_list_says_of_each_model_string_that_ships_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "list", "models")
+    for scheme in (
+        "anthropic",
+        "azure",
+        "bedrock",
+        "clip",
+        "gemini",
+        "hf",
+        "ocr",
+        "openai",
+        "replay",
+        "vertex",
+        "vllm",
+    ):
+        assert f"\n{scheme}:" in out and f"\n{scheme}:..." not in out
+
+
 def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "list", "--where", "dimension == 'Spatial' and suite == 'eyechart'", "--json")
     assert [row["name"] for row in rows(out)] == ["eyechart/position", "eyechart/relation"]

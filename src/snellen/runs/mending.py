@@ -5,7 +5,7 @@ What is set aside is kept as it is under `damaged/` in the run's folder; the run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,8 +19,6 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import JOURNALS, journals, locked_run, read_manifest, write_atomically
 
 DAMAGED = "damaged"
-Samples = Mapping[str, Mapping[str, Sample]]
-"""Samples by benchmark and id."""
 
 
 class Damage(Struct, frozen=True):

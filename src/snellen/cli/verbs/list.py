@@ -224,9 +224,17 @@ def _studies() -> Listing:
 
 def _models() -> Listing:
     descriptions = {
+        "anthropic": ("anthropic:NAME", "a model of Anthropic's service"),
+        "azure": ("azure:DEPLOYMENT@https://RESOURCE.openai.azure.com", "a deployment in Azure OpenAI"),
+        "bedrock": ("bedrock:NAME?region=R", "a model of Amazon Bedrock"),
+        "clip": ("clip:org/name, clip:./folder", "CLIP, SigLIP or BLIP's matching head, as a scorer of options"),
+        "gemini": ("gemini:NAME", "a model of the Gemini API"),
         "hf": ("hf:org/name[@revision], hf:./folder", "an image-text-to-text model of transformers, in this process"),
+        "ocr": ("ocr:rapidocr", "a reader of text that runs offline on a CPU"),
         "openai": ("openai:name@http://host:port/v1", "a model behind an OpenAI-compatible server"),
         "replay": ("replay:runs/NAME", "the responses of an earlier run"),
+        "vertex": ("vertex:NAME?project=P&location=L", "a Gemini model of Google Cloud's Vertex AI"),
+        "vllm": ("vllm:org/name", "a model of the hub by vLLM, in this process"),
     }
     embedded = (
         ("snellen:tiny", "a trained LLaVA of a few megabytes that ships with Snellen"),
