@@ -40,7 +40,8 @@ _WALL = (
 Series = Sequence[tuple[int, Threshold]]
 """Thresholds with the number of the model."""
 LEFT, TOP, RIGHT, BOTTOM, LANE = 52.0, 14.0, WIDTH - 16.0, 250.0, 9.0
-TICKS = 9
+TICK = 40.0
+"""From one labelled level to the next at least."""
 LINES = (160, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4)
 """Heights of a wall chart's signs in pixels, the largest line first."""
 FIRST = 64
@@ -173,10 +174,12 @@ def _curves(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         _, y = at(first.hardest, share)
         shapes += [Line(LEFT, y, RIGHT, y, "grid"), Text(LEFT - 8, y + 4, f"{share:.0%}", "end tick")]
-    levels = [point.level for point in first.points]
-    for level in levels[:: max(-(-len(levels) // TICKS), 1)]:
+    last = -math.inf
+    for level in (point.level for point in first.points):
         x, _ = at(level, 0)
-        shapes += [Line(x, TOP, x, bottom, "grid"), Text(x, bottom + 14, f"{level:g}", "tick")]
+        if x - last >= TICK:
+            shapes += [Line(x, TOP, x, bottom, "grid"), Text(x, bottom + 14, f"{level:g}", "tick")]
+            last = x
     shapes.append(Line(*at(first.hardest, first.chance), *at(first.easiest, first.chance), "reference"))
     shapes.append(
         Text((LEFT + RIGHT) / 2, bottom + 32, f"{first.title}" + f" ({first.unit})" * bool(first.unit), "axis")
