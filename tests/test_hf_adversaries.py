@@ -319,9 +319,11 @@ def test_spot_checks_stand_in_the_findings_and_a_wrong_path_is_warned_of(
     assert "spot checks (loglikelihood): 1 request answered one row at a time too" in told
     assert "spot checks (generate): 1 request" in told
     assert not caplog.records
-    model._spot_checks.checked.clear()
+    model._proofs[model._usual].spot_checks.checked.clear()
     score = model._engine.score
-    model._engine.score = lambda rows: [[[value + 1 for value in tail] for tail in tails] for tails in score(rows)]
+    model._engine.score = lambda rows, paths: [
+        [[value + 1 for value in tail] for tail in tails] for tails in score(rows, paths)
+    ]
     model.loglikelihood([ask("Which one?", red, continuations=("red", "blue"))], pictures)
     assert "differs from the same request run alone" in caplog.text
 

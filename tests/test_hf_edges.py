@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import pickle
@@ -278,7 +279,8 @@ def test_a_reply_ends_at_the_tokenizers_end_token_where_no_other_is_named(
     for file in (endless / "config.json", endless / "generation_config.json"):
         file.write_text(re.sub(r'"eos_token_id": \d+', '"eos_token_id": null', file.read_text()))
     model: Any = load_model(f"hf:{endless}{exact}")
-    [[first, *_]] = model._write([model._encoded(asked, PICTURES)], [asked])
+    paths = model._proofs[model._usual].fast_paths
+    [[first, *_]] = model._write([model._encoded(asked, PICTURES)], [asked], paths)
     tokenizer = model._encoder.tokenizer
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(first)
     tokenizer.save_pretrained(endless)
@@ -446,7 +448,8 @@ def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answere
         future.result()
     processor = model._encoder._pixels._processor
     monkeypatch.setattr(type(processor), "__call__", lambda *_, **__: pytest.fail("pixels were computed again"))
-    model._spot_checks = None  # which compute them again
+    proofs = {shows: dataclasses.replace(proof, spot_checks=None) for shows, proof in model._proofs.items()}
+    model._proofs = proofs  # spot checks compute them again
     assert sums(model, *asked) == expected
     assert set(threads) == {"snellen-pictures"}
     assert len(threads) == len(shown)

@@ -252,9 +252,9 @@ def test_open_questions_are_predicted_by_their_text() -> None:
 
 
 def test_a_reply_is_read_with_its_question() -> None:
-    for question, choice in (("Which animal is not there?", 1), ("Which animal is there?", None)):
+    for question, choice in (("Which one is missing?", 1), ("Which animal is there?", None)):
         sample = replace(sample_of(3), question=question)
-        asked = converse(Vanilla(), sample, lambda request: "There is no dog.")
+        asked = converse(Vanilla(), sample, lambda request: "The dog is missing.")
         assert [p.choice for p in predictions(Vanilla(), sample, asked)] == [choice]
 
 
