@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from snellen.errors import DataError, UnknownNameError
 from snellen.psychometrics import posterior
 from snellen.psychometrics.acuity_run import read_acuity, threshold_differences
 from snellen.psychometrics.thresholds import LevelScale
-from snellen.report.acuity import LINES, acuity_page, line_read, prescription
+from snellen.report.acuity import LINES, acuity_page, curve_panels, line_read, prescription
+from snellen.report.charts import Text
 from snellen.runs.plan import RunProgress
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.run_scoring import score_run
@@ -288,6 +290,14 @@ def test_the_visual_field_names_the_quarter_that_is_seen_least(tmp_path: Path) -
     page = acuity_page([run, whole])
     assert page.count('class="heat"') == 2 * 36, "four cells of one answer each are joined"
     assert page.count('fill-opacity="0.90"') >= 27 + 27
+
+
+def test_labels_of_levels_that_stand_close_do_not_overlap(tmp_path: Path) -> None:
+    """The levels of `distance` crowd at 1.01, 1.02, 1.05."""
+    [panel] = curve_panels([measured(Observer(1, name="blind", sees=lambda level: 0.5), tmp_path, "distance")])
+    labels = [shape for shape in panel.drawing.shapes if isinstance(shape, Text) and shape.style == "tick"]
+    spans = [(label.x - 4 * len(label.content), label.x + 4 * len(label.content)) for label in labels]
+    assert len(spans) >= 4 and all(end < start for (_, end), (start, _) in pairwise(spans))
 
 
 def test_the_wall_chart_marks_the_last_line_that_is_read(tmp_path: Path) -> None:
