@@ -85,6 +85,13 @@ def test_list_says_of_each_model_string_that_ships_what_it_is(capsys: pytest.Cap
         assert f"\n{scheme}:" in out and f"\n{scheme}:..." not in out
 
 
+def test_list_takes_globs_and_knows_the_list_that_was_nearly_named(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "list", "eyechart/co*", "--json")
+    assert [row["name"] for row in rows(out)] == ["eyechart/colour", "eyechart/count"]
+    code, _, err = run(capsys, "list", "protocol")
+    assert code == 2 and "did you mean `snellen list protocols`?" in err
+
+
 def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "list", "--where", "dimension == 'Spatial' and suite == 'eyechart'", "--json")
     assert [row["name"] for row in rows(out)] == ["eyechart/position", "eyechart/relation"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,7 +49,8 @@ def list_command(what: str, words: tuple[str, ...], where: str, sources: bool, a
       snellen list metrics
       snellen list benchmarks --where "suite == 'mmbench'"
 
-    WORDS choose benchmarks that have all of them in their name, title, task, topics or origins, or by their suite.
+    WORDS choose benchmarks that have all of them in their name, title, task, topics or origins, or by their suite; a word
+    may be a glob of names.
     """
     if what not in (*WHAT, DATA):
         what, words = WHAT[0], (what, *words)
@@ -67,7 +70,9 @@ def list_command(what: str, words: tuple[str, ...], where: str, sources: bool, a
     elif words or where or as_json or not out.is_terminal:
         header, rows = benchmark_table(words, where)
         if not rows:
-            raise DataError(f"no benchmark has {' and '.join(words) or where}; `snellen list` shows all")
+            near = difflib.get_close_matches(words[0], (*WHAT, DATA), n=1) if words else []
+            hint = f"did you mean `snellen list {near[0]}`?" if near else "`snellen list` shows all"
+            raise DataError(f"no benchmark has {' and '.join(words) or where}; {hint}")
         show_table(what, header, rows, as_json)
     else:
         _show_by_suite()
@@ -149,7 +154,7 @@ def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
 
 def _has(spec: BenchmarkSpec, word: str) -> bool:
     facts = (spec.short, spec.title, spec.task, *spec.topics, *spec.origins)
-    return word == spec.suite or any(word in fact.casefold() for fact in facts)
+    return word == spec.suite or fnmatchcase(spec.name, word) or any(word in fact.casefold() for fact in facts)
 
 
 def benchmark_table(words: Sequence[str] = (), where: str = "") -> Listing:
