@@ -49,8 +49,8 @@ def list_command(what: str, words: tuple[str, ...], where: str, sources: bool, a
       snellen list metrics
       snellen list benchmarks --where "suite == 'mmbench'"
 
-    WORDS choose benchmarks that have all of them in their name, title, task, topics or origins, or by their suite; a word
-    may be a glob of names.
+    WORDS choose benchmarks that have all of them in their name, title, task, topics or origins, or by their suite;
+    a word may be a glob of names.
     """
     if what not in (*WHAT, DATA):
         what, words = WHAT[0], (what, *words)
