@@ -308,3 +308,10 @@ def test_the_wall_chart_marks_the_last_line_that_is_read(tmp_path: Path) -> None
     assert page.count('class="optotype"') >= 38 and "blind: no line" in page
     assert f"thirteen: {run.thresholds[0].text}" in page
     assert "needs letters of" in prescription(run) and "px or more" in prescription(run)
+
+
+def test_a_prescription_from_few_questions_says_that_it_is_not_sure(tmp_path: Path) -> None:
+    few = measured(Observer(13.0, name="few"), tmp_path, budget=6)
+    many = measured(Observer(13.0, name="many"), tmp_path)
+    assert f"(not sure: the threshold is {few.thresholds[0].text})" in prescription(few)
+    assert "not sure" not in prescription(many)

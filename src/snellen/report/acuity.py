@@ -338,7 +338,16 @@ def _need(things: str, threshold: Threshold) -> str:
     scale = threshold.scale
     beyond = scale.level(scale.x(threshold.value) + threshold.slope.value / 2)
     needed = (max if scale.smaller_is_easier else min)(float(f"{beyond:.2g}"), threshold.easiest)
-    return f"needs {things.format(f'{needed:g}')} or {'less' if scale.smaller_is_easier else 'more'}"
+    needs = f"needs {things.format(f'{needed:g}')} or {'less' if scale.smaller_is_easier else 'more'}"
+    return f"{needs} (not sure: the threshold is {threshold.text})" if _is_wide(threshold) else needs
+
+
+def _is_wide(threshold: Threshold) -> bool:
+    """Whether an interval has no end among the levels, or spans more than two octaves."""
+    low, high = threshold.low, threshold.high
+    if low is None or high is None:
+        return True
+    return threshold.is_log and max(low, high) > 4 * min(low, high)
 
 
 def _field_words(shares: Sequence[PlaceShare]) -> str:
