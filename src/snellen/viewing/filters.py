@@ -52,7 +52,8 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
     """... where this one, under the same protocol, is not."""
     sort: str = "order"
     columns: str = ""
-    """`all` for every model and protocol; else each model's own protocol, of the first models."""
+    """`all` for every model and protocol; else of the first models the preferred protocol, or those by which questions
+    are unstable or models disagree, where that was asked."""
     page: int = 1
 
     @classmethod

@@ -24,7 +24,7 @@ from snellen.analysis.capability import ALL, CAPABILITY, headlines_of, protocol_
 from snellen.building.benchmark import MANIFEST
 from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
-from snellen.protocols.base import parse_protocol
+from snellen.protocols.base import labelled_declaration, parse_protocol
 from snellen.psychometrics import is_adaptive
 from snellen.records import Estimate, Exchange, Prediction, Result, Turn
 from snellen.report.run_view import CHOICE_ROWS
@@ -32,6 +32,7 @@ from snellen.report.samples import OUTCOMES, GalleryEntry, question_entries
 from snellen.report.table import metric_title, shorten
 from snellen.runs.journal import read_journal
 from snellen.runs.run_folder import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_manifest
+from snellen.scoring.choice_metrics import leading_row
 from snellen.scoring.kept_scoring import load_scoring, scoring_names
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
@@ -47,6 +48,7 @@ class Headline(Struct, frozen=True):
     estimate: Estimate
     unit: str
     protocol: str
+    metric: str
 
 
 class RunSummary(Struct, frozen=True):
@@ -92,22 +94,39 @@ def visible(run: ScoredRun, hidden: Collection[str]) -> ScoredRun:
 
 
 def headline_of(rows: Sequence[Result]) -> Headline | None:
-    """The mean accuracy over benchmarks by the preferred protocol; without options the suite's own mean, or the number
-    of the first benchmark that has one."""
+    """What the preferred protocol is run for (`leading_row`), as the mean over benchmarks; without options the suite's
+    own mean, or the number of the first benchmark that has one."""
     valued = [row for row in rows if row.estimate.value is not None]
     overall = [row for row in valued if row.benchmark == ALL and row.dimension == ALL]
     accuracies = [row for row in overall if row.metric == "accuracy"]
     accuracies = accuracies or [row for row in valued if row.metric == "accuracy"]
     means = [row for row in overall if row.metric == CAPABILITY]
     if accuracies:
-        best = min(accuracies, key=lambda row: protocol_preference(row.protocol))
+        best = leading_result(min(accuracies, key=lambda row: protocol_preference(row.protocol)), valued)
     elif means or valued:
         best = (means or valued)[0]
     else:
         return None
     is_of_one = best.benchmark != ALL and len({row.benchmark for row in rows}) > 1
     place = f" of {best.benchmark}" if is_of_one else ""
-    return Headline(f"{metric_title(best.metric)}{place}, {best.protocol}", best.estimate, best.unit, best.protocol)
+    words = f"{metric_title(best.metric)}{place}, {best.protocol}"
+    return Headline(words, best.estimate, best.unit, best.protocol, best.metric)
+
+
+def leading_result(accuracy: Result, rows: Iterable[Result]) -> Result:
+    """Beside an accuracy, the number that its protocol is run for; the accuracy itself where `rows` have no value."""
+    metric = leading_row(labelled_declaration(accuracy.protocol))
+    place = accuracy.benchmark, accuracy.dimension, accuracy.protocol, accuracy.slice
+    return next(
+        (
+            row
+            for row in rows
+            if row.metric == metric
+            and row.estimate.value is not None
+            and (row.benchmark, row.dimension, row.protocol, row.slice) == place
+        ),
+        accuracy,
+    )
 
 
 class EntryCounter:
@@ -161,7 +180,7 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
 
 
-INDEX_FORMAT = 5
+INDEX_FORMAT = 6
 LONGEST_READING = 48
 RIGHT, WRONG, UNPARSED = (OUTCOMES.index(name) for name in ("right", "wrong", "unparsed"))
 

@@ -20,7 +20,8 @@ from starlette.responses import HTMLResponse, Response
 from snellen.analysis.capability import protocol_preference
 from snellen.common.images import ImageStore, to_plain_file
 from snellen.errors import DataError, SnellenError
-from snellen.metrics.declaration import SHARE
+from snellen.metrics.declaration import SHARE, metric_of
+from snellen.protocols.base import labelled_declaration
 from snellen.records import Exchange, Prediction, Result
 from snellen.report.rendering import page_style, report_asset, templates
 from snellen.report.samples import (
@@ -33,9 +34,10 @@ from snellen.report.samples import (
     shown_talk,
 )
 from snellen.report.table import metric_title
+from snellen.scoring.choice_metrics import ACCURACY
 from snellen.viewing.failures import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
-from snellen.viewing.indexing import LetterCount, RunDetails
+from snellen.viewing.indexing import LetterCount, RunDetails, leading_result
 from snellen.viewing.library import RunLibrary, ShownRun, changes_of
 from snellen.viewing.questions import (
     find_picture,
@@ -78,6 +80,7 @@ def _environment(look: ViewLook) -> Environment:
         "shown_gold": shown_gold,
         "scores_text": scores_text,
         "chosen_label": chosen_label,
+        "counts_first_alone": counts_first_alone,
     }
     environment.filters["duration"] = duration
     return environment
@@ -158,6 +161,7 @@ class ViewPages:
             "sort": query.get("sort", ""),
             "benchmarks": benchmarks,
             "occurring": {outcome for row in benchmarks for outcome in row.outcomes},
+            "notes": metric_notes(benchmarks),
             "numbers": number_table(details.results),
             "thresholds": details.thresholds,
             "letters": letter_shares(details.letters, protocol),
@@ -397,7 +401,8 @@ class BenchmarkLine(Struct, frozen=True):
 
 
 def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
-    """By its first headline metric each; by another protocol where this one did not ask it."""
+    """By its first headline metric each, or for accuracy what its protocol is run for; by another protocol where this
+    one did not ask it."""
     results: dict[str, list[Result]] = defaultdict(list)
     for row in details.results:
         results[row.benchmark].append(row)
@@ -412,9 +417,23 @@ def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
                 metrics.index(row.metric) if row.metric in metrics else len(metrics),
             )
         )
-        outcomes = details.outcomes.get(benchmark, {}).get(leading[0].protocol, {})
-        lines.append(BenchmarkLine(benchmark, leading[0], outcomes))
+        shown = leading_result(leading[0], rows) if leading[0].metric == ACCURACY.names[0] else leading[0]
+        outcomes = details.outcomes.get(benchmark, {}).get(shown.protocol, {})
+        lines.append(BenchmarkLine(benchmark, shown, outcomes))
     return lines
+
+
+def metric_notes(lines: Sequence[BenchmarkLine]) -> list[str]:
+    """What each metric of these lines is, as it declares it."""
+    metrics = dict.fromkeys(line.headline.metric for line in lines)
+    said = {name: metric.what.rstrip(".") for name in metrics if (metric := metric_of(name))}
+    return [f"{metric_title(name).capitalize()}: {what}." for name, what in said.items() if what]
+
+
+def counts_first_alone(result: Result) -> bool:
+    """Whether an accuracy is of each question's first presentation, though its protocol has several."""
+    declared = labelled_declaration(result.protocol)
+    return result.metric == ACCURACY.names[0] and declared.unbiased == (0,) and declared.presentations != 1
 
 
 class LetterShare(Struct, frozen=True):

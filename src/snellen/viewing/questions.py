@@ -27,6 +27,8 @@ from snellen.viewing.library import RunLibrary, ShownRun
 
 MOST_COLUMNS = 3
 """Models that a list shows unless all are asked for."""
+VERDICTS = ("right", "wrong", "unparsed")
+"""The outcomes that models can disagree by."""
 LONGEST_REPLY = 120
 Column = tuple[str, str]
 """A run's name and a protocol."""
@@ -90,7 +92,7 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     columns = sorted(fitting, key=lambda column: (order[column[0]], protocol_preference(column[1])))
     if compared:  # the two beside each other, under each protocol: which of them tells the two apart is not known
         columns.sort(key=lambda column: protocol_preference(column[1]))
-    shown = columns if compared or chosen.columns == "all" else _first_columns(columns)
+    shown = columns if compared or chosen.columns == "all" else _first_columns(columns, _deciding(lines, chosen))
     with_replies = tuple(_with_replies(library, line, shown) for line in lines)
     return QuestionList(with_replies, tuple(shown), len(columns) - len(shown), start + 1, len(ids), pages, page)
 
@@ -100,8 +102,28 @@ def _is_asked_for(column: Column, chosen: QuestionFilter, compared: Collection[s
     return run in (compared or (chosen.run or run,)) and protocol == (chosen.protocol or protocol)
 
 
-def _first_columns(columns: Sequence[Column]) -> list[Column]:
-    """The preferred protocol of each of the first runs."""
+def _deciding(lines: Sequence[QuestionLine], chosen: QuestionFilter) -> set[str]:
+    """The protocols under which these questions are unstable, or models disagree; empty where neither was asked."""
+    protocols = {protocol for line in lines for _, protocol in line.cells}
+    deciding = set()
+    for protocol in protocols:
+        for line in lines:
+            cells = {run: cell for (run, asked), cell in line.cells.items() if asked == protocol}
+            own = [cell for run, cell in cells.items() if run == (chosen.run or run)]
+            verdicts = {cell.outcome == "right" for cell in cells.values() if cell.outcome in VERDICTS}
+            if (chosen.unstable and any(cell.unstable for cell in own)) or (chosen.disagree and len(verdicts) == 2):
+                deciding.add(protocol)
+    return deciding
+
+
+def _first_columns(columns: Sequence[Column], deciding: Collection[str]) -> list[Column]:
+    """The first runs: each by its preferred protocol, or beside one another under each of those that decided."""
+    kept = [column for column in columns if column[1] in deciding]
+    if kept:
+        names = list(dict.fromkeys(run for run, _ in kept))[:MOST_COLUMNS]
+        return sorted(
+            (column for column in kept if column[0] in names), key=lambda column: protocol_preference(column[1])
+        )
     by_run: dict[str, Column] = {}
     for column in columns:
         by_run.setdefault(column[0], column)
