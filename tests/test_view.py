@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape, unescape
@@ -271,6 +272,9 @@ def test_a_run_under_way_is_followed_until_it_is_finished(make: Callable[..., Be
         assert "under way" in page and 'data-live="1"' in page and "<progress" in page
         until(lambda: "so far" in client.get("/run?run=live").text)
         assert "of 4 questions" in client.get("/questions").text
+        folder, much_later = tmp_path / "runs" / "live", time.time() + 2 * QUIET
+        state = Progress(clock=lambda: much_later).of(folder, read_manifest(folder)).state
+        assert state == "under way", "it waits long for an answer, and holds its folder"
         gate.release(100)
         asking.join(30)
         until(lambda: "finished" in client.get("/").text and 'data-live="0"' in client.get("/").text)

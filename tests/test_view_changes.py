@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import re
 import socket
 from collections.abc import Callable, Iterator
@@ -234,7 +235,9 @@ def test_a_run_is_started_stopped_and_resumed_from_the_page(
     assert send(client, "/stop", id=str(resumed.url.params["id"])).status_code == 200, "it has ended already"
 
 
-def test_stopping_is_as_ctrl_c_would_be(client: httpx.Client, runs: Path, make: Callable[..., Benchmark]) -> None:
+def test_a_run_is_stopped_once_its_process_has_ended_and_under_way_once_it_is_resumed(
+    client: httpx.Client, runs: Path, make: Callable[..., Benchmark]
+) -> None:
     benchmark = make(small.rows(6), name="slow")
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes requests and never answers
         model = f"openai:silent@http://127.0.0.1:{silent.getsockname()[1]}/v1"
@@ -243,8 +246,18 @@ def test_stopping_is_as_ctrl_c_would_be(client: httpx.Client, runs: Path, make: 
         until(lambda: (runs / "slow" / "manifest.json").exists() or "ended" in client.get(process).text, 120)
         assert ">Stop</button>" in client.get("/run?run=slow").text
         send(client, "/stop", id=str(page.url.params["id"]))
-        until(lambda: "failed, exit code" in client.get(process).text, 60)
-    assert ">finished<" not in client.get(process).text
+        until(lambda: ">stopped by you<" in client.get(process).text, 60)
+        page_of_process, page_of_run = client.get(process).text, client.get("/run?run=slow").text
+        assert ">Resume</button>" in page_of_process
+        assert ">stopped<" in page_of_run and ">Resume</button>" in page_of_run and ">Stop</button>" not in page_of_run
+        for path in (runs / "slow").iterdir():
+            os.utime(path, (0, 0))  # what is resumed much later
+        resumed = send(client, "/resume", run="slow")
+        page_of_run = client.get("/run?run=slow").text
+        assert ">under way<" in page_of_run and ">Stop</button>" in page_of_run
+        assert 'data-live="1"' in page_of_run and ">Resume</button>" not in client.get(process).text
+        send(client, "/stop", id=str(resumed.url.params["id"]))
+        until(lambda: ">stopped by you<" in client.get(str(resumed.url)).text, 60)
 
 
 def test_a_form_that_asks_for_nothing_that_can_be_run_is_refused(client: httpx.Client, runs: Path) -> None:

@@ -78,6 +78,23 @@ def lock_file(file: int, folder: Path, *, shared: bool = False) -> None:
         raise StoreError(f"{folder} is in use by another run; wait for it, or choose another --name") from None
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a command works on a run folder now. Nothing is written; who holds it is not disturbed."""
+    try:
+        file = os.open(folder / LOCK, os.O_RDONLY)
+    except OSError:  # never held, or copied without its lock
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # a file system that locks only what is open for writing
+        return False
+    finally:
+        os.close(file)
+    return False
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names of new files in a folder survive a loss of power."""
     opened = os.open(folder, os.O_RDONLY)

@@ -189,8 +189,8 @@ class LocalPages(ViewPages):
         """What a process that was started here has written."""
         launch = self.launcher.find(request.query_params.get("id", ""))
         runs = self.library.runs()
-        named = next((run.name for run in runs if run.folder == self.launcher.runs / launch.run), "")
-        return self._page(request, "process.html", {"launch": launch, "named": named, **self._state(runs)})
+        line = next(iter(self.lines([run for run in runs if run.folder == launch.run])), None)
+        return self._page(request, "process.html", {"launch": launch, "line": line, **self._state(runs)})
 
     def _start(self, form: Form) -> str:
         model = form.get("model", "").strip()
@@ -215,6 +215,10 @@ class LocalPages(ViewPages):
 
     def about_run(self, run: ShownRun) -> dict[str, Any]:
         return {"launch": self.launcher.of_run(run.folder)}
+
+    def is_working(self, run: ShownRun) -> bool | None:
+        launch = self.launcher.of_run(run.folder)
+        return None if launch is None else launch.exit_code is None
 
     # --- reports and comparisons ---------------------------------------------------------------------------------
 

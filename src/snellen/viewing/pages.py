@@ -252,8 +252,12 @@ class ViewPages:
         return {"token": ""}
 
     def about_run(self, run: ShownRun) -> dict[str, Any]:
-        """What such pages know of a run besides: the process that works on it, where they started one."""
+        """What such pages know of a run besides: its latest process, where they started one."""
         return {"launch": None}
+
+    def is_working(self, run: ShownRun) -> bool | None:
+        """Whether the process of a run works, where such pages started one."""
+        return None
 
     def about_question(self, number: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
         """What pages that may change something show of a question besides."""
@@ -268,7 +272,7 @@ class ViewPages:
             # What it raises is the run's fault, which is shown when indexing has found it too.
             with suppress(SnellenError):
                 if run.manifest is not None and not run.fault:
-                    state = self._progress.of(run.folder, run.manifest)
+                    state = self._progress.of(run.folder, run.manifest, self.is_working(run))
             lines.append(RunLine(run, notes.get(run.folder, RunNote("")), state))
         return lines
 

@@ -28,13 +28,14 @@ from snellen.errors import DataError, StoreError
 from snellen.protocols.base import parse_protocol
 from snellen.records import Failure
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals
+from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, is_held, journals
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, run_spec
 from snellen.scoring.kept_scoring import is_scored_whole
 
 State = Literal["under way", "finished", "stopped"]
 QUIET = 120.0
-"""Seconds without a new line after which a run counts as stopped."""
+"""Seconds without a new line after which a run that nobody holds counts as stopped. Between asking and scoring, and in
+a copy that grows, it is not held."""
 RATE_OVER = 30.0
 """Seconds over which the rate is taken."""
 RESULTS = "results.json"
@@ -133,10 +134,11 @@ class Progress:
         self._clock, self._lock = clock, threading.Lock()
         self._watched: dict[Path, _Watched] = {}
 
-    def of(self, folder: Path, manifest: RunManifest) -> RunState:
-        """A finished run's journals are not read: its numbers say what came of it."""
+    def of(self, folder: Path, manifest: RunManifest, is_working: bool | None = None) -> RunState:
+        """`is_working` is whether its process works, None for one that was not started here. A finished run's journals
+        are not read: its numbers say what came of it."""
         with self._lock:
-            state = _state(folder, self._clock())
+            state: State = "under way" if is_working else _state(folder, self._clock(), has_ended=is_working is False)
             if state == "finished":
                 self._watched.pop(folder, None)
                 return RunState(state, 0, {}, 0, 0, None)
@@ -150,13 +152,14 @@ class Progress:
             )
 
 
-def _state(folder: Path, now: float) -> State:
+def _state(folder: Path, now: float, *, has_ended: bool) -> State:
     """Results are written when all is asked; what was written later belongs to a run that goes on, or was copied so."""
     journals_changed = max((path.stat().st_mtime for path in [*journals(folder), folder / RUN_MANIFEST]), default=0.0)
     results = folder / RESULTS
     if results.exists() and results.stat().st_mtime >= journals_changed:
         return "finished"
-    if now - journals_changed < QUIET:
+    is_quiet = has_ended or now - journals_changed >= QUIET
+    if not is_quiet or is_held(folder):
         return "under way"
     return "finished" if _is_scored_whole(folder) else "stopped"
 
@@ -187,15 +190,16 @@ EXAM, LOG = "exam.toml", "log.txt"
 LOG_BYTES = 20_000
 
 
-class Launch(Struct, frozen=True):
+class Launch(Struct):
     """A process that was started here."""
 
     id: str
     folder: Path
     """Of its exam and log."""
-    run: str
-    """The name of the run's folder."""
+    run: Path
+    """The folder of the run."""
     process: subprocess.Popen[bytes]
+    is_asked_to_stop: bool = False
 
     @property
     def command(self) -> str:
@@ -205,6 +209,14 @@ class Launch(Struct, frozen=True):
     def exit_code(self) -> int | None:
         """None while it works."""
         return self.process.poll()
+
+    @property
+    def state_name(self) -> str:
+        if self.exit_code is None:
+            return "stopping" if self.is_asked_to_stop else "running"
+        if self.exit_code == 0:
+            return "finished"
+        return "stopped by you" if self.is_asked_to_stop else f"failed, exit code {self.exit_code}"
 
     @property
     def log(self) -> str:
@@ -232,13 +244,13 @@ class Launcher:
         return self._launches[name]
 
     def of_run(self, folder: Path) -> Launch | None:
-        """The process that works on a run, if it was started here."""
-        working = (launch for launch in self.all() if launch.exit_code is None)
-        return next((launch for launch in working if folder == self.runs / launch.run), None)
+        """The latest process of a run that was started here."""
+        return next((launch for launch in self.all() if launch.run == folder), None)
 
     def start(self, fields: Mapping[str, Any], runs: Path | None = None) -> Launch:
         """Start what the fields of a run say, under a name. Raises DataError and UnknownNameError for wrong fields."""
-        content = {**fields, "runs": str(runs or self.runs)}
+        runs = runs or self.runs
+        content = {**fields, "runs": str(runs)}
         spec = run_spec(content)
         if not spec.question.models or not spec.question.benchmarks:
             raise DataError("a run needs a model and a benchmark")
@@ -251,7 +263,7 @@ class Launcher:
                 [sys.executable, "-m", "snellen", "run", str(folder / EXAM)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
-        self._launches[name] = Launch(name, folder, spec.execution.name, process)
+        self._launches[name] = Launch(name, folder, runs / spec.execution.name, process)
         return self._launches[name]
 
     def resume(self, folder: Path, manifest: RunManifest) -> Launch:
@@ -269,6 +281,7 @@ class Launcher:
         """As Ctrl-C would: what is answered is kept."""
         launch = self.find(name)
         if launch.exit_code is None:
+            launch.is_asked_to_stop = True
             os.killpg(launch.process.pid, signal.SIGINT)
 
 
