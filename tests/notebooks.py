@@ -36,7 +36,7 @@ class Notebook:
                 if interrupted_by and interrupted_by(content["data"]):
                     self.manager.interrupt_kernel()
 
-        self.client.execute_interactive(code, output_hook=listen, timeout=120, stop_on_error=False)
+        self.client.execute_interactive(code, output_hook=listen, timeout=600, stop_on_error=False)
         return shown, fault
 
 
