@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import signal
 import subprocess
@@ -19,7 +20,9 @@ pytest.importorskip("alembic", reason="waits for alembic")
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, func, insert, select
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from postgres import IS_THERE, running_postgres
 from snellen.errors import DataError, SnellenError, StoreError
@@ -27,7 +30,7 @@ from snellen_server.hosting import accounts, database
 from snellen_server.hosting.accounts import erase_person, export_person
 from snellen_server.hosting.configuration import Configuration
 from snellen_server.hosting.database import BusyError, Database, heads, migrate, revisions_of, steps
-from snellen_server.hosting.features import migration_packages
+from snellen_server.hosting.features import installed_features, migration_packages
 from snellen_server.hosting.services import open_database
 from snellen_server.hosting.tables import METADATA, audit, utc_now
 
@@ -77,6 +80,17 @@ def test_an_empty_database_is_migrated_step_by_step_to_the_tables_that_are_decla
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, METADATA) == []
     migrate(opened, packages)  # nothing is left to do
+
+
+def test_what_first_revisions_make_has_not_changed_without_a_second_one() -> None:
+    tables = [table for feature in installed_features() for table in feature.tables]
+    ddl = [str(CreateTable(table).compile(dialect=sqlite.dialect())) for table in tables]
+    ddl += sorted(str(CreateIndex(index)) for table in tables for index in table.indexes)
+    digest = hashlib.sha256("".join(" ".join(ddl).split()).encode()).hexdigest()[:16]
+    assert digest == "b8e7b5697179c677", (
+        "the declared tables have changed: write a second revision of the branch, and write out in the first, in place "
+        "of `create_declared`, what the tables were before"
+    )
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(

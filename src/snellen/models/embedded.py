@@ -19,7 +19,7 @@ from snellen import registry
 from snellen.common.images import Images
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.models.base import ALL_KINDS, AsyncModel, Model, ModelSpec, ShownByName, digested_facts, read_options
+from snellen.models.base import ALL_KINDS, AsyncModel, Model, ModelSpec, ShownByName, read_options
 from snellen.records import ContinuationScore, Kind, Request, Response
 
 Chooser = Callable[[Request, int], int]
@@ -135,6 +135,8 @@ class Scripted(ShownByName):
         facts = {"instrument": self.name}
         if self._fingerprint:
             return {**facts, "declared": self._fingerprint}
+        from snellen.models.object_digest import digested_facts
+
         return digested_facts({"replies": self._replies, "scores": self._scores}, facts)
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:

@@ -1,92 +1,125 @@
-"""A digest of any object by its content: what it holds, down to weights and the code of its own functions.
+"""What the answers of a model object depend on: what it declares, or else a digest of what it holds and runs.
 
-Equal objects of two processes have equal digests. What cannot be known from here (a connection, an open file, a thread)
-is refused, never passed over; locks and loggers hold nothing that answers depend on.
+An object declares it by an attribute or a method `fingerprint`, a text or a record of texts that changes when its
+answers do. For any other the code of its class and each of its attributes are digested, down to weights and the user's
+own functions; equal objects of two processes have equal digests. What cannot be known from here (a connection, an open
+file, a thread) is refused, never passed over: the fingerprint then says so, and what the object has answered is not
+taken for its answers later. Locks hold nothing that answers depend on.
 """
 
 from __future__ import annotations
 
 import copyreg
-import dis
 import hashlib
 import io
 import subprocess
 import sys
 import threading
-import weakref
-from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
-from contextvars import ContextVar
 from functools import cache, cached_property
 from pathlib import Path
 from types import (
     BuiltinFunctionType,
+    CellType,
     CodeType,
     FunctionType,
     GetSetDescriptorType,
-    MappingProxyType,
     MemberDescriptorType,
     MethodType,
-    MethodWrapperType,
     ModuleType,
     WrapperDescriptorType,
 )
 from typing import Any
 
+from snellen.errors import ModelError
+from snellen.models.base import NOT_FINGERPRINTED, OF_CONTENT
+
 MOST_PARTS = 2_000_000
 """Parts of one object; tensors and arrays are one each. So many take some ten seconds."""
 CHUNK = 1 << 26
 """Bytes of a tensor that are copied at once."""
-_ATOMS = frozenset(
-    {type(None), bool, int, float, complex, str, bytes, bytearray, type(...), type(NotImplemented), range}
-)
-_CONTAINERS = frozenset({list, tuple, dict, set, frozenset})
-_LOCKS = (type(threading.Lock()), type(threading.RLock()), threading.local, ContextVar)
-_PROCESSES = (threading.Thread, Executor, subprocess.Popen, io.IOBase)
-_NAMED = (BuiltinFunctionType, MethodWrapperType, WrapperDescriptorType)
+LENGTH = 16
+LIBRARIES = frozenset({"site-packages", "dist-packages"})
+"""Folders that packages are installed in."""
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), range)
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_PROCESSES = (threading.Thread, threading.local, Executor, subprocess.Popen, io.IOBase)
+_SLOTS = (MemberDescriptorType, GetSetDescriptorType)
+_PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__")
 
 
 class UndigestibleError(Exception):
     """An object holds something whose content cannot be known; the message names it."""
 
 
-class ObjectDigester:
-    """Digests objects; what several of them share is read once."""
+def object_fingerprint(model: Any) -> dict[str, str]:
+    """The fingerprint that an object declares, or a digest of its class and of each of its attributes.
 
-    def __init__(self) -> None:
+    Reading weights takes about a second for each 1.6 GB. Raises ModelError for a declared one of another form.
+    """
+    kind = model if isinstance(model, type) else type(model)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    declared = getattr(model, "fingerprint", None)
+    declared = declared() if callable(declared) else declared
+    if isinstance(declared, str) and declared:
+        return {"declared": declared}
+    if isinstance(declared, Mapping) and declared:
+        return {str(fact): str(text) for fact, text in declared.items()}
+    if declared is not None:
+        raise ModelError(f"{name}: its fingerprint is {declared!r}; give a text, or a dict of texts")
+    parts: dict[str, Any] = {"code": model}
+    if not isinstance(model, (ModuleType, type)):
+        state = {f"attribute {attribute}": part for attribute, part in getattr(model, "__dict__", {}).items()}
+        parts = {"code": kind, **(state if _is_plain(kind) else {"state": model})}
+    return digested_facts(parts, {"class": name}, ObjectDigester(own=kind))
+
+
+def digested_facts(
+    parts: Mapping[str, Any], facts: Mapping[str, str], digester: ObjectDigester | None = None
+) -> dict[str, str]:
+    """The facts with a digest of each part, and why one has none where there is such a part. Numbers stay as they are,
+    so that one sees what has changed."""
+    digester, all_facts = digester or ObjectDigester(), {**facts, "fingerprint": OF_CONTENT}
+    for name, part in parts.items():
+        try:
+            is_number = part is None or type(part) in (bool, int, float)
+            all_facts[name] = repr(part) if is_number else digester.digest(part).hex()[:LENGTH]
+        except UndigestibleError as error:
+            all_facts.setdefault(NOT_FINGERPRINTED, f"{name} holds {error}")
+        except RecursionError:
+            all_facts.setdefault(NOT_FINGERPRINTED, f"{name} is nested too deeply")
+    return all_facts
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether the attributes of a class's objects are all that there is to them."""
+    pickled = all(getattr(kind, name) is getattr(object, name) for name in _PICKLING)
+    return pickled and not any(vars(base).get("__slots__") for base in kind.__mro__)
+
+
+class ObjectDigester:
+    """Digests objects; what several of them share is read once. `own` is a class of the user's, wherever it was
+    installed."""
+
+    def __init__(self, own: type | None = None) -> None:
+        self._own = own
         self._done: dict[int, tuple[object, bytes]] = {}  # holds what it knows, so that no id is used again
         self._open: dict[int, int] = {}
         self._parts = 0
-        self._readers: tuple[tuple[type | tuple[type, ...], Callable[[Any], bytes]], ...] = (
-            (_LOCKS, lambda part: _hash(b"lock")),
-            (_PROCESSES, _refused),
-            (type, self.of_class),
-            (FunctionType, self._function),
-            (CodeType, lambda part: self._all("code", code_parts(part))),
-            (MethodType, lambda part: self._all("method", (part.__func__, part.__self__))),
-            (_NAMED, self._builtin),
-            (ModuleType, self._module),
-            ((staticmethod, classmethod), lambda part: self._all(type(part).__name__, (part.__func__,))),
-            (property, lambda part: self._all("property", (part.fget, part.fset, part.fdel))),
-            (cached_property, lambda part: self._all("cached", (part.func,))),
-            (type(cache(id)), lambda part: self._all("cached", (part.__wrapped__,))),
-            (weakref.ReferenceType, lambda part: self._all("weak", (part(),))),
-            (MappingProxyType, lambda part: self.digest(dict(part))),
-            (array, lambda part: _hash(b"buffer", part.typecode.encode(), part.tobytes())),
-        )
-        """How the parts of a program are read, by their type; of several that fit the first counts."""
 
     def digest(self, part: object) -> bytes:
         """32 bytes. Raises UndigestibleError."""
-        if type(part) in _ATOMS:
-            self._count()
-            return _hash(type(part).__name__.encode(), _atom(part))
         if (stored := self._done.get(id(part))) is not None:
             return stored[1]
         if id(part) in self._open:
             return _hash(b"again", str(len(self._open) - self._open[id(part)]).encode())
-        self._count()
+        self._parts += 1
+        if self._parts > MOST_PARTS:
+            raise UndigestibleError(f"more than {MOST_PARTS:,} parts")
+        if type(part) in _ATOMS:
+            text = part if isinstance(part, bytes) else repr(part).encode()
+            return _hash(type(part).__name__.encode(), text)
         self._open[id(part)] = len(self._open)
         try:
             digest = self._content(part)
@@ -95,64 +128,64 @@ class ObjectDigester:
         self._done[id(part)] = part, digest
         return digest
 
-    def _count(self) -> None:
-        self._parts += 1
-        if self._parts > MOST_PARTS:
-            raise UndigestibleError(f"more than {MOST_PARTS:,} parts")
-
     def _all(self, name: str, parts: Iterable[object]) -> bytes:
         return _hash(name.encode(), *map(self.digest, parts))
 
     def _content(self, part: Any) -> bytes:
-        if type(part) in _CONTAINERS:
-            return self._container(part)
-        for kinds, reader in self._readers:
-            if isinstance(part, kinds):
-                return reader(part)
-        if _is_tensor(part):
+        """What a part consists of, by its type."""
+        name = type(part).__name__
+        if type(part) in (list, tuple):
+            return self._all(name, part)
+        if type(part) is dict:
+            return self._all(name, (side for pair in part.items() for side in pair))
+        if type(part) in (set, frozenset):
+            return _hash(b"set", *sorted(map(self.digest, part)))
+        if isinstance(part, _LOCKS):
+            return _hash(b"lock")
+        if isinstance(part, _PROCESSES):
+            raise UndigestibleError(f"a {type(part).__module__}.{type(part).__qualname__}")
+        if isinstance(part, (type, FunctionType, CodeType, MethodType, ModuleType)):
+            return self._code(part)
+        if isinstance(part, (BuiltinFunctionType, WrapperDescriptorType)):
+            return self._all("builtin", (part.__qualname__, part.__module__, _owner(part)))
+        if isinstance(part, (staticmethod, classmethod, property, cached_property, type(cache(id)))):
+            return self._all(name, (getattr(part, inner, None) for inner in ("__wrapped__", "func", "fget", "fset")))
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(part, torch.Tensor):
             return self._tensor(part)
         if hasattr(part, "__array__") and hasattr(part, "dtype"):
             return self._array(part)
         return self._reduced(part)
 
-    # --- code ----------------------------------------------------------------------------------------------------
+    # --- code: as Python has compiled it, which is there in a notebook too, and does not change with comments ---------
 
-    def of_class(self, kind: type, *, of_user: bool = False) -> bytes:
-        """A class: what it defines and inherits; one of a library by its name, unless it is to count as the user's."""
-        if not of_user and is_library(kind.__module__) and is_importable(kind):
-            return _hash(library_name(kind.__module__, kind.__qualname__).encode())
-        parts = [_hash(name.encode(), self.digest(part)) for name, part in class_parts(kind)]
-        return _hash(b"class", kind.__qualname__.encode(), *map(self.digest, kind.__bases__), *parts)
+    def _code(self, part: Any) -> bytes:
+        """Code of the user's own by what it consists of; that of a library by its name and version."""
+        if isinstance(part, CodeType):
+            names = (part.co_names, part.co_varnames, part.co_freevars, part.co_cellvars, part.co_flags)
+            counts = (part.co_argcount, part.co_posonlyargcount, part.co_kwonlyargcount)
+            return self._all("code", (part.co_code, part.co_consts, names, counts, part.co_exceptiontable))
+        if isinstance(part, MethodType):
+            return self._all("method", (part.__func__, part.__self__))
+        module = part.__name__ if isinstance(part, ModuleType) else part.__module__ or ""
+        if part is not self._own and _is_library(module) and _is_importable(part, module):
+            version = getattr(sys.modules.get(module.partition(".")[0]), "__version__", "")
+            return _hash(f"{version} {module}.{getattr(part, '__qualname__', '')}".encode())
+        if isinstance(part, ModuleType):
+            try:
+                return _hash(b"module", Path(str(part.__file__)).read_bytes())
+            except (AttributeError, OSError):
+                raise UndigestibleError(f"the module {module}, which has no file") from None
+        if isinstance(part, type):
+            return self._all("class", (part.__qualname__, part.__bases__, _class_parts(part)))
+        # Attributes are called like names that are looked up outside: at worst a function depends on too much.
+        outside = {name: part.__globals__[name] for name in _names(part.__code__) if name in part.__globals__}
+        cells = [cell.cell_contents for cell in part.__closure__ or () if cell != CellType()]  # those with a value yet
+        return self._all(
+            "function", (part.__code__, part.__defaults__, part.__kwdefaults__, part.__dict__, outside, cells)
+        )
 
-    def _function(self, function: FunctionType) -> bytes:
-        if is_library(function.__module__ or "") and is_importable(function):
-            return _hash(library_name(function.__module__, function.__qualname__).encode())
-        outside = {
-            name: function.__globals__[name] for name in global_names(function.__code__) if name in function.__globals__
-        }
-        parts = (function.__code__, function.__defaults__, function.__kwdefaults__, function.__dict__, outside)
-        return self._all("function", (*parts, dict(closure_values(function))))
-
-    def _builtin(self, function: Any) -> bytes:
-        owner = getattr(function, "__self__", None)
-        whose = owner.__name__ if isinstance(owner, (ModuleType, type)) else owner
-        return self._all("builtin", (function.__name__, whose))
-
-    def _module(self, module: ModuleType) -> bytes:
-        if is_library(module.__name__):
-            return _hash(library_name(module.__name__, "").encode())
-        try:
-            return _hash(b"module", Path(str(module.__file__)).read_bytes())
-        except (AttributeError, OSError):
-            raise UndigestibleError(f"the module {module.__name__}, which has no file") from None
-
-    # --- content -------------------------------------------------------------------------------------------------
-
-    def _container(self, part: Any) -> bytes:
-        name = type(part).__name__
-        if name == "dict":
-            return self._all(name, (side for pair in part.items() for side in pair))
-        return _hash(b"set", *sorted(map(self.digest, part))) if "set" in name else self._all(name, part)
+    # --- content ------------------------------------------------------------------------------------------------------
 
     def _tensor(self, tensor: Any) -> bytes:
         """A tensor of PyTorch, on whatever device: its bytes, copied in parts. Its strides do not count."""
@@ -160,13 +193,11 @@ class ObjectDigester:
 
         try:
             flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
-        except (RuntimeError, NotImplementedError) as error:
+            content = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+            for start in range(0, flat.numel(), CHUNK):
+                content.update(memoryview(flat[start : start + CHUNK].cpu().numpy()))
+        except (RuntimeError, NotImplementedError) as error:  # of a kind without bytes, or on the device meta
             raise UndigestibleError(f"a tensor whose bytes cannot be read ({str(error).splitlines()[0]})") from None
-        if tensor.device.type == "meta":
-            raise UndigestibleError("a tensor on the device meta, which has no content")
-        content = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-        for start in range(0, flat.numel(), CHUNK):
-            content.update(memoryview(flat[start : start + CHUNK].cpu().numpy()))
         return _hash(b"tensor", content.digest(), self.digest(getattr(tensor, "__dict__", None) or None))
 
     def _array(self, part: Any) -> bytes:
@@ -179,9 +210,10 @@ class ObjectDigester:
         return _hash(b"array", f"{array.dtype} {array.shape}".encode(), content.digest())
 
     def _reduced(self, part: Any) -> bytes:
-        """Anything else by what `pickle` would keep of it."""
+        """A model by its own fingerprint, anything else by what `pickle` would keep of it."""
         kind = type(part)
-        if _is_model(kind):
+        answers = any(callable(getattr(kind, name, None)) for name in ("generate", "ask"))
+        if answers and callable(getattr(kind, "fingerprint", None)):
             return self._all("model", (part.fingerprint(),))
         try:
             reducer = copyreg.dispatch_table.get(kind)
@@ -204,40 +236,13 @@ def _hash(*parts: bytes) -> bytes:
     return content.digest()
 
 
-def _atom(part: object) -> bytes:
-    if isinstance(part, bytes):
-        return part
-    return part.encode("utf-8", "surrogatepass") if isinstance(part, str) else repr(part).encode()
+def _owner(function: Any) -> object:
+    """What a builtin function is a method of; its module's name says the rest."""
+    owner = getattr(function, "__self__", None)
+    return None if isinstance(owner, ModuleType) else owner
 
 
-def _refused(part: object) -> bytes:
-    kind = type(part)
-    raise UndigestibleError(f"a {kind.__module__}.{kind.__qualname__}")
-
-
-def _is_model(kind: type) -> bool:
-    """Whether objects of a class answer, and say themselves what their answers depend on."""
-    answers = any(callable(getattr(kind, name, None)) for name in ("generate", "ask"))
-    return answers and callable(getattr(kind, "fingerprint", None))
-
-
-def _is_tensor(part: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(part, torch.Tensor)
-
-
-# --- what a function or class of the user's program consists of, and whether it is the user's at all. Pure ------------
-# Code is taken as Python has compiled it: it is there in a notebook too, is what really runs, and does not change with
-# comments, with blank lines or with what else stands in the file. Another version of Python compiles it otherwise.
-
-
-LIBRARIES = frozenset({"site-packages", "dist-packages"})
-"""Folders that packages are installed in."""
-_SLOTS = (MemberDescriptorType, GetSetDescriptorType)
-_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME")
-
-
-def is_library(module: str) -> bool:
+def _is_library(module: str) -> bool:
     """Whether a module was installed, or comes with Python, so that its name and version stand for it."""
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top == "snellen":
@@ -246,52 +251,26 @@ def is_library(module: str) -> bool:
     return file is not None and not LIBRARIES.isdisjoint(Path(file).parts)
 
 
-def library_name(module: str, name: str) -> str:
-    """`torch 2.7.0 torch.nn.functional.relu`: what stands for a thing of a library."""
-    top = module.partition(".")[0]
-    version = getattr(sys.modules.get(top), "__version__", "")
-    return f"{top} {version} {module}.{name}"
-
-
-def is_importable(part: Any) -> bool:
-    """Whether a function or class can be found under its name, so that this stands for it in a library."""
-    current: Any = sys.modules.get(part.__module__ or "")
-    for name in part.__qualname__.split("."):
+def _is_importable(part: Any, module: str) -> bool:
+    """Whether a module, function or class can be found under its name, so that this stands for it in a library."""
+    current: Any = sys.modules.get(module)
+    for name in filter(None, getattr(part, "__qualname__", "").split(".")):
         current = getattr(current, name, None)
     return current is part
 
 
-def code_parts(code: CodeType) -> tuple[object, ...]:
-    """What compiled code does, without where it stands; functions inside it are among its constants."""
-    arguments = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
-    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    return code.co_code, code.co_consts, names, arguments, code.co_exceptiontable
+def _names(code: CodeType) -> list[str]:
+    """The names that code, with the functions inside it, may look up outside of itself, in order."""
+    inner = (name for constant in code.co_consts if isinstance(constant, CodeType) for name in _names(constant))
+    return list(dict.fromkeys((*code.co_names, *inner)))
 
 
-def global_names(code: CodeType) -> list[str]:
-    """The names that code, with the functions inside it, looks up outside of itself, in order."""
-    names = {step.argval: None for step in dis.get_instructions(code) if step.opname in _GLOBALS}
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            names.update(dict.fromkeys(global_names(constant)))
-    return list(names)
-
-
-def closure_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """What a function has of the functions around it, by name; names that have no value yet are left out."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:
-            continue
-
-
-def class_parts(kind: type) -> Iterator[tuple[str, Any]]:
-    """The methods and attributes that a class itself defines, by name, in the order of their names.
-
-    What Python or a decorator keeps there for itself is left out: names with two underscores that are not methods.
-    """
-    for name, part in sorted(vars(kind).items()):
-        is_skipped = name.startswith("__") and name.endswith("__") and not isinstance(part, FunctionType)
-        if not (is_skipped or name.startswith(("__annot", "_abc_")) or isinstance(part, _SLOTS)):
-            yield name, part
+def _class_parts(kind: type) -> list[tuple[str, Any]]:
+    """The methods and attributes that a class itself defines, by name, without what Python or a decorator keeps there
+    for itself: names with two underscores that are not methods."""
+    return [
+        (name, part)
+        for name, part in sorted(vars(kind).items())
+        if not (name.startswith("__") and name.endswith("__") and not isinstance(part, FunctionType))
+        and not (name.startswith(("__annot", "_abc_")) or isinstance(part, _SLOTS))
+    ]
