@@ -157,7 +157,7 @@ def cells(page: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[] if page.stem == "first-evaluation" else pytest.mark.slow)
+        pytest.param(page, marks=[] if page.stem == "reading-a-report" else pytest.mark.slow)
         for page in TUTORIALS
         if "snl_..." not in page.read_text("utf-8")
     ],

@@ -19,6 +19,7 @@ from snellen.records import Answer, Sample, Turn
 from snellen.runs.plan import plan_run
 from snellen.runs.runner import run_plan
 from snellen.runs.spec import run_spec
+from source_trees import nodes
 
 ROOT = Path(snellen.__file__).parent
 LAYERS = (
@@ -39,9 +40,8 @@ ASKING = ("protocols", "extraction", "models", "runs")
 FILES = {str(path.relative_to(ROOT).with_suffix("")).replace("/", "."): path for path in sorted(ROOT.rglob("*.py"))}
 
 
-@cache
-def tree(module: str) -> ast.Module:
-    return ast.parse(FILES[module].read_text("utf-8"))
+def nodes_of(module: str) -> tuple[ast.AST, ...]:
+    return nodes(FILES[module])
 
 
 def room(module: str) -> str:
@@ -55,9 +55,9 @@ def imports(module: str, *, for_types: bool = True) -> tuple[tuple[str, int], ..
 
 
 def _imports(module: str, for_types: bool) -> Iterator[tuple[str, int]]:
-    blocks = [n for n in ast.walk(tree(module)) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    blocks = [n for n in nodes_of(module) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
     unused = set() if for_types else {id(node) for block in blocks for node in ast.walk(block)}
-    for node in ast.walk(tree(module)):
+    for node in nodes_of(module):
         if id(node) in unused:
             continue
         match node:
@@ -158,7 +158,7 @@ PROTOCOL_CLASSES = {
     node.name
     for module in FILES
     if room(module) == "protocols"
-    for node in ast.walk(tree(module))
+    for node in nodes_of(module)
     if isinstance(node, ast.ClassDef) and any(isinstance(n, ast.FunctionDef) and n.name == "ask" for n in node.body)
 } - {"Protocol"}
 KNOWS_NO_PROTOCOL = ("runs", "scoring", "metrics", "analysis", "report", "experiments", "api", "cli")
@@ -211,7 +211,7 @@ def test_no_meaning_is_read_out_of_what_is_said_to_people(rooms: tuple[str, ...]
 
 def texts_asked_about(module: str) -> Iterator[tuple[str, int]]:
     """Expressions that are compared with a text that is not empty, or taken apart as a text; and the line."""
-    for node in ast.walk(tree(module)):
+    for node in nodes_of(module):
         match node:
             case ast.Call(func=ast.Attribute(value=asked, attr=attr)) if attr in TEXT_TESTS:
                 yield ast.unparse(asked), node.lineno
@@ -251,10 +251,8 @@ def words_of(module: str) -> tuple[tuple[str, int], ...]:
 
 
 def _words_of(module: str) -> Iterator[tuple[str, int]]:
-    docs = {
-        id(n.value) for n in ast.walk(tree(module)) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)
-    }
-    for node in ast.walk(tree(module)):
+    docs = {id(n.value) for n in nodes_of(module) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+    for node in nodes_of(module):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
                 yield name, node.lineno

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import snellen
+from source_trees import nodes
 
 ROOT = Path(snellen.__file__).parent
 ALLOWED = {"read", "Params", "command", "upgrade"}
@@ -45,7 +46,7 @@ CLEAR_ROOMS = ("analysis", "experiments", "interchange", "metrics", "models", "p
 
 def bindings(path: Path) -> Iterator[str]:
     """Names that a module binds: variables, parameters, caught errors, what patterns capture."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
                 yield name
