@@ -29,11 +29,11 @@ import sys, time
 from pathlib import Path
 import snellen.cli.verbs.results, snellen.report
 from snellen.api import score
-from snellen.suites.mmbench.predictions import import_predictions
+from snellen.interchange.predictions.taking import import_run
 # Of this process alone: getrusage would count what its parent had.
 def memory(): return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) // 1024
 before, start = memory(), (time.perf_counter(), time.process_time())
-results = score(import_predictions(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])))
+results = score(import_run(sys.argv[1], sys.argv[2], "mmbench", sys.argv[3]))
 print(time.perf_counter() - start[0], time.process_time() - start[1], memory(), before)
 """
 

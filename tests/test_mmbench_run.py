@@ -23,7 +23,6 @@ from snellen.records import Estimate, Failure, Request, Response
 from snellen.report.run_view import run_views
 from snellen.runs.run_folder import read_manifest
 from snellen.suites.mmbench.ability_table import ability_tables
-from snellen.suites.mmbench.predictions import import_predictions
 from snellen.suites.mmbench.writer import write_submission
 
 FORMS = ("xlsx", "tsv", "csv", "json", "jsonl")
@@ -59,6 +58,10 @@ def scored(rows: list[Cells], reply: Reply, **how: str) -> tuple[Results, tuple[
 def value(results: Results, metric: str, part: str = "") -> Estimate:
     [found] = [r.estimate for r in results.rows if (r.metric, r.slice) == (metric, part) and r.benchmark != "*"]
     return found
+
+
+def import_predictions(path: Path, answers: str, to: Path | None = None, model: str = "") -> Path:
+    return import_run(path, answers, "mmbench", to, model)
 
 
 def correct(cells: Cells) -> str:
@@ -283,7 +286,7 @@ def test_a_run_and_the_file_it_hands_in_have_the_same_scores(form: str, tmp_path
         for metric in ("accuracy", "circular_accuracy", "circular_drop", "consistency", "hit_rate"):
             assert verdicts(again, metric) == verdicts(own, metric)
         assert [r.estimate.value for r in again.rows if r.slice] == [r.estimate.value for r in own.rows if r.slice]
-        assert read_manifest(folder).notes[1:] == ("120 rows of 40 questions",)
+        assert read_manifest(folder).notes[2:] == ("120 rows of 40 questions",)
         again.report("r.html")
         assert "made elsewhere" in Path("r.html").read_text()
 
@@ -315,7 +318,7 @@ def notes_of(rows: list[Cells], reply: Reply = correct) -> tuple[Results, list[s
     """Results and notes of predictions that do not fit eight questions of four options well."""
     write(rotated(*bases(8)), Path("answers.tsv"))
     folder = import_predictions(hand_in(rows, reply), "answers.tsv", Path("taken"))
-    return score(folder), list(read_manifest(folder).notes[1:])
+    return score(folder), list(read_manifest(folder).notes[2:])
 
 
 def test_every_row_that_does_not_fit_is_counted_by_name_and_never_scored() -> None:
@@ -328,16 +331,16 @@ def test_every_row_that_does_not_fit_is_counted_by_name_and_never_scored() -> No
         good[3],
     ]
     kept = [cells for cells in good if cells not in (good[1], good[2])]
-    with pytest.raises(DataError, match=r"say different things: 1 \(5\); keep the one that counts"):
+    with pytest.raises(DataError, match=r"say different things: 5 \(line 4: 'B'\), .*keep the one that counts"):
         notes_of([*kept, {**good[4], "answer": "other"}])
     with pytest.raises(DataError, match="only 2 of 32 rows fit answers"):
         notes_of([*good[:2], *[{**cells, "A": "horse"} for cells in good[2:]]])
     results, notes = notes_of([*kept, *wrong])
     assert notes == [
-        "rows left out, with an index that is not among the questions: 1 (99)",
-        "rows left out, without an index: 1 (line 33)",
+        "rows left out, with an id that is not among the questions: 1 (99)",
+        "rows joined by the text of their question, as no id is theirs: 1 (line 33)",
         "rows left out, with other options than their question has: 2 (2, 3)",
-        "rows that are there twice, counted once: 1 (4)",
+        "rows that are there twice, counted once: 2 (line 33, 4)",
         "30 rows of 8 questions",
         "questions that lack rotations, and so are not right under CircularEval: 2 (2: 1 of 4, 3: 1 of 4)",
     ]
@@ -441,8 +444,8 @@ def test_a_formula_is_a_reply_like_any_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("header", "fault"), [
-    (("index", "answer"), "the column 'prediction' is missing; there are index, answer"),
-    (("prediction", "A"), "the column 'index' is missing"),
+    (("index", "answer"), "p.tsv is not a table of predictions of MMBench's form: there is no column prediction"),
+    (("prediction", "A"), "there is no column index"),
 ])  # fmt: skip
 def test_a_file_without_its_columns_is_refused(header: tuple[str, ...], fault: str) -> None:
     write(rotated(*bases(2)), Path("answers.tsv"))
@@ -457,7 +460,8 @@ def test_other_files_are_refused_in_a_line_that_says_what_to_do(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     rows = rotated(*bases(2))
     write(rows, Path("answers.tsv"))
-    hand_in([{**cells, "index": f"9{cells['index']}"} for cells in rows], correct, "foreign.tsv")
+    foreign = [{**cells, "index": f"9{cells['index']}", "question": "Another?"} for cells in rows]
+    hand_in(foreign, correct, "foreign.tsv")
     hand_in(rows, correct, "p.tsv")
     write([{"index": "1", "answer": "A"}], Path("letters.tsv"))
     write([{**cells, "answer": "F"} for cells in rows], Path("bad.tsv"))

@@ -170,11 +170,6 @@ def analysis_files() -> Mapping[str, Traversable]:
     return _declared(_named_folders(), ANALYSES)
 
 
-def entry_of_file(file: Path) -> BenchmarkSpec:
-    """The benchmark that a TOML file of the user's declares. Raises DataError."""
-    return parse_entry(_content(file, file.parent), str(file))
-
-
 def entry_folder(spec: BenchmarkSpec) -> Path | None:
     """The folder of a benchmark's entry if its files lie beside it, else None."""
     if spec.name not in entries():

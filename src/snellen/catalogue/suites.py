@@ -189,11 +189,11 @@ class PredictionForm(Struct, frozen=True, kw_only=True):
     """As in "a samples file of lmms-eval"."""
     fault: Callable[[Path, str], str]
     """(file, benchmark or "") -> why the file is not of this format, in a few words; empty when it is."""
-    rows: Callable[[Path], Any] | None = None
+    rows: Callable[[Path], Any]
     """The file as a `snellen.interchange.predictions.rows.PredictionFile`. Raises DataError."""
-    read: Callable[[Path, str, Path | None, str], Path] | None = None
-    """Instead of `rows`, for a format that is joined in its own way: (file, benchmark or "", folder or None, model's
-    name) -> the folder of a run. Raises DataError, StoreError."""
+    questions: Callable[[Path, str, Path], Any] | None = None
+    """(file, benchmark or "", folder of the run) -> the `Benchmark` that was asked, for a format that builds it in its
+    own way: of a table with answers, or of the file itself. Raises DataError."""
     fallback: bool = False
     """Whether another format that fits a file too goes first."""
 

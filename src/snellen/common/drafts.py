@@ -251,18 +251,12 @@ class AnnotatedPicture(Struct, frozen=True):
     relations: tuple[Relation, ...] = ()
     captions: tuple[str, ...] = ()
     questions: tuple[OpenQuestion, ...] = ()
-    is_dialogue: bool = False
-    """Whether the questions are rounds of one talk."""
     texts: tuple[TextLine, ...] = ()
     fields: dict[str, tuple[str, ...]] = {}
     """Entries of a form by key, each with its accepted values: total, date."""
     group: str = ""
     """What pictures share that are not independent: a scene, a document; the picture itself when empty."""
     tags: dict[str, str] = {}
-
-
-AnnotationReader = Callable[[dict[str, Any], Path | None], Iterable[AnnotatedPicture]]
-"""A source of annotations: `read(params, folder)` yields pictures, again from the beginning each time it is called."""
 
 
 NO_WORD = "no letter or digit in the answer, so that any reply would match"

@@ -48,11 +48,7 @@ class LabelledPicture(Struct, frozen=True):
     id: str
     file: ImageFile
     where: str
-    names: tuple[str, ...]
-    """The names of its class, the usual one first; the others would also be right."""
-    others: tuple[Sequence[str], ...]
-    """Names of other classes, the most similar first."""
-    stratum: str
+    label: LabelClass
     answer_tags: dict[str, str] = {}
 
 
@@ -113,8 +109,7 @@ def read_hub_classes(params: dict[str, Any], folder: Path | None) -> Iterator[Dr
         if species:
             tags = {"species": species[_within(row[chosen.species], species, place, "species")]}
         name = str(row[chosen.id] if chosen.id else place.number)
-        picture = LabelledPicture(name, pictures.at(place), place.where, label.names, label.others, label.stratum, tags)
-        yield draft_of(picture, chosen.data)
+        yield draft_of(LabelledPicture(name, pictures.at(place), place.where, label, tags), chosen.data)
 
 
 def _labels(dataset: Data, names: Sequence[str]) -> list[LabelClass]:
@@ -135,14 +130,15 @@ def _within(number: str | int, names: Sequence[str], place: ParquetRow, column: 
 
 
 def draft_of(picture: LabelledPicture, dataset: Data) -> Draft:
+    label = picture.label
     return Draft(
         id=picture.id,
-        rounds=(QuestionDraft(_QUESTIONS[dataset], texts=picture.names, distractors=DistractorSpec(picture.others)),),
+        rounds=(QuestionDraft(_QUESTIONS[dataset], texts=label.names, distractors=DistractorSpec(label.others)),),
         images=(picture.file,),
         where=picture.where,
         group=picture.id,
         answer_tags=picture.answer_tags,
-        stratum=picture.stratum,
+        stratum=label.stratum,
     )
 
 
@@ -169,7 +165,8 @@ def _flowers(folder: Path | None, by_folder: str, listed: str) -> Iterator[Label
     for where, file, number in pairs:
         if not 1 <= number <= len(names):
             raise DataError(f"{where}: there is no class {number}; Flowers102 has {len(names)}")
-        yield LabelledPicture(file.stem, file, where, (names[number - 1],), (names,), names[number - 1])
+        name = names[number - 1]
+        yield LabelledPicture(file.stem, file, where, LabelClass((name,), (names,), name))
 
 
 def _of_folders(split: Path) -> Iterator[tuple[str, Path, int]]:
@@ -210,7 +207,8 @@ def _pets(folder: Path | None, listed: str) -> Iterator[LabelledPicture]:
             entries.append((where, text.split()[0], parts[1].replace("_", " "), ("cat", "dog")[int(parts[3]) - 1]))
     breeds = tuple(dict.fromkeys(breed for _, _, breed, _ in entries))
     for where, name, breed, species in entries:
-        yield LabelledPicture(name, pictures / f"{name}.jpg", where, (breed,), (breeds,), breed, {"species": species})
+        label = LabelClass((breed,), (breeds,), breed)
+        yield LabelledPicture(name, pictures / f"{name}.jpg", where, label, {"species": species})
 
 
 SIDE = 32
@@ -249,16 +247,7 @@ def cifar_pictures(folder: Path | None) -> Iterator[LabelledPicture]:
         where = f"{path}: picture {number}"
         if not 0 <= label < len(names):
             raise DataError(f"{where}: there is no class {label}; there are {len(names)}")
-        label_class = classes[label]
-        yield LabelledPicture(
-            str(number),
-            _png(planes),
-            where,
-            label_class.names,
-            label_class.others,
-            label_class.stratum,
-            {"class": label_class.stratum},
-        )
+        yield LabelledPicture(str(number), _png(planes), where, classes[label], {"class": classes[label].stratum})
 
 
 def cifar_label_classes(names: Sequence[str]) -> list[LabelClass]:
@@ -362,10 +351,7 @@ def imagenet_pictures(folder: Path | None) -> Iterator[LabelledPicture]:
     pictures = _pictures_of(folder)
     classes = _label_classes(wordnet, {picture.synset for picture in pictures})
     for picture in pictures:
-        label_class = classes[picture.synset]
-        yield LabelledPicture(
-            picture.file.stem, picture.file, picture.where, label_class.names, label_class.others, label_class.stratum
-        )
+        yield LabelledPicture(picture.file.stem, picture.file, picture.where, classes[picture.synset])
 
 
 def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:

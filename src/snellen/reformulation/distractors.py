@@ -149,10 +149,6 @@ class SourceContext(Struct, frozen=True):
     """What the user should know, and of how many questions; a source adds to it."""
 
 
-DistractorSource = Callable[[SourceContext], Ranking]
-"""A source, made ready for a benchmark. Raises DataError, or MissingExtraError, when it cannot work."""
-
-
 class SourcePart(Struct, frozen=True):
     """A source, and how many distractors it gives at most; 0 for all."""
 

@@ -27,7 +27,7 @@ from snellen.interchange.predictions.rows import (
     name_of,
     places_of,
 )
-from snellen.protocols.choice import rotations
+from snellen.protocols.choice import circular_orders, rotations
 from snellen.records import (
     ContinuationScore,
     Exchange,
@@ -44,6 +44,11 @@ from snellen.scoring.answers import open_answers
 
 Key = tuple[str, int]
 """Sample and round."""
+Order = tuple[int, ...]
+EMPTY_CELLS = frozenset(
+    "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split("|")
+)
+"""Texts that pandas reads as empty cells, and so writes as such."""
 
 
 class PlacedRow(Struct, frozen=True):
@@ -52,7 +57,7 @@ class PlacedRow(Struct, frozen=True):
     row: PredictedRow
     sample: str
     turn: int
-    order: tuple[int, ...] = ()
+    order: Order = ()
     """Index among the question's options of the option in each place; empty for an open question."""
     wording: int = 0
     test: int = 0
@@ -68,7 +73,9 @@ class PlacedRow(Struct, frozen=True):
         return self.order, self.wording, row.template, row.prompt, row.reply, row.chosen, row.scores, row.failure
 
 
-def number_presentations(path: Path, placed: Sequence[PlacedRow], repeats: bool, findings: Findings) -> list[PlacedRow]:
+def number_presentations(
+    path: Path, placed: Sequence[PlacedRow], samples: Mapping[str, Sample], repeats: bool, findings: Findings
+) -> list[PlacedRow]:
     """Rows with the numbers of their presentations; a row that is there again is counted once.
 
     Where rows of an id are its presentations, they are numbered by the file or else as they come; else rows are
@@ -87,9 +94,12 @@ def number_presentations(path: Path, placed: Sequence[PlacedRow], repeats: bool,
         if len(remaining) > (most or len({row.order for row in remaining})):
             contradicting += remaining
         else:
-            numbered += _numbered(remaining)
+            numbered += _numbered(remaining, samples)
     if contradicting:
         raise DataError(f"{path}: {_contradiction(contradicting, repeats)}")
+    for row in numbered:
+        if row.row.failure:
+            findings.add("replies that never came, which count as not right", name_of(row.row))
     return numbered
 
 
@@ -145,20 +155,25 @@ def _without_copies(rows: Sequence[PlacedRow], most: int, findings: Findings) ->
     return remaining
 
 
-def _numbered(rows: Sequence[PlacedRow]) -> list[PlacedRow]:
+def _numbered(rows: Sequence[PlacedRow], samples: Mapping[str, Sample]) -> list[PlacedRow]:
     """By the file's numbers; else by how far a rotation is turned, the base row first; else as they come."""
     stated_numbers = [row.row.presentation for row in rows]
     if None not in stated_numbers and len(set(stated_numbers)) == len(stated_numbers):
         return [replace(row, test=row.row.presentation or 0) for row in rows]
-    if are_rotations(rows):
+    if are_rotations(rows, samples):
         return [replace(row, test=row.order[0]) for row in rows]
     return [replace(row, test=test) for test, row in enumerate(rows)]
 
 
-def are_rotations(rows: Iterable[PlacedRow]) -> bool:
-    """Whether rows of a question show its options in different orders, each of which is a rotation."""
-    orders = [row.order for row in rows]
-    return len(set(orders)) == len(orders) and all(order and order in set(rotations(len(order))) for order in orders)
+def are_rotations(rows: Sequence[PlacedRow], samples: Mapping[str, Sample]) -> bool:
+    """Whether rows of a question show its options in different orders, each of which CircularEval shows too."""
+    orders = {row.order for row in rows}
+    return len(orders) == len(rows) and orders <= set(_turned(samples[rows[0].sample], rows[0].turn)) - {()}
+
+
+def _turned(sample: Sample, turn: int) -> list[Order]:
+    """The orders in which CircularEval shows a question's options."""
+    return list(rotations(len(sample.rounds[turn].options))) if sample.turns else circular_orders(sample)
 
 
 def exchanges_of(placed: Iterable[PlacedRow], samples: dict[str, Sample], label: str) -> Iterator[Exchange]:
@@ -255,7 +270,9 @@ class QuestionFinder:
                     self._by_text[text][sample.id, turn] = None
                     self._by_text_and_options[text, options][sample.id, turn] = None
         self._lines = {text.count("\n") + 1 for text in self._questions()}
-        self._indexes = {row.index: name for name, origin in benchmark.origins().items() for row in origin.rows}
+        self._refs = {
+            row.index: (name, row.order) for name, origin in benchmark.origins().items() for row in origin.rows
+        }
         pictures = benchmark.source_pictures()
         self._pictures = PictureNames(pictures)
         self._taken: set[Key] = set()
@@ -326,10 +343,10 @@ class QuestionFinder:
         """The sample with the row's id; of a rotation, whose options tell its order, that of its base row."""
         if row.id in self.samples:
             return row.id
-        if not (name := self._indexes.get(row.id, "")) and row.options and row.id.isdecimal():
-            base = str(int(row.id) % ROTATION_STEP)
-            name = base if base in self.samples else ""
-        return name
+        if row.id in self._refs:
+            return self._refs[row.id][0]
+        base = str(int(row.id) % ROTATION_STEP) if row.options and row.id.isdecimal() else ""
+        return base if base in self.samples else ""
 
     def _called_by_picture(self, row: PredictedRow) -> str:
         """The sample that is called by the row's picture: by as much of the end of its path as can be."""
@@ -346,7 +363,7 @@ class QuestionFinder:
             return None, "with likelihoods, of an open question"
         if row.options and not options:
             return None, "with options, of an open question"
-        if row.options and not _same_options(row, options):
+        if row.options and self._order_shown(row, key) is None:
             return None, "with other options than their question has"
         if row.scores and len(row.scores) != len(row.options or options):
             return None, "whose scores are not one for each option"
@@ -403,7 +420,7 @@ class QuestionFinder:
         if row.turn is not None and row.turn != turn:
             return False
         if row.options:
-            return _same_options(row, question.options)
+            return self._order_shown(row, key) is not None
         prompt = folded(row.prompt)
         return not prompt or row.method == "likelihood" or all(folded(option) in prompt for option in question.options)
 
@@ -411,11 +428,26 @@ class QuestionFinder:
         self._taken.add(key)
         sample, turn = self.samples[key[0]], key[1]
         question = sample.rounds[turn]
-        order = places_of(row.options, question.options) if row.options else tuple(range(len(question.options)))
+        order = self._order_shown(row, key) if row.options else tuple(range(len(question.options)))
         self._check_gold(row, key, order or ())
+        if row.options and ("" in row.options or len(row.options) < len(question.options)):
+            self._findings.add("rows with an option that a spreadsheet has emptied (NA, None, ...)", name_of(row))
         wordings = _wordings(sample, turn)
         text = folded_question(row.question)
         return PlacedRow(row, sample.id, turn, order or (), wordings.index(text) if text in wordings else 0)
+
+    def _order_shown(self, row: PredictedRow, key: Key) -> Order | None:
+        """The order in which a row shows a question's options: that of its index in the source's file where its texts
+        are those, else by the texts, else the one rotation that fits; None where it shows others."""
+        sample, turn = self.samples[key[0]], key[1]
+        options = sample.rounds[turn].options
+        known_order = self._refs.get(row.id, ("", ()))[1]
+        if known_order and _shows(row.options, options, known_order):
+            return known_order
+        if len(row.options) == len(options) and (places := places_of(row.options, options)) is not None:
+            return places
+        fitting = [order for order in _turned(sample, turn) if _shows(row.options, options, order)]
+        return fitting[0] if len(fitting) == 1 else None
 
     def _check_gold(self, row: PredictedRow, key: Key, order: Sequence[int]) -> None:
         answer = self._answers.get(key)
@@ -433,19 +465,48 @@ def _wordings(sample: Sample, turn: int) -> list[str]:
     return [folded_question(text) for text in (sample.rounds[turn].question, *(sample.rewordings if not turn else ()))]
 
 
-def _same_options(row: PredictedRow, options: Sequence[str]) -> bool:
-    return len(row.options) == len(options) and places_of(row.options, options) is not None
+def _shows(cells: Sequence[str], options: Sequence[str], order: Order) -> bool:
+    """Whether the cells of a row are the options in this order; at its end cells may be missing that are empty."""
+    padded = (*cells, *[""] * (len(order) - len(cells)))
+    return len(padded) == len(order) and all(
+        _is_same_text(cell, options[place]) for cell, place in zip(padded, order, strict=True)
+    )
 
 
-def absent_questions(samples: Sequence[Sample], placed: Sequence[PlacedRow]) -> list[str]:
-    """How many rows there are of how many questions, and which questions have none."""
-    keys = {row.key for row in placed}
+def _is_same_text(cell: str, option: str) -> bool:
+    """Whether a cell is an option, but for what spreadsheets do to texts that look like numbers or like nothing."""
+    if cell == option or cell.strip() == option.strip():
+        return True
+    if not cell:
+        return option.strip() in EMPTY_CELLS
+    try:
+        return float(cell) == float(option)
+    except ValueError:
+        return False
+
+
+def absent_questions(benchmark: Benchmark, placed: Sequence[PlacedRow], *, circular: bool) -> list[str]:
+    """How many rows there are of how many questions, and which questions or rotations have none."""
+    orders: dict[Key, set[Order]] = defaultdict(set)
+    for row in placed:
+        orders[row.key].add(row.order)
+    samples = list(benchmark.samples())
     all_keys = [(sample.id, turn) for sample in samples for turn in range(len(sample.rounds))]
-    absent = [f"{name} round {turn}" if turn else name for name, turn in all_keys if (name, turn) not in keys]
-    notes = [f"{len(placed):,} rows of {len(keys):,} questions"]
+    absent = [f"{name} round {turn}" if turn else name for name, turn in all_keys if (name, turn) not in orders]
+    notes = [f"{len(placed):,} rows of {len(orders):,} questions"]
     if absent:
         notes.append(f"questions of {len(all_keys):,} without any row: {count_named(absent)}")
+    if circular and (lacking := list(_lacking_rotations(samples, orders))):
+        notes.append(f"questions that lack rotations, and so are not right under CircularEval: {count_named(lacking)}")
+    if not circular and any(len(origin.rows) > 1 for origin in benchmark.origins().values()):
+        notes.append("base rows only: this is VanillaEval; circular accuracy needs a row for each rotation")
     return notes
+
+
+def _lacking_rotations(samples: Iterable[Sample], orders: Mapping[Key, set[Order]]) -> Iterator[str]:
+    for sample in samples:
+        if (present := orders.get((sample.id, 0))) and (missing := len(set(circular_orders(sample)) - present)):
+            yield f"{sample.id}: {missing} of {len(circular_orders(sample))}"
 
 
 # --- Which questions are about the picture that a row names: by its file's name, and its folder where ---

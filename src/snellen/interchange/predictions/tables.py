@@ -78,7 +78,7 @@ def _whole(index: str) -> str:
     return index.strip().removesuffix(".0")
 
 
-def _read_rows(path: Path) -> PredictionFile:
+def read_table_rows(path: Path) -> PredictionFile:
     """The table's rows. Raises DataError."""
     table = read_text_table(path)
     columns = _columns(table.columns)
@@ -115,12 +115,9 @@ def _row(cells: Mapping[str, str], where: str) -> PredictedRow:
 
 
 def _options(cells: Mapping[str, str]) -> tuple[str, ...]:
-    options: list[str] = []
-    for letter in LETTERS:
-        if letter not in cells:
-            break
-        options.append(cells[letter])
-    return tuple(options)
+    """The cells of the letters up to the last that is filled; a spreadsheet may have emptied one before it."""
+    count = max((place for place, letter in enumerate(LETTERS, 1) if letter in cells), default=0)
+    return tuple(cells.get(letter, "") for letter in LETTERS[:count])
 
 
 def _answers(cell: str) -> tuple[str, ...]:
@@ -135,4 +132,4 @@ def _answers(cell: str) -> tuple[str, ...]:
     return (cell,) if cell.strip() else ()
 
 
-PREDICTION_FORM = PredictionForm(title="a table of predictions", fault=_fault, rows=_read_rows, fallback=True)
+PREDICTION_FORM = PredictionForm(title="a table of predictions", fault=_fault, rows=read_table_rows, fallback=True)

@@ -39,8 +39,8 @@ from snellen.interchange.predictions.rows import (
     name_of,
     with_failure,
 )
-from snellen.protocols.base import parse_protocol
-from snellen.records import Method
+from snellen.protocols.base import labelled_declaration, parse_protocol
+from snellen.records import Method, Sample
 from snellen.runs.finding import find_benchmarks
 from snellen.runs.imported_predictions import (
     ImportedPredictions,
@@ -68,20 +68,16 @@ def import_run(
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     name, chosen = prediction_form(form, path, benchmark)
-    if chosen.read is not None:
-        return chosen.read(path, benchmark, folder, model)
     return _import_rows(path, name, chosen, benchmark, folder or imported_run_folder(path, benchmark, name), model)
 
 
 def _import_rows(path: Path, name: str, form: PredictionForm, benchmark: str, folder: Path, model: str) -> Path:
-    if form.rows is None:
-        raise DataError(f"the form {name} declares neither rows nor read; it cannot be used")
     prediction_file: PredictionFile = form.rows(path)
     file = replace(prediction_file, rows=tuple(map(with_failure, prediction_file.rows)))
     findings = Findings()
     check_import(folder, path)
-    if benchmark:
-        target = _opened(benchmark)
+    if benchmark or form.questions:
+        target = form.questions(path, benchmark, folder) if form.questions else asked_benchmark(benchmark)
         placed = join_rows(path, file, target, findings)
     else:
         file_questions = own_questions(file, findings)
@@ -89,23 +85,25 @@ def _import_rows(path: Path, name: str, form: PredictionForm, benchmark: str, fo
         target = build_benchmark(spec_of_file(path, name, file), source=path.parent, to=folder / "benchmark")
         placed = list(file_questions.placed)
     check_import(folder, path, target)
-    placed = number_presentations(path, placed, file.repeats, findings)
     samples = {sample.id: sample for sample in target.samples()}
-    notes = (f"read as {form.title}", *file.notes, *findings.notes(), *absent_questions(list(samples.values()), placed))
-    label = _label(path, placed, file.repeats)
+    placed = number_presentations(path, placed, samples, file.repeats, findings)
+    label = _label(path, placed, samples, file.repeats)
+    absent = absent_questions(target, placed, circular=labelled_declaration(label).circular)
+    notes = (f"read as {form.title}", *file.notes, *findings.notes(), *absent)
     predictions = ImportedPredictions(path, model or file.model, label, notes)
     write_imported_run(folder, target, predictions, exchanges_of(placed, samples, label))
     return folder
 
 
-def _opened(benchmark: str) -> Benchmark:
+def asked_benchmark(benchmark: str) -> Benchmark:
+    """The one built benchmark of a name or folder. Raises DataError for a name that stands for several."""
     [use, *further_uses] = find_benchmarks([benchmark])
     if further_uses:
         raise DataError(f"{benchmark} stands for {1 + len(further_uses)} benchmarks; name the one that was asked")
     return use.benchmark
 
 
-def _label(path: Path, placed: list[PlacedRow], repeats: bool) -> str:
+def _label(path: Path, placed: list[PlacedRow], samples: Mapping[str, Sample], repeats: bool) -> str:
     """The protocol that the rows are of: several presentations of each question, or one; by one method."""
     methods: set[Method] = {row.row.method for row in placed if not row.row.failure}
     if len(methods) > 1:
@@ -118,7 +116,7 @@ def _label(path: Path, placed: list[PlacedRow], repeats: bool) -> str:
         return parse_protocol(f"likelihood?m={several}").label
     if several == 1:
         return "vanilla"
-    circular = not repeats and all(map(are_rotations, groups.values()))
+    circular = not repeats and all(are_rotations(rows, samples) for rows in groups.values())
     return parse_protocol("circular?all_passes=true" if circular else f"instability?m={several}").label
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -70,7 +70,6 @@ TRIES = 50
 """Orders that are tried until one gives a text that is not there yet."""
 _LEFT_OUT = re.compile(r'[.!"()*#:;~]')
 _VERBS_AND_ADVERBS = re.compile(r"(?:ing|ed|ly)$")
-Shuffle = Callable[[list[str], random.Random], list[str]]
 
 
 def as_caption(text: str) -> str:

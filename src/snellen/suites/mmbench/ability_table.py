@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from snellen.analysis.question_means import mean_estimate
 from snellen.metrics.declaration import declared
-from snellen.protocols.choice import circular_orders
 from snellen.reasons import word_reason
 from snellen.records import Sample, Score
 from snellen.report.content import SuiteTables
 from snellen.report.run_view import ModelMethodRow, RunView, method_rows
 from snellen.report.summary import absence_reason
-from snellen.report.table import AbsentCell, Cell, NumberCell, Table, decimal_text
+from snellen.report.table import AbsentCell, Cell, NumberCell, Table
 from snellen.scoring.scored_run import ScoredBenchmark
 from snellen.suites.mmbench import taxonomy
 
@@ -63,7 +61,6 @@ def _table(line: ModelMethodRow, scored: ScoredBenchmark) -> Table | None:
             "Lost by turning: right in the first pass but not in all (the paired difference of the accuracies). "
             "Consistent: all passes name one option, right or wrong."
         )
-    notes += _above_chance(scored, {metric: parts[metric][()] for metric in metrics if metric in COLUMNS})
     header = ("ability", *(COLUMNS[metric] for metric in metrics), "unscored / errors")
     return Table(f"{scored.spec.name} by ability, {line.label}", header, tuple(rows), notes=tuple(notes))
 
@@ -122,29 +119,6 @@ def _lost_cell(scored: ScoredBenchmark, parts: Mapping[str, Mapping[Path, list[S
     metric = "circular_accuracy" if "circular_accuracy" in parts else "accuracy"
     estimate = mean_estimate(scored, parts.get(metric, {}).get(path, []), metric)
     return f"{estimate.unscored:,} / {estimate.errors:,}"
-
-
-def _above_chance(scored: ScoredBenchmark, parts: Mapping[str, Sequence[Score]]) -> list[str]:
-    """Accuracies on the scale where guessing is 0 and all right is 1."""
-    levels = {"accuracy": scored.chance_accuracy, "circular_accuracy": _circular_chance(scored)}
-    sentences = []
-    for metric, level in levels.items():
-        estimate = mean_estimate(scored, parts[metric], metric) if metric in parts else None
-        if estimate and estimate.value is not None and level is not None and level < 1:
-            value, low, high = (_corrected(bound, level) for bound in (estimate.value, estimate.low, estimate.high))
-            sentences.append(f"{COLUMNS[metric]} {value} [{low}, {high}] (guessing gives {100 * level:.1f}%)")
-    return [f"Corrected for chance, 0 is guessing and 1 all right: {'; '.join(sentences)}."] if sentences else []
-
-
-def _circular_chance(scored: ScoredBenchmark) -> float | None:
-    """What guessing scores when all N rotations must be right: the mean of (1/N)^N."""
-    counts = [len(circular_orders(sample)) for sample in scored.samples.values() if sample.options]
-    shares = [(1 / count) ** count for count in counts if count > 1]
-    return math.fsum(shares) / len(shares) if shares else None
-
-
-def _corrected(value: float | None, level: float) -> str:
-    return "-" if value is None else decimal_text((value - level) / (1 - level), 3)
 
 
 ABILITY_TABLES = SuiteTables("abilities", ability_tables)
