@@ -19,7 +19,7 @@ from snellen.analysis.paired.differences import QuestionMeasures
 from snellen.analysis.paired.drift import ALL_MODELS, _Side, order_test
 from snellen.building.benchmark import USED, Benchmark
 from snellen.building.builder import build_benchmark
-from snellen.catalogue import SourceSpec
+from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.common.drafts import Draft, PictureSpec, QuestionDraft
 from snellen.errors import DataError
 from snellen.records import Sample
@@ -28,6 +28,16 @@ from snellen.scoring.resampling import draw_subset
 from snellen.scoring.scored_run import ScoredBenchmark
 
 TEN = Sampling("random", count=10)
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a home that has a benchmark of charts and a sample of it."""
+    folder = tmp_path_factory.mktemp("counts")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SNELLEN_HOME", str(folder / "home"))
+        draw_subset(sn.build("eyechart/count"), Sampling("balanced", count=100), name="counts")
+    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -160,9 +170,9 @@ def test_the_next_version_of_a_checked_benchmark_is_checked_and_what_was_set_apa
     assert code and "--ask: --refresh does as its benchmark was built; leave it out" in err
 
 
-def test_a_sample_of_a_built_benchmark_is_refreshed_from_it(capsys: pytest.CaptureFixture[str]) -> None:
-    whole = sn.build("eyechart/count")
-    first = draw_subset(whole, Sampling("balanced", count=100), name="counts")
+def test_a_sample_of_a_built_benchmark_is_refreshed_from_it(counts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(counts / "home", "home")
+    first = Benchmark(Path("home/benchmarks/counts"))
     code, out, err = small.command(capsys, "reform", "--refresh", "counts")
     assert code == 0 and "built counts-2" in out and "new to counts; 100 questions are left unused" in err
     second = Benchmark(Path("home/benchmarks/counts-2"))
@@ -173,20 +183,25 @@ def test_a_sample_of_a_built_benchmark_is_refreshed_from_it(capsys: pytest.Captu
 # --- drift -----------------------------------------------------------------------------------------------------------
 
 
-def runs(*models: object) -> list[Path]:
-    whole = sn.build("eyechart/count")
-    draw_subset(whole, Sampling("balanced", count=100), name="counts")
-    sn.refresh("counts")
-    return [
-        sn.evaluate(model, name, runs=f"runs/{name}", report=False).runs[0].folder
-        for name in ("counts-2", "counts")  # in any order: versions are told by their numbers
-        for model in models
-    ]
+@pytest.fixture(scope="module")
+def runs(counts: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
+    """Runs of three models on two versions of a benchmark, by model and version."""
+    folder = tmp_path_factory.mktemp("drift")
+    shutil.copytree(counts / "home", folder / "home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SNELLEN_HOME", str(folder / "home"))
+        sn.refresh("counts")
+        return {
+            (model, name): sn.evaluate(model, name, runs=folder / "runs" / name, report=False).runs[0].folder
+            for name in ("counts-2", "counts")
+            for model in ("snellen:oracle", "snellen:uniform", "snellen:biased?p=0.3")
+        }
 
 
-def test_a_model_that_knows_the_first_version_alone_drifts_and_the_others_do_not() -> None:
-    folders = runs("snellen:oracle", "snellen:uniform", "snellen:biased?p=0.3")
-    [steady] = sn.load_run(folders).drift()
+def test_a_model_that_knows_the_first_version_alone_drifts_and_the_others_do_not(
+    runs: dict[tuple[str, str], Path],
+) -> None:
+    [steady] = sn.load_run([*runs.values()]).drift()  # in any order: versions are told by their numbers
     assert (steady.before, steady.after, steady.metric) == ("counts", "counts-2", "accuracy")
     by_model = {line.model: line for line in steady.models}
     assert by_model["snellen:oracle"].difference.value == 0 and by_model["snellen:oracle"].p is None
@@ -200,8 +215,10 @@ def test_a_model_that_knows_the_first_version_alone_drifts_and_the_others_do_not
     assert steady.order.pairs == 3 and steady.order.freedom == 2 and (steady.order.p or 0) > 0.01
 
 
-def test_drift_says_what_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
-    new_oracle, new_guess, oracle, guess = map(str, runs("snellen:oracle", "snellen:uniform"))
+def test_drift_says_what_it_needs(runs: dict[tuple[str, str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    new_oracle, new_guess, oracle, guess = (
+        str(runs[model, name]) for name in ("counts-2", "counts") for model in ("snellen:oracle", "snellen:uniform")
+    )
     code, out, _ = small.command(capsys, "compare", "--drift", new_oracle, new_guess, oracle, guess)
     assert code == 0 and "Drift from counts to counts-2" in out and "Order of models: 0 of 1 pairs" in out
     code, out, _ = small.command(capsys, "compare", "--drift", "--json", oracle, new_oracle)
@@ -224,7 +241,8 @@ def side(name: str, chances: list[float], rng: random.Random, questions: int = 1
         for i in range(questions)
     }
     ease = {sample.group: rng.uniform(-0.2, 0.2) for sample in samples.values()}
-    scored = ScoredBenchmark(small.spec_of(table(4), name), samples, (), {}, {})
+    spec = BenchmarkSpec(name=name, title=name, formulation="choice", source=SourceSpec("table"))
+    scored = ScoredBenchmark(spec, samples, (), {}, {})
     return _Side(
         [
             QuestionMeasures(

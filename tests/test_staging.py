@@ -29,40 +29,53 @@ def start(code: str, *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def together(builders: list[subprocess.Popen[str]]) -> None:
-    """Let all of them go on at once, when all are ready, and see that all succeed."""
+def wait_for(builders: list[subprocess.Popen[str]]) -> None:
     for process in builders:
-        assert process.stdout and process.stdout.readline() == "ready\n"
+        assert process.stdout and process.stdout.readline() == "ready\n", process.communicate(timeout=120)[1]
+
+
+def let_go(builders: list[subprocess.Popen[str]]) -> None:
+    """Let all of them go on at once."""
     for process in builders:
         assert process.stdin
         process.stdin.write("go\n")
         process.stdin.flush()
+
+
+def see_succeeded(builders: list[subprocess.Popen[str]]) -> None:
     for process in builders:
         _, complaint = process.communicate(timeout=120)
         assert (process.returncode, complaint) == (0, "")
 
 
 REPEAT = (
+    "for count in sys.argv[3:]:\n"
+    "    print('ready', flush=True); sys.stdin.readline()\n"
+    "    for i in range(6):\n"
+    "        small.built(small.rows(int(count)), pathlib.Path(sys.argv[2]))\n"
     "print('ready', flush=True); sys.stdin.readline()\n"
-    "for i in range(6):\n"
-    "    small.built(small.rows(int(sys.argv[3])), pathlib.Path(sys.argv[2]))\n"
 )
 
 
-@pytest.mark.parametrize("counts", [(4, 4, 4), (4, 6, 8)], ids=["the same", "different ones"])
 @pytest.mark.parametrize(
     "earlier", [pytest.param(False, marks=pytest.mark.slow), True], ids=["none before", "one before"]
 )
-def test_builds_of_one_benchmark_at_once_all_succeed(counts: tuple[int, ...], earlier: bool, tmp_path: Path) -> None:
+def test_builds_of_one_benchmark_at_once_all_succeed(earlier: bool, tmp_path: Path) -> None:
     target = tmp_path / "home" / "made"
     if earlier:
         small.built(small.rows(2), target)
-    together([start(REPEAT, str(target), str(count)) for count in counts])
-    made = Benchmark(target)
-    assert made.manifest.counts.samples in counts
-    assert len(list(made.samples())) == made.manifest.counts.samples
-    assert all(made.images.read(image) for sample in made.samples() for image in sample.images)
-    assert [path.name for path in target.parent.iterdir()] == ["made"]
+    each = ("4", "4"), ("4", "6"), ("4", "8")  # all build the same, and then different ones
+    builders = [start(REPEAT, str(target), *counts) for counts in each]
+    wait_for(builders)
+    for counts in zip(*each, strict=True):
+        let_go(builders)
+        wait_for(builders)  # they have built
+        made = Benchmark(target)
+        assert str(made.manifest.counts.samples) in counts
+        assert len(list(made.samples())) == made.manifest.counts.samples
+        assert all(made.images.read(image) for sample in made.samples() for image in sample.images)
+        assert [path.name for path in target.parent.iterdir()] == ["made"]
+    see_succeeded(builders)
 
 
 def test_a_command_that_builds_what_another_is_building_finds_it_built(tmp_path: Path) -> None:
@@ -73,7 +86,10 @@ def test_a_command_that_builds_what_another_is_building_finds_it_built(tmp_path:
         "[use] = find_benchmarks(['eyechart/exists'])\n"
         "assert use.benchmark.count() == 300\n"
     )
-    together([start(code, str(tmp_path)) for _ in range(2)])
+    builders = [start(code, str(tmp_path)) for _ in range(2)]
+    wait_for(builders)
+    let_go(builders)
+    see_succeeded(builders)
     assert [path.name for path in (tmp_path / "benchmarks" / "eyechart").iterdir()] == ["exists"]
 
 
