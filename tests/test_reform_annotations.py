@@ -449,7 +449,7 @@ def test_wordnets_neighbours_are_near_but_neither_the_same_nor_a_kind_of_it(tmp_
     benchmark = sn.reform(tmp_path / "things", options=3, distractors="wordnet", to=tmp_path / "built")
     [dog] = [set(sample.options) for sample, gold in questions(benchmark) if gold == "dog"]
     assert "wolf" in dog and not dog & {"domestic dog", "animal"}
-    assert "an answer is no noun of WordNet, so its distractors are drawn from all: 1 times" in "".join(
+    assert "an answer is not a noun of WordNet, so its distractors are drawn from all: 1 times" in "".join(
         benchmark.manifest.warnings
     )
 

@@ -333,7 +333,7 @@ class Benchmark:
         if isinstance(selection.part, ChosenPart):
             return frozenset(selection.part.samples) & groups.keys()
         first = set(picture_order(groups.values(), selection.part.seed)[: selection.part.pictures])
-        return frozenset(one for one, group in groups.items() if group in first)
+        return frozenset(sample_id for sample_id, group in groups.items() if group in first)
 
     def random_part(self, selection: Selection, seed: int, rule: str) -> RandomPart:
         """The part of a selection that has no picture yet."""
@@ -367,7 +367,7 @@ class Benchmark:
     def decisions(self) -> dict[str, ItemDecision]:
         """What was decided on questions before it was built, by sample; with these the same build comes out again."""
         path = self.part(DECISIONS)
-        return {one.sample_id: one for one in read_records(path, ItemDecision)} if path else {}
+        return {decision.sample_id: decision for decision in read_records(path, ItemDecision)} if path else {}
 
     def indistinguishable(self) -> list[IndistinguishableQuestion]:
         """The questions that nothing tells apart from another one with another answer, group by group."""

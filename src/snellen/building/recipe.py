@@ -217,9 +217,9 @@ def _with_sources(
         has_say = has_say or any(map(needs_source, draft.rounds))
         yield arranged(draft)
     if is_asked and not has_say:
-        named = ", ".join(part.name for part in parts)
+        source_names = ", ".join(part.name for part in parts)
         raise DataError(
-            f"distractors {named}: no question of {context.benchmark} has distractors to be made; leave it out"
+            f"distractors {source_names}: no question of {context.benchmark} has distractors to be made; leave it out"
         )
     stats.notes += [f"{why}: {number:,} times" for why, number in sorted(context.notes.items())]
 

@@ -141,8 +141,8 @@ def reformed_spec(spec: BenchmarkSpec, folder: Path, settings: ReformSettings) -
         distractors=settings.distractors,
     )
     title, licence = settings.title or f"Questions from {spec.title}", settings.licence
-    asked = replace(spec, title=title, licence=licence, formulation="choice", source=source)
-    return asked, f"{_summary(pictures)}; questions: {', '.join(chosen)}"
+    reformed = replace(spec, title=title, licence=licence, formulation="choice", source=source)
+    return reformed, f"{_summary(pictures)}; questions: {', '.join(chosen)}"
 
 
 def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
@@ -153,12 +153,12 @@ def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
     every = question_types(tuple({"type": name} for name in registry.names("question_types")))
     for name, kind in {**every, **question_types(params.questions)}.items():
         fitting = sum(map(kind.fits, pictures))
-        made, left_out, example = 0, 0, ""
+        n_made, left_out, example = 0, 0, ""
         for item in formed_drafts(source, {name: kind}):
             if isinstance(item, Draft):
                 example = example or f"{item.rounds[0].question} {item.rounds[0].texts[0]}"
-            made, left_out = made + isinstance(item, Draft), left_out + (not isinstance(item, Draft))
-        yield TypeCount(name, kind.needs, fitting, made, left_out - (len(pictures) - fitting), example)
+            n_made, left_out = n_made + isinstance(item, Draft), left_out + (not isinstance(item, Draft))
+        yield TypeCount(name, kind.needs, fitting, n_made, left_out - (len(pictures) - fitting), example)
 
 
 def _summary(pictures: Sequence[AnnotatedPicture]) -> str:
@@ -174,8 +174,8 @@ def _summary(pictures: Sequence[AnnotatedPicture]) -> str:
         ("entry", "entries", sum(len(picture.fields) for picture in pictures)),
         ("attribute", "attributes", len({name for picture in pictures for name in picture.attributes})),
     )
-    said = [f"{number:,} {one if number == 1 else several}" for one, several, number in counts if number]
-    return ", ".join((f"{len(pictures):,} picture{'s' * (len(pictures) > 1)}", *said))
+    phrases = [f"{number:,} {singular if number == 1 else several}" for singular, several, number in counts if number]
+    return ", ".join((f"{len(pictures):,} picture{'s' * (len(pictures) > 1)}", *phrases))
 
 
 def with_seed(spec: BenchmarkSpec, seed: int) -> BenchmarkSpec:

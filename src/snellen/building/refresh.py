@@ -45,13 +45,13 @@ class UsedData:
             return
         examples = benchmark.examples() if benchmark.manifest.counts.examples else []
         apart = (question.sample for question in benchmark.set_apart())
-        shown: dict[str, set[str]] = {}
+        digests: dict[str, set[str]] = {}
         for sample in (*benchmark.samples(), *examples, *apart):
             self._used.update(_keys_of_sample(sample))
-            shown[sample.id] = {image.digest for image in sample.images}
+            digests[sample.id] = {image.digest for image in sample.images}
         for draft in drafts:
-            for image in draft.images if draft.id in shown else ():
-                if _is_cut_to(image, shown[draft.id], draft.where):
+            for image in draft.images if draft.id in digests else ():
+                if _is_cut_to(image, digests[draft.id], draft.where):
                     self._used.add(self._digest(image, draft.where))
 
     def unused(self, drafts_of_source: Drafts) -> Drafts:
@@ -105,11 +105,11 @@ def _keys_of_sample(sample: Sample) -> Iterator[str]:
         yield _text_key(sample.rounds[0].question, sample.context)
 
 
-def _is_cut_to(image: ImageFile | PictureSpec | LazyFrames, shown: set[str], where: str) -> bool:
+def _is_cut_to(image: ImageFile | PictureSpec | LazyFrames, digests: set[str], where: str) -> bool:
     """Whether a picture of the source, cut and drawn upon, is one that was shown: its id alone may be a line's number,
     and stand for something else in a file that has changed. A clip is known by its place."""
     if isinstance(image, PictureSpec) and (image.crop or image.outlines):
-        return hashlib.sha256(picture_content(image, where)).hexdigest() in shown
+        return hashlib.sha256(picture_content(image, where)).hexdigest() in digests
     return isinstance(image, LazyFrames)
 
 
@@ -146,16 +146,16 @@ def refreshed(
     chain of versions, the folder what all of them have used, so that earlier ones need not be kept. Raises DataError
     where too little is left, naming how much.
     """
-    old, made = benchmark.spec, benchmark.manifest.made
-    if made.limit:
-        raise DataError(f"{old.name} was built in part (a limit of {made.limit:,}); build it whole, then refresh it")
-    earlier = (*made.earlier, EarlierVersion(old.name, benchmark.manifest.version))
+    old, info = benchmark.spec, benchmark.manifest.made
+    if info.limit:
+        raise DataError(f"{old.name} was built in part (a limit of {info.limit:,}); build it whole, then refresh it")
+    earlier = (*info.earlier, EarlierVersion(old.name, benchmark.manifest.version))
     name = next_name(benchmark)
     files = source or _files_of(old)
     reader: Callable[..., Iterable[Draft]] = find("readers", old.source.reader)
     used = UsedData(earlier)
     used.add_version(benchmark, reader(old.source.params, files))
-    recipe = msgspec.convert(made.recipe, Recipe)
+    recipe = msgspec.convert(info.recipe, Recipe)
     rule = old.source.sample if recipe.sample is None else recipe.sample
     counts = benchmark.manifest.counts
     size = counts.samples + counts.examples + sum(1 for _ in benchmark.set_apart())
@@ -166,7 +166,7 @@ def refreshed(
     )
     return build_benchmark(
         next_spec, source=files, to=to, recipe=replace(recipe, sample=sampling), writer=writer, progress=progress,
-        origin=made.origin, used=used, decisions=decisions,
+        origin=info.origin, used=used, decisions=decisions,
     )  # fmt: skip
 
 
@@ -185,12 +185,12 @@ def _as_many(rule: Sampling, size: int, count: int | None) -> Sampling:
     return Sampling(name, count=count or size)  # type: ignore[arg-type]
 
 
-def _check_left(name: str, earlier: tuple[EarlierVersion, ...], left: int, count: int | None) -> None:
+def _check_left(name: str, earlier: tuple[EarlierVersion, ...], unused: int, count: int | None) -> None:
     versions = ", ".join(version.name for version in earlier)
-    if not left:
+    if not unused:
         raise DataError(f"{name}: {versions} used all pictures of the source; add pictures to it")
-    if count is not None and left < count:
+    if count is not None and unused < count:
         raise DataError(
-            f"{name} takes {count:,} questions, and {left:,} are left that {versions} did not use; take fewer "
-            f"(--count {left}), or add pictures"
+            f"{name} takes {count:,} questions, and {unused:,} are left that {versions} did not use; take fewer "
+            f"(--count {unused}), or add pictures"
         )

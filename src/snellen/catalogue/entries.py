@@ -294,15 +294,15 @@ def entry_text(spec: BenchmarkSpec) -> str:
 
 def _said(record: Struct) -> dict[str, Any]:
     """The fields that differ from their defaults, and those that have none."""
-    said: dict[str, Any] = {}
+    stated: dict[str, Any] = {}
     for field in msgspec.structs.fields(type(record)):
         value = getattr(record, field.name)
         default = (
             field.default_factory() if field.default is msgspec.NODEFAULT and not field.required else field.default
         )
         if value is not None and value != default:
-            said[field.name] = _value(value)
-    return said
+            stated[field.name] = _value(value)
+    return stated
 
 
 def _value(value: Any) -> Any:

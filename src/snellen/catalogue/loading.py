@@ -285,8 +285,8 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
 def _check_protocols(entry: LoadedEntry) -> None:
     """Raise DataError, naming the file, for a default protocol of a benchmark that nobody has."""
     for label in (*entry.spec.generation, *entry.spec.likelihood):
-        if (name := label.partition("?")[0]) not in (known := registry.names("protocols")):
-            raise DataError(f"{entry.where}, or its suite: {registry.unknown('protocol', name, known)}")
+        if (name := label.partition("?")[0]) not in (protocols := registry.names("protocols")):
+            raise DataError(f"{entry.where}, or its suite: {registry.unknown('protocol', name, protocols)}")
 
 
 def _name_by_file(file: Traversable, suite: Suite) -> str:

@@ -393,6 +393,6 @@ def _tables(names: Iterable[str]) -> dict[tuple[str, str], str]:
             config = "" if folder in ("", "data") else folder.removeprefix("data/")
             parts[config, match["split"], match["form"]].append((folder, name))
     return {
-        (config, split): found[0][1] if len(found) == 1 else f"{found[0][0]}{'/' * bool(found[0][0])}{split}-*.{form}"
-        for (config, split, form), found in parts.items()
+        (config, split): files[0][1] if len(files) == 1 else f"{files[0][0]}{'/' * bool(files[0][0])}{split}-*.{form}"
+        for (config, split, form), files in parts.items()
     }

@@ -94,10 +94,10 @@ def indexed_frames(
     index = read_index(path, where)
     if not index.stamps:
         return []
-    wanted = [index.stamps[place] for place in sampling.positions([stamp * index.tick for stamp in index.stamps])]
-    times = [round((stamp - index.stamps[0]) * index.tick, 3) for stamp in wanted]
+    stamps = [index.stamps[place] for place in sampling.positions([stamp * index.tick for stamp in index.stamps])]
+    times = [round((stamp - index.stamps[0]) * index.tick, 3) for stamp in stamps]
     names = ["/".join(path.parts[-2:]) + f"#t={time:.3f}" for time in times]
-    pictures = list(_decoded(path, index, wanted, where))
+    pictures = list(_decoded(path, index, stamps, where))
     return list(map(Frame, names, pictures, times)) if len(pictures) == len(names) else []
 
 
@@ -121,11 +121,11 @@ def decoded_index(path: Path, where: str) -> _Index:
         return _Index(sorted(stamps), [], float(stream.time_base))
 
 
-def _decoded(path: Path, index: _Index, wanted: Sequence[int], where: str) -> Iterator[bytes]:
+def _decoded(path: Path, index: _Index, stamps: Sequence[int], where: str) -> Iterator[bytes]:
     """The frames at these times, as JPEG; fewer where one is not there."""
     with _opened(path, where) as (clip, stream):
         frames, last = clip.decode(stream), index.stamps[0]
-        for stamp in wanted:
+        for stamp in stamps:
             before = bisect_right(index.keyframes, stamp)
             if before and index.keyframes[before - 1] > last:
                 clip.seek(index.keyframes[before - 1], stream=stream)

@@ -70,7 +70,7 @@ class DelimitedRow(NamedTuple):
     """Byte offset at which the row begins."""
     cells: dict[str, str]
     fault: str = ""
-    """Why it is no row, in a user's own table."""
+    """Why it is not a row, in a user's own table."""
 
 
 class DelimitedLines:

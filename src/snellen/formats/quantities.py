@@ -371,9 +371,9 @@ def _scaled(text: str, end: int, decimal: DecimalSign | None) -> tuple[_Scale, i
     dense = factor > 1 and not text[end - 1].isascii()
     follower = _FOLLOWER.match(text, end) if dense else None
     if follower is not None:
-        rest, behind = _scaled(text, follower.end(1), decimal)
-        if 1 < rest.factor < factor:
-            added = readings(follower[1].rstrip(",."), decimal)[0] * rest.factor + rest.added
+        smaller, behind = _scaled(text, follower.end(1), decimal)
+        if 1 < smaller.factor < factor:
+            added = readings(follower[1].rstrip(",."), decimal)[0] * smaller.factor + smaller.added
             end = behind
     return _Scale(factor, added), end
 

@@ -160,8 +160,8 @@ def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def _table_rows(file: BinaryIO, path: Path) -> Iterator[SourceRow]:
     delimiter, header = _layout(file, path)
     for line, _, cells, fault in DelimitedTable(file, path, delimiter, header, is_own=True):
-        if (named := {name: cell for name, cell in cells.items() if name}) or fault:
-            yield SourceRow(f"{path}:{line}", line, named, fault)
+        if (by_name := {name: cell for name, cell in cells.items() if name}) or fault:
+            yield SourceRow(f"{path}:{line}", line, by_name, fault)
 
 
 def _layout(file: BinaryIO, path: Path) -> tuple[str, int]:
@@ -356,6 +356,6 @@ def _lettered_lines(text: str) -> list[str] | None:
     if len(matches) < 2 or not all(matches):
         return None
     labels = [match[1].upper() for match in matches if match]
-    wanted = ["".join(chr(ord("A") + place)) for place in range(len(labels))]
+    letters = ["".join(chr(ord("A") + place)) for place in range(len(labels))]
     numbers = [str(place + 1) for place in range(len(labels))]
-    return [match[2] for match in matches if match] if labels in (wanted, numbers) else None
+    return [match[2] for match in matches if match] if labels in (letters, numbers) else None

@@ -95,15 +95,15 @@ def read_annotated_rows(
         raise WrongRowsError(faults)
 
 
-def _together(first: AnnotatedPicture, other: AnnotatedPicture) -> AnnotatedPicture:
+def _together(first: AnnotatedPicture, second: AnnotatedPicture) -> AnnotatedPicture:
     """What two rows say of the same picture."""
     return msgspec.structs.replace(
         first,
-        labels=tuple(dict.fromkeys((*first.labels, *other.labels))),
-        objects=(*first.objects, *other.objects),
-        incomplete=tuple(dict.fromkeys((*first.incomplete, *other.incomplete))),
-        captions=(*first.captions, *other.captions),
-        questions=(*first.questions, *other.questions),
+        labels=tuple(dict.fromkeys((*first.labels, *second.labels))),
+        objects=(*first.objects, *second.objects),
+        incomplete=tuple(dict.fromkeys((*first.incomplete, *second.incomplete))),
+        captions=(*first.captions, *second.captions),
+        questions=(*first.questions, *second.questions),
     )
 
 
@@ -119,11 +119,11 @@ class _RowReader:
         columns, row, where = self._columns, source.cells, source.where
         if source.fault:
             raise DataError(source.fault)
-        shown = self._cell(row, columns.picture)
-        if shown is None:
+        cell = self._cell(row, columns.picture)
+        if cell is None:
             raise DataError(f"{where}: no picture in {columns.picture!r}")
-        file = picture_of(shown, where, self._pictures.folder, files=self._pictures.files)
-        name = self._text(row, columns.id) or (str(shown) if isinstance(file, Path) else where)
+        file = picture_of(cell, where, self._pictures.folder, files=self._pictures.files)
+        name = self._text(row, columns.id) or (str(cell) if isinstance(file, Path) else where)
         labels = tuple(self._texts(row, columns.label, where))
         boxed = self._boxed(row, labels, where)
         return AnnotatedPicture(
@@ -191,8 +191,8 @@ class _RowReader:
             if isinstance(thing, str):
                 yield AnnotatedObject(thing)
             else:
-                known = converted(thing, _Object, where)
-                yield AnnotatedObject(known.name, known.box, attributes=known.attributes, kind=known.kind)
+                record = converted(thing, _Object, where)
+                yield AnnotatedObject(record.name, record.box, attributes=record.attributes, kind=record.kind)
 
     def _records(self, row: Row, column: str, form: Any, where: str) -> list[Any]:
         """The records of a list; of `texts` a text alone will do."""
@@ -208,8 +208,8 @@ class _RowReader:
             yield OpenQuestion(str(content or ""), answers)
             return
         for item in _as_list(_parsed(content, where)):
-            asked = converted(item, _Question, where)
-            yield OpenQuestion(asked.question, tuple(asked.answers or _listed(asked.answer)), asked.kind)
+            question = converted(item, _Question, where)
+            yield OpenQuestion(question.question, tuple(question.answers or _listed(question.answer)), question.kind)
 
 
 def _parsed(cell: Any, where: str) -> Any:

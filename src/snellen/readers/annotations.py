@@ -87,11 +87,11 @@ def read_pictures(params: Params, source: Path | None) -> tuple[list[AnnotatedPi
         faults = error.faults
     if not pictures:
         raise DataError(f"{base / (params.file or params.images)}: no picture with annotations in it")
-    seen: dict[str, str] = {}
+    places: dict[str, str] = {}
     for picture in pictures:
-        if picture.id in seen:
-            raise DataError(f"{picture.where}: the id {picture.id!r} is taken by {seen[picture.id]}; ids must differ")
-        seen[picture.id] = picture.where
+        if picture.id in places:
+            raise DataError(f"{picture.where}: the id {picture.id!r} is taken by {places[picture.id]}; ids must differ")
+        places[picture.id] = picture.where
     return pictures, faults
 
 
@@ -121,12 +121,12 @@ def question_types(declared: tuple[dict[str, Any], ...]) -> dict[str, QuestionTy
         if not isinstance(name, str):
             raise DataError(f'{PARAMS}.questions[{place}]: name the type, as in {{ type = "count" }}')
         form: type[QuestionType] = registry.find("question_types", name)
-        given = {key: value for key, value in settings.items() if key != "type"}
+        options = {key: value for key, value in settings.items() if key != "type"}
         try:
-            question_type = msgspec.convert(given, form)
+            question_type = msgspec.convert(options, form)
         except msgspec.ValidationError as error:
             raise DataError(f"{PARAMS}.questions[{place}] ({name}): {error}") from None
-        number = 1 + sum(known.partition(" ")[0] == name for known in types)
+        number = 1 + sum(earlier.partition(" ")[0] == name for earlier in types)
         types[name if number == 1 else f"{name} {number}"] = question_type
     return types
 
@@ -154,11 +154,11 @@ def formed_drafts(source: AnnotatedSource, types: Mapping[str, QuestionType]) ->
 
 
 def _draft(picture: AnnotatedPicture, name: str, formed: FormedQuestion) -> Draft:
-    shown = PictureSpec(picture.file, formed.crop, formed.outlines)
+    spec = PictureSpec(picture.file, formed.crop, formed.outlines)
     return Draft(
         id="/".join(filter(None, (picture.id, name, formed.key))),
         rounds=formed.rounds,
-        images=(shown if formed.crop or formed.outlines else picture.file,),
+        images=(spec if formed.crop or formed.outlines else picture.file,),
         where=picture.where,
         dialogue=formed.is_dialogue,
         group=picture.group or picture.id,

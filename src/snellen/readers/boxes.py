@@ -57,8 +57,8 @@ def _with_box(draft: Draft, boxes: BoxParams) -> Draft:
         raise DataError(f"{draft.where}: {numbers} is not a box in the form that boxes declares (corners, source)")
     wide, high = _scale(draft, boxes)
     gold = f"[{', '.join(map(_plain, (left * wide, top * high, right * wide, bottom * high)))}]"
-    asked = f"{question.question}\n{_REPLIES[boxes.ask]}, {_named(draft, boxes)}."
-    return replace(draft, rounds=(replace(question, question=asked, texts=(gold,)),))
+    text = f"{question.question}\n{_REPLIES[boxes.ask]}, {_named(draft, boxes)}."
+    return replace(draft, rounds=(replace(question, question=text, texts=(gold,)),))
 
 
 def _plain(number: float) -> str:

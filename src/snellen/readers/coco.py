@@ -63,9 +63,9 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedPic
     images = [image for _, image in list_items(path, "images", content.images, _Image)]
     objects: dict[Id, list[AnnotatedObject]] = defaultdict(list)
     captions: dict[Id, list[str]] = defaultdict(list)
-    known = frozenset(image.id for image in images)
+    image_ids = frozenset(image.id for image in images)
     for where, annotation in list_items(path, "annotations", content.annotations, _Annotation):
-        if annotation.image_id not in known:
+        if annotation.image_id not in image_ids:
             raise DataError(f"{where}: there is no image {annotation.image_id}")
         if annotation.caption:
             captions[annotation.image_id].append(" ".join(annotation.caption.split()))

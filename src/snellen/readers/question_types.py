@@ -64,9 +64,9 @@ def phrased(template: str, **words: str) -> str:
     try:
         return template.format(**words)
     except (KeyError, IndexError, ValueError):
-        known = ", ".join(f"{{{word}}}" for word in words) or "nothing"
+        choices = ", ".join(f"{{{word}}}" for word in words) or "nothing"
         raise DataError(
-            f"source.params.questions: ask = {template!r} cannot be filled in; it may name {known}"
+            f"source.params.questions: ask = {template!r} cannot be filled in; it may name {choices}"
         ) from None
 
 
@@ -392,16 +392,16 @@ _APART: dict[str, Callable[[Box, Box], bool]] = {
     "above": lambda box, other: box[1] + box[3] <= other[1],
     "below": lambda box, other: box[1] >= other[1] + other[3],
 }
-"""What is true besides the plainest direction is no distractor: far to the left and a little above is above too."""
+"""What is true besides the plainest direction is not a distractor: far to the left and a little above is above too."""
 
 
-def direction_of(box: Box, other: Box) -> str:
+def direction_of(box: Box, reference: Box) -> str:
     """Where a box is as seen from another one: apart from it, and at most half as far off in the other direction."""
-    across = box[0] + box[2] / 2 - other[0] - other[2] / 2
-    down = box[1] + box[3] / 2 - other[1] - other[3] / 2
-    if abs(down) <= abs(across) / 2 and abs(across) >= (box[2] + other[2]) / 2:
+    across = box[0] + box[2] / 2 - reference[0] - reference[2] / 2
+    down = box[1] + box[3] / 2 - reference[1] - reference[3] / 2
+    if abs(down) <= abs(across) / 2 and abs(across) >= (box[2] + reference[2]) / 2:
         return "left of" if across < 0 else "right of"
-    if abs(across) <= abs(down) / 2 and abs(down) >= (box[3] + other[3]) / 2:
+    if abs(across) <= abs(down) / 2 and abs(down) >= (box[3] + reference[3]) / 2:
         return "above" if down < 0 else "below"
     return ""
 

@@ -147,11 +147,11 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
             names = ", ".join(roles.profiles)
             raise DataError(f"{path}: no column is the question; it has {names}; name it with --column question=...")
         single = {
-            name: given[0]
-            for name, given in roles.roles.items()
+            name: names[0]
+            for name, names in roles.roles.items()
             if name not in ("picture", "options", "distractors", "tag")
         }
-        several = {name: given for name, given in roles.roles.items() if name in ("picture", "options", "distractors")}
+        several = {name: names for name, names in roles.roles.items() if name in ("picture", "options", "distractors")}
         columns, form = TableColumns(**single, **several), roles.answer_is  # type: ignore[arg-type]
     else:
         _check_there(read_rows(path, chosen.encoding), path, columns)
@@ -323,9 +323,9 @@ def _options(cells: Mapping[str, Any], source: _Source, where: str) -> tuple[str
     if not source.options:
         return ()
     if _has_columns(source):
-        given = [name for name in source.options if name in cells]
-        if given != list(source.options[: len(given)]):
-            raise DataError(f"{where}: option {given[-1]} is given, but an option before it is empty")
+        filled = [name for name in source.options if name in cells]
+        if filled != list(source.options[: len(filled)]):
+            raise DataError(f"{where}: option {filled[-1]} is given, but an option before it is empty")
     options = tuple(row_options(cells, source.options))
     if not options and listed(cells.get(source.options[0], [])) != []:
         raise DataError(f"{where}: options must be a list of texts; in a table use columns A, B, ...")
@@ -423,9 +423,9 @@ def _picture_cells(cells: Mapping[str, Any], columns: Sequence[str]) -> list[Any
 
 
 def _images(cells: Mapping[str, Any], source: _Source, where: str) -> tuple[bytes | Path | LazyImage, ...]:
-    given = [name for name in source.pictures if cells.get(name)]
-    if len(source.pictures) > 1 and given != list(source.pictures[: len(given)]):
-        raise DataError(f"{where}: {given[-1]} is given, but a picture before it is empty")
+    filled = [name for name in source.pictures if cells.get(name)]
+    if len(source.pictures) > 1 and filled != list(source.pictures[: len(filled)]):
+        raise DataError(f"{where}: {filled[-1]} is given, but a picture before it is empty")
     is_path = source.pictures[:1] == ("image_path",)
     return tuple(
         _path(source.folder, str(cell), where)

@@ -79,7 +79,7 @@ class PresenceQuestions(QuestionType, frozen=True):
                     return drawn
         elif self.negatives != "random":
             ranking = source.once(_popular if self.negatives == "popular" else _adversarial)(name)
-            if first := next((other for other in ranking if other in absent), ""):
+            if first := next((candidate for candidate in ranking if candidate in absent), ""):
                 return first
         return rng.choice(sorted(absent))
 
@@ -273,42 +273,42 @@ class DialogueQuestions(QuestionType, frozen=True):
         yield FormedQuestion("", tuple(rounds), is_dialogue=True)
 
 
-def answered(asked: OpenQuestion, source: AnnotatedSource, rng: random.Random) -> QuestionDraft:
+def answered(question: OpenQuestion, source: AnnotatedSource, rng: random.Random) -> QuestionDraft:
     """An open question with candidates of the kind of its answer."""
-    kind, number = answer_kind(asked), fold_answer(asked.answers[0])
-    if not asked.kind and kind == "number" and number.isdecimal():
+    kind, number = answer_kind(question), fold_answer(question.answers[0])
+    if not question.kind and kind == "number" and number.isdecimal():
         near = numbers_nearby(int(number), rng)
-        return choice(asked.question, asked.answers, *near, closed=True)
+        return choice(question.question, question.answers, *near, closed=True)
     if kind == "yes/no":
-        return choice(asked.question, asked.answers, closed=True)
+        return choice(question.question, question.answers, closed=True)
     pools = source.once(_answer_pools)
-    return choice(asked.question, asked.answers, pools[kind, _opening(asked)], pools[kind, ""])
+    return choice(question.question, question.answers, pools[kind, _opening(question)], pools[kind, ""])
 
 
-def answer_kind(asked: OpenQuestion) -> str:
+def answer_kind(question: OpenQuestion) -> str:
     """The kind that the source names, else what the answer is: yes/no, number, colour or other."""
-    answer = fold_answer(asked.answers[0])
+    answer = fold_answer(question.answers[0])
     if opposite_yes_no(answer):
         return "yes/no"
-    if asked.kind:
-        return asked.kind
+    if question.kind:
+        return question.kind
     if answer.isdecimal():
         return "number"
     return "colour" if COLOURS.issuperset(answer.replace(" and ", " ").split()) else "other"
 
 
-def _opening(asked: OpenQuestion) -> str:
-    return " ".join(re.findall(r"\w+", asked.question.casefold())[:2]) or "?"
+def _opening(question: OpenQuestion) -> str:
+    return " ".join(re.findall(r"\w+", question.question.casefold())[:2]) or "?"
 
 
 def _answer_pools(source: AnnotatedSource) -> Mapping[tuple[str, str], Pool]:
     """The usual answers by kind and the first words of the question, and by kind alone."""
     return answer_pools(
-        ((answer_kind(asked), opening), asked.answers[0])
+        ((answer_kind(question), opening), question.answers[0])
         for picture in source.pictures
-        for asked in picture.questions
-        if asked.answers and has_word(asked.answers[0])
-        for opening in (_opening(asked), "")
+        for question in picture.questions
+        if question.answers and has_word(question.answers[0])
+        for opening in (_opening(question), "")
     )
 
 

@@ -116,8 +116,8 @@ class AnswerColumn:
                 self.meant[form].append(None)
             return
         self.rows += 1
-        one = answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
-        meant = _all_meant(as_text(one), tuple(options), tuple(names))
+        value = answer[0] if isinstance(answer, list) and len(answer) == 1 else answer
+        meant = _all_meant(as_text(value), tuple(options), tuple(names))
         for form in FORMS:
             self.fits[form] += meant[form] is not None
             self.meant[form].append(meant[form])
@@ -210,7 +210,7 @@ def name_score(role: str, column: str) -> float:
     if name in names:
         return 1 - 0.3 * names.index(name) / len(names)
     parts = set(name.split("_"))
-    if parts & _ASIDE or not parts & {known for known in names if len(known) > 2}:
+    if parts & _ASIDE or not parts & {usual for usual in names if len(usual) > 2}:
         return 0.0
     return PARTLY
 
@@ -232,7 +232,7 @@ def picture_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[tuple[str, .
 
 
 def _best(
-    role: str, scores: Mapping[str, float], what: str, *, together: bool = False
+    role: str, scores: Mapping[str, float], phrase: str, *, together: bool = False
 ) -> tuple[tuple[str, ...], Doubt | None]:
     if not scores:
         return (), None
@@ -240,9 +240,9 @@ def _best(
     rivals = [name for name in ranked if scores[ranked[0]] - scores[name] < CLOSE]
     if len(rivals) == 1:
         return (ranked[0],), None
-    both = (" + ".join(rivals),) if together else ()
-    named = " and ".join(map(repr, rivals))
-    return (), Doubt(role, (*rivals, *both), f"the columns {named} may all {what}")
+    joint = (" + ".join(rivals),) if together else ()
+    rival_names = " and ".join(map(repr, rivals))
+    return (), Doubt(role, (*rivals, *joint), f"the columns {rival_names} may all {phrase}")
 
 
 def series(names: Sequence[str]) -> dict[str, list[str]]:
@@ -269,9 +269,9 @@ def _run(labels: Sequence[str], members: Mapping[str, str]) -> int:
     return next((place for place, label in enumerate(labels) if label not in members), len(labels))
 
 
-def option_columns(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tuple[tuple[str, ...], Doubt | None]:
+def option_columns(profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -> tuple[tuple[str, ...], Doubt | None]:
     """The columns of options: one with lists, or one for each option."""
-    free = {name: profile for name, profile in profiles.items() if name not in taken}
+    free = {name: profile for name, profile in profiles.items() if name not in used}
     lettered = {name.strip().upper(): name for name in free if len(name.strip()) == 1}
     run = tuple(lettered[letter] for letter in LETTERS[: _run(LETTERS, lettered)])
     letters = max(run, tuple(letter for letter in LETTERS[:10] if letter in free), key=len)
@@ -296,9 +296,9 @@ def option_columns(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) 
         for stem, chain in series([name for name, profile in free.items() if profile.is_scalar]).items()
         if len(chain) > 1 and not name_score("picture", stem) and chain[0][-1] != "2"
     }
-    named = {stem: chain for stem, chain in chains.items() if name_score("options", stem) or not stem}
-    if len(named or chains) == 1:
-        [chain] = (named or chains).values()
+    named_chains = {stem: chain for stem, chain in chains.items() if name_score("options", stem) or not stem}
+    if len(named_chains or chains) == 1:
+        [chain] = (named_chains or chains).values()
         return chain, None
     unnamed = [
         name
@@ -309,11 +309,11 @@ def option_columns(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) 
     return (tuple(unnamed), None) if len(unnamed) == 1 else ((), None)
 
 
-def distractor_columns(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tuple[str, ...]:
+def distractor_columns(profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -> tuple[str, ...]:
     """The columns of wrong answers, where the right one has a column of its own."""
-    free = [name for name, profile in profiles.items() if name not in taken and profile.is_scalar]
+    free = [name for name, profile in profiles.items() if name not in used and profile.is_scalar]
     chains = [chain for stem, chain in series(free).items() if name_score("distractors", stem.rstrip("_"))]
-    alone = [name for name in profiles if name not in taken and name_score("distractors", name) > PARTLY]
+    alone = [name for name in profiles if name not in used and name_score("distractors", name) > PARTLY]
     return tuple(sorted(chains, key=len)[-1]) if chains else tuple(alone)
 
 
@@ -323,32 +323,32 @@ def _is_split(profile: ColumnProfile) -> bool:
 
 
 def question_column(
-    profiles: Mapping[str, ColumnProfile], taken: Sequence[str], *, has_options: bool
+    profiles: Mapping[str, ColumnProfile], used: Sequence[str], *, has_options: bool
 ) -> tuple[tuple[str, ...], Doubt | None]:
     """The column of questions, by its name or since its texts end in question marks."""
     if "question" in profiles:
         return ("question",), None
     scores = {}
     for name, profile in profiles.items():
-        if name in taken or not profile.is_text or profile.pictures >= 0.5:
+        if name in used or not profile.is_text or profile.pictures >= 0.5:
             continue
-        named = name_score("question", name)
-        score = named + 0.7 * profile.questions
-        is_plain_text = named < 0.95 and profile.questions < 0.2 and not has_options
+        score_of_name = name_score("question", name)
+        score = score_of_name + 0.7 * profile.questions
+        is_plain_text = score_of_name < 0.95 and profile.questions < 0.2 and not has_options
         if score >= 0.5 and not (is_plain_text and name_score("caption", name)):
             scores[name] = score
     return _best("question", scores, "be the question")
 
 
-def id_column(profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tuple[str, ...]:
+def id_column(profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -> tuple[str, ...]:
     """The column of ids: one whose name says so and whose cells all differ; of several any will do."""
-    for known in ("id", "index"):
-        if known in profiles and known not in taken:
-            return (known,)
+    for usual in ("id", "index"):
+        if usual in profiles and usual not in used:
+            return (usual,)
     scores = {
         name: name_score("id", name)
         for name, profile in profiles.items()
-        if name not in taken and profile.is_scalar and name_score("id", name) > PARTLY
+        if name not in used and profile.is_scalar and name_score("id", name) > PARTLY
         and len(profile.texts) >= min(profile.filled, 1000)
     }  # fmt: skip
     return (max(scores, key=lambda name: scores[name]),) if scores else ()
@@ -368,10 +368,10 @@ def label_column(profiles: Mapping[str, ColumnProfile], *, only_sure: bool) -> t
 
 def box_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
     """The columns with left, top, right and bottom of a box."""
-    named = {folded_name(name).replace("_", ""): name for name in profiles}
+    by_folded_name = {folded_name(name).replace("_", ""): name for name in profiles}
     for corners in _CORNERS:
-        if named.keys() >= set(corners):
-            return tuple(named[corner] for corner in corners)
+        if by_folded_name.keys() >= set(corners):
+            return tuple(by_folded_name[corner] for corner in corners)
     return ()
 
 
@@ -387,9 +387,7 @@ def attribute_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
     )
 
 
-def one_by_name(role: str, profiles: Mapping[str, ColumnProfile], taken: Sequence[str]) -> tuple[str, ...]:
+def one_by_name(role: str, profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -> tuple[str, ...]:
     """The column with a role by its whole name."""
-    scores = {
-        name: name_score(role, name) for name in profiles if name not in taken and name_score(role, name) > PARTLY
-    }
+    scores = {name: name_score(role, name) for name in profiles if name not in used and name_score(role, name) > PARTLY}
     return (max(scores, key=lambda name: scores[name]),) if scores else ()

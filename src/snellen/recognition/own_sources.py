@@ -43,8 +43,8 @@ def entry_of(path: Path, name: str = "") -> LoadedEntry | None:
     for entry in dict.fromkeys((entry_path(path, name), Path(entry_path(path, name).name))):
         if entry.is_file():
             loaded = read_entry_file(entry)
-            named = loaded.spec.source.params.get("file") or loaded.spec.source.params.get("images") or ""
-            if (entry.parent / str(named)).resolve() == path.resolve():
+            source_file = loaded.spec.source.params.get("file") or loaded.spec.source.params.get("images") or ""
+            if (entry.parent / str(source_file)).resolve() == path.resolve():
                 return loaded
     return None
 
@@ -159,10 +159,10 @@ def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str
 def _with_entry(settings: TableSettings, spec: BenchmarkSpec) -> TableSettings:
     """What an entry says, but for what is said now."""
     params = spec.source.params
-    said = params.get("columns", {})
+    columns = params.get("columns", {})
     before = {
         role: [names] if isinstance(names, str) else list(names.values() if isinstance(names, dict) else names)
-        for role, names in said.items()
+        for role, names in columns.items()
         if role != "unused"
     }
     return replace(
@@ -254,7 +254,7 @@ def _dicts(rows: Any) -> Iterable[Mapping[str, Any]]:
         return rows.to_dict("records")  # type: ignore[no-any-return]
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
         return rows
-    raise DataError(f"{type(rows).__name__} is no table; give a list of dicts, a data frame or a datasets.Dataset")
+    raise DataError(f"{type(rows).__name__} is not a table; give a list of dicts, a data frame or a datasets.Dataset")
 
 
 def _encoded(value: Any) -> Any:
@@ -268,4 +268,4 @@ def _encoded(value: Any) -> Any:
     for method in ("tolist", "item", "isoformat"):
         if hasattr(value, method):
             return getattr(value, method)()
-    raise DataError(f"a cell holds {type(value).__name__}, which is no text, number, list or picture")
+    raise DataError(f"a cell holds {type(value).__name__}, which is not a text, number, list or picture")

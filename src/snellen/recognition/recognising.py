@@ -222,14 +222,14 @@ def _coco(path: Path, images: str) -> Recognition | None:
             f"{path}: none of its pictures is there ({', '.join(names[:3])} ...); name their folder with --images"
         )
     is_captions = any("caption" in annotation for annotation in content["annotations"][:1])
-    what = "captions" if is_captions else "objects"
+    noun = "captions" if is_captions else "objects"
     return Recognition(
         path=path,
         kind="annotations",
-        form=f"{what} of {len(names):,} pictures in COCO's form",
+        form=f"{noun} of {len(names):,} pictures in COCO's form",
         reader="annotations",
         params={"form": "coco", "file": path.name, **({"images": folder} if folder else {})},
-        taken=(("pictures", f"{folder or '.'}/"), (what, f"{len(content['annotations']):,}")),
+        taken=(("pictures", f"{folder or '.'}/"), (noun, f"{len(content['annotations']):,}")),
     )
 
 

@@ -98,7 +98,7 @@ def accepted_texts(cell: Any) -> tuple[str, ...]:
 
 def table_roles(
     path: Path,
-    given: Mapping[str, Sequence[str]] | None = None,
+    declared: Mapping[str, Sequence[str]] | None = None,
     answer_is: str = "",
     encoding: str = "",
     *,
@@ -107,10 +107,10 @@ def table_roles(
     """What the columns of a table are; `given` ones are what they are said to be. With `as_annotations` questions with
     answers are annotations too. Raises DataError for a file that cannot be read, and for a given column that it lacks.
     """
-    given = given or {}
+    declared = declared or {}
     rows = partial(read_rows, path, encoding)
     profiles = profiles_of(rows())
-    for role, names in given.items():
+    for role, names in declared.items():
         if role not in (*ROLES, *OF_ANNOTATIONS):
             raise registry.unknown("role of a column", role, (*ROLES, *OF_ANNOTATIONS))
         for name in (name for name in names if name not in profiles):
@@ -120,18 +120,18 @@ def table_roles(
     if not profiles:
         return TableRoles("", {}, faults=tuple(row.fault for row in rows() if row.fault)[:1])
     messages = [name for name, profile in profiles.items() if profile.messages > 0.5]
-    if messages and not as_annotations and "question" not in profiles and "question" not in given:
-        return _conversations(rows, profiles, messages, given)
-    return _Assignment(path, rows, profiles, given, answer_is).roles(as_annotations=as_annotations)
+    if messages and not as_annotations and "question" not in profiles and "question" not in declared:
+        return _conversations(rows, profiles, messages, declared)
+    return _Assignment(path, rows, profiles, declared, answer_is).roles(as_annotations=as_annotations)
 
 
 def _conversations(
-    read: Rows, profiles: dict[str, ColumnProfile], messages: Sequence[str], given: Mapping[str, Sequence[str]]
+    read: Rows, profiles: dict[str, ColumnProfile], messages: Sequence[str], declared: Mapping[str, Sequence[str]]
 ) -> TableRoles:
     pictures, doubt = picture_columns({name: profile for name, profile in profiles.items() if name not in messages})
-    roles: Roles = {"messages": (messages[0],), "picture": tuple(given.get("picture", pictures))}
-    roles["id"] = tuple(given.get("id", ())) or id_column(profiles, ())
-    doubts = (doubt,) if doubt and "picture" not in given else ()
+    roles: Roles = {"messages": (messages[0],), "picture": tuple(declared.get("picture", pictures))}
+    roles["id"] = tuple(declared.get("id", ())) or id_column(profiles, ())
+    doubts = (doubt,) if doubt and "picture" not in declared else ()
     rows = sum(1 for _ in read())
     return TableRoles("conversations", _filled(roles), doubts=doubts, rows=rows, profiles=profiles)
 
@@ -150,12 +150,12 @@ class _Assignment:
         path: Path,
         rows: Rows,
         profiles: dict[str, ColumnProfile],
-        given: Mapping[str, Sequence[str]],
+        declared: Mapping[str, Sequence[str]],
         answer_is: str,
     ) -> None:
-        self._path, self._rows, self._profiles, self._given = path, rows, profiles, given
+        self._path, self._rows, self._profiles, self._given = path, rows, profiles, declared
         self._answer_is = answer_is
-        self._roles: Roles = {role: tuple(names) for role, names in given.items()}
+        self._roles: Roles = {role: tuple(names) for role, names in declared.items()}
         self._doubts: list[Doubt] = []
         self._faults: list[str] = []
 
@@ -163,10 +163,10 @@ class _Assignment:
     def _taken(self) -> list[str]:
         return [name for names in self._roles.values() for name in names]
 
-    def _settle(self, role: str, found: tuple[tuple[str, ...], Doubt | None]) -> None:
+    def _settle(self, role: str, outcome: tuple[tuple[str, ...], Doubt | None]) -> None:
         if role in self._given:
             return
-        names, doubt = found
+        names, doubt = outcome
         self._roles[role] = names
         self._doubts += [doubt] if doubt else []
 
@@ -198,8 +198,8 @@ class _Assignment:
         if any(name in free and not free[name].is_url for name in likely):
             return names, doubt
         files = PictureFinder(self._path.parent)
-        named = {name: profile for name, profile in free.items() if name_score("picture", name) and profile.is_scalar}
-        cells = {name: list(profile.texts)[:100] for name, profile in named.items()}
+        by_name = {name: profile for name, profile in free.items() if name_score("picture", name) and profile.is_scalar}
+        cells = {name: list(profile.texts)[:100] for name, profile in by_name.items()}
         there = {
             name: name_score("picture", name) + files.share(texts)
             for name, texts in cells.items()
@@ -207,12 +207,12 @@ class _Assignment:
         }
         return ((max(there, key=lambda name: there[name]),), None) if there else (names, doubt)
 
-    def _check_names(self, left: Sequence[str]) -> None:
+    def _check_names(self, unused: Sequence[str]) -> None:
         """Note a column that is nearly called what nothing is."""
         usual = {"context": ("context", "hint"), "group": ("group",), "answer": ("answer",), "picture": ("image",)}
-        wanted = [name for role, names in usual.items() if not self._roles.get(role) for name in names]
+        lacking = [name for role, names in usual.items() if not self._roles.get(role) for name in names]
         try:
-            unknown_columns([name for name in left if name not in usual], wanted, str(self._path))
+            unknown_columns([name for name in unused if name not in usual], lacking, str(self._path))
         except DataError as error:
             self._faults.append(str(error))
 
@@ -250,20 +250,22 @@ class _Assignment:
         """The column whose cells name options of their rows."""
         if "answer" in columns:
             return ("answer",), None
-        named = {name: name_score("answer", name) for name in columns}
+        name_scores = {name: name_score("answer", name) for name in columns}
         fitting = {
             name: column
             for name, column in columns.items()
-            if (column.fit if named[name] else column.fit_in_words * (column.rows > 1)) > FITTING
+            if (column.fit if name_scores[name] else column.fit_in_words * (column.rows > 1)) > FITTING
         }
-        best = {name: column for name, column in fitting.items() if named[name]} or fitting
+        best = {name: column for name, column in fitting.items() if name_scores[name]} or fitting
         numbers = tuple(name for name, column in columns.items() if column.rows > 1 and column.fit == 1)
-        if not best and numbers and not any(score > PARTLY_NAMED for score in named.values()):
+        if not best and numbers and not any(score > PARTLY_NAMED for score in name_scores.values()):
             return (), Doubt("answer", numbers, "no column is called like answers")
         if not best:
-            said = sorted((name for name in columns if named[name] > PARTLY_NAMED), key=lambda name: -named[name])
-            return tuple(said[:1]), None
-        ranked = sorted(best, key=lambda name: (-named[name], name))
+            by_name = sorted(
+                (name for name in columns if name_scores[name] > PARTLY_NAMED), key=lambda name: -name_scores[name]
+            )
+            return tuple(by_name[:1]), None
+        ranked = sorted(best, key=lambda name: (-name_scores[name], name))
         first = best[ranked[0]]
         rivals = [name for name in ranked[1:] if not _agree(first, best[name])]
         if rivals:
@@ -323,53 +325,59 @@ class _Assignment:
     # --- annotations ---
 
     def _annotations(self, free: Mapping[str, ColumnProfile], *, with_questions: bool) -> TableRoles:
-        asked = tuple(name for name in self._roles.get("question", ()) if _asks(free.get(name)))
+        question_columns = tuple(name for name in self._roles.get("question", ()) if _asks(free.get(name)))
         for role in ("options", "question", "distractors"):
             self._roles.pop(role, None)
         self._doubts = [doubt for doubt in self._doubts if doubt.role == "picture"]
         rows = max(profile.filled for profile in free.values())
-        left = {
+        remaining = {
             name: profile
             for name, profile in free.items()
             if name not in self._taken and profile.filled >= RARELY * rows
         }
-        if with_questions and asked and "questions" not in self._given:
-            self._roles["questions"] = asked
-            left.pop(asked[0])
-            self._settle("answer", self._open_answer(free, [name for name in left if left[name].is_scalar]))
-            left = {name: profile for name, profile in left.items() if name not in self._roles.get("answer", ())}
-        self._settle("box", (box_columns(left), None))
-        left = {name: profile for name, profile in left.items() if name not in self._taken}
+        if with_questions and question_columns and "questions" not in self._given:
+            self._roles["questions"] = question_columns
+            remaining.pop(question_columns[0])
+            self._settle("answer", self._open_answer(free, [name for name in remaining if remaining[name].is_scalar]))
+            remaining = {
+                name: profile for name, profile in remaining.items() if name not in self._roles.get("answer", ())
+            }
+        self._settle("box", (box_columns(remaining), None))
+        remaining = {name: profile for name, profile in remaining.items() if name not in self._taken}
         for role, fits in _FITTING_ANNOTATIONS.items():
-            scores = {n: score for n, p in left.items() if fits(p) and (score := name_score(role, n)) > PARTLY_NAMED}
+            scores = {
+                n: score for n, p in remaining.items() if fits(p) and (score := name_score(role, n)) > PARTLY_NAMED
+            }
             if scores and role not in self._roles:
                 self._roles[role] = (max(scores, key=lambda name: scores[name]),)
-                left.pop(self._roles[role][0])
+                remaining.pop(self._roles[role][0])
         if not self._roles.get("questions"):
             is_described = any(self._roles.get(role) for role in OF_ANNOTATIONS if role != "box")
-            self._settle("label", label_column(left, only_sure=is_described))
-            left = {name: profile for name, profile in left.items() if name not in self._taken}
-        further = [name for name in left if name_score("caption", name) and left[name].words > 2]  # caption_2 ...
+            self._settle("label", label_column(remaining, only_sure=is_described))
+            remaining = {name: profile for name, profile in remaining.items() if name not in self._taken}
+        further = [
+            name for name in remaining if name_score("caption", name) and remaining[name].words > 2
+        ]  # caption_2 ...
         self._roles["caption"] = (*self._roles.get("caption", ()), *further)
-        self._settle("id", (id_column(left, ()), None))
-        left = {name: profile for name, profile in left.items() if name not in self._taken}
-        self._entries(left, or_else=with_questions)
+        self._settle("id", (id_column(remaining, ()), None))
+        remaining = {name: profile for name, profile in remaining.items() if name not in self._taken}
+        self._entries(remaining, or_else=with_questions)
         roles = _filled(self._roles)
         kind = "annotations" if roles.keys() & set(OF_ANNOTATIONS) else ""
         count = sum(1 for _ in self._rows())
         return TableRoles(kind, roles, doubts=tuple(self._doubts), rows=count, profiles=self._profiles)
 
-    def _entries(self, left: Mapping[str, ColumnProfile], *, or_else: bool) -> None:
+    def _entries(self, remaining: Mapping[str, ColumnProfile], *, or_else: bool) -> None:
         """Give what is left: an object with keys, attributes, and where nothing else is said of the pictures and
         `or_else` says so, short texts as entries of a form."""
-        objects = {name.partition(".")[0] for name in left if "." in name}
-        keyed = [name for name in usual_names()["fields"] if name in objects or name in left]
+        objects = {name.partition(".")[0] for name in remaining if "." in name}
+        keyed = [name for name in usual_names()["fields"] if name in objects or name in remaining]
         if keyed:
             self._roles.setdefault("fields", (keyed[0],))
-            left = {name: profile for name, profile in left.items() if name.partition(".")[0] != keyed[0]}
+            remaining = {name: profile for name, profile in remaining.items() if name.partition(".")[0] != keyed[0]}
         is_said = any(self._roles.get(role) for role in OF_ANNOTATIONS)
-        attributes = attribute_columns(left) if (is_said or or_else) and not self._roles.get("box") else ()
-        texts = tuple(n for n, profile in left.items() if n not in attributes and profile.has_short_texts)
+        attributes = attribute_columns(remaining) if (is_said or or_else) and not self._roles.get("box") else ()
+        texts = tuple(n for n, profile in remaining.items() if n not in attributes and profile.has_short_texts)
         self._roles.setdefault("attributes", attributes)
         if or_else and not is_said:
             self._roles.setdefault("fields", texts)
@@ -400,7 +408,11 @@ PARTLY_NAMED = 0.5
 
 def _agree(first: AnswerColumn, second: AnswerColumn) -> bool:
     """Whether two columns name the same options, each in its own form."""
-    return any(first.meant[one] == second.meant[other] for one in _forms(first) for other in _forms(second))
+    return any(
+        first.meant[first_form] == second.meant[second_form]
+        for first_form in _forms(first)
+        for second_form in _forms(second)
+    )
 
 
 def _forms(column: AnswerColumn) -> list[str]:

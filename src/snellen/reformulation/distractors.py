@@ -161,8 +161,8 @@ def parse_sources(text: str) -> tuple[SourcePart, ...]:
     parts = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, colon, number = part.partition(":")
-        if name not in (known := registry.names("distractor_sources")):
-            raise registry.unknown("source of distractors", name, known)
+        if name not in (sources := registry.names("distractor_sources")):
+            raise registry.unknown("source of distractors", name, sources)
         if colon and (not number.isdecimal() or not int(number)):
             raise DataError(f"distractors {part!r}: after the colon stands how many, as in {name}:2")
         parts.append(SourcePart(name, int(number or 0)))
@@ -243,25 +243,25 @@ def wordnet_neighbours(context: SourceContext) -> Ranking:
     """Candidates that are nouns of WordNet, the nearest to the answer first; not its synonyms, nor what it is a kind of
     or what is a kind of it (ReForm-Eval A.1)."""
     network = open_wordnet()
-    known: dict[str, str] = {}
+    synsets: dict[str, str] = {}
 
     def synset(word: str) -> str:
-        if word not in known:
+        if word not in synsets:
             try:
-                known[word] = network.noun_synset(word)
+                synsets[word] = network.noun_synset(word)
             except DataError:
-                known[word] = ""
-        return known[word]
+                synsets[word] = ""
+        return synsets[word]
 
     def rank(draft: Draft, question: QuestionDraft) -> Tiers:
         gold = synset(question.texts[0])
         if not gold:
-            context.notes["an answer is no noun of WordNet, so its distractors are drawn from all"] += 1
+            context.notes["an answer is not a noun of WordNet, so its distractors are drawn from all"] += 1
             return ()
         words: dict[str, list[str]] = {}
         for word in flat_candidates(question):
-            if (found := synset(word)) and not network.is_kind_of(found, gold):
-                words.setdefault(found, []).append(word)
+            if (candidate := synset(word)) and not network.is_kind_of(candidate, gold):
+                words.setdefault(candidate, []).append(word)
         return [[word for name in tier for word in words[name]] for tier in network.by_similarity(gold, words)]
 
     return rank
@@ -309,17 +309,17 @@ def rank_by_vectors(context: SourceContext, vectors_of: Callable[[Sequence[str]]
 
 def _by_pool(prepare: Callable[[Sequence[str]], PreparedT]) -> Callable[[QuestionDraft], PreparedT]:
     """What `prepare` makes of a question's candidates, kept for the next questions that have the same tiers."""
-    kept: OrderedDict[tuple[int, ...], tuple[Tiers, PreparedT]] = OrderedDict()
+    cache: OrderedDict[tuple[int, ...], tuple[Tiers, PreparedT]] = OrderedDict()
 
     def of_question(question: QuestionDraft) -> PreparedT:
         tiers = question.distractors.tiers if question.distractors else ()
         key = tuple(map(id, tiers))  # the tiers are kept too, so that no other one gets their ids
-        if key not in kept:
-            kept[key] = (tiers, prepare(flat_candidates(question)))
-        kept.move_to_end(key)
-        while len(kept) > POOLS:
-            kept.popitem(last=False)
-        return kept[key][1]
+        if key not in cache:
+            cache[key] = (tiers, prepare(flat_candidates(question)))
+        cache.move_to_end(key)
+        while len(cache) > POOLS:
+            cache.popitem(last=False)
+        return cache[key][1]
 
     return of_question
 

@@ -65,9 +65,9 @@ class WordNet:
         """Whether two words or phrases share a meaning (`couch`, `sofa`), or differ in spelling or number only."""
         return same_answer(first, second) or bool(self._meanings(first) & self._meanings(second))
 
-    def is_kind_of(self, synset: str, other: str) -> bool:
+    def is_kind_of(self, synset: str, second: str) -> bool:
         """Whether one is a kind of the other, or both are the same."""
-        return other in self._ancestors(synset) or synset in self._ancestors(other)
+        return second in self._ancestors(synset) or synset in self._ancestors(second)
 
     def _meanings(self, text: str) -> set[Any]:
         return set(self._reader.synsets("_".join(fold_answer(text).split())))

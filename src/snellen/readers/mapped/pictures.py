@@ -113,8 +113,8 @@ def _clip_in(bases: Sequence[Path], name: str, where: str) -> Path:
         clip = base / name
         if clip.exists():
             return clip
-        if named := sorted(clip.parent.glob(f"{escape(clip.name)}.*")):
-            return named[0]
+        if matches := sorted(clip.parent.glob(f"{escape(clip.name)}.*")):
+            return matches[0]
     raise DataError(f"{where}: the clip {name} is in none of {', '.join(map(str, bases))}; unpack the videos")
 
 

@@ -57,10 +57,10 @@ class OptionSplitter:
         starts: list[re.Match[str]] = []
         for label in self._labels:
             # The first option has the last place that fits: what looks like a label before it is the question's own.
-            found = _last(label, body) if not starts else label.search(body, starts[-1].end())
-            if found is None:
+            match = _last(label, body) if not starts else label.search(body, starts[-1].end())
+            if match is None:
                 break
-            starts.append(found)
+            starts.append(match)
         if len(starts) < 2:
             return body.strip(), ()
         ends = [start.start() for start in starts[1:]] + [len(body)]

@@ -147,11 +147,11 @@ def _getter(path: tuple[str, ...], fields: Fields) -> ValueGetter:
     if len(path) == 1:
         name = path[0]
         return lambda record: record.get(name)
-    outer, inner, *rest = path
+    outer, inner, *deeper = path
     if len(path) == 2 and isinstance(fields.get(outer), dict):
         return lambda record: (record.get(outer) or {}).get(inner)
     if len(path) == 3 and isinstance(fields.get(outer), dict) and isinstance(fields[outer].get(inner), list):
-        last = rest[0]
+        last = deeper[0]
         return lambda record: [item.get(last) for item in (record.get(outer) or {}).get(inner) or ()]
     return lambda record: _along(record, path)
 

@@ -77,9 +77,9 @@ def _by_category(sums: Counts) -> list[Counts]:
 def _mme(sums: Counts) -> tuple[float | None, ...]:
     """For each category 100 times accuracy and 100 times the share of pictures with both questions right."""
     counts = _by_category(sums)
-    if not all(asked for _, asked, _, _ in counts):
+    if not all(n_asked for _, n_asked, _, _ in counts):
         return None, None
-    points = [100 * right / asked + 100 * both / pictures for right, asked, both, pictures in counts]
+    points = [100 * right / n_asked + 100 * both_right / pictures for right, n_asked, both_right, pictures in counts]
     return sum(points[: len(PERCEPTION)]), sum(points[len(PERCEPTION) :])
 
 
@@ -87,10 +87,10 @@ def _ocrbench(sums: Counts) -> tuple[float | None, ...]:
     """The share that is right, and as many points as there are right answers among all 1000."""
     counts = _by_category(sums)
     overall = sum(count[0] for count in counts) / sum(count[1] for count in counts)
-    if not all(asked for _, asked, _, _ in counts):
+    if not all(n_asked for _, n_asked, _, _ in counts):
         return overall, None
     return overall, sum(
-        size * right / asked for size, (right, asked, _, _) in zip(READING.values(), counts, strict=True)
+        size * right / n_asked for size, (right, n_asked, _, _) in zip(READING.values(), counts, strict=True)
     )
 
 
@@ -261,9 +261,9 @@ def mean_relative_accuracy(reply: str, references: Sequence[str]) -> float:
 
     0 without a number, or with several. Raises DataError for a gold that is not one number, or 0.
     """
-    gold, said = read_numbers(references[0]), read_numbers(reply)
+    gold, reply_numbers = read_numbers(references[0]), read_numbers(reply)
     if len(gold) != 1 or not gold[0]:
         raise DataError(f"gold {references[0]!r} is not one number other than 0")
-    if len(said) != 1:
+    if len(reply_numbers) != 1:
         return 0.0
-    return sum(abs(said[0] - gold[0]) * 100 <= bound * abs(gold[0]) for bound in BOUNDS) / len(BOUNDS)
+    return sum(abs(reply_numbers[0] - gold[0]) * 100 <= bound * abs(gold[0]) for bound in BOUNDS) / len(BOUNDS)

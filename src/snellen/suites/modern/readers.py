@@ -23,32 +23,32 @@ def read_chartqapro(params: dict[str, Any], folder: Path | None) -> Iterator[Dra
     """The last question of each row; earlier ones of a conversation stand before it with their answers."""
     for _, drafts in groupby(read_hub_rows(params, folder), key=lambda draft: draft.where):
         *earlier, last = drafts
-        told = [
+        lines = [
             f"Q{number}: {draft.rounds[0].question}\nA{number}: {draft.rounds[0].texts[0]}"
             for number, draft in enumerate(earlier, 1)
         ]
-        yield replace(last, context="\n".join([last.context or "", *told]).strip() or None)
+        yield replace(last, context="\n".join([last.context or "", *lines]).strip() or None)
 
 
 def read_muirbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """Pictures numbered through question and options, so that options that are pictures differ, in any order."""
     for draft in read_hub_rows(params, folder):
-        [asked] = draft.rounds
+        [drawn] = draft.rounds
         numbers = count(1)
         question, *options = (
             re.sub(IMAGE_MARK, lambda mark: f"<image {next(numbers)}>", text)  # noqa: B023  # used at once
-            for text in (asked.question, *asked.options)
+            for text in (drawn.question, *drawn.options)
         )
-        yield replace(draft, rounds=(replace(asked, question=question, options=tuple(options)),))
+        yield replace(draft, rounds=(replace(drawn, question=question, options=tuple(options)),))
 
 
 def read_charxiv_descriptive(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """Questions by their numbers: the mapping's question is number, row, column and name of the subplot."""
     for draft in read_hub_rows(params, folder):
-        [asked] = draft.rounds
-        number, row, column, name = asked.question.split(" ", 3)
+        [drawn] = draft.rounds
+        number, row, column, name = drawn.question.split(" ", 3)
         question = charxiv_questions()[number].replace("{plot}", _plot(row, column, name))
-        yield replace(draft, rounds=(replace(asked, question=question),))
+        yield replace(draft, rounds=(replace(drawn, question=question),))
 
 
 def read_mvbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
