@@ -254,7 +254,7 @@ def test_what_a_number_lacks_of_its_suite_stands_beside_it(tmp_path: Path, monke
     }
     page = results.report(tmp_path / "r.md").read_text("utf-8")
     assert "Naming: accuracy of 1 benchmark; partial, without little. Only part of the questions of large" in page
-    assert f"Partial: 1 of 3 benchmarks; {asked}." in page
+    assert f"Partial: 1 of 3 benchmarks with options; {asked}." in page
 
 
 def test_models_are_ranked_only_where_they_were_measured_alike_and_the_table_says_so(

@@ -377,6 +377,8 @@ def test_flags_of_other_tools_lead_to_how_it_is_said_here(capsys: pytest.Capture
         ("openai/gpt-4o", "openai:gpt-4o"),
         ("claude-sonnet", "anthropic:claude-sonnet"),
         ("Qwen/Qwen2-VL-7B-Instruct", "hf:Qwen/Qwen2-VL-7B-Instruct"),
+        ("tiny", "snellen:tiny"),
+        ("always-a", "snellen:always-a"),
     ],
 )
 def test_a_model_as_other_tools_write_it_is_told_as_we_do(

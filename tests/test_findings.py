@@ -71,6 +71,22 @@ def test_one_model_is_set_beside_guessing() -> None:
     assert "fewer than guessing would (25.0%)" in sentences([model("a", 0.1)], {})[0]
 
 
+def test_the_worst_benchmark_is_named_where_it_is_shown_to_be_that() -> None:
+    def lowest(*shares: tuple[str, float, float]) -> str:
+        by_benchmark = tuple((name, estimate(share, margin)) for name, share, margin in shares)
+        said = sentences([model("a", 0.6, by_benchmark=by_benchmark)], {})
+        return next((sentence for sentence in said if sentence.startswith("Lowest")), "")
+
+    opening = "Lowest of the benchmarks, shown to be below each other one: a in "
+    assert lowest(("x", 0.9, 0.03), ("y", 0.2, 0.05), ("z", 0.6, 0.05)) == f"{opening}y (20.0%, 15.0 to 25.0%)."
+    assert lowest(("x", 0.9, 0.03), ("y", 0.2, 0.05), ("z", 0.24, 0.05)) == (
+        f"{opening}y (20.0%, 15.0 to 25.0%) or z (24.0%, 19.0 to 29.0%)."
+    )
+    # 7.5 points are more than their interval at 95 %, of 7.1, and less than at the level for three pairs, of 8.6.
+    assert lowest(("x", 0.275, 0.05), ("y", 0.2, 0.05), ("z", 0.22, 0.05)) == "", "none is shown to be above"
+    assert lowest(("x", 0.9, 0.03), ("y", 0.2, 0.05)) == "", "of two the dimensions say so"
+
+
 def test_a_difference_is_told_with_its_interval_and_an_unclear_one_as_unclear() -> None:
     models = [model("a", 0.6), model("b", 0.5)]
     [clear] = sentences(models, {"generation": [difference("a", "b", 0.065, 0.025)]})

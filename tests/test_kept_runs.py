@@ -166,6 +166,19 @@ def test_a_report_lies_beside_the_scores_that_it_shows(tmp_path: Path, capsys: p
     assert opened.convention == "as-published" and opened.counterpart is not None
 
 
+def test_a_report_of_several_runs_bears_their_names_and_a_misspelt_run_is_not_taken_for_a_benchmark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path)
+    shutil.copytree("runs/run", "runs/other")
+    assert small.command(capsys, "report", "runs/run", "runs/other")[1].strip() == "report-of-run-and-other.html"
+    code, _, error = small.command(capsys, "report", "runs/rum")
+    assert (code, error.splitlines()[-1]) == (
+        2,
+        "snellen: runs/rum is not a run (manifest.json is missing); did you mean runs/run?",
+    )
+
+
 @contextmanager
 def unprivileged(folder: Path) -> Iterator[None]:
     """As a user who may read a folder, but not write it."""

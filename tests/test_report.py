@@ -337,7 +337,7 @@ def test_wrong_ones_come_first_and_each_entry_tells_the_whole_story(four: str) -
     assert "reply I would rather not say. finish: stop" in words
     assert "read as nothing (" in words
     assert "error timeout after 3 attempts: no answer in 60 s" in words
-    assert "All questions are shown." in words
+    assert "4 of 4 entries, the wrong ones first." in words and "Not on this page" not in words
 
 
 def test_an_entry_of_several_presentations_shows_the_first_that_was_wrong(questions: Benchmark) -> None:
@@ -367,7 +367,7 @@ def test_what_does_not_fit_is_counted(make: Callable[..., Benchmark]) -> None:
     parsed = Page(read(results))
     outcomes = parsed.attributes("article", "data-outcome")
     assert (outcomes.count("wrong"), outcomes.count("right")) == (12, 4)
-    assert "Not shown: 18 wrong, 6 right" in parsed.words
+    assert "16 of 40 entries" in parsed.words and "Not on this page: 18 wrong, 6 right." in parsed.words
     few = choose_gallery(views, GalleryLimits(entries=5))
     assert [entry.outcome for entry in few.entries] == ["wrong"] * 4 + ["right"]
     assert sum(few.left_out.values()) == 35
@@ -455,7 +455,7 @@ def test_an_unfinished_run_makes_a_report_that_counts_what_was_never_asked(quest
     assert "not asked 7" in read(results, "r.md")
     parsed = Page(read(results))
     assert parsed.attributes("article", "data-outcome") == ["right"] * 4
-    assert "Not shown: 1 right" in parsed.words
+    assert "Not on this page: 1 right." in parsed.words
 
 
 def test_a_run_without_any_answer_makes_a_report(four: str) -> None:
@@ -474,6 +474,22 @@ def test_circular_counts_rotations_avoided(questions: Benchmark) -> None:
     # 12 questions of 4 options: the oracle needs all 48, a stuck record gives itself away at the second.
     assert "| snellen:oracle | 48 | 0 | 48 | 0 |" in text
     assert "| snellen:always-a | 24 | 0 | 24 | 24 |" in text
+
+
+def test_a_report_of_circular_runs_says_what_its_numbers_are_of(questions: Benchmark) -> None:
+    results = sn.evaluate(["snellen:oracle", "snellen:always-a"], str(questions.folder), "circular")
+    text = read(results, "r.md")
+    assert "### Paired differences of circular accuracy\n" in text
+    assert "| circular accuracy, circular | snellen:oracle - snellen:always-a | 100.0% | 0.0% | 100.0% [" in text
+    assert "Of each question's first presentation alone: accuracy, hit rate and unparsed rate." in text
+    assert "By generation: from circular, each first presentation." in text
+    assert "| snellen:oracle | circular | 48 | 48 | 0 |" in text, (
+        "replies by stage are counts, without a second interval"
+    )
+    page = Page(read(results))
+    assert "4 options, circular" in page.words and "A, place 1" in page.words
+    values = [tag for tag, attrs in page.tags if tag == "text" and "value" in (attrs.get("class") or "").split()]
+    assert len(values) == 2 + 2 + 2 * 8, "over all, by benchmark, and chosen and right by four places, of two models"
 
 
 def test_runs_of_the_same_model_are_told_apart(questions: Benchmark) -> None:

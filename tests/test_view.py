@@ -27,7 +27,9 @@ from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.records import Request
-from snellen.runs.run_folder import read_manifest
+from snellen.report.terminal import ProgressWords
+from snellen.runs.plan import RunProgress
+from snellen.runs.run_folder import locked_run, read_manifest
 
 pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")
@@ -229,6 +231,70 @@ def test_a_picture_is_served_as_it_is_stored(shown: Shown) -> None:
     assert reply.content == small.picture(0) and reply.headers["content-type"] == "image/png"
 
 
+# --- by protocol -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def circled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    """One model under two protocols: its first reply is right, and some later ones cannot be read or are wrong."""
+    folder = tmp_path_factory.mktemp("circled")
+    made: Benchmark = small.built(small.rows(8), folder / "made", name="animals")
+
+    def first_alone(request: Request) -> int:
+        number = number_of(request)
+        if number == 2:
+            return -1
+        return (number + (request.variant.test == 1 and number < 4)) % 4
+
+    results = sn.evaluate(
+        Replying("first", first_alone), str(made.folder), ("vanilla", "circular"), runs=folder / "runs", name="run"
+    )
+    with serving(folder / "runs", index=folder / "index.sqlite") as client:
+        yield Shown(folder / "runs", {"run": results}, client)
+
+
+def test_a_count_in_the_table_is_that_of_its_link(circled: Shown) -> None:
+    [(link, count)] = re.findall(r'data-label="unparsed"[^>]*><a href="([^"]*)">(\d+)</a>', circled.page("/"))
+    assert count == "1" and " of 1 questions" in circled.page(unescape(link)), "once, though under two protocols"
+
+
+def test_a_question_is_opened_by_the_protocol_of_its_list(circled: Shown) -> None:
+    def protocols(**query: str) -> list[str]:
+        page = circled.page("/question", of="animals", sample="q001", **query)
+        return re.findall(r"<h2><bdi>([^<]*)</bdi></h2>", page)
+
+    assert protocols(protocol="vanilla")[0] == "vanilla" and protocols(protocol="circular")[0] == "circular"
+
+
+def test_a_rotation_that_was_not_asked_says_why(circled: Shown) -> None:
+    page = circled.page("/question", of="animals", sample="q001")
+    assert page.count("not asked: wrong before") == 2, "of four rotations two were asked"
+    assert "not asked" not in circled.page("/question", of="animals", sample="q005")
+
+
+def test_a_list_shows_the_protocol_under_which_its_questions_were_chosen(circled: Shown) -> None:
+    def columns(**query: str) -> list[str]:
+        page = circled.page("/questions", **query)
+        return re.findall(r'<br><span class="none">([^<]*)</span></th>', page)
+
+    preferred = columns()
+    wrong = columns(outcome="wrong")
+    assert len(preferred) == 1 and wrong == ["circular"], "by vanilla none is wrong"
+    assert columns(outcome="unparsed") == preferred, "under both; the preferred one is enough"
+    assert "those that these questions were chosen by" in circled.page("/questions", outcome="wrong")
+
+
+def test_another_protocol_is_sorted_as_this_one(circled: Shown) -> None:
+    page = unescape(circled.page("/run", run="run", sort="worst"))
+    assert "/run?run=run&protocol=vanilla&sort=worst#benchmarks" in page
+
+
+def test_numbers_of_the_first_presentation_alone_say_so(circled: Shown) -> None:
+    page = circled.page("/run", run="run")
+    table = page[page.index("<summary>All numbers") :]
+    assert table[: table.index("</table>")].count("first presentation") == 3, "accuracy, hit rate, unparsed rate"
+
+
 # --- changes and runs --------------------------------------------------------------------------------------------
 
 
@@ -294,6 +360,65 @@ def test_a_finished_run_is_finished_wherever_it_was_copied_and_one_cut_short_is_
     journal.write_bytes(journal.read_bytes() + journal.read_bytes().splitlines(keepends=True)[0])
     os.utime(journal, (later, later))
     assert Progress(clock=lambda: later + QUIET).of(folder, manifest).state == "stopped"
+
+
+def test_a_run_cut_short_is_stopped_at_once_and_one_that_is_scored_is_under_way(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
+    benchmark, folder = make(small.rows(8)), tmp_path / "run"
+    states: list[str] = []
+
+    def judge(request: Request) -> str:
+        much_later = time.time() + 10_000
+        states.append(Progress(clock=lambda: much_later).of(folder, read_manifest(folder)).state)
+        return "X"
+
+    judging = sn.JudgeSpec(models=(sn.Scripted(judge),))
+    unread = Replying("unread", lambda request: -1)
+    sn.evaluate(unread, str(benchmark.folder), "vanilla", runs=tmp_path, name="run", judge=judging)
+    assert set(states) == {"under way"}, "it is judged, long after its last answer"
+    journal = folder / "journal-0.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:3]))
+    changed = journal.stat().st_mtime
+    assert Progress(clock=lambda: changed + 3).of(folder, read_manifest(folder)).state == "stopped"
+
+
+def test_the_page_and_the_log_tell_the_time_left_by_this_sessions_answers_alone(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
+    benchmark, folder, now = make(small.rows(20)), tmp_path / "run", 0.0
+    sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path, name="run")
+    journal, manifest = folder / "journal-0.jsonl", read_manifest(folder)
+    lines = journal.read_bytes().splitlines(keepends=True)
+    progress, words = Progress(clock=lambda: now), ProgressWords(0, clock=lambda: now)
+
+    def told(answers: int) -> tuple[float | None, str]:
+        journal.write_bytes(b"".join(lines[:answers]))
+        return progress.of(folder, manifest).seconds_left, words.due(
+            RunProgress("m", str(folder), answers, len(lines), answers - 8)
+        )
+
+    with locked_run(folder):
+        assert told(8) == (None, "8/20, 0 requests, 0 failed")
+        now = 30.0  # the model was loaded all that time
+        assert told(9) == (None, "9/20, 1 requests, 0 failed")
+        now = 34.0
+        assert told(11) == (18.0, "11/20, 0.5/s, 18 s left, 3 requests, 0 failed")
+
+
+def test_a_finished_run_does_not_pass_what_was_answered_before_for_all(shown: Shown, tmp_path: Path) -> None:
+    shutil.copytree(shown.runs / "first", tmp_path / "runs" / "first")
+    results, journal = tmp_path / "runs/first/results.json", tmp_path / "runs/first/journal-0.jsonl"
+    whole = journal.read_bytes()
+    journal.write_bytes(b"".join(whole.splitlines(keepends=True)[:100]))
+    with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
+        journal.write_bytes(whole)
+        soon = time.time() + 5
+        os.utime(results, (soon, soon))
+        page = client.get("/run?run=first").text
+        assert ">finished<" not in page and "when it was looked at last" in page and 'data-live="1"' in page
+        until(lambda: ">finished<" in client.get("/run?run=first").text)
+        assert f"over {QUESTIONS} questions" in client.get("/run?run=first").text
 
 
 def test_a_run_that_cannot_be_scored_says_why_and_the_others_are_shown(

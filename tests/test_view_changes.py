@@ -8,6 +8,7 @@ import json
 import os
 import re
 import socket
+import tomllib
 from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
@@ -156,7 +157,7 @@ def test_the_report_is_served_with_its_own_policy_and_may_be_framed_here_alone(c
     assert 'src="/report?run=half"' in client.get("/run?run=half").text
     assert 'href="/report?run=half&amp;save=1">Save as one file' in answer.text
     saved = client.get("/report?run=half&save=1")
-    assert saved.headers["content-disposition"] == 'attachment; filename="half.html"'
+    assert saved.headers["content-disposition"] == 'attachment; filename="report-of-half.html"'
     assert "Save as one file" not in saved.text
     assert client.get("/report?run=half", headers={"sec-fetch-dest": "iframe"}).text == saved.text
 
@@ -260,12 +261,45 @@ def test_a_run_is_stopped_once_its_process_has_ended_and_under_way_once_it_is_re
         until(lambda: ">stopped by you<" in client.get(str(resumed.url)).text, 60)
 
 
-def test_a_form_that_asks_for_nothing_that_can_be_run_is_refused(client: httpx.Client, runs: Path) -> None:
+def test_a_start_that_is_refused_keeps_what_was_typed_and_names_all_faults(client: httpx.Client, runs: Path) -> None:
     before = sorted(runs.iterdir())
-    for fields in ({"model": "", "benchmarks": "x"}, {"model": "m", "benchmarks": "x", "name": "../x"},
-                   {"model": "m", "benchmarks": "x", "limit": "many"}):  # fmt: skip
-        assert send(client, "/start", **fields).status_code == 404
+    typed = {"model": "snellen:tinny", "benchmarks": "eyechart/colour pop", "protocols": "circlar", "limit": "many"}
+    page = send(client, "/start", **typed, name="mine").text
+    faults = re.findall("<li>([^<]*)</li>", page[page.index('role="alert"') :])
+    assert [fault.split(";")[0] for fault in map(unescape, faults)] == [
+        "unknown embedded model 'tinny'",
+        "unknown benchmark 'pop'",
+        "unknown protocol 'circlar'",
+        "questions per benchmark: 'many' is not a number",
+    ]
+    for text in (*typed.values(), "mine"):
+        assert f'value="{text}"' in page
+    assert "name a model" in send(client, "/start", model="", benchmarks="eyechart/colour").text
+    assert "name a benchmark" in send(client, "/start", model="snellen:tiny", benchmarks="").text
+    assert "name: " in send(client, "/start", model="snellen:tiny", benchmarks="eyechart/colour", name="../x").text
     assert sorted(runs.iterdir()) == before
+
+
+def test_the_form_says_what_it_will_run_and_runs_it_only_when_told(client: httpx.Client, runs: Path) -> None:
+    before = sorted(runs.iterdir())
+    page = send(
+        client, "/start", model="snellen:tiny", benchmarks="eyechart/colour", protocols="circular", limit="4", look="1"
+    ).text
+    exam = unescape(page[page.index("<pre") :]).partition(">")[2].partition("</pre>")[0]
+    assert tomllib.loads(exam) == {
+        "models": ["snellen:tiny"],
+        "benchmarks": ["eyechart/colour"],
+        "protocols": ["circular"],
+        "limit": 4,
+        "runs": str(runs),
+    }
+    assert sorted(runs.iterdir()) == before and "Started here" not in page
+
+
+def test_the_form_suggests_what_was_not_run_yet(client: httpx.Client) -> None:
+    page = client.get("/start").text
+    for offered in ("snellen:tiny-xs", "eyechart", "eyechart/colour", "circular"):
+        assert f"<option>{offered}</option>" in page
 
 
 # --- who may change something ------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 from rich.console import Console
 from rich.progress import (
@@ -11,27 +13,17 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
-    Task,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
-from rich.text import Text
 
 from snellen.formats.shown_text import short_name
-from snellen.runs.plan import ProgressListener, RunProgress
+from snellen.runs.plan import ProgressListener, RunProgress, SessionPace
 
 MOST_OF_A_LINE = 120
 """A terminal with fewer columns has a shorter bar."""
-
-
-class _Rate(ProgressColumn):
-    def render(self, task: Task) -> Text:
-        if not task.speed:
-            return Text("")
-        return Text(f"{task.speed:,.1f}/s" if task.speed < 100 else f"{task.speed:,.0f}/s", style="progress.data.speed")
 
 
 def _fitted(name: str, width: int) -> str:
@@ -47,19 +39,26 @@ def run_bars(console: Console) -> Iterator[ProgressListener]:
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=8 if console.width < MOST_OF_A_LINE else 40),
         MofNCompleteColumn(),
-        _Rate(),
-        TimeRemainingColumn(),
+        TextColumn("[progress.data.speed]{task.fields[rate]} [progress.remaining]{task.fields[remaining]}"),
         TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=console) as bars:
         tasks: dict[str, TaskID] = {}
+        paces: dict[str, SessionPace] = defaultdict(SessionPace)
 
         def listen(state: RunProgress) -> None:
             if state.folder not in tasks:
                 name = _fitted(short_name(state.model), console.width)
-                tasks[state.folder] = bars.add_task(name, total=state.total, note="")
+                tasks[state.folder] = bars.add_task(name, total=state.total, note="", rate="", remaining="")
             failed = f", {state.failures:,} failed" if state.failures else ""
-            bars.update(tasks[state.folder], completed=state.done, note=f"{state.requests:,} asked{failed}")
+            rate = paces[state.folder].rate(bars.get_time(), state.requests, state.done)
+            bars.update(
+                tasks[state.folder],
+                completed=state.done,
+                note=f"{state.requests:,} asked{failed}",
+                rate=f"{rate:,.{int(rate < 100)}f}/s" if rate else "",
+                remaining=str(timedelta(seconds=round((state.total - state.done) / rate))) if rate else "-:--:--",
+            )
 
         yield listen
 

@@ -40,7 +40,7 @@ from snellen.runs.finding import Announce
 from snellen.runs.forecast import forecast
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, progress_of, with_parts
-from snellen.runs.run_folder import is_read_only, locked_share, read_manifest
+from snellen.runs.run_folder import held_while_scored, is_read_only, locked_share, read_manifest
 from snellen.runs.runner import RunOutcome, next_parts, no_parts, run_plan, summed_outcome
 from snellen.runs.spec import ExecutionSpec, JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
@@ -57,7 +57,7 @@ from snellen.scoring.kept_scoring import (
 from snellen.scoring.run_scoring import check_scoring, score_run
 from snellen.scoring.scored_run import ScoredRun, cut_reply_sentences
 
-REPORT = "report.html"
+REPORT, LONGEST_NAME = "report.html", 100
 
 
 class FinishedRun(Struct, frozen=True):
@@ -182,13 +182,15 @@ def _evaluate_one(
     spec: RunSpec, model: Any, cast: Cast, progress: ProgressListener, announce: Callable[[str], object]
 ) -> FinishedRun:
     plan, execution = plan_run(spec, announce), spec.execution
+    if isinstance(model, str):
+        announce(f"loading {model}")
     if execution.until:
         rules = {use.benchmark.name: execution.until for use in plan.benchmarks}
         rounds = Rounds(plan, no_parts(plan, rules), model, cast, progress)
         outcome, scored = _ask_until(width_rule(execution.until), rounds, announce)
     else:
         outcome = carry_out(plan, model, cast, progress, announce)
-        [scored] = score_folders([outcome.folder], spec.scoring, spec.judge, announce)
+        scored = _scored(plan, announce)
     for sentence in cut_reply_sentences(scored):
         announce(sentence)
     for use in scored.roles:
@@ -212,6 +214,13 @@ def carry_out(
             outcome = run_plan(load_evaluated(model, cast.models, cast.roles), plan, update, cast.roles)
     _check_spent(outcome)
     return outcome
+
+
+def _scored(plan: RunPlan, announce: Announce) -> ScoredRun:
+    """What was asked by a plan, scored as its spec says."""
+    with held_while_scored(plan.folder):
+        [scored] = score_folders([plan.folder], plan.spec.scoring, plan.spec.judge, announce)
+    return scored
 
 
 def _announce_changed_answers(folder: Path, benchmarks: Iterable[Benchmark], announce: Announce) -> None:
@@ -290,8 +299,7 @@ class Rounds(Generic[PartT]):
 
     def score(self, announce: Announce) -> ScoredRun:
         """All that was asked, scored."""
-        [scored] = score_folders([self.plan.folder], self.plan.spec.scoring, self.plan.spec.judge, announce)
-        return scored
+        return _scored(self.plan, announce)
 
     @property
     def outcome(self) -> RunOutcome:
@@ -344,9 +352,17 @@ def report_on(scored: ScoredRun) -> Path:
 
 def report_path(runs: Sequence[ScoredRun]) -> Path:
     """Where a report lies unless said otherwise: of one run beside its scores, else, as of a run that cannot be
-    written, in the working directory."""
+    written, in the working directory under the names of the runs."""
     kept_folder = runs[0].kept_in if len(runs) == 1 else None
-    return (Path() if kept_folder is None or is_read_only(kept_folder) else kept_folder) / REPORT
+    if kept_folder is None or is_read_only(kept_folder):
+        return Path(report_name([run.folder.name for run in runs]))
+    return kept_folder / REPORT
+
+
+def report_name(runs: Sequence[str]) -> str:
+    """`report-of-a-and-b.html`; of many runs, or with long names, how many."""
+    name = f"report-of-{'-and-'.join(runs)}.html"
+    return name if len(name) <= LONGEST_NAME else f"report-of-{len(runs)}-runs.html"
 
 
 def check_budget(outcome: RunOutcome, budget: float) -> None:

@@ -15,7 +15,7 @@ from msgspec import Struct, inspect
 
 from snellen import registry
 from snellen.common.images import Images
-from snellen.errors import ModelError
+from snellen.errors import ModelError, UnknownNameError
 from snellen.formats.shown_text import object_line
 from snellen.records import ImageRef, Kind, Request, Response
 
@@ -183,7 +183,7 @@ _MAKERS = {"gpt-": "openai", "chatgpt": "openai", "o1": "openai", "o3": "openai"
 def _likely_string(text: str) -> str:
     """The model string that a name without a scheme most likely means; empty when it may be anything.
 
-    Other harnesses write `gpt-4o`, `openai/gpt-4o`, `hf/org/name`, `org/name`.
+    Other harnesses write `gpt-4o`, `openai/gpt-4o`, `hf/org/name`, `org/name`; an embedded one is called by its name.
     """
     first, slash, rest = text.partition("/")
     if slash and first in registry.names("models"):
@@ -192,6 +192,9 @@ def _likely_string(text: str) -> str:
         return f"hf:{text if text.startswith(('.', '/')) else f'./{text}'}"
     if slash:
         return f"hf:{text}"
+    with suppress(UnknownNameError):
+        registry.find("model_checks", "snellen")(ModelSpec(text, "snellen", text, {}))
+        return f"snellen:{text}"
     return next((f"{scheme}:{text}" for beginning, scheme in _MAKERS.items() if text.startswith(beginning)), "")
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
+from snellen.analysis.capability import ALL, CAPABILITY, headlines_of, protocol_preference
 from snellen.analysis.statistics import scaled_estimate
 from snellen.metrics.declaration import SHARE, declared, find_metric, metric_row, unit_multiplier
 from snellen.protocols.base import labelled_declaration
@@ -33,15 +33,22 @@ from snellen.report.charts import (
 )
 from snellen.report.content import ChartBlock
 from snellen.report.cost_tables import MILLION, on_front
-from snellen.report.pooled_estimates import OptionPosition, accuracy_by_tag, accuracy_by_template, by_option_position
+from snellen.report.pooled_estimates import (
+    OptionPosition,
+    PositionEstimates,
+    accuracy_by_tag,
+    accuracy_by_template,
+    by_option_position,
+)
 from snellen.report.protocol_tables import DOSE_CAPTION, dose_panels
 from snellen.report.run_view import ModelMethodRow, RunView, count_rotations, dimensions_of, mean_chance, method_rows
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
-from snellen.report.table import capitalised, decimal_text, dimension_title, figure_text, metric_title
+from snellen.report.table import FOLDED, capitalised, decimal_text, dimension_title, figure_text, metric_title
 from snellen.scoring.request_costs import RequestCost
 
-MOST_MARKS = 500
-"""Marks up to which a chart of intervals can be read; of more there are the heat map and the table."""
+MOST_VALUES, MOST_MARKS = 100, 500
+"""Marks up to which a chart of intervals has their values, and up to which it can be read; of more there are the heat
+map and the table."""
 
 
 class BarRow(Struct, frozen=True):
@@ -67,7 +74,7 @@ class ChartDrawer:
         return [(i, line) for i, view in enumerate(self.views) for line in view.method_rows if line.method == method]
 
     def headline(self) -> list[ChartPanel]:
-        """The accuracy over all benchmarks, or where there is none the capability; a row per model, the best first."""
+        """The accuracy over all benchmarks, or where there is none the capability; a row per model."""
         metric = "accuracy" if any(line.overall("accuracy") for line in self._all_lines) else CAPABILITY
         panels = []
         for method, lines in self._lines.items():
@@ -81,10 +88,11 @@ class ChartDrawer:
                     groups.append(IntervalRow(line.view.label, (point,), chance))
             units = {point.unit for group in groups for point in group.points}
             if len(units) == 1 and len(groups) <= MOST_MARKS:
-                groups.sort(key=lambda group: -(group.points[0].estimate.value or 0.0))
+                if len(groups) > FOLDED:  # as the table below, of which then only the first rows are seen
+                    groups.sort(key=lambda group: -(group.points[0].estimate.value or 0.0))
                 axis = _axis(metric, units.pop(), [group.points[0].estimate for group in groups])
                 title = f"{capitalised(metric_title(metric))} over all benchmarks"
-                panels += _panel(title, f"by {method}", groups, axis, has_values=True)
+                panels += _panel(title, f"by {method}", groups, axis)
         return panels
 
     def radar(self) -> list[ChartPanel]:
@@ -189,13 +197,21 @@ class ChartDrawer:
                 sizes[size] += share.n if place == 0 else 0
         chosen, right = [], []
         for size, _ in sizes.most_common(2):
+            under = " and ".join(
+                sorted(frozenset().union(*(p.protocols for _, _, p in by_line)), key=protocol_preference)
+            )
+            names = [_place_name(size, place, [p for _, _, p in by_line]) for place in range(size)]
             picks = [
-                _place_group(size, place, [(i, line, p.chosen) for i, line, p in by_line]) for place in range(size)
+                _place_group(size, place, name, [(i, line, p.chosen) for i, line, p in by_line])
+                for place, name in enumerate(names)
             ]
-            golds = [_place_group(size, place, [(i, line, p.right) for i, line, p in by_line]) for place in range(size)]
+            golds = [
+                _place_group(size, place, name, [(i, line, p.right) for i, line, p in by_line])
+                for place, name in enumerate(names)
+            ]
             axis = Axis("share of readable replies")
-            chosen += _panel("Share of replies that choose each position", f"{size} options", picks, axis)
-            right += _panel("Accuracy by position of the correct option", f"{size} options", golds)
+            chosen += _panel("Share of replies that choose each position", f"{size} options, {under}", picks, axis)
+            right += _panel("Accuracy by position of the correct option", f"{size} options, {under}", golds)
         return chosen, right
 
     def template_bars(self) -> list[ChartPanel]:
@@ -313,10 +329,15 @@ def _axis(metric: str, unit: str, estimates: Sequence[Estimate]) -> Axis:
     return axis_of(row, estimates, unit)
 
 
+def _place_name(size: int, place: int, by_line: Sequence[PositionEstimates]) -> str:
+    """`A, place 1`; without a letter where the option there was not always called the same."""
+    labels = {shown[place] for estimates in by_line for shown in estimates.labels.get(size, ())}
+    return f"{labels.pop()}, place {place + 1}" if len(labels) == 1 else f"place {place + 1}"
+
+
 def _place_group(
-    size: int, place: int, by_line: Sequence[tuple[int, ModelMethodRow, dict[OptionPosition, Estimate]]]
+    size: int, place: int, name: str, by_line: Sequence[tuple[int, ModelMethodRow, dict[OptionPosition, Estimate]]]
 ) -> IntervalRow:
-    name = f"place {place + 1}"
     points = (
         PlotPoint(i, f"{line.view.label}, {name}", estimates[size, place])
         for i, line, estimates in by_line
@@ -325,14 +346,13 @@ def _place_group(
     return IntervalRow(name, tuple(points), 1 / size)
 
 
-def _panel(
-    title: str, subtitle: str, groups: Sequence[IntervalRow], axis: Axis = ACCURACY, *, has_values: bool = False
-) -> list[ChartPanel]:
-    """One panel, or none when no group has a point."""
-    if not any(group.points for group in groups):
-        return []
-    drawing = charts.interval_chart(f"{title}, {subtitle}", groups, axis, has_values=has_values)
-    return [ChartPanel(subtitle, drawing)]
+def _panel(title: str, subtitle: str, groups: Sequence[IntervalRow], axis: Axis = ACCURACY) -> list[ChartPanel]:
+    """One panel, or none when no group has a point; values stand beside the marks where these are not too many."""
+    marks = sum(len(group.points) for group in groups)
+    title = f"{title}, {subtitle}"
+    return [ChartPanel(subtitle, charts.interval_chart(title, groups, axis, has_values=marks <= MOST_VALUES))] * bool(
+        marks
+    )
 
 
 # --- heat maps -------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ for all pairs of models. It is above guessing in a dimension where that holds fo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import NormalDist
 
@@ -19,7 +20,7 @@ from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.psychometrics import is_adaptive
 from snellen.records import METHODS, Better, Estimate, Method
-from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, mean_chance
+from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, each_choice_benchmark, mean_chance
 from snellen.report.table import capitalised, decimal_text, dimension_title, metric_title, percent, value_text
 
 SURE = 0.05
@@ -77,7 +78,7 @@ def sentences(
         standings = list(_standings(differences))
         order = _order_part(in_every_order)
         found = [*standings[:1], " ".join(filter(None, (gap, guessing))), order, *standings[1:]]
-    return list(filter(None, (*found, _stability(first), _caution(first))))
+    return list(filter(None, (*found, _lowest(first), _stability(first), _caution(first))))
 
 
 # --- one model -------------------------------------------------------------------------------------------------------
@@ -245,6 +246,37 @@ def _some_of(titles: Sequence[str], count: int) -> str:
     return _names(titles) if len(titles) < MOST_NAMES else f"{len(titles)} of {count} dimensions"
 
 
+def _lowest(models: Sequence[ModelNumbers]) -> str:
+    """The benchmark that each of a few models is worst at, or those that cannot be told apart from it."""
+    words = []
+    for model in models if len(models) <= MOST_NAMES else ():
+        if lowest := _not_above_lowest(model.by_benchmark):
+            where = (f"{name} ({value_text(share)}, {_interval(share)})" for name, share in lowest)
+            words.append(f"{model.name} in {' or '.join(where)}")
+    return f"Lowest of the benchmarks, shown to be below each other one: {'; '.join(words)}." if words else ""
+
+
+def _not_above_lowest(shares: Sequence[tuple[str, Estimate]]) -> list[tuple[str, Estimate]]:
+    """The lowest of three or more shares, and those not shown to be above it at a level that holds for all pairs;
+    nothing where these are many, or all. Differences have the interval of Newcombe (1998, method 10)."""
+    ordered = sorted(shares, key=lambda pair: pair[1].value or 0.0)
+    pairs = len(ordered) * (len(ordered) - 1) // 2
+    if pairs < 3:
+        return []
+    wider = NormalDist().inv_cdf(1 - SURE / 2 / pairs) / NormalDist().inv_cdf(1 - SURE / 2)
+    (_, low), *_ = ordered
+
+    def is_above(high: Estimate) -> bool:
+        ends = low.value, low.high, high.low, high.value
+        if None in ends:
+            return False
+        below, below_end, above_end, above = (end or 0.0 for end in ends)
+        return above - below > wider * math.hypot(below_end - below, above - above_end)
+
+    tied = [pair for pair in ordered[1:] if not is_above(pair[1])]
+    return [ordered[0], *tied] if len(tied) < min(MOST_NAMES, len(ordered) - 1) else []
+
+
 # --- how stable, and what to be careful about ------------------------------------------------------------------------
 
 
@@ -341,6 +373,8 @@ class ModelNumbers(Struct, frozen=True):
     errors: int = 0
     is_partial: bool = False
     better: Better = "higher"
+    by_benchmark: tuple[tuple[str, Estimate], ...] = ()
+    """The accuracy in each benchmark with options."""
 
 
 def compared_views(views: Sequence[RunView], *, of_instruments: bool) -> list[RunView]:
@@ -372,7 +406,15 @@ def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
             *_beside(line),
             number.estimate.errors + number.estimate.absent, bool(number.partial),
             view.results_by_key[number.protocol, view.substitutes.get(metric, metric), ALL, ALL, ""].better,
+            tuple(_benchmark_shares(line)),
         )  # fmt: skip
+
+
+def _benchmark_shares(line: ModelMethodRow) -> Iterator[tuple[str, Estimate]]:
+    for scored in each_choice_benchmark(line.view):
+        number = line.lookup("accuracy", scored.spec.name)
+        if number and number.unit == SHARE and number.estimate.value is not None:
+            yield scored.spec.name, number.estimate
 
 
 def _beside(line: ModelMethodRow) -> tuple[Estimate | None, Estimate | None, Estimate | None]:

@@ -57,6 +57,15 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     return tables
 
 
+def circular_tables(runs: Sequence[ScoredRun], baseline: str) -> list[Table]:
+    """Differences of circular accuracy, which is not a benchmark's headline; none of runs not asked in all orders."""
+    comparison = compare_runs(runs, metrics=("circular_accuracy",), baseline=baseline, resamples=0)
+    tables = comparison_tables(comparison) if comparison.differences else []
+    return [
+        replace(table, title=table.title.replace("differences", "differences of circular accuracy")) for table in tables
+    ]
+
+
 def paired_tables(views: Sequence[RunView]) -> list[Table]:
     """Each run of a report compared with the first scored by the same rules, and ranks; none where runs have nothing in
     common."""
@@ -75,9 +84,10 @@ def _compared(runs: Sequence[ScoredRun]) -> list[Table]:
         return []
     try:
         comparison = compare_runs(runs, baseline=run_labels(runs)[0])
+        circular = circular_tables(runs, baseline=run_labels(runs)[0])
     except (DataError, MissingExtraError) as error:
         return [Table("Paired differences", ("runs",), (), notes=(f"Not compared: {error}",))]
-    return comparison_tables(comparison) if comparison.differences else []
+    return [*(comparison_tables(comparison) if comparison.differences else ()), *circular]
 
 
 def _differences(title: str, differences: Sequence[PairedDifference], comparison: Comparison) -> Table:
@@ -101,7 +111,8 @@ def _hints(comparison: Comparison) -> dict[str, str]:
     return {
         "first": "the first model's value on the common questions",
         "second": "the second model's",
-        "difference": "first minus second, with its 95% interval, not corrected for the number of comparisons",
+        "difference": "first minus second, so below 0 where the second is higher, with its 95% interval, not "
+        "corrected for the number of comparisons",
         "p": "sign-flip test, for single right or wrong answers McNemar's",
         "p corrected": CORRECTIONS[comparison.correction],
         "only first better": "questions on which the first model did better",

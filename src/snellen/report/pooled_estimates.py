@@ -30,6 +30,9 @@ class PositionEstimates(Struct, frozen=True):
 
     chosen: dict[OptionPosition, Estimate]
     right: dict[OptionPosition, Estimate]
+    labels: dict[int, set[tuple[str, ...]]]
+    """What options were called in their positions, by their number."""
+    protocols: frozenset[str]
 
 
 def accuracy_by_tag(line: ModelMethodRow) -> dict[str, dict[str, Estimate]]:
@@ -69,13 +72,16 @@ def by_option_position(line: ModelMethodRow) -> PositionEstimates:
     """Estimates by option position, from replies only: likelihoods do not depend on position."""
     chosen: dict[int, ValuePool] = defaultdict(ValuePool)  # by number of options: which position
     right: dict[OptionPosition, ValuePool] = defaultdict(ValuePool)
-    groups = Groups()
+    labels: dict[int, set[tuple[str, ...]]] = defaultdict(set)
+    protocols, groups = set(), Groups()
     for scored, protocol in _measured(line):
+        protocols.add(protocol)
         for prediction, sample in with_samples(scored):
             places = _places(prediction) if prediction.protocol == protocol else None
             if places is None or prediction.error is not None:
                 continue
             group = groups.number(scored, sample)
+            labels[len(places)].add(prediction.variant.labels)
             if prediction.choice is not None:
                 chosen[len(places)].add(places.index(prediction.choice), group)
             answer = scored.answers.get((prediction.sample_id, prediction.turn))
@@ -85,6 +91,8 @@ def by_option_position(line: ModelMethodRow) -> PositionEstimates:
     return PositionEstimates(
         {(count, place): chosen[count].share_of(place) for count in sorted(chosen) for place in range(count)},
         {place: right[place].estimate() for place in sorted(right)},
+        labels,
+        frozenset(protocols),
     )
 
 

@@ -11,7 +11,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from snellen.metrics.declaration import SHARE
 from snellen.reasons import Reason
 from snellen.records import ExtractionMethod, Prediction
 from snellen.report.audit_tables import audit_tables
@@ -19,7 +18,7 @@ from snellen.report.content import suite_sections
 from snellen.report.cost_tables import cost_tables
 from snellen.report.paired_tables import paired_tables, sequential_tables
 from snellen.report.paper_tables import beside_papers
-from snellen.report.pooled_estimates import Groups, ValuePool, with_samples
+from snellen.report.pooled_estimates import with_samples
 from snellen.report.protocol_tables import control_tables, talk_tables
 from snellen.report.run_view import RunView, count_rotations
 from snellen.report.sections import (
@@ -31,7 +30,7 @@ from snellen.report.sections import (
     slice_tables,
 )
 from snellen.report.summary import summary
-from snellen.report.table import DASH, Cell, NumberCell, Table, counts_text
+from snellen.report.table import DASH, Cell, Table, counts_text
 
 
 def count_tables(views: Sequence[RunView]) -> list[Table]:
@@ -126,6 +125,7 @@ def _role_tables(views: Sequence[RunView]) -> list[Table]:
 
 _StageName = Literal["rules", "meaning", "judge", "random guess", "none named", "refused", "empty", "failed"]
 STAGES: tuple[_StageName, ...] = (
+    "rules",
     "meaning",
     "judge",
     "random guess",
@@ -134,7 +134,6 @@ STAGES: tuple[_StageName, ...] = (
     "empty",
     "failed",
 )
-"""All stages but the rules."""
 _BY_METHOD: dict[ExtractionMethod | None, _StageName] = {
     "semantic": "meaning",
     "judge": "judge",
@@ -158,28 +157,18 @@ def _stage_tables(views: Sequence[RunView]) -> list[Table]:
     if not rows:
         return []
     note = "Of the replies to questions with options. What the rules leave open goes to --semantic and --judge."
-    header = ("model", "protocol", "replies", "read by rules", *STAGES)
+    header = ("model", "protocol", "replies", *STAGES)
     return [Table("Extraction by stage", header, tuple(rows), label_columns=2, notes=(note,))]
 
 
 def _stage_rows(view: RunView) -> list[tuple[Cell, ...]]:
     stages: dict[str, Counter[str]] = defaultdict(Counter)
-    by_rules: dict[str, ValuePool] = defaultdict(ValuePool)
-    groups = Groups()
     for scored in view.run.benchmarks:
         for prediction, sample in with_samples(scored):
             if prediction.method == "generation" and sample.rounds[prediction.turn].options:
-                stage = _stage_of(prediction)
-                stages[prediction.protocol][stage] += 1
-                by_rules[prediction.protocol].add(float(stage == "rules"), groups.number(scored, sample))
+                stages[prediction.protocol][_stage_of(prediction)] += 1
     return [
-        (
-            view.label,
-            protocol,
-            counts.total(),
-            NumberCell(SHARE, by_rules[protocol].estimate()),
-            *(counts[stage] for stage in STAGES),
-        )
+        (view.label, protocol, counts.total(), *(counts[stage] for stage in STAGES))
         for protocol, counts in stages.items()
     ]
 

@@ -122,6 +122,16 @@ OVER: dict[MeanOver, str] = {
 }
 
 
+OF_UNBIASED = ("accuracy", "hit_rate", "unparsed_rate")
+"""Rows over the presentations that no earlier reply has decided."""
+
+
+def is_of_first_alone(metric: str, protocol: str) -> bool:
+    """Whether a row is of each question's first presentation, though its protocol has several."""
+    declared = labelled_declaration(protocol)
+    return metric in OF_UNBIASED and declared.unbiased == (0,) and declared.presentations != 1
+
+
 class RunView(Struct, frozen=True, dict=True):
     """One run and its rows, which carry its label (`run_labels`) as model name."""
 

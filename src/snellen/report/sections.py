@@ -31,6 +31,7 @@ from snellen.report.run_view import (
     RunView,
     benchmarks_of,
     dimensions_of,
+    is_of_first_alone,
     mean_chance,
     method_rows,
     overall_label,
@@ -231,7 +232,11 @@ def _matrix(row_kind: str, places: Sequence[MatrixRow], views: Sequence[RunView]
     names = ("benchmark", "part") if len(places[0].labels) == 2 else (row_kind,)
     labels = len(names) + has_chance
     header = (*names, *(["chance"] if has_chance else []), *(line.label for line, _ in grid))
-    sources = [f"By {method}: from {protocol}." for method, protocol in main.items() if protocol != method]
+    sources = [
+        f"By {method}: from {protocol}{', each first presentation' * is_of_first_alone(metric, protocol)}."
+        for method, protocol in main.items()
+        if protocol != method
+    ]
     spans = [(label, len(list(columns))) for label, columns in groupby(line.view.label for line, _ in grid)]
     units = {number.unit for _, column in grid for number in column if number}
     meaning = metric_meaning(metric)

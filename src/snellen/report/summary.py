@@ -17,6 +17,7 @@ from snellen.report.run_view import (
     ModelMethodRow,
     RunView,
     each_choice_benchmark,
+    is_of_first_alone,
     mean_chance,
     method_rows,
     run_views,
@@ -233,13 +234,17 @@ def _source_notes(views: Sequence[RunView]) -> list[str]:
     """Which protocol each column comes from: one sentence if it is the same for all rows of a method."""
     sentences: dict[str, None] = {}
     for line in method_rows(views):
+        numbers = {metric: number for metric in COLUMNS if (number := line.overall(metric))}
         texts = [
-            f"{metric_title(metric)} from {number.protocol}"
+            f"{metric_title(metric)} from {numbers[metric].protocol}"
             for metric in ("accuracy", "circular_accuracy")
-            if (number := line.overall(metric))
+            if metric in numbers
         ]
         if texts:
             sentences[f"By {line.method}: {' and '.join(texts)}."] = None
+        if first := [m for m, number in numbers.items() if is_of_first_alone(m, number.protocol)]:
+            names = " and ".join(filter(None, (", ".join(map(metric_title, first[:-1])), metric_title(first[-1]))))
+            sentences[f"Of each question's first presentation alone: {names}."] = None
     return list(sentences)
 
 

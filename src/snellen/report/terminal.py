@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -38,7 +40,7 @@ from snellen.report.table import (
     superscript,
     value_text,
 )
-from snellen.runs.plan import ProgressListener, RunProgress
+from snellen.runs.plan import ProgressListener, RunProgress, SessionPace
 from snellen.scoring.text_scoring import metric_row_names
 
 LEAST = 60
@@ -250,42 +252,39 @@ SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_BARS = 0.2
 
 
-class ProgressPace:
-    """Says when to show a run again, and in words how far it has come since it was first seen."""
+class ProgressWords:
+    """Says when to show a run again, and in words how far it has come."""
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._begun: dict[str, float] = {}
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds, self._clock = seconds, clock
+        self._paces: dict[str, SessionPace] = defaultdict(SessionPace)
         self._shown: dict[str, float] = {}
 
-    def due(self, state: RunProgress) -> bool:
-        """Whether enough time has gone by, or the run has come to its end."""
-        now = time.monotonic()
-        first = state.folder not in self._begun
-        self._begun.setdefault(state.folder, now)
-        if state.done < state.total and now - self._shown.get(state.folder, now) < self._seconds and not first:
-            return False
+    def due(self, state: RunProgress) -> str:
+        """`120/400, 3.1/s, 90 s left, 130 requests, 2 failed`, or nothing where not enough time has gone by and the run
+        has not come to its end."""
+        now = self._clock()
+        rate = self._paces[state.folder].rate(now, state.requests, state.done)
+        is_early = now - self._shown.get(state.folder, -math.inf) < self._seconds
+        if is_early and state.done < state.total:
+            return ""
         self._shown[state.folder] = now
-        return True
-
-    def words(self, state: RunProgress) -> str:
-        """`120/400, 3.1/s, 90 s left, 130 requests, 2 failed`."""
-        elapsed = time.monotonic() - self._begun[state.folder]
-        rate = state.done / elapsed if elapsed else 0.0
-        remaining = f", {(state.total - state.done) / rate:,.0f} s left" if rate and state.done < state.total else ""
-        return (
-            f"{state.done:,}/{state.total:,}, {rate:,.1f}/s{remaining}, "
-            f"{state.requests:,} requests, {state.failures:,} failed"
+        is_over = state.done == state.total
+        pace = (
+            f", {rate:,.1f}/s" + ("" if is_over else f", {(state.total - state.done) / rate:,.0f} s left")
+            if rate
+            else ""
         )
+        return f"{state.done:,}/{state.total:,}{pace}, {state.requests:,} requests, {state.failures:,} failed"
 
 
 def progress_lines(write: Callable[[str], object]) -> ProgressListener:
     """A listener that writes a line now and then, and one when a run has come to its end."""
-    pace = ProgressPace(SECONDS_BETWEEN_LINES)
+    words = ProgressWords(SECONDS_BETWEEN_LINES)
 
     def listen(state: RunProgress) -> None:
-        if pace.due(state) and (state.done or state.requests):
-            write(f"{short_name(state.model)}: {pace.words(state)}")
+        if (line := words.due(state)) and (state.done or state.requests):
+            write(f"{short_name(state.model)}: {line}")
 
     return listen
 
@@ -305,17 +304,17 @@ def _is_notebook() -> bool:
 def _bars() -> ProgressListener:
     from IPython.display import display
 
-    pace = ProgressPace(SECONDS_BETWEEN_BARS)
+    words = ProgressWords(SECONDS_BETWEEN_BARS)
     bars: dict[str, Any] = {}
 
     def listen(state: RunProgress) -> None:
-        if not pace.due(state):
+        if not (line := words.due(state)):
             return
-        name, words = short_name(state.model), pace.words(state)
+        name = short_name(state.model)
         bar = f'<progress value="{state.done}" max="{state.total}"></progress>'
         bundle = {
-            "text/plain": f"{name}: {words}",
-            "text/html": f"<div>{escaped(name)} {bar} {escaped(words)}</div>",
+            "text/plain": f"{name}: {line}",
+            "text/html": f"<div>{escaped(name)} {bar} {escaped(line)}</div>",
         }
         if state.folder in bars:
             bars[state.folder].update(bundle, raw=True)

@@ -443,6 +443,24 @@ class RunProgress(Struct, frozen=True):
     failures: int = 0
 
 
+class SessionPace:
+    """How fast samples are finished, from this session's answers alone: not from what was answered before, nor from the
+    time before the first answer came."""
+
+    def __init__(self) -> None:
+        self._began: tuple[float, int, int] | None = None
+
+    def rate(self, now: float, requests: int, done: int) -> float | None:
+        """Samples a second; None while no sample was finished by a second answer. `requests` are this session's."""
+        if self._began is None or requests <= self._began[1]:
+            # Of a first batch nobody knows how long it took.
+            if requests:
+                self._began = (now if self._began is None else self._began[0]), requests, done
+            return None
+        began, _, done_before = self._began
+        return (done - done_before) / (now - began) if done > done_before and now > began else None
+
+
 ProgressListener = Callable[[RunProgress], object]
 
 

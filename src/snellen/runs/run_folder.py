@@ -12,6 +12,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 
 import msgspec
@@ -78,17 +79,28 @@ def lock_file(file: int, folder: Path, *, shared: bool = False) -> None:
         raise StoreError(f"{folder} is in use by another run; wait for it, or choose another --name") from None
 
 
+@contextmanager
+def held_while_scored(folder: Path) -> Iterator[None]:
+    """Hold a run folder that was asked for as long as the same command scores it, so that whoever looks sees that it
+    goes on; does without where that cannot be, as scoring disturbs nobody."""
+    with ExitStack() as hold:
+        with suppress(StoreError):
+            hold.enter_context(locked_run(folder))
+        yield
+
+
 def is_held(folder: Path) -> bool:
     """Whether a command works on a run folder now. Nothing is written; who holds it is not disturbed."""
     try:
-        file = os.open(folder / LOCK, os.O_RDONLY)
+        # Network file systems lock only what is open for writing.
+        file = os.open(folder / LOCK, os.O_RDONLY if is_read_only(folder / LOCK) else os.O_RDWR)
     except OSError:  # never held, or copied without its lock
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # a file system that locks only what is open for writing
+    except OSError:  # one of these, and a folder of somebody else's
         return False
     finally:
         os.close(file)
@@ -127,7 +139,7 @@ def cut_torn_line(file: int) -> None:
 
 
 def is_read_only(run: Path) -> bool:
-    """Whether a run's folder cannot be written by this user."""
+    """Whether a run's folder, or a file in it, cannot be written by this user."""
     effective = os.access in os.supports_effective_ids
     return not os.access(run, os.W_OK, effective_ids=effective)
 
@@ -275,7 +287,7 @@ def read_manifest(folder: Path) -> RunManifest:
         raw = path.read_bytes()
     except OSError:
         again = "; its journals hold answers: the command of the run, given again, goes on" * holds_answers(folder)
-        raise StoreError(f"{folder} is not a run ({RUN_MANIFEST} is missing){again}") from None
+        raise StoreError(f"{folder} is not a run ({RUN_MANIFEST} is missing){again or near_runs(folder)}") from None
     if not raw.strip(b"\0 \n"):
         raise StoreError(
             f"{path} is empty, as after a loss of power; remove it and give the run's command again: answers are kept"
@@ -290,6 +302,13 @@ def read_manifest(folder: Path) -> RunManifest:
         return msgspec.json.decode(raw, type=RunManifest)
     except JSON_FAULTS as error:
         raise StoreError(f"{path}: {error}") from None
+
+
+def near_runs(folder: Path) -> str:
+    """`; did you mean runs/a?` with the runs beside a folder whose names are like its own; empty where none is."""
+    beside = [manifest.parent.name for manifest in folder.parent.glob(f"*/{RUN_MANIFEST}")]
+    near = get_close_matches(folder.name, beside, n=3, cutoff=0.4)
+    return f"; did you mean {' or '.join(str(folder.parent / name) for name in near)}?" if near else ""
 
 
 def write_manifest(folder: Path, manifest: RunManifest) -> None:

@@ -13,7 +13,7 @@ from snellen.errors import SnellenError
 from snellen.report.content import Block, ChartBlock, TableBlock, ViewsBlock
 from snellen.report.figures import ChartDrawer
 from snellen.report.findings import findings
-from snellen.report.paired_tables import comparison_tables
+from snellen.report.paired_tables import circular_tables, comparison_tables
 from snellen.report.run_view import method_rows, run_views
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.run_scoring import score_run
@@ -42,6 +42,10 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
         scored = [read_scored(run) for run in runs]
         labels = run_labels(scored)
         comparison = compare_runs(scored, baseline=labels[0], resamples=RESAMPLES if len(runs) > 2 else 0)
+        tables = [
+            *(comparison_tables(comparison) if comparison.differences else ()),
+            *circular_tables(scored, baseline=labels[0]),
+        ]
     except SnellenError as error:
         return RunComparison((), (), (), flips, str(error))
     views = run_views(scored, results_of_all(scored))
@@ -61,10 +65,7 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
     return RunComparison(
         tuple(findings(views, of_instruments=True)),
         charts,
-        tuple(
-            TableBlock(table, "matrix", "folded")
-            for table in (comparison_tables(comparison) if comparison.differences else ())
-        ),
+        tuple(TableBlock(table, "matrix", "folded") for table in tables),
         flips,
         "" if comparison.differences else "these runs have no benchmark, protocol and metric in common",
     )

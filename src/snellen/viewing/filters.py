@@ -52,8 +52,8 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
     """... where this one, under the same protocol, is not."""
     sort: str = "order"
     columns: str = ""
-    """`all` for every model and protocol; else of the first models the preferred protocol, or those by which questions
-    are unstable or models disagree, where that was asked."""
+    """`all` for every model and protocol; else of the first models the preferred protocol, or those by whose replies
+    questions were chosen, where that was asked."""
     page: int = 1
 
     @classmethod
@@ -78,6 +78,15 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
     def selection(self) -> QuestionFilter:
         """The same without the page and the columns."""
         return replace(self, page=1, columns="")
+
+    @property
+    def is_by_entry(self) -> bool:
+        """Whether questions are chosen by what came of one of their entries."""
+        return bool(self.outcome or self.reading or self.unstable)
+
+    @property
+    def is_by_replies(self) -> bool:
+        return self.is_by_entry or self.disagree
 
     @property
     def address(self) -> str:

@@ -55,8 +55,8 @@ class RunSummary(Struct, frozen=True):
     """What the table of runs shows."""
 
     headline: Headline | None = None
-    outcomes: dict[str, dict[str, int]] = {}
-    """How many questions have each outcome, by protocol."""
+    questions: dict[str, int] = {}
+    """How many questions have each outcome under one protocol or more."""
 
 
 class LetterCount(Struct, frozen=True):
@@ -146,12 +146,6 @@ class EntryCounter:
                 self._chosen[*place, labels[prediction.choice]] += 1
                 self._correct.update((*place, labels[option]) for option in correct if option in labels)
 
-    def summary(self, rows: Sequence[Result]) -> RunSummary:
-        outcomes: dict[str, Counter[str]] = defaultdict(Counter)
-        for (_, protocol, outcome), count in self._outcomes.items():
-            outcomes[protocol][outcome] += count
-        return RunSummary(headline_of(rows), {protocol: dict(counts) for protocol, counts in outcomes.items()})
-
     def details(self, run: ScoredRun, rows: Sequence[Result], hidden: Collection[str]) -> RunDetails:
         headlines = {benchmark.spec.name: tuple(headlines_of(benchmark)) for benchmark in run.benchmarks}
         outcomes: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
@@ -180,7 +174,7 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
 
 
-INDEX_FORMAT = 6
+INDEX_FORMAT = 7
 LONGEST_READING = 48
 RIGHT, WRONG, UNPARSED = (OUTCOMES.index(name) for name in ("right", "wrong", "unparsed"))
 
@@ -262,7 +256,11 @@ def index_run(
         if scored is not None:
             writer = _Writer(connection, run, scored, hidden)
             writer.write()
-            summary, details = writer.counter.summary(rows), writer.counter.details(scored, rows, hidden)
+            counts = connection.execute(
+                "SELECT outcome, count(DISTINCT question) FROM entry WHERE run = ? GROUP BY outcome", (run,)
+            )
+            summary = RunSummary(headline_of(rows), {OUTCOMES[outcome]: count for outcome, count in counts})
+            details = writer.counter.details(scored, rows, hidden)
         seconds = time.monotonic() - started
         connection.execute(
             "UPDATE run SET stamp = ?, fault = ?, summary = ?, details = ?, indexed = ?, seconds = ? WHERE id = ?",

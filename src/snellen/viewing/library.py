@@ -38,6 +38,7 @@ from snellen.viewing.indexing import (
     reading,
     run_stamp,
 )
+from snellen.viewing.running import RESULTS
 
 T = TypeVar("T")
 REST = 10
@@ -62,6 +63,15 @@ class ShownRun(Struct, frozen=True):
     """Seconds since 1970; 0 before it is indexed."""
     seconds: float = 0.0
     stamp: str = ""
+
+    @property
+    def ended_since(self) -> bool:
+        """Whether it was finished after its numbers here were taken."""
+        try:
+            is_newer = self.id >= 0 and (self.folder / RESULTS).stat().st_mtime > self.indexed - self.seconds
+        except OSError:
+            return False
+        return is_newer and self.stamp != run_stamp(self.folder)
 
     @property
     def label(self) -> str:
@@ -260,7 +270,7 @@ class _Row(Struct, frozen=True):
 
 
 def _rested(run: ShownRun) -> bool:
-    return time.time() - run.indexed > max(LEAST_REST, REST * run.seconds)
+    return run.ended_since or time.time() - run.indexed > max(LEAST_REST, REST * run.seconds)
 
 
 # --- changes since the last run of the same model --------------------------------------------------------------------

@@ -27,9 +27,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from snellen import registry
 from snellen.analysis.aggregate import results_of_all
+from snellen.building.benchmark import own_benchmarks
+from snellen.catalogue import entries, suite_members
 from snellen.common.paths import home
 from snellen.errors import DataError, SnellenError
+from snellen.experiments.evaluation import report_name
+from snellen.models.embedded import TRAINED
 from snellen.report.page import html_report
 from snellen.report.run_view import run_views
 from snellen.scoring.agreement import LABELS, NONE, HumanLabel, read_labels, write_label
@@ -46,7 +51,7 @@ from snellen.viewing.run_notes import (
     write_run_note,
     write_sample_note,
 )
-from snellen.viewing.running import Launcher
+from snellen.viewing.running import Launcher, StartForm, exam_of
 from snellen.viewing.serving import SecurityHeaders
 
 Form = Mapping[str, str]
@@ -175,12 +180,23 @@ class LocalPages(ViewPages):
     # --- runs under way ------------------------------------------------------------------------------------------
 
     def start_form(self, request: Request) -> Response:
+        """The form, with what was typed where it was refused or is only looked at: its faults, or what it would run."""
+        form = StartForm.from_form(request.query_params)
+        faults = form.faults() if request.query_params else []
         runs = self.library.runs()
         values = {
             "launches": self.launcher.all(),
             "folder": self.launcher.runs,
-            "models": sorted({run.manifest.model for run in runs if run.manifest}),
-            "benchmarks": [name for (name,) in self.library.rows("SELECT DISTINCT benchmark FROM question ORDER BY 1")],
+            "form": form,
+            "faults": faults,
+            "exam": exam_of(form.fields, self.launcher.runs) if request.query_params and not faults else "",
+            "offered": {
+                "models": sorted(
+                    {*(run.manifest.model for run in runs if run.manifest), *(f"snellen:{name}" for name in TRAINED)}
+                ),
+                "benchmarks": [*suite_members(), *entries(), *own_benchmarks()],
+                "protocols": registry.names("protocols"),
+            },
             **self._state(runs),
         }
         return self._page(request, "start.html", values)
@@ -193,15 +209,11 @@ class LocalPages(ViewPages):
         return self._page(request, "process.html", {"launch": launch, "line": line, **self._state(runs)})
 
     def _start(self, form: Form) -> str:
-        model = form.get("model", "").strip()
-        name = form.get("name", "").strip() or _default_name(model)
-        limit = form.get("limit", "").strip()
-        if limit and not limit.isdecimal():
-            raise DataError(f"limit: {limit!r} is not a number")
-        fields: dict[str, Any] = {"models": [model] if model else [], "benchmarks": form.get("benchmarks", "").split()}
-        fields |= {"protocols": protocols} if (protocols := form.get("protocols", "").split()) else {}
-        fields |= {"limit": int(limit)} if limit else {}
-        return f"/process?id={self.launcher.start({**fields, 'name': name}).id}"
+        asked = StartForm.from_form(form)
+        if form.get("look") or asked.faults():
+            return f"/start?look=1&{asked.query}"
+        fields = {"name": _default_name(asked.model), **asked.fields}
+        return f"/process?id={self.launcher.start(fields).id}"
 
     def _resume(self, form: Form) -> str:
         run = self.named_run(form.get("run", ""))
@@ -232,7 +244,7 @@ class LocalPages(ViewPages):
             report = html_report(run_views(scored, results_of_all(scored)))
             self._last_report = stamps, report.encode("utf-8", "replace")
         if request.query_params.get("save"):
-            name = f"{runs[0].name if len(runs) == 1 else 'report'}.html"
+            name = report_name([run.folder.name for run in runs])
             headers = {**REPORT_HEADERS, "content-disposition": f'attachment; filename="{name}"'}
             return Response(self._last_report[1], media_type="text/html", headers=headers)
         if request.headers.get("sec-fetch-dest") == "iframe":

@@ -21,9 +21,9 @@ from snellen.analysis.capability import protocol_preference
 from snellen.common.images import ImageStore, to_plain_file
 from snellen.errors import DataError, SnellenError
 from snellen.metrics.declaration import SHARE, metric_of
-from snellen.protocols.base import labelled_declaration
 from snellen.records import Exchange, Prediction, Result
 from snellen.report.rendering import page_style, report_asset, templates
+from snellen.report.run_view import is_of_first_alone
 from snellen.report.samples import (
     OUTCOMES,
     ShownTalk,
@@ -80,7 +80,7 @@ def _environment(look: ViewLook) -> Environment:
         "shown_gold": shown_gold,
         "scores_text": scores_text,
         "chosen_label": chosen_label,
-        "counts_first_alone": counts_first_alone,
+        "is_of_first_alone": is_of_first_alone,
     }
     environment.filters["duration"] = duration
     return environment
@@ -171,7 +171,7 @@ class ViewPages:
             **self.about_run(line.run),
             **self._state(runs),
         }
-        values["is_live"] = values["is_indexing"] or line.state_name == "under way"
+        values["is_live"] = values["is_indexing"] or line.changes
         return self._page(request, "run.html", values)
 
     def questions(self, request: Request) -> Response:
@@ -201,7 +201,7 @@ class ViewPages:
             "question.html",
             {
                 "chosen": chosen if place is None else chosen.to(page=place // PAGE + 1),
-                "page": read_question(self.library, number, runs),
+                "page": read_question(self.library, number, runs, chosen.protocol),
                 "place": place,
                 "total": len(ids),
                 "labels": _labels(runs),
@@ -327,7 +327,7 @@ class ViewPages:
                 "questions", lambda: self.library.rows("SELECT count(*) FROM question")[0][0]
             ),
             **self._state(runs),
-            "is_live": self.library.is_behind(runs) or any(line.state_name == "under way" for line in lines),
+            "is_live": self.library.is_behind(runs) or any(line.changes for line in lines),
         }
 
     def _state(self, runs: Sequence[ShownRun]) -> dict[str, Any]:
@@ -432,12 +432,6 @@ def metric_notes(lines: Sequence[BenchmarkLine]) -> list[str]:
     metrics = dict.fromkeys(line.headline.metric for line in lines)
     said = {name: metric.what.rstrip(".") for name in metrics if (metric := metric_of(name))}
     return [f"{metric_title(name).capitalize()}: {what}." for name, what in said.items() if what]
-
-
-def counts_first_alone(result: Result) -> bool:
-    """Whether an accuracy is of each question's first presentation, though its protocol has several."""
-    declared = labelled_declaration(result.protocol)
-    return result.metric == ACCURACY.names[0] and declared.unbiased == (0,) and declared.presentations != 1
 
 
 class LetterShare(Struct, frozen=True):

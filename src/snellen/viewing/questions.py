@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -103,17 +104,29 @@ def _is_asked_for(column: Column, chosen: QuestionFilter, compared: Collection[s
 
 
 def _deciding(lines: Sequence[QuestionLine], chosen: QuestionFilter) -> set[str]:
-    """The protocols under which these questions are unstable, or models disagree; empty where neither was asked."""
-    protocols = {protocol for line in lines for _, protocol in line.cells}
-    deciding = set()
-    for protocol in protocols:
-        for line in lines:
-            cells = {run: cell for (run, asked), cell in line.cells.items() if asked == protocol}
-            own = [cell for run, cell in cells.items() if run == (chosen.run or run)]
-            verdicts = {cell.outcome == "right" for cell in cells.values() if cell.outcome in VERDICTS}
-            if (chosen.unstable and any(cell.unstable for cell in own)) or (chosen.disagree and len(verdicts) == 2):
-                deciding.add(protocol)
+    """The fewest protocols, preferred ones first, under which each of these questions shows why it was chosen; empty
+    where nothing was asked of replies."""
+    deciding, open_lines = set(), list(lines) if chosen.is_by_replies else []
+    for protocol in sorted({protocol for line in lines for _, protocol in line.cells}, key=protocol_preference):
+        unexplained = [line for line in open_lines if not _decides(line, protocol, chosen)]
+        if len(unexplained) < len(open_lines):
+            deciding.add(protocol)
+            open_lines = unexplained
     return deciding
+
+
+def _decides(line: QuestionLine, protocol: str, chosen: QuestionFilter) -> bool:
+    """Whether a question was chosen by what was replied under this protocol."""
+    cells = {run: cell for (run, asked), cell in line.cells.items() if asked == protocol}
+    verdicts = {cell.outcome == "right" for cell in cells.values() if cell.outcome in VERDICTS}
+    is_fitting = chosen.is_by_entry and any(
+        cell.outcome == (chosen.outcome or cell.outcome)
+        and cell.reading == (chosen.reading or cell.reading)
+        and cell.unstable >= chosen.unstable
+        for run, cell in cells.items()
+        if run == (chosen.run or run)
+    )
+    return is_fitting or (chosen.disagree and len(verdicts) == 2)
 
 
 def _first_columns(columns: Sequence[Column], deciding: Collection[str]) -> list[Column]:
@@ -204,6 +217,8 @@ class ShownEntry(Struct, frozen=True):
     outcome: Outcome
     unstable: bool
     presentations: tuple[ShownPresentation, ...]
+    not_asked: int
+    """Presentations that were promised and, after those before them, not asked any more."""
     baselines: tuple[Exchange, ...]
     """What was asked without the picture, to be subtracted."""
     scores: tuple[Score, ...]
@@ -225,6 +240,19 @@ class QuestionPage(Struct, frozen=True):
     def asked(self) -> Turn:
         return self.sample.rounds[self.turn]
 
+    @property
+    def most_presentations(self) -> int:
+        """In one row of the table, those that were not asked any more included."""
+        return max((len(entry.presentations) + entry.not_asked for entry in self.entries), default=0)
+
+    @property
+    def by_protocol(self) -> list[tuple[str, list[ShownEntry]]]:
+        return [(protocol, list(entries)) for protocol, entries in groupby(self.entries, key=_protocol_of)]
+
+
+def _protocol_of(entry: ShownEntry) -> str:
+    return entry.protocol
+
 
 def find_question(library: RunLibrary, benchmark: str, sample_id: str, turn: int, build: str = "") -> int | None:
     """Its id in the index; of several builds the one whose digest begins with `build`, else the latest indexed."""
@@ -237,17 +265,17 @@ def find_question(library: RunLibrary, benchmark: str, sample_id: str, turn: int
     return next((int(number) for number, build_version in rows if build_version.startswith(build)), None)
 
 
-def read_question(library: RunLibrary, number: int, runs: Sequence[ShownRun]) -> QuestionPage:
-    """All of one question; its exchanges are read from the runs' journals."""
+def read_question(library: RunLibrary, number: int, runs: Sequence[ShownRun], first: str = "") -> QuestionPage:
+    """All of one question, by one protocol first; its exchanges are read from the runs' journals."""
     [(benchmark, build, turn, dimension, sample, gold)] = library.rows(
         "SELECT benchmark, build, turn, dimension, sample, answer "
         "FROM question JOIN question_record ON question = id WHERE id = ?",
         number,
     )
-    answer = _answer(gold)
-    entries = tuple(entry for run in runs for entry in _entries(library, number, run, answer))
-    decoded = msgspec.json.decode(sample, type=Sample)
-    return QuestionPage(number, benchmark, build, turn, dimension, decoded, answer, entries)
+    answer, decoded = _answer(gold), msgspec.json.decode(sample, type=Sample)
+    entries = [entry for run in runs for entry in _entries(library, number, run, decoded, answer)]
+    entries.sort(key=lambda entry: (entry.protocol != first, protocol_preference(entry.protocol), entry.protocol))
+    return QuestionPage(number, benchmark, build, turn, dimension, decoded, answer, tuple(entries))
 
 
 def read_exchanges_of(library: RunLibrary, number: int, run: ShownRun) -> list[Exchange]:
@@ -259,25 +287,32 @@ def read_exchanges_of(library: RunLibrary, number: int, run: ShownRun) -> list[E
     return [read_exchange_at(paths[journal], offset) for journal, offset in places]
 
 
-def _entries(library: RunLibrary, number: int, run: ShownRun, answer: Answer | None) -> list[ShownEntry]:
+def _entries(
+    library: RunLibrary, number: int, run: ShownRun, sample: Sample, answer: Answer | None
+) -> list[ShownEntry]:
     rows = library.rows(
         "SELECT protocol, outcome, unstable, predictions, scores FROM entry JOIN entry_record ON entry = id "
-        "WHERE question = ? AND run = ? ORDER BY protocol",
+        "WHERE question = ? AND run = ?",
         number,
         run.id,
     )
     exchanges = read_exchanges_of(library, number, run) if rows else []
     return [
-        _entry(run, row, [exchange for exchange in exchanges if exchange.protocol == row[0]], answer) for row in rows
+        _entry(run, row, [exchange for exchange in exchanges if exchange.protocol == row[0]], sample, answer)
+        for row in rows
     ]
 
 
 def _entry(
-    run: ShownRun, row: tuple[str, int, int, bytes, bytes], exchanges: Sequence[Exchange], answer: Answer | None
+    run: ShownRun,
+    row: tuple[str, int, int, bytes, bytes],
+    exchanges: Sequence[Exchange],
+    sample: Sample,
+    answer: Answer | None,
 ) -> ShownEntry:
     protocol, outcome, unstable, predictions, scores = row
-    latest = _latest(exchanges)
-    steps = tuple(steps_in_order(latest.values())) if labelled_declaration(protocol).conclude else ()
+    latest, declared = _latest(exchanges), labelled_declaration(protocol)
+    steps = tuple(steps_in_order(latest.values())) if declared.conclude else ()
     shown_exchanges = tuple(
         ShownPresentation(
             prediction,
@@ -288,7 +323,8 @@ def _entry(
     )
     baselines = tuple(exchange for variant, exchange in latest.items() if variant.baseline)
     decoded = msgspec.json.decode(scores, type=tuple[Score, ...])
-    return ShownEntry(run, protocol, OUTCOMES[outcome], bool(unstable), shown_exchanges, baselines, decoded)
+    not_asked = max(declared.n_presentations(sample) - len(shown_exchanges), 0) if declared.stops_early else 0
+    return ShownEntry(run, protocol, OUTCOMES[outcome], bool(unstable), shown_exchanges, not_asked, baselines, decoded)
 
 
 def _latest(exchanges: Sequence[Exchange]) -> dict[Variant, Exchange]:

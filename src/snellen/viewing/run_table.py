@@ -96,7 +96,14 @@ class RunLine(Struct, frozen=True):
 
     @property
     def state_name(self) -> str:
-        return "fault" if self.run.fault else self.state.state if self.state else "waiting"
+        if self.run.fault or self.state is None:
+            return "fault" if self.run.fault else "waiting"
+        return "indexing" if self.state.state == "finished" and self.run.ended_since else self.state.state
+
+    @property
+    def changes(self) -> bool:
+        """Whether it will soon be shown otherwise."""
+        return self.state_name in ("under way", "indexing")
 
     @property
     def text(self) -> str:
@@ -104,8 +111,8 @@ class RunLine(Struct, frozen=True):
         return " ".join(parts).casefold()
 
     def count(self, outcome: str) -> int:
-        """Questions with this outcome, each counted once per protocol."""
-        return sum(counts.get(outcome, 0) for counts in self.run.summary.outcomes.values())
+        """Questions with this outcome under one protocol or more."""
+        return self.run.summary.questions.get(outcome, 0)
 
 
 COLUMNS: dict[str, tuple[str, Callable[[RunLine], Any]]] = {

@@ -14,30 +14,33 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlencode
 
 import msgspec
 import tomli_w
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from snellen.errors import DataError, StoreError
+from snellen.errors import DataError, SnellenError, StoreError
+from snellen.experiments.evaluation import check_models
 from snellen.protocols.base import parse_protocol
 from snellen.records import Failure
+from snellen.runs.finding import specs_of
 from snellen.runs.own_questions import reopen_benchmark
+from snellen.runs.plan import SessionPace
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, is_held, journals
-from snellen.runs.spec import ExecutionSpec, QuestionSpec, run_spec
+from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
 from snellen.scoring.kept_scoring import is_scored_whole
 
 State = Literal["under way", "finished", "stopped"]
-QUIET = 120.0
-"""Seconds without a new line after which a run that nobody holds counts as stopped. Between asking and scoring, and in
-a copy that grows, it is not held."""
-RATE_OVER = 30.0
-"""Seconds over which the rate is taken."""
+QUIET = 2.0
+"""Seconds without a new line after which a run that nobody holds counts as stopped: between asking and scoring its
+command lets go of it for a moment."""
 RESULTS = "results.json"
 
 
@@ -74,9 +77,11 @@ class RunState(Struct, frozen=True):
     """Samples of which something was asked, counted once per protocol."""
     total: int
     rate: float | None
-    """Requests a second of late; None for a run that is not under way or was seen once."""
-    seconds_left: float | None = None
-    """At the pace of late, None where that is not known."""
+    """Samples a second, by the answers that came since it was first seen under way; None before there are some."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        return (self.total - self.reached) / self.rate if self.rate else None
 
     @property
     def failed(self) -> int:
@@ -92,7 +97,8 @@ class _Watched:
         self.failures: Counter[str] = Counter()
         self.reached: set[tuple[str, str, str]] = set()
         self.asked = 0
-        self.seen: deque[tuple[float, int, int]] = deque()
+        self.session: tuple[int, SessionPace] | None = None
+        """While it is under way: what was asked before it was seen so, and its pace since."""
 
     def read_on(self) -> None:
         for path in journals(self.folder):
@@ -115,16 +121,15 @@ class _Watched:
             self.failures[entry.response.error.kind] += 1
         self.reached.add((entry.protocol, entry.request.benchmark, entry.request.sample_id))
 
-    def pace(self, now: float) -> tuple[float | None, float | None]:
-        """Requests a second of late, and the seconds that the rest takes at the pace of late."""
-        self.seen.append((now, self.asked, len(self.reached)))
-        while self.seen[0][0] < now - RATE_OVER:
-            self.seen.popleft()
-        then, asked_then, reached_then = self.seen[0]
-        if now <= then:
-            return None, None
-        reached, left = len(self.reached) - reached_then, self.total - len(self.reached)
-        return (self.asked - asked_then) / (now - then), left * (now - then) / reached if reached else None
+    def rate(self, now: float, *, is_under_way: bool) -> float | None:
+        """Samples a second of the session that is seen now."""
+        if not is_under_way:
+            self.session = None
+            return None
+        if self.session is None:
+            self.session = self.asked, SessionPace()
+        before, pace = self.session
+        return pace.rate(now, self.asked - before, len(self.reached))
 
 
 class Progress:
@@ -146,20 +151,19 @@ class Progress:
             if watched is None or any(path.stat().st_size < watched.offsets.get(path, 0) for path in journals(folder)):
                 watched = self._watched[folder] = _Watched(folder, manifest)
             watched.read_on()
-            rate, left = watched.pace(self._clock()) if state == "under way" else (None, None)
-            return RunState(
-                state, watched.asked, dict(watched.failures), len(watched.reached), watched.total, rate, left
-            )
+            rate = watched.rate(self._clock(), is_under_way=state == "under way")
+            return RunState(state, watched.asked, dict(watched.failures), len(watched.reached), watched.total, rate)
 
 
 def _state(folder: Path, now: float, *, has_ended: bool) -> State:
     """Results are written when all is asked; what was written later belongs to a run that goes on, or was copied so."""
+    if is_held(folder):
+        return "under way"
     journals_changed = max((path.stat().st_mtime for path in [*journals(folder), folder / RUN_MANIFEST]), default=0.0)
     results = folder / RESULTS
     if results.exists() and results.stat().st_mtime >= journals_changed:
         return "finished"
-    is_quiet = has_ended or now - journals_changed >= QUIET
-    if not is_quiet or is_held(folder):
+    if not has_ended and now - journals_changed < QUIET:
         return "under way"
     return "finished" if _is_scored_whole(folder) else "stopped"
 
@@ -186,6 +190,65 @@ def _count(folder: Path, manifest: RunManifest) -> int:
 # --- runs that were started from the pages ---------------------------------------------------------------------------
 
 
+class StartForm(Struct, frozen=True):
+    """What somebody typed to start a run."""
+
+    model: str = ""
+    benchmarks: str = ""
+    protocols: str = ""
+    limit: str = ""
+    name: str = ""
+
+    @classmethod
+    def from_form(cls, form: Mapping[str, str]) -> StartForm:
+        return cls(**{name: form.get(name, "").strip()[:2000] for name in cls.__struct_fields__})
+
+    @property
+    def query(self) -> str:
+        """For the address of the form as it was typed."""
+        return urlencode({name: text for name, text in asdict(self).items() if text})
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Those of a run that were given. Raises DataError for a limit that is not a number."""
+        if self.limit and not self.limit.isdecimal():
+            raise DataError(f"questions per benchmark: {self.limit!r} is not a number")
+        given = {
+            "models": [self.model] if self.model else [],
+            "benchmarks": self.benchmarks.split(),
+            "protocols": self.protocols.split(),
+            "limit": int(self.limit or 0),
+            "name": self.name,
+        }
+        return {name: value for name, value in given.items() if value}
+
+    def faults(self) -> list[str]:
+        """Why such a run would be refused, as far as that can be said before anything is loaded or built."""
+        spec = RunSpec()
+        checks: list[Callable[[], object]] = [
+            lambda: check_models(spec, [self.model], {}),
+            *(partial(specs_of, pattern) for pattern in self.benchmarks.split()),
+            *(partial(parse_protocol, protocol) for protocol in self.protocols.split()),
+            lambda: run_spec(self.fields),
+        ]
+        faults = [] if self.model else ["name a model"]
+        faults += [] if self.benchmarks else ["name a benchmark"]
+        return faults + list(filter(None, map(_fault, checks if self.model else checks[1:])))
+
+
+def _fault(check: Callable[[], object]) -> str:
+    try:
+        check()
+    except SnellenError as error:
+        return str(error)
+    return ""
+
+
+def exam_of(fields: Mapping[str, Any], runs: Path) -> str:
+    """The file that `snellen run` is given."""
+    return tomli_w.dumps({**fields, "runs": str(runs)})
+
+
 EXAM, LOG = "exam.toml", "log.txt"
 LOG_BYTES = 20_000
 
@@ -206,6 +269,10 @@ class Launch(Struct):
         return f"snellen run {self.folder / EXAM}"
 
     @property
+    def exam(self) -> str:
+        return (self.folder / EXAM).read_text("utf-8")
+
+    @property
     def exit_code(self) -> int | None:
         """None while it works."""
         return self.process.poll()
@@ -224,6 +291,11 @@ class Launch(Struct):
         with (self.folder / LOG).open("rb") as file:
             file.seek(max(file.seek(0, os.SEEK_END) - LOG_BYTES, 0))
             return file.read().decode("utf-8", "replace")
+
+    @property
+    def doing(self) -> str:
+        """The last that it wrote while it works: what it builds, loads, or how far it is."""
+        return next(reversed(self.log.split("\n")[:-1]), "starting") if self.exit_code is None else ""
 
 
 class Launcher:
@@ -250,14 +322,11 @@ class Launcher:
     def start(self, fields: Mapping[str, Any], runs: Path | None = None) -> Launch:
         """Start what the fields of a run say, under a name. Raises DataError and UnknownNameError for wrong fields."""
         runs = runs or self.runs
-        content = {**fields, "runs": str(runs)}
-        spec = run_spec(content)
-        if not spec.question.models or not spec.question.benchmarks:
-            raise DataError("a run needs a model and a benchmark")
+        spec = run_spec(fields)
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{len(self._launches)}"
         folder = self._place / name
         folder.mkdir(parents=True)
-        (folder / EXAM).write_text(tomli_w.dumps(content), "utf-8")
+        (folder / EXAM).write_text(exam_of(fields, runs), "utf-8")
         with (folder / LOG).open("wb") as log:
             process = subprocess.Popen(  # noqa: S603, whoever sends the form has these rights anyway
                 [sys.executable, "-m", "snellen", "run", str(folder / EXAM)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,6 +24,9 @@ from snellen.experiments.results import Results
 from snellen.psychometrics import is_adaptive
 from snellen.runs.spec import overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun
+
+if TYPE_CHECKING:
+    from snellen.analysis.paired.differences import Comparison
 
 
 @click.command()
@@ -104,44 +107,43 @@ def compare_command(
     (docs/datasheets.md).
     """
     metrics = flags.pop("metrics")
+    of_runs, of_models = bool(baseline or outputs or common_answered), equivalent is not None or bool(protocols or exam)
+    _check_flags(sequential, drift, metrics, of_runs=of_runs, of_models=of_models)
     if sequential:
-        if baseline or outputs or common_answered or drift:
-            raise DataError("--sequential asks models: --baseline, -o, --common-answered and --drift are for runs")
         settings = {**flags_given(flags), "protocols": protocols, "where": where, "seed": seed}
         _ask_both(
             runs, equivalent or 0.0, metrics, {name: value for name, value in settings.items() if value}, exam, as_json
         )
         return
-    if equivalent is not None or protocols or exam:
+    scoring, judge = scoring_from_flags({**flags, "metrics": metrics}), judge_from_flags(flags)
+    scored = score_folders([Path(run) for run in runs], scoring, judge, announce, kept_will_do=True)
+    results = Results(scored)
+    if any(is_adaptive(run.manifest) for run in scored):
+        _compare_thresholds(scored, as_json, is_narrowed=of_runs or bool(where))
+    elif drift:
+        _show_drift(results.only(where=where), metrics, as_json)
+    else:
+        narrowed = results.only(where=where, common_answered=common_answered)
+        comparison = narrowed.compare(
+            metrics=metrics, baseline=baseline, correction=correction, resamples=resamples, seed=seed
+        )
+        _show_comparison(comparison, outputs, as_json)
+
+
+def _check_flags(sequential: bool, drift: bool, metrics: Sequence[str], *, of_runs: bool, of_models: bool) -> None:
+    """Raise DataError for flags that do not go together."""
+    if sequential and (of_runs or drift):
+        raise DataError("--sequential asks models: --baseline, -o, --common-answered and --drift are for runs")
+    if of_models and not sequential:
         raise DataError("--equivalent, --protocol and --exam are for --sequential; runs have been asked already")
-    if drift and (baseline or outputs or common_answered):
+    if drift and of_runs:
         raise DataError("--drift is of different questions: --baseline, -o and --common-answered are for the same")
     if drift and len(metrics) > 1:
         raise DataError("--drift is of one metric; name one --metric, or none for each benchmark's headline")
-    folders = [Path(run) for run in runs]
-    scoring = scoring_from_flags({**flags, "metrics": metrics})
-    scored = score_folders(folders, scoring, judge_from_flags(flags), announce, kept_will_do=True)
-    if any(is_adaptive(run.manifest) for run in scored):
-        if not all(is_adaptive(run.manifest) for run in scored):
-            raise DataError("some of these runs measured thresholds, others accuracies; compare each kind by itself")
-        if baseline or outputs or where or common_answered:
-            raise DataError(
-                "these runs measured thresholds, which --baseline, -o, --where and --common-answered do not suit"
-            )
-        _compare_thresholds(scored, as_json)
-        return
-    results = Results(scored)
-    if drift:
-        _show_drift(results.only(where=where), metrics, as_json)
-        return
-    narrowed = results.only(where=where, common_answered=common_answered)
-    comparison = narrowed.compare(
-        metrics=metrics,
-        baseline=baseline,
-        correction=correction,
-        resamples=resamples,
-        seed=seed,
-    )
+
+
+def _show_comparison(comparison: Comparison, outputs: Sequence[Path], as_json: bool) -> None:
+    """Write and print differences, ranks, and on how many questions runs differ."""
     from snellen.report.page import write_comparison
     from snellen.report.paired_tables import comparison_tables
 
@@ -166,8 +168,14 @@ def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None
     print_records(drifts) if as_json else print_tables(map(drift_table, drifts))
 
 
-def _compare_thresholds(scored: Sequence[ScoredRun], as_json: bool) -> None:
+def _compare_thresholds(scored: Sequence[ScoredRun], as_json: bool, *, is_narrowed: bool) -> None:
     """Print the thresholds of runs of `snellen acuity` beside each other, and their differences."""
+    if not all(is_adaptive(run.manifest) for run in scored):
+        raise DataError("some of these runs measured thresholds, others accuracies; compare each kind by itself")
+    if is_narrowed:
+        raise DataError(
+            "these runs measured thresholds, which --baseline, -o, --where and --common-answered do not suit"
+        )
     from snellen.psychometrics.acuity_run import difference_record, read_acuity, threshold_differences
     from snellen.report.acuity import acuity_tables
 

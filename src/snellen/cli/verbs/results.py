@@ -114,7 +114,7 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
     multiple=True,
     type=PATH,
     help="File to write: .html, .md, .tex, .csv, .json or .parquet; repeat for more.  [report.html beside the scores; "
-    "of a benchmark NAME.datasheet.html]",
+    "of several runs report-of-NAMES.html; of a benchmark NAME.datasheet.html]",
 )
 @click.option("--with-standard", is_flag=True, help="With --as-published: the standard numbers of each run too.")
 @field_flags(ExecutionSpec, ("price",))
@@ -192,11 +192,11 @@ def report_command(
 
 
 def _looks_like_a_run(path: Path) -> bool:
-    """Whether a run is there, or anything else that is neither a benchmark nor the name of one."""
-    folders = (path, benchmark_folder(str(path)))
-    return (path / RUN_MANIFEST).exists() or (
-        path.exists() and not any((folder / MANIFEST).exists() for folder in folders)
-    )
+    """Whether a run is there, or anything that is not a benchmark, or nothing in a folder of runs."""
+    if (path / RUN_MANIFEST).exists():
+        return True
+    is_there = path.exists() or (path.parent != Path() and any(path.parent.glob(f"*/{RUN_MANIFEST}")))
+    return is_there and not any((folder / MANIFEST).exists() for folder in (path, benchmark_folder(str(path))))
 
 
 def _datasheet(
@@ -211,7 +211,7 @@ def _datasheet(
     try:
         sheet = datasheet(names[0], runs, error_limit=error_limit, announce=announce)
     except UnknownNameError as error:
-        raise UnknownNameError(f"{names[0]} is not a run, and no benchmark: {error}") from None
+        raise UnknownNameError(f"{names[0]} is not a run and not a benchmark: {error}") from None
     if as_json:
         print_records([sheet.flat()])
     else:
