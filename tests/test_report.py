@@ -489,7 +489,7 @@ def test_a_report_of_circular_runs_says_what_its_numbers_are_of(questions: Bench
     page = Page(read(results))
     assert "4 options, circular" in page.words and "A, place 1" in page.words
     values = [tag for tag, attrs in page.tags if tag == "text" and "value" in (attrs.get("class") or "").split()]
-    assert len(values) == 2 + 2 + 2 * 8, "over all, by benchmark, and chosen and right by four places, of two models"
+    assert len(values) == 2 * (1 + 1 + 2 + 4 + 4), "over all, by benchmark, by two tags, by places chosen and right"
 
 
 def test_runs_of_the_same_model_are_told_apart(questions: Benchmark) -> None:

@@ -299,8 +299,9 @@ def test_numbers_of_the_first_presentation_alone_say_so(circled: Shown) -> None:
 
 
 def test_what_changed_since_the_last_run_leads_to_the_questions(shown: Shown) -> None:
-    page = shown.page("/run", run="second")
-    assert "last run, <code>first</code>" in page and "last run" not in shown.page("/run", run="other")
+    comparing = escape("/compare?run=second&run=first")
+    assert comparing in shown.page("/run", run="second") and "/compare?" not in shown.page("/run", run="other")
+    page = shown.page("/compare", run=["second", "first"])
     assert shown.listed(better="second", worse="first", protocol="likelihood") == ["q005"]
     assert shown.listed(better="first", worse="second", protocol="likelihood") == ["q006"]
     assert shown.listed(better="first", worse="other", protocol="likelihood") != shown.listed(

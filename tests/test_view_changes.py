@@ -245,7 +245,8 @@ def test_a_run_is_stopped_once_its_process_has_ended_and_under_way_once_it_is_re
         page = send(client, "/start", model=model, benchmarks=str(benchmark.folder), protocols="vanilla", name="slow")
         process = str(page.url)
         until(lambda: (runs / "slow" / "manifest.json").exists() or "ended" in client.get(process).text, 120)
-        assert ">Stop</button>" in client.get("/run?run=slow").text
+        page_of_run = client.get("/run?run=slow").text
+        assert ">Stop</button>" in page_of_run and f"loading {model}" in page_of_run
         send(client, "/stop", id=str(page.url.params["id"]))
         until(lambda: ">stopped by you<" in client.get(process).text, 60)
         page_of_process, page_of_run = client.get(process).text, client.get("/run?run=slow").text

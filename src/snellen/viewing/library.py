@@ -20,7 +20,6 @@ from msgspec import Struct
 from snellen.common.paths import home
 from snellen.errors import SnellenError, StoreError
 from snellen.models.base import answers_as
-from snellen.records import Result
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals, read_manifest
 from snellen.viewing.filters import QuestionFilter, select_questions
 from snellen.viewing.indexing import (
@@ -273,7 +272,7 @@ def _rested(run: ShownRun) -> bool:
     return run.ended_since or time.time() - run.indexed > max(LEAST_REST, REST * run.seconds)
 
 
-# --- changes since the last run of the same model --------------------------------------------------------------------
+# --- questions that went the other way in another run ----------------------------------------------------------------
 
 
 class Flips(Struct, frozen=True):
@@ -297,40 +296,18 @@ def flips_of(library: RunLibrary, first: ShownRun, second: ShownRun) -> list[Fli
     return [Flips(first.name, second.name, *row) for row in library.rows(_FLIPS, first.id, second.id)]
 
 
-class Change(Struct, frozen=True):
-    """One headline number in two runs of a model, and the questions that went the other way; now first."""
-
-    before: Result
-    after: Result
-    flips: Flips
-
-
-class RunChanges(Struct, frozen=True):
-    previous: ShownRun
-    changes: tuple[Change, ...]
-
-
-def changes_of(library: RunLibrary, run: ShownRun, runs: Sequence[ShownRun]) -> RunChanges | None:
-    """Since the latest earlier run of the same model that shares a number with it; None if there is none."""
-    for earlier in runs:  # the latest first
-        if _precedes(earlier, run) and (changes := tuple(_changes(library, earlier, run))):
-            return RunChanges(earlier, changes)
-    return None
+def previous_run(run: ShownRun, runs: Sequence[ShownRun]) -> ShownRun | None:
+    """The latest earlier run of the same model that shares a benchmark with it; None if there is none."""
+    earlier = (other for other in runs if other.id >= 0 and _precedes(other, run))  # the latest first
+    return next(earlier, None)
 
 
 def _precedes(earlier: ShownRun, run: ShownRun) -> bool:
-    if earlier.manifest is None or run.manifest is None or earlier.id < 0 or run.id < 0:
+    if earlier.manifest is None or run.manifest is None:
         return False
-    return earlier.manifest.model == run.manifest.model and earlier.manifest.started < run.manifest.started
-
-
-def _changes(library: RunLibrary, before: ShownRun, after: ShownRun) -> Iterator[Change]:
-    was = {(row.benchmark, row.protocol, row.metric): row for row in library.details(before).results}
-    flips = {(flip.benchmark, flip.protocol): flip for flip in flips_of(library, after, before)}
-    for row in library.details(after).results:
-        if old := was.get((row.benchmark, row.protocol, row.metric)):
-            none = Flips(after.name, before.name, row.benchmark, row.protocol)
-            yield Change(old, row, flips.get((row.benchmark, row.protocol), none))
+    first, second = earlier.manifest, run.manifest
+    shared = {use.name for use in first.benchmarks} & {use.name for use in second.benchmarks}
+    return first.model == second.model and first.started < second.started and bool(shared)
 
 
 _FLIPS = f"""

@@ -38,7 +38,7 @@ from snellen.scoring.choice_metrics import ACCURACY
 from snellen.viewing.failures import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
 from snellen.viewing.indexing import LetterCount, RunDetails, leading_result
-from snellen.viewing.library import RunLibrary, ShownRun, changes_of
+from snellen.viewing.library import RunLibrary, ShownRun, previous_run
 from snellen.viewing.questions import (
     find_picture,
     find_question,
@@ -167,7 +167,7 @@ class ViewPages:
             "letters": letter_shares(details.letters, protocol),
             "clusters": clusters,
             "trend": trend_of(line, lines),
-            "since": self.library.once(("changes", line.run.id), lambda: changes_of(self.library, line.run, runs)),
+            "previous": previous_run(line.run, runs),
             **self.about_run(line.run),
             **self._state(runs),
         }
