@@ -286,7 +286,8 @@ def test_a_list_shows_the_protocol_under_which_its_questions_were_chosen(circled
 
 def test_another_protocol_is_sorted_as_this_one(circled: Shown) -> None:
     page = unescape(circled.page("/run", run="run", sort="worst"))
-    assert "/run?run=run&protocol=vanilla&sort=worst#benchmarks" in page
+    for protocol in ("vanilla", "circular"):
+        assert f"/run?run=run&protocol={protocol}&sort=worst#benchmarks" in page
 
 
 def test_numbers_of_the_first_presentation_alone_say_so(circled: Shown) -> None:
