@@ -122,6 +122,12 @@ def score_choices(count: int, rounds: int) -> tuple[float, float]:
         return min(seconds), min(cpu)
 
 
+def bleu(replies: list[str], groups: list[list[str]]) -> list[tuple[float, ...]]:
+    """BLEU of each reply and, last, of the corpus."""
+    counts = captions.bleu_counts(replies, groups, tokens="legacy")
+    return [captions.bleu_from_sums(sums) for sums in (*counts, [sum(column) for column in zip(*counts, strict=True)])]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, value in (("--images", 5000), ("--references", 5), ("--choices", 12_000), ("--rounds", 3)):
@@ -153,8 +159,8 @@ def main() -> None:
     ours, score = best(options.rounds, lambda: captions.cider(replies, groups, tokens="legacy"))
     row("CIDEr-D", theirs, ours, np.abs(each - score.per_caption).max())
     theirs, (_, each) = best(options.rounds, lambda: Bleu(4).compute_score(gts, res, verbose=0))
-    ours, score = best(options.rounds, lambda: captions.bleu_orders(replies, groups, tokens="legacy"))
-    row("BLEU-1 to 4", theirs, ours, np.abs(np.array(each) - [order.per_caption for order in score]).max())
+    ours, score = best(options.rounds, lambda: bleu(replies, groups))
+    row("BLEU-1 to 4", theirs, ours, np.abs(np.transpose(each) - score).max())
     theirs, (_, each) = best(options.rounds, lambda: Rouge().compute_score(gts, res))
     ours, score = best(options.rounds, lambda: captions.rouge_l(replies, groups, tokens="legacy"))
     row("ROUGE-L", theirs, ours, np.abs(each - score.per_caption).max())

@@ -19,6 +19,7 @@ from snellen.cli import main
 from snellen.cli.verbs.labels import agree_command, ask_for_labels
 from snellen.errors import DataError, StoreError
 from snellen.extraction.conformance import hard_replies
+from snellen.formats.json_files import add_lines
 from snellen.models.embedded import Scripted
 from snellen.runs.spec import JudgeSpec
 from snellen.scoring.agreement import (
@@ -35,7 +36,6 @@ from snellen.scoring.agreement import (
     krippendorff_alpha,
     observed,
     read_labels,
-    write_label,
 )
 
 READING = st.one_of(st.none(), st.integers(0, 3))
@@ -213,7 +213,7 @@ def test_a_torn_line_among_the_labels_is_told(run: Path) -> None:
 def test_extractors_and_judges_are_compared_with_people(run: Path) -> None:
     truth = {"(A)": "A", "It says moo": "D", "maybe a purring one": "A", "A or B": "X", "not a dog": "X"}
     for item in hard_items(run):
-        write_label(run / LABELS, HumanLabel(item.id, truth[item.unparsed.reply]))
+        add_lines(run / LABELS, HumanLabel(item.id, truth[item.unparsed.reply]))
     right = {"It says moo": "D", "maybe a purring one": "A"}
     judge = Scripted(
         lambda request: next((v for k, v in right.items() if f'<words>"{k}"</words>' in request.messages[0].text), "X"),
@@ -236,7 +236,7 @@ def test_people_who_differ_are_told_and_a_tie_leaves_the_reply_out(run: Path) ->
     first, second = list(hard_items(run))[:2]
     for item, said in ((first, "AAB"), (second, "AB")):
         for by, label in zip("abc", said, strict=False):
-            write_label(run / LABELS, HumanLabel(item.id, label, by))
+            add_lines(run / LABELS, HumanLabel(item.id, label, by))
     rows, people = agreement_study(run)
     assert {row.n for row in rows} == {1}
     assert people == pytest.approx(krippendorff_alpha([[0, 0, 1], [0, 1]]))

@@ -47,11 +47,12 @@ from snellen.cli.verbs.labels import audit_command
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
+from snellen.formats.json_files import add_lines
 from snellen.interchange.exports.packing import pack_run
 from snellen.models.embedded import Scripted
 from snellen.records import Failure, Request, Response, Result
 from snellen.runs.run_folder import write_atomically
-from snellen.scoring.agreement import LABELS, NONE, HumanLabel, agreement_study, label_items, read_labels, write_label
+from snellen.scoring.agreement import LABELS, NONE, HumanLabel, agreement_study, label_items, read_labels
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
 
@@ -170,7 +171,7 @@ def means(item: Any) -> str:
 
 def label_all(run: Path, key: Callable[[Any], str] = means, by: str = "") -> None:
     for item in {item.id: item for item in label_items(run)}.values():
-        write_label(run / LABELS, HumanLabel(item.id, key(item), by))
+        add_lines(run / LABELS, HumanLabel(item.id, key(item), by))
 
 
 def true_accuracy(run: ScoredRun, over: str = "benchmarks") -> float:
@@ -357,7 +358,7 @@ def test_several_people_count_by_majority_and_one_alone_by_name(asked: Path) -> 
     [first, second, *_] = {item.id: item for item in label_items(asked)}.values()
     for by, labels in {"ann": "AB", "bob": "AC", "eve": "DX"}.items():
         for item, label in zip((first, second), labels, strict=True):
-            write_label(asked / LABELS, HumanLabel(item.id, label, by))
+            add_lines(asked / LABELS, HumanLabel(item.id, label, by))
     items = {first.id, second.id}
     assert labels_that_count(asked, items) == (("ann", "bob", "eve"), {first.id: "A", second.id: ""})
     assert labels_that_count(asked, items, "eve") == (("eve",), {first.id: "D", second.id: "X"})

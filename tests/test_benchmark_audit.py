@@ -17,6 +17,7 @@ from browser import CHROMIUM, browsing
 from snellen.building.benchmark import Benchmark
 from snellen.cli.verbs.labels import ask_in_terminal
 from snellen.errors import DataError
+from snellen.formats.json_files import add_lines
 from snellen.verification.audit import (
     AuditForm,
     AuditLabel,
@@ -31,7 +32,6 @@ from snellen.verification.audit import (
     named_items,
     read_audit_labels,
     with_bound,
-    write_audit_labels,
     write_audit_page,
 )
 
@@ -51,10 +51,10 @@ def outcome_of(benchmark: Benchmark, limit: int = 20) -> AuditOutcome:
 def label(benchmark: Benchmark, by: str, limit: int = 20, **said: str) -> None:
     """Label what is drawn as good, but for what `said` names by its place (`at3`)."""
     items = audited_items(benchmark, limit)
-    write_audit_labels(
-        labels_file(benchmark),
-        [AuditLabel(item.id, said.get(f"at{place}", "good"), by, item.sample.id) for place, item in enumerate(items)],  # type: ignore[arg-type]
-    )
+    labels = (
+        AuditLabel(item.id, said.get(f"at{place}", "good"), by, item.sample.id) for place, item in enumerate(items)
+    )  # type: ignore[arg-type]
+    add_lines(labels_file(benchmark), *labels)
 
 
 # --- the draw and the bound ------------------------------------------------------------------------------------------
@@ -111,8 +111,8 @@ def test_two_raters_who_differ_are_settled_and_what_is_not_settled_is_bad(mine: 
         "people: not settled, ann says good, ben says no picture needed",
     ]
     items = audited_items(mine, 20)
-    write_audit_labels(labels_file(mine), [AuditLabel(items[4].id, "good", "eve", settles=True)])
-    write_audit_labels(labels_file(mine), [AuditLabel(items[5].id, "no picture needed", "eve", settles=True)])
+    add_lines(labels_file(mine), AuditLabel(items[4].id, "good", "eve", settles=True))
+    add_lines(labels_file(mine), AuditLabel(items[5].id, "no picture needed", "eve", settles=True))
     outcome = outcome_of(mine)
     assert [verdict.reason for verdict in outcome.bad][1:] == ["people: no picture needed"]
     assert outcome.bound().disagreements == 2 and outcome.bound().kappa == bound.kappa
@@ -123,7 +123,7 @@ def test_a_rater_who_is_not_done_does_not_count_yet_and_a_label_can_be_taken_bac
     label(mine, "ben", limit=5, at0="wrong answer")
     outcome = outcome_of(mine)
     assert outcome.raters == ("ann",) and outcome.unlabelled == {"ann": 0, "ben": 15} and outcome.is_complete
-    write_audit_labels(labels_file(mine), [AuditLabel(audited_items(mine, 1)[0].id, None, "ann")])
+    add_lines(labels_file(mine), AuditLabel(audited_items(mine, 1)[0].id, None, "ann"))
     outcome = outcome_of(mine)
     assert outcome.unlabelled["ann"] == 1 and not outcome.is_complete
 
@@ -273,7 +273,7 @@ def test_the_command_says_what_is_missing_and_then_the_bound(
     assert code == 0 and "built audited" in out and "1 bad, 1 taken out" in out
     (tmp_path / "list.jsonl").write_text('{"id": "q001", "reason": "all miss it"}\n')
     label_of = AuditLabel(named_items(mine, ["q001"])[0].id, "two right options", "eve")
-    write_audit_labels(labels_file(mine), [label_of])
+    add_lines(labels_file(mine), label_of)
     code, out, _ = small.command(capsys, "audit", "mine", "--only", "list.jsonl", "--keep", "without")
     assert code == 0 and "1 two right options" in out and "at most" not in out and "59 questions" in out
     code, _, err = audit("--settle", "--judge", "snellen:uniform")

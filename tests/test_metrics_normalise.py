@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from snellen.errors import UnknownNameError
-from snellen.metrics.normalise import legacy_ocr_normalise, normaliser, standard_normalise, vqa_normalise
+from snellen.metrics.normalise import legacy_ocr_normalise, standard_normalise, vqa_normalise
 
 
 @pytest.mark.parametrize(
@@ -99,9 +98,3 @@ def test_vqa_is_not_idempotent_above_thirty_two_full_stops():
 def test_vqa_never_leaves_an_article_or_double_blanks(text):
     assert not {"a", "an", "the"} & set(vqa_normalise(text).split())
     assert "  " not in vqa_normalise(text)
-
-
-def test_a_normalisation_is_found_by_name_and_a_wrong_name_gets_a_hint():
-    assert normaliser("standard")("A!") == "a"
-    with pytest.raises(UnknownNameError, match="standard"):
-        normaliser("standart")

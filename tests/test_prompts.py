@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,6 @@ from snellen.catalogue import entries
 from snellen.errors import DataError, UnknownNameError
 from snellen.extraction import STANDARD
 from snellen.protocols.prompts.rendering import (
-    LABEL_STYLES,
     EarlierReply,
     LabelStyle,
     alphabet_of,
@@ -65,7 +65,7 @@ def test_the_picture_opens_the_conversation_even_before_the_in_context_sample() 
     assert (prefix.role, prefix.text) == ("assistant", "The answer is")
 
 
-@pytest.mark.parametrize("style", [*LABEL_STYLES])
+@pytest.mark.parametrize("style", get_args(LabelStyle))
 @pytest.mark.parametrize("count", range(2, 9))
 def test_the_in_context_sample_has_the_four_printed_options_whatever_the_question_and_its_kind_of_labels(
     style: LabelStyle, count: int
@@ -134,7 +134,7 @@ def test_sampling_is_seeded_by_the_presentation_only_when_there_is_chance() -> N
     assert seeds == {0.0: [0, 0, 0], 0.7: [9, 1, 2]}
 
 
-@given(st.integers(1, 26), st.sampled_from(LABEL_STYLES), st.integers())
+@given(st.integers(1, 26), st.sampled_from(get_args(LabelStyle)), st.integers())
 def test_labels_are_distinct_and_of_one_alphabet(count: int, style: LabelStyle, seed: int) -> None:
     labels = labels_for(style, count, seed)
     assert len(set(labels)) == count
@@ -151,7 +151,7 @@ def test_random_labels_are_of_all_three_alphabets() -> None:
     assert {labels_for("random", 2, i) for i in range(60)} == {("A", "B"), ("a", "b"), ("1", "2")}
 
 
-@given(st.integers(27, 120), st.sampled_from(LABEL_STYLES), st.integers())
+@given(st.integers(27, 120), st.sampled_from(get_args(LabelStyle)), st.integers())
 def test_above_26_options_all_labels_are_numbers(count: int, style: LabelStyle, seed: int) -> None:
     labels = labels_for(style, count, seed)
     assert labels == tuple(str(i + 1) for i in range(count)) == alphabet_of(("A", "B"), range(count))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from snellen.errors import UnknownNameError
 from snellen.extraction import find_extractor
 from snellen.protocols.base import Protocol, needed_kind, parse_protocol
 from snellen.protocols.choice import Circular, Dialogue, Instability, Likelihood, Vanilla, rotations
-from snellen.protocols.prediction import LIKELIHOOD_RULES, most_likely, predict
+from snellen.protocols.prediction import LikelihoodRule, most_likely, predict
 from snellen.protocols.prompts.rendering import PromptRenderer
 from snellen.records import (
     Answer,
@@ -566,7 +567,7 @@ def scores(*sums: float, tokens: tuple[int, ...] = (), octets: tuple[int, ...] =
 
 
 def test_a_tie_goes_to_the_lower_index_and_is_said() -> None:
-    for rule in LIKELIHOOD_RULES:
+    for rule in get_args(LikelihoodRule):
         assert most_likely(scores(-2.0, -1.0, -1.0), rule) == (1, "tie", None)
 
 

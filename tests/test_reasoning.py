@@ -26,7 +26,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.extraction import STANDARD
 from snellen.protocols.base import parse_protocol
-from snellen.protocols.prompts.role_prompts import default_reasoning_prompts, parse_reasoning_prompts
+from snellen.protocols.prompts.role_prompts import parse_reasoning_prompts
 from snellen.protocols.prompts.templates import default_templates
 from snellen.protocols.reasoning import legacy_conclusion, legacy_sub_questions
 from snellen.protocols.reasoning_parsing import ReadConclusion, standard_conclusion, standard_sub_questions
@@ -535,7 +535,7 @@ def test_an_unfinished_talk_is_not_asked_yet(whole: Path, tmp_path: Path) -> Non
 
 def test_other_words_of_ours_are_another_version() -> None:
     """Change the version in the file with its words, then the digest here: journals name the version."""
-    prompts = default_reasoning_prompts()
+    prompts = default_templates().reasoning
     digest = hashlib.sha256(msgspec.json.encode(prompts)).hexdigest()[:12]
     assert (prompts.version, digest) == ("snellen-reasoning-1", "c9c8cdf70297")
 

@@ -20,8 +20,9 @@ from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.common.drafts import DistractorSpec, Draft, QuestionDraft
 from snellen.errors import DataError
+from snellen.formats.json_files import add_lines
 from snellen.records import ItemDecision, Request
-from snellen.verification.audit import AuditLabel, Label, labels_file, named_items, write_audit_labels
+from snellen.verification.audit import AuditLabel, Label, labels_file, named_items
 from snellen.verification.blind import BlindVotes, solved_blind
 from snellen.verification.verify import (
     Check,
@@ -374,7 +375,7 @@ def test_lint_shows_checks_of_questions_and_keeps_those_that_pass(
     items = named_items(benchmark, ["q001", "q002", "q003"])
     said: tuple[Label, ...] = ("two right options", "good", "wrong answer")
     labels = [AuditLabel(item.id, label, "ann") for item, label in zip(items, said, strict=True)]
-    write_audit_labels(labels_file(benchmark), [*labels, AuditLabel(items[2].id, "good", "ben", settles=True)])
+    add_lines(labels_file(benchmark), *labels, AuditLabel(items[2].id, "good", "ben", settles=True))
     code, out, _ = small.command(capsys, "lint", folder, "--blind", "snellen:uniform", "--json")
     assert "of 2 questions that people found good 0 fail, of 1 that they found bad 1" in out
     code, out, _ = small.command(capsys, "lint", folder, "--keep", "kept")

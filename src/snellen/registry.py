@@ -303,7 +303,7 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "agreement": "snellen.experiments.studies.cell_statistics:AGREEMENT",
         "models": "snellen.experiments.studies.cell_statistics:MODELS",
         "stability": "snellen.experiments.studies.cell_statistics:STABILITY",
-        "false-negatives": "snellen.experiments.studies.cell_statistics:FALSE_NEGATIVES",
+        "false-negatives": "snellen.verification.false_negatives:FALSE_NEGATIVES",
     },
     # What is computed over the values of an analysis, and what it measures on runs besides their rows.
     "analysis_statistics": {

@@ -12,11 +12,9 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from operator import mul
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, Bounds, group_spread, interval_of, student_t, z
-from snellen.errors import DataError
+from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, Bounds, group_spread, interval_of
 from snellen.metrics.declaration import Counts, Metric, metric_row, share, summed_metric
 from snellen.records import Estimate, Sample, Score
 from snellen.scoring.questions import QuestionCounts
@@ -72,8 +70,7 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
     def compute(sums: Counts) -> tuple[float | None, float | None]:
         if not all(sums[rounds:]):
             return None, None  # a round that no dialogue has reached
-        trend = round_trend([right / n for right, n in zip(sums[:rounds], sums[rounds:], strict=True)])
-        return trend.correlation, trend.slope
+        return round_trend([right / n for right, n in zip(sums[:rounds], sums[rounds:], strict=True)])
 
     groups = [scored.samples[name].group for name in by_dialogue]
     estimates = linearised_estimates(
@@ -84,50 +81,20 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
     }
 
 
-class RoundTrend(Struct, frozen=True):
-    """How accuracy changes with the number of the round (1, 2, ...), rounds unweighted."""
+def round_trend(accuracies: Sequence[float]) -> tuple[float | None, float]:
+    """Pearson's r of the accuracy with the number of the round, None where all are the same, and the least-squares
+    change of accuracy per round (ReForm-Eval, appendix A.8 and Table 21, which prints r alone), rounds unweighted.
 
-    correlation: float | None
-    """Pearson r in [-1, 1]; None when all rounds have the same accuracy."""
-    correlation_low: float | None
-    correlation_high: float | None
-    """Interval of r by Fisher's z; None below four rounds."""
-    slope: float
-    """Least-squares change of accuracy per round."""
-    slope_low: float | None
-    slope_high: float | None
-    """Interval of the slope by Student's t with rounds - 2 degrees of freedom; None below three rounds."""
-
-
-def round_trend(accuracies: Sequence[float]) -> RoundTrend:
-    """Trend of per-round accuracy (ReForm-Eval, appendix A.8 and Table 21, which prints r alone).
-
-    accuracies[i] is the mean over all tests of round i + 1. The intervals treat rounds as independent, with normal
-    errors of equal variance. Raises DataError below two rounds.
+    accuracies[i] is the mean over all tests of round i + 1.
     """
     n = len(accuracies)
-    if n < 2:
-        raise DataError(f"dialogue trend: {n} rounds; give at least two")
     middle, mean = (n + 1) / 2, math.fsum(accuracies) / n
     across = math.fsum((number - middle) ** 2 for number in range(1, n + 1))
     up = math.fsum((value - mean) ** 2 for value in accuracies)
     co_moment = math.fsum((number - middle) * (value - mean) for number, value in enumerate(accuracies, start=1))
-    flat = max(accuracies) == min(accuracies) or up == 0.0
-    slope = 0.0 if flat else co_moment / across
-    r = None if flat else max(-1.0, min(1.0, co_moment / math.sqrt(across * up)))
-    r_low, r_high = (None, None) if r is None or n < 4 else _fisher_interval(r, n)
-    if n < 3:
-        return RoundTrend(r, r_low, r_high, slope, None, None)
-    half = student_t(n - 2) * math.sqrt(max(0.0, up - slope * co_moment) / (n - 2) / across)
-    return RoundTrend(r, r_low, r_high, slope, slope - half, slope + half)
-
-
-def _fisher_interval(r: float, n: int) -> tuple[float, float]:
-    """tanh(atanh(r) -+ z / sqrt(n - 3)) (Fisher 1921)."""
-    if abs(r) == 1.0:
-        return r, r
-    half = z() / math.sqrt(n - 3)
-    return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+    if max(accuracies) == min(accuracies) or up == 0.0:
+        return None, 0.0
+    return max(-1.0, min(1.0, co_moment / math.sqrt(across * up))), co_moment / across
 
 
 def document_field(sample: Sample) -> str:

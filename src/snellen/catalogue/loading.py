@@ -19,7 +19,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry
 from snellen.catalogue.suites import Aggregation, Suite, parse_suite
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 from snellen.formats.json_files import parse_toml, read_text
 
 SUITE_FILE = "suite.toml"
@@ -158,6 +158,39 @@ def suite_folders() -> Mapping[str, Traversable]:
 def entries() -> Entries:
     """All benchmarks of the catalogue, by name."""
     return _entries(_named_folders())
+
+
+class DeclaredFile(Struct, frozen=True):
+    """The file that declares a study or an analysis."""
+
+    name: str
+    """`SUITE/FILE`; of a file that a user names, what it is called without `.toml`."""
+    where: str
+    """The file, for error messages."""
+    text: str
+
+
+def declared_file(kind: Literal["study", "analysis"], name: str) -> DeclaredFile:
+    """The file called so (`mine.toml`), or that of a name, without its suite where it is the only one of that name.
+
+    Raises UnknownNameError, and DataError for a file that cannot be read.
+    """
+    files: Mapping[str, Traversable]
+    if name.endswith(".toml"):
+        path = Path(name).expanduser()
+        files, matches = {path.stem: path}, [path.stem]
+    else:
+        files = study_files() if kind == "study" else analysis_files()
+        matches = [name] if name in files else [full for full in files if full.rpartition("/")[2] == name]
+    if len(matches) > 1:
+        raise UnknownNameError(f"{name} is called so by several suites; name one of {', '.join(matches)}")
+    if not matches:
+        raise registry.unknown(kind, name, files)
+    [full] = matches
+    try:
+        return DeclaredFile(full, str(files[full]), files[full].read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{files[full]}: cannot read the {kind} ({error})") from None
 
 
 def study_files() -> Mapping[str, Traversable]:

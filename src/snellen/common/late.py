@@ -6,11 +6,15 @@ import importlib
 import re
 import sys
 import warnings
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from snellen.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import polars
 
 
 def import_tqdm() -> None:
@@ -63,3 +67,11 @@ def check_polars() -> None:
     """Raise MissingExtraError where polars is not installed."""
     if find_spec("polars") is None:
         raise MissingExtraError("polars", "frames", "a table as a data frame")
+
+
+def data_frame(rows: Iterable[Mapping[str, Any]]) -> polars.DataFrame:
+    """Rows as a data frame; types are those of all rows. Raises MissingExtraError."""
+    check_polars()
+    import polars
+
+    return polars.DataFrame(list(rows), infer_schema_length=None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -31,7 +31,7 @@ from snellen.analysis.sequential import (
 from snellen.building.benchmark import Benchmark, Part, RandomPart
 from snellen.common.paths import as_word
 from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
-from snellen.models.base import load_model, parse_spec
+from snellen.models.base import AsyncModel, Model, load_model, parse_spec
 from snellen.protocols.verdict import matching_prompt
 from snellen.registry import find, targets
 from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
@@ -205,13 +205,8 @@ def carry_out(
 ) -> RunOutcome:
     """Ask a model, a string or an object, what a plan says and is not answered yet. An interruption (KeyboardInterrupt)
     gets a note that says where the answers are. Raises SpentBudgetError where a budget was spent before the end."""
-    update = progress_of(plan, progress)
-    _announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
-    with _noting_folder(plan):
-        if plan.execution.is_asked_elsewhere:
-            outcome = _ask_elsewhere(plan, update, announce)
-        else:
-            outcome = run_plan(load_evaluated(model, cast.models, cast.roles), plan, update, cast.roles)
+    load = partial(load_evaluated, model, cast.models, cast.roles)
+    outcome = _ask(plan, load, cast, progress_of(plan, progress), announce)
     _check_spent(outcome)
     return outcome
 
@@ -223,19 +218,25 @@ def _scored(plan: RunPlan, announce: Announce) -> ScoredRun:
     return scored
 
 
+def _ask(
+    plan: RunPlan, load: Callable[[], Model | AsyncModel], cast: Cast, update: ProgressCallback, announce: Announce
+) -> RunOutcome:
+    """Ask in this process, or through the processes that the spec names, which load the models themselves."""
+    _announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
+    with _noting_folder(plan):
+        if not plan.execution.is_asked_elsewhere:
+            return run_plan(load(), plan, update, cast.roles)
+        if not plan.execution.ray:
+            return run_workers(plan, update)
+        from snellen.runs.ray_cluster import run_on_ray
+
+        return run_on_ray(plan, update, announce)
+
+
 def _announce_changed_answers(folder: Path, benchmarks: Iterable[Benchmark], announce: Announce) -> None:
     if changed := changed_answers(folder, benchmarks):
         names = ", ".join(changed)
         announce(f"{folder}: the answers of {names} have changed since it was last asked; it is scored by those of now")
-
-
-def _ask_elsewhere(plan: RunPlan, update: ProgressCallback, announce: Announce) -> RunOutcome:
-    """Ask through the processes that the spec names, which load the models themselves."""
-    if not plan.execution.ray:
-        return run_workers(plan, update)
-    from snellen.runs.ray_cluster import run_on_ray
-
-    return run_on_ray(plan, update, announce)
 
 
 @contextmanager
@@ -286,15 +287,9 @@ class Rounds(Generic[PartT]):
 
     def ask(self, parts: Mapping[str, PartT], announce: Announce) -> None:
         """Ask what these parts have that was not asked before. Raises SpentBudgetError as `carry_out`."""
-        spec, before = self.plan.spec, self.parts
-        self.parts = parts
+        before, self.parts = self.parts, parts
         plan = replace(with_parts(self.plan, self.parts, before), taken=self._taken())
-        _announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
-        with _noting_folder(plan):
-            if spec.execution.is_asked_elsewhere:
-                self._outcomes.append(_ask_elsewhere(plan, self._update, announce))
-            else:
-                self._outcomes.append(run_plan(self.model, plan, self._update, self._cast.roles))
+        self._outcomes.append(_ask(plan, lambda: self.model, self._cast, self._update, announce))
         _check_spent(self.outcome)
 
     def score(self, announce: Announce) -> ScoredRun:

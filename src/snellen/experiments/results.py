@@ -11,16 +11,14 @@ import msgspec
 
 from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.differences import RESAMPLES
-from snellen.common.late import check_polars
-from snellen.errors import DataError, MissingExtraError
+from snellen.common.late import data_frame, import_extra
+from snellen.errors import DataError
 from snellen.formats.shown_text import object_line
 from snellen.interchange.exports.base import Exporter
 from snellen.protocols.base import parse_protocol
 from snellen.records import Result
 from snellen.registry import find
-from snellen.runs.spec import (
-    as_names,
-)
+from snellen.runs.spec import as_names
 from snellen.scoring.scored_run import ScoredRun, flat_row, run_labels
 
 # What only some methods use is imported in them: every command that scores shows its results through this module.
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from snellen.analysis.sequential import SequentialEstimate
     from snellen.experiments.studies.cell_table import StudyOutcome
     from snellen.experiments.studies.series import StudyRow
-    from snellen.interchange.exports.base import Exporter
 
 
 class StudyResults:
@@ -51,12 +48,9 @@ class StudyResults:
 
     def table(self) -> polars.DataFrame:
         """One row a number: statistic, quantity, model, benchmark, metric, cell, against, value, low, high, n ..."""
-        check_polars()
-        import polars as pl
-
         from snellen.experiments.studies.series import flat_study_row
 
-        return pl.DataFrame([flat_study_row(row) for row in self.rows], infer_schema_length=None)
+        return data_frame(map(flat_study_row, self.rows))
 
     def value(
         self, quantity: str, *, metric: str = "", benchmark: str = "", model: str = "", cell: str | None = None
@@ -109,24 +103,16 @@ class Results:
         """One row a number: model, benchmark, dimension, protocol, method, metric, value, low, high,
         stderr, n, unscored, errors, groups. `*` stands for a mean over benchmarks. With `slices` also the parts
         of benchmarks (by tag, by template, by round)."""
-        check_polars()
-        import polars as pl
-
-        rows = [row for row in self.rows if slices or not row.slice]
-        return pl.DataFrame([flat_row(row) for row in rows], infer_schema_length=None)
+        return data_frame(flat_row(row) for row in self.rows if slices or not row.slice)
 
     def scores(self) -> polars.DataFrame:
         """One row a question and metric; a missing value is unscored, and `reason` says what happened."""
-        check_polars()
-        import polars as pl
-
-        scores = (
+        return data_frame(
             {"model": run.manifest.model, **msgspec.structs.asdict(score)}
             for run in self.runs
             for benchmark in run.benchmarks
             for score in benchmark.scores
         )
-        return pl.DataFrame(list(scores), infer_schema_length=None)
 
     def samples(self) -> polars.DataFrame:
         """One row a presentation: the question with its gold, the request as sent, the reply as received, how it was
@@ -228,12 +214,9 @@ class Results:
         order held (docs/datasheets.md). Each model has one run on each version. Raises DataError where one lacks it,
         MissingExtraError without numpy.
         """
-        try:
-            from snellen.analysis.paired.drift import drifts
-        except ModuleNotFoundError as error:
-            if error.name != "numpy":
-                raise
-            raise MissingExtraError("numpy", "metrics", "drift") from error
+        import_extra("numpy", "metrics", "drift")
+        from snellen.analysis.paired.drift import drifts
+
         return drifts(self.runs, metric)
 
     def export(

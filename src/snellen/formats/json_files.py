@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import msgspec
+from msgspec import Struct
 
-from snellen.errors import DataError
+from snellen.errors import DataError, StoreError
 from snellen.formats.delimited import open_text
 
 JSON_FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -98,6 +99,30 @@ def json_lines(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]
                     yield f"{path}:{number}", decode(line)
                 except JSON_FAULTS as error:
                     raise DataError(f"{path}:{number}: {error}") from None
+
+
+def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
+    """The records of a file to which lines are only added; none where there is no file.
+
+    Raises StoreError naming a line that is not `what`.
+    """
+    records = []
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
+        try:
+            records.append(msgspec.json.decode(line, type=form))
+        except JSON_FAULTS as error:
+            raise StoreError(f"{path}:{number}: not {what} ({error}); mend or remove the line") from None
+    return records
+
+
+def add_lines(path: Path, *records: Struct) -> None:
+    """Add records to such a file. Raises StoreError where it cannot be written."""
+    try:
+        with path.open("ab") as file:
+            for record in records:
+                file.write(msgspec.json.encode(record) + b"\n")  # one write, so that two who write at once mix no lines
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written ({error.strerror})") from None
 
 
 # --- rows of any content: a list of objects, or an object on each line ------------------------------------------------

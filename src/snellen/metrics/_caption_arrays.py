@@ -18,14 +18,11 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from snellen.metrics.captions import Frequencies
-
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
 _SIGMA = 6.0
 _ORDERS = 4
-_TINY, _SMALL = 1e-15, 1e-9
 
 
 class Corpus(Struct, frozen=True):
@@ -36,7 +33,8 @@ class Corpus(Struct, frozen=True):
     """Words in each caption; shape (references + replies,)."""
     image: Ints
     """Image of each reference; shape (references,)."""
-    vocabulary: tuple[str, ...]
+    vocabulary: int
+    """Number of different words."""
 
     @property
     def references(self) -> int:
@@ -55,8 +53,6 @@ class Counts(Struct, frozen=True):
     count: Ints
     codes: int
     """Number of codes, which start at 0."""
-    start: Ints
-    """For each code, where in `Corpus.words` an occurrence starts; shape (codes,)."""
 
     def where(self, keep: NDArray[np.bool_], shift: int = 0) -> tuple[Ints, Ints, Ints]:
         return self.caption[keep] - shift, self.code[keep], self.count[keep]
@@ -76,7 +72,7 @@ def encode(words: list[str], end: str, sizes: list[int]) -> Corpus:
         codes[codes > 0] - 1,
         np.diff(ends, prepend=-1) - 1,
         np.repeat(np.arange(len(sizes), dtype=np.int64), sizes),
-        tuple(numbers)[1:],
+        len(numbers) - 1,
     )
 
 
@@ -90,13 +86,13 @@ def ngrams(corpus: Corpus) -> list[Counts]:
     for n in range(1, _ORDERS + 1):
         if n > 1:
             longer = words_left[at] >= n
-            at, code = at[longer], code[longer] * len(corpus.vocabulary) + words[at[longer] + n - 1]
+            at, code = at[longer], code[longer] * corpus.vocabulary + words[at[longer] + n - 1]
         order = _stable_order(code)
         captions, new_code = caption[at[order]], _changes(code[order])
         dense = np.cumsum(new_code) - 1
         first = np.flatnonzero(new_code | _changes(captions))
         count = np.diff(first, append=len(order))
-        grams.append(Counts(captions[first], dense[first], count, int(new_code.sum()), at[order[new_code]]))
+        grams.append(Counts(captions[first], dense[first], count, int(new_code.sum())))
         code = np.empty_like(code)
         code[order] = dense
     return grams
@@ -118,30 +114,25 @@ def _changes(values: Ints) -> NDArray[np.bool_]:
     return changes
 
 
-def cider_arrays(corpus: Corpus, grams: list[Counts], frequencies: Frequencies | None) -> Floats:
-    """CIDEr-D of each reply; shape (images,). The formula is in `captions.cider`, grams are `ngrams(corpus)`."""
+def cider_arrays(corpus: Corpus) -> Floats:
+    """CIDEr-D of each reply; shape (images,). The formula is in `captions.cider`."""
     bigrams = np.maximum(corpus.lengths - 1, 0)
     delta = bigrams[corpus.references :][corpus.image] - bigrams[: corpus.references]
     penalty = np.exp(-(delta**2) / (2 * _SIGMA**2))
     similarity = np.zeros(corpus.images)
-    for n, counts in enumerate(grams, start=1):
+    for counts in ngrams(corpus):
         if counts.codes:
-            cosine = _cosines(corpus, counts, _idf(corpus, counts, n, frequencies))
+            cosine = _cosines(corpus, counts, _idf(corpus, counts))
             similarity += np.bincount(corpus.image, cosine * penalty, corpus.images)
     per_image = np.bincount(corpus.image, minlength=corpus.images)
     return similarity / _ORDERS / per_image * 10.0
 
 
-def _idf(corpus: Corpus, counts: Counts, n: int, frequencies: Frequencies | None) -> Floats:
-    if frequencies is None:
-        captions, codes, _ = counts.where(counts.caption < corpus.references)
-        once = _changes(codes) | _changes(corpus.image[captions])
-        images, document_counts = corpus.images, np.bincount(codes[once], minlength=counts.codes)
-    else:
-        spans = (corpus.words[start : start + n].tolist() for start in counts.start)
-        grams = (" ".join(corpus.vocabulary[word] for word in span) for span in spans)
-        images, document_counts = frequencies.images, np.array([frequencies.counts.get(gram, 0) for gram in grams])
-    idf: Floats = math.log(images) - np.log(np.maximum(1.0, document_counts))
+def _idf(corpus: Corpus, counts: Counts) -> Floats:
+    captions, codes, _ = counts.where(counts.caption < corpus.references)
+    once = _changes(codes) | _changes(corpus.image[captions])
+    document_counts = np.bincount(codes[once], minlength=counts.codes)
+    idf: Floats = math.log(corpus.images) - np.log(np.maximum(1.0, document_counts))
     return idf
 
 
@@ -170,13 +161,6 @@ def _cosines(corpus: Corpus, counts: Counts, idf: Floats) -> Floats:
     return cosine
 
 
-def bleu_arrays(corpus: Corpus) -> tuple[Floats, Floats]:
-    """Corpus BLEU of the orders 1 to 4; shape (4,). BLEU of each reply; shape (4, images)."""
-    counts = bleu_count_arrays(corpus)
-    pooled = bleu_from_counts(counts.sum(1, keepdims=True))
-    return pooled[:, 0], bleu_from_counts(counts)
-
-
 def bleu_count_arrays(corpus: Corpus) -> Floats:
     """BLEU's counts for each reply, to be summed; shape (10, images).
 
@@ -185,20 +169,6 @@ def bleu_count_arrays(corpus: Corpus) -> Floats:
     length = corpus.lengths[corpus.references :]
     guesses = np.maximum(0, length - np.arange(_ORDERS)[:, None])
     return np.vstack([_clipped(corpus), guesses, length, _nearest_lengths(corpus, length)]).astype(float)
-
-
-def bleu_from_counts(counts: Floats) -> Floats:
-    """BLEU of the orders 1 to 4 from counts or sums of counts; shape (4, columns)."""
-    return _bleu(counts[:_ORDERS], counts[_ORDERS : 2 * _ORDERS], counts[-2], counts[-1])
-
-
-def _bleu(correct: Floats, guesses: Floats, length: Floats, nearest: Floats) -> Floats:
-    """One row per order; each is the mean over the orders up to it."""
-    root = 1 / np.arange(1, _ORDERS + 1)[:, None]
-    geometric = np.cumprod((correct + _TINY) / (guesses + _SMALL), axis=0) ** root
-    ratio = np.minimum(1.0, (length + _TINY) / (nearest + _SMALL))
-    value: Floats = geometric * np.exp(1 - 1 / ratio)
-    return value
 
 
 def _nearest_lengths(corpus: Corpus, length: Ints) -> Ints:
@@ -215,7 +185,7 @@ def _clipped(corpus: Corpus) -> Floats:
     Shape (4, images). An n-gram is considered only where its first n - 1 words occur in the reply and in a
     reference of its image, so each order has far fewer than the one before.
     """
-    words, vocabulary = corpus.words, len(corpus.vocabulary)
+    words, vocabulary = corpus.words, corpus.vocabulary
     image = np.arange(corpus.images)
     image_of, ends = np.concatenate([corpus.image, image]), np.cumsum(corpus.lengths)
     slots = int(np.bincount(corpus.image).max()) + 1

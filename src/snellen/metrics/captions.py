@@ -12,27 +12,26 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import accumulate, chain
+from operator import mul
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
+from snellen.common.late import import_extra
 from snellen.errors import DataError, MissingExtraError
 from snellen.extraction.semantic_matching import embed
 from snellen.metrics import ptb
-from snellen.metrics.declaration import (
-    CorpusCountMetric,
-    corpus_metric,
-    pooled_row,
-)
+from snellen.metrics.declaration import CorpusCountMetric, corpus_metric, pooled_row
 
 Tokens = Literal["standard", "legacy"]
 References = Sequence[Sequence[str]]
 """references[i] are the reference captions of the image of replies[i]."""
 
 _ROUGE_BETA = 1.2
+_TINY, _SMALL = 1e-15, 1e-9
 
 
 class CorpusScore(Struct, frozen=True):
@@ -42,100 +41,45 @@ class CorpusScore(Struct, frozen=True):
     per_caption: tuple[float, ...]
 
 
-class Frequencies(Struct, frozen=True):
-    """In how many of `images` images each n-gram (words joined by one blank) occurs in a reference.
-
-    CIDEr weighs words by these, so scores of subsets or resamples are comparable only with the same
-    `Frequencies`: compute those of the full set once and pass them.
-    """
-
-    images: int
-    counts: Mapping[str, int]
-    tokens: Tokens = "standard"
-    source: str = "references"
-
-
 def caption_tokens(caption: str, tokens: Tokens = "standard") -> list[str]:
     """Words of a caption under a tokenisation, `standard` or `legacy`."""
     return _tokenizer(tokens)(caption)
 
 
-def document_frequencies(
-    references: References, *, tokens: Tokens = "standard", source: str = "references"
-) -> Frequencies:
-    """Frequencies of all n-grams (n = 1..4) in a reference set; the references of one image are one document."""
-    words = _tokenizer(tokens)
-    counts: dict[str, int] = {}
-    for captions in references:
-        grams = {
-            " ".join(caption[start : start + n])
-            for caption in map(words, captions)
-            for n in range(1, 5)
-            for start in range(len(caption) - n + 1)
-        }
-        for gram in grams:
-            counts[gram] = counts.get(gram, 0) + 1
-    return Frequencies(len(references), counts, tokens, source)
-
-
-def cider(
-    replies: Sequence[str],
-    references: References,
-    *,
-    tokens: Tokens = "standard",
-    frequencies: Frequencies | None = None,
-) -> CorpusScore:
+def cider(replies: Sequence[str], references: References, *, tokens: Tokens = "standard") -> CorpusScore:
     """CIDEr-D (Vedantam et al. 2015, section 8 and Eq. 1-3), in [0, 10]; tables often print it times 100.
 
     10 / 4 * sum over n = 1..4 of the mean over references of
     exp(-(l_c - l_r)^2 / (2 * 6^2)) * (min(g_c, g_r) . g_r) / (|g_c| |g_r|), where g holds tf-idf
     weights of n-grams. As in the COCO evaluation l counts bigrams, idf is log(images) -
-    log(max(1, df)), and document frequencies come from the references at hand unless frozen ones
-    are given: one image alone then scores 0. Raises DataError when lengths differ or an image has
-    no reference; MissingExtraError without numpy.
+    log(max(1, df)), and document frequencies come from the references at hand: one image alone
+    scores 0. Raises DataError when lengths differ or an image has no reference; MissingExtraError
+    without numpy.
     """
     arrays = _arrays("CIDEr")
-    _check_tokens(frequencies, tokens)
-    corpus = arrays.encode(*_words(replies, references, tokens))
-    return _mean_score(arrays.cider_arrays(corpus, arrays.ngrams(corpus), frequencies).tolist())
-
-
-def bleu(
-    replies: Sequence[str], references: References, *, tokens: Tokens = "standard", order: Literal[1, 2, 3, 4] = 4
-) -> CorpusScore:
-    """BLEU of an order (Papineni et al. 2002, section 2.3), in [0, 1].
-
-    Geometric mean of the clipped n-gram precisions for n = 1..order, times exp(1 - r / c) when the
-    replies (c words) are shorter than the references of nearest length (r words). `value` pools
-    counts over the corpus and so is not the mean of `per_caption`. Constants as in the COCO
-    evaluation, 1e-15 above and 1e-9 below the fraction. Errors as in `cider`.
-    """
-    return bleu_orders(replies, references, tokens=tokens)[order - 1]
-
-
-def bleu_orders(
-    replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
-) -> tuple[CorpusScore, ...]:
-    """`bleu` of orders 1, 2, 3 and 4, at the cost of one."""
-    arrays = _arrays("BLEU")
-    return _bleu_scores(*arrays.bleu_arrays(arrays.encode(*_words(replies, references, tokens))))
+    return _mean_score(arrays.cider_arrays(arrays.encode(*_words(replies, references, tokens))).tolist())
 
 
 def bleu_counts(
     replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
 ) -> list[tuple[float, ...]]:
-    """BLEU's ten counts for each reply, to be summed. Raises as `cider` does."""
+    """BLEU's ten counts for each reply, to be summed (`bleu_from_sums`). Raises as `cider` does."""
     arrays = _arrays("BLEU")
     counts = arrays.bleu_count_arrays(arrays.encode(*_words(replies, references, tokens)))
     return list(map(tuple, counts.T.tolist()))
 
 
 def bleu_from_sums(sums: Sequence[float]) -> tuple[float, ...]:
-    """Corpus BLEU of the orders 1, 2, 3 and 4 from summed counts."""
-    import numpy as np
+    """BLEU of the orders 1, 2, 3 and 4 (Papineni et al. 2002, section 2.3), in [0, 1], from summed counts.
 
-    values: list[float] = _arrays("BLEU").bleu_from_counts(np.array(sums, dtype=float)[:, None])[:, 0].tolist()
-    return tuple(values)
+    Geometric mean of the clipped n-gram precisions for n = 1..order, times exp(1 - r / c) when the
+    replies (c words) are shorter than the references of nearest length (r words). Constants as in the
+    COCO evaluation, 1e-15 above and 1e-9 below the fraction.
+    """
+    length, nearest = sums[8:]
+    brevity = math.exp(1 - 1 / min(1.0, (length + _TINY) / (nearest + _SMALL)))
+    precisions = accumulate(((right + _TINY) / (n + _SMALL) for right, n in zip(sums[:4], sums[4:8], strict=True)), mul)
+    return tuple(product ** (1 / order) * brevity for order, product in enumerate(precisions, 1))
 
 
 def rouge_l(replies: Sequence[str], references: References, *, tokens: Tokens = "standard") -> CorpusScore:
@@ -188,11 +132,6 @@ def _mean_score(values: list[float]) -> CorpusScore:
     return CorpusScore(math.fsum(values) / len(values), tuple(values))
 
 
-def _bleu_scores(values: Any, per_caption: Any) -> tuple[CorpusScore, ...]:
-    rows = zip(values.tolist(), per_caption.tolist(), strict=True)
-    return tuple(CorpusScore(value, tuple(row)) for value, row in rows)
-
-
 def _blank_words(text: str) -> list[str]:
     return text.split(" ")
 
@@ -229,14 +168,6 @@ def check_paired(replies: Sequence[str], references: References) -> None:
             raise DataError(f"caption metric: references[{index}] is not a list of captions; give at least one")
 
 
-def _check_tokens(frequencies: Frequencies | None, tokens: Tokens) -> None:
-    if frequencies is not None and frequencies.tokens != tokens:
-        raise DataError(
-            f"cider: the frequencies were counted on {frequencies.tokens} tokens, the captions are {tokens}; "
-            f"count them again with document_frequencies(references, tokens={tokens!r})"
-        )
-
-
 def _tokenizer(tokens: Tokens) -> Callable[[str], list[str]]:
     if tokens == "standard":
         return ptb.caption_words
@@ -246,12 +177,9 @@ def _tokenizer(tokens: Tokens) -> Callable[[str], list[str]]:
 
 
 def _arrays(purpose: str) -> ModuleType:
-    try:
-        from snellen.metrics import _caption_arrays
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise MissingExtraError("numpy", "metrics", purpose) from error
+    import_extra("numpy", "metrics", purpose)
+    from snellen.metrics import _caption_arrays
+
     return _caption_arrays
 
 
@@ -283,27 +211,13 @@ CAPTION_SIMILARITY = corpus_metric(
 # --- METEOR 1.5, by the original Java program in the package pycocoevalcap --------------------------------------------
 
 
-def meteor(replies: Sequence[str], references: References, *, tokens: Tokens = "standard") -> CorpusScore:
-    """METEOR (Denkowski and Lavie 2014) in English with its default weights, in [0, 1].
-
-    Weighted F of aligned words (exact, stem, synonym, paraphrase; the best reference counts) times a
-    penalty for fragmentation; `value` pools statistics over the corpus, so it is not the mean of
-    `per_caption`. One process scores the whole corpus. Raises MissingExtraError without Java or
-    pycocoevalcap, DataError as the other caption metrics do.
-    """
-    counts = meteor_counts(replies, references, tokens=tokens)
-    return CorpusScore(
-        meteor_from_sums([math.fsum(column) for column in zip(*counts, strict=True)]),
-        tuple(map(meteor_from_sums, counts)),
-    )
-
-
 def meteor_counts(
     replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
 ) -> list[tuple[float, ...]]:
-    """The program's 23 statistics of each reply against its best reference, to be summed.
+    """The program's 23 statistics of each reply against its best reference, to be summed (`meteor_from_sums`).
 
-    A reply that matches its reference as one chunk counts no chunk, as in the program's own sums.
+    A reply that matches its reference as one chunk counts no chunk, as in the program's own sums. One process scores
+    the whole corpus. Raises MissingExtraError without Java or pycocoevalcap, DataError as the other caption metrics do.
     """
     java, program = find_jar("meteor/meteor-1.5.jar", "METEOR")
     check_paired(replies, references)
@@ -334,10 +248,11 @@ _WEIGHTS = (1.0, 0.6, 0.8, 0.6)
 
 
 def meteor_from_sums(sums: Sequence[float]) -> float:
-    """METEOR from statistics or sums of them (Denkowski and Lavie 2014, section 2).
+    """METEOR in English with its default weights (Denkowski and Lavie 2014, section 2), in [0, 1].
 
-    Content words count 0.75 and function words 0.25, matches by their kind; F weighs recall 0.85; the penalty is
-    0.6 (chunks / matches)^0.2.
+    From statistics or sums of them: weighted F of aligned words (exact, stem, synonym, paraphrase; the best reference
+    counts) times a penalty for fragmentation. Content words count 0.75 and function words 0.25, matches by their kind;
+    F weighs recall 0.85; the penalty is 0.6 (chunks / matches)^0.2.
     """
     reply_words, reference_words, reply_function, reference_function = sums[:4]
     chunks, reply_matched, reference_matched = sums[_CHUNKS:]

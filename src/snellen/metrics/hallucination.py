@@ -6,9 +6,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from msgspec import Struct
-from msgspec.structs import astuple
-
 from snellen.common.late import late_pattern
 from snellen.errors import DataError
 from snellen.metrics.declaration import (
@@ -66,56 +63,23 @@ def read_yes_no(reply: str) -> YesNo | None:
     return None
 
 
-class PopeScore(Struct, frozen=True):
-    """POPE's numbers, all over the same n replies, each in [0, 1]. Yes is the positive class."""
-
-    n: float
-    accuracy: float
-    """Right replies / n; an unparsed reply is wrong."""
-    precision: float | None
-    """Share of yes replies that are right; None if no reply is yes."""
-    recall: float | None
-    """Share of yes golds that got the reply yes; None if no gold is yes. An unparsed reply is a miss."""
-    f1: float | None
-    """2 PR / (P + R); 0 if no yes reply is right; None without yes golds."""
-    yes_rate: float
-    """Replies yes / n."""
-    unparsed_rate: float
-
-
-def pope(parsed: Sequence[YesNo | None], golds: Sequence[YesNo]) -> PopeScore:
-    """Accuracy, precision, recall, F1, yes-rate and unparsed rate (Li et al. 2023, section 4.1).
-
-    `parsed[i]` is what reply i says (`read_yes_no`, or `pope_yes_no`), `golds[i]` its label. Every
-    number counts the same n replies. Raises DataError for no replies, unequal lengths or another label.
-    """
-    if not golds or len(parsed) != len(golds):
-        raise DataError(f"POPE: {len(parsed)} replies and {len(golds)} labels; give one label per reply, at least one")
-    strange = next((index for index, gold in enumerate(golds) if gold not in ("yes", "no")), None)
-    if strange is not None:
-        raise DataError(f"POPE: label {golds[strange]!r} at index {strange}; labels are yes or no, in lower case")
-    counted = [pope_counts(reply, gold) for reply, gold in zip(parsed, golds, strict=True)]
-    return pope_from_sums([sum(column) for column in zip(*counted, strict=True)])
-
-
 def pope_counts(parsed: YesNo | None, gold: YesNo) -> tuple[float, ...]:
     """POPE's counts for one reply, to be summed: 1, right, yes reply, yes gold, both yes, unparsed."""
     said_yes, gold_yes = parsed == "yes", gold == "yes"
     return (1, parsed == gold, said_yes, gold_yes, said_yes and gold_yes, parsed is None)
 
 
-def pope_from_sums(sums: Sequence[float]) -> PopeScore:
-    """POPE's numbers from summed counts."""
+def pope_rows(sums: Counts) -> tuple[float | None, ...]:
+    """POPE's numbers from summed counts (Li et al. 2023, section 4.1), all over the same n replies, each in [0, 1].
+
+    Accuracy, in which an unparsed reply is wrong; precision of yes replies, None if there are none; recall of yes
+    golds, in which an unparsed reply is a miss; their F1, 0 if no yes reply is right; the shares of replies that are
+    yes, and that are unparsed. Recall and F1 are None without yes golds.
+    """
     n, right, said_yes, gold_yes, hits, unparsed = sums
-    return PopeScore(
-        n=n,
-        accuracy=right / n,
-        precision=hits / said_yes if said_yes else None,
-        recall=hits / gold_yes if gold_yes else None,
-        f1=2 * hits / (said_yes + gold_yes) if gold_yes else None,
-        yes_rate=said_yes / n,
-        unparsed_rate=unparsed / n,
-    )
+    precision = hits / said_yes if said_yes else None
+    recall, f1 = (hits / gold_yes, 2 * hits / (said_yes + gold_yes)) if gold_yes else (None, None)
+    return right / n, precision, recall, f1, said_yes / n, unparsed / n
 
 
 def pope_yes_no(reply: str) -> Literal["yes", "no"]:
@@ -155,7 +119,7 @@ def _pope_metric(
             row("unparsed rate", better="lower", scale=""),
         ),
         count=reply_by_reply(count),
-        compute=lambda sums: astuple(pope_from_sums(sums))[1:],
+        compute=pope_rows,
         per_question=(f"{name_prefix}pope_accuracy",),
         **declared,
     )

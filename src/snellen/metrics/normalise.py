@@ -1,4 +1,4 @@
-"""Text normalisations, by name, applied before texts are compared."""
+"""Text normalisations, applied before texts are compared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from snellen.common.late import late_pattern
-from snellen.registry import unknown
 
 Normaliser = Callable[[str], str]
 
@@ -60,20 +59,6 @@ def vqa_normalise(text: str) -> str:
     plain = re.sub(r"\.(?!\d)", "", plain, count=32)
     numbered = (_VQA_NUMBERS.get(word, word) for word in plain.lower().split())
     return " ".join(_VQA_CONTRACTIONS.get(word, word) for word in numbered if word not in ("a", "an", "the"))
-
-
-def normaliser(name: str) -> Normaliser:
-    """The normalisation of a name: standard, legacy_ocr or vqa. Raises UnknownNameError."""
-    if name not in _NORMALISERS:
-        raise unknown("text normalisation", name, _NORMALISERS)
-    return _NORMALISERS[name]
-
-
-_NORMALISERS: dict[str, Normaliser] = {
-    "standard": standard_normalise,
-    "legacy_ocr": legacy_ocr_normalise,
-    "vqa": vqa_normalise,
-}
 
 
 def _belongs_to_word(sign: str) -> bool:

@@ -10,8 +10,8 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from snellen.common.late import late_pattern
-from snellen.errors import DataError, MissingExtraError
+from snellen.common.late import import_extra, late_pattern
+from snellen.errors import DataError
 from snellen.formats.quantities import quantities, units_agree, whole_quantity
 from snellen.metrics.declaration import (
     CorpusCountMetric,
@@ -303,11 +303,8 @@ def _same_text(reply: str, reference: str) -> bool:
 
 
 def _parsed(text: str) -> list[Any]:
-    try:
-        from math_verify import parse
-    except ImportError:
-        raise MissingExtraError("math-verify", "math", "comparing mathematical expressions") from None
-    return list(parse(text, parsing_timeout=_limit()))
+    math_verify = import_extra("math_verify", "math", "comparing mathematical expressions", "math-verify")
+    return list(math_verify.parse(text, parsing_timeout=_limit()))
 
 
 def _equal(gold: list[Any], answer: list[Any]) -> bool:

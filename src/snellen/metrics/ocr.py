@@ -51,16 +51,16 @@ def exact_match(reply: str, references: Sequence[str]) -> float:
     return float(any(gold == normalised_reply and quantities_agree(reply, reference) for gold, reference in golds))
 
 
-def anls(reply: str, references: Sequence[str], *, threshold: float = _ANLS_THRESHOLD) -> float:
+def anls(reply: str, references: Sequence[str]) -> float:
     """Average normalised Levenshtein similarity of one reply (Biten et al. 2019, Eq. 1), in [0, 1].
 
     max over golds of s = 1 - NL where NL = edits / max(length) in characters, and s = 0 where
-    NL >= threshold. Case and blanks at the ends or in a row do not count. The script of the DocVQA
-    challenge differs at one point: it keeps s where NL is exactly the threshold.
+    NL >= 0.5. Case and blanks at the ends or in a row do not count. The script of the DocVQA
+    challenge differs at one point: it keeps s where NL is exactly 0.5.
     """
     folded_reply = fold_words(reply)
     distances = [_normalised_distance(folded_reply, gold) for gold in normalised_references(references, fold_words)]
-    return max(1.0 - distance if distance < threshold else 0.0 for distance in distances)
+    return max(1.0 - distance if distance < _ANLS_THRESHOLD else 0.0 for distance in distances)
 
 
 def edit_similarity(reply: str, references: Sequence[str]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -15,7 +15,6 @@ from snellen.reasons import NoMostLikelyReason, Reason
 from snellen.records import ContinuationScore, ExtractionMethod, Prediction, Request, Response, Turn
 
 LikelihoodRule = Literal["sum", "mean", "byte", "softmax", "pmi", "conditional"]
-LIKELIHOOD_RULES: tuple[LikelihoodRule, ...] = get_args(LikelihoodRule)
 RuleChoice = Literal["own", LikelihoodRule]
 """`own` is the extractor that each benchmark's entry names."""
 

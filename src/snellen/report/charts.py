@@ -384,25 +384,6 @@ def _axis_name(name: str, x: float, y: float, middle: Point) -> list[Text]:
     return [Text(x, y + 4 - up + 13 * i, words_of_line, f"name {side}") for i, words_of_line in enumerate(lines)]
 
 
-def stacked_bars(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> ChartDrawing:
-    """One stacked bar per row; segment lengths are counts."""
-    margin = label_width(label for label, _ in rows)
-    longest = max((sum(count for _, count in segments) for _, segments in rows), default=1) or 1
-    scale = (WIDTH - margin - 14) / longest
-    shapes: list[Shape] = []
-    for i, (label, segments) in enumerate(rows):
-        y = 6.0 + 26 * i
-        shapes.append(Text(margin - 10, y + 13, shorten_inside(label, LETTERS), "end", label))
-        x = margin
-        for j, (name, count) in enumerate(segments):
-            width = count * scale
-            shapes.append(Box(x, y, width, 17, f"part{j}", tooltip=f"{label}: {count:,} {name}"))
-            if width > 7 * len(text := f"{count:,}") + 8:
-                shapes.append(Text(x + 6, y + 13, text, f"start in{j}"))
-            x += width
-    return ChartDrawing(title, WIDTH, 26.0 * len(rows) + 10, tuple(shapes))
-
-
 def _step(top: float) -> float:
     if top == 1.0:
         return 0.25

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -41,7 +40,7 @@ from snellen.report.pooled_estimates import (
     by_option_position,
 )
 from snellen.report.protocol_tables import DOSE_CAPTION, dose_panels
-from snellen.report.run_view import ModelMethodRow, RunView, count_rotations, dimensions_of, mean_chance, method_rows
+from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, mean_chance, method_rows
 from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
 from snellen.report.table import FOLDED, capitalised, decimal_text, dimension_title, figure_text, metric_title
 from snellen.scoring.request_costs import RequestCost
@@ -51,10 +50,11 @@ MOST_VALUES, MOST_MARKS = 100, 500
 map and the table."""
 
 
-class BarRow(Struct, frozen=True):
-    """A row of a bar chart: its label, and where to look up its numbers."""
+class FigureRow(Struct, frozen=True):
+    """A row of bars or of a heat map: its label, and where to look up its numbers."""
 
     label: str
+    metric: str
     benchmark: str
     dimension: str = ""
     chance: float | None = None
@@ -106,7 +106,7 @@ class ChartDrawer:
             polygons = [
                 (
                     i,
-                    [_share(_point(i, line, BarRow(dimension_title(name), ALL, name), CAPABILITY)) for name in names],
+                    [_share(_point(i, line, _of_dimension(name))) for name in names],
                 )
                 for i, line in lines
                 if any(line.lookup(CAPABILITY, ALL, name) for name in names)
@@ -130,36 +130,36 @@ class ChartDrawer:
         return {number.unit for number in numbers if number and number.estimate.value is not None}
 
     def dimension_bars(self) -> list[ChartPanel]:
-        rows = [
-            BarRow(dimension_title(name), ALL, name, dimension_chance(self.views, name)) for name in self.dimensions
-        ]
-        return self._intervals("Capability by dimension", rows, CAPABILITY)
+        rows = [replace(_of_dimension(name), chance=dimension_chance(self.views, name)) for name in self.dimensions]
+        return self._intervals("Capability by dimension", rows)
 
     def benchmark_bars(self) -> list[ChartPanel]:
-        rows = [BarRow(name, name, "", scored.chance_accuracy) for name, scored in self._scored.items()]
-        return self._intervals("Accuracy by benchmark", rows, "accuracy")
+        scored = self._scored.items()
+        rows = [FigureRow(name, "accuracy", name, chance=benchmark.chance_accuracy) for name, benchmark in scored]
+        return self._intervals("Accuracy by benchmark", rows)
 
     def metric_bars(self) -> list[ChartPanel]:
         """One chart for the headline row of every other metric, on the axis that it declares."""
-        rows = [BarRow(name, name) for name in self._scored]
+        metrics = other_metrics(self.views)
+        first_rows = {find_metric(name).names[0] for name in registry.names("metrics")} if metrics else set()
         return [
             panel
-            for metric in other_metrics(self.views)
-            if metric in self._first_rows
-            for panel in self._intervals(f"{capitalised(metric_title(metric))} by benchmark", rows, metric)
+            for metric in metrics
+            if metric in first_rows
+            for panel in self._intervals(
+                f"{capitalised(metric_title(metric))} by benchmark",
+                [FigureRow(name, metric, name) for name in self._scored],
+            )
         ]
 
-    @cached_property
-    def _first_rows(self) -> set[str]:
-        return {find_metric(name).names[0] for name in registry.names("metrics")}
-
-    def _intervals(self, title: str, rows: Sequence[BarRow], metric: str) -> list[ChartPanel]:
-        """One panel per method and unit, since different units cannot share an axis."""
+    def _intervals(self, title: str, rows: Sequence[FigureRow]) -> list[ChartPanel]:
+        """Rows of one metric: a panel per method and unit, since different units cannot share an axis."""
         panels = []
+        metric = rows[0].metric if rows else ""
         for method, lines in self._lines.items():
             units: dict[str, list[IntervalRow]] = {}
             for row in rows:
-                points = [_point(i, line, row, metric) for i, line in lines]
+                points = [_point(i, line, row) for i, line in lines]
                 for unit in dict.fromkeys(point.unit for point in points if point):
                     of_unit = tuple(point for point in points if point and point.unit == unit)
                     level = None if row.chance is None else unit_multiplier(unit) * row.chance
@@ -287,22 +287,13 @@ class ChartDrawer:
         x, y = (replace(self._accuracy_axis(), title=f"accuracy by {method}") for method in METHODS)
         return [ChartPanel("", charts.scatter_chart("Generation against likelihood", points, x, y, diagonal=True))]
 
-    def request_bars(self) -> list[ChartPanel]:
-        requests = [(s.label, (("asked", s.run.asked), ("reused", s.run.reused))) for s in self.views]
-        panels = [ChartPanel("requests: asked, reused", charts.stacked_bars("Requests asked and reused", requests))]
-        rotations = [(s.label, r) for s in self.views if (r := count_rotations(s.run))]
-        if rotations:
-            rows = [(label, (("presented", r.presented), ("avoided", r.avoided))) for label, r in rotations]
-            panels.append(
-                ChartPanel(
-                    "rotations: presented, avoided", charts.stacked_bars("Rotations presented and avoided", rows)
-                )
-            )
-        return panels
+
+def _of_dimension(name: str) -> FigureRow:
+    return FigureRow(dimension_title(name), CAPABILITY, ALL, name)
 
 
-def _point(series: int, line: ModelMethodRow, row: BarRow, metric: str) -> PlotPoint | None:
-    number = line.lookup(metric, row.benchmark, row.dimension)
+def _point(series: int, line: ModelMethodRow, row: FigureRow) -> PlotPoint | None:
+    number = line.lookup(row.metric, row.benchmark, row.dimension)
     if number is None or number.estimate.value is None:
         return None
     samples = _samples_of(series, "" if row.benchmark == ALL else row.benchmark)
@@ -365,31 +356,21 @@ HEAT_NOTE = (
 PER_CENT = Scale(SHARE, 0, 100.0, (0.0, 1.0))
 
 
-class HeatRow(Struct, frozen=True):
-    """A row: its label, and where to look up its numbers."""
-
-    label: str
-    metric: str
-    benchmark: str
-    dimension: str = ""
-
-
 def benchmark_heat_maps(views: Sequence[RunView]) -> list[ChartPanel]:
     """The headline of each benchmark, where it is a share; from two benchmarks and two models on."""
     rows = []
     for name, scored in scored_benchmarks(views).items():
         metric = headlines_of(scored)[-1]
-        rows.append(HeatRow(name if metric == "accuracy" else f"{name}, {metric_title(metric)}", metric, name))
+        rows.append(FigureRow(name if metric == "accuracy" else f"{name}, {metric_title(metric)}", metric, name))
     return list(_panels("Headline by benchmark", rows, views))
 
 
 def dimension_heat_maps(views: Sequence[RunView]) -> list[ChartPanel]:
     """The capability in each dimension, where it is a share; from two dimensions and two models on."""
-    rows = [HeatRow(dimension_title(name), CAPABILITY, ALL, name) for name in dimensions_of(views)]
-    return list(_panels("Capability by dimension", rows, views))
+    return list(_panels("Capability by dimension", list(map(_of_dimension, dimensions_of(views))), views))
 
 
-def _panels(title: str, rows: Sequence[HeatRow], views: Sequence[RunView]) -> Iterator[ChartPanel]:
+def _panels(title: str, rows: Sequence[FigureRow], views: Sequence[RunView]) -> Iterator[ChartPanel]:
     for method in METHODS:
         lines = [line for line in method_rows(views) if line.method == method]
         grid = {
@@ -518,7 +499,6 @@ TEMPLATES = "One mark per model and template, over all presentations of all benc
 PLACES = "One mark per model and position. A model without a preference chooses each position equally often (dashed)."
 METRICS = "One mark per model and benchmark, each metric on an axis in its own unit; whiskers are 95% intervals."
 TAGS = "One mark per model and value of the tag, over the questions of all benchmarks that carry it."
-REQUESTS = "One bar per run. Darker: requests that were asked, or rotations that were presented; lighter: not needed."
 INSTABILITY = (
     "One point per model and benchmark. Instability is the entropy of the options chosen when the same question is put "
     "in other words and orders; 0 is a model that never wavers, right or wrong."
@@ -556,5 +536,4 @@ def report_figures(views: Sequence[RunView]) -> dict[str, ChartBlock]:
         "positions-chosen": series(chosen, PLACES),
         "positions-correct": series(right, whiskers),
         "cost": series(cost_scatters(views), COST_NOTE),
-        "requests": ChartBlock(tuple(drawer.request_bars()), REQUESTS),
     }

@@ -58,7 +58,6 @@ FIGURES = {
     ),
     "controls": (("", "doses"),),
     "cost": (("", "cost"),),
-    "counts": (("", "requests"),),
 }
 """The figures above the tables of a section, each with its heading, besides those of dimensions."""
 FOLDED_TABLES = ("dimensions", "benchmarks", "parts")

@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from snellen.errors import DataError, MissingExtraError
+from snellen.common.late import import_extra
+from snellen.errors import DataError
 from snellen.formats.shown_text import short_name
 from snellen.records import Result
 from snellen.report.charts import WIDTH, ChartDrawing, Group, Mark, Shape, Text
@@ -92,14 +93,11 @@ def _pdf(drawing: str) -> bytes:
 
 def _cairo() -> Any:
     try:
-        import cairosvg
-    except ImportError:
-        raise MissingExtraError("cairosvg", "figures", "a figure as PNG or PDF") from None
+        return import_extra("cairosvg", "figures", "a figure as PNG or PDF")
     except OSError as error:
         raise DataError(
             f"a figure as PNG or PDF needs the library cairo of the system ({error}); SVG does not"
         ) from None
-    return cairosvg
 
 
 FORMS: dict[str, Callable[[str], bytes]] = {"svg": _svg, "png": _png, "pdf": _pdf}

@@ -21,10 +21,10 @@ from msgspec.structs import replace
 
 from snellen.common.paths import as_word, home
 from snellen.common.seeds import rng_for
-from snellen.errors import DataError, StoreError
+from snellen.errors import DataError
 from snellen.extraction import named_extractors, semantic_matching
 from snellen.extraction.conformance import HardReply, hard_replies
-from snellen.formats.json_files import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS, add_lines, kept_lines
 from snellen.models.base import AsyncModel, Model, ModelIdentity, load_model
 from snellen.protocols.prediction import predict
 from snellen.protocols.prompts.rendering import labels_for
@@ -315,19 +315,8 @@ def hard_sample(run: Path, count: int, seed: int = 0) -> list[HardItem]:
 
 def read_labels(path: Path) -> dict[tuple[str, str], HumanLabel]:
     """The label that counts, by reply and rater. Raises StoreError for a line that is not a label."""
-    labels: dict[tuple[str, str], HumanLabel] = {}
-    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
-        try:
-            label = msgspec.json.decode(line, type=HumanLabel)
-        except JSON_FAULTS as error:
-            raise StoreError(f"{path}:{number}: not a label ({error}); mend or remove the line") from None
-        labels[label.item, label.by] = label
+    labels = {(label.item, label.by): label for label in kept_lines(path, HumanLabel, "a label")}
     return {key: label for key, label in labels.items() if label.label is not None}
-
-
-def write_label(path: Path, label: HumanLabel) -> None:
-    with path.open("ab") as file:
-        file.write(msgspec.json.encode(label) + b"\n")
 
 
 def import_labels(source: Path, run: Path) -> tuple[int, int]:
@@ -352,8 +341,7 @@ def import_labels(source: Path, run: Path) -> tuple[int, int]:
             if row.label not in (*item.option_labels, NONE):
                 raise DataError(f"{where}: label {row.label!r} is not one of {', '.join(item.option_labels)} or {NONE}")
             labels.append(HumanLabel(item.id, row.label, row.by, item.unparsed.prediction.sample_id))
-    for label in labels:
-        write_label(run / LABELS, label)
+    add_lines(run / LABELS, *labels)
     return len(labels), len(lines)
 
 
@@ -384,7 +372,7 @@ def label_by_judges(run: Path, items: Sequence[LabelItem], spec: JudgeSpec, anno
         if verdict.outcome in ("given", "none"):
             label = NONE if verdict.value is None else item.option_labels[verdict.value]
             if (item.id, by) not in labels or labels[item.id, by].label != label:
-                write_label(run / LABELS, HumanLabel(item.id, label, by, item.unparsed.prediction.sample_id))
+                add_lines(run / LABELS, HumanLabel(item.id, label, by, item.unparsed.prediction.sample_id))
     return by
 
 

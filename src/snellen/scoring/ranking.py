@@ -9,26 +9,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from msgspec import Struct
-
 from snellen.errors import DataError
 from snellen.metrics.declaration import Metric, MetricInput, metric_row, share
 from snellen.records import Answer, Score
 from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, Unscored, Value, why_unanswered
-
-
-class RankingScore(Struct, frozen=True):
-    """Means over n questions."""
-
-    n: int
-    mrr: float
-    """Mean of 1 / rank, in (0, 1]."""
-    recall_at_1: float
-    recall_at_5: float
-    recall_at_10: float
-    """Share of the questions whose gold ranks at most 1, 5, 10, in [0, 1]."""
-    mean_rank: float
-    """In [1, candidates]; lower is better."""
 
 
 def gold_rank(scores: Sequence[float], gold: int) -> float:
@@ -43,27 +27,6 @@ def gold_rank(scores: Sequence[float], gold: int) -> float:
     better = sum(score > scores[gold] for score in scores)
     equal = sum(score == scores[gold] for score in scores)  # the gold itself among them
     return better + (equal + 1) / 2
-
-
-def ranking(scores: Sequence[Sequence[float]], golds: Sequence[int]) -> RankingScore:
-    """MRR, R@1, R@5, R@10 and mean rank (Das et al. 2017, section 5.2).
-
-    scores[i] are question i's candidate scores, higher is better, such as mean log-probabilities per token;
-    golds[i] the index of its right candidate. Equal scores share their mean rank, so a tie for
-    first place is not a hit at 1. Raises DataError as `gold_rank` does, for unequal lengths and for none.
-    """
-    if not golds or len(scores) != len(golds):
-        raise DataError(f"ranking: {len(scores)} score lists and {len(golds)} golds; give one of each, at least one")
-    ranks = [gold_rank(candidates, gold) for candidates, gold in zip(scores, golds, strict=True)]
-    n = len(ranks)
-    return RankingScore(
-        n=n,
-        mrr=sum(1 / rank for rank in ranks) / n,
-        recall_at_1=sum(rank <= 1 for rank in ranks) / n,
-        recall_at_5=sum(rank <= 5 for rank in ranks) / n,
-        recall_at_10=sum(rank <= 10 for rank in ranks) / n,
-        mean_rank=sum(ranks) / n,
-    )
 
 
 def ndcg(scores: Sequence[float], relevance: Sequence[float]) -> float:
@@ -105,7 +68,8 @@ RECALLS = (1, 5, 10)
 
 
 class OptionRanking(Metric, frozen=True, kw_only=True):
-    """Metrics of the rank of the right option; of several right ones the first counts (Das et al. 2017, 5.2).
+    """MRR, R@1, R@5, R@10 and mean rank of the right option; of several right ones the first counts (Das et al. 2017,
+    5.2). Equal scores share their mean rank, so that a tie for first place is not a hit at 1.
 
     Where people said how right each option is, NDCG too (the VisDial challenge of 2018).
     """

@@ -26,7 +26,7 @@ from snellen.building.benchmark import Benchmark, ErrorBound, Verification
 from snellen.common.images import data_uri, to_plain_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
-from snellen.formats.json_files import JSON_FAULTS, json_lines
+from snellen.formats.json_files import JSON_FAULTS, add_lines, json_lines, kept_lines
 from snellen.records import Answer, ItemDecision, Sample
 from snellen.reformulation.sampling import Sampling
 from snellen.report.rendering import OfflinePage, report_asset, templates
@@ -116,24 +116,10 @@ def labels_file(benchmark: Benchmark) -> Path:
 
 
 def read_audit_labels(path: Path) -> list[AuditLabel]:
-    """The last label of each rater about each question. Raises DataError, naming the line, for one that is none."""
-    latest: dict[tuple[str, str, bool], AuditLabel] = {}
-    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else (), 1):
-        try:
-            label = msgspec.json.decode(line, type=AuditLabel)
-        except JSON_FAULTS as error:
-            raise DataError(f"{path}:{number}: not a label of an audit ({error})") from None
-        latest[label.item, label.by, label.settles] = label
+    """The last label of each rater about each question. Raises StoreError, naming the line, for one that is none."""
+    labels = kept_lines(path, AuditLabel, "a label of an audit")
+    latest = {(label.item, label.by, label.settles): label for label in labels}
     return [label for label in latest.values() if label.label]
-
-
-def write_audit_labels(path: Path, labels: Iterable[AuditLabel]) -> None:
-    """Add labels to a file. Raises StoreError for one that cannot be written."""
-    try:
-        with path.open("ab") as file:
-            file.writelines(msgspec.json.encode(label) + b"\n" for label in labels)
-    except OSError as error:
-        raise StoreError(f"{path}: the label cannot be kept ({error.strerror})") from None
 
 
 def import_audit_labels(source: Path, benchmark: Benchmark) -> tuple[int, int]:
@@ -146,7 +132,7 @@ def import_audit_labels(source: Path, benchmark: Benchmark) -> tuple[int, int]:
         raise DataError(f"{source}: the label of {nobody[0].sample_id or nobody[0].item} is by nobody; give it a `by`")
     own = {item.id for item in audited_items(benchmark, benchmark.manifest.counts.samples)}
     fitting = [label for label in labels if label.item in own]
-    write_audit_labels(labels_file(benchmark), fitting)
+    add_lines(labels_file(benchmark), *fitting)
     return len(fitting), len(labels)
 
 
@@ -455,7 +441,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             label = msgspec.json.decode(self.rfile.read(size), type=AuditLabel)
-            write_audit_labels(self.server.labels, [label])
+            add_lines(self.server.labels, label)
         except (*JSON_FAULTS, StoreError) as error:
             self._send(500, str(error).encode(), "text/plain")
             return

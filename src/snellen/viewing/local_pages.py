@@ -34,10 +34,11 @@ from snellen.catalogue import entries, suite_members
 from snellen.common.paths import home
 from snellen.errors import DataError, SnellenError
 from snellen.experiments.evaluation import report_name
+from snellen.formats.json_files import add_lines
 from snellen.models.embedded import TRAINED
 from snellen.report.page import html_report
 from snellen.report.run_view import run_views
-from snellen.scoring.agreement import LABELS, NONE, HumanLabel, read_labels, write_label
+from snellen.scoring.agreement import LABELS, NONE, HumanLabel, read_labels
 from snellen.viewing.comparing import MOST_RUNS, compare, flips_by_protocol, read_scored
 from snellen.viewing.failures import alike_failures
 from snellen.viewing.library import RunLibrary, ShownRun
@@ -159,7 +160,7 @@ class LocalPages(ViewPages):
         label = form.get("label", "") or None
         if not re.fullmatch("[0-9a-f]{16}", item) or (label and label != NONE and len(label) > 8):
             raise HTTPException(400, "this is not a label of a reply")
-        write_label(run.folder / LABELS, HumanLabel(item, label, "", form.get("sample", "")))
+        add_lines(run.folder / LABELS, HumanLabel(item, label, "", form.get("sample", "")))
         return _question_address(form)
 
     def about_question(self, number: int, runs: Sequence[ShownRun]) -> dict[str, Any]:

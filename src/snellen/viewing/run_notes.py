@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from snellen.errors import StoreError
-from snellen.formats.json_files import JSON_FAULTS
+from snellen.formats.json_files import add_lines, kept_lines
 
 RUN_NOTES, SAMPLE_NOTES = "run-notes.jsonl", "notes.jsonl"
 MOST_TAGS, LONGEST_NOTE = 20, 4000
-NoteT = TypeVar("NoteT", bound=Struct)
 
 
 class RunNote(Struct, frozen=True, omit_defaults=True):
@@ -49,39 +46,22 @@ def as_tags(text: str) -> tuple[str, ...]:
 def read_run_notes(roots: Sequence[Path]) -> dict[Path, RunNote]:
     """By the run's folder. Raises StoreError for a line that is not a note."""
     places = dict.fromkeys(place for root in roots for place in (root, root.parent))
-    return {place / note.run: note for place in places for note in _lines(place / RUN_NOTES, RunNote)}
+    return {place / note.run: note for place in places for note in kept_lines(place / RUN_NOTES, RunNote, "a note")}
 
 
 def write_run_note(roots: Sequence[Path], folder: Path, note: RunNote) -> None:
     """Into the folder of runs that the run was found in, or beside it. Raises StoreError."""
     place = next((root for root in roots if root in folder.parents), folder.parent)
-    _append(place / RUN_NOTES, msgspec.structs.replace(note, run=folder.relative_to(place).as_posix()))
+    add_lines(place / RUN_NOTES, msgspec.structs.replace(note, run=folder.relative_to(place).as_posix()))
 
 
 def read_sample_notes(run: Path) -> dict[tuple[str, str, int], SampleNote]:
     """By benchmark, sample and turn. Raises StoreError for a line that is not a note."""
-    notes = {(note.benchmark, note.sample_id, note.turn): note for note in _lines(run / SAMPLE_NOTES, SampleNote)}
+    lines = kept_lines(run / SAMPLE_NOTES, SampleNote, "a note")
+    notes = {(note.benchmark, note.sample_id, note.turn): note for note in lines}
     return {key: note for key, note in notes.items() if note.text}
 
 
 def write_sample_note(run: Path, note: SampleNote) -> None:
     """Raises StoreError."""
-    _append(run / SAMPLE_NOTES, note)
-
-
-def _lines(path: Path, kind: type[NoteT]) -> list[NoteT]:
-    notes = []
-    for number, line in enumerate(path.read_bytes().splitlines() if path.is_file() else (), 1):
-        try:
-            notes.append(msgspec.json.decode(line, type=kind))
-        except JSON_FAULTS as error:
-            raise StoreError(f"{path}:{number}: not a note ({error}); mend or remove the line") from None
-    return notes
-
-
-def _append(path: Path, note: Struct) -> None:
-    try:
-        with path.open("ab") as file:
-            file.write(msgspec.json.encode(note) + b"\n")  # one write, so that two who write at once mix no lines
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written ({error.strerror})") from None
+    add_lines(run / SAMPLE_NOTES, note)

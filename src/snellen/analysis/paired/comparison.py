@@ -26,7 +26,8 @@ from snellen.analysis.paired.differences import (
 )
 from snellen.analysis.paired.significance import Correction, adjusted
 from snellen.analysis.subset import check_same_builds
-from snellen.errors import DataError, MissingExtraError
+from snellen.common.late import import_extra
+from snellen.errors import DataError
 from snellen.records import METHODS, Method
 from snellen.registry import unknown
 from snellen.scoring.scored_run import ScoredRun, run_labels
@@ -82,12 +83,9 @@ def compare_runs(
 def _rank_intervals(
     labels: Sequence[str], benchmarks: Sequence[Sequence[QuestionMeasures]], resamples: int, seed: int
 ) -> list[RankInterval]:
-    try:
-        from snellen.analysis.paired.rank_intervals import rank_intervals
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise MissingExtraError("numpy", "metrics", "rank intervals") from error
+    import_extra("numpy", "metrics", "rank intervals")
+    from snellen.analysis.paired.rank_intervals import rank_intervals
+
     return rank_intervals(labels, benchmarks, resamples, seed)
 
 

@@ -28,7 +28,7 @@ from snellen.analysis.statistics import (
     scaled_estimate,
     sum_by_group,
 )
-from snellen.common.late import check_polars
+from snellen.common.late import data_frame
 from snellen.formats.shown_text import object_line
 from snellen.metrics.declaration import Counts, MetricRow, ReplyMetric, declared, metric_of, summed_metric
 from snellen.reasons import Reason
@@ -136,24 +136,15 @@ class Comparison(Struct, frozen=True):
     def table(self) -> polars.DataFrame:
         """One row a difference: runs, benchmark, dimension, values of both, difference with stderr, low, high, n and
         groups, p, p_adjusted, and how often only one of the two did better."""
-        check_polars()
-        import polars as pl
-
-        return pl.DataFrame([flat_difference(difference) for difference in self.differences], infer_schema_length=None)
+        return data_frame(flat_difference(difference) for difference in self.differences)
 
     def rank_table(self) -> polars.DataFrame:
         """One row a run and place: rank, low, high, and the share of resamples in which nobody is better."""
-        check_polars()
-        import polars as pl
-
-        return pl.DataFrame([asdict(rank) for rank in self.ranks], infer_schema_length=None)
+        return data_frame(asdict(rank) for rank in self.ranks)
 
     def flip_table(self) -> polars.DataFrame:
         """One row a question on which two runs differ, with both values."""
-        check_polars()
-        import polars as pl
-
-        return pl.DataFrame([asdict(flip) for flip in self.flips], infer_schema_length=None)
+        return data_frame(asdict(flip) for flip in self.flips)
 
 
 def flat_difference(difference: PairedDifference) -> dict[str, object]:

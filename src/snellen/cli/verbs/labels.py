@@ -18,6 +18,7 @@ from snellen.cli.show import announce, out, print_built, print_records, print_ta
 from snellen.common.paths import as_word
 from snellen.errors import DataError
 from snellen.experiments.evaluation import score_folders
+from snellen.formats.json_files import add_lines
 from snellen.formats.shown_text import short_name, strip_controls
 from snellen.models.base import load_model
 from snellen.protocols.prompts.role_prompts import shortened
@@ -39,7 +40,6 @@ from snellen.scoring.agreement import (
     import_labels,
     label_by_judges,
     read_labels,
-    write_label,
 )
 from snellen.scoring.answers import open_answers
 from snellen.scoring.scored_run import flat_row
@@ -60,7 +60,6 @@ from snellen.verification.audit import (
     named_items,
     read_audit_labels,
     with_bound,
-    write_audit_labels,
     write_audit_page,
 )
 
@@ -162,13 +161,13 @@ def ask_for_labels(items: Sequence[LabelItem], path: Path, by: str, key: Callabl
             return
         if pressed == "u" and positions:
             at = positions.pop()
-            write_label(path, HumanLabel(waiting[at].id, None, by))
+            add_lines(path, HumanLabel(waiting[at].id, None, by))
             notice = "undone"
         elif pressed == "s":
             at += 1
             notice = "skipped the one before"
         elif (label := _label(item, pressed)) is not None:
-            write_label(path, HumanLabel(item.id, label, by, item.unparsed.prediction.sample_id))
+            add_lines(path, HumanLabel(item.id, label, by, item.unparsed.prediction.sample_id))
             positions.append(at)
             at += 1
             notice = "the one before: " + ("no option" if label == NONE else label)
@@ -319,14 +318,12 @@ def ask_in_terminal(form: AuditForm, path: Path, key: Callable[[], str] = click.
             return
         if pressed == "u" and (place or answer):
             place, answer = (place, "") if answer else (place - 1, "")
-            write_audit_labels(path, [AuditLabel(waiting[place].id, None, form.by, settles=form.settles)])
+            add_lines(path, AuditLabel(waiting[place].id, None, form.by, settles=form.settles))
         elif pressed == "s":
             place, answer = place + 1, ""
         elif answer and pressed in KEYS[: len(LABELS)]:
             label = LABELS[int(pressed) - 1]
-            write_audit_labels(
-                path, [AuditLabel(item.id, label, form.by, item.sample.id, answer.strip(), form.settles)]
-            )
+            add_lines(path, AuditLabel(item.id, label, form.by, item.sample.id, answer.strip(), form.settles))
             place, answer = place + 1, ""
         elif not answer:
             chosen = ord(pressed) - ord("a") if len(pressed) == 1 else -1

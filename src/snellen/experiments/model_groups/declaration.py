@@ -5,8 +5,6 @@ docs/reference/analysis-files.md shows each field in use.
 
 from __future__ import annotations
 
-from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -14,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue import analysis_files
+from snellen.catalogue import analysis_files, declared_file
 from snellen.catalogue.cards import ModelCard
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.json_files import parse_toml
@@ -105,28 +103,13 @@ def find_analysis(name: str) -> AnalysisSpec:
 
     Raises UnknownNameError, and DataError for a wrong file.
     """
-    if name.endswith(".toml"):
-        path = Path(name).expanduser()
-        return _read(path, path.stem)
-    files = analysis_files()
-    matches = [full for full in files if name in (full, full.rpartition("/")[2])]
-    if len(matches) > 1 and name not in files:
-        raise UnknownNameError(f"several analyses are called {name}; name one of {', '.join(matches)}")
-    if not matches:
-        raise registry.unknown("analysis", name, files)
-    full = name if name in files else matches[0]
-    return _read(files[full], full)
-
-
-def _read(file: Traversable, name: str) -> AnalysisSpec:
+    file = declared_file("analysis", name)
     try:
-        declared = msgspec.convert(parse_toml(file.read_text("utf-8"), str(file)), AnalysisSpec)
+        declared = msgspec.convert(parse_toml(file.text, file.where), AnalysisSpec)
     except msgspec.ValidationError as error:
-        raise DataError(f"{file}: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: cannot read the analysis ({error})") from None
-    _check(declared, str(file))
-    return replace(declared, name=name, suite=declared.suite or name.rpartition("/")[0])
+        raise DataError(f"{file.where}: {error}") from None
+    _check(declared, file.where)
+    return replace(declared, name=file.name, suite=declared.suite or file.name.rpartition("/")[0])
 
 
 def _check(spec: AnalysisSpec, where: str) -> None:

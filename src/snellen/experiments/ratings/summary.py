@@ -31,6 +31,7 @@ from snellen.experiments.ratings.study import (
     read_sheets,
     write_key,
 )
+from snellen.formats.json_files import kept_lines
 from snellen.metrics.declaration import metric_row
 from snellen.records import Estimate
 from snellen.runs.run_folder import read_manifest, write_atomically
@@ -257,20 +258,14 @@ def shown_titles(key: RatingKey) -> dict[str, str]:
 RESAMPLES = 2000
 
 
-def interval_alpha(units: Sequence[Sequence[float]]) -> float | None:
-    """Krippendorff's alpha for interval values: 1 - observed / expected disagreement, at most 1; 0 is chance.
+def alpha_estimate(units: Sequence[Sequence[float]], rng: random.Random) -> Estimate:
+    """Krippendorff's alpha for interval values: 1 - observed / expected disagreement, at most 1; 0 is chance. With the
+    2.5th and 97.5th percentile over resamples of items; n counts values.
 
     A unit holds the values that one item got; items with one value count for nothing. With the difference function
     (a - b)^2 the disagreement of all ordered pairs of m values is 2 (m sum x^2 - (sum x)^2), so
     alpha = 1 - (n - 1) sum_u [m_u S_u - T_u^2] / (m_u - 1) / (n S - T^2) (Krippendorff 2011, "Computing
     Krippendorff's Alpha-Reliability"). None where all values are the same, or none can be compared.
-    """
-    return _alpha([_moments(unit) for unit in units if len(unit) > 1])
-
-
-def alpha_estimate(units: Sequence[Sequence[float]], rng: random.Random) -> Estimate:
-    """`interval_alpha` with the 2.5th and 97.5th percentile over resamples of items; n counts values.
-
     Raters are not drawn again: two copies of one rater would agree with each other.
     """
     moments = [_moments(unit) for unit in units if len(unit) > 1]
@@ -374,19 +369,9 @@ def gather(folder: Path, files: Sequence[Path], study: RatingStudy | None = None
 def read_gathered(folder: Path) -> tuple[RaterSheet, ...]:
     """The ratings in a study's folder. Raises StoreError when there are none, or a line is not a rater's sheet."""
     path = folder / SHEETS
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError:
-        raise StoreError(
-            f"{folder}: no ratings yet; `snellen rate read {as_word(folder)} FILES...` adds some"
-        ) from None
-    sheets = []
-    for number, line in enumerate(lines, 1):
-        try:
-            sheets.append(msgspec.json.decode(line, type=RaterSheet))
-        except msgspec.DecodeError as error:
-            raise StoreError(f"{path}:{number}: not a rater's ratings ({error}); mend or remove the line") from None
-    return tuple(sheets)
+    if not path.exists():
+        raise StoreError(f"{folder}: no ratings yet; `snellen rate read {as_word(folder)} FILES...` adds some")
+    return tuple(kept_lines(path, RaterSheet, "a rater's ratings"))
 
 
 # --- ratings given to runs -------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What studies say of their cells: spread, means over models, differences, samples against the whole, agreement.
 
 Means over models are as papers print them, differences are on the same questions with paired intervals; how well
-samples of each size stand for the whole, and how often a wrong option is right too, are ReForm-Eval's Tables 29 to 31.
+samples of each size stand for the whole is ReForm-Eval's Tables 29 and 30.
 """
 
 from __future__ import annotations
@@ -10,18 +10,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from pathlib import Path
 from statistics import fmean, stdev, variance
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.ranks import fractional_ranks, pearson, spearman
 from snellen.analysis.statistics import SAME, estimate_mean, score_interval, student_t, z
 from snellen.analysis.variance_components import VarianceComponent, variance_components
-from snellen.building.benchmark import MANIFEST, Benchmark
-from snellen.errors import DataError
 from snellen.experiments.studies.declaration import BASELINE, SAMPLE_RATIO, SAMPLE_SEED, CellGrid
 from snellen.experiments.studies.series import (
     CellScores,
@@ -451,93 +447,3 @@ def _short(text: str) -> str:
 
 
 AGREEMENT = StudyStatistic("Agreement of metrics", _metric_agreement)
-
-
-# --- questions with several right options ----------------------------------------------------------------------------
-
-
-LABEL, JURY = "two right options", "jury"
-NEGATIVES_HEADER = ("cell", "benchmark as built", "by people [95%] n", "by the jury [95%] n")
-NEGATIVES_NOTES = (
-    "The share of questions with a wrong option that is right too; the paper's is of single distractors, of which a "
-    "question has several.",
-)
-
-
-class Label(Struct, frozen=True):
-    """What an audit keeps of a rater's word, as far as it matters here."""
-
-    item: str
-    by: str
-    label: str | None
-    settles: bool = False
-
-
-def _false_negatives(numbers: StudyNumbers) -> StudyPart:
-    folders = dict.fromkeys(
-        (cell.spec.label, Path(use.folder))
-        for cell in numbers.cells
-        if cell.run
-        for use in cell.run.manifest.benchmarks
-    )
-    rows: list[StudyRow] = []
-    table: list[tuple[Cell, ...]] = []
-    for label, folder in folders:
-        if not (folder / MANIFEST).exists():
-            continue
-        benchmark = Benchmark(folder)
-        people, jury = by_people(benchmark), by_jury(benchmark)
-        rows += _rows(label, benchmark.name, people, jury)
-        table.append((
-            label, benchmark.name,
-            NumberCell(SHARE, people) if people else AbsentCell(f"nobody has looked: `snellen audit {folder}`"),
-            NumberCell(SHARE, jury) if jury else AbsentCell("no jury was asked: `snellen lint ... --jury MODEL`"),
-        ))  # fmt: skip
-    return _part(rows, "False negatives", NEGATIVES_HEADER, table, 2, NEGATIVES_NOTES)
-
-
-def _rows(cell: str, benchmark: str, people: Estimate | None, jury: Estimate | None) -> Iterator[StudyRow]:
-    for quantity, estimate in (("false negatives by people", people), ("false negatives by the jury", jury)):
-        if estimate is not None:
-            yield StudyRow(
-                statistic="false-negatives", quantity=quantity, model="", benchmark=benchmark, protocol="", metric="",
-                unit=SHARE, estimate=estimate, cell=cell,
-            )  # fmt: skip
-
-
-def by_people(benchmark: Benchmark) -> Estimate | None:
-    """The share of the questions labelled in an audit that have two right options: as it was settled, else as
-    its raters said in the mean. None where no question is labelled."""
-    path = benchmark.folder.with_name(f"{benchmark.folder.name}.audit.jsonl")
-    if not path.exists():
-        return None
-    latest: dict[tuple[str, str, bool], str | None] = {}
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        try:
-            label = msgspec.json.decode(line, type=Label)
-        except msgspec.DecodeError as error:
-            raise DataError(f"{path}:{number}: not a label of an audit ({error})") from None
-        latest[label.item, label.by, label.settles] = label.label
-    settled = {item for (item, _, settles), word in latest.items() if settles and word}
-    labels: dict[str, list[str]] = defaultdict(list)
-    for (item, _, settles), word in latest.items():
-        if word and (settles or item not in settled):
-            labels[item].append(word)
-    if not labels:
-        return None
-    values = [sum(word == LABEL for word in words) / len(words) for words in labels.values()]
-    return estimate_mean(values, list(labels))
-
-
-def by_jury(benchmark: Benchmark) -> Estimate | None:
-    """The share of questions that failed the jury's check; None where none was asked."""
-    verification = benchmark.manifest.verification
-    checks = verification.checks if verification else ()
-    check = next((check for check in checks if check.name == JURY and check.checked), None)
-    if check is None:
-        return None
-    failed = [1.0] * check.failed + [0.0] * (check.checked - check.failed)
-    return estimate_mean(failed, range(check.checked))
-
-
-FALSE_NEGATIVES = StudyStatistic("False negatives", _false_negatives)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources.abc import Traversable
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -19,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue import study_files
+from snellen.catalogue import declared_file, study_files
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.json_files import parse_toml
 from snellen.reformulation.sampling import Sampling
@@ -106,20 +105,8 @@ class StudySpec(Struct, frozen=True, kw_only=True):
 
 def find_study(name: str) -> StudySpec:
     """The study of a file (`mine.toml`), or of that name. Raises UnknownNameError, and DataError for a wrong file."""
-    if name.endswith(".toml"):
-        path = Path(name).expanduser()
-        return parse_study(_text(path), path.stem, name, path.parent)
-    files = study_files()
-    shorts: dict[str, list[str]] = {}
-    for full in files:
-        shorts.setdefault(full.rpartition("/")[2], []).append(full)
-    full_names = [name] if name in files else shorts.get(name, [])
-    if len(full_names) > 1:
-        raise UnknownNameError(f"several studies are called {name}; name one of {', '.join(full_names)}")
-    if not full_names:
-        raise registry.unknown("study", name, files)
-    [full] = full_names
-    return parse_study(_text(files[full]), full, str(files[full]), Path(str(files[full])).parent)
+    file = declared_file("study", name)
+    return parse_study(file.text, file.name, file.where, Path(file.where).parent)
 
 
 def studies() -> dict[str, StudySpec]:
@@ -182,13 +169,6 @@ def _sample(content: Mapping[str, Any], where: str) -> StudySample:
     rule = {name: value for name, value in content.items() if name not in ("by", "seed")}
     settings = {name: value for name, value in content.items() if name not in rule}
     return _converted({**settings, "sampling": _converted(rule, Sampling, f"{where}: [sample]")}, StudySample, where)
-
-
-def _text(file: Traversable) -> str:
-    try:
-        return file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: cannot read the study ({error})") from None
 
 
 # --- cells -----------------------------------------------------------------------------------------------------------

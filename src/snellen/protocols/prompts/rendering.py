@@ -38,7 +38,6 @@ from snellen.records import (
 
 LabelStyle = Literal["upper", "lower", "number", "random"]
 """The alphabet that labels are of; `random` draws one of the three for each question."""
-LABEL_STYLES: tuple[LabelStyle, ...] = ("upper", "lower", "number", "random")
 
 
 def labels_for(style: LabelStyle, count: int, *names: str | int) -> tuple[str, ...]:

@@ -154,11 +154,6 @@ _SLOTS = {("choice", "answers"): _CASE | {"options"}}
 
 
 @cache
-def default_reasoning_prompts() -> ReasoningPrompts:
-    return parse_reasoning_prompts(_own_reasoning_texts(), "reasoning_prompts.toml")
-
-
-@cache
 def _own_reasoning_texts() -> dict[str, Any]:
     return tomllib.loads(files("snellen.protocols.prompts").joinpath("reasoning_prompts.toml").read_text("utf-8"))
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cache
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choice, published_rule, texts_alone
@@ -73,39 +72,26 @@ def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
     return 1 / first if first else 0.0
 
 
-class WordF1(Struct, frozen=True):
-    """Word-level precision, recall and F1 over a whole set."""
+def kie_word_counts(reply: str, gold: str) -> Counts:
+    """What LVLM-eHub's micro F1 of words counts on one reply, to be summed: words matched, said, wanted.
 
-    precision: float | None
-    """None where nothing was said: the original divides by zero."""
-    recall: float | None
-    """None where no gold has a word."""
-    f1: float | None
-    """0 without a match, where the original divides by zero too; None only where golds and replies have no word."""
-
-
-def kie_word_f1(replies: Sequence[str], golds: Sequence[str]) -> WordF1:
-    """LVLM-eHub, KIE: micro F1 of words split at white space, case kept, repeated words as often as both have them.
-
-    The paper (Table 3) calls it entity-level F1. Each number in [0, 1]; a share of all words of the set.
+    Words are split at white space, case kept; repeated ones count as often as both have them.
     """
-    counted = [kie_word_counts(reply, gold) for reply, gold in zip(replies, golds, strict=True)]
-    return kie_word_of([sum(column) for column in zip(*counted, strict=True)] or (0, 0, 0))
-
-
-def kie_word_counts(reply: str, gold: str) -> tuple[float, ...]:
-    """What `kie_word_f1` counts on one reply, to be summed: words matched, said, wanted."""
     have, need = Counter(reply.split()), Counter(gold.split())
     return (have & need).total(), have.total(), need.total()
 
 
-def kie_word_of(sums: Sequence[float]) -> WordF1:
-    """Precision, recall and F1 from summed counts."""
+def kie_word_rows(sums: Counts) -> tuple[float | None, ...]:
+    """LVLM-eHub, KIE: F1, precision and recall of words from summed counts. The paper (Table 3) calls it entity-level.
+
+    F1 is 0 without a match and precision None where nothing was said, where the original divides by zero; recall is
+    None where no gold has a word.
+    """
     matched, reply_words, gold_words = sums
-    return WordF1(
+    return (
+        2 * matched / (reply_words + gold_words) if reply_words + gold_words else None,
         matched / reply_words if reply_words else None,
         matched / gold_words if gold_words else None,
-        2 * matched / (reply_words + gold_words) if reply_words + gold_words else None,
     )
 
 
@@ -126,11 +112,6 @@ def _count_words(replies: Sequence[str], golds: Golds) -> list[Counts | str]:
     return [
         kie_word_counts(reply, texts[0]) if texts else "no gold" for reply, texts in zip(replies, golds, strict=True)
     ]
-
-
-def _word_rows(sums: Counts) -> tuple[float | None, ...]:
-    score = kie_word_of(sums)
-    return score.f1, score.precision, score.recall
 
 
 _WORDLESS = "a gold without a letter or digit matches no reply without one"
@@ -207,7 +188,7 @@ KIE_WORD_F1 = CorpusCountMetric(
         for part, undefined in (("F1", ""), ("precision", "no reply has a word"), ("recall", ""))
     ),
     count=_count_words,
-    compute=_word_rows,
+    compute=kie_word_rows,
     per_question=("legacy_kie_word_f1",),
 )
 

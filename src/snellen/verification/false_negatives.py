@@ -1,0 +1,78 @@
+"""How often a wrong option is right too, as people and a jury found: a statistic of studies (ReForm-Eval, Table 31)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+from snellen.analysis.statistics import estimate_mean
+from snellen.building.benchmark import MANIFEST, Benchmark
+from snellen.experiments.studies.series import StudyNumbers, StudyPart, StudyRow, StudyStatistic
+from snellen.metrics.declaration import SHARE
+from snellen.records import Estimate
+from snellen.report.table import AbsentCell, Cell, NumberCell, Table
+from snellen.verification.audit import Label, labels_file, read_audit_labels
+
+TWO_RIGHT: Label = "two right options"
+HEADER = ("cell", "benchmark as built", "by people [95%] n", "by the jury [95%] n")
+NOTES = (
+    "The share of questions with a wrong option that is right too; the paper's is of single distractors, of which a "
+    "question has several.",
+)
+
+
+def _false_negatives(numbers: StudyNumbers) -> StudyPart:
+    folders = dict.fromkeys(
+        (cell.spec.label, Path(use.folder))
+        for cell in numbers.cells
+        if cell.run
+        for use in cell.run.manifest.benchmarks
+    )
+    rows: list[StudyRow] = []
+    table: list[tuple[Cell, ...]] = []
+    for label, folder in folders:
+        if not (folder / MANIFEST).exists():
+            continue
+        benchmark = Benchmark(folder)
+        shares = {
+            "people": (_by_people(benchmark), f"nobody has looked: `snellen audit {folder}`"),
+            "the jury": (_by_jury(benchmark), "no jury was asked: `snellen lint ... --jury MODEL`"),
+        }
+        rows += [
+            StudyRow(
+                statistic="false-negatives", quantity=f"false negatives by {judge}", model="", benchmark=benchmark.name,
+                protocol="", metric="", unit=SHARE, estimate=estimate, cell=label,
+            )
+            for judge, (estimate, _) in shares.items()
+            if estimate
+        ]  # fmt: skip
+        cells = (NumberCell(SHARE, estimate) if estimate else AbsentCell(why) for estimate, why in shares.values())
+        table.append((label, benchmark.name, *cells))
+    tables = (Table("False negatives", HEADER, tuple(table), label_columns=2, notes=NOTES),)
+    return StudyPart(tuple(rows), tables if table else ())
+
+
+def _by_people(benchmark: Benchmark) -> Estimate | None:
+    """The share of the questions labelled in an audit that have two right options: as it was settled, else as
+    its raters said in the mean. None where no question is labelled."""
+    labels = read_audit_labels(labels_file(benchmark))
+    settled = {label.item for label in labels if label.settles}
+    verdicts: dict[str, list[bool]] = defaultdict(list)
+    for label in labels:
+        if label.settles or label.item not in settled:
+            verdicts[label.item].append(label.label == TWO_RIGHT)
+    return estimate_mean([sum(said) / len(said) for said in verdicts.values()], list(verdicts)) if verdicts else None
+
+
+def _by_jury(benchmark: Benchmark) -> Estimate | None:
+    """The share of questions that failed the jury's check; None where none was asked."""
+    verification = benchmark.manifest.verification
+    checks = verification.checks if verification else ()
+    check = next((check for check in checks if check.name == "jury" and check.checked), None)
+    if check is None:
+        return None
+    failed = [1.0] * check.failed + [0.0] * (check.checked - check.failed)
+    return estimate_mean(failed, range(check.checked))
+
+
+FALSE_NEGATIVES = StudyStatistic("False negatives", _false_negatives)
