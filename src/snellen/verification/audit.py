@@ -103,8 +103,8 @@ def _items(benchmark: Benchmark, answers: Mapping[str, Sequence[Answer]], names:
 
 
 def _digest(sample: Sample, golds: Sequence[Answer]) -> str:
-    seen = replace(sample, id="", benchmark="", group="", tags={}), [(gold.options, gold.texts) for gold in golds]
-    return hashlib.blake2b(msgspec.json.encode(seen, order="deterministic"), digest_size=8).hexdigest()
+    content = replace(sample, id="", benchmark="", group="", tags={}), [(gold.options, gold.texts) for gold in golds]
+    return hashlib.blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=8).hexdigest()
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------
@@ -214,20 +214,20 @@ class AuditOutcome(Struct, frozen=True):
 def audit_outcome(items: Sequence[AuditItem], of: int, labels: Iterable[AuditLabel]) -> AuditOutcome:
     """What labels say of the questions drawn, which are `items` of `of`."""
     drawn = {item.id for item in items}
-    given: dict[str, dict[str, Label]] = {}
+    by_rater: dict[str, dict[str, Label]] = {}
     settled: dict[str, Label] = {}
     for label in labels:
         if label.item in drawn and label.label:
             if label.settles:
                 settled[label.item] = label.label
             else:
-                given.setdefault(label.by, {})[label.item] = label.label
-    unlabelled = {by: len(drawn) - len(own) for by, own in sorted(given.items())}
-    raters = tuple(by for by, left in unlabelled.items() if not left) or tuple(unlabelled)
+                by_rater.setdefault(label.by, {})[label.item] = label.label
+    unlabelled = {by: len(drawn) - len(own) for by, own in sorted(by_rater.items())}
+    raters = tuple(by for by, count in unlabelled.items() if not count) or tuple(unlabelled)
     verdicts = tuple(
-        ItemVerdict(item, {by: given[by][item.id] for by in raters}, settled.get(item.id))
+        ItemVerdict(item, {by: by_rater[by][item.id] for by in raters}, settled.get(item.id))
         for item in items
-        if raters and all(item.id in given[by] for by in raters)
+        if raters and all(item.id in by_rater[by] for by in raters)
     )
     return AuditOutcome(verdicts, of, raters, unlabelled)
 
@@ -255,8 +255,8 @@ def few_bad_probability(of: int, bad_in_all: int, drawn: int, bad: int) -> float
     )
 
 
-def _log_choices(of: int, taken: int) -> float:
-    return math.lgamma(of + 1) - math.lgamma(taken + 1) - math.lgamma(of - taken + 1)
+def _log_choices(of: int, drawn: int) -> float:
+    return math.lgamma(of + 1) - math.lgamma(drawn + 1) - math.lgamma(of - drawn + 1)
 
 
 # --- what follows ----------------------------------------------------------------------------------------------------
@@ -291,16 +291,16 @@ def against_people(benchmark: Benchmark, failed: Collection[str]) -> str:
     labels = read_audit_labels(labels_file(benchmark))
     if not labels:
         return ""
-    found: dict[bool, list[bool]] = {True: [], False: []}
+    verdicts: dict[bool, list[bool]] = {True: [], False: []}
     good = {label.item: True for label in labels}
     for label in sorted(labels, key=lambda label: label.settles):
         good[label.item] = label.label == "good" and (good[label.item] or label.settles)
     for item in audited_items(benchmark, benchmark.manifest.counts.samples):
         if item.id in good:
-            found[good[item.id]].append(item.sample.id in failed)
+            verdicts[good[item.id]].append(item.sample.id in failed)
     return (
-        f"of {len(found[True]):,} questions that people found good {sum(found[True]):,} fail, "
-        f"of {len(found[False]):,} that they found bad {sum(found[False]):,}"
+        f"of {len(verdicts[True]):,} questions that people found good {sum(verdicts[True]):,} fail, "
+        f"of {len(verdicts[False]):,} that they found bad {sum(verdicts[False]):,}"
     )
 
 
@@ -326,7 +326,7 @@ class AuditForm(Struct, frozen=True):
     """Who labels; the page asks for a name where there is none."""
     settling: Mapping[str, ItemVerdict] = {}
     """By item what raters said who differ: to be settled in sight of it."""
-    given: Mapping[str, AuditLabel] = {}
+    earlier: Mapping[str, AuditLabel] = {}
     """By item what was labelled before."""
     sends: str = ""
     """The path that labels are sent to; empty for a page that saves them as a file."""
@@ -374,7 +374,7 @@ def _content(form: AuditForm) -> dict[str, Any]:
         "sends": form.sends,
         "settles": form.settles,
         "labels": LABELS,
-        "given": {item: {"label": label.label, "answer": label.answer} for item, label in form.given.items()},
+        "given": {item: {"label": label.label, "answer": label.answer} for item, label in form.earlier.items()},
         "pictures": [data_uri(*to_plain_file(image, images.read(image))) for image in pictures.values()],
         "items": [
             {
@@ -421,8 +421,8 @@ class AuditServer(ThreadingHTTPServer):
             for label in read_audit_labels(self.labels)
             if (label.by, label.settles) == (form.by, form.settles)
         }
-        shown = msgspec.structs.replace(form, given=own, sends=self.secret)
-        return audit_page(shown).encode("utf-8", "replace")
+        labelled = msgspec.structs.replace(form, earlier=own, sends=self.secret)
+        return audit_page(labelled).encode("utf-8", "replace")
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -172,38 +172,40 @@ def _jury(material: CheckMaterial) -> CheckOutcome:
             if prediction.choice is not None
         }
         of_answers, of_distractors = _yes_rates(judged, own)
-        told = f"{name} says yes to {of_answers:.1%} of the answers and {of_distractors:.1%} of the distractors"
+        skill = f"{name} says yes to {of_answers:.1%} of the answers and {of_distractors:.1%} of the distractors"
         if own and of_answers - of_distractors >= LEAST_SKILL:
             names.append(name)
             for place, vote in own.items():
                 votes[place].append(vote)
         else:
-            told += ", which is no use: it has no vote"
-            solvers.announce(told)
-        details.append(told)
+            skill += ", which is no use: it has no vote"
+            solvers.announce(skill)
+        details.append(skill)
     faults = [fault for sample, gold in judged for fault in _condemned(sample, gold, votes, solvers)]
     return CheckOutcome(faults, len(judged), tuple(names), "; ".join(details))
 
 
 def _yes_rates(judged: Sequence[tuple[Sample, Answer]], own: dict[tuple[str, int], bool]) -> tuple[float, float]:
     """In which share a juror finds keyed answers right, and distractors: what it errs by, where keys are right."""
-    said: dict[bool, list[bool]] = {True: [], False: []}
+    votes_on: dict[bool, list[bool]] = {True: [], False: []}
     for sample, gold in judged:
         for place in range(len(judged_answers(sample, gold))):
             if (vote := own.get((sample.id, place))) is not None:
-                said[place in gold.options or not sample.options].append(vote)
-    of_answers, of_distractors = (sum(votes) / len(votes) if votes else 0.0 for votes in (said[True], said[False]))
+                votes_on[place in gold.options or not sample.options].append(vote)
+    of_answers, of_distractors = (
+        sum(votes) / len(votes) if votes else 0.0 for votes in (votes_on[True], votes_on[False])
+    )
     return of_answers, of_distractors
 
 
 def _condemned(sample: Sample, gold: Answer, votes: Votes, solvers: Solvers) -> Iterator[ItemFault]:
     for place, text in enumerate(judged_answers(sample, gold)):
-        said = votes.get((sample.id, place), [])
+        own_votes = votes.get((sample.id, place), [])
         is_key = place in gold.options or not sample.options
-        against = sum(vote != is_key for vote in said)
-        if not said or against < len(said) if solvers.votes == "all" else 2 * against <= len(said):
+        against = sum(vote != is_key for vote in own_votes)
+        if not own_votes or against < len(own_votes) if solvers.votes == "all" else 2 * against <= len(own_votes):
             continue
-        tally = f"{against} of {len(said)} of the jury"
+        tally = f"{against} of {len(own_votes)} of the jury"
         if is_key:
             yield ItemFault(sample.id, f"{tally} say that the answer {text!r} is wrong")
         else:
@@ -258,32 +260,32 @@ def _blind(material: CheckMaterial) -> CheckOutcome:
     if not asked_samples:
         return CheckOutcome([], 0, detail="no question has both a picture and options")
     pictures = {sample.images for sample in asked_samples.values()}
-    shown = ["text", *(["shuffled"] if len(pictures) > 1 else [])]
-    named: dict[str, dict[str, Counter[int]]] = {}
+    controls = ["text", *(["shuffled"] if len(pictures) > 1 else [])]
+    by_model: dict[str, dict[str, Counter[int]]] = {}
     for model in solvers.blind:
-        name, scored = asked(model, benchmark, INNER, solvers, shown)
-        named[name] = _counts(scored, asked_samples)
+        name, scored = asked(model, benchmark, INNER, solvers, controls)
+        by_model[name] = _counts(scored, asked_samples)
     golds = {sample_id: frozenset(answers[sample_id, 0].options) for sample_id in asked_samples}
-    every = {sample_id: sum((counts[sample_id] for counts in named.values()), Counter()) for sample_id in asked_samples}
+    every = {name: sum((counts[name] for counts in by_model.values()), Counter()) for name in asked_samples}
     votes = _votes(asked_samples.values(), golds, every)
     solved = solved_blind(votes, solvers.wrongly)
     apart = {vote.sample_id for vote in solved}
-    kept = [sample for sample in asked_samples.values() if sample.id not in apart]
-    best, chance = _best([_votes(kept, golds, counts) for counts in named.values()])
+    remaining = [sample for sample in asked_samples.values() if sample.id not in apart]
+    best, chance = _best([_votes(remaining, golds, counts) for counts in by_model.values()])
     faults = [
         ItemFault(vote.sample_id, f"solved without its picture in {100 * vote.accuracy:.0f} % of all presentations")
         for vote in solved
     ]
-    return CheckOutcome(faults, len(votes), tuple(named), _detail(votes, apart), best, chance)
+    return CheckOutcome(faults, len(votes), tuple(by_model), _detail(votes, apart), best, chance)
 
 
 def _votes(
-    samples: Iterable[Sample], golds: Mapping[str, frozenset[int]], named: Mapping[str, Counter[int]]
+    samples: Iterable[Sample], golds: Mapping[str, frozenset[int]], counts: Mapping[str, Counter[int]]
 ) -> list[BlindVotes]:
     return [
-        BlindVotes(sample.id, sample.group, golds[sample.id], _shares(named[sample.id], len(sample.options)))
+        BlindVotes(sample.id, sample.group, golds[sample.id], _shares(counts[sample.id], len(sample.options)))
         for sample in samples
-        if named[sample.id]
+        if counts[sample.id]
     ]
 
 
@@ -298,16 +300,16 @@ def _best(by_model: Sequence[Sequence[BlindVotes]]) -> tuple[Estimate | None, fl
 
 def _counts(scored: ScoredBenchmark, samples: Mapping[str, Sample]) -> dict[str, Counter[int]]:
     """How often each option of each question was named."""
-    named: dict[str, Counter[int]] = defaultdict(Counter)
+    counts: dict[str, Counter[int]] = defaultdict(Counter)
     for prediction in scored.predictions:
         if prediction.sample_id in samples and prediction.error is None:
             # What could not be read is a presentation that names nothing.
-            named[prediction.sample_id][-1 if prediction.choice is None else prediction.choice] += 1
-    return named
+            counts[prediction.sample_id][-1 if prediction.choice is None else prediction.choice] += 1
+    return counts
 
 
-def _shares(named: Counter[int], options: int) -> tuple[float, ...]:
-    return tuple(named[place] / named.total() for place in range(options))
+def _shares(counts: Counter[int], options: int) -> tuple[float, ...]:
+    return tuple(counts[place] / counts.total() for place in range(options))
 
 
 def solved_blind(votes: Sequence[BlindVotes], wrongly: float) -> list[BlindVotes]:
@@ -336,11 +338,11 @@ def _groups(votes: Sequence[BlindVotes]) -> list[str]:
 def _detail(votes: Sequence[BlindVotes], apart: set[str]) -> str:
     if not votes:
         return "no reply could be read"
-    kept = [vote for vote in votes if vote.sample_id not in apart]
+    remaining = [vote for vote in votes if vote.sample_id not in apart]
     chance = sum(vote.chance for vote in votes) / len(votes)
     text = f"without their pictures {_accuracy(votes)} are solved; chance {chance:.1%}"
-    if apart and kept:
-        text += f"; of those kept {_accuracy(kept)}"
+    if apart and remaining:
+        text += f"; of those kept {_accuracy(remaining)}"
     return text + (
         "" if apart or not _is_above_chance(votes) else "; above chance, but luck would solve as many of them"
     )

@@ -87,19 +87,19 @@ def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> C
     # One question may fail several checks, so no more are needed than the check that set most of them apart.
     needed = max(check.failed - check.repaired for check in verification.checks)
     is_current = verification.kept in (manifest.counts.samples, manifest.counts.questions)
-    said = f"{len(verification.checks)} checks of {verification.candidates:,} questions: {apart:,} set apart"
+    result = f"{len(verification.checks)} checks of {verification.candidates:,} questions: {apart:,} set apart"
     if not is_current:
-        said += f"; {verification.kept:,} passed, but the benchmark has {manifest.counts.questions:,}"
+        result += f"; {verification.kept:,} passed, but the benchmark has {manifest.counts.questions:,}"
     if needed > apart:
-        said += f"; {needed - apart:,} of the {failed:,} that failed are still in it"
+        result += f"; {needed - apart:,} of the {failed:,} that failed are still in it"
     # Not every check applies to every question: how many it looked at is said, and no fault.
     partly = [
         f"{check.name} looked at {check.checked:,}"
         for check in verification.checks
         if check.checked < verification.candidates
     ]
-    said = "; ".join([said, *partly])
-    return Criterion(name, rule, is_current and needed <= apart, said)
+    result = "; ".join([result, *partly])
+    return Criterion(name, rule, is_current and needed <= apart, result)
 
 
 def _blind(manifest: BenchmarkManifest, verification: Verification | None, blind: Sequence[Finding]) -> Criterion:
@@ -107,18 +107,19 @@ def _blind(manifest: BenchmarkManifest, verification: Verification | None, blind
     enough = min(BLIND_LEAST, manifest.counts.answers)
     scored = [finding for finding in blind if finding.chance is not None and finding.estimate is not None]
     checks = [check for check in (verification.checks if verification else ()) if check.chance is not None]
-    seen = [(finding.estimate, finding.chance) for finding in scored]
-    seen += [(check.estimate, check.chance) for check in checks if check.estimate is not None]
-    if not seen:
+    estimates = [(finding.estimate, finding.chance) for finding in scored]
+    estimates += [(check.estimate, check.chance) for check in checks if check.estimate is not None]
+    if not estimates:
         return Criterion(
             name, rule, False, "no model was asked without the pictures; `snellen run ... -p blind` asks one"
         )
-    above = any(_is_above(estimate, chance, len(seen)) for estimate, chance in seen if estimate and chance is not None)
-    asked = min(estimate.n for estimate, _ in seen if estimate)
-    said = "; ".join([*(finding.message for finding in scored), *(check.detail for check in checks if check.detail)])
-    if asked < enough:
-        said += f"; {asked:,} questions are too few to tell, {enough:,} are needed"
-    return Criterion(name, rule, not above and asked >= enough, said)
+    count = len(estimates)
+    above = any(_is_above(estimate, chance, count) for estimate, chance in estimates if estimate and chance is not None)
+    fewest = min(estimate.n for estimate, _ in estimates if estimate)
+    result = "; ".join([*(finding.message for finding in scored), *(check.detail for check in checks if check.detail)])
+    if fewest < enough:
+        result += f"; {fewest:,} questions are too few to tell, {enough:,} are needed"
+    return Criterion(name, rule, not above and fewest >= enough, result)
 
 
 def _is_above(estimate: Estimate, chance: float, models: int) -> bool:
@@ -131,8 +132,8 @@ def _is_above(estimate: Estimate, chance: float, models: int) -> bool:
 
 def _lint(findings: Sequence[Finding]) -> Criterion:
     serious = [finding.check for finding in findings if finding.severity == "serious"]
-    said = f"serious: {', '.join(serious)}" if serious else f"{len(findings)} findings, none serious"
-    return Criterion("lint", "lint has no serious finding", not serious, said)
+    result = f"serious: {', '.join(serious)}" if serious else f"{len(findings)} findings, none serious"
+    return Criterion("lint", "lint has no serious finding", not serious, result)
 
 
 def _audit(bound: ErrorBound | None, error_limit: float) -> Criterion:
@@ -147,10 +148,10 @@ def _audit(bound: ErrorBound | None, error_limit: float) -> Criterion:
 
 def _raters(bound: ErrorBound | None) -> Criterion:
     raters = bound.raters if bound else ()
-    said = f"{count_word(len(raters))} rater{'' if len(raters) == 1 else 's'}"
+    result = f"{count_word(len(raters))} rater{'' if len(raters) == 1 else 's'}"
     if bound and len(raters) >= RATERS:
-        said += f", who differed on {bound.disagreements:,} of {bound.drawn:,} before they settled it"
-    return Criterion("raters", "two people or more looked at each of them", len(set(raters)) >= RATERS, said)
+        result += f", who differed on {bound.disagreements:,} of {bound.drawn:,} before they settled it"
+    return Criterion("raters", "two people or more looked at each of them", len(set(raters)) >= RATERS, result)
 
 
 def count_word(count: int) -> str:

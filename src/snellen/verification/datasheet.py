@@ -126,11 +126,11 @@ class Datasheet(Struct, frozen=True):
     def summary(self) -> str:
         """What it is and whether it is certified, in a few sentences."""
         manifest, counts = self.manifest, self.manifest.counts
-        asked = f"{counts.questions:,} {_form(manifest)} about {counts.images:,} pictures"
+        size = f"{counts.questions:,} {_form(manifest)} about {counts.images:,} pictures"
         if not counts.images:
-            asked = f"{counts.questions:,} {_form(manifest)} without pictures"
+            size = f"{counts.questions:,} {_form(manifest)} without pictures"
         bound = manifest.verification.bound if manifest.verification else None
-        return " ".join(filter(None, (f"{asked}.", self.certificate.sentence, bound.sentence if bound else "")))
+        return " ".join(filter(None, (f"{size}.", self.certificate.sentence, bound.sentence if bound else "")))
 
     def flat(self) -> dict[str, Any]:
         """What programs read: the certificate, its numbers, versions and counts."""
@@ -237,8 +237,8 @@ def _positions(choices: Sequence[LintQuestion]) -> Table:
 def _frequencies(title: str, column: str, counts: Counter[str]) -> Table:
     rows: list[tuple[Cell, ...]] = [(text, times) for text, times in counts.most_common(MOST_VALUES)]
     if len(counts) > MOST_VALUES:
-        rest = counts.total() - sum(times for _, times in counts.most_common(MOST_VALUES))
-        rows.append((f"{len(counts) - MOST_VALUES:,} others", rest))
+        remaining = counts.total() - sum(times for _, times in counts.most_common(MOST_VALUES))
+        rows.append((f"{len(counts) - MOST_VALUES:,} others", remaining))
     return Table(title, (column, "questions"), tuple(rows))
 
 
@@ -255,14 +255,14 @@ def _pictures(material: LintMaterial) -> Table:
 
 
 def _removals(benchmark: Benchmark) -> Iterator[Table]:
-    made, verification = benchmark.manifest.made, benchmark.manifest.verification
-    read = "left of the source by earlier versions" if made.earlier else "read from the source"
-    rows: list[tuple[Cell, ...]] = [(read, made.read, "")]
-    if made.complete != made.read:
-        rows.append(("left after selection", made.complete, ""))
+    history, verification = benchmark.manifest.made, benchmark.manifest.verification
+    read = "left of the source by earlier versions" if history.earlier else "read from the source"
+    rows: list[tuple[Cell, ...]] = [(read, history.read, "")]
+    if history.complete != history.read:
+        rows.append(("left after selection", history.complete, ""))
     if verification:
         rows.append(("candidates that were checked", verification.candidates, ""))
-    drawn = "" if made.chance is None else f"drawn with a chance of {_range(*made.chance)}"
+    drawn = "" if history.chance is None else f"drawn with a chance of {_range(*history.chance)}"
     counts = benchmark.manifest.counts
     rows.append(("in the benchmark", counts.samples + counts.examples, drawn))
     yield Table(
@@ -276,8 +276,8 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
         yield Table("Checks of questions", ("check", "checked", "failed", "repaired", "by", "result"), checks)
     if reasons := _reasons_set_apart(benchmark):
         yield _frequencies("Set apart, by reason", "reason", reasons)
-    if made.rejected:
-        rejected = tuple(sorted(made.rejected.items(), key=lambda row: -row[1]))
+    if history.rejected:
+        rejected = tuple(sorted(history.rejected.items(), key=lambda row: -row[1]))
         yield Table("Distractor candidates left out", ("reason", "candidates"), rejected)
 
 
@@ -324,14 +324,14 @@ def certificate_table(certificate: Certificate) -> Table:
 
 
 def source_table(manifest: BenchmarkManifest) -> Table:
-    spec, made = manifest.spec, manifest.made
+    spec, history = manifest.spec, manifest.made
     facts = {
         "title": spec.title, "annotations from": ", ".join(spec.origins), "pictures from": ", ".join(spec.pictures),
         "licence": spec.licence or "not stated", "agreement": spec.agreement, "citation": spec.citation,
-        "address": spec.url, "files": made.origin, "distractors written by": made.writer,
+        "address": spec.url, "files": history.origin, "distractors written by": history.writer,
         "drawn from": spec.source.params.get("of", "") if spec.source.reader == "built" else "",
-        "earlier versions": ", ".join(f"{one.name} ({one.version})" for one in made.earlier),
-        "questions left for later versions": f"{made.left:,}" if made.earlier else "",
+        "earlier versions": ", ".join(f"{version.name} ({version.version})" for version in history.earlier),
+        "questions left for later versions": f"{history.left:,}" if history.earlier else "",
     }  # fmt: skip
     return Table("Sources", ("what", "said"), tuple((name, text) for name, text in facts.items() if text))
 

@@ -61,7 +61,7 @@ def _by_people(benchmark: Benchmark) -> Estimate | None:
     for label in labels:
         if label.settles or label.item not in settled:
             verdicts[label.item].append(label.label == TWO_RIGHT)
-    return estimate_mean([sum(said) / len(said) for said in verdicts.values()], list(verdicts)) if verdicts else None
+    return estimate_mean([sum(votes) / len(votes) for votes in verdicts.values()], list(verdicts)) if verdicts else None
 
 
 def _by_jury(benchmark: Benchmark) -> Estimate | None:

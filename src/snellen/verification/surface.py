@@ -24,10 +24,10 @@ def _options_alike(material: CheckMaterial) -> CheckOutcome:
 
 
 def _alike(question: LintQuestion) -> Iterator[ItemFault]:
-    for one, other in combinations(range(len(question.options)), 2):
-        if same_answer(question.options[one], question.options[other]):
-            wrong = one if other in question.gold else other
-            whose = "the answer" if {one, other} & set(question.gold) else "another option"
+    for first, second in combinations(range(len(question.options)), 2):
+        if same_answer(question.options[first], question.options[second]):
+            wrong = first if second in question.gold else second
+            whose = "the answer" if {first, second} & set(question.gold) else "another option"
             yield ItemFault(
                 question.sample_id,
                 f"the option {question.options[wrong]!r} says the same as {whose}",
@@ -37,19 +37,21 @@ def _alike(question: LintQuestion) -> Iterator[ItemFault]:
 
 def _answer_told(material: CheckMaterial) -> CheckOutcome:
     questions = [question for question in material.lint.questions if question.gold or question.texts]
-    told = [(question, text) for question in questions if (text := _told(question))]
+    telling = [(question, text) for question in questions if (text := _told(question))]
     reason = "the question names its answer and none of the other options: "
-    return CheckOutcome([ItemFault(question.sample_id, reason + repr(text)) for question, text in told], len(questions))
+    return CheckOutcome(
+        [ItemFault(question.sample_id, reason + repr(text)) for question, text in telling], len(questions)
+    )
 
 
 def _told(question: LintQuestion) -> str:
     """The answer, where the question says it and no distractor; `no` tells nothing of its answer."""
     words = f" {question.question} "
-    said = [place for place, text in enumerate(question.folded) if f" {text} " in words]
+    mentions = [place for place, text in enumerate(question.folded) if f" {text} " in words]
     if any(text in YES_NO for text in _right(question)):
         return ""
     if question.options:
-        return question.options[said[0]] if said and set(said) <= set(question.gold) else ""
+        return question.options[mentions[0]] if mentions and set(mentions) <= set(question.gold) else ""
     return next((text for text in question.texts if f" {fold_text(text)} " in words), "")
 
 
@@ -106,10 +108,10 @@ def _right(question: LintQuestion) -> set[str]:
     return {question.folded[place] for place in question.gold} or {fold_text(text) for text in question.texts}
 
 
-def _contradict(one: LintQuestion, other: LintQuestion) -> bool:
-    if one.question != other.question or not (one.gold and other.gold):
+def _contradict(first: LintQuestion, second: LintQuestion) -> bool:
+    if first.question != second.question or not (first.gold and second.gold):
         return False
-    return any(_right(a) & (set(b.folded) - _right(b)) for a, b in ((one, other), (other, one)))
+    return any(_right(a) & (set(b.folded) - _right(b)) for a, b in ((first, second), (second, first)))
 
 
 # --- cues ------------------------------------------------------------------------------------------------------------
@@ -159,10 +161,10 @@ def _cues(material: CheckMaterial) -> CheckOutcome:
     details = []
     for cue in CUES_LOOKED_AT:
         remaining = [question for question in questions if question.sample_id not in faults]
-        told = _told_by(cue, remaining, material.benchmark.name)
-        if told:
-            details.append(f"the answer {cue.name} in {len(told):,} questions more than by luck")
-        faults |= {question.sample_id: ItemFault(question.sample_id, f"the answer {cue.name}") for question in told}
+        hits = _told_by(cue, remaining, material.benchmark.name)
+        if hits:
+            details.append(f"the answer {cue.name} in {len(hits):,} questions more than by luck")
+        faults |= {question.sample_id: ItemFault(question.sample_id, f"the answer {cue.name}") for question in hits}
     return CheckOutcome(list(faults.values()), len(questions), detail="; ".join(details))
 
 

@@ -55,29 +55,29 @@ def alike_pictures(images: Images, pictures: Sequence[ImageRef]) -> dict[str, st
     """For each picture, by digest, the first one that shows the same: colours and brightnesses of all its parts are
     nearly equal, and so are the proportions."""
     first: dict[str, str] = {}
-    seen: dict[tuple[int, ...], list[tuple[str, Reduction]]] = defaultdict(list)
+    by_cell: dict[tuple[int, ...], list[tuple[str, Reduction]]] = defaultdict(list)
     for picture in pictures:
         own = _reduction(images, picture)
         # Whose quarters differ by no more than QUARTER_LEVELS is in the same cell of this width, or in one beside it.
         cell = tuple(level // (QUARTER_LEVELS + 1) for level in own.quarters)
-        near = (seen.get(other, ()) for other in product(*((place, place - 1, place + 1) for place in cell)))
-        same = (digest for group in near for digest, other in group if _shows_the_same(own, other))
+        near = (by_cell.get(beside, ()) for beside in product(*((place, place - 1, place + 1) for place in cell)))
+        same = (digest for group in near for digest, reduction in group if _shows_the_same(own, reduction))
         first[picture.digest] = first.get(next(same, ""), picture.digest)
-        seen[cell].append((picture.digest, own))
+        by_cell[cell].append((picture.digest, own))
     return first
 
 
-def _shows_the_same(one: Reduction, other: Reduction) -> bool:
+def _shows_the_same(first: Reduction, second: Reduction) -> bool:
     return (
-        _near(one.quarters, other.quarters, QUARTER_LEVELS)
-        and abs(one.proportion / other.proportion - 1) <= PROPORTIONS
-        and _near(one.colours, other.colours, COLOUR_LEVELS)
-        and _near(one.greys, other.greys, GREY_LEVELS)
+        _near(first.quarters, second.quarters, QUARTER_LEVELS)
+        and abs(first.proportion / second.proportion - 1) <= PROPORTIONS
+        and _near(first.colours, second.colours, COLOUR_LEVELS)
+        and _near(first.greys, second.greys, GREY_LEVELS)
     )
 
 
-def _near(one: bytes, other: bytes, levels: int) -> bool:
-    return all(abs(a - b) <= levels for a, b in zip(one, other, strict=True))
+def _near(first: bytes, second: bytes, levels: int) -> bool:
+    return all(abs(a - b) <= levels for a, b in zip(first, second, strict=True))
 
 
 def _reduction(images: Images, picture: ImageRef) -> Reduction:
@@ -258,13 +258,13 @@ class _Loop:
 
     def verification(self, candidates: int) -> Verification:
         """What was checked, and how many questions passed."""
-        kept = {sample.id for sample in self.benchmark.samples()}
+        passing = {sample.id for sample in self.benchmark.samples()}
         checks = tuple(
             ItemCheck(
                 name,
                 record.checked,
                 len(record.failed),
-                len(record.failed & kept),
+                len(record.failed & passing),
                 record.by,
                 record.detail,
                 record.estimate,
@@ -272,7 +272,7 @@ class _Loop:
             )
             for name, record in self._records.items()
         )
-        return Verification(candidates, len(kept), checks)
+        return Verification(candidates, len(passing), checks)
 
 
 def decided(decisions: Decisions, faults: Sequence[ItemFault], *, repair: bool) -> dict[str, ItemDecision]:
