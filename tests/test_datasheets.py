@@ -166,7 +166,7 @@ def test_the_command_writes_the_page_and_tells_scripts(
         ((folder, "--figures", "x"), "--figures: for reports of runs; "),
         ((str(blind), "--strict"), "--strict: for the datasheet of a benchmark; these are runs, so leave it out"),
         ((folder, "eyechart/count"), "a datasheet is of one benchmark; name one"),
-        ((folder, "-o", "x.pdf"), "x.pdf: a datasheet is one of .html, .md, .json; choose one of these suffixes"),
+        ((folder, "-o", "x.pdf"), "x.pdf: a datasheet is written as one of .html, .md, .json; choose one"),
         (("eyechart/cuont",), "did you mean eyechart/count or"),
         ((str(blind.parent),), "is not a run"),
     ):

@@ -191,7 +191,9 @@ def test_terminal_takes_no_markup_from_a_model_name(four: str) -> None:
 
 def test_another_suffix_is_refused_with_those_that_exist(four: str) -> None:
     results = sn.evaluate("snellen:oracle", four)
-    with pytest.raises(sn.DataError, match=r"report\.pdf: a report is one of \.html, \.md, \.tex, \.csv, \.json"):
+    with pytest.raises(
+        sn.DataError, match=r"report\.pdf: a report is written as one of \.html, \.md, \.tex, \.csv, \.json"
+    ):
         results.report("report.pdf")
 
 

@@ -205,24 +205,29 @@ def _stability(
     everything = range(len(models[0].counts))
     full_scores = [_scaled(model.score(everything), unit) or 0.0 for model in models]
     by_draw = [[_scaled(model.score(places), unit) for model in models] for places in draws]
-    pairs = [_valued_pairs(scores, full_scores) for scores in by_draw]
-    by_model = [[score for score in scores if score is not None] for scores in zip(*by_draw, strict=True)]
     return SampleStability(
         *series,
         ratio,
         len(draws[0]),
         len(models),
         len(draws),
-        _mean(pearson(drawn_scores, in_full) for drawn_scores, in_full in pairs),
-        _mean(pearson(fractional_ranks(drawn_scores), fractional_ranks(in_full)) for drawn_scores, in_full in pairs),
-        _mean(
-            abs(a - b)
-            for drawn_scores, scores_in_full in pairs
-            for a, b in zip(drawn_scores, scores_in_full, strict=True)
-        ),
-        _mean(variance(scores) for scores in by_model if len(scores) > 1),
+        *against_whole(by_draw, full_scores),
         _mean(_share(model.seconds, places) for model in models for places in draws),
         sum(model.unscored for model in models),
+    )
+
+
+def against_whole(
+    by_draw: Sequence[Sequence[float | None]], full_scores: Sequence[float | None]
+) -> tuple[float | None, float | None, float | None, float | None]:
+    """`rho`, `rank_rho`, `deviation` and `variance`, as in SampleStability, of scores in each draw and in full."""
+    pairs = [_valued_pairs(scores, full_scores) for scores in by_draw]
+    by_model = [[score for score in scores if score is not None] for scores in zip(*by_draw, strict=True)]
+    return (
+        _mean(pearson(drawn_scores, in_full) for drawn_scores, in_full in pairs),
+        _mean(pearson(fractional_ranks(drawn_scores), fractional_ranks(in_full)) for drawn_scores, in_full in pairs),
+        _mean(abs(a - b) for drawn_scores, in_full in pairs for a, b in zip(drawn_scores, in_full, strict=True)),
+        _mean(variance(scores) for scores in by_model if len(scores) > 1),
     )
 
 
@@ -230,12 +235,14 @@ def _scaled(score: float | None, unit: int) -> float | None:
     return None if score is None else unit * score
 
 
-def _valued_pairs(scores: Sequence[float | None], full_scores: Sequence[float]) -> tuple[list[float], list[float]]:
+def _valued_pairs(
+    scores: Sequence[float | None], full_scores: Sequence[float | None]
+) -> tuple[list[float], list[float]]:
     """Sample and full scores of the models that have both: in a small sample all replies of a model may be unparsed."""
     valued = [
         (drawn_score, full_score)
         for drawn_score, full_score in zip(scores, full_scores, strict=True)
-        if drawn_score is not None
+        if drawn_score is not None and full_score is not None
     ]
     return [drawn_score for drawn_score, _ in valued], [full_score for _, full_score in valued]
 

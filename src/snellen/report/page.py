@@ -13,7 +13,6 @@ import msgspec
 from msgspec.structs import replace
 
 from snellen.analysis.paired.differences import Comparison, flat_difference
-from snellen.errors import DataError
 from snellen.formats.shown_text import csv_table
 from snellen.records import Estimate, Result
 from snellen.report.content import (
@@ -39,7 +38,7 @@ from snellen.report.report_tables import SECTIONS
 from snellen.report.run_view import RunView, benchmarks_of, method_rows, run_views
 from snellen.report.samples import OUTCOMES, Gallery, choose_gallery, sample_card
 from snellen.report.table import FOLDED
-from snellen.runs.run_folder import write_atomically
+from snellen.runs.run_folder import write_in_form
 from snellen.scoring.scored_run import ScoredRun, flat_row
 
 MOST_NAMES = 6
@@ -174,13 +173,7 @@ def write_report(runs: Sequence[ScoredRun], rows: Sequence[Result], path: Path) 
     `.html` is one self-contained page, `.md` and `.tex` its tables, `.csv`, `.json` and `.parquet` all rows. Raises
     DataError for another suffix, StoreError when the file cannot be written.
     """
-    form = FORMS.get(path.suffix.lower())
-    if form is None:
-        raise DataError(f"{path}: a report is one of {', '.join(FORMS)}; choose one of these suffixes")
-    content = form(run_views(runs, rows))
-    # A reply may hold half of a surrogate pair, which cannot be encoded.
-    write_atomically(path, content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
-    return path
+    return write_in_form(path, "a report", run_views(runs, rows), FORMS)
 
 
 def csv_report(views: Sequence[RunView]) -> str:
@@ -227,13 +220,8 @@ def write_comparison(comparison: Comparison, path: Path) -> Path:
     `.md` holds its tables, `.csv` one row per difference, `.json` everything, the questions that flipped included.
     Raises DataError for another suffix, StoreError when the file cannot be written.
     """
-    form = COMPARISON_FORMS.get(path.suffix.lower())
-    if form is None:
-        raise DataError(
-            f"{path}: a comparison is one of {', '.join(COMPARISON_FORMS)}; `snellen report` shows it in an HTML page"
-        )
-    write_atomically(path, form(comparison).encode("utf-8", "replace"))
-    return path
+    advice = "`snellen report` shows it in an HTML page"
+    return write_in_form(path, "a comparison", comparison, COMPARISON_FORMS, advice)
 
 
 def _csv(comparison: Comparison) -> str:

@@ -10,16 +10,17 @@ import errno
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from snellen.building.benchmark import Part, Selection
-from snellen.errors import StoreError
+from snellen.errors import DataError, StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.models.base import DECLARE, answers_as, is_of_content, why_not_fingerprinted
 from snellen.records import EVALUATED, Decoding
@@ -333,6 +334,24 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
         with suppress(OSError):
             part.unlink(missing_ok=True)
         raise unwritable(path.parent, error) from None
+
+
+Thing = TypeVar("Thing")
+
+
+def write_in_form(
+    path: Path, what: str, thing: Thing, forms: Mapping[str, Callable[[Thing], str | bytes]], advice: str = ""
+) -> Path:
+    """Write something in the form of the path's suffix, and return the path. Raises DataError for a suffix without a
+    form, StoreError when the file cannot be written."""
+    form = forms.get(path.suffix.lower())
+    if form is None:
+        advice = advice or "choose one of these suffixes"
+        raise DataError(f"{path}: {what} is written as one of {', '.join(forms)}; {advice}")
+    content = form(thing)
+    # A reply may hold half of a surrogate pair, which cannot be encoded.
+    write_atomically(path, content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
+    return path
 
 
 def _digest(facts: object) -> str:

@@ -5,7 +5,7 @@ The command that builds a benchmark again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,12 +14,11 @@ from snellen.building.benchmark import Benchmark
 from snellen.catalogue import entries, entry_folder
 from snellen.catalogue.entries import entry_text
 from snellen.common.paths import as_word
-from snellen.errors import DataError
 from snellen.report.content import Block, Head, ItemsBlock, Section, ShownItem, TableBlock, TextBlock
 from snellen.report.markdown import escape, markdown_tables
 from snellen.report.rendering import offline_document
 from snellen.report.table import Table
-from snellen.runs.run_folder import write_atomically
+from snellen.runs.run_folder import write_in_form
 from snellen.verification.datasheet import (
     Datasheet,
     baseline_table,
@@ -56,18 +55,13 @@ def rebuild_command(benchmark: Benchmark) -> str:
     return " ".join([*words, *(f"--{name} {as_word(str(value))}" for name, value in recipe.items())])
 
 
-SUFFIXES = (".html", ".md", ".json")
 LONG = 12
 """Rows of a table from which on it is folded."""
 
 
 def write_datasheet(sheet: Datasheet, path: Path) -> Path:
     """Write a datasheet as `.html`, `.md` or `.json`. Raises DataError for another suffix, StoreError."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise DataError(f"{path}: a datasheet is one of {', '.join(SUFFIXES)}; choose one of these suffixes")
-    form = {".html": html_datasheet, ".md": markdown_datasheet, ".json": _json}[path.suffix.lower()]
-    write_atomically(path, form(sheet).encode("utf-8", "replace"))
-    return path
+    return write_in_form(path, "a datasheet", sheet, FORMS)
 
 
 def html_datasheet(sheet: Datasheet) -> str:
@@ -140,3 +134,6 @@ def _item_lines(item: ShownItem) -> Iterator[str]:
 
 def _json(sheet: Datasheet) -> str:
     return msgspec.json.format(msgspec.json.encode(sheet.flat()), indent=1).decode() + "\n"
+
+
+FORMS: dict[str, Callable[[Datasheet], str]] = {".html": html_datasheet, ".md": markdown_datasheet, ".json": _json}

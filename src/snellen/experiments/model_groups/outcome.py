@@ -55,7 +55,7 @@ from snellen.report.paper_files import with_legend
 from snellen.report.rendering import offline_document, stand_alone
 from snellen.report.run_view import RunView
 from snellen.report.table import Cell, Table, decimal_text
-from snellen.runs.run_folder import write_atomically
+from snellen.runs.run_folder import write_in_form
 
 
 def analysis_charts(spec: AnalysisSpec, rows: Sequence[AnalysisRow], members: Sequence[Member]) -> Iterator[ChartPanel]:
@@ -335,11 +335,7 @@ def write_analysis(outcome: AnalysisOutcome, path: Path) -> Path:
 
     Raises DataError for another suffix or an analysis without a chart, StoreError when the file cannot be written.
     """
-    form = FORMS.get(path.suffix.lower())
-    if form is None:
-        raise DataError(f"{path}: an analysis is written as one of {', '.join(FORMS)}; choose one of these suffixes")
-    write_atomically(path, form(outcome).encode("utf-8", "replace"))
-    return path
+    return write_in_form(path, "an analysis", outcome, FORMS)
 
 
 def _tables(outcome: AnalysisOutcome) -> list[Table]:

@@ -10,12 +10,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from statistics import fmean, stdev, variance
+from statistics import fmean, stdev
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.ranks import fractional_ranks, pearson, spearman
+from snellen.analysis.ranks import fractional_ranks, spearman
+from snellen.analysis.sampling_study import against_whole
 from snellen.analysis.statistics import SAME, estimate_mean, score_interval, student_t, z
 from snellen.analysis.variance_components import VarianceComponent, variance_components
 from snellen.experiments.studies.declaration import BASELINE, SAMPLE_RATIO, SAMPLE_SEED, CellGrid
@@ -314,20 +315,11 @@ def _stability(
 ) -> tuple[float | None, float | None, float | None]:
     """The `QUANTITIES` of samples of one share, from the scores of each model by share and draw."""
     draws = sorted(set.intersection(*({draw for share, draw in cells if share == ratio} for cells in models)))
-    wholes = [next((value for (share, _), value in cells.items() if share == 1), None) for cells in models]
-    spreads = [variance([scale * cells[ratio, draw] for draw in draws]) for cells in models if len(draws) > 1]
-    spread = fmean(spreads) if spreads else None
-    whole_scores = [whole for whole in wholes if whole is not None]
-    if not draws or len(whole_scores) < len(models):
-        return None, None, spread
-    correlations = [pearson([cells[ratio, draw] for cells in models], whole_scores) for draw in draws]
-    deviations = [
-        scale * math.fabs(cells[ratio, draw] - whole)
-        for cells, whole in zip(models, whole_scores, strict=True)
-        for draw in draws
-    ]
-    defined = [correlation for correlation in correlations if correlation is not None]
-    return fmean(defined) if defined else None, fmean(deviations), spread
+    wholes = [next((scale * value for (share, _), value in cells.items() if share == 1), None) for cells in models]
+    by_draw = [[scale * cells[ratio, draw] for cells in models] for draw in draws]
+    full_scores: list[float | None] = [None] * len(models) if None in wholes else wholes
+    correlation, _, deviation, spread = against_whole(by_draw, full_scores)
+    return correlation, deviation, spread
 
 
 STABILITY = StudyStatistic("Samples against the whole", _sample_stability)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from snellen.errors import DataError
 from snellen.experiments.studies.declaration import StudySpec
 from snellen.experiments.studies.series import (
     CellScores,
@@ -31,7 +30,7 @@ from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
 from snellen.report.markdown import escape, markdown_tables
 from snellen.report.rendering import offline_document
 from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, capitalised, percent
-from snellen.runs.run_folder import write_atomically
+from snellen.runs.run_folder import write_in_form
 
 NO_CELL = "the cell has no such number"
 ONLY_CELL = "as declared"
@@ -171,11 +170,7 @@ def write_study(outcome: StudyOutcome, path: Path) -> Path:
 
     Raises DataError for another suffix, StoreError when the file cannot be written.
     """
-    form = _FORMS.get(path.suffix.lower())
-    if form is None:
-        raise DataError(f"{path}: a study is written as one of {', '.join(_FORMS)}; choose one of these suffixes")
-    write_atomically(path, form(outcome).encode("utf-8", "replace"))
-    return path
+    return write_in_form(path, "a study", outcome, _FORMS)
 
 
 def _page(outcome: StudyOutcome) -> str:
