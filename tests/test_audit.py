@@ -272,19 +272,20 @@ def as_if_each_alike(design: AuditDesign) -> AuditDesign:
     return replace(design, drawn=tuple(replace(reply, probability=0.2) for reply in design.drawn))
 
 
-@pytest.mark.parametrize("wrong", [without_the_large, as_if_each_alike])
-def test_a_wrong_design_gives_wrong_estimates(run: ScoredRun, wrong: Callable[[AuditDesign], AuditDesign]) -> None:
+def test_a_wrong_design_gives_wrong_estimates(run: ScoredRun) -> None:
     truth, errors = true_accuracy(run), []
     for seed in range(25):
-        right = audited(run, 60, seed)["*"].estimate.value or 0.0
+        estimates = [audited(run, 60, seed)["*"].estimate.value or 0.0]
         design = read_design(run.folder)
         assert design is not None
-        write_atomically(run.folder / AUDIT, msgspec.json.encode(wrong(design)))
-        rows = corrected_rows(run, results_of(run), audit_of(run))
-        [row] = [row for row in rows if (row.benchmark, row.dimension) == ("*", "*")]
-        errors.append((right - truth, (row.estimate.value or 0.0) - truth))
-    of_right, of_wrong = (abs(fmean(side)) for side in zip(*errors, strict=True))
-    assert of_wrong > 2 * of_right and of_wrong > 0.015
+        for wrong in (without_the_large, as_if_each_alike):
+            write_atomically(run.folder / AUDIT, msgspec.json.encode(wrong(design)))
+            rows = corrected_rows(run, results_of(run), audit_of(run))
+            [row] = [row for row in rows if (row.benchmark, row.dimension) == ("*", "*")]
+            estimates.append(row.estimate.value or 0.0)
+        errors.append([estimate - truth for estimate in estimates])
+    of_right, *of_wrong = (abs(fmean(side)) for side in zip(*errors, strict=True))
+    assert min(of_wrong) > 2 * of_right and min(of_wrong) > 0.015
 
 
 def test_the_design_is_kept_and_grows(run: ScoredRun) -> None:

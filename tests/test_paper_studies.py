@@ -195,13 +195,13 @@ def test_the_mean_over_models_is_that_of_their_numbers() -> None:
 
 def test_samples_are_held_against_the_whole_as_in_tables_29_and_30() -> None:
     models = ["snellen:uniform", "snellen:biased?p=0.9", "snellen:oracle"]
-    levels = {"share": [0.25, 1.0], "draw": [0, 1, 2]}
+    levels = {"share": [0.25, 1.0], "draw": [0, 1]}
     results = sn.study("sampling-ratios", models, benchmarks=["eyechart/colour"], levels=levels)
     score = {(row.model, row.cell): row.estimate.value for row in results.rows if row.statistic == "cells"}
     found = {(row.cell, row.quantity): row.estimate.value for row in results.rows if row.statistic == "stability"}
-    parts = np.array([[score[model, f"share=0.25, draw={draw}"] for draw in range(3)] for model in models])
+    parts = np.array([[score[model, f"share=0.25, draw={draw}"] for draw in range(2)] for model in models])
     whole = np.array([score[model, "share=1.0, draw=0"] for model in models])
-    rho = np.mean([np.corrcoef(parts[:, draw], whole)[0, 1] for draw in range(3)])
+    rho = np.mean([np.corrcoef(parts[:, draw], whole)[0, 1] for draw in range(2)])
     assert found["share=0.25", "correlation over models"] == pytest.approx(rho)
     gaps = 100 * np.abs(parts - whole[:, None])
     assert found["share=0.25", "mean absolute deviation"] == pytest.approx(gaps.mean())
