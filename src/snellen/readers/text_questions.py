@@ -242,14 +242,14 @@ class AnswerQuestions(QuestionType, frozen=True):
 
     def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
         askable = []
-        for place, asked in enumerate(picture.questions):
-            if asked.answers and has_word(asked.answers[0]):
-                askable.append((place, asked))
+        for place, question in enumerate(picture.questions):
+            if question.answers and has_word(question.answers[0]):
+                askable.append((place, question))
             else:
-                yield Exclusion(NO_WORD if asked.answers else "no answer")
+                yield Exclusion(NO_WORD if question.answers else "no answer")
         rng = source.rng("answer", picture.id)
-        for place, asked in some(askable, self.most, rng):
-            yield FormedQuestion(str(place), (answered(asked, source, rng),), answer_kind(asked))
+        for place, question in some(askable, self.most, rng):
+            yield FormedQuestion(str(place), (answered(question, source, rng),), answer_kind(question))
 
 
 class DialogueQuestions(QuestionType, frozen=True):
@@ -263,13 +263,13 @@ class DialogueQuestions(QuestionType, frozen=True):
         return len(picture.questions) > 1
 
     def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        asked = [question for question in picture.questions if question.answers and has_word(question.answers[0])]
-        asked = asked[: self.most or None]
-        if len(asked) < 2:
+        askable = [question for question in picture.questions if question.answers and has_word(question.answers[0])]
+        askable = askable[: self.most or None]
+        if len(askable) < 2:
             yield Exclusion("fewer than two questions with an answer")
             return
         rng = source.rng("dialogue", picture.id)
-        rounds = [answered(question, source, rng) for question in asked]
+        rounds = [answered(question, source, rng) for question in askable]
         yield FormedQuestion("", tuple(rounds), is_dialogue=True)
 
 

@@ -240,9 +240,12 @@ def _best(
     rivals = [name for name in ranked if scores[ranked[0]] - scores[name] < CLOSE]
     if len(rivals) == 1:
         return (ranked[0],), None
-    joint = (" + ".join(rivals),) if together else ()
-    rival_names = " and ".join(map(repr, rivals))
-    return (), Doubt(role, (*rivals, *joint), f"the columns {rival_names} may all {phrase}")
+    return (), rivalry(role, rivals, phrase, (" + ".join(rivals),) if together else ())
+
+
+def rivalry(role: str, rivals: Sequence[str], phrase: str, joint: tuple[str, ...] = ()) -> Doubt:
+    """The doubt which of several columns has a role."""
+    return Doubt(role, (*rivals, *joint), f"the columns {' and '.join(map(repr, rivals))} may all {phrase}")
 
 
 def series(names: Sequence[str]) -> dict[str, list[str]]:

@@ -40,8 +40,6 @@ class Recognition(Struct, frozen=True, kw_only=True):
     """Each role with the columns, in words."""
     unused: tuple[str, ...] = ()
     may_be_tags: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    """All columns, to see later whether they have changed."""
     doubts: tuple[Doubt, ...] = ()
 
     def lines(self) -> list[str]:
@@ -178,7 +176,6 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
         ),
         unused=roles.unused,
         may_be_tags=tuple(name for name in roles.unused if roles.profiles[name].is_repeated),
-        columns=tuple(roles.profiles),
         doubts=roles.doubts,
     )
 

@@ -16,6 +16,7 @@ from snellen.formats.delimited import LETTERS, unknown_columns
 from snellen.formats.locate import PictureFinder
 from snellen.formats.rows import SourceRow, listed, read_rows
 from snellen.recognition.columns import (
+    PARTLY,
     SEVERAL,
     AnswerColumn,
     AnswerForm,
@@ -32,6 +33,7 @@ from snellen.recognition.columns import (
     option_columns,
     picture_columns,
     question_column,
+    rivalry,
     split_options,
     usual_names,
 )
@@ -163,6 +165,9 @@ class _Assignment:
     def _taken(self) -> list[str]:
         return [name for names in self._roles.values() for name in names]
 
+    def _still_free(self, profiles: Mapping[str, ColumnProfile]) -> dict[str, ColumnProfile]:
+        return {name: profile for name, profile in profiles.items() if name not in self._taken}
+
     def _settle(self, role: str, outcome: tuple[tuple[str, ...], Doubt | None]) -> None:
         if role in self._given:
             return
@@ -172,7 +177,7 @@ class _Assignment:
 
     def roles(self, *, as_annotations: bool = False) -> TableRoles:
         profiles, free = self._profiles, {n: p for n, p in self._profiles.items() if not is_tag(n)}
-        self._settle("picture", self._pictures({n: p for n, p in free.items() if n not in self._taken}))
+        self._settle("picture", self._pictures(self._still_free(free)))
         if "options" not in self._given:
             self._settle("distractors", (distractor_columns(free, self._taken), None))
         has_own_options = bool(self._roles.get("distractors"))
@@ -258,20 +263,17 @@ class _Assignment:
         }
         best = {name: column for name, column in fitting.items() if name_scores[name]} or fitting
         numbers = tuple(name for name, column in columns.items() if column.rows > 1 and column.fit == 1)
-        if not best and numbers and not any(score > PARTLY_NAMED for score in name_scores.values()):
+        if not best and numbers and not any(score > PARTLY for score in name_scores.values()):
             return (), Doubt("answer", numbers, "no column is called like answers")
         if not best:
             by_name = sorted(
-                (name for name in columns if name_scores[name] > PARTLY_NAMED), key=lambda name: -name_scores[name]
+                (name for name in columns if name_scores[name] > PARTLY), key=lambda name: -name_scores[name]
             )
             return tuple(by_name[:1]), None
         ranked = sorted(best, key=lambda name: (-name_scores[name], name))
         first = best[ranked[0]]
         rivals = [name for name in ranked[1:] if not _agree(first, best[name])]
-        if rivals:
-            several = " and ".join(map(repr, (ranked[0], *rivals)))
-            return (), Doubt("answer", (ranked[0], *rivals), f"the columns {several} may all be the answer")
-        return (ranked[0],), None
+        return ((), rivalry("answer", (ranked[0], *rivals), "be the answer")) if rivals else ((ranked[0],), None)
 
     def _form(self, column: AnswerColumn) -> AnswerForm:
         if self._answer_is:
@@ -296,15 +298,12 @@ class _Assignment:
         if "answer" in candidates:
             return ("answer",), None
         scores = {name: score for name in candidates if (score := name_score("answer", name))}
-        whole = {name: score for name, score in scores.items() if score > PARTLY_NAMED}
+        whole = {name: score for name, score in scores.items() if score > PARTLY}
         if len(whole or scores) > 1:
             names = sorted(whole or scores, key=lambda name: -scores[name])
             first, *others = names
             rivals = [name for name in others if free[name].texts != free[first].texts]
-            if rivals:
-                several = " and ".join(map(repr, (first, *rivals)))
-                return (), Doubt("answer", (first, *rivals), f"the columns {several} may all be the answer")
-            return (first,), None
+            return ((), rivalry("answer", (first, *rivals), "be the answer")) if rivals else ((first,), None)
         if scores:
             return tuple(whole or scores), None
         likely = [name for name in candidates if free[name].is_scalar and not free[name].is_repeated]
@@ -330,37 +329,29 @@ class _Assignment:
             self._roles.pop(role, None)
         self._doubts = [doubt for doubt in self._doubts if doubt.role == "picture"]
         rows = max(profile.filled for profile in free.values())
-        remaining = {
-            name: profile
-            for name, profile in free.items()
-            if name not in self._taken and profile.filled >= RARELY * rows
-        }
+        remaining = self._still_free({name: p for name, p in free.items() if p.filled >= RARELY * rows})
         if with_questions and question_columns and "questions" not in self._given:
             self._roles["questions"] = question_columns
             remaining.pop(question_columns[0])
             self._settle("answer", self._open_answer(free, [name for name in remaining if remaining[name].is_scalar]))
-            remaining = {
-                name: profile for name, profile in remaining.items() if name not in self._roles.get("answer", ())
-            }
+            remaining = self._still_free(remaining)
         self._settle("box", (box_columns(remaining), None))
-        remaining = {name: profile for name, profile in remaining.items() if name not in self._taken}
+        remaining = self._still_free(remaining)
         for role, fits in _FITTING_ANNOTATIONS.items():
-            scores = {
-                n: score for n, p in remaining.items() if fits(p) and (score := name_score(role, n)) > PARTLY_NAMED
-            }
+            scores = {n: score for n, p in remaining.items() if fits(p) and (score := name_score(role, n)) > PARTLY}
             if scores and role not in self._roles:
                 self._roles[role] = (max(scores, key=lambda name: scores[name]),)
                 remaining.pop(self._roles[role][0])
         if not self._roles.get("questions"):
             is_described = any(self._roles.get(role) for role in OF_ANNOTATIONS if role != "box")
             self._settle("label", label_column(remaining, only_sure=is_described))
-            remaining = {name: profile for name, profile in remaining.items() if name not in self._taken}
+            remaining = self._still_free(remaining)
         further = [
             name for name in remaining if name_score("caption", name) and remaining[name].words > 2
         ]  # caption_2 ...
         self._roles["caption"] = (*self._roles.get("caption", ()), *further)
         self._settle("id", (id_column(remaining, ()), None))
-        remaining = {name: profile for name, profile in remaining.items() if name not in self._taken}
+        remaining = self._still_free(remaining)
         self._entries(remaining, or_else=with_questions)
         roles = _filled(self._roles)
         kind = "annotations" if roles.keys() & set(OF_ANNOTATIONS) else ""
@@ -402,8 +393,6 @@ RARELY = 0.05
 """A column that fewer of the rows have than this says nothing of the pictures."""
 ITS_NAME = 0.97
 """The score of the surest names."""
-PARTLY_NAMED = 0.5
-"""The score of a name of which only a part fits."""
 
 
 def _agree(first: AnswerColumn, second: AnswerColumn) -> bool:
