@@ -153,10 +153,12 @@ def places_of(shown_options: Sequence[str], options: Sequence[str]) -> tuple[int
     Texts are compared as they are, and folded where that finds nothing and folding leaves all options different.
     """
     exact = {option.strip(): place for place, option in enumerate(options)}
-    loose = {folded(option): place for place, option in enumerate(options)}
-    if len(loose) < len(options):
-        loose = {}
-    places = [exact.get(text.strip(), loose.get(folded(text))) for text in shown_options]
+    places = [exact.get(text.strip()) for text in shown_options]
+    if None in places:
+        loose = {folded(option): place for place, option in enumerate(options)}
+        if len(loose) == len(options):
+            pairs = zip(shown_options, places, strict=True)
+            places = [loose.get(folded(text)) if place is None else place for text, place in pairs]
     known_places = tuple(place for place in places if place is not None)
     return known_places if len(known_places) == len(shown_options) == len(set(known_places)) else None
 
