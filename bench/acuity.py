@@ -1,24 +1,39 @@
 """Thresholds over simulated observers whose thresholds, slopes and lapses are known.
 
-    python bench/acuity.py                 # all tables, some fifteen minutes on one core
-    python bench/acuity.py --observers 20  # a first look in two minutes
+    python bench/acuity.py                 # all tables, some ten minutes on one core
+    python bench/acuity.py --observers 20  # a first look in a minute
+    python bench/acuity.py --bounds        # what any placement can save at most, for each test: a calculation
     python bench/acuity.py --psignifit     # a few data sets beside psignifit (pip install psignifit), and no table
 
 An observer has a threshold anywhere in the middle three quarters of the levels of `letter-size` (6 octaves, four
 options), a width (5 to 95 %, in octaves) and a lapse rate. Each is asked by the very placement of `snellen acuity`,
-twelve questions at each level at most. What it is measured against is the method of constant stimuli as a benchmark of
-percentages would have it: all 24 levels alike, however far they are from the threshold, which nobody knows beforehand.
-Both are fitted by the same posterior.
+from the test's own pool at each level.
 
-The first table is after so many questions of each kind of observer: the share of 95 % intervals that hold the true
+**What is compared.** Constant stimuli are laid out as one must who does not know the threshold: all levels of the test
+alike, round after round. Both methods are fitted by the same posterior, with the same prior, and asked for the same
+interval, the central 95 % of the threshold. A saving is the number of constant stimuli by the number of questions
+placed at which that interval is equally wide, over the observers that a user meets: thresholds anywhere, steep curves
+and flat ones, with lapses and without.
+
+The first table is after so many questions of each kind of observer: the share of intervals that hold the true
 threshold, the bias (how much greater the threshold found is, on average of logarithms), the median width of the
 interval, the root of the mean squared error, both in octaves, and how many times as many constant stimuli are needed
-for the same median width and for the same error.
+for the same median width and for the same error. Below stands each kind by all its intervals, with the standard error
+of their coverage and the most that any placement could save.
 
 The second is of all observers together, for an interval of a width that one wants: how many questions the placement
 asks on average, as it stops for each observer when that width is reached; how many constant stimuli a design needs that
-is fixed beforehand and must do for 95 % of the observers, easy or hard; and how many if it, too, could stop after each
-round of all levels.
+is fixed beforehand and must do for 95 % of the observers, easy or hard; and how many if it, too, could stop for each
+observer after each round of all levels.
+
+**The most that can be saved** (`--bounds`). After n answers the variance of a threshold is at least 1 / (n I), I being
+the mean Fisher information of an answer,
+
+    I(x) = psi'(x)^2 / (psi(x) (1 - psi(x))).
+
+No placement has more of it than one that asks at the best level from the first question on; constant stimuli have the
+mean over all levels. The ratio of these, over thresholds anywhere, bounds what any method can save, however clever. It
+takes the width, lapse and guess rate as known.
 """
 
 from __future__ import annotations
@@ -49,9 +64,9 @@ from snellen.psychometrics.posterior import (
 from snellen.psychometrics.thresholds import LevelScale, threshold_of
 from snellen.psychometrics.trials import AcuityTest
 
-CHANCE, POOL = 0.25, 12
+CHANCE = 0.25
 WIDTHS, LAPSES, SIZES = (0.5, 1.0, 2.0), (0.0, 0.03), (24, 48, 96)
-CONSTANT = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+CONSTANT = (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48)
 """Constant stimuli at each level."""
 WANTED = (1.0, 0.7, 0.5)
 """Widths of an interval, in octaves."""
@@ -96,24 +111,37 @@ def observers(count: int, width: float, lapse: float) -> Iterator[tuple[Observer
         yield Observer(low + (high - low) * rng.uniform(0.125, 0.875), width, lapse), rng
 
 
-def adaptive(observer: Observer, rng: random.Random, most: int, width: float = 0.0) -> dict[int, Posterior]:
-    """What is known after each batch of at most so many questions, until an interval of `width` ends it."""
-    levels = grid().levels
+def adaptive(
+    observer: Observer, rng: random.Random, most: int, width: float = 0.0, least: int = 1
+) -> dict[int, Posterior]:
+    """What is known after each batch, until there are `most` questions, or `least` and an interval of `width`."""
+    levels, pool = grid().levels, test().exemplars
     right, asked, known = np.zeros(len(levels)), np.zeros(len(levels)), dict[int, Posterior]()
     posterior, n = Posterior(grid(), right, asked), 0
-    while n < most and not (width and n and is_known(posterior, width)):
+    while n < most and not (width and n >= least and is_known(posterior, width)):
         count = min(number_at_once(n), most - n, *(size - n for size in SIZES if size > n))
-        for place in next_levels(posterior, [POOL - int(number) for number in asked], count, rng):
+        weights = posterior.weights
+        for place in next_levels(posterior, [pool - int(number) for number in asked], count, rng):
+            is_right = observer.is_right(levels[place], rng)
             asked[place] += 1
-            right[place] += observer.is_right(levels[place], rng)
+            right[place] += is_right
+            probability = grid().right[:, place]
+            weights = weights * (probability if is_right else 1 - probability)
         n += count
-        posterior = known[n] = Posterior(grid(), right.copy(), asked.copy())
+        posterior = known[n] = Posterior(grid(), right.copy(), asked.copy(), weights)
     return known
 
 
 def constant(observer: Observer, rng: random.Random, each: int) -> Posterior:
     right = [sum(observer.is_right(x, rng) for _ in range(each)) for x in grid().levels]
     return Posterior(grid(), right, np.full(len(right), each))
+
+
+@cache
+def logarithms() -> tuple[Any, Any]:
+    """(N, T K) of the probabilities of right and of wrong answers."""
+    probabilities = grid().right.swapaxes(0, 1).reshape(len(grid().levels), -1)
+    return np.log(probabilities), np.log1p(-probabilities)
 
 
 def constant_rounds(observer: Observer, rng: random.Random) -> dict[int, Interval]:
@@ -123,7 +151,10 @@ def constant_rounds(observer: Observer, rng: random.Random) -> dict[int, Interva
     for each in CONSTANT:
         right += [sum(observer.is_right(x, rng) for _ in range(each - asked)) for x in levels]
         asked = each
-        intervals[each * len(levels)] = Posterior(grid(), right, np.full(len(levels), each)).threshold
+        of_right, of_wrong = logarithms()
+        logs = right.astype(np.float32) @ of_right + (each - right).astype(np.float32) @ of_wrong
+        weights = grid().prior * np.exp(logs - logs.max()).reshape(grid().prior.shape)
+        intervals[each * len(levels)] = Posterior(grid(), right, np.full(len(levels), each), weights).threshold
     return intervals
 
 
@@ -154,13 +185,16 @@ def main_table(count: int) -> None:
     print("width lapse    n   covered    bias   interval   error   savings: interval  error")
     everything: list[Found] = []
     savings: list[tuple[float, float]] = []
+    by_kind: dict[tuple[float, float], list[Found]] = {}
     placed: list[dict[int, Interval]] = []
     rounds: list[dict[int, Interval]] = []
     for width, lapse in product(WIDTHS, LAPSES):
         by_size: dict[int, list[Found]] = {size: [] for size in SIZES}
         fixed: dict[int, list[Found]] = {24 * each: [] for each in CONSTANT}
         for observer, rng in observers(count, width, lapse):
-            placed.append({n: known.threshold for n, known in adaptive(observer, rng, MOST).items()})
+            placed.append(
+                {n: known.threshold for n, known in adaptive(observer, rng, MOST, min(WANTED), SIZES[-1]).items()}
+            )
             rounds.append(constant_rounds(observer, rng))
             for size in SIZES:
                 by_size[size].append(Found(placed[-1][size], observer.threshold))
@@ -172,11 +206,70 @@ def main_table(count: int) -> None:
             saved = needed(median_breadth(some), widths) / size, needed(error(some), errors) / size
             print(line(f"{width:5g} {lapse:5g} {size:4d}", some) + "   {:17.1f} {:6.1f}".format(*saved), flush=True)
             everything += some
+            by_kind.setdefault((width, lapse), []).extend(some)
             savings.append(saved)
     print(line("all            ", everything) + "   {:17.1f} {:6.1f}".format(*map(median, zip(*savings))))  # noqa: B905
+    kinds_table(by_kind)
     wanted_table(placed, rounds)
-    bounds(count)
+    verdicts(count)
     differences(count)
+
+
+def kinds_table(by_kind: Mapping[tuple[float, float], list[Found]]) -> None:
+    """Each kind of observer by the intervals of all sizes; standard errors as if those of one observer were one."""
+    print("width lapse   covered           bias   can be saved at most")
+    for (width, lapse), some in by_kind.items():
+        covered = fmean(found.interval.low <= found.true <= found.interval.high for found in some)
+        deviation = math.sqrt(covered * (1 - covered) / (len(some) / len(SIZES)))
+        bias = 2 ** fmean(found.interval.value - found.true for found in some) - 1
+        most = most_saved(grid().levels, width, lapse, CHANCE)
+        print(f"{width:5g} {lapse:5g}   {covered:7.3f} ± {deviation:.3f} {bias:+7.1%}   {most:8.1f}")
+
+
+def information(x: Any, width: float, lapse: float, guess: float) -> Any:
+    """Of an answer at x about a threshold at 0 (Fisher)."""
+    rise, fall = (1 / (1 + np.exp(sign * STEEPNESS * x / width)) for sign in (-1, 1))
+    reach = 1 - guess - lapse
+    slope = reach * STEEPNESS / width * rise * fall
+    return slope**2 / ((guess + reach * rise) * (lapse + reach * fall))
+
+
+def most_saved(levels: Any, width: float, lapse: float, guess: float) -> float:
+    """How many times as many constant stimuli any placement can stand for, over thresholds in the middle three quarters
+    of the levels: the information at the best level by that of the mean level."""
+    low, high = levels.min(), levels.max()
+    thresholds = np.linspace(low + 0.125 * (high - low), high - 0.125 * (high - low), 201)
+    each = information(levels - thresholds[:, None], width, lapse, guess)
+    return float(each.max(axis=1).mean() / each.mean())
+
+
+def most_saved_together() -> float:
+    """The same where observers of all kinds are asked until the interval of each is as wide: flat curves need the most
+    questions of both methods, and are those where least can be saved."""
+    levels, of_best, of_all = grid().levels, list[float](), list[float]()
+    thresholds = np.linspace(*np.quantile(levels[[0, -1]], (0.125, 0.875)), 201)
+    for width, lapse in product(WIDTHS, LAPSES):
+        each = information(levels - thresholds[:, None], width, lapse, CHANCE)
+        of_best += (1 / each.max(axis=1)).tolist()
+        of_all += (1 / each.mean(axis=1)).tolist()
+    return fmean(of_all) / fmean(of_best)
+
+
+def bounds_table() -> None:
+    """The most that can be saved in each test, by the width of the curve as a part of the levels' range."""
+    parts = (1 / 12, 1 / 6, 1 / 3)
+    print("test                levels  chance   a twelfth  a sixth  a third of the range wide; lapses of 3 %")
+    for name in sorted(registry.targets("acuity_tests")):
+        each: AcuityTest = registry.find("acuity_tests", name)
+        if each.easier == "neither":
+            continue
+        scale = LevelScale.of(each)
+        levels = np.array([scale.x(level) for level in scale.levels])
+        _, shown = next(each.at(each.levels[-1]))
+        chance, span = 1 / len(shown.options), levels.max() - levels.min()
+        most = [most_saved(levels, part * span, 0.03, chance) for part in parts]
+        print(f"{name:18s} {len(levels):7d} {chance:7.2f} " + " ".join(f"{value:10.1f}" for value in most))
+    print(f"the observers of this bench, each asked until its interval is as wide: {most_saved_together():.1f}")
 
 
 def wanted_table(placed: list[dict[int, Interval]], rounds: list[dict[int, Interval]]) -> None:
@@ -219,7 +312,7 @@ def differences(count: int) -> None:
         print(f"{apart:g} octaves apart: covered {covered / count:.3f}, said to differ {decided / count:.3f}")
 
 
-def bounds(count: int) -> None:
+def verdicts(count: int) -> None:
     """Who guesses throughout, or is right throughout, and who has a curve: what is said of each after 48 questions."""
     cases = {
         "at chance throughout": (Observer(99, 1, 0), "sees none"),
@@ -227,13 +320,13 @@ def bounds(count: int) -> None:
         "threshold in the middle": (Observer(4.3, 1, 0.02), "threshold"),
     }
     for name, (observer, expected) in cases.items():
-        verdicts, notes = [], 0
+        given, notes = [], 0
         for number in range(count):
             known = adaptive(observer, random.Random(f"{name} {number}"), 48, width=0.25)
             threshold = verdict_of(known[max(known)])
-            verdicts.append(threshold.verdict)
+            given.append(threshold.verdict)
             notes += bool(threshold.notes)
-        said = {verdict: verdicts.count(verdict) for verdict in sorted(set(verdicts))}
+        said = {verdict: given.count(verdict) for verdict in sorted(set(given))}
         print(f"{name}: {said}, expected {expected!r}; said not to rise: {notes}")
 
 
@@ -269,9 +362,12 @@ def beside_psignifit() -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--observers", type=int, default=200, help="for each cell of the table")
-    parser.add_argument("--psignifit", action="store_true", help="compare one data set with psignifit")
+    parser.add_argument("--bounds", action="store_true", help="only the most that can be saved in each test")
+    parser.add_argument("--psignifit", action="store_true", help="compare a few data sets with psignifit")
     arguments = parser.parse_args()
     if arguments.psignifit:
         beside_psignifit()
+    elif arguments.bounds:
+        bounds_table()
     else:
         main_table(arguments.observers)

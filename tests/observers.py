@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 import snellen as sn
-from acuity import declared, stimuli
+from acuity import declared
 from snellen.psychometrics.acuity_run import AcuityRun
 from snellen.psychometrics.thresholds import Threshold
+from snellen.psychometrics.trials import Stimulus
 from snellen.records import ContinuationScore, Kind, Request, Response
 
 STEEPNESS = 2 * math.log(19)
@@ -49,7 +53,7 @@ class Observer:
     def choice(self, request: Request) -> int:
         """The index of the option that it takes, among those of the question."""
         test, level, number = request.sample_id.rsplit("-", 2)
-        stimulus = stimuli(test, float(level), declared(test).exemplars)[int(number)]
+        stimulus = _shown(test, float(level), int(number))
         luck = random.Random(f"{self.seed} {request.sample_id}")
         if luck.random() < self.probability(float(level), 1 / len(stimulus.options)):
             return stimulus.right
@@ -73,6 +77,13 @@ class Observer:
             ))
             for request in requests
         ]  # fmt: skip
+
+
+@cache
+def _shown(test: str, level: float, number: int) -> Stimulus:
+    """One question of a level; no other is drawn."""
+    trials: Any = replace(declared(test), draw=lambda trial: trial)  # type: ignore[arg-type, return-value]
+    return declared(test).draw([trial for _, trial in trials.at(level)][number])
 
 
 def measured(observer: Observer, runs: Path, test: str = "letter-size", **settings: Any) -> AcuityRun:

@@ -98,7 +98,12 @@ def test_what_an_input_allows_is_kept_with_the_run_and_shown_where_runs_are_comp
     assert [run.thresholds[0].ideal for run in read] == [run.thresholds[0].ideal for run in runs] != [None, None]
     shown = CliRunner().invoke(cli, ["compare", *(str(run.folder) for run in runs)])
     assert input_words(runs[0].thresholds[0]) in shown.output
-    (runs[0].folder / IDEALS).write_text("{")
+    file, first = runs[0].folder / IDEALS, runs[0].ideals["acuity/letter-size"]
+    file.write_text(file.read_text("utf-8").replace(f'"level":{first.level}', '"level":99.0'))
+    again, finer = (measured(Observer(40.0, name="forty"), tmp_path, input_side=side) for side in (64, 128))
+    assert again.ideals["acuity/letter-size"].level == 99, "what is kept is not measured again"
+    assert finer.ideals["acuity/letter-size"].level < 20, "but for another side it is"
+    file.write_text("{")
     with pytest.raises(DataError, match=r"input-allows\.json: .*delete it"):
         read_acuity(score_run(runs[0].folder, ScoringSpec()))
 

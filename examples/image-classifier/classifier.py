@@ -5,7 +5,7 @@
     snellen acuity openai:SignReader@http://127.0.0.1:9000/v1 --method likelihood --test letter-size --test shape-size
 
 It has no language: on its features stands a linear probe for each family of signs, which learns when it is first asked.
-Its pictures are of psychometric tests, but none that these ask: exemplars beyond the first twelve of a level.
+Its pictures are of psychometric tests, but none that these ask: exemplars beyond the first 24 of a level.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from snellen import registry
 
 SIDE = 224
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-ASKED = 12
+ASKED = 24
 """Exemplars of a level that a test asks; later ones are for learning."""
 LEARNT = 24
 """Exemplars of a level that are learnt from."""

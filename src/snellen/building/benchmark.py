@@ -312,7 +312,9 @@ class Benchmark:
     def _chosen(self, selection: Selection) -> frozenset[str] | None:
         if selection == ALL:
             return None
-        return self._choices.setdefault(selection, self._choose(selection))
+        if selection not in self._choices:
+            self._choices[selection] = self._choose(selection)
+        return self._choices[selection]
 
     @cached_property
     def _choices(self) -> dict[Selection, frozenset[str]]:

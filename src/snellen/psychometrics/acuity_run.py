@@ -113,10 +113,13 @@ def read_acuity(run: ScoredRun, outcome: RunOutcome | None = None) -> AcuityRun:
     Raises DataError for a damaged file.
     """
     answers = tuple(each for scored in run.benchmarks if is_psychometric(scored.spec) for each in _answers_of(scored))
-    return AcuityRun(run.manifest.model, run.folder, answers, outcome, _kept_ideals(run.folder / IDEALS))
+    return AcuityRun(run.manifest.model, run.folder, answers, outcome, kept_ideals(run.folder))
 
 
-def _kept_ideals(file: Path) -> dict[str, Ideal]:
+def kept_ideals(folder: Path) -> dict[str, Ideal]:
+    """By benchmark, what the input of a run's model allows, as far as that was kept. Raises DataError for a damaged
+    file."""
+    file = folder / IDEALS
     try:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, Ideal])
     except FileNotFoundError:

@@ -23,6 +23,8 @@ Processor = Callable[[Image.Image], Sequence[Any]]
 for each tile."""
 ENOUGH = 3
 """Levels in a row that are read without a fault, after which easier ones are taken as read."""
+SHOWN = 12
+"""Most pictures of a level that are read."""
 FAINT = 0.02
 """Share of a template's greatest value below which a pixel is left out of it."""
 
@@ -45,7 +47,7 @@ def ideal_threshold(test: AcuityTest, process: Processor, side: int = 0) -> Idea
         return None
     reader, answers, in_a_row, options = TemplateReader(test.signs, process), list[tuple[float, bool]](), 0, 1
     for level in LevelScale.of(test).levels:
-        shown = [stimulus for _, stimulus in test.at(level, side)]
+        shown = [stimulus for _, stimulus in test.at(level, side, min(test.exemplars, SHOWN))]
         right = [reader.read(stimulus, test.height(level)) == stimulus.right for stimulus in shown]
         answers += [(level, is_right) for is_right in right]
         options, in_a_row = len(shown[0].options), in_a_row + 1 if all(right) else 0

@@ -17,7 +17,15 @@ from snellen.errors import DataError
 from snellen.experiments.evaluation import Cast, Rounds, check_judging, check_models, silent
 from snellen.protocols.base import declaration_of
 from snellen.psychometrics import BUDGET, RULE, WIDTH
-from snellen.psychometrics.acuity_run import IDEALS, LEVEL, AcuityRun, TestAnswers, declared_test, read_acuity
+from snellen.psychometrics.acuity_run import (
+    IDEALS,
+    LEVEL,
+    AcuityRun,
+    TestAnswers,
+    declared_test,
+    kept_ideals,
+    read_acuity,
+)
 from snellen.psychometrics.ideal import ideal_threshold, shrinking_to
 from snellen.psychometrics.posterior import AT_ONCE, is_known, next_levels, number_at_once
 from snellen.psychometrics.thresholds import Ideal, LevelScale
@@ -111,7 +119,8 @@ def acuity_forecasts(spec: RunSpec, budget: int | None = None, announce: Announc
     for number, name in enumerate(spec.question.models):
         effort = Effort(budget)
         plan, pools = _planned(spec.for_model(number, name), effort, announce)
-        lines += forecast(with_parts(plan, _most(pools, effort), {})).lines(spec.execution.price)
+        most = _most(pools, _chosen_before(plan.folder, pools), effort)
+        lines += forecast(with_parts(plan, most, {})).lines(spec.execution.price)
     return lines
 
 
@@ -144,7 +153,7 @@ def _measure(
     plan, pools = _planned(spec, effort, announce)
     parts: Parts = _chosen_before(plan.folder, pools)
     nothing = {name: replace(part, samples=()) for name, part in parts.items()}
-    rounds = Rounds(plan, nothing, model, cast, progress, _most(pools, effort))
+    rounds = Rounds(plan, nothing, model, cast, progress, _most(pools, parts, effort))
     if parts == nothing:
         parts = _grown(pools, parts, {}, effort)
     while True:
@@ -154,26 +163,37 @@ def _measure(
         answers = {each.benchmark: each for each in reversed(run.answers)}
         grown = _grown(pools, parts, answers, effort)
         if grown == parts:
-            if ideals := _ideals(rounds.model, pools, effort):
+            if ideals := _ideals(rounds.model, pools, effort, kept_ideals(plan.folder)):
                 write_atomically(plan.folder / IDEALS, msgspec.json.encode(ideals))
             return read_acuity(rounds.score(announce), rounds.outcome)
         parts = grown
 
 
-def _most(pools: Mapping[str, _TestPool], effort: Effort) -> Parts:
-    """The questions of each test if it asks its whole share."""
-    return {name: _evenly(pool, effort.share(pools, pool)) for name, pool in pools.items()}
+def _most(pools: Mapping[str, _TestPool], parts: Parts, effort: Effort) -> Parts:
+    """The questions of each test, with those of an earlier call, if it asks its whole share; only the latter where they
+    are more than the budget."""
+    if effort.budget is not None and sum(len(part.samples) for part in parts.values()) >= effort.budget:
+        return parts
+    return {name: _filled(pool, parts[name], effort.share(pools, pool)) for name, pool in pools.items()}
 
 
-def _ideals(model: Any, pools: Mapping[str, _TestPool], effort: Effort) -> dict[str, Ideal]:
+def _filled(pool: _TestPool, part: ChosenPart, most: int) -> ChosenPart:
+    others = dict.fromkeys((*part.samples, *_evenly(pool, sum(map(len, pool.by_level))).samples))
+    return _chosen(pool, list(others)[: max(most, len(part.samples))])
+
+
+def _ideals(model: Any, pools: Mapping[str, _TestPool], effort: Effort, kept: Mapping[str, Ideal]) -> dict[str, Ideal]:
     """What the model's input allows in each test, where it is known what becomes of pictures."""
     declared = effort.input_side and shrinking_to(effort.input_side)
     process = declared or getattr(model, "seen_pixels", None)
     if process is None:
         return {}
-    sides = {name: pool.benchmark.spec.source.params.get("side", 0) for name, pool in pools.items()}
-    ideals = {name: ideal_threshold(pool.test, process, sides[name]) for name, pool in pools.items()}
-    return {name: ideal for name, ideal in ideals.items() if ideal is not None}
+    ideals = {name: ideal for name, ideal in kept.items() if ideal.side == effort.input_side}
+    for name, pool in pools.items():
+        side = pool.benchmark.spec.source.params.get("side", 0)
+        if name not in ideals and (ideal := ideal_threshold(pool.test, process, side)) is not None:
+            ideals[name] = replace(ideal, side=effort.input_side)
+    return ideals
 
 
 def _pool(benchmark: Benchmark) -> _TestPool:

@@ -95,10 +95,10 @@ class ParameterGrid:
         """Numbers of thresholds, widths, lapses and guess rates."""
         return len(self.thresholds), len(self.widths), len(self.lapses), len(self.guesses)
 
-    def likelihood(self, place: int, right: float, wrong: float) -> Array:
+    def likelihood(self, place: int, right: float, wrong: float) -> npt.NDArray[np.float32]:
         """(T, K) logarithms of how likely so many right and wrong answers at a level are."""
-        probability = self.right[:, place].astype(float)
-        return np.asarray(right * np.log(probability) + wrong * np.log1p(-probability))
+        probability = self.right[:, place]
+        return np.asarray(np.float32(right) * np.log(probability) + np.float32(wrong) * np.log1p(-probability))
 
 
 class Posterior:
@@ -200,7 +200,7 @@ def at_most(right: int, asked: int, probability: float) -> float:
 
 
 AT_ONCE = 6
-"""Questions of a test that are asked together once its threshold is roughly known."""
+"""Questions of a test that are asked together at first, and again once its threshold is roughly known."""
 CHECK_EVERY, FOLLOW_EVERY = 12, 4
 """One question of so many is a check at an easier level, which shows lapses, and curves that do not rise; and one of so
 many goes back to a level whose answers were a surprise."""
@@ -212,15 +212,18 @@ SURE = 0.975
 
 
 def number_at_once(asked: int) -> int:
-    """How many questions to ask together after so many: one by one while an answer changes where to ask next."""
-    return min(max((asked + 2) // 4, 1), AT_ONCE)
+    """How many questions to ask together after so many: few while an answer changes where to ask next."""
+    return min((asked + 2) // 4, AT_ONCE) if asked else AT_ONCE
 
 
 def next_levels(posterior: Posterior, left: Sequence[int], count: int, rng: random.Random) -> list[int]:
-    """The levels of the next `count` questions, each the most informative one if those before it are answered as
-    expected, but for checks. `left` says how many questions each level still has."""
-    remaining, levels = list(left), list[int]()
+    """The levels of the next `count` questions: at first evenly over all levels, so that any two models share some
+    questions; then each is the most informative one if those before it are answered as expected, but for checks. `left`
+    says how many questions each level still has."""
     asked = round(float(posterior.asked.sum()))
+    if not asked:
+        return [(2 * number + 1) * len(left) // (2 * count) for number in range(count)]
+    remaining, levels = list(left), list[int]()
     for number in range(asked + 1, asked + 1 + min(count, sum(remaining))):
         level = posterior.most_informative(remaining)
         easier = [place for place in range(level + 1, len(left)) if remaining[place]]

@@ -95,6 +95,8 @@ class Ideal(Struct, frozen=True):
     level: float
     """Its threshold, or the level that bounds it."""
     verdict: Verdict
+    side: int | None = None
+    """The longer side to which pictures are declared to be reduced; None for what the model's own processor leaves."""
 
 
 class Threshold(Struct, frozen=True):

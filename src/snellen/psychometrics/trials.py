@@ -90,7 +90,7 @@ class AcuityTest(Struct, frozen=True, kw_only=True):
     draw: Callable[[Trial], Stimulus]
     side: int = 448
     """Width and height of its pictures in pixels, where the level does not say."""
-    exemplars: int = 12
+    exemplars: int = 24
     """Questions of each level: a multiple of its number of options keeps these equally often right."""
 
     signs: Callable[[str], Shape] | None = None
@@ -124,7 +124,7 @@ def acuity_test(
     levels: Sequence[float],
     easier: Easier = "larger",
     side: int = 448,
-    exemplars: int = 12,
+    exemplars: int = 24,
     **more: Any,
 ) -> Callable[[Callable[[Trial], Stimulus]], AcuityTest]:
     """Declares the function below it as a test: it draws one question of a level. Levels are
