@@ -82,7 +82,7 @@ class Observer:
 @cache
 def _shown(test: str, level: float, number: int) -> Stimulus:
     """One question of a level; no other is drawn."""
-    trials: Any = replace(declared(test), draw=lambda trial: trial)  # type: ignore[arg-type, return-value]
+    trials: Any = replace(declared(test), draw=lambda trial: trial)
     return declared(test).draw([trial for _, trial in trials.at(level)][number])
 
 
