@@ -18,8 +18,7 @@ import small
 import snellen
 from snellen import DataError, ModelError, Scripted, StoreError, evaluate, score
 from snellen.building.benchmark import Benchmark
-from snellen.models.base import NOT_FINGERPRINTED
-from snellen.models.object_digest import object_fingerprint
+from snellen.models.object_digest import NOT_FINGERPRINTED, object_fingerprint
 from snellen.records import Request
 
 FACTOR = 2

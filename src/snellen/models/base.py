@@ -435,27 +435,3 @@ def api_key(spec: ModelSpec, variable: str, usual: Sequence[str], otherwise: str
     if not key.isascii() or not key.isprintable() or " " in key:
         raise ModelError(f"{spec.text}: the environment variable {name} does not hold an API key; set it again")
     return key
-
-
-# --- what the answers of a model object depend on: `object_digest` ----------------------------------------------------
-
-
-NOT_FINGERPRINTED = "not fingerprinted"
-"""The fact of a fingerprint that says why it does not hold all that answers depend on."""
-OF_CONTENT = "of what it holds and runs"
-"""How a fingerprint came about that nobody declared."""
-DECLARE = (
-    "give it an attribute `fingerprint`, a text that changes when its answers do (docs/models.md, What its answers "
-    "depend on)"
-)
-"""The way out, for errors."""
-
-
-def why_not_fingerprinted(fingerprint: Mapping[str, str]) -> str:
-    """Why a fingerprint does not hold all that answers depend on; empty when it does."""
-    return fingerprint.get(NOT_FINGERPRINTED, "")
-
-
-def is_of_content(fingerprint: Mapping[str, str]) -> bool:
-    """Whether nobody declared a fingerprint, so that it was made of what an object holds and runs."""
-    return fingerprint.get("fingerprint") == OF_CONTENT

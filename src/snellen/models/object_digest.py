@@ -33,7 +33,16 @@ from types import (
 from typing import Any
 
 from snellen.errors import ModelError
-from snellen.models.base import NOT_FINGERPRINTED, OF_CONTENT
+
+NOT_FINGERPRINTED = "not fingerprinted"
+"""The fact of a fingerprint that says why it does not hold all that answers depend on."""
+OF_CONTENT = "of what it holds and runs"
+"""How a fingerprint came about that nobody declared."""
+DECLARE = (
+    "give it an attribute `fingerprint`, a text that changes when its answers do (docs/models.md, What its answers "
+    "depend on)"
+)
+"""The way out, for errors."""
 
 MOST_PARTS = 2_000_000
 """Parts of one object; tensors and arrays are one each. So many take some ten seconds."""
@@ -47,6 +56,16 @@ _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _PROCESSES = (threading.Thread, threading.local, Executor, subprocess.Popen, io.IOBase)
 _SLOTS = (MemberDescriptorType, GetSetDescriptorType)
 _PICKLING = ("__reduce__", "__reduce_ex__", "__getstate__")
+
+
+def why_not_fingerprinted(fingerprint: Mapping[str, str]) -> str:
+    """Why a fingerprint does not hold all that answers depend on; empty when it does."""
+    return fingerprint.get(NOT_FINGERPRINTED, "")
+
+
+def is_of_content(fingerprint: Mapping[str, str]) -> bool:
+    """Whether nobody declared a fingerprint, so that it was made of what an object holds and runs."""
+    return fingerprint.get("fingerprint") == OF_CONTENT
 
 
 class UndigestibleError(Exception):

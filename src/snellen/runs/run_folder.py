@@ -22,7 +22,8 @@ from msgspec import Struct
 from snellen.building.benchmark import Part, Selection
 from snellen.errors import DataError, StoreError
 from snellen.formats.json_files import JSON_FAULTS
-from snellen.models.base import DECLARE, answers_as, is_of_content, why_not_fingerprinted
+from snellen.models.base import answers_as
+from snellen.models.object_digest import DECLARE, is_of_content, why_not_fingerprinted
 from snellen.records import EVALUATED, Decoding
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
 

@@ -23,16 +23,8 @@ from snellen.building.benchmark import EXAMPLES, Benchmark, RandomPart
 from snellen.common.paths import as_word
 from snellen.errors import DataError, ModelError, StoreError
 from snellen.installation import installed_versions
-from snellen.models.base import (
-    AsyncModel,
-    HasFindings,
-    Model,
-    NeedsBenchmarks,
-    answers_by_sample,
-    identity_of,
-    is_of_content,
-    why_not_fingerprinted,
-)
+from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, answers_by_sample, identity_of
+from snellen.models.object_digest import is_of_content, why_not_fingerprinted
 from snellen.protocols.base import declaration_of, needed_kind
 from snellen.records import EVALUATED, IndistinguishableQuestion
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, RunBudget, SampleItem
