@@ -20,7 +20,6 @@ from snellen_server.arena_ratings.log import (
     Battle,
     VoteLog,
     battle_table,
-    battles_of,
     read_votes,
     write_votes,
 )
@@ -35,6 +34,11 @@ QUICK = RatingSettings(resamples=50)
 def simulated() -> VoteLog:
     population = Population((-0.5, 0.0, 0.5), voters=30, votes=400)
     return VoteLog(simulated_battles(population, np.random.default_rng(1)))
+
+
+def battles_of(table: pl.DataFrame) -> list[Battle]:
+    """The battles of a table, in order."""
+    return [Battle(**row) for row in table.iter_rows(named=True)]
 
 
 def lines(path: Path, *rows: Any) -> Path:

@@ -16,7 +16,6 @@ import axe
 import small
 from browser import CHROMIUM, browsing
 from snellen.building.benchmark import Benchmark
-from snellen.cli.verbs.labels import ask_in_terminal
 from snellen.errors import DataError
 from snellen.formats.json_files import add_lines
 from snellen.verification.audit import (
@@ -151,18 +150,6 @@ def test_what_is_bad_is_taken_out_and_the_bound_is_that_of_the_rest(mine: Benchm
 
 
 # --- the forms -------------------------------------------------------------------------------------------------------
-
-
-def test_the_form_in_the_terminal_takes_an_answer_and_a_label_and_undoes(
-    mine: Benchmark, capsys: pytest.CaptureFixture[str]
-) -> None:
-    items = audited_items(mine, 3)
-    keys = iter("a1" + "b2" + "u" + " 4" + "s" + "q")
-    ask_in_terminal(AuditForm(mine, items, "ann"), labels_file(mine), key=lambda: next(keys))
-    labels = {given.item: given for given in read_audit_labels(labels_file(mine))}
-    assert [labels[item.id].label for item in items[:2]] == ["good", "no picture needed"]
-    assert labels[items[0].id].answer == "cat" and labels[items[1].id].answer == "" and items[2].id not in labels
-    assert "(the key)" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")

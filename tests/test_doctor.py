@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from servers import start_server
 from snellen.cli import main
 from snellen.installation import install_line, server_install_line
 
@@ -129,18 +128,6 @@ def test_keys_are_named_and_never_shown(
         "absent",
     ]
     assert "secret" not in json.dumps(found) and "two words" not in json.dumps(found)
-
-
-def test_the_network_is_asked_only_with_its_flag(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing beyond this machine is asked here
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with start_server() as server:
-        monkeypatch.setenv("HF_ENDPOINT", server.url)
-        assert "Hugging Face" not in doctor(capsys)[1] and server.seen() == []
-        _, found = doctor(capsys, "--network")
-    assert found["Hugging Face"]["state"] == "good" and found["OpenAI"]["state"] == "poor"
 
 
 def test_the_table_ends_with_what_is_to_be_mended(capsys: pytest.CaptureFixture[str]) -> None:

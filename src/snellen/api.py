@@ -147,8 +147,8 @@ def acuity(
     from snellen.psychometrics.measuring import measure_acuity
 
     listed = [as_model_string(entry) for entry in (models if isinstance(models, (list, tuple)) else [models])]
-    named = [tests] if isinstance(tests, str) else list(tests)
-    benchmarks = [name if "/" in name else f"acuity/{name}" for name in named] or ["acuity"]
+    test_names = [tests] if isinstance(tests, str) else list(tests)
+    benchmarks = [name if "/" in name else f"acuity/{name}" for name in test_names] or ["acuity"]
     check_known(fields, KEYWORDS, "field", "")
     spec = run_spec({"report": False, **fields, "benchmarks": benchmarks})
     runs = measure_acuity(
@@ -491,8 +491,8 @@ def reform(
     )  # fmt: skip
     table = TableSettings(_as_lists(columns), images=str(images or ""))
     source, line = reform_source(target, settings, table, name=name, force=force)
-    for taken in (*source.recognition.lines(), f"  {line}") if source.recognition else ():
-        announce(taken)
+    for note in (*source.recognition.lines(), f"  {line}") if source.recognition else ():
+        announce(note)
     return build_reformed(
         source, settings, to=to, writer=writer, embeddings=embeddings, lenient=lenient,
         solvers=Solvers(tuple(jury), tuple(blind), runs=str(runs), announce=announce),
@@ -533,7 +533,7 @@ def build_reformed(
 
 
 def _as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, list[str]]:
-    return {role: [named] if isinstance(named, str) else list(named) for role, named in (columns or {}).items()}
+    return {role: [held] if isinstance(held, str) else list(held) for role, held in (columns or {}).items()}
 
 
 def picture_embedder(model: str) -> PictureEmbedder:

@@ -17,7 +17,7 @@ from snellen import registry
 from snellen.common.images import Images
 from snellen.errors import ModelError, UnknownNameError
 from snellen.formats.shown_text import object_line
-from snellen.records import ImageRef, Kind, Request, Response
+from snellen.records import ErrorKind, Failure, ImageRef, Kind, Request, Response
 
 NO_CONTINUATIONS = "the request has no continuations; there is nothing to score"
 ALL_KINDS: frozenset[Kind] = frozenset({"generate", "loglikelihood"})
@@ -103,6 +103,11 @@ class NeedsBenchmarks(Protocol):
     def prepare(self, benchmarks: Sequence[Path]) -> None: ...
 
 
+def failed(kind: ErrorKind, detail: str, attempts: int = 1) -> Response:
+    """A response that is a failure."""
+    return Response(error=Failure(kind, detail, attempts))
+
+
 class ModelIdentity(Struct, frozen=True):
     """Who answered."""
 
@@ -185,9 +190,9 @@ def _likely_string(text: str) -> str:
 
     Other harnesses write `gpt-4o`, `openai/gpt-4o`, `hf/org/name`, `org/name`; an embedded one is called by its name.
     """
-    first, slash, rest = text.partition("/")
+    first, slash, target = text.partition("/")
     if slash and first in registry.names("models"):
-        return f"{first}:{rest}"
+        return f"{first}:{target}"
     if Path(text).is_dir():
         return f"hf:{text if text.startswith(('.', '/')) else f'./{text}'}"
     if slash:

@@ -20,7 +20,7 @@ from snellen.common.seeds import rng_for
 from snellen.errors import ModelError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.retry_after import parse_retry_after
-from snellen.models.base import ModelSpec
+from snellen.models.base import ModelSpec, failed
 from snellen.models.connections import (
     MOST_BYTES,
     MOST_IN_HAND,
@@ -34,7 +34,7 @@ from snellen.models.connections import (
 )
 from snellen.models.http_connection import TransportError
 from snellen.models.request_options import RequestOptions
-from snellen.records import ErrorKind, Failure, Request, Response
+from snellen.records import ErrorKind, Request, Response
 
 # --- why an attempt at a server failed, by the status and the words of its reply. No I/O ------------------------------
 
@@ -339,11 +339,6 @@ def _is_failing(outcome: HttpReply | ServerFault) -> bool:
     if isinstance(outcome, ServerFault):
         return outcome.kind == "timeout"
     return outcome.status >= 500 and outcome.status != 529 and "retry-after" not in outcome.headers
-
-
-def failed(kind: ErrorKind, detail: str, attempts: int = 1) -> Response:
-    """A response that is a failure."""
-    return Response(error=Failure(kind, detail, attempts))
 
 
 # --- keeps API keys out of what is stored and printed: servers repeat the key that they were sent ---------------------

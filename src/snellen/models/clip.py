@@ -20,10 +20,10 @@ from msgspec import Meta, Struct
 
 from snellen.common.images import Images, decode_picture
 from snellen.errors import DataError, ModelError
-from snellen.models.base import NO_CONTINUATIONS, ModelSpec, ShownByName, read_options
+from snellen.models.base import NO_CONTINUATIONS, ModelSpec, ShownByName, failed, read_options
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded
-from snellen.records import ContinuationScore, ErrorKind, Failure, Kind, Request, Response
+from snellen.records import ContinuationScore, Kind, Request, Response
 
 ADAPTER = "clip-2"
 LOGITS = "scores are logits of picture and text, not log-likelihoods"
@@ -87,7 +87,7 @@ class ClipModel(ShownByName):
 
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         """One failure per request: a scorer cannot generate."""
-        return [_failed("model", "a clip: model only scores options") for _ in requests]
+        return [failed("model", "a clip: model only scores options") for _ in requests]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         import torch
@@ -147,12 +147,12 @@ class ClipModel(ShownByName):
 
     def _score(self, request: Request, faults: dict[str, str]) -> Response:
         if len(request.images) != 1:
-            return _failed("bad_request", f"{len(request.images)} pictures are shown; a clip: model compares one")
+            return failed("bad_request", f"{len(request.images)} pictures are shown; a clip: model compares one")
         if not request.continuations:
-            return _failed("bad_request", NO_CONTINUATIONS)
+            return failed("bad_request", NO_CONTINUATIONS)
         digest = request.images[0].digest
         if digest in faults:
-            return _failed("bad_request", faults[digest])
+            return failed("bad_request", faults[digest])
         self._pictures.move_to_end(digest)
         texts = [self._caption_of(text) for text in request.continuations]
         logits = self._scorer.logits(self._pictures[digest], texts)
@@ -160,10 +160,6 @@ class ClipModel(ShownByName):
         return Response(
             scores=tuple(ContinuationScore(logit, 1, 1) for logit in logits), notes=(*notes, *self._notes[digest])
         )
-
-
-def _failed(kind: ErrorKind, detail: str) -> Response:
-    return Response(error=Failure(kind, detail))
 
 
 def _to_device(inputs: Any, model: Any) -> dict[str, Any]:

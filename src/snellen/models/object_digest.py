@@ -242,8 +242,7 @@ class ObjectDigester:
             raise UndigestibleError(f"a {kind.__module__}.{kind.__qualname__} ({fault})") from None
         if isinstance(reduced, str):
             return _hash(b"named", reduced.encode())
-        made_by, arguments, *rest = reduced
-        state, items, pairs = (*rest, None, None, None)[:3]
+        made_by, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
         return self._all("object", (made_by, arguments, state, list(items or ()), list(pairs or ())))
 
 

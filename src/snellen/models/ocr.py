@@ -17,8 +17,8 @@ from msgspec import Meta, Struct
 
 from snellen.common.images import Images, decode_picture
 from snellen.errors import DataError, MissingExtraError, ModelError
-from snellen.models.base import ModelSpec, ShownByName, read_options
-from snellen.records import ErrorKind, Failure, Kind, Request, Response
+from snellen.models.base import ModelSpec, ShownByName, failed, read_options
+from snellen.records import Kind, Request, Response
 from snellen.registry import unknown
 
 ADAPTER = "ocr-1"
@@ -105,17 +105,17 @@ class OcrModel(ShownByName):
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         """One failure per request: a reader has no likelihoods."""
-        return [_failed("model", "an ocr: model only reads text; it scores no options") for _ in requests]
+        return [failed("model", "an ocr: model only reads text; it scores no options") for _ in requests]
 
     def _answer(self, request: Request, images: Images) -> Response:
         if not request.images:
-            return _failed("bad_request", "no picture is shown, so there is no text to read")
+            return failed("bad_request", "no picture is shown, so there is no text to read")
         texts, notes = [], [WHATEVER]
         for image in request.images:
             try:
                 picture = decode_picture(images.read(image), f"image {image.digest[:12]}")
             except (DataError, OSError, MemoryError) as error:
-                return _failed("bad_request", f"{error}" or type(error).__name__)
+                return failed("bad_request", f"{error}" or type(error).__name__)
             texts += self._lines(picture.upright)
             notes += picture.notes
         return Response(text=" ".join(texts), finish="stop", notes=tuple(notes))
@@ -135,7 +135,3 @@ class OcrModel(ShownByName):
         )
         pairs = zip(result.txts or (), result.scores or (), strict=True)
         return [text.strip() for text, score in pairs if text.strip() and score >= self._options.score]
-
-
-def _failed(kind: ErrorKind, detail: str) -> Response:
-    return Response(error=Failure(kind, detail))

@@ -30,11 +30,12 @@ from snellen.models.base import (
     ReplyListener,
     ShownByName,
     api_key,
+    failed,
     read_options,
     refuse_secrets,
 )
 from snellen.models.chat import Dialect, RequestedModel
-from snellen.models.client import Client, ClientOptions, Clock, ServerFault, answering_string, failed
+from snellen.models.client import Client, ClientOptions, Clock, ServerFault, answering_string
 from snellen.models.connections import HttpReply, HttpRequest, check_url
 from snellen.models.request_options import split_thoughts
 from snellen.models.served import LikelihoodSource, PictureEncoder, PromptTokens
@@ -330,7 +331,7 @@ class OpenAIModel(ShownByName):
             if isinstance(tokens := await learn(text, True), ServerFault):
                 return tokens
             prompts.append(tokens)
-        alone = await learn(None, scored=not all(prompt.named for prompt in prompts))
+        alone = await learn(None, scored=not all(prompt.lists_ids for prompt in prompts))
         return alone if isinstance(alone, ServerFault) else served.border_scores(alone, prompts, request.continuations)
 
     async def _send(

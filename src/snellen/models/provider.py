@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
 from snellen.formats.json_files import JSON_FAULTS
-from snellen.models.base import ModelSpec, ShownByName, api_key, read_options, refuse_secrets
+from snellen.models.base import ModelSpec, ShownByName, api_key, failed, read_options, refuse_secrets
 from snellen.models.chat import PREFIX_DROPPED, ImagePartCache, has_response_prefix
 from snellen.models.client import (
     Client,
@@ -25,7 +25,6 @@ from snellen.models.client import (
     Clock,
     ReportedError,
     ServerFault,
-    failed,
     fault_of_status,
     read_reported_error,
     says_unsupported,

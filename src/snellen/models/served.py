@@ -126,7 +126,7 @@ class PromptTokens(Struct, frozen=True):
     ids: tuple[int, ...]
     logprobs: tuple[float | None, ...] = ()
     """In nats, of each token given those before it; the first has none. Empty when only ids were requested."""
-    named: bool = True
+    lists_ids: bool = True
     """Whether the server lists the ids separately."""
 
 
@@ -206,7 +206,7 @@ def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptT
         logprobs = [
             position[name].logprob if position else None for position, name in zip(positions, names, strict=True)
         ]
-        return PromptTokens(tuple(map(int, names)), tuple(logprobs), named=ids is not None)
+        return PromptTokens(tuple(map(int, names)), tuple(logprobs), lists_ids=ids is not None)
     except (KeyError, ValueError) as error:
         return ServerFault("malformed", f"the prompt's token {error} has no log-probability")
 

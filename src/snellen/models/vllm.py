@@ -18,12 +18,12 @@ from snellen.common.images import Images, data_uri, to_plain_file
 from snellen.common.late import import_tqdm
 from snellen.errors import DataError, MissingExtraError
 from snellen.models import chat
-from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ShownByName, read_options
+from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ShownByName, failed, read_options
 from snellen.models.client import ServerFault
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.request_options import SamplingOptions, split_thoughts
 from snellen.models.served import PromptTokens, border_scores, with_continuation
-from snellen.records import Failure, ImageRef, Kind, Message, Request, Response, TextPart, Usage
+from snellen.records import ImageRef, Kind, Message, Request, Response, TextPart, Usage
 
 ADAPTER = "vllm-2"
 
@@ -107,8 +107,8 @@ class VllmModel(ShownByName):
         responses = []
         for request in requests:
             request_outputs = [next(outputs) for _ in _endings(request)]
-            failed = next((output for output in request_outputs if isinstance(output, Response)), None)
-            responses.append(failed or _scores(request_outputs, request.continuations))
+            failure = next((output for output in request_outputs if isinstance(output, Response)), None)
+            responses.append(failure or _scores(request_outputs, request.continuations))
         return responses
 
     def _sampling(self, request: Request) -> Any:
@@ -145,7 +145,7 @@ class VllmModel(ShownByName):
                         )
                         places.append(i)
                     except DataError as error:
-                        outputs[i] = Response(error=Failure("bad_request", str(error)))
+                        outputs[i] = failed("bad_request", str(error))
             if not conversations:
                 continue
             answered = self._engine.chat(
@@ -188,10 +188,10 @@ def _reply(output: Any) -> Response:
 
 def _scores(outputs: Sequence[Any], continuations: Sequence[str]) -> Response:
     if not continuations:
-        return Response(error=Failure("bad_request", NO_CONTINUATIONS))
+        return failed("bad_request", NO_CONTINUATIONS)
     *prompts, alone = (_tokens(output) for output in outputs)
     outcome = border_scores(alone, prompts, continuations)
-    return Response(error=Failure(outcome.kind, outcome.detail)) if isinstance(outcome, ServerFault) else outcome
+    return failed(outcome.kind, outcome.detail) if isinstance(outcome, ServerFault) else outcome
 
 
 def _tokens(output: Any) -> PromptTokens:

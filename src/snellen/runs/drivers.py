@@ -21,10 +21,10 @@ from msgspec.structs import replace
 
 from snellen.common.images import Images
 from snellen.errors import ModelError
-from snellen.models.base import ExpectsPictures, Model
+from snellen.models.base import ExpectsPictures, Model, failed
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
 from snellen.protocols.prompts.rendering import PromptRenderer
-from snellen.records import EVALUATED, Exchange, Failure, Kind, Request, Response, Sample, Usage
+from snellen.records import EVALUATED, Exchange, Kind, Request, Response, Sample, Usage
 from snellen.runs.journal import RunStore
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 
@@ -325,21 +325,20 @@ def check_response(request: Request, response: Response) -> Response:
     """The response, or a failure if it does not answer the request."""
     if response.error is not None:
         return response
+    fault = ""
     if request.kind == "generate":
-        return _failed("the model gave no text") if response.text is None else _readable(response, response.text)
-    if len(response.scores) != len(request.continuations):
-        return _failed(f"the model gave {len(response.scores)} scores for {len(request.continuations)} continuations")
-    # JSON cannot write them, and comparisons with them mean nothing.
-    if wrong := [score.sum for score in response.scores if not math.isfinite(score.sum)]:
-        return _failed(f"the model gave {wrong[0]} for a log-likelihood")
-    return response
+        if response.text is not None:
+            return _readable(response, response.text)
+        fault = "the model gave no text"
+    elif len(response.scores) != len(request.continuations):
+        fault = f"the model gave {len(response.scores)} scores for {len(request.continuations)} continuations"
+    elif wrong := [score.sum for score in response.scores if not math.isfinite(score.sum)]:
+        # JSON cannot write them, and comparisons with them mean nothing.
+        fault = f"the model gave {wrong[0]} for a log-likelihood"
+    return failed("model", fault) if fault else response
 
 
 def _readable(response: Response, text: str) -> Response:
     """The same response with lone surrogates of its text, which no file can hold, replaced."""
     whole = text.encode("utf-8", "replace").decode()
     return response if whole == text else replace(response, text=whole, notes=(*response.notes, "half characters"))
-
-
-def _failed(detail: str) -> Response:
-    return Response(error=Failure("model", detail))

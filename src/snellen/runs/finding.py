@@ -46,8 +46,8 @@ def benchmarks_without_prompts(
         return ()
     lacking = tuple(benchmark for benchmark, prompts in sets.items() if name not in prompts)
     if len(lacking) == len(sets):
-        known = ", ".join(sorted({own for prompts in sets.values() for own in prompts})) or "none"
-        raise DataError(f"no set of prompts {name!r} is declared for {', '.join(lacking)}; declared: {known}")
+        declared = ", ".join(sorted({own for prompts in sets.values() for own in prompts})) or "none"
+        raise DataError(f"no set of prompts {name!r} is declared for {', '.join(lacking)}; declared: {declared}")
     if lacking:
         announce(f"left out, as no set of prompts {name!r} is declared for them: {', '.join(lacking)}")
     return lacking

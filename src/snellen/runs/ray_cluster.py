@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -136,7 +136,6 @@ class RayCluster:
         self._actor = ray.remote(RayWorker)
         self.faults = (ray.exceptions.RayError,)
         """What awaiting a worker may raise."""
-        self.put: Callable[[Any], Any] = ray.put
         self.size = worker_size(plan.execution, ray.nodes())
         self._left_out = 0
         self.workers = [self._new() for _ in range(self.size.wanted)]

@@ -17,7 +17,7 @@ import itertools
 import os
 import platform
 from collections import OrderedDict, deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,8 +150,6 @@ TURNS = 4
 """Turns of the event loop in which requests that belong together arrive."""
 REMEMBERED_PICTURES = 10_000
 """For how many pictures the worker that has seen them is remembered."""
-PICTURE_BYTES = 64 << 20
-"""Pictures kept in the cluster's memory for requests that come later, in bytes."""
 GROW_SECONDS = 10.0
 """How often a cluster that has grown is noticed."""
 
@@ -194,7 +192,6 @@ class RayPool:
         self._waiting = OrderedDict[str, deque[_Waiting]]()
         self._suspects = deque[_Waiting]()
         self._home = OrderedDict[str, PoolWorker]()
-        self._pictures = _KeptPictures(cluster.put)
         self._tasks = set[asyncio.Task[None]]()
         self._turns = 0
         self._lost_in_a_row = 0
@@ -275,7 +272,6 @@ class RayPool:
         if worker.is_lost:
             return
         worker.is_lost, worker.is_ready = True, False
-        self._pictures.forget()
         self._cluster.leave(worker)
         # Only what it was answering may have been the cause.
         for number, batch in enumerate(worker.in_hand):
@@ -359,7 +355,7 @@ class RayPool:
 
     async def _have_answered(self, worker: PoolWorker, batch: Sequence[_Waiting]) -> None:
         pictures = {image.digest: (image, request.images) for request in batch for image in request.request.images}
-        contents = [self._pictures.sent(image, images) for image, images in pictures.values()]
+        contents = [_content_of(image, images) for image, images in pictures.values()]
         try:
             encoded = encode_requests([request.request for request in batch])
             answer = await worker.actor.answer.remote(encoded, list(pictures), *contents)
@@ -407,31 +403,8 @@ def models_on_ray(pool: RayPool) -> tuple[RoleOnRay, dict[str, RoleOnRay]]:
     return played.pop(EVALUATED), played
 
 
-class _KeptPictures:
-    """Pictures in the cluster's memory: each is sent to a machine once, as long as there is room."""
-
-    def __init__(self, store: Callable[[SentPicture], Any]) -> None:
-        self._put = store
-        self._kept = OrderedDict[str, tuple[Any, int]]()
-        self._bytes = 0
-
-    def sent(self, image: ImageRef, images: Images) -> Any:
-        """Ray's reference to a picture."""
-        if image.digest not in self._kept:
-            try:
-                content: SentPicture = images.read(image)
-            except DataError as error:
-                content = str(error)
-            self._kept[image.digest] = self._put(content), len(content)
-            self._bytes += len(content)
-        self._kept.move_to_end(image.digest)
-        reference = self._kept[image.digest][0]
-        while self._bytes > PICTURE_BYTES and len(self._kept) > 1:
-            _, (_, size) = self._kept.popitem(last=False)
-            self._bytes -= size
-        return reference
-
-    def forget(self) -> None:
-        """Send all again: a machine that was lost may have held them."""
-        self._kept.clear()
-        self._bytes = 0
+def _content_of(image: ImageRef, images: Images) -> SentPicture:
+    try:
+        return images.read(image)
+    except DataError as error:
+        return str(error)

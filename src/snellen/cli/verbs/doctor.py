@@ -1,5 +1,5 @@
 """`snellen doctor`: Python, Snellen itself, which extras, and the server, are installed whole, by what installed
-packages declare; and what lies around: accelerators, folders and their space, programs, keys, servers in reach.
+packages declare; and what lies around: accelerators, folders and their space, programs, keys.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import platform
 import shutil
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -40,8 +38,6 @@ PROGRAMS = {
 KEY_NAME = "_API_KEY"
 """How the names of other environment variables with keys end (`?api_key_env=NAME`)."""
 USUAL_KEYS = ("HF_TOKEN", "OPENAI_API_KEY")
-SECONDS = 10
-"""The longest wait for a server."""
 
 
 State = Literal["good", "absent", "poor", "broken"]
@@ -128,26 +124,6 @@ def diagnose_keys() -> Iterator[Diagnosis]:
             yield Diagnosis("keys", name, "good", "set (not shown)")
 
 
-def diagnose_reach() -> Iterator[Diagnosis]:
-    """Whether servers answer at all, whatever they answer; proxies of the environment are used."""
-    for name, url in {
-        "Hugging Face": os.environ.get("HF_ENDPOINT", "https://huggingface.co"),
-        "OpenAI": "https://api.openai.com/v1/models",
-    }.items():
-        yield _reached(name, url)
-
-
-def _reached(name: str, url: str) -> Diagnosis:
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=SECONDS):  # noqa: S310
-            return Diagnosis("network", name, "good", f"{url} answers")
-    except urllib.error.HTTPError:
-        return Diagnosis("network", name, "good", f"{url} answers")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        return Diagnosis("network", name, "poor", f"{url} does not: {reason}", "see to the network, or the proxy")
-
-
 CORE = ""
 """The extra of what is always needed."""
 
@@ -222,15 +198,14 @@ HEADER = ("part", "name", "state", "found", "what to do")
 @click.command()
 @click.option("--runs", default="runs", help="Folder of runs.  [runs]")
 @click.option("--require", multiple=True, metavar="EXTRA", help="An extra that has to be there; repeat for more.")
-@click.option("--network", is_flag=True, help="Also see whether the hub and OpenAI can be reached; asks them.")
 @json_flag
-def doctor_command(runs: str, require: tuple[str, ...], network: bool, as_json: bool) -> None:
+def doctor_command(runs: str, require: tuple[str, ...], as_json: bool) -> None:
     """Look at this environment: packages, extras, accelerator, folders, programs, keys.
 
-    Says what is missing and the command that installs it. Keys are never shown, and nothing is sent without --network.
+    Says what is missing and the command that installs it. Keys are never shown, and nothing is sent.
     The exit code is 1 when something is broken, or an extra of --require is not there whole.
     """
-    diagnoses = [*_diagnoses(Path(runs), network)]
+    diagnoses = [*_diagnoses(Path(runs))]
     rows = [(row.part, row.name, row.state, row.found, row.remedy) for row in diagnoses]
     show_table("", HEADER, rows, as_json)
     good_extras = {row.name for row in diagnoses if (row.part, row.state) == ("extras", "good")}
@@ -245,11 +220,9 @@ def doctor_command(runs: str, require: tuple[str, ...], network: bool, as_json: 
         raise SystemExit(1)
 
 
-def _diagnoses(runs: Path, network: bool) -> Iterator[Diagnosis]:
+def _diagnoses(runs: Path) -> Iterator[Diagnosis]:
     yield from diagnose_packages()
     yield from diagnose_accelerator()
     yield from diagnose_places(runs)
     yield from diagnose_programs()
     yield from diagnose_keys()
-    if network:
-        yield from diagnose_reach()

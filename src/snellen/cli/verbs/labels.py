@@ -44,10 +44,8 @@ from snellen.scoring.agreement import (
 from snellen.scoring.answers import open_answers
 from snellen.scoring.scored_run import flat_row
 from snellen.verification.audit import (
-    LABELS,
     AuditForm,
     AuditItem,
-    AuditLabel,
     AuditOutcome,
     AuditServer,
     ItemVerdict,
@@ -209,7 +207,6 @@ def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
 @click.option("--labels", type=PATH, help="A JSONL file with labels to add.")
 @click.option("--by", default=None, help="Who labels; of a run, the numbers are then by these labels alone.")
 @click.option("--form/--no-form", default=None, help="Ask for labels.  [yes, in a terminal]")
-@click.option("--terminal", is_flag=True, help="Of a benchmark: ask in the terminal, without a browser.")
 @click.option("--page", type=PATH, help="Of a benchmark: write the form as one file to send.")
 @click.option("--settle", is_flag=True, help="Of a benchmark: decide where raters differ, in sight of what they said.")
 @click.option("--only", type=PATH, help="Of a benchmark: the questions of a JSONL list (id), without a bound.")
@@ -217,7 +214,7 @@ def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
 @judge_flags
 @json_flag
 def audit_command(target: str, limit: int, seed: int, labels: Path | None, by: str | None, form: bool | None,
-            terminal: bool, page: Path | None, settle: bool, only: Path | None, keep: str | None, as_json: bool,
+            page: Path | None, settle: bool, only: Path | None, keep: str | None, as_json: bool,
             **flags: Any) -> None:  # fmt: skip
     """Have people look at a random part: of a benchmark's questions, or of a run's replies.
 
@@ -239,7 +236,7 @@ def audit_command(target: str, limit: int, seed: int, labels: Path | None, by: s
       snellen audit runs/x
       snellen audit runs/x --judge openai:name@http://host:port/v1
     """
-    of_benchmark = {"--terminal": terminal, "--page": page, "--settle": settle, "--only": only, "--keep": keep}
+    of_benchmark = {"--page": page, "--settle": settle, "--only": only, "--keep": keep}
     judge = judge_from_flags(flags)
     if (Path(target) / RUN_MANIFEST).exists():
         if useless := [flag for flag, value in of_benchmark.items() if value]:
@@ -261,11 +258,10 @@ def audit_command(target: str, limit: int, seed: int, labels: Path | None, by: s
         write_audit_page(AuditForm(benchmark, items, by or "", _to_settle(benchmark, items, of, settle)), page)
         out.print(f"{page}: {len(items):,} questions; its file of labels comes back with --labels", soft_wrap=True)
         return
-    elif terminal or form or settle or (form is None and not keep and sys.stdin.isatty()):
+    elif form or settle or (form is None and not keep and sys.stdin.isatty()):
         if not by:
             raise DataError("say who labels: --by NAME; what two people say is compared")
-        waiting = AuditForm(benchmark, items, by, _to_settle(benchmark, items, of, settle))
-        ask_in_terminal(waiting, path) if terminal else _serve(waiting, path)
+        _serve(AuditForm(benchmark, items, by, _to_settle(benchmark, items, of, settle)), path)
     outcome = audit_outcome(items, of, read_audit_labels(path))
     _show_outcome(benchmark, outcome, as_json)
     if outcome.is_complete and not only:
@@ -302,54 +298,6 @@ def _serve(form: AuditForm, path: Path) -> None:
             server.serve_forever()
         except KeyboardInterrupt:
             announce(f"labels are kept in {path}; the same command goes on")
-
-
-def ask_in_terminal(form: AuditForm, path: Path, key: Callable[[], str] = click.getchar) -> None:
-    """Ask for labels in the terminal, one or two keys a question, until all are given or q is pressed."""
-    labelled = {label.item for label in read_audit_labels(path) if (label.by, label.settles) == (form.by, form.settles)}
-    waiting = [item for item in form.asked if item.id not in labelled]
-    place, answer = 0, ""
-    while place < len(waiting):
-        item = waiting[place]
-        _show_item(form, item, f"{place + 1} of {len(waiting)}", answer)
-        pressed = key().lower()
-        options = item.sample.rounds[0].options
-        if pressed in ("q", "\x03", "\x04"):
-            return
-        if pressed == "u" and (place or answer):
-            place, answer = (place, "") if answer else (place - 1, "")
-            add_lines(path, AuditLabel(waiting[place].id, None, form.by, settles=form.settles))
-        elif pressed == "s":
-            place, answer = place + 1, ""
-        elif answer and pressed in KEYS[: len(LABELS)]:
-            label = LABELS[int(pressed) - 1]
-            add_lines(path, AuditLabel(item.id, label, form.by, item.sample.id, answer.strip(), form.settles))
-            place, answer = place + 1, ""
-        elif not answer:
-            chosen = ord(pressed) - ord("a") if len(pressed) == 1 else -1
-            answer = options[chosen] if 0 <= chosen < len(options) else " " if pressed == " " else ""
-
-
-def _show_item(form: AuditForm, item: AuditItem, where: str, answer: str) -> None:
-    """One screen: the question, after the rater's own answer with its key."""
-    out.clear()
-    out.rule(where)
-    for image in item.sample.images:
-        out.print(f"picture: {form.benchmark.images.path(image.digest)}", soft_wrap=True)
-    for number, turn in enumerate(item.sample.rounds):
-        out.print(strip_controls(f"\n{turn.question}"), style="bold")
-        for place, option in enumerate(turn.options):
-            is_key = answer and item.is_right(number, place)
-            out.print(strip_controls(f"  {chr(97 + place)}  {option}{'   (the key)' if is_key else ''}"))
-    if not answer:
-        out.print("\na letter: your answer   space: show the key   s: skip   u: undo   q: stop", style="dim")
-        return
-    texts = [text for gold in item.golds for text in gold.texts]
-    if texts:
-        out.print(strip_controls(f"  the key: {' / '.join(texts)}"))
-    for by, verdict in sorted(form.settling[item.id].labels.items()) if form.settles else ():
-        out.print(strip_controls(f"  {by}: {verdict}"))
-    out.print("\n" + "   ".join(f"{key}: {label}" for key, label in zip(KEYS, LABELS, strict=False)), style="dim")
 
 
 def _show_outcome(benchmark: Benchmark, outcome: AuditOutcome, as_json: bool) -> None:

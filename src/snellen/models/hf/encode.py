@@ -65,11 +65,15 @@ class Visuals:
 
     def inputs(self) -> dict[str, Any]:
         """How a processor is given them. The frames are those that the benchmark shows, so it is to choose none."""
-        given: dict[str, Any] = {"images": list(self.pictures) or None}
+        arguments: dict[str, Any] = {"images": list(self.pictures) or None}
         if self.clips:
             videos = [list(clip) for clip in self.clips]
-            given |= {"videos": videos, "video_metadata": list(map(_metadata, self.times)), "do_sample_frames": False}
-        return given
+            arguments |= {
+                "videos": videos,
+                "video_metadata": list(map(_metadata, self.times)),
+                "do_sample_frames": False,
+            }
+        return arguments
 
 
 def _metadata(times: Sequence[float]) -> dict[str, Any]:
@@ -84,8 +88,8 @@ def _metadata(times: Sequence[float]) -> dict[str, Any]:
 
 
 def _clip_digest(clip: Clip) -> str:
-    shown = [(frame.digest, frame.time) for frame in clip.frames]
-    return "clip " + hashlib.blake2b(repr(shown).encode(), digest_size=16).hexdigest()
+    frames = [(frame.digest, frame.time) for frame in clip.frames]
+    return "clip " + hashlib.blake2b(repr(frames).encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True)

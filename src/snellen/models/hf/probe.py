@@ -80,8 +80,8 @@ def build_probe(
     # Of different shape: what pads them to one size may change what is seen of them (Emu3).
     first, second = noise.shown(shows, 1, (96, 72)), noise.shown(shows, 2, (64, 80))
     prompts = []
-    for seen, question in ((first, QUESTIONS[0]), (first, QUESTIONS[1]), (second, QUESTIONS[0])):
-        prompt = conversation.write([Message("user", (*map(ImagePart, seen), TextPart(question)))])
+    for pictures, question in ((first, QUESTIONS[0]), (first, QUESTIONS[1]), (second, QUESTIONS[0])):
+        prompt = conversation.write([Message("user", (*map(ImagePart, pictures), TextPart(question)))])
         encoded = encoder.encode(prompt, noise)
         if not all(encoder.repeats(prompt, noise) for _ in range(REPEATS)):
             raise UnrepeatableError(

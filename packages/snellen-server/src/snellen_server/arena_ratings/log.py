@@ -70,17 +70,6 @@ def battle_table(battles: Iterable[Battle]) -> pl.DataFrame:
     return pl.DataFrame({name: [getattr(row, name) for row in rows] for name in SCHEMA}, schema=SCHEMA)
 
 
-def battles_of(table: pl.DataFrame) -> Iterator[Battle]:
-    """The battles of a table, in order. Raises DataError when it lacks a column or a value does not fit its field."""
-    if missing := [name for name in SCHEMA if name not in table.columns]:
-        raise DataError(f"a table of battles has no column {missing[0]!r}")
-    for row in table.select(*SCHEMA).iter_rows(named=True):
-        try:
-            yield msgspec.convert(row, Battle)
-        except msgspec.ValidationError as error:
-            raise DataError(f"battle {row['id']!r}: {error}") from None
-
-
 PEOPLE = ("arena_user_", "expert", "author", "human")
 """How `judge` begins where a person has voted (Chatbot Arena, MT-bench); any other is a model that judges."""
 FAILURES = (

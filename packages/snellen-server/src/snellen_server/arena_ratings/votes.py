@@ -18,7 +18,7 @@ from snellen_server.arena_ratings.log import OUTCOMES, VoteLog, VoterKind
 
 Method = Literal["bradley-terry", "davidson", "elo"]
 IntervalKind = Literal["bootstrap", "sandwich"]
-Weighting = Literal["none", "propensity", "pair count"]
+Weighting = Literal["none", "propensity"]
 
 
 class RatingSettings(Struct, frozen=True, kw_only=True, omit_defaults=False):
@@ -34,8 +34,6 @@ class RatingSettings(Struct, frozen=True, kw_only=True, omit_defaults=False):
     language: str = ""
     cap: int = 0
     """Most votes of one voter that count on one day (UTC), the earliest; 0 for no limit."""
-    without_busiest: int = 0
-    """The number of voters with the most votes to leave out: how much of a rating depends on a few people."""
     leave_out_anomalous: bool = False
     """Leave out voters whose votes the tests of `arena_ratings.anomalies` find unlike those of all others."""
     weighting: Weighting = "none"
@@ -63,8 +61,6 @@ class RatingSettings(Struct, frozen=True, kw_only=True, omit_defaults=False):
 Array = np.ndarray[Any, Any]
 LEFT, RIGHT, TIE, BOTH_BAD = range(4)
 """Outcomes as numbers: indexes of `battle.OUTCOMES`."""
-LEAST_PAIR_COUNT = 50
-"""Weights by the count of a pair treat rarer pairs as if they had so many votes (Chatbot Arena's practice)."""
 DAY = 86_400
 
 
@@ -125,7 +121,7 @@ def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
     left, right = (_codes(table[f"{side}_name"], index) for side in ("left", "right"))
     outcome = _codes(table["outcome"], {name: number for number, name in enumerate(OUTCOMES)})
     return Votes(
-        tuple(names), left, right, outcome, _voters(table), _weights(table, left, right, settings), table,
+        tuple(names), left, right, outcome, _voters(table), _weights(table, settings.weighting), table,
         {**log.left_out, **left_out},
     )  # fmt: skip
 
@@ -169,12 +165,6 @@ def _filtered(table: pl.DataFrame, settings: RatingSettings) -> tuple[pl.DataFra
         rows = rows.filter(pl.col("voter").is_null() | (rank < settings.cap))
         if rows.height < before:
             left_out[f"beyond {settings.cap:,} votes of a voter on a day"] = before - rows.height
-    if settings.without_busiest and rows.height:
-        counts = rows["voter"].drop_nulls().value_counts(sort=True).sort(["count", "voter"], descending=[True, False])
-        busiest = counts["voter"].head(settings.without_busiest).to_list()
-        before = rows.height
-        rows = rows.filter(pl.col("voter").is_null() | ~pl.col("voter").is_in(busiest))
-        left_out[f"by the {len(busiest):,} voters with the most votes"] = before - rows.height
     return rows, left_out
 
 
@@ -206,19 +196,11 @@ def _voters(table: pl.DataFrame) -> Array:
     return _renumbered(np.where(codes >= 0, codes, -1 - np.arange(len(codes))))
 
 
-def _weights(table: pl.DataFrame, left: Array, right: Array, settings: RatingSettings) -> Array:
-    """(N,) with mean 1. By propensity 1 / p; by the count of a pair 1 / max(count, 50)."""
-    if settings.weighting == "none":
+def _weights(table: pl.DataFrame, weighting: Weighting) -> Array:
+    """(N,) with mean 1; by propensity 1 / p."""
+    if weighting == "none":
         return np.ones(table.height)
-    if settings.weighting == "propensity":
-        if missing := table["propensity"].null_count():
-            raise DataError(
-                f"{missing:,} of {table.height:,} votes have no propensity of their pair; weigh them by the count of "
-                "the pair instead, or by nothing"
-            )
-        raw = 1 / table["propensity"].to_numpy()
-    else:
-        pair = np.minimum(left, right) * (int(max(left.max(), right.max())) + 1) + np.maximum(left, right)
-        _, inverse, counts = np.unique(pair, return_inverse=True, return_counts=True)
-        raw = 1 / np.maximum(counts[inverse], LEAST_PAIR_COUNT)
+    if missing := table["propensity"].null_count():
+        raise DataError(f"{missing:,} of {table.height:,} votes have no propensity of their pair; weigh them alike")
+    raw = 1 / table["propensity"].to_numpy()
     return np.asarray(raw / raw.mean())

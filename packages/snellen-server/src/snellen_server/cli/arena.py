@@ -26,9 +26,6 @@ _CHOICE = (
     click.option("--language", default="", help="Only votes in this language."),
     click.option("--named", is_flag=True, help="Also votes that were given while the models' names were shown."),
     click.option("--cap", default=0, type=click.IntRange(0), help="Most votes of one voter on a day.  [no limit]"),
-    click.option(
-        "--without-busiest", default=0, type=click.IntRange(0), help="Leave out so many voters who voted most.  [0]"
-    ),
     click.option("--without-anomalous", is_flag=True, help="Leave out voters whose votes are unlike all others'."),
 )
 _RATING = (
@@ -41,9 +38,9 @@ _RATING = (
     click.option("--both-bad-is-tie", is_flag=True, help="Rate both bad as a tie, as FastChat does."),
     click.option(
         "--weighting",
-        type=click.Choice(["none", "propensity", "pair count"]),
+        type=click.Choice(["none", "propensity"]),
         default="none",
-        help="Weigh votes against how often their pair was drawn.  [none]",
+        help="Weigh votes by one over the propensity of their pair.  [none]",
     ),
     click.option("--position", is_flag=True, help="Estimate with the ratings what the left side is worth."),
     click.option("--style", is_flag=True, help="Take length and Markdown of replies out of the ratings."),

@@ -229,8 +229,8 @@ def _server_engine(url: str) -> Engine:
 
 def _shown(url: str) -> str:
     """The URL without what may be a password."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
+    scheme, _, place = url.partition("://")
+    return f"{scheme}://{place.rpartition('@')[2]}"
 
 
 _ENVIRONMENT = "snellen_server.hosting.migrations"
