@@ -192,7 +192,6 @@ def request(number: int) -> Request:
 
 def fresh(made: Any, fast_paths: FastPaths, rows: int) -> Engine:
     made.model.vision_tower.__dict__.pop("forward", None)
-    made.model.language_model.layers[-1].mlp.__dict__.pop("forward", None)
     return Engine(read_layout(made, 0), rows, 16384, fast_paths)
 
 

@@ -260,19 +260,6 @@ def test_an_encoder_reads_each_prompt_once() -> None:
     assert engine.reader.runs == len(window)
 
 
-def test_the_last_block_works_where_logits_are_read_and_nowhere_else() -> None:
-    model, head = make("LLaVA")
-    rows = []
-    part = model.model.language_model.layers[-1].mlp
-    forward = part.forward
-    part.forward = lambda hidden: (rows.append(hidden.shape[1]), forward(hidden))[1]
-    engine, window = engine_of(model), asked(head)[:1]
-    fast = engine.score(window, ALL)
-    assert rows == [1 + 2 + 4]  # the prompt's end, and the tokens of two options that predict another
-    assert largest_difference(engine.score(window, PLAIN), fast) < 1e-4
-    assert max(rows) > len(window[0].context.ids)
-
-
 def test_continuations_of_a_prompt_stay_in_one_batch_where_they_fit() -> None:
     owners = [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]
     assert batches_in_order(range(10), owners, 4) == [[0, 1, 2], [3, 4], [5, 6, 7, 8], [9]]

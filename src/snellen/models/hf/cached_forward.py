@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -315,8 +314,7 @@ def prefill(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> CachedState:
     device = input_device(model)
     lengths = sent(torch.tensor([len(row.ids) for row in rows]), device)
     logits_setting = _last_only(layout, model, lengths)
-    with pruned_to_logit_positions(layout, logits_setting, batch["input_ids"].shape[1]):
-        output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
+    output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
     every_row = torch.arange(len(rows), device=device)
     position = lengths + layout.offset
     if layout.rotary is not None and "video_grid_thw" in batch:
@@ -379,31 +377,18 @@ def run_language_model(
     tile_mask = (
         {} if state.tile_mask is None else {"cross_attention_mask": state.tile_mask.expand(-1, ids.shape[1], -1, -1)}
     )
-    with pruned_to_logit_positions(layout, logits_setting, ids.shape[1]):
-        output = layout.language_model(
-            input_ids=ids,
-            attention_mask=mask,
-            position_ids=positions,
-            past_key_values=state.cache,
-            use_cache=True,
-            **logits_setting,
-            **tile_mask,
-        )
+    output = layout.language_model(
+        input_ids=ids,
+        attention_mask=mask,
+        position_ids=positions,
+        past_key_values=state.cache,
+        use_cache=True,
+        **logits_setting,
+        **tile_mask,
+    )
     # The head may be on another device than the inputs, to which accelerate brings back what the whole model returns.
     output.logits = output.logits.to(ids.device)
     return output
-
-
-def pruned_to_logit_positions(
-    layout: ModelLayout, logits_setting: dict[str, Any], width: int
-) -> AbstractContextManager[None]:
-    """Within this context the last block runs only at the positions whose logits are requested."""
-    import torch
-
-    places = next(iter(logits_setting.values()), 0)
-    if isinstance(places, int):
-        places = torch.arange(width - places, width, device=input_device(layout.model)) if places else None
-    return nullcontext() if layout.last is None or places is None else layout.last.only(places, width)
 
 
 def cache_of(output: Any) -> Any:

@@ -2,71 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import hashlib
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors
 from snellen.models.hf.load import import_transformers
 from snellen.models.hf.sharing_plan import PrefixItem
-
-
-class LastBlock:
-    """Wraps the feed-forward part of the last block, which treats each position independently.
-
-    Only the logits come after it, and of a prompt's thousand positions one is read, so its output at the
-    others is left zero. In a model of n blocks this saves about 2/3 of 1/n of a prefill.
-    """
-
-    def __init__(self, module: Any) -> None:
-        self._forward = module.forward
-        self._places: Any = None
-        self._width = 0
-        module.forward = functools.wraps(module.forward)(lambda *args, **settings: self._run(*args, **settings))
-
-    @contextlib.contextmanager
-    def only(self, places: Any, width: int) -> Iterator[None]:
-        """Within this context, run only at `places` in rows of `width` tokens."""
-        self._places, self._width = places, width
-        try:
-            yield
-        finally:
-            self._places = None
-
-    def _run(self, hidden: Any, *args: Any, **settings: Any) -> Any:
-        import torch
-
-        if self._places is None or hidden.ndim != 3 or hidden.shape[1] != self._width:
-            return self._forward(hidden, *args, **settings)
-        places = self._places.to(hidden.device)
-        # What goes with each position, such as whether it is a picture's (Ernie 4.5 VL), is pruned alike.
-        pruned = [self._at_places(value) for value in args]
-        at_places = {name: self._at_places(value) for name, value in settings.items()}
-        output = self._forward(hidden[:, places], *pruned, **at_places)
-        if not isinstance(output, torch.Tensor):
-            return self._forward(hidden, *args, **settings)
-        padded = output.new_zeros((hidden.shape[0], hidden.shape[1], output.shape[2]))
-        padded[:, places] = output
-        return padded
-
-    def _at_places(self, value: Any) -> Any:
-        """A tensor with an entry per position, at those that are run; anything else as it is."""
-        shape = tuple(getattr(value, "shape", ()))
-        return value[:, self._places.to(value.device)] if len(shape) > 1 and shape[1] == self._width else value
-
-
-def last_block(model: Any) -> LastBlock | None:
-    """The last block of the text decoder of `model`, or None if it has no part named `mlp`."""
-    decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
-    blocks = getattr(decoder, "layers", None) or getattr(getattr(decoder, "model", None), "layers", None)
-    feed_forward = getattr(blocks[-1], "mlp", None) if blocks is not None and len(blocks) else None
-    return None if feed_forward is None else LastBlock(feed_forward)
-
 
 REPLY_TYPE = {"paligemma": 1}
 """token_type_ids of a reply where they are not 0: PaliGemma reads a prompt in both directions."""
@@ -100,8 +45,6 @@ class ModelLayout:
     """The vision encoder, or None."""
     text_encoder: Any
     """The text encoder of an encoder-decoder, or None."""
-    last: LastBlock | None
-    """The last block of a decoder-only model, or None."""
     end_tokens: frozenset[int]
     """The tokens that end a reply."""
     all_logits: bool = False
@@ -177,7 +120,6 @@ def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLa
         rotary=next((module for module in (inner, model) if hasattr(module, "get_rope_index")), None),
         tower=next((module for name, module in model.named_modules() if name.split(".")[-1] in TOWERS), None),
         text_encoder=language_model.get_encoder() if seq2seq else None,
-        last=None if seq2seq else last_block(model),
         end_tokens=_end_tokens(model, language_model, end_of_text),
     )
 

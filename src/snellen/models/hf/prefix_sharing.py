@@ -18,7 +18,6 @@ from snellen.models.hf.cached_forward import (
     logits_to_keep,
     pad_rows,
     prefill,
-    pruned_to_logit_positions,
     run_language_model,
     select_rows,
     to_device,
@@ -196,8 +195,7 @@ def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees:
     logit_places: Any = torch.unique(torch.cat([lengths - 1, scored]))
     logits_setting = {} if layout.all_logits else dict.fromkeys(logits_to_keep(model, 1), logit_places)
     layout.forget_positions()
-    with pruned_to_logit_positions(layout, logits_setting, longest + nodes):
-        output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
+    output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
     cache, logits = cache_of(output), output.logits
     ends = (
         torch.searchsorted(logit_places, lengths - 1)

@@ -42,7 +42,7 @@ from snellen.models.hf.thresholds import (
 PLAINLY, CACHE, LONG, SHORT = "one row at a time", "a cached prompt", "a long text", "a text without a picture"
 ALONE, NOT_ALONE = "a text without what follows", "scores depend on the text after them"
 BACKWARDS = "the reverse order"
-PRUNED, LAST_LOGITS = "a last block run only where logits are read", "logits of the last places alone"
+LAST_LOGITS = "logits of the last places alone"
 WIDER = {
     "shared": "a shared picture",
     "batch": "several rows in one forward",
@@ -169,7 +169,7 @@ class _SelfCheck:
         first = _Case(self.probe[:1], again[:1])
         if not self._agrees(PLAINLY, PLAIN, first):
             # Where activations are scaled together, as in dynamic quantisation, logits depend on which are asked for.
-            engine.layout = replace(engine.layout, last=None, all_logits=True)
+            engine.layout = replace(engine.layout, all_logits=True)
             wrong = self.refusals.pop(PLAINLY)
             if not self._agrees(PLAINLY, PLAIN, first):
                 raise ValueError(f"scored one row at a time it {wrong} from its own logits")
@@ -222,11 +222,8 @@ class _SelfCheck:
         layout = self.engine.layout
         if NO_CACHE in why:
             return [(NO_CACHE, replace(layout, given_cache=True))]
-        if CACHE not in self.differences:
-            return []
-        # Inkling's feed-forward part is followed by a convolution over places; GIT's places are not those of the text.
-        everywhere = replace(layout, last=None)
-        return [(PRUNED, everywhere), (LAST_LOGITS, replace(everywhere, all_logits=True))]
+        # GIT's places are not those of the text.
+        return [(LAST_LOGITS, replace(layout, all_logits=True))] if CACHE in self.differences else []
 
     def _in_its_range(self, chosen: FastPaths) -> FastPaths:
         """`chosen` with the longest text that it holds for, or a lower rung that holds on long texts."""
