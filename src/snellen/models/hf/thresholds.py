@@ -40,9 +40,12 @@ def unknown_code(model: Any) -> tuple[str, ...]:
     method, a hook or anything else that is called and is theirs."""
     import torch
 
-    class_is_known = functools.cache(lambda kind: all(map(_is_known, _of_class(kind))))
-    hooks = (hook for name, hooks in vars(torch.nn.modules.module).items() if name.startswith("_global_")
-             for hook in (hooks.values() if isinstance(hooks, dict) else ()))  # fmt: skip
+    @functools.cache
+    def class_is_known(kind: type) -> bool:
+        return all(map(_is_known, _of_class(kind)))
+
+    global_hooks = [hooks for name, hooks in vars(torch.nn.modules.module).items() if name.startswith("_global_")]
+    hooks = chain.from_iterable(hooks.values() for hooks in global_hooks if isinstance(hooks, dict))
     names = [] if all(map(_is_known, hooks)) else ["global hooks"]
     for name, module in model.named_modules():
         if not (class_is_known(type(module)) and all(map(_is_known, _of_instance(module)))):
