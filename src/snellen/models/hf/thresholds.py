@@ -40,15 +40,13 @@ def unknown_code(model: Any) -> tuple[str, ...]:
     method, a hook or anything else that is called and is theirs."""
     import torch
 
-    @functools.cache
-    def class_is_known(kind: type) -> bool:
-        return all(map(_is_known, _of_class(kind)))
-
     global_hooks = [hooks for name, hooks in vars(torch.nn.modules.module).items() if name.startswith("_global_")]
     hooks = chain.from_iterable(hooks.values() for hooks in global_hooks if isinstance(hooks, dict))
     names = [] if all(map(_is_known, hooks)) else ["global hooks"]
+    kinds = {type(module) for module in model.modules()}
+    known_kinds = {kind for kind in kinds if all(map(_is_known, _of_class(kind)))}
     for name, module in model.named_modules():
-        if not (class_is_known(type(module)) and all(map(_is_known, _of_instance(module)))):
+        if not (type(module) in known_kinds and all(map(_is_known, _of_instance(module)))):
             names.append(name or "the model")
     return tuple(names)
 
