@@ -51,7 +51,7 @@ MEASURED = (
     ("natural-b", 198, 184, 0),
     ("natural-c", 218, 161, 0),
     ("other-near-misses", 713, 712, 1),
-    ("swaps", 1154, 643, 2),
+    ("swaps", 1154, 639, 2),
 )
 """Of each set: replies, and how many are read right and wrong. The reader has learnt from all of them."""
 

@@ -78,7 +78,7 @@ def looked_at(case: Case) -> tuple[ExtractedChoice | None, list[str], list[list[
     """What a reply plainly says, else the names of its clues and their values."""
     index = index_options(tuple(case["options"]), tuple(case["labels"]))
     view = look_at(case["reply"], index, finish=case["finish"], question=case["question"])
-    return (view.plain, [], []) if view.plain is not None else (None, *clues.rows(view.seen))
+    return (view.plain, [], []) if view.plain is not None else (None, *clues.rows(view.sight))
 
 
 class Rows:

@@ -50,6 +50,11 @@ _DENSE_TABLES = {
 }
 KINDS = tuple(dict.fromkeys((*languages.MARKS, *_FOREIGN)))
 """What words may do."""
+TURNS = (
+    "denial", "wrong", "contrast", "alternative", "supposition", "others", "speech", "ignorance", "correction",
+    "tentative", "hedge",
+)  # fmt: skip
+"""Words of these kinds may turn what is said."""
 _FAR = 80.0
 _LONGEST = 4_000
 
@@ -73,7 +78,7 @@ class Sight(NamedTuple):
     whole: Skeleton
     options: OptionIndex
     question: str
-    said: Statements
+    claims: Statements
     marks: dict[str, list[int]]
     """Of each kind of words where they begin."""
     cut: bool
@@ -87,7 +92,7 @@ class Sight(NamedTuple):
         return frozenset(place for offset in some for place in self.whole.at[offset].places)
 
 
-def sight(whole: Skeleton, index: OptionIndex, question: str, text: str, *, cut: bool) -> Sight:
+def sight_of(whole: Skeleton, index: OptionIndex, question: str, text: str, *, cut: bool) -> Sight:
     """The reply with all that is looked for in it."""
     marks = {kind: [match.start() for match in _pattern(kind, whole.spoken).finditer(whole.text)] for kind in KINDS}
     spoken = text[:_LONGEST].lower()
@@ -114,37 +119,37 @@ CANNOT_BE_TOLD = late_pattern(
 )
 
 
-def of_reply(seen: Sight) -> Clues:
+def of_reply(sight: Sight) -> Clues:
     """What holds for the reply as a whole."""
-    text, every = seen.whole.text, seen.places()
-    asserted = frozenset(named(seen.whole)) - seen.said.denied
-    question = seen.question.lower().strip()
-    spoken = " ".join(token.text for token in tokens(seen.text[:600]))
+    text, every = sight.whole.text, sight.places()
+    asserted = frozenset(named(sight.whole)) - sight.claims.denied
+    question = sight.question.lower().strip()
+    spoken = " ".join(token.text for token in tokens(sight.text[:600]))
     first = spoken.split(" ", 1)[0]
     clues: dict[str, float] = {
-        "options": seen.options.count,
-        "options with labels": bool(seen.options.labels),
-        "options of numbers": seen.options.numeric,
-        "yes and no": len(_agreeing(seen.options, _YES)) == len(_agreeing(seen.options, _NO)) == 1,
+        "options": sight.options.count,
+        "options with labels": bool(sight.options.labels),
+        "options of numbers": sight.options.numeric,
+        "yes and no": len(_agreeing(sight.options, _YES)) == len(_agreeing(sight.options, _NO)) == 1,
         "options named": len(every),
-        "options asserted": len(seen.places(asserted)),
-        "options denied": len(seen.places(seen.said.denied)),
-        "mentions": min(len(seen.whole.at), 12),
-        "sentences": min(len(seen.said.sentences), 12),
+        "options asserted": len(sight.places(asserted)),
+        "options denied": len(sight.places(sight.claims.denied)),
+        "mentions": min(len(sight.whole.at), 12),
+        "sentences": min(len(sight.claims.sentences), 12),
         "words": math.log1p(len(text.split())),
-        "cut": seen.cut,
-        "foreign": bool(seen.whole.spoken),
+        "cut": sight.cut,
+        "foreign": bool(sight.whole.spoken),
         "asks": "?" in text,
-        "quotes": seen.text.count('"'),
+        "quotes": sight.text.count('"'),
         "lines": min(text.count("\n"), 12),
         "colons": min(text.count(" :"), 8),
         "arrow": "→" in text,
         "table": "|" in text,
         "object": "{" in text,
-        "cannot be told": CANNOT_BE_TOLD.search(seen.text) is not None,
+        "cannot be told": CANNOT_BE_TOLD.search(sight.text) is not None,
         "refuses": patterns.REFUSAL.search(text) is not None,
         "question": bool(question),
-        "question is negative": asks_for_what_is_not(seen.question),
+        "question is negative": asks_for_what_is_not(sight.question),
         "question counts": question.startswith("how many"),
         "question is polar": _POLAR.match(question) is not None,
         "question has or": " or " in question,
@@ -152,12 +157,12 @@ def of_reply(seen: Sight) -> Clues:
         "opens with no": first in _NO,
         "agrees": _AGREES.match(spoken) is not None,
         "disagrees": _DISAGREES.match(spoken) is not None,
-        "answering sentence": min(seen.parts.answering, 12),
-        "sentences behind it": min(len(seen.parts.spans) - 1 - seen.parts.answering, 12),
-        "covered there": seen.parts.covered[seen.parts.answering],
+        "answering sentence": min(sight.parts.answering, 12),
+        "sentences behind it": min(len(sight.parts.spans) - 1 - sight.parts.answering, 12),
+        "covered there": sight.parts.covered[sight.parts.answering],
     }
-    clues |= {f"{kind} words": min(len(at), 6) for kind, at in seen.marks.items()}
-    return {**clues, **proposition(seen.text, seen.question)}
+    clues |= {f"{kind} words": min(len(at), 6) for kind, at in sight.marks.items()}
+    return {**clues, **proposition(sight.text, sight.question)}
 
 
 def _agreeing(index: OptionIndex, words: frozenset[str]) -> list[int]:
@@ -169,6 +174,11 @@ def _agreeing(index: OptionIndex, words: frozenset[str]) -> list[int]:
     ]
 
 
+def yes_or_no(index: OptionIndex) -> list[int]:
+    """The options that affirm or deny what is asked."""
+    return [*_agreeing(index, _YES), *_agreeing(index, _NO)]
+
+
 class _Words(NamedTuple):
     """What all options share of the reply's words."""
 
@@ -176,85 +186,87 @@ class _Words(NamedTuple):
     """The stems of each option's words."""
     telling: tuple[frozenset[str], ...]
     """Those that no other option has."""
-    asked: dict[str, int]
+    topic: dict[str, int]
     """The stems of the question's words that are no option's, and which of these each is."""
-    said: tuple[str, ...]
+    spoken: tuple[str, ...]
     """The stems of the reply's words."""
 
 
-def _words(seen: Sight) -> _Words:
+def _words(sight: Sight) -> _Words:
     own = tuple(
         frozenset(english_stem(word) for word in words if word not in phrases.DETERMINERS)
-        for words in seen.options.words
+        for words in sight.options.words
     )
-    telling = tuple(frozenset(stem for stem in stems if sum(stem in other for other in own) == 1) for stems in own)
+    telling = tuple(frozenset(stem for stem in stems if sum(stem in rival for rival in own) == 1) for stems in own)
     every = frozenset[str]().union(*own)
-    asked: dict[str, int] = {}
-    for rank, stem in enumerate(content(seen.question.lower()[:2_000])):
+    topic: dict[str, int] = {}
+    for rank, stem in enumerate(content(sight.question.lower()[:2_000])):
         if stem not in every:
-            asked.setdefault(stem, rank)
-    return _Words(own, telling, asked, tuple(english_stem(token.text) for token in tokens(seen.text)))
+            topic.setdefault(stem, rank)
+    return _Words(own, telling, topic, tuple(english_stem(token.text) for token in tokens(sight.text)))
 
 
-def of_options(seen: Sight) -> list[Clues]:
+def of_options(sight: Sight) -> list[Clues]:
     """What speaks for each option and against it."""
-    words = _words(seen)
-    offsets = named(seen.whole)
-    around = {offset: _clause(seen, offsets, rank) for rank, offset in enumerate(offsets)}
-    shared = {o: len(frozenset(content(seen.whole.text[s:e])) & words.asked.keys()) for o, (s, e) in around.items()}
-    alike = likeness(seen.text, seen.question.lower()[:LONGEST_QUESTION], seen.options, seen.parts)
+    words = _words(sight)
+    offsets = named(sight.whole)
+    around = {offset: _clause(sight, offsets, rank) for rank, offset in enumerate(offsets)}
+    shared = {o: len(frozenset(content(sight.whole.text[s:e])) & words.topic.keys()) for o, (s, e) in around.items()}
+    alike = likeness(sight.text, sight.question.lower()[:LONGEST_QUESTION], sight.options, sight.parts)
     return [
         {
-            **_of_mentions(seen, place, offsets),
-            **_of_last(seen, place, offsets, words, around, shared),
-            **_of_words(seen, place, words),
-            **_where_asked(seen, place, offsets),
+            **_of_mentions(sight, place, offsets),
+            **_of_last(sight, place, offsets, words, around, shared),
+            **_of_words(sight, place, words),
+            **_where_asked(sight, place, offsets),
             **alike[place],
         }
-        for place in range(seen.options.count)
+        for place in range(sight.options.count)
     ]
 
 
-def _where_asked(seen: Sight, place: int, offsets: list[int]) -> Clues:
+def _where_asked(sight: Sight, place: int, offsets: list[int]) -> Clues:
     """Whether an option is named in the sentence that comes nearest to the question, and which others are."""
-    start, end = seen.parts.spans[seen.parts.answering]
-    inside = [offset for offset in offsets if start <= seen.whole.at[offset].start < end]
-    asserted = [offset for offset in inside if offset not in seen.said.denied]
-    named_there = seen.places(asserted)
+    start, end = sight.parts.spans[sight.parts.answering]
+    inside = [offset for offset in offsets if start <= sight.whole.at[offset].start < end]
+    asserted = [offset for offset in inside if offset not in sight.claims.denied]
+    named_there = sight.places(asserted)
     own = [
-        seen.parts.covered[seen.parts.at(seen.whole.at[offset].start)]
+        sight.parts.covered[sight.parts.at(sight.whole.at[offset].start)]
         for offset in offsets
-        if place in seen.whole.at[offset].places and offset not in seen.said.denied
+        if place in sight.whole.at[offset].places and offset not in sight.claims.denied
     ]
     return {
         "covered around it": max(own, default=-1.0),
         "covered around the last": own[-1] if own else -1.0,
         "named where asked": place in named_there,
-        "denied where asked": place in seen.places(inside) - named_there,
+        "denied where asked": place in sight.places(inside) - named_there,
         "others where asked": len(named_there - {place}),
-        "first where asked": bool(asserted) and place in seen.whole.at[asserted[0]].places,
-        "last where asked": bool(asserted) and place in seen.whole.at[asserted[-1]].places,
+        "first where asked": bool(asserted) and place in sight.whole.at[asserted[0]].places,
+        "last where asked": bool(asserted) and place in sight.whole.at[asserted[-1]].places,
     }
 
 
-def _clause(seen: Sight, offsets: list[int], rank: int) -> tuple[int, int]:
+def _clause(sight: Sight, offsets: list[int], rank: int) -> tuple[int, int]:
     """The part of the sentence around a mention up to its neighbours."""
-    sentence = seen.said.around(offsets[rank])
+    sentence = sight.claims.around(offsets[rank])
     start = max(sentence.start, offsets[rank - 1] + 1) if rank else sentence.start
     return start, min(sentence.end, offsets[rank + 1]) if rank + 1 < len(offsets) else sentence.end
 
 
-def _of_mentions(seen: Sight, place: int, offsets: list[int]) -> Clues:
+def _of_mentions(sight: Sight, place: int, offsets: list[int]) -> Clues:
     """How often an option is named, as what, and which others are."""
-    every, said = seen.whole.offsets, seen.said
-    own = [offset for offset in every if place in seen.whole.at[offset].places]
-    naming = [offset for offset in own if seen.whole.text[offset] <= phrases.CONFLICT]
-    asserted = [offset for offset in naming if offset not in said.denied]
-    others = seen.places() - {place}
-    denied = seen.places(said.denied)
-    stated, declared, leading = (seen.places(found) for found in (said.stated, said.declared, said.leading))
-    last, first = said.sentences[-1], said.sentences[0]
-    kinds = [seen.whole.at[offset].kind for offset in own]
+    every, claims = sight.whole.offsets, sight.claims
+    own = [offset for offset in every if place in sight.whole.at[offset].places]
+    naming = [offset for offset in own if sight.whole.text[offset] <= phrases.CONFLICT]
+    asserted = [offset for offset in naming if offset not in claims.denied]
+    others = sight.places() - {place}
+    denied = sight.places(claims.denied)
+    stated, declared, leading = (
+        sight.places(mentions) for mentions in (claims.stated, claims.declared, claims.leading)
+    )
+    last, first = claims.sentences[-1], claims.sentences[0]
+    kinds = [sight.whole.at[offset].kind for offset in own]
     clues: dict[str, float] = {
         f"as {name}": min(kinds.count(kind), 3)
         for name, kind in zip(("bare", "strong", "text", "both", "conflict"), _MENTION_KINDS, strict=True)
@@ -264,36 +276,36 @@ def _of_mentions(seen: Sight, place: int, offsets: list[int]) -> Clues:
         "named": min(len(naming), 3),
         "asserted": min(len(asserted), 3),
         "denied": min(len(naming) - len(asserted), 3),
-        "listed": any(offset in said.listed for offset in own),
+        "listed": any(offset in claims.listed for offset in own),
         "others named": len(others),
         "others denied": len(denied - {place}),
-        "all others denied": len(denied - {place}) == seen.options.count - 1,
-        "all others named": len(others) == seen.options.count - 1 and not own,
-        "all named": len(others) == seen.options.count - 1 and bool(own),
-        "first named": bool(offsets) and place in seen.whole.at[offsets[0]].places,
-        "last named": bool(offsets) and place in seen.whole.at[offsets[-1]].places,
-        "last at all": bool(every) and place in seen.whole.at[every[-1]].places,
-        "soft": any(seen.whole.at[offset].soft for offset in naming),
-        "alias": any(seen.whole.at[offset].alias for offset in naming),
-        "alias alone": bool(naming) and all(seen.whole.at[offset].alias for offset in naming),
-        "shared": any(len(seen.whole.at[offset].places) > 1 for offset in naming),
+        "all others denied": len(denied - {place}) == sight.options.count - 1,
+        "all others named": len(others) == sight.options.count - 1 and not own,
+        "all named": len(others) == sight.options.count - 1 and bool(own),
+        "first named": bool(offsets) and place in sight.whole.at[offsets[0]].places,
+        "last named": bool(offsets) and place in sight.whole.at[offsets[-1]].places,
+        "last at all": bool(every) and place in sight.whole.at[every[-1]].places,
+        "soft": any(sight.whole.at[offset].soft for offset in naming),
+        "alias": any(sight.whole.at[offset].alias for offset in naming),
+        "alias alone": bool(naming) and all(sight.whole.at[offset].alias for offset in naming),
+        "shared": any(len(sight.whole.at[offset].places) > 1 for offset in naming),
         "stated": place in stated,
-        "last stated": bool(said.stated) and place in seen.whole.at[max(said.stated)].places,
+        "last stated": bool(claims.stated) and place in sight.whole.at[max(claims.stated)].places,
         "others stated": len(stated - {place}),
         "declared": place in declared,
         "others declared": len(declared - {place}),
         "leading": place in leading,
-        "opens": bool(naming) and naming[0] in said.leading and naming[0] <= first.end,
+        "opens": bool(naming) and naming[0] in claims.leading and naming[0] <= first.end,
         "others leading": len(leading - {place}),
         "in last sentence": any(last.start <= offset <= last.end for offset in asserted),
         "alone in last sentence": {
-            p for o in offsets if o >= last.start and o not in said.denied for p in seen.whole.at[o].places
+            p for o in offsets if o >= last.start and o not in claims.denied for p in sight.whole.at[o].places
         }
         == {place},
         "in first sentence": any(first.start <= offset <= first.end for offset in asserted),
-        "in sentences": len({said.around(offset) for offset in asserted}),
+        "in sentences": len({claims.around(offset) for offset in asserted}),
         "begins at": min(naming[0], 400) if naming else -1,
-        "ends before": min(len(seen.whole.text) - naming[-1], 400) if naming else -1,
+        "ends before": min(len(sight.whole.text) - naming[-1], 400) if naming else -1,
     }
 
 
@@ -301,7 +313,7 @@ _MENTION_KINDS = (phrases.BARE, phrases.STRONG, phrases.TEXT, phrases.BOTH, phra
 
 
 def _of_last(
-    seen: Sight,
+    sight: Sight,
     place: int,
     offsets: list[int],
     words: _Words,
@@ -309,28 +321,28 @@ def _of_last(
     shared: Mapping[int, int],
 ) -> Clues:
     """What stands around the last mention of an option that is not denied, or the last."""
-    own = [offset for offset in offsets if place in seen.whole.at[offset].places]
+    own = [offset for offset in offsets if place in sight.whole.at[offset].places]
     if not own:
         return _NOTHING_AROUND
-    at = next((offset for offset in reversed(own) if offset not in seen.said.denied), own[-1])
-    text, sentence = seen.whole.text, seen.said.around(at)
+    at = next((offset for offset in reversed(own) if offset not in sight.claims.denied), own[-1])
+    text, sentence = sight.whole.text, sight.claims.around(at)
     start, end = around[at]
     before, behind = content(text[sentence.start : at]), content(text[at + 1 : sentence.end])
-    asked_before = [words.asked[stem] for stem in before if stem in words.asked]
-    asked_behind = [words.asked[stem] for stem in behind if stem in words.asked]
-    other_clauses = [shared[o] for o in offsets if place not in seen.whole.at[o].places]
+    asked_before = [words.topic[stem] for stem in before if stem in words.topic]
+    asked_behind = [words.topic[stem] for stem in behind if stem in words.topic]
+    other_clauses = [shared[o] for o in offsets if place not in sight.whole.at[o].places]
     best = max(shared[offset] for offset in own)
     nearest = text[max(0, at - 40) : at].split()[-1:] or [""], text[at + 1 : at + 41].split()[:1] or [""]
-    [left], [right] = nearest
+    [previous], [following] = nearest
     clues: dict[str, float] = {
         "shares with the question": best,
         "shares more": best - max(other_clauses, default=0),
         "sentence shares": len(asked_before) + len(asked_behind),
-        "question words": len(words.asked),
+        "question words": len(words.topic),
         "others in sentence": sum(
-            1 for o in offsets if sentence.start <= o <= sentence.end and place not in seen.whole.at[o].places
+            1 for o in offsets if sentence.start <= o <= sentence.end and place not in sight.whole.at[o].places
         ),
-        "clause says more": len(frozenset(content(text[start:end])) - words.asked.keys()),
+        "clause says more": len(frozenset(content(text[start:end])) - words.topic.keys()),
         "asked before": len(asked_before),
         "asked behind": len(asked_behind),
         "first asked before": asked_before[0] if asked_before else -1,
@@ -339,25 +351,25 @@ def _of_last(
         "turned round": asked_before[0] > asked_behind[0] if asked_before and asked_behind else -1,
         "more before": len(before) - len(asked_before),
         "more behind": len(behind) - len(asked_behind),
-        "opposites": opposites(before + behind, words.asked.keys()),
+        "opposites": opposites(before + behind, words.topic.keys()),
         "begins the sentence": not text[sentence.start : at].strip(),
-        "ends the sentence": right in ("", ".", "!", "\n"),
+        "ends the sentence": following in ("", ".", "!", "\n"),
         "asked": sentence.ending == "?",
-        "behind a small word": left in phrases.AUXILIARIES or left in phrases.PREPOSITIONS,
-        "behind a copula": left in ("is", "be", ":", "=", "→", "it's", "answer", "that's"),
-        "behind the": left in ("the", "this", "that"),
-        "behind a": left in ("a", "an"),
-        "before a verb": right in ("is", "are", "was", "has", "does", "can"),
-        "before a comma": right in (",", "and", "or"),
-        "in quotes": _in_quotes(seen, at),
-        "last is bare": seen.whole.at[at].kind == phrases.BARE,
-        "last is a label": seen.whole.at[at].kind in (phrases.STRONG, phrases.BOTH),
-        "last is soft": seen.whole.at[at].soft,
-        "last is an alias": seen.whole.at[at].alias,
-        "introduced": not left or left in phrases.BEFORE_BARE,
+        "behind a small word": previous in phrases.AUXILIARIES or previous in phrases.PREPOSITIONS,
+        "behind a copula": previous in ("is", "be", ":", "=", "→", "it's", "answer", "that's"),
+        "behind the": previous in ("the", "this", "that"),
+        "behind a": previous in ("a", "an"),
+        "before a verb": following in ("is", "are", "was", "has", "does", "can"),
+        "before a comma": following in (",", "and", "or"),
+        "in quotes": _in_quotes(sight, at),
+        "last is bare": sight.whole.at[at].kind == phrases.BARE,
+        "last is a label": sight.whole.at[at].kind in (phrases.STRONG, phrases.BOTH),
+        "last is soft": sight.whole.at[at].soft,
+        "last is an alias": sight.whole.at[at].alias,
+        "introduced": not previous or previous in phrases.BEFORE_BARE,
         "ends a clause": patterns.END.match(text, at + 1) is not None,
     }
-    for kind, places in seen.marks.items():
+    for kind, places in sight.marks.items():
         inside = [mark - at for mark in places if sentence.start <= mark < sentence.end]
         clues[f"{kind} before"] = min((-far for far in inside if far < 0), default=_FAR)
         clues[f"{kind} behind"] = min((far for far in inside if far > 0), default=_FAR)
@@ -365,10 +377,10 @@ def _of_last(
     return clues
 
 
-def _in_quotes(seen: Sight, offset: int) -> bool:
+def _in_quotes(sight: Sight, offset: int) -> bool:
     """Whether the reply has quotation marks around the mention."""
-    start = seen.whole.at[offset].start
-    return seen.text[:start].count('"') % 2 == 1 and '"' in seen.text[start:]
+    start = sight.whole.at[offset].start
+    return sight.text[:start].count('"') % 2 == 1 and '"' in sight.text[start:]
 
 
 _AROUND = (
@@ -383,45 +395,45 @@ _NOTHING_AROUND: Clues = dict.fromkeys(_AROUND, -1.0) | {
 }
 
 
-def _of_words(seen: Sight, place: int, words: _Words) -> Clues:
+def _of_words(sight: Sight, place: int, words: _Words) -> Clues:
     """How many of an option's words the reply has, wherever they stand, and what kind of option it is."""
-    own, telling, said = words.own[place], words.telling[place], frozenset(words.said)
-    others = [len(t & said) / len(t) for p, t in enumerate(words.telling) if p != place and t]
-    first = seen.options.words[place][:1]
+    own, telling, spoken = words.own[place], words.telling[place], frozenset(words.spoken)
+    others = [len(t & spoken) / len(t) for p, t in enumerate(words.telling) if p != place and t]
+    first = sight.options.words[place][:1]
     return {
-        "telling words": len(telling & said) / max(1, len(telling)),
-        "own words": len(own & said) / max(1, len(own)),
+        "telling words": len(telling & spoken) / max(1, len(telling)),
+        "own words": len(own & spoken) / max(1, len(own)),
         "telling words there are": len(telling),
         "own words there are": len(own),
-        "telling words first": len(telling & frozenset(words.said[:12])) / max(1, len(telling)),
-        "telling words last": len(telling & frozenset(words.said[-25:])) / max(1, len(telling)),
+        "telling words first": len(telling & frozenset(words.spoken[:12])) / max(1, len(telling)),
+        "telling words last": len(telling & frozenset(words.spoken[-25:])) / max(1, len(telling)),
         "telling words of others": max(others, default=0.0),
-        "is yes": place in _agreeing(seen.options, _YES),
-        "is no": place in _agreeing(seen.options, _NO),
+        "is yes": place in _agreeing(sight.options, _YES),
+        "is no": place in _agreeing(sight.options, _NO),
         "is none": first in (("none",), ("neither",), ("nothing",)),
-        "is all": place in seen.options.summing_up,
-        "is unknown": CANNOT_BE_TOLD.search(seen.options.options[place].lower()[:200]) is not None,
-        "is longer than another": place in seen.options.nested,
+        "is all": place in sight.options.summing_up,
+        "is unknown": CANNOT_BE_TOLD.search(sight.options.options[place].lower()[:200]) is not None,
+        "is longer than another": place in sight.options.nested,
         "is a number": bool(first) and first[0][:1].isdigit(),
-        **_of_statement(seen, place),
+        **_of_statement(sight, place),
     }
 
 
-def _of_statement(seen: Sight, place: int) -> Clues:
+def _of_statement(sight: Sight, place: int) -> Clues:
     """Of yes and no: whether the clause that is nearest to the question says so, or says the contrary, and how fully;
     apart where it has the question's words in another order."""
-    side = (place in _agreeing(seen.options, _YES)) - (place in _agreeing(seen.options, _NO))
-    said = proposition(seen.text, seen.question) if side else {}
-    if not said:
+    side = (place in _agreeing(sight.options, _YES)) - (place in _agreeing(sight.options, _NO))
+    clause = proposition(sight.text, sight.question) if side else {}
+    if not clause:
         return dict.fromkeys(("statement for", "statement turned", "statement to the point", "statement judged"), 0.0)
-    turns = said["proposition denials"] + said["proposition opposites"]
-    stands = side * (1 if turns % 2 == 0 else -1) * said["proposition covered"]
-    ordered = said["proposition in order"] == 1 and not said["proposition passive"]
+    turns = clause["proposition denials"] + clause["proposition opposites"]
+    stands = side * (1 if turns % 2 == 0 else -1) * clause["proposition covered"]
+    ordered = clause["proposition in order"] == 1 and not clause["proposition passive"]
     return {
         "statement for": stands if ordered else 0.0,
         "statement turned": 0.0 if ordered else stands,
-        "statement to the point": stands * said["proposition to the point"] if ordered else 0.0,
-        "statement judged": float(side * verdict_on_statement(" ".join(seen.text.split()))),
+        "statement to the point": stands * clause["proposition to the point"] if ordered else 0.0,
+        "statement judged": float(side * verdict_on_statement(" ".join(sight.text.split()))),
     }
 
 
@@ -444,9 +456,9 @@ def asks_for_what_is_not(question: str) -> bool:
     return _NEGATIVE.search(_EITHER.sub(" ", question[:LONGEST_QUESTION].lower())) is not None
 
 
-def rows(seen: Sight) -> tuple[list[str], list[list[float]]]:
+def rows(sight: Sight) -> tuple[list[str], list[list[float]]]:
     """The names of all clues, and a row of them an option: its own, the most that any other has, the reply's."""
-    of_each, shared = of_options(seen), of_reply(seen)
+    of_each, shared = of_options(sight), of_reply(sight)
     names = list(of_each[0])
     values = [[float(clues[name]) for name in names] for clues in of_each]
     everything = [float(value) for value in shared.values()]
@@ -457,5 +469,5 @@ def rows(seen: Sight) -> tuple[list[str], list[list[float]]]:
 
 
 def _most(values: Sequence[Sequence[float]], place: int) -> list[float]:
-    others = [row for other, row in enumerate(values) if other != place]
+    others = [row for rival, row in enumerate(values) if rival != place]
     return [max(column) for column in zip(*others, strict=True)] if others else [0.0] * len(values[place])

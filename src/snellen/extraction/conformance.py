@@ -102,8 +102,8 @@ def _all_cases(everything: Sequence[ConformanceCase]) -> str:
 
 
 def _reading(case: ConformanceCase, choice: int | None) -> str:
-    shown = _shown(case, choice)
-    return {"right": shown, "open": f"**{shown}**", "mislabelled": f"**{shown}!**"}[_outcome(case, choice)]
+    label = _shown(case, choice)
+    return {"right": label, "open": f"**{label}**", "mislabelled": f"**{label}!**"}[_outcome(case, choice)]
 
 
 def _shown(case: ConformanceCase, choice: int | None) -> str:
@@ -171,4 +171,4 @@ def hard_replies(*, held_out: bool | None = None) -> tuple[HardReply, ...]:
     """All of them, or one half."""
     lines = files("snellen.extraction").joinpath("hard_replies.jsonl").read_text(encoding="utf-8").splitlines()
     everything = (msgspec.json.decode(line, type=HardReply) for line in lines)
-    return tuple(one for one in everything if held_out in (None, one.held_out))
+    return tuple(reply for reply in everything if held_out in (None, reply.held_out))

@@ -13,13 +13,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from snellen.common.late import late_pattern
-from snellen.extraction import patterns, phrases, reader
-from snellen.extraction.clues import LONGEST_QUESTION, Sight, sight
+from snellen.extraction import languages, patterns, phrases, reader
+from snellen.extraction.clues import LONGEST_QUESTION, TURNS, Sight, sight_of, yes_or_no
 from snellen.extraction.normalisation import FinalAnswer, NormalisedReply, find_final_answer, normalise_reply
 from snellen.extraction.option_index import OptionIndex, index_options
 from snellen.extraction.option_mentions import Mention, skeleton
 from snellen.extraction.patterns import REFUSED
-from snellen.extraction.propositions import content
+from snellen.extraction.propositions import content, opposites, proposition, turned_round, verdict_on_statement
 from snellen.extraction.reading import STATED, ExtractedChoice, RuleMethod
 from snellen.extraction.statements import named
 from snellen.reasons import NoChoiceReason
@@ -38,12 +38,12 @@ def exact_option(reply: str, index: OptionIndex) -> int | None:
     candidates = {stripped, stripped.strip(_AROUND), stripped.strip(_AROUND).removesuffix(".").rstrip(_AROUND)}
     if len(fences) == 1:
         candidates.add(fences[0].strip("\n"))
-    named = {
+    places = {
         place
         for place, option in enumerate(index.options)
         if option.strip() and not candidates.isdisjoint((option.strip(), _without_dollars(option.strip())))
     }
-    place = named.pop() if len(named) == 1 else None
+    place = places.pop() if len(places) == 1 else None
     return None if place is None or index.label(stripped.strip(_AROUND).rstrip(".")) is not None else place
 
 
@@ -99,7 +99,7 @@ def read_in_full(
         reading = read_in_full(looked_at, index, error, finish=finish, question=question)
         return _moved(reading, left_unseen, LOOKED_AT // 4)
     view = look_at(reply, index, finish=finish, question=question)
-    reading = view.plain or _weighed(view.seen, error)
+    reading = view.plain or _weighed(view.sight, error)
     reading = _placed(reading, view.text, view.part.start)
     reading = _moved(reading, view.left_out, view.part.start + READ_AT_MOST // 4)
     if view.part.framed and reading.choice is not None:
@@ -113,7 +113,7 @@ class ReplyView(NamedTuple):
     part: FinalAnswer
     plain: ExtractedChoice | None
     """What it plainly says, or that it says nothing."""
-    seen: Sight
+    sight: Sight
     text: NormalisedReply
     left_out: int = 0
 
@@ -121,23 +121,23 @@ class ReplyView(NamedTuple):
 def look_at(reply: str, index: OptionIndex, *, finish: str | None = None, question: str = "") -> ReplyView:
     """What a reply plainly says, and what there is to weigh."""
     part = find_final_answer(reply)
-    shown = reply[part.start : part.end]
-    index = without_twins(shown, index)
-    spoken, left_out = _readable(shown)
+    answer = reply[part.start : part.end]
+    index = without_twins(answer, index)
+    spoken, left_out = _readable(answer)
     text = normalise_reply(spoken)
     cut = finish == "length" and part.end == len(reply) and not part.framed
     about = frozenset(content(question.lower()[:LONGEST_QUESTION]))
-    seen = sight(skeleton(text.text, index, about), index, question, text.text, cut=cut)
+    sight = sight_of(skeleton(text.text, index, about), index, question, text.text, cut=cut)
     if not text.text.strip():
-        return ReplyView(part, _nothing(part, finish), seen, text)
+        return ReplyView(part, _nothing(part, finish), sight, text)
     if not index.count:
-        return ReplyView(part, _open("no match"), seen, text)
+        return ReplyView(part, _open("no match"), sight, text)
     wordless = index.bare.get(text.text.strip(" \n\"'"), ())
-    place = wordless[0] if len(wordless) == 1 else exact_option(shown, index)
+    place = wordless[0] if len(wordless) == 1 else exact_option(answer, index)
     if place is not None:
         exact = ExtractedChoice(place, "text", "certain", span=(0, len(text.text)), probability=1.0)
-        return ReplyView(part, exact, seen, text, left_out)
-    return ReplyView(part, _certain(seen), seen, text, left_out)
+        return ReplyView(part, exact, sight, text, left_out)
+    return ReplyView(part, _certain(sight), sight, text, left_out)
 
 
 def _nothing(part: FinalAnswer, finish: str | None) -> ExtractedChoice:
@@ -150,73 +150,92 @@ def _open(reason: NoChoiceReason, detail: str = "", probability: float | None = 
     return ExtractedChoice(None, None, "none", detail, reason=reason, probability=probability)
 
 
-_TURNS = (
-    "denial", "wrong", "contrast", "alternative", "supposition", "others", "speech", "ignorance", "correction",
-    "tentative", "hedge",
-)  # fmt: skip
-"""Words of these kinds may turn what is said."""
 _MOST_WORDS = 60
 # "No. 417 is wearing a vest"; the answer to another question.
 _OF_ANOTHER_THING = late_pattern(rf"{phrases.TEXT} \. \d|\b(?:previous|earlier|last|next|other) question\b")
 
 
-def _certain(seen: Sight) -> ExtractedChoice | None:
+def _certain(sight: Sight) -> ExtractedChoice | None:
     """The one option that a reply names, as its answer, where nothing else could be meant."""
-    whole = seen.whole
-    if len(seen.places()) != 1 or "?" in whole.text or '"' in seen.text or len(whole.words) > _MOST_WORDS:
+    whole = sight.whole
+    if len(sight.places()) != 1 or "?" in whole.text or '"' in sight.text or len(whole.words) > _MOST_WORDS:
         return None
-    if any(seen.marks[kind] for kind in _TURNS) or _OF_ANOTHER_THING.search(whole.text):
+    if any(sight.marks[kind] for kind in TURNS) or _OF_ANOTHER_THING.search(whole.text):
         return None
-    plainly = seen.said.stated if seen.cut else seen.said.stated | seen.said.declared
+    plainly = sight.claims.stated if sight.cut else sight.claims.stated | sight.claims.declared
     stated = [offset for offset in sorted(plainly) if _names(whole.at[offset])]
-    if seen.cut and stated and not seen.said.around(stated[-1]).ending:
+    if sight.cut and stated and not sight.claims.around(stated[-1]).ending:
         return None  # the sentence might have gone on
     if not stated:
         return None
     alone = len(whole.at) == 1 and patterns.SAYS_NOTHING.fullmatch(whole.text)
-    why = "" if alone else STATED if stated[-1] in seen.said.stated else "a sentence of its own"
-    return _read(seen, whole.at[stated[-1]], why, certain=True, probability=1.0)
+    why = "" if alone else STATED if stated[-1] in sight.claims.stated else "a sentence of its own"
+    return _read(sight, whole.at[stated[-1]], why, certain=True, probability=1.0)
 
 
 def _names(mention: Mention) -> bool:
     return mention.kind <= phrases.BOTH and not mention.alias and len(mention.places) == 1
 
 
-def _weighed(seen: Sight, error: float) -> ExtractedChoice:
+def _weighed(sight: Sight, error: float) -> ExtractedChoice:
     """The most probable option, if it is probable enough."""
-    chances = reader.probabilities(seen)
+    chances = reader.probabilities(sight)
     place = int(chances.argmax())
     chance = float(chances[place])
     if chance < reader.model().limit(error):
-        return _open(_why_open(seen), _WEIGHED.format(chance, seen.options.options[place][:40]), chance)
-    offsets = [offset for offset in named(seen.whole) if place in seen.whole.at[offset].places]
-    if seen.cut and _only_reached(seen, place, offsets):
-        return _open("cut off", _WEIGHED.format(chance, seen.options.options[place][:40]), chance)
-    said = [offset for offset in offsets if offset not in seen.said.denied] or offsets
-    if not said:
+        return _open(_why_open(sight), _WEIGHED.format(chance, sight.options.options[place][:40]), chance)
+    if _order_is_open(sight, place):
+        return _open("ambiguous", "in another order than the question", chance)
+    offsets = [offset for offset in named(sight.whole) if place in sight.whole.at[offset].places]
+    if sight.cut and _only_reached(sight, place, offsets):
+        return _open("cut off", _WEIGHED.format(chance, sight.options.options[place][:40]), chance)
+    plain = [offset for offset in offsets if offset not in sight.claims.denied] or offsets
+    if not plain:
         detail = f"in other words, {chance:.1%}"
-        return ExtractedChoice(place, "text", "likely", detail, (0, len(seen.text)), probability=chance)
+        return ExtractedChoice(place, "text", "likely", detail, (0, len(sight.text)), probability=chance)
     return _read(
-        seen, seen.whole.at[said[-1]], f"weighed, {chance:.1%}", place=place, certain=False, probability=chance
+        sight, sight.whole.at[plain[-1]], f"weighed, {chance:.1%}", place=place, certain=False, probability=chance
     )
 
 
-def _only_reached(seen: Sight, place: int, offsets: list[int]) -> bool:
-    """Whether a cut reply has named an option only on its way through all of them, or in its last, unfinished words."""
-    if place in seen.places(seen.said.stated):
+def _order_is_open(sight: Sight, place: int) -> bool:
+    """Whether an option follows from a statement alone that may have the question's things in another order."""
+    asserted = frozenset(named(sight.whole)) - sight.claims.denied
+    named_plainly = sight.places(sight.claims.stated | asserted)
+    judges = {*yes_or_no(sight.options)}
+    if place in (named_plainly if place in judges else sight.places(sight.claims.stated)):
         return False
-    ended = [offset for offset in offsets if seen.said.around(offset).ending]
-    return all(seen.whole.at[offset].kind in (phrases.STRONG, phrases.BOTH) and offset > 0 for offset in ended)
+    options = sight.options.words
+    if place in judges:
+        if proposition(sight.text, sight.question)["proposition denials"] > 1:
+            return True  # "it is not true that the woman is not painting"
+        judged = verdict_on_statement(" ".join(sight.text.split())) != 0
+        return not judged and turned_round(sight.text, sight.question, options)
+    stems = [frozenset(content(" ".join(words))) for words in options]
+    if stems.count(stems[place]) > 1 and place not in named_plainly:
+        return True
+    contrary = any(opposites(own, stems[place]) for own in stems)
+    placed = all(words[:1] and words[0] in languages.INVERTS for words in options)
+    compared = contrary and " than " in sight.text
+    return (contrary or placed) and not compared and turned_round(sight.text, sight.question, options)
+
+
+def _only_reached(sight: Sight, place: int, offsets: list[int]) -> bool:
+    """Whether a cut reply has named an option only on its way through all of them, or in its last, unfinished words."""
+    if place in sight.places(sight.claims.stated):
+        return False
+    ended = [offset for offset in offsets if sight.claims.around(offset).ending]
+    return all(sight.whole.at[offset].kind in (phrases.STRONG, phrases.BOTH) and offset > 0 for offset in ended)
 
 
 _WEIGHED = "weighed, {:.1%} for {!r}"
 
 
 def _read(
-    seen: Sight, mention: Mention, why: str, *, certain: bool, probability: float, place: int | None = None
+    sight: Sight, mention: Mention, why: str, *, certain: bool, probability: float, place: int | None = None
 ) -> ExtractedChoice:
     labels = {
-        other.kind for other in seen.whole.at.values() if mention.places == other.places and other.kind != phrases.TEXT
+        alike.kind for alike in sight.whole.at.values() if mention.places == alike.places and alike.kind != phrases.TEXT
     } & {phrases.BARE, phrases.STRONG, phrases.BOTH}
     texts = mention.kind in (phrases.TEXT, phrases.BOTH, phrases.DOUBTFUL)
     method: RuleMethod = "text" if not labels else "label+text" if texts else "label"
@@ -231,16 +250,16 @@ def _read(
     )
 
 
-def _why_open(seen: Sight) -> NoChoiceReason:
-    if patterns.REFUSAL.search(seen.whole.text) or REFUSED.search(seen.whole.text):
+def _why_open(sight: Sight) -> NoChoiceReason:
+    if patterns.REFUSAL.search(sight.whole.text) or REFUSED.search(sight.whole.text):
         return "refused"
-    if seen.cut:
+    if sight.cut:
         return "cut off"
-    naming = frozenset(named(seen.whole))
-    said = seen.places(naming - seen.said.denied)
-    if len(said) > 1:
+    naming = frozenset(named(sight.whole))
+    places = sight.places(naming - sight.claims.denied)
+    if len(places) > 1:
         return "ambiguous"
-    return "negated" if naming and not said else "no match"
+    return "negated" if naming and not places else "no match"
 
 
 # --- long replies -----------------------------------------------------------------------------------------------------
@@ -271,8 +290,8 @@ def _looked_at(reply: str) -> tuple[str, int]:
     """What of a very long reply is looked at, and how many characters less that is."""
     if len(reply) <= LOOKED_AT:
         return reply, 0
-    shown = reply[: LOOKED_AT // 4] + _GAP + reply[-(LOOKED_AT * 3 // 4 - len(_GAP)) :]
-    return shown, len(reply) - len(shown)
+    both_ends = reply[: LOOKED_AT // 4] + _GAP + reply[-(LOOKED_AT * 3 // 4 - len(_GAP)) :]
+    return both_ends, len(reply) - len(both_ends)
 
 
 def _readable(spoken: str) -> tuple[str, int]:
@@ -284,5 +303,5 @@ def _readable(spoken: str) -> tuple[str, int]:
     half, other_half = _HALF_WORD_BEFORE.search(head), _HALF_WORD_AFTER.match(tail)
     head = head[: half.start()] if half else head
     tail = tail[other_half.end() :] if other_half else tail
-    shown = head.ljust(READ_AT_MOST // 4) + _GAP + tail
-    return shown, len(spoken) - len(shown)
+    both_ends = head.ljust(READ_AT_MOST // 4) + _GAP + tail
+    return both_ends, len(spoken) - len(both_ends)

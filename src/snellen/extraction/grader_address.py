@@ -96,7 +96,7 @@ def grader_address(reply: str, shown: str = "") -> str:
     if len(reply) < SHORTEST:
         return ""
     text = _folded(reply)
-    detectors = [one for one in _detectors() if one.stems or not text.isascii()]
+    detectors = [detector for detector in _detectors() if detector.stems or not text.isascii()]
     matches = [match for detector in detectors for match in detector.search(text)]
     part = find_final_answer(reply)
     final = _folded(reply[part.start : part.end]) if matches else ""
@@ -104,8 +104,8 @@ def grader_address(reply: str, shown: str = "") -> str:
         words = match.groupdict().get("who") or match[0]
         is_tag = match.re in detectors[0].patterns
         if (is_tag or match[0].strip() in final) and words.strip() not in _folded(shown):
-            told = match[0] if is_tag else match[0].lstrip(_BEFORE)
-            return " ".join(told.split())[:LENGTH]
+            address = match[0] if is_tag else match[0].lstrip(_BEFORE)
+            return " ".join(address.split())[:LENGTH]
     return ""
 
 

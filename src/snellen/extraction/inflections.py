@@ -18,12 +18,12 @@ _SHORTEST_STEM = 3
 _LONGEST_ENDING = 4
 
 
-def resolved(found: list[Token], question: OptionIndex, spoken: tuple[str, ...]) -> list[Token]:
+def resolved(stream: list[Token], question: OptionIndex, spoken: tuple[str, ...]) -> list[Token]:
     """The tokens, with each form of an option's word as that word, marked as inflected."""
     vocabulary, beginnings = question.vocabulary, question.stems
     language = "tr" if "tr" in spoken else "any" if spoken else "en"
     resolved: list[Token] = []
-    for token in found:
+    for token in stream:
         if token.kind == "word" and token.text not in vocabulary and _begins(token.text, beginnings):
             word = _word_of(token.text, vocabulary, language, question.verb_endings)
             if word is not None:
@@ -111,5 +111,5 @@ def english_stem(word: str) -> str:
 _VOWEL = late_pattern("[aeiouy]")
 
 
-def _common(one: str, other: str) -> int:
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+def _common(word: str, form: str) -> int:
+    return next((i for i, (a, b) in enumerate(zip(word, form, strict=False)) if a != b), min(len(word), len(form)))

@@ -61,11 +61,21 @@ CORRECTION_DENSE: str = _DENSE["correction"]
 CONCLUSION_DENSE: str = _DENSE["conclusion"]
 TENTATIVE_DENSE: str = _DENSE["tentative"]
 HYPOTHESIS_DENSE: str = _DENSE["hypothesis"]
+MEASURES = frozenset(_DENSE["measures"])
+"""Chinese and Japanese words between a number and what is counted."""
 DENIED_BEHIND_KOREAN: str = _KOREAN["denied_behind"]
 REFUSED = "|".join(_ANY["refused"])
 """Of a language each: what says that the reply gives no answer."""
 NUMBERS: tuple[str, ...] = tuple(words for tables in _TABLES.values() for words in tables.get("numbers", ()))
 """The number words of each language in order from zero; `-` where the word means something else too."""
+HOURS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = tuple(
+    (tuple((tables.get("numbers") or [tables["phrases"]["counted"]])[0].split()), tables["clock"])
+    for tables in _TABLES.values()
+    if "clock" in tables
+)
+"""Of a language each: its number words, and how it says the minutes of an hour (H) before the next one (N)."""
+INVERTS = frozenset(_ANY["inverts"].split())
+"""Prepositions: what stands behind one at the beginning of a clause is not its subject."""
 YES, NO = (frozenset(_ANY[word].split()) for word in ("yes", "no"))
 ARTICLES, SURE_ARTICLES = (frozenset(_ANY[word].split()) for word in ("articles", "sure_articles"))
 KOREAN_PARTICLES = "|".join(_KOREAN["particles"])
@@ -74,7 +84,7 @@ ENDINGS: tuple[str, str] = (_ANY["endings_latin"], _ANY["endings_cyrillic"])
 """Endings of words that decline, each a replacement for another: Latin letters, then Cyrillic."""
 ENGLISH_ENDINGS: str = _ENGLISH["endings"]
 OPPOSITES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
-    (frozenset(one.split()), frozenset(other.split())) for one, other in _ENGLISH["opposites"]
+    (frozenset(word.split()), frozenset(contrary.split())) for word, contrary in _ENGLISH["opposites"]
 )
 """Words of which the one denies the other."""
 SYNONYMS: tuple[frozenset[str], ...] = tuple(
@@ -116,10 +126,10 @@ def _votes(word: str) -> tuple[str, ...]:
         by_script = [language for language, (low, high) in SCRIPTS.items() if low <= first <= high]
         if by_script:
             return tuple(by_script)
-    named = [language for language, words in _BY_LANGUAGE.items() if word in words]
+    languages = [language for language, words in _BY_LANGUAGE.items() if word in words]
     if not word.isascii():
-        named += [language for language, letters in _LETTERS.items() if any(sign in letters for sign in word)]
-    return (*named, "en") if word in ENGLISH else tuple(named)
+        languages += [language for language, letters in _LETTERS.items() if any(sign in letters for sign in word)]
+    return (*languages, "en") if word in ENGLISH else tuple(languages)
 
 
 SPEAKING = frozenset[str]().union(*_BY_LANGUAGE.values())
@@ -133,9 +143,9 @@ def votes_of(words: Iterable[str]) -> Counter[str]:
     return counted
 
 
-def guess(said: Iterable[str], options: Counter[str]) -> tuple[str, ...]:
+def guess(words: Iterable[str], options: Counter[str]) -> tuple[str, ...]:
     """The languages other than English that a reply may be in; none for English. The options' words vote too."""
-    counted = Counter(language for word in said for language in _votes(word))
+    counted = Counter(language for word in words for language in _votes(word))
     english = counted.pop("en", 0)
     counted.update(options)
     most = max(counted.values(), default=0)

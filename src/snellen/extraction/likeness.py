@@ -33,18 +33,17 @@ def _table() -> tuple[dict[str, int], Array]:
     return {word: row for row, word in enumerate(words)}, rows
 
 
+def _meanings(words: Sequence[str]) -> Array:
+    """A unit vector a word: [words, dimensions]; zero for words without one."""
+    row_of, rows = _table()
+    vectors = rows[[row_of.get(word, len(rows) - 1) for word in words]].astype(np.float32).reshape(-1, rows.shape[1])
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1.0))
+
+
 def nearness(words: Sequence[str], others: Sequence[str]) -> Array:
     """The cosines of all pairs of two lists of words in small letters: [words, others]; equal words are at 1, and words
     without a vector at 0."""
-    row_of, rows = _table()
-    nothing = len(rows) - 1
-    one, other = (
-        rows[[row_of.get(word, nothing) for word in some]].astype(np.float32).reshape(-1, rows.shape[1])
-        for some in (words, others)
-    )
-    one /= np.maximum(np.linalg.norm(one, axis=1, keepdims=True), 1.0)
-    other /= np.maximum(np.linalg.norm(other, axis=1, keepdims=True), 1.0)
-    cosines = one @ other.T
+    cosines = _meanings(words) @ _meanings(others).T
     places: dict[str, list[int]] = {}
     for place, word in enumerate(others):
         places.setdefault(word, []).append(place)
@@ -88,10 +87,10 @@ def in_sentences(text: str, question: str, options: OptionIndex) -> Sentences:
     offered = frozenset(word for words in options.words for word in words)
     stems = frozenset(content(question)) - frozenset(stem for word in offered for stem in content(word))
     words = [word for word in dict.fromkeys(_WORD.findall(question)) if word not in _IDLE and word not in offered]
-    said = [match for match in _WORD.finditer(text) if match[0] not in _IDLE][:_MOST_WORDS]
-    near = _near(words[:_MOST_ASKED], [match[0] for match in said])
+    spoken = [match for match in _WORD.finditer(text) if match[0] not in _IDLE][:_MOST_WORDS]
+    near = _near(words[:_MOST_ASKED], [match[0] for match in spoken])
     near[near < _FARTHEST] = 0.0
-    sentence = np.searchsorted([start for start, _ in spans], [match.start() for match in said], side="right") - 1
+    sentence = np.searchsorted([start for start, _ in spans], [match.start() for match in spoken], side="right") - 1
     covered: list[float] = []
     before, stems_before = np.zeros(len(near)), frozenset[str]()
     for number, (start, end) in enumerate(spans):
@@ -108,15 +107,16 @@ def likeness(text: str, question: str, options: OptionIndex, parts: Sentences) -
     """Of each option how near the reply's words come to those that no other option has."""
     own = [_telling(options.words, place) for place in range(options.count)]
     every = [word for words in own for word in words]
-    asked = frozenset(_WORD.findall(question))
-    said = [m for m in _WORD.finditer(text) if (m[0] not in _IDLE and m[0] not in asked) or m[0] in every][:_MOST_WORDS]
-    near = _near(every, [match[0] for match in said])
-    taken = np.array([match[0] in every for match in said], dtype=bool)
-    near[taken & (near < 1.0)] = 0.0  # an option's own word speaks for no other
-    at = np.array([match.start() for match in said], dtype=int)
+    topic = frozenset(_WORD.findall(question))
+    idle = _IDLE | topic
+    spoken = [m for m in _WORD.finditer(text) if m[0] not in idle or m[0] in every][:_MOST_WORDS]
+    near = _near(every, [match[0] for match in spoken])
+    own_words = np.array([match[0] in every for match in spoken], dtype=bool)
+    near[own_words & (near < 1.0)] = 0.0  # an option's own word speaks for no other
+    at = np.array([match.start() for match in spoken], dtype=int)
     start, end = parts.spans[parts.answering]
     regions = {
-        "anywhere": np.ones(len(said), dtype=bool),
+        "anywhere": np.ones(len(spoken), dtype=bool),
         "where asked": (at >= start) & (at < end),
         "last": at >= parts.spans[-1][0],
         "first": at < parts.spans[0][1],
@@ -137,7 +137,7 @@ def likeness(text: str, question: str, options: OptionIndex, parts: Sentences) -
 def _put(clues: Sequence[dict[str, float]], name: str, values: Sequence[float]) -> None:
     """A clue of each option, and by how much it is more than any other's."""
     for place, value in enumerate(values):
-        others = max((other for rival, other in enumerate(values) if rival != place), default=0.0)
+        others = max((likest for rival, likest in enumerate(values) if rival != place), default=0.0)
         clues[place] |= {name: value, f"{name} more": value - others}
 
 
@@ -148,16 +148,16 @@ def _telling(words: Sequence[Sequence[str]], place: int) -> list[str]:
     return ([word for word in own if word not in others] or own)[:30]
 
 
-def _near(words: Sequence[str], said: Sequence[str]) -> Array:
+def _near(words: Sequence[str], spoken: Sequence[str]) -> Array:
     """How near each two words are: the same 1, else by meaning, or by the share of the longer that both begin with."""
-    if not words or not said:
-        return np.zeros((len(words), len(said)))
-    one, other = _spelt(words), _spelt(said)
-    same = (one[:, None, :] == other[None, :, :]) & (one >= 0)[:, None, :]
+    if not words or not spoken:
+        return np.zeros((len(words), len(spoken)))
+    letters, spoken_letters = _spelt(words), _spelt(spoken)
+    same = (letters[:, None, :] == spoken_letters[None, :, :]) & (letters >= 0)[:, None, :]
     common = np.logical_and.accumulate(same, axis=2).sum(axis=2)
-    longest = np.maximum((one >= 0).sum(axis=1)[:, None], (other >= 0).sum(axis=1)[None, :])
+    longest = np.maximum((letters >= 0).sum(axis=1)[:, None], (spoken_letters >= 0).sum(axis=1)[None, :])
     alike = np.where(common >= _SHORTEST_BEGINNING, common / np.maximum(longest, 1), 0.0)
-    return np.asarray(np.maximum(nearness(words, said), alike))
+    return np.asarray(np.maximum(nearness(words, spoken), alike))
 
 
 def _spelt(words: Sequence[str]) -> Array:

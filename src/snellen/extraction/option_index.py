@@ -65,6 +65,7 @@ def aliases(words: Words, every: Sequence[Words]) -> list[Words]:
     return [
         *_unaccented(words),
         *_numbers(words),
+        *_times(words),
         *_other_forms(words, every),
         *_synonyms(words, every),
     ]
@@ -81,11 +82,28 @@ def _numbers(words: Words) -> Iterator[Words]:
     if words[0] in phrases.NUMBER_WORDS:
         yield (phrases.NUMBER_WORDS[words[0]], *words[1:])
     yield from ((form, *words[1:]) for form in _NUMBER_FORMS.get(words[0], ()))
+    if words[0].endswith(".5") and words[0][:-2] in phrases.NUMBER_WORDS:
+        yield (phrases.NUMBER_WORDS[words[0][:-2]], "and", "a", "half")
     if words[0] in _DIGITS:
         yield (_DIGITS[words[0]], *words[1:])
     yield from _FRACTION_WORDS.get(words, ())
     if words[0].startswith("-") and words[0][1:] in phrases.NUMBER_WORDS:
         yield from ((sign, phrases.NUMBER_WORDS[words[0][1:]], *words[1:]) for sign in ("minus", "negative"))
+
+
+_TIME = late_pattern(r"(\d{1,2})(?::|:?h:)(\d\d)")
+
+
+def _times(words: Words) -> Iterator[Words]:
+    """ "Half past three" of 3:30."""
+    time = _TIME.match(":".join(words[:3]))
+    if time is None or int(time[1]) > 24:
+        return
+    hour = int(time[1]) % 12
+    for numbers, forms in languages.HOURS:
+        for form in forms.get(time[2], "").split():
+            words_of_time = form.replace("H", numbers[hour or 12]).replace("N", numbers[hour + 1])
+            yield tuple(words_of_time.split("_"))
 
 
 def _other_forms(words: Words, every: Sequence[Words]) -> Iterator[Words]:
@@ -130,16 +148,18 @@ def _number_forms() -> dict[str, Words]:
 def _fraction_words() -> dict[Words, tuple[Words, ...]]:
     """3/5 -> three fifths, for the fractions that have names."""
     parts = dict(enumerate(phrases.ORDINALS, start=1)) | {2: "half", 3: "third", 4: "quarter"}
-    named: dict[Words, tuple[Words, ...]] = {}
+    words_of: dict[Words, tuple[Words, ...]] = {}
     for below, part in list(parts.items())[1:]:
         for above in range(1, below):
             counts = (phrases.NUMBER_WORDS[str(above)],) + (("a", "an") if above == 1 else ())
             nouns = {part, phrases.ORDINALS[3]} if below == 4 else {part}
             forms = [(count, noun if above == 1 else f"{noun}s") for count in counts for noun in sorted(nouns)]
-            named[f"{above}/{below}",] = tuple(forms)
-    named["1/2",] += (("half",),)
-    named |= {("12",): (("dozen",),), ("24",): (("two", "dozen"),)}
-    return named | {(f"{share}", "%"): named[fraction,] for share, fraction in ((50, "1/2"), (25, "1/4"), (75, "3/4"))}
+            words_of[f"{above}/{below}",] = tuple(forms)
+    words_of["1/2",] += (("half",),)
+    words_of |= {("12",): (("dozen",),), ("24",): (("two", "dozen"),)}
+    return words_of | {
+        (f"{share}", "%"): words_of[fraction,] for share, fraction in ((50, "1/2"), (25, "1/4"), (75, "3/4"))
+    }
 
 
 _NUMBER_FORMS = _number_forms()
@@ -147,18 +167,24 @@ _DIGITS = {
     word: digits
     for digits, forms in _NUMBER_FORMS.items()
     for word in forms
-    if len(word) > 2 and sum(word in others for others in _NUMBER_FORMS.values()) == 1
+    if (len(word) > 2 or is_cjk(word)) and sum(word in others for others in _NUMBER_FORMS.values()) == 1
 }
 _FRACTION_WORDS = _fraction_words()
+
+
+def digits(word: str) -> str:
+    """A whole number in digits, of digits or of a number word in any language; nothing of another word."""
+    number = _DIGITS.get(word) or phrases.NUMBER_WORDS.get(word, "")
+    return word if word.isascii() and word.isdigit() else number if number.isdigit() else ""
 
 
 def _synonyms(words: Words, every: Sequence[Words]) -> Iterator[Words]:
     """ "Gray" of "grey", "a bike" of "a bicycle", where no other option has a word of that meaning."""
     for at, word in enumerate(words):
         for meaning in _MEANINGS.get(word, ()):
-            if not any(meaning.intersection(other) for other in every if other != words):
-                same = (tuple(other.split()) for other in sorted(meaning) if other != word)
-                yield from ((*words[:at], *other, *words[at + 1 :]) for other in same)
+            if not any(meaning.intersection(rival) for rival in every if rival != words):
+                same = (tuple(synonym.split()) for synonym in sorted(meaning) if synonym != word)
+                yield from ((*words[:at], *synonym, *words[at + 1 :]) for synonym in same)
 
 
 _MEANINGS: dict[str, list[frozenset[str]]] = {}
@@ -211,18 +237,18 @@ class Token(NamedTuple):
 
 def tokens(text: str) -> list[Token]:
     """All tokens of a plain text but white space."""
-    found = []
+    stream = []
     plain = text.isascii() and ("'" not in text or _ELIDED.search(text) is None)
     for match in (_ASCII_TOKEN if plain else _TOKEN).finditer(text):
         kind = match.lastgroup or "sign"
         word = match[0]
-        shown = (
+        folded = (
             _number(word) if kind == "number" else word.casefold() if len(word) == 1 else word.casefold().rstrip(".")
         )
-        if kind == "word" and not shown.isascii():
-            shown = _UNVOWELLED.sub("", shown).replace("ё", "е")
-        found.append(Token(kind, shown, match.start(), match.end()))
-    return found
+        if kind == "word" and not folded.isascii():
+            folded = _UNVOWELLED.sub("", folded).replace("ё", "е")
+        stream.append(Token(kind, folded, match.start(), match.end()))
+    return stream
 
 
 _UNVOWELLED = late_pattern("[\u064b-\u065f\u0670\u0640]")  # Arabic writes them or not
@@ -372,7 +398,7 @@ class OptionIndex(Struct, frozen=True, dict=True):
             mark
             for mark, place in self.folded.items()
             if mark.isalpha()
-            and any(mark in w for other, w in enumerate(self.words) if other != place and len(w) > 1)
+            and any(mark in w for rival, w in enumerate(self.words) if rival != place and len(w) > 1)
             and (
                 mark not in ("a", "i") or any(f" {mark.upper()}" in option[:LONGEST_OPTION] for option in self.options)
             )
@@ -422,8 +448,8 @@ MOST_WORDS = 120
 
 
 def _option_words(option: str) -> tuple[str, ...]:
-    found = tokens(normalise_reply(option[:LONGEST_OPTION]).text)
-    words = tuple(token.text for token in found if means(token))[:MOST_WORDS]
+    stream = tokens(normalise_reply(option[:LONGEST_OPTION]).text)
+    words = tuple(token.text for token in stream if means(token))[:MOST_WORDS]
     return words[1:] if len(words) > 1 and words[0] in _ARTICLES else words
 
 
@@ -435,12 +461,12 @@ def _inside(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
 def _labels(labels: tuple[str, ...]) -> tuple[dict[str, int], dict[str, int]]:
     exact: dict[str, int] = {}
     folded: dict[str, int] = {}
-    for place, shown in enumerate(labels):
-        found = tokens(normalise_reply(shown).text)
-        core = [t for t in found if t.kind in ("word", "number", "cjk")]
+    for place, label in enumerate(labels):
+        stream = tokens(normalise_reply(label).text)
+        core = [t for t in stream if t.kind in ("word", "number", "cjk")]
         if len(core) != 1:
             continue
-        text = normalise_reply(shown).text[core[0].start : core[0].end]
+        text = normalise_reply(label).text[core[0].start : core[0].end]
         exact.setdefault(text, place)
         folded.setdefault(text.casefold(), place)
     return exact, folded
@@ -452,26 +478,26 @@ def _index(words: Sequence[tuple[str, ...]]) -> dict[str, tuple[OptionPhrase, ..
     for place, sequence in enumerate(words):
         if sequence:
             own.setdefault(sequence, []).append(place)
-    other: dict[tuple[str, ...], set[int]] = {}
+    equals: dict[tuple[str, ...], set[int]] = {}
     for sequence, places in own.items():
         for alias in aliases(sequence, list(own)):
             if alias and alias not in own:
-                other.setdefault(alias, set()).update(places)
-    found: dict[str, list[OptionPhrase]] = {}
+                equals.setdefault(alias, set()).update(places)
+    phrases_of: dict[str, list[OptionPhrase]] = {}
     for sequence, places in own.items():
-        found.setdefault(sequence[0], []).append(OptionPhrase(sequence, tuple(places)))
-    for sequence, several in other.items():
+        phrases_of.setdefault(sequence[0], []).append(OptionPhrase(sequence, tuple(places)))
+    for sequence, several in equals.items():
         if len(several) == 1:
-            found.setdefault(sequence[0], []).append(OptionPhrase(sequence, tuple(several), alias=True))
-    return {first: tuple(sorted(some, key=lambda p: -len(p.words))) for first, some in found.items()}
+            phrases_of.setdefault(sequence[0], []).append(OptionPhrase(sequence, tuple(several), alias=True))
+    return {first: tuple(sorted(some, key=lambda p: -len(p.words))) for first, some in phrases_of.items()}
 
 
 def _bare(options: Sequence[str], words: Sequence[tuple[str, ...]]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
+    places_of: dict[str, tuple[int, ...]] = {}
     for place, (option, sequence) in enumerate(zip(options, words, strict=True)):
         if not sequence and option.strip():
-            found[option.strip()] = (*found.get(option.strip(), ()), place)
-    return found
+            places_of[option.strip()] = (*places_of.get(option.strip(), ()), place)
+    return places_of
 
 
 _PLAIN_TEXT = late_pattern(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*")
@@ -481,7 +507,7 @@ def _short(
     options: Sequence[str], words: Sequence[tuple[str, ...]], exact: dict[str, int], folded: dict[str, int]
 ) -> dict[str, int]:
     """Texts that the fast path may compare: plain words, one place each, no label and no word for a label."""
-    found: dict[str, int] = {}
+    places_of: dict[str, int] = {}
     for place, option in enumerate(options):
         text = option.lower()
         if (
@@ -491,5 +517,5 @@ def _short(
             or sum(w == words[place] for w in words) > 1
         ):
             continue
-        found[text] = place
-    return found
+        places_of[text] = place
+    return places_of

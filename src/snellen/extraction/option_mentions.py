@@ -38,13 +38,13 @@ _LOOKALIKES = str.maketrans("АВСЕНΑΒΕΗавсе", "ABCEHABEHabce")
 class LabelContext:
     """A token that may be a label, with what stands around it."""
 
-    def __init__(self, text: str, found: list[Token], at: int, question: OptionIndex) -> None:
-        self.text, self.found, self.at, self.question = text, found, at, question
-        self.token = found[at]
-        shown = text[self.token.start : self.token.end]
-        place = self._label(shown) if self.token.kind in ("word", "number", "cjk") else None
-        glued = GLUED.fullmatch(shown) if place is None else None
-        self.shown = glued[1] if glued else shown
+    def __init__(self, text: str, stream: list[Token], at: int, question: OptionIndex) -> None:
+        self.text, self.stream, self.at, self.question = text, stream, at, question
+        self.token = stream[at]
+        spelling = text[self.token.start : self.token.end]
+        place = self._label(spelling) if self.token.kind in ("word", "number", "cjk") else None
+        glued = GLUED.fullmatch(spelling) if place is None else None
+        self.shown = glued[1] if glued else spelling
         """As it stands in the text."""
         self.place = question.exact.get(glued[1]) if glued else place
         """The place that it would be the label of, or None."""
@@ -54,28 +54,28 @@ class LabelContext:
         self.soft = self.kind == BARE and (self.shown.islower() or self.token.kind != "word")
         """A bare digit or small letter."""
 
-    def _label(self, shown: str) -> int | None:
+    def _label(self, spelling: str) -> int | None:
         """The place of a mark; of a Cyrillic or Greek letter that looks like one, where nothing else was said."""
-        place = self.question.label(shown)
-        if place is None and len(shown) == 1 and not shown.isascii() and self.alone():
-            return self.question.label(shown.translate(_LOOKALIKES))
+        place = self.question.label(spelling)
+        if place is None and len(spelling) == 1 and not spelling.isascii() and self.alone():
+            return self.question.label(spelling.translate(_LOOKALIKES))
         return place
 
     @property
     def before(self) -> Token | None:
-        return self.found[self.at - 1] if self.at else None
+        return self.stream[self.at - 1] if self.at else None
 
     @property
     def previous(self) -> str:
         """The word before it; of "Mr. B" it is mr."""
         if self.before is None:
             return ""
-        abbreviated = self.before.text == "." and self.at > 1 and self.found[self.at - 2].text in phrases.ABBREVIATIONS
-        return self.found[self.at - 2].text if abbreviated else self.before.text
+        abbreviated = self.before.text == "." and self.at > 1 and self.stream[self.at - 2].text in phrases.ABBREVIATIONS
+        return self.stream[self.at - 2].text if abbreviated else self.before.text
 
     def alone(self) -> bool:
         """Nothing but this token and punctuation was said."""
-        return len(self.found) < 8 and all(t is self.token or t.kind in ("sign", "newline") for t in self.found)
+        return len(self.stream) < 8 and all(t is self.token or t.kind in ("sign", "newline") for t in self.stream)
 
     def names_another_thing(self) -> bool:
         """Whether a noun before it, of options that are letters or numbers themselves, says what it is: "type A"."""
@@ -87,16 +87,16 @@ class LabelContext:
         """Whether a letter stands in the options' own texts ("vitamin D") and nothing says that it is a mark."""
         if self.token.text not in self.question.letters_in_texts or self.alone():
             return False
-        return not any(token.text in phrases.ANSWER_NOUNS for token in self.found[max(0, self.at - 4) : self.at])
+        return not any(token.text in phrases.ANSWER_NOUNS for token in self.stream[max(0, self.at - 4) : self.at])
 
     def _kind(self) -> str | None:
-        left, right = self._beside(-1), self._beside(1)
+        opening, closing = self._beside(-1), self._beside(1)
         if not self._bounded_left() or not self._bounded_right():
             return None
-        last = self.at + 1 == len(self.found)
-        bracketed = left != "" and left in OPENING and (last or (right != "" and right in CLOSING))
-        quoted = left == right and left in ("'", '"')
-        if bracketed or quoted or self._delimited(right):
+        last = self.at + 1 == len(self.stream)
+        bracketed = opening != "" and opening in OPENING and (last or (closing != "" and closing in CLOSING))
+        quoted = opening == closing and opening in ("'", '"')
+        if bracketed or quoted or self._delimited(closing):
             return STRONG
         word = self._is_word()
         if self.previous in phrases.LABEL_NOUNS and (self.shown == "A" or not word):
@@ -124,10 +124,10 @@ class LabelContext:
         if not runs_on(far):
             return True
         if near in ("-", "/", "&"):
-            noun = near == "-" and self.found[self.at - 2].text in phrases.LABEL_NOUNS | {"answer", "ans"}
+            noun = near == "-" and self.stream[self.at - 2].text in phrases.LABEL_NOUNS | {"answer", "ans"}
             return noun or self._is_label(self.at - 2)
         if near == ".":
-            return len(self.found[self.at - 2].text) > 1  # not the D of U.S.D.
+            return len(self.stream[self.at - 2].text) > 1  # not the D of U.S.D.
         return not (near == "'" or (near != "" and near in OPENING))
 
     def _bounded_right(self) -> bool:
@@ -138,20 +138,20 @@ class LabelContext:
             return True
         if near == "'":
             return _TURKISH.match(self.text, self.token.end) is not None
-        if self.at + 2 >= len(self.found):
+        if self.at + 2 >= len(self.stream):
             return False
         if self._is_label(self.at + 2) and near != ".":
             return True
-        own = text_at(self.text, self.found, self.at + 2, self.question)
+        own = text_at(self.text, self.stream, self.at + 2, self.question)
         if near != "/" and own is not None and self.place in own.phrase.places:
             return True
-        return near == "." and len(self.found[self.at + 2].text) > 1
+        return near == "." and len(self.stream[self.at + 2].text) > 1
 
     def _is_label(self, at: int) -> bool:
-        if not 0 <= at < len(self.found):
+        if not 0 <= at < len(self.stream):
             return False
-        other = self.found[at]
-        return self.question.label(self.text[other.start : other.end]) is not None
+        token = self.stream[at]
+        return self.question.label(self.text[token.start : token.end]) is not None
 
     def _delimited(self, right: str) -> bool:
         """ "B)", and "B." or "B:" with more behind it, where a sentence begins."""
@@ -161,11 +161,11 @@ class LabelContext:
             return False
         if before is None and right == "(" and self.shown not in ("A", "I", "a", "i"):
             return True
-        return right in ")]" or (right in ".:" and self.at + 2 < len(self.found))
+        return right in ")]" or (right in ".:" and self.at + 2 < len(self.stream))
 
     def _is_word(self) -> bool:
         """The article a, the pronoun I."""
-        behind = (token for token in self.found[self.at + 1 : self.at + 4] if token.text not in _OPENS)
+        behind = (token for token in self.stream[self.at + 1 : self.at + 4] if token.text not in _OPENS)
         after = next(behind, None)
         if self.shown not in ("a", "A", "i", "I") or after is None:
             return False
@@ -228,14 +228,14 @@ def skeleton(text: str, question: OptionIndex, topic: frozenset[str] = frozenset
     at: dict[int, Mention] = {}
     offset = 0
     last = ""
-    found = list(dropwhile(lambda token: token.kind == "newline", tokens(text.rstrip())))
-    words = frozenset([token.text for token in found])
+    stream = list(dropwhile(lambda token: token.kind == "newline", tokens(text.rstrip())))
+    words = frozenset([token.text for token in stream])
     votes = question.votes
     plain = not votes and text.isascii() and words.isdisjoint(SPEAKING)
-    spoken = () if plain else guess([token.text for token in found if token.kind == "word"], votes)
+    spoken = () if plain else guess([token.text for token in stream if token.kind == "word"], votes)
     if spoken or question.verb_endings:
-        found = resolved(found, question, spoken)
-    for item in _merged(text, _mentions(text, found, question, foreign=bool(spoken), topic=topic)):
+        stream = resolved(stream, question, spoken)
+    for item in _merged(text, _mentions(text, stream, question, foreign=bool(spoken), topic=topic)):
         if isinstance(item, Mention):
             piece = item.kind
         elif _unsaid(item, last):
@@ -260,22 +260,22 @@ def _unsaid(token: Token, last: str) -> bool:
 
 
 def _mentions(
-    text: str, found: list[Token], question: OptionIndex, *, foreign: bool, topic: frozenset[str]
+    text: str, stream: list[Token], question: OptionIndex, *, foreign: bool, topic: frozenset[str]
 ) -> list[Item]:
     """Tokens, with those that make up a mention replaced by it; of nested texts the longest wins."""
     items: list[Item] = []
     at = 0
     counted = _quantities(text, question)
-    while at < len(found):
-        token = found[at]
+    while at < len(stream):
+        token = stream[at]
         quantity = counted.get(token.start)
-        if token.kind == "number" and at and found[at - 1].text in phrases.COUNTED_THINGS:
-            items.append(token)  # step 3
+        if token.kind == "number" and at and stream[at - 1].text in (*phrases.COUNTED_THINGS, "^"):
+            items.append(token)  # step 3; m/s^2
             at += 1
             continue
-        if quantity is not None and not _is_mark(text, found, at, question):
-            named = None if quantity.places else text_at(text, found, at, question, foreign=foreign, topic=topic)
-            counted_items, at = _of_quantity(found, at, quantity, named)
+        if quantity is not None and not _is_mark(text, stream, at, question):
+            match = None if quantity.places else text_at(text, stream, at, question, foreign=foreign, topic=topic)
+            counted_items, at = _of_quantity(stream, at, quantity, match)
             items.extend(counted_items)
             continue
         if (
@@ -287,25 +287,25 @@ def _mentions(
             items.append(token)
             at += 1
             continue
-        glance = LabelContext(text, found, at, question)
-        named = None if glance.kind == STRONG else text_at(text, found, at, question, foreign=foreign, topic=topic)
-        item = _mention(glance, named)
-        items.append(item or found[at])
-        at = named.after if named and item else at + 1
+        glance = LabelContext(text, stream, at, question)
+        match = None if glance.kind == STRONG else text_at(text, stream, at, question, foreign=foreign, topic=topic)
+        item = _mention(glance, match)
+        items.append(item or stream[at])
+        at = match.after if match and item else at + 1
     return items
 
 
 def _of_quantity(
-    found: list[Token], at: int, quantity: QuantityMatch, named: TextMatch | None
+    stream: list[Token], at: int, quantity: QuantityMatch, match: TextMatch | None
 ) -> tuple[Sequence[Item], int]:
     """What stands where a quantity begins, and the index of the token behind it."""
-    if named is not None and named.after - at > 1:  # "three fifths"
-        end = found[named.after - 1].end
-        return [Mention(TEXT, named.phrase.places, found[at].start, end, alias=True)], named.after
-    behind = next((i for i in range(at, len(found)) if found[i].start >= quantity.end), len(found))
+    if match is not None and match.after - at > 1:  # "three fifths"
+        end = stream[match.after - 1].end
+        return [Mention(TEXT, match.phrase.places, stream[at].start, end, alias=True)], match.after
+    behind = next((i for i in range(at, len(stream)) if stream[i].start >= quantity.end), len(stream))
     behind = max(behind, at + 1)
     if not quantity.places:
-        return found[at:behind], behind
+        return stream[at:behind], behind
     return [Mention(TEXT, quantity.places, quantity.start, quantity.end, alias=quantity.loose)], behind
 
 
@@ -318,17 +318,17 @@ def _quantities(text: str, question: OptionIndex) -> dict[int, QuantityMatch]:
     return {}
 
 
-def _is_mark(text: str, found: list[Token], at: int, question: OptionIndex) -> bool:
+def _is_mark(text: str, stream: list[Token], at: int, question: OptionIndex) -> bool:
     """Whether a number is a mark of the question, and stands as one."""
-    if question.label(found[at].text) is None:
+    if question.label(stream[at].text) is None:
         return False
-    glance = LabelContext(text, found, at, question)
+    glance = LabelContext(text, stream, at, question)
     return glance.kind == STRONG or glance.alone() or question.numbered
 
 
-def _mention(glance: LabelContext, named: TextMatch | None) -> Mention | None:
+def _mention(glance: LabelContext, match: TextMatch | None) -> Mention | None:
     """The mention that a token makes as a label, as (the first word of) a text, or as both."""
-    if named is None:
+    if match is None:
         numeric = glance.soft and glance.token.kind == "number" and glance.question.numeric
         if glance.kind is None or glance.place is None or (numeric and not glance.alone()):
             return None
@@ -337,20 +337,20 @@ def _mention(glance: LabelContext, named: TextMatch | None) -> Mention | None:
         other_case = glance.shown not in glance.question.exact
         start, end = glance.start, glance.token.end
         return Mention(glance.kind, (glance.place,), start, end, glance.soft, False, other_case, glance.previous)
-    end = glance.found[named.after - 1].end
+    end = glance.stream[match.after - 1].end
     start = glance.token.start
-    places = named.phrase.places
-    after = glance.found[named.after] if named.after < len(glance.found) else None
+    places = match.phrase.places
+    after = glance.stream[match.after] if match.after < len(glance.stream) else None
     counted = glance.token.kind == "number" and after is not None and after.kind == "word"
-    if glance.kind is not None and glance.place is not None and named.after == glance.at + 1 and not counted:
+    if glance.kind is not None and glance.place is not None and match.after == glance.at + 1 and not counted:
         if places == (glance.place,):
             kind = TEXT if glance.kind == BARE and glance.shown.isupper() else glance.kind
             return Mention(kind, places, start, end, glance.soft)
         if glance.kind == BARE and glance.names_another_thing():
             return Mention(TEXT, places, start, end, previous=glance.previous)  # "blood type A", "floor 3"
         return Mention(CONFLICT, tuple(sorted({glance.place, *places})), start, end, opposed=True)
-    kind = DOUBTFUL if named.doubtful else TEXT
-    return Mention(kind, places, start, end, alias=named.phrase.alias, previous=glance.previous)
+    kind = DOUBTFUL if match.doubtful else TEXT
+    return Mention(kind, places, start, end, alias=match.phrase.alias, previous=glance.previous)
 
 
 def _merged(text: str, items: list[Item]) -> list[Item]:
@@ -376,31 +376,31 @@ def _next_mention(items: list[Item], at: int) -> int:
 
 
 def _label_then_text(text: str, items: list[Item], label: Mention, index: int) -> Mention | None:
-    other = items[index]
-    if not isinstance(other, Mention) or not (other.kind == TEXT or other.opposed):
+    text_mention = items[index]
+    if not isinstance(text_mention, Mention) or not (text_mention.kind == TEXT or text_mention.opposed):
         return None
-    if not _GAP.fullmatch(text, label.end, other.start):
+    if not _GAP.fullmatch(text, label.end, text_mention.start):
         return None
-    if label.places[0] in other.places and (other.kind == TEXT or label.kind == STRONG):
-        return replace(label, kind=BOTH, end=other.end, soft=False)
-    if other.kind == TEXT and _closes(items, index + 1):
-        places = tuple(sorted({*label.places, *other.places}))
-        return replace(label, kind=CONFLICT, places=places, end=other.end, soft=False)
+    if label.places[0] in text_mention.places and (text_mention.kind == TEXT or label.kind == STRONG):
+        return replace(label, kind=BOTH, end=text_mention.end, soft=False)
+    if text_mention.kind == TEXT and _closes(items, index + 1):
+        places = tuple(sorted({*label.places, *text_mention.places}))
+        return replace(label, kind=CONFLICT, places=places, end=text_mention.end, soft=False)
     return None
 
 
-def _text_then_label(text: str, items: list[Item], said: Mention, index: int) -> Mention | None:
+def _text_then_label(text: str, items: list[Item], text_mention: Mention, index: int) -> Mention | None:
     label = items[index]
     if not isinstance(label, Mention) or label.kind != STRONG:
         return None
-    if not _OPENS_BRACKET.fullmatch(text, said.end, label.start):
+    if not _OPENS_BRACKET.fullmatch(text, text_mention.end, label.start):
         return None
     behind = _next_mention(items, index)
     if behind and _label_then_text(text, items, label, behind) is not None:
         return None  # "cat (B) dog": the label belongs to what follows
-    agree = label.places[0] in said.places
-    places = label.places if agree else tuple(sorted({*said.places, *label.places}))
-    return Mention(BOTH if agree else CONFLICT, places, said.start, label.end, other_case=label.other_case)
+    agree = label.places[0] in text_mention.places
+    places = label.places if agree else tuple(sorted({*text_mention.places, *label.places}))
+    return Mention(BOTH if agree else CONFLICT, places, text_mention.start, label.end, other_case=label.other_case)
 
 
 def _closes(items: list[Item], at: int) -> bool:

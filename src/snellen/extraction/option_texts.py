@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from snellen.extraction import phrases
+from snellen.extraction import languages, phrases
 from snellen.extraction.inflections import english_stem
-from snellen.extraction.option_index import OptionIndex, OptionPhrase, Token, free_left, free_right, means
+from snellen.extraction.option_index import OptionIndex, OptionPhrase, Token, digits, free_left, free_right, means
 
 
 class TextMatch(NamedTuple):
@@ -21,7 +21,7 @@ class TextMatch(NamedTuple):
 
 def text_at(
     text: str,
-    found: list[Token],
+    stream: list[Token],
     at: int,
     question: OptionIndex,
     *,
@@ -32,36 +32,36 @@ def text_at(
 
     `topic` are stems of what is asked about, which make no longer name: "cirrus cloud" where clouds are asked about.
     """
-    for phrase in question.phrases.get(found[at].text, ()):
-        after = _match(found, at, phrase.words)
-        if not after or not _touches_nothing(text, found, at, after):
+    for phrase in question.phrases.get(stream[at].text, ()):
+        after = _match(stream, at, phrase.words)
+        if not after or not _touches_nothing(text, stream, at, after):
             continue
-        before = found[at - 1] if at else None
-        follower = found[after] if after < len(found) else None
+        before = stream[at - 1] if at else None
+        follower = stream[after] if after < len(stream) else None
         if follower is not None and follower.text in phrases.ANSWER_NOUNS:
             continue  # "the right answer" is not the option "right"
         if len(phrase.words) == 1 and phrase.words[0] in phrases.FUNCTION_WORDS:
-            if _closed_off(before, follower) or _answers(phrase.words[0], before, follower) or _counts_none(found, at):
+            if _closed_off(before, follower) or _answers(phrase.words[0], before, follower) or _counts_none(stream, at):
                 return TextMatch(phrase, after)
             continue
-        named = TextMatch(phrase, after)
-        if any(token.inflected for token in found[at:after]):
-            named = named._replace(phrase=replace(phrase, alias=True))
-        return named._replace(
-            doubtful=_doubtful(text, found, at, named, question, foreign=foreign, topic=topic)
-            or _reckoned(found, at, after)
+        match = TextMatch(phrase, after)
+        if any(token.inflected for token in stream[at:after]):
+            match = match._replace(phrase=replace(phrase, alias=True))
+        return match._replace(
+            doubtful=_doubtful(text, stream, at, match, question, foreign=foreign, topic=topic)
+            or _reckoned(stream, at, after)
         )
     return None
 
 
-def _match(found: list[Token], at: int, words: tuple[str, ...]) -> int:
+def _match(stream: list[Token], at: int, words: tuple[str, ...]) -> int:
     """Index after the last word, or 0. Punctuation between is passed over, a new line is not."""
     for number, word in enumerate(words):
         skipped = 0
-        while number and at < len(found) and skipped < 3 and _passes(found[at]):
+        while number and at < len(stream) and skipped < 3 and _passes(stream[at]):
             at += 1
             skipped += 1
-        if at >= len(found) or found[at].text != word:
+        if at >= len(stream) or stream[at].text != word:
             return 0
         at += 1
     return at
@@ -71,11 +71,11 @@ def _passes(token: Token) -> bool:
     return token.kind == "sign" and not means(token)
 
 
-def _touches_nothing(text: str, found: list[Token], at: int, after: int) -> bool:
-    first, last = found[at], found[after - 1]
-    right = last.kind in ("cjk", "sign") or free_right(text, last.end)
-    left = first.kind in ("cjk", "sign") or free_left(text, first.start)
-    return right and left
+def _touches_nothing(text: str, stream: list[Token], at: int, after: int) -> bool:
+    first, last = stream[at], stream[after - 1]
+    free_behind = last.kind in ("cjk", "sign") or free_right(text, last.end)
+    free_before = first.kind in ("cjk", "sign") or free_left(text, first.start)
+    return free_behind and free_before
 
 
 _NEITHER = frozenset("isn't aren't wasn't weren't not".split())
@@ -103,11 +103,11 @@ def _answers(word: str, before: Token | None, follower: Token | None) -> bool:
     return word in ("yes", "no") and begins and follower is not None and follower.text in phrases.SUBJECTS
 
 
-def _counts_none(found: list[Token], at: int) -> bool:
+def _counts_none(stream: list[Token], at: int) -> bool:
     """ "None of the zebras drinks", but not "none of the above"."""
-    if found[at].text != "none" or at + 3 >= len(found) or found[at + 1].text != "of":
+    if stream[at].text != "none" or at + 3 >= len(stream) or stream[at + 1].text != "of":
         return False
-    return found[at + 2].text in ("the", "them") and found[at + 3].text not in phrases.ANSWER_NOUNS | {
+    return stream[at + 2].text in ("the", "them") and stream[at + 3].text not in phrases.ANSWER_NOUNS | {
         "above",
         "given",
         "listed",
@@ -116,22 +116,22 @@ def _counts_none(found: list[Token], at: int) -> bool:
 
 def _doubtful(
     text: str,
-    found: list[Token],
+    stream: list[Token],
     at: int,
-    named: TextMatch,
+    match: TextMatch,
     question: OptionIndex,
     *,
     foreign: bool,
     topic: frozenset[str],
 ) -> bool:
     """Whether the words around a one-word text may make another thing of it."""
-    before = found[at - 1] if at else None
-    follower = found[named.after] if named.after < len(found) else None
-    if found[at].kind == "cjk":
-        return not _cjk_alone(found, at, named)
-    if len(named.phrase.words) > 1:
+    before = stream[at - 1] if at else None
+    follower = stream[match.after] if match.after < len(stream) else None
+    if stream[at].kind == "cjk":
+        return not _cjk_alone(stream, at, match)
+    if len(match.phrase.words) > 1:
         return False
-    word = named.phrase.words[0]
+    word = match.phrase.words[0]
     after_word = before is not None and before.kind == "word"
     if before is not None and after_word and _misleads(before.text, word, question):
         return True
@@ -139,7 +139,7 @@ def _doubtful(
         return before is None or before.text != "the"  # "right behind it"
     if foreign:
         return False  # what an adjective or a verb looks like is known of English alone
-    if found[at].kind == "number" or follower is None or follower.kind != "word" or len(follower.text) == 1:
+    if stream[at].kind == "number" or follower is None or follower.kind != "word" or len(follower.text) == 1:
         return False
     if english_stem(follower.text) in topic or follower.text in phrases.KIND_NOUNS:
         return False
@@ -147,25 +147,25 @@ def _doubtful(
         return False
     if word in question.beginnings:
         return True
-    named_thing = after_word and text[found[at].start].isupper() and text[follower.start].islower()  # "a BMW car"
+    named_thing = after_word and text[stream[at].start].isupper() and text[follower.start].islower()  # "a BMW car"
     adjective = question.adjectival and (word in phrases.ADJECTIVES or word.endswith(phrases.ADJECTIVE_ENDINGS))
     return not named_thing and not adjective and word not in phrases.NUMBER_WORDS
 
 
-def _reckoned(found: list[Token], at: int, after: int) -> bool:
+def _reckoned(stream: list[Token], at: int, after: int) -> bool:
     """Whether it is a number that stands in a sum: the 2 of "2 x 2", of "two plus two"."""
-    return _is_number(found, at) and (
-        (_operates(found, after) and _is_number(found, after + 1))
-        or (_operates(found, at - 1) and _is_number(found, at - 2))
+    return _is_number(stream, at) and (
+        (_operates(stream, after) and _is_number(stream, after + 1))
+        or (_operates(stream, at - 1) and _is_number(stream, at - 2))
     )
 
 
-def _operates(found: list[Token], at: int) -> bool:
-    return 0 <= at < len(found) and found[at].text in phrases.OPERATORS
+def _operates(stream: list[Token], at: int) -> bool:
+    return 0 <= at < len(stream) and stream[at].text in phrases.OPERATORS
 
 
-def _is_number(found: list[Token], at: int) -> bool:
-    return 0 <= at < len(found) and (found[at].kind == "number" or found[at].text in phrases.NUMBER_WORDS)
+def _is_number(stream: list[Token], at: int) -> bool:
+    return 0 <= at < len(stream) and (stream[at].kind == "number" or stream[at].text in phrases.NUMBER_WORDS)
 
 
 def _misleads(before: str, word: str, question: OptionIndex) -> bool:
@@ -180,16 +180,17 @@ def _misleads(before: str, word: str, question: OptionIndex) -> bool:
     return word in question.endings and before not in phrases.FOLLOWERS and len(before) > 1
 
 
-def _cjk_alone(found: list[Token], at: int, named: TextMatch) -> bool:
+def _cjk_alone(stream: list[Token], at: int, match: TextMatch) -> bool:
     """Whether no character beside it makes a longer word of it: a particle or a verb does not."""
-    before = found[at - 1] if at else None
-    follower = found[named.after] if named.after < len(found) else None
-    ideograph = "\u3400" <= found[at].text <= "\u9fff"
-    left = (
+    before = stream[at - 1] if at else None
+    follower = stream[match.after] if match.after < len(stream) else None
+    ideograph = "\u3400" <= stream[at].text <= "\u9fff"
+    before_allows = (
         before is None
         or before.kind != "cjk"
         or before.text in phrases.CJK_BEFORE
         or (ideograph and "\u3041" <= before.text <= "\u309f" and before.text not in phrases.CJK_PREFIXES)
     )
-    right = follower is None or follower.kind != "cjk" or follower.text in phrases.CJK_AFTER
-    return left and right
+    counted = stream[match.after - 1].text in languages.MEASURES and digits(stream[at].text) != ""
+    behind_allows = follower is None or follower.kind != "cjk" or follower.text in phrases.CJK_AFTER or counted
+    return before_allows and behind_allows

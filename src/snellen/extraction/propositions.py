@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
@@ -60,14 +61,15 @@ def _numbers(text: str) -> frozenset[str]:
 @lru_cache(maxsize=1)
 def _opposites() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
     stems = tuple(tuple(frozenset(map(english_stem, side)) for side in pair) for pair in languages.OPPOSITES)
-    return tuple(pair for one, other in stems for pair in ((one, other), (other, one)))
+    return tuple(pair for word, contrary in stems for pair in ((word, contrary), (contrary, word)))
 
 
-def opposites(said: Collection[str], asked: Collection[str]) -> int:
+def opposites(stems: Collection[str], question_stems: Collection[str]) -> int:
     """How many stems of a question have their contrary in what is said, and not themselves."""
-    said, asked = frozenset(said), frozenset(asked)
+    stems, question_stems = frozenset(stems), frozenset(question_stems)
     return sum(
-        1 for one, other in _opposites() if one & asked and not one & said and other & said and not other & asked
+        bool(word & question_stems and contrary & stems) and not word & stems and not contrary & question_stems
+        for word, contrary in _opposites()
     )
 
 
@@ -82,24 +84,24 @@ def proposition(text: str, question: str) -> Mapping[str, float]:
     """How the clause that comes nearest to a question's words has them, and in which order; the text in small
     letters."""
     best: tuple[float, tuple[float, ...]] = (0.0, (0.0,) * len(_NAMES))
-    asked = content(question.lower()[:_LONGEST])[:_MOST_WORDS]
+    question_stems = content(question.lower()[:_LONGEST])[:_MOST_WORDS]
     counted = _numbers(question.lower()[:_LONGEST])
     for number, clause in enumerate(_CLAUSE.split(text[:_LONGEST])):
-        said = content(clause)[:_MOST_WORDS]
-        shared = [stem for stem in said if stem in asked]
+        stems = content(clause)[:_MOST_WORDS]
+        shared = [stem for stem in stems if stem in question_stems]
         if not shared:
             continue
-        covered, to_the_point = len(frozenset(shared)) / len(frozenset(asked)), len(shared) / len(said)
+        covered, to_the_point = len(frozenset(shared)) / len(frozenset(question_stems)), len(shared) / len(stems)
         rank = covered + to_the_point / 2
         if rank <= best[0]:
             continue
-        wanted = [stem for stem in asked if stem in shared]
-        turned = opposites(said, asked) + _other_number(counted, clause)
+        in_order = [stem for stem in question_stems if stem in shared]
+        turned = opposites(stems, question_stems) + _other_number(counted, clause)
         best = rank, (
-            covered, to_the_point, len(said) - len(shared),
-            _common(shared, wanted) / min(len(shared), len(wanted)),
-            shared[0] == wanted[0], len(wanted) > 1 and shared[0] == wanted[1], shared[-1] == wanted[-1],
-            shared[0] == wanted[-1], turned, len(_DENIES.findall(clause)), " by " in clause, number, len(said),
+            covered, to_the_point, len(stems) - len(shared),
+            _common(shared, in_order) / min(len(shared), len(in_order)),
+            shared[0] == in_order[0], len(in_order) > 1 and shared[0] == in_order[1], shared[-1] == in_order[-1],
+            shared[0] == in_order[-1], turned, len(_DENIES.findall(clause)), " by " in clause, number, len(stems),
         )  # fmt: skip
     return {f"proposition {name}": float(value) for name, value in zip(_NAMES, best[1], strict=True)}
 
@@ -110,14 +112,40 @@ def _other_number(counted: frozenset[str], clause: str) -> bool:
     return bool(numbers) and not numbers & counted
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
     """The length of the longest common subsequence."""
-    row = [0] * (len(other) + 1)
-    for item in one:
+    row = [0] * (len(second) + 1)
+    for item in first:
         before = 0
-        for column, compared in enumerate(other, start=1):
+        for column, compared in enumerate(second, start=1):
             before, row[column] = row[column], before + 1 if item == compared else max(row[column], row[column - 1])
     return row[-1]
+
+
+# --- the order of things ----------------------------------------------------------------------------------------------
+
+_PASSIVE = late_pattern(r"\b(?:is|are|was|were|be|being|been|gets?|got) (?:\w+ )?\w+(?:ed|en|n|t) by\b")
+_FIRST_WORDS = 2
+"""How far from a clause's beginning a preposition may stand that turns it round: "On the sofa lies a cat"."""
+
+
+def turned_round(text: str, question: str, options: Sequence[Sequence[str]]) -> bool:
+    """Whether the clause that comes nearest to a question has its first and last thing the other way round: "The cat is
+    chasing the dog" of "Is the dog chasing the cat?". Words that several options share belong to the question."""
+    own = [content(" ".join(words)) for words in options]
+    every = Counter(stem for stems in own for stem in frozenset(stems))
+    common = [stem for stem in dict.fromkeys(stem for stems in own for stem in stems) if every[stem] > 1]
+    question_stems = [stem for stem in content(question.lower()[:_LONGEST]) if not every[stem]] + common
+    best, turned = 1, False
+    for clause in _CLAUSE.split(text[:_LONGEST]):
+        stems = [stem for stem in content(clause) if stem in question_stems]
+        in_order = [stem for stem in dict.fromkeys(question_stems) if stem in stems]
+        if len(in_order) > best:
+            best = len(in_order)
+            swapped = stems[0] != in_order[0] and stems[-1] != in_order[-1]
+            inverted = not languages.INVERTS.isdisjoint(_WORD.findall(clause)[:_FIRST_WORDS])
+            turned = (swapped and not inverted) != (_PASSIVE.search(clause) is not None)
+    return turned
 
 
 _JUDGED = r"(?:statement|claim|caption|description|sentence|assertion|premise)(?: [\"“][^\"”]*[\"”])?"
@@ -136,8 +164,8 @@ _WHETHER = late_pattern(r"\b(?:whether|if) $")
 def verdict_on_statement(text: str) -> int:
     """1 where a reply calls the statement that it judges true, -1 where false, 0 where neither or both; the text in
     small letters: "..., so the statement is false"."""
-    found = [match for match in _VERDICT.finditer(text) if not _WHETHER.search(text[: match.start()])]
-    verdicts = {1 if _holds(match) else -1 for match in found}
+    matches = [match for match in _VERDICT.finditer(text) if not _WHETHER.search(text[: match.start()])]
+    verdicts = {1 if _holds(match) else -1 for match in matches}
     return verdicts.pop() if len(verdicts) == 1 else 0
 
 

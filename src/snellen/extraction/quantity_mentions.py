@@ -42,9 +42,9 @@ def quantity_options(options: Sequence[str]) -> QuantityOptions | None:
     """The quantities that options are; None where fewer than two, or fewer than half, are any."""
     if not any(sign.isdigit() or sign in "πi" for option in options for sign in option[:200]):
         return None
-    shown = [option if len(option) <= _LONGEST else "" for option in options]
-    decimal = decimal_sign(shown)
-    of_place = tuple(whole_quantity(option, decimal) for option in shown)
+    texts = [option if len(option) <= _LONGEST else "" for option in options]
+    decimal = decimal_sign(texts)
+    of_place = tuple(whole_quantity(option, decimal) for option in texts)
     some = sum(quantity is not None for quantity in of_place)
     return QuantityOptions(of_place, decimal) if some >= max(2, len(of_place) / 2) else None
 
@@ -58,20 +58,20 @@ _OPERATOR_BEFORE = late_pattern(
 )
 
 
-def quantity_matches(text: str, asked: QuantityOptions) -> list[QuantityMatch]:
+def quantity_matches(text: str, offered: QuantityOptions) -> list[QuantityMatch]:
     """All quantities of a text, in order. Operands of a sum name no option; its result, behind =, does."""
-    decimal = asked.decimal if decimal_sign([text]) is None else decimal_sign([text])
-    return [_matched(text, quantity, asked) for quantity in quantities(text, decimal)]
+    decimal = offered.decimal if decimal_sign([text]) is None else decimal_sign([text])
+    return [_matched(text, quantity, offered) for quantity in quantities(text, decimal)]
 
 
-def _matched(text: str, quantity: Quantity, asked: QuantityOptions) -> QuantityMatch:
+def _matched(text: str, quantity: Quantity, offered: QuantityOptions) -> QuantityMatch:
     if _operand(text, quantity):
         return QuantityMatch(quantity.start, quantity.end, (), False)
-    equal = [p for p, option in enumerate(asked.of_place) if option is not None and quantity.equals(option)]
+    equal = [p for p, option in enumerate(offered.of_place) if option is not None and quantity.equals(option)]
     if not equal and quantity.unit == "%":
-        equal = [p for p, option in enumerate(asked.of_place) if option is not None and _is_share(quantity, option)]
-    same_unit = [p for p in equal if asked.of_place[p].unit == quantity.unit]  # type: ignore[union-attr]
-    places = same_unit or [p for p in equal if not quantity.unit or not asked.of_place[p].unit] or equal  # type: ignore[union-attr]
+        equal = [p for p, option in enumerate(offered.of_place) if option is not None and _is_share(quantity, option)]
+    same_unit = [p for p in equal if offered.of_place[p].unit == quantity.unit]  # type: ignore[union-attr]
+    places = same_unit or [p for p in equal if not quantity.unit or not offered.of_place[p].unit] or equal  # type: ignore[union-attr]
     return QuantityMatch(quantity.start, quantity.end, tuple(places), not same_unit)
 
 
@@ -102,19 +102,19 @@ class DateOptions(NamedTuple):
 
 def date_options(options: Sequence[str]) -> DateOptions | None:
     """The dates that options are; None where fewer than two, or fewer than half, are any."""
-    shown = [option if len(option) <= _LONGEST and any(map(str.isdigit, option)) else "" for option in options]
-    if not any(shown):
+    texts = [option if len(option) <= _LONGEST and any(map(str.isdigit, option)) else "" for option in options]
+    if not any(texts):
         return None
-    day_first = days_come_first(shown)
-    of_place = tuple(whole_date(option, day_first=day_first) for option in shown)
+    day_first = days_come_first(texts)
+    of_place = tuple(whole_date(option, day_first=day_first) for option in texts)
     some = sum(date is not None for date in of_place)
     return DateOptions(of_place, day_first) if some >= max(2, len(of_place) / 2) else None
 
 
-def date_matches(text: str, asked: DateOptions) -> list[QuantityMatch]:
+def date_matches(text: str, offered: DateOptions) -> list[QuantityMatch]:
     """All dates of a text, in order, with the options that they are."""
     matches = []
-    for date in dates(text, day_first=asked.day_first):
-        places = tuple(p for p, option in enumerate(asked.of_place) if option is not None and date.equals(option))
+    for date in dates(text, day_first=offered.day_first):
+        places = tuple(p for p, option in enumerate(offered.of_place) if option is not None and date.equals(option))
         matches.append(QuantityMatch(date.start, date.end, places, loose=False))
     return matches

@@ -72,15 +72,15 @@ def _nearest(reply: str, options: Sequence[str], vectors: Mapping[str, Any]) -> 
 
 
 def _speaks(reply: str, options: Sequence[str]) -> bool:
-    said = " ".join(token.text for token in tokens(normalise_reply(reply).text) if means(token))
+    spoken = " ".join(token.text for token in tokens(normalise_reply(reply).text) if means(token))
     sought = [re.escape(words) for words in index_options(tuple(options), ()).texts if words]
-    return any(re.search(rf"\b{words}|{words}\b", said) for words in sought)
+    return any(re.search(rf"\b{words}|{words}\b", spoken) for words in sought)
 
 
 def cosine(first: str, second: str) -> float:
     """Likeness of the meaning of two texts, -1 to 1. Raises MissingExtraError without the model."""
-    one, other = embed([first, second])
-    return float(one @ other)
+    vector, another = embed([first, second])
+    return float(vector @ another)
 
 
 def embed(texts: Sequence[str]) -> np.ndarray:
@@ -93,18 +93,18 @@ def embed(texts: Sequence[str]) -> np.ndarray:
     folder = model_folder()
     keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
     with closing(_store()) as store:
-        known = _read(store, set(keys))
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in known}
+        vectors = _read(store, set(keys))
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
         # Texts of like length travel together, so that little padding is computed.
         waiting = sorted(missing.items(), key=lambda item: len(item[1]))
         for start in range(0, len(waiting), _BATCH):
             group = waiting[start : start + _BATCH]
-            vectors = _encode(folder, [text for _, text in group])
-            made = {key: vector.tobytes() for (key, _), vector in zip(group, vectors, strict=True)}
-            known |= made
+            rows = _encode(folder, [text for _, text in group])
+            encoded = {key: vector.tobytes() for (key, _), vector in zip(group, rows, strict=True)}
+            vectors |= encoded
             with store:
-                store.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", made.items())
-    return np.stack([np.frombuffer(known[key], dtype=np.float32) for key in keys]) if keys else np.zeros((0, 384))
+                store.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", encoded.items())
+    return np.stack([np.frombuffer(vectors[key], dtype=np.float32) for key in keys]) if keys else np.zeros((0, 384))
 
 
 def _store() -> sqlite3.Connection:
@@ -116,12 +116,12 @@ def _store() -> sqlite3.Connection:
 
 
 def _read(store: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, bytes]:
-    found = {}
+    stored = {}
     for key in keys:
         row = store.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).fetchone()
         if row:
-            found[key] = row[0]
-    return found
+            stored[key] = row[0]
+    return stored
 
 
 def model_folder() -> Path:
@@ -142,13 +142,13 @@ def _model(folder: Path) -> tuple[Any, Any]:
     from transformers import AutoModel, AutoTokenizer
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
+    bar_was_on = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # a model this small is there before a bar could be read
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         return tokenizer, AutoModel.from_pretrained(folder, local_files_only=True).eval()
     finally:
-        if shown:
+        if bar_was_on:
             logging.enable_progress_bar()
 
 

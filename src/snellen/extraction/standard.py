@@ -14,7 +14,7 @@ from snellen.common.late import late_pattern
 from snellen.extraction.option_index import OptionIndex, index_options
 from snellen.extraction.reading import STATED, ExtractedChoice, NamedExtractor, RuleMethod, labels_alone, no_choice
 
-VERSION = "snellen-choice-8"
+VERSION = "snellen-choice-9"
 """Stored with every prediction; any change that can change a reading changes it."""
 ERROR = 0.03
 """The share of readings that may be wrong, unless said otherwise."""
@@ -36,10 +36,10 @@ def read_choice(
     what is asked. `error` is the share of readings that may be wrong: what is not probable enough stays open.
     Never raises; the same arguments always give the same reading.
     """
-    asked = index_options(tuple(options), tuple(labels))
+    index = index_options(tuple(options), tuple(labels))
     if _BLANKS.search(reply):
-        return _read_without_blanks(reply, asked, finish, question, error)
-    return _read_short(reply, asked) or _read_in_full(reply, asked, finish, question, error)
+        return _read_without_blanks(reply, index, finish, question, error)
+    return _read_short(reply, index) or _read_in_full(reply, index, finish, question, error)
 
 
 def read_by_label(
