@@ -139,13 +139,13 @@ class Threshold(Struct, frozen=True):
         """`7.9 px [7.1, 8.8]`, `sees all, to 2.5 px` or `not even 160 px`."""
         unit = f" {self.unit}" * bool(self.unit)
         if self.verdict == "sees all":
-            return f"sees all, to {self.hardest:g}{unit}"
+            return f"sees all, to {self.hardest:.4g}{unit}"
         if self.verdict == "sees none":
-            return f"not even {self.easiest:g}{unit}"
+            return f"not even {self.easiest:.4g}{unit}"
         if self.value is None:
             return self.verdict
         bounds = (self.low, self.hardest), (self.high, self.easiest)
-        ends = [f"beyond {end:g}" if bound is None else f"{bound:.3g}" for bound, end in bounds]
+        ends = [f"beyond {end:.4g}" if bound is None else f"{bound:.3g}" for bound, end in bounds]
         return f"{self.value:.3g}{unit} [{', '.join(reversed(ends) if self.scale.smaller_is_easier else ends)}]"
 
 

@@ -84,7 +84,7 @@ def acuity_command(
     else:
         print_tables(acuity_tables(runs))
         for run in runs:
-            out.print(f"{run.model}: {prescription(run)}", soft_wrap=True, highlight=False)
+            out.print(f"{run.model}: {prescription(run)}", soft_wrap=not out.is_terminal, highlight=False)
     target = card or runs[0].folder / CARD
     write_atomically(target, acuity_page(runs).encode())
     announce(f"card: {target}")
