@@ -431,3 +431,14 @@ def test_a_model_that_cannot_exist_is_refused_before_anything_is_built(
     with pytest.raises(SystemExit):
         main(words)
     assert line in capsys.readouterr().err and not list(tmp_path.rglob("manifest.json"))
+
+
+def test_benchmarks_that_no_protocol_can_ask_are_said_and_a_run_of_these_alone_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ("run", "snellen:always-a", "-p", "circular", "--limit", "2", "--name", "mine")
+    line = "not asked, as circular cannot ask their questions: eyechart/word"
+    code, _, error = run(capsys, *words, "eyechart/word", "eyechart/shape")
+    assert code == 0 and line in error
+    code, _, error = run(capsys, *words, "eyechart/word")
+    assert code == 2 and f"{line}; `-p vanilla` asks any question" in error

@@ -385,6 +385,32 @@ def test_a_run_cut_short_is_stopped_at_once_and_one_that_is_scored_is_under_way(
     assert Progress(clock=lambda: changed + 3).of(folder, read_manifest(folder)).state == "stopped"
 
 
+def test_a_run_that_is_not_finished_shows_no_number_that_early_stops_bend(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
+    """Questions that are failed are done after two orders, those that are right each time after four."""
+    benchmark, folder = make(small.rows(8)), tmp_path / "runs" / "run"
+
+    def every_other(request: Request) -> int:
+        number = int(request.sample_id[1:])
+        return (number + number % 2) % 4
+
+    sn.evaluate(Replying("half", every_other), str(benchmark.folder), "circular", runs=folder.parent, name="run")
+
+    def page(index: str) -> str:
+        with serving(folder.parent, index=tmp_path / index) as client:
+            until(lambda: "over 8 questions" in client.get("/run?run=run").text)
+            return client.get("/run?run=run").text
+
+    assert "circular accuracy, circular, over 8 questions" in page("finished.sqlite")
+    journal = folder / "journal-0.jsonl"
+    answers = journal.read_bytes().splitlines(keepends=True)
+    begun = [line for line in answers if b'"test":2' not in line and b'"test":3' not in line]
+    assert len(begun) < len(answers)
+    journal.write_bytes(b"".join(begun))
+    assert "> accuracy, circular, over 8 questions" in page("stopped.sqlite")
+
+
 def test_the_page_and_the_log_tell_the_time_left_by_this_sessions_answers_alone(
     make: Callable[..., Benchmark], tmp_path: Path
 ) -> None:
@@ -563,6 +589,12 @@ def test_a_folder_without_runs_is_one_clear_line(tmp_path: Path, capsys: pytest.
         main(["view", str(tmp_path)])
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and "no run here (manifest.json is missing)" in error
+
+
+def test_without_runs_the_pages_offer_to_start_one(tmp_path: Path) -> None:
+    with serving(tmp_path / "runs", index=tmp_path / "index.sqlite", may_change=True) as client:
+        page = client.get("/").text
+    assert "No runs yet." in page and page.count('href="/start"') == 2
 
 
 def test_the_command_serves_until_it_is_interrupted(shown: Shown) -> None:

@@ -60,7 +60,7 @@ class Replying:
 def serving(*roots: Path, index: Path, refresh: bool = True, may_change: bool = False) -> Iterator[httpx.Client]:
     """A client of the pages of all runs below some folders, served on loopback; indexed already, or not yet. One that
     may change something has opened the address that the command prints, and has `token` among its headers."""
-    library = RunLibrary(roots, index)
+    library = RunLibrary(roots, index, may_be_empty=True)
     if refresh:
         library.refresh()
     listener = listen(0)

@@ -102,6 +102,7 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
     check_roles(plan, dict(question_spec.roles))
     _check_temperature(plan)
     check_examples(plan)
+    _say_what_no_protocol_asks(plan, announce)
     if spec.execution.name:
         return plan
     labels = tuple(protocol.label for protocol in protocols) or question_spec.methods
@@ -117,6 +118,23 @@ def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
         top_p=None if question_spec.top_p == 1 else question_spec.top_p,
     )
     return replace(plan, spec=spec.with_execution(name=default_name(question)))
+
+
+def _say_what_no_protocol_asks(plan: RunPlan, announce: Announce) -> None:
+    """Announce benchmarks of which no protocol of the run can ask any question; raise DataError where these are all."""
+    unasked: dict[str, list[str]] = defaultdict(list)
+    for selected in plan.benchmarks:
+        spec = selected.benchmark.spec
+        protocols = protocols_of(spec, plan)
+        if not any(protocol.applies(sample) for sample in samples_of(selected) for protocol in protocols):
+            unasked[" and ".join(p.label for p in protocols) or plan.question.method].append(spec.name)
+    lines = [
+        f"not asked, as {labels} cannot ask their questions: {', '.join(names)}" for labels, names in unasked.items()
+    ]
+    if sum(map(len, unasked.values())) == len(plan.benchmarks):
+        raise DataError(f"{'; '.join(lines)}; `-p vanilla` asks any question")
+    for line in lines:
+        announce(line)
 
 
 def _templates_of(name: str, benchmarks: Sequence[SelectedBenchmark], published: Mapping[str, str]) -> Templates:

@@ -56,8 +56,8 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
         ChartBlock(tuple(panel for panel in panels if methods.get(panel.title, 2) > 1), caption, tuple(labels))
         for panels, caption in (
             (drawer.radar(), "The rim is 100 %; chance is dotted."),
-            (drawer.dimension_bars(), "Bars are 95 % intervals; chance is dotted."),
-            (drawer.benchmark_bars(), "Bars are 95 % intervals; chance is dotted."),
+            (drawer.dimension_bars(), "Lines are 95 % intervals; chance is dashed."),
+            (drawer.benchmark_bars(), "Lines are 95 % intervals; chance is dashed."),
         )
     )
     by_dimension: list[Block] = [ViewsBlock(radar, dimensions)] if radar.panels else [dimensions]

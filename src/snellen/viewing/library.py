@@ -81,11 +81,16 @@ class ShownRun(Struct, frozen=True):
 class RunLibrary:
     """All runs at or below some folders, and their index. Safe for several threads.
 
-    Raises StoreError when there is no run at all.
+    Raises StoreError when there is no run at all, unless it `may_be_empty`: the first can be started from the pages.
     """
 
     def __init__(
-        self, roots: Sequence[Path], index: Path | None = None, shows_answers: ShowsAnswers = all_answers
+        self,
+        roots: Sequence[Path],
+        index: Path | None = None,
+        shows_answers: ShowsAnswers = all_answers,
+        *,
+        may_be_empty: bool = False,
     ) -> None:
         self._shows_answers = shows_answers
         self.roots = [root.absolute() for root in roots]
@@ -98,7 +103,7 @@ class RunLibrary:
         self.is_indexing = False
         self.fault = ""
         """Why what is new could not be indexed when that was tried last."""
-        if not find_runs(self.roots):
+        if not may_be_empty and not find_runs(self.roots):
             places = ", ".join(map(str, roots))
             raise StoreError(
                 f"{places}: no run here ({RUN_MANIFEST} is missing); name the folder of a run, or one above runs"

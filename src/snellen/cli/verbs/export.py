@@ -103,7 +103,10 @@ def pack_command(run: Path, output: Path | None, pictures: bool, answers: bool) 
     """
     packed = pack_run(run, output or Path(f"{run.resolve().name}.zip"), pictures=pictures, answers=answers)
     if packed.left_out:
-        announce(f"left out, as they hold golds: {', '.join(packed.left_out)} (--answers brings them)")
+        announce(
+            f"left out, as they hold golds: {', '.join(packed.left_out)} (--answers brings them); replies that were "
+            "scored as right are in it, and tell theirs"
+        )
     brought = [f"{packed.pictures:,} pictures"] if pictures else []
     brought += [f"the answers of {', '.join(packed.answers) or 'none: they are hidden'}"] if answers else []
     out.print(f"wrote {packed.path}: {', '.join([f'{packed.files:,} files', *brought])}", soft_wrap=True)

@@ -30,7 +30,8 @@ def view_command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool
         raise MissingExtraError(str(error.name), "view", "snellen view") from None
     from snellen.viewing.library import RunLibrary
 
-    pages = LocalPages(RunLibrary(runs or (Path("runs"),)), read_only=read_only)
+    library = RunLibrary(runs or (Path("runs"),), may_be_empty=not runs and not read_only)
+    pages = LocalPages(library, read_only=read_only)
     listener = listen(port)
     address = f"http://127.0.0.1:{listener.getsockname()[1]}/{f'?token={pages.secret}' if pages.secret else ''}"
     out.print(f"{address}  (Ctrl-C ends it)", soft_wrap=True)

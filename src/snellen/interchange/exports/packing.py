@@ -1,6 +1,7 @@
 """A run as one file to be sent: what it asked, what was answered and how that was scored, and no gold unless asked for.
 
-Golds stand in the answers, in reports and in what judges were asked; all of these stay behind together.
+Golds stand in the answers, in reports and in what judges were asked; all of these stay behind together. A reply that
+was scored as right tells the gold of its question all the same.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def pack_run(run: Path, path: Path, *, pictures: bool = False, answers: bool = F
 
 def _records(run: Path) -> Iterator[Path]:
     """What was asked, answered and scored, and what was found out besides: an audit, what people read in replies, what
-    the model's input allows. Nothing of these tells a gold."""
+    the model's input allows. These tell a gold only where a reply was scored as right."""
     from snellen.analysis.audit.draw import AUDIT
     from snellen.psychometrics.acuity_run import IDEALS
     from snellen.scoring.agreement import LABELS
