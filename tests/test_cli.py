@@ -103,6 +103,7 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
         (["run", "snellen:oracl", "eyechart/shape"], "unknown embedded model 'oracl'; did you mean oracle?"),
         (["run", "snelen:tiny", "eyechart/shape"], "unknown model 'snelen'; did you mean snellen?"),
         (["run", "tiny", "eyechart/shape"], "model 'tiny' has no scheme"),
+        (["run", "snellen:oracle", "snellen:tiny", "eyechart/shape"], "snellen:tiny is a model, and one is asked at"),
         (["run", "snellen:oracle", "eyechart/shap"], "unknown benchmark 'eyechart/shap'; did you mean eyechart/shape"),
         (
             ["run", "snellen:oracle", "eyechart/shape", "-p", "circlar"],

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from snellen import registry
 from snellen.cli.flags import GroupedCommand, field_flags, flags_given, json_flag, offline_flag, scoring_flags, yes_flag
 from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import DataError
@@ -79,6 +80,10 @@ def _ask_share(spec: RunSpec, share: str) -> None:
 def _spec(model: str, benchmarks: tuple[str, ...], flags: dict[str, Any]) -> RunSpec:
     """The run that a file and flags describe together; flags take precedence."""
     fields = flags_given(flags)
+    for name in benchmarks:
+        scheme, colon, _ = name.partition(":")
+        if colon and scheme in registry.names("models"):
+            raise DataError(f"{name} is a model, and one is asked at a time; an exam.toml names several in models = []")
     if benchmarks:
         fields["benchmarks"] = benchmarks
     if not model.endswith(".toml"):
