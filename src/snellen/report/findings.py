@@ -161,7 +161,7 @@ def _standing(differences: Sequence[PairedDifference]) -> str:
         count = f"{len(better)} of {others} other models, the closest being " if len(better) > 1 else ""
         words.append(f"{first} is better than {count}{nearest.second} by {_points(nearest)}")
     if level:
-        bounds = f": the difference lies between {_ends_of(level[0], ' and ')} (95% interval)" if others == 1 else ""
+        bounds = f": the difference lies between {_points(level[0], ' and ')}" if others == 1 else ""
         who = "it" if words else first
         words.append(f"{who} cannot be told apart from {_names([d.second for d in level])}{bounds}")
     words += [f"{difference.second} is better than {first} by {_points(difference)}" for difference in worse]
@@ -321,9 +321,9 @@ def _interval(estimate: Estimate, unit: str = SHARE) -> str:
     return " to ".join(ends).replace("%", "", 1)
 
 
-def _points(difference: PairedDifference) -> str:
+def _points(difference: PairedDifference, between: str = " to ") -> str:
     """`4.1 to 9.0 points (95% interval, paired on 360 questions)`."""
-    return f"{_ends_of(difference, ' to ')} (95% interval, paired on {difference.difference.n:,} questions)"
+    return f"{_ends_of(difference, between)} (95% interval, paired on {difference.difference.n:,} questions)"
 
 
 def _ends_of(difference: PairedDifference, between: str) -> str:
