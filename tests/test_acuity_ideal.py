@@ -131,11 +131,12 @@ def test_patches_of_qwen2_vl_are_put_together_again() -> None:
     assert np.abs(shown * 255 - ramp).max() < 0.01
 
 
-def test_an_embedded_model_shows_the_pixels_that_it_is_given() -> None:
+def test_an_embedded_model_shows_the_pixels_that_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """snellen:tiny is given 64 x 64 pixels, a seventh of the tests' pictures."""
     pytest.importorskip("transformers")
     model: Any = load_model("snellen:tiny")
     [pixels] = model.seen_pixels(Image.new("RGB", (448, 448), (255, 0, 0)))
     assert pixels.shape == (3, 64, 64) and pixels[0].min() > pixels[1].max()
+    monkeypatch.chdir(tmp_path)
     outcome = CliRunner().invoke(cli, ["acuity", "snellen:tiny", "--test", "letter-size", "--budget", "6"])
     assert outcome.exit_code == 0 and "its input allows 1" in outcome.output

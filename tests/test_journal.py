@@ -414,19 +414,20 @@ def test_a_manifest_that_a_loss_of_power_emptied_is_said(content: bytes, tmp_pat
 
 
 def test_answers_without_their_manifest_are_not_called_lost(tmp_path: Path) -> None:
-    RunStore(tmp_path).close()
+    folder = tmp_path / "run"
+    RunStore(folder).close()
     for filled in (False, True):
         with pytest.raises(StoreError) as caught:
-            read_manifest(tmp_path)
+            read_manifest(folder)
         again = "; its journals hold answers: the command of the run, given again, goes on" if filled else ""
-        assert str(caught.value) == f"{tmp_path} is not a run (manifest.json is missing){again}"
-        fill(tmp_path, 1)
+        assert str(caught.value) == f"{folder} is not a run (manifest.json is missing){again}"
+        fill(folder, 1)
 
 
 def test_a_folder_in_place_of_a_journal_holds_no_answers(tmp_path: Path) -> None:
-    (tmp_path / "journal-0.jsonl").mkdir()
+    (tmp_path / "run" / "journal-0.jsonl").mkdir(parents=True)
     with pytest.raises(StoreError, match=r"\(manifest.json is missing\)$"):
-        read_manifest(tmp_path)
+        read_manifest(tmp_path / "run")
 
 
 # --- who answered ------------------------------------------------------------------------------------------------
