@@ -38,7 +38,7 @@ VAGUE = frozenset(
     "both it them what".split()
 )
 """Pronouns and participles: as names of variables they say nothing of what these hold."""
-MOST_VAGUE = 0.0095
+MOST_VAGUE = 0.006
 """Of all bindings."""
 CLEAR_ROOMS = frozenset(
     "analysis building catalogue experiments extraction fetching formats interchange metrics models protocols readers "
