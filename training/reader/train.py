@@ -32,7 +32,7 @@ from snellen.extraction.reading import ExtractedChoice
 HERE = Path(__file__).parent
 TESTS = HERE.parents[1] / "tests" / "replies"
 TARGET = HERE.parents[1] / "src" / "snellen" / "extraction" / reader.MODEL
-HELD_OUT = ("natural-d", "awkward-d", "swaps-d")
+HELD_OUT = ("natural-d", "awkward-d", "swaps-d", "natural-e", "awkward-e", "swaps-e")
 NATURAL = "natural"
 """What the names of hands have that write as models do."""
 VERSION = "reader-2"
