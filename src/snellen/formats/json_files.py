@@ -118,9 +118,9 @@ def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
 def add_lines(path: Path, *records: Struct) -> None:
     """Add records to such a file. Raises StoreError where it cannot be written."""
     try:
-        with path.open("ab") as file:
-            for record in records:
-                file.write(msgspec.json.encode(record) + b"\n")  # one write, so that two who write at once mix no lines
+        with path.open("ab", buffering=0) as file:
+            # One write, so that two who write at once mix no lines.
+            file.write(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
     except OSError as error:
         raise StoreError(f"{path} cannot be written ({error.strerror})") from None
 

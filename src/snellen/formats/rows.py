@@ -356,6 +356,6 @@ def _lettered_lines(text: str) -> list[str] | None:
     if len(matches) < 2 or not all(matches):
         return None
     labels = [match[1].upper() for match in matches if match]
-    letters = ["".join(chr(ord("A") + place)) for place in range(len(labels))]
+    letters = [chr(ord("A") + place) for place in range(len(labels))]
     numbers = [str(place + 1) for place in range(len(labels))]
     return [match[2] for match in matches if match] if labels in (letters, numbers) else None

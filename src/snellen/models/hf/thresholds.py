@@ -31,6 +31,8 @@ OPAQUE = ("torch.jit", "torch._ops", "torch._C")
 """Where torch keeps kinds of objects that run what others have written, compiled."""
 POINTWISE = frozenset({"gelu", "relu", "selu", "sigmoid", "silu", "softplus", "tanh"})
 """Functions of torch without Python code that a module may hold as its activation. Others may mix places."""
+CACHED = type(functools.cache(lambda: None))
+"""What `functools.cache` makes of a function."""
 PLAIN_DATA = ("builtins", "collections", "collections.abc", "types", "typing")
 """Where kinds of objects come from that run nothing of their own: collections, and annotations."""
 
@@ -95,10 +97,6 @@ def _is_known(part: Any) -> bool:
         return part.__name__ in POINTWISE and (part.__module__ or "torch").startswith("torch")
     origin = (part if inspect.isclass(part) else type(part)).__module__
     return not origin.startswith(OPAQUE) and (origin in PLAIN_DATA or origin.partition(".")[0] in KNOWN_PACKAGES)
-
-
-CACHED = type(functools.cache(lambda: None))
-"""What `functools.cache` makes of a function."""
 
 
 @functools.cache
