@@ -319,6 +319,6 @@ def _bars() -> ProgressListener:
         if state.folder in bars:
             bars[state.folder].update(bundle, raw=True)
         else:
-            bars[state.folder] = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+            bars[state.folder] = display(bundle, raw=True, display_id=True)
 
     return listen
