@@ -187,7 +187,7 @@ class _Words(NamedTuple):
     telling: tuple[frozenset[str], ...]
     """Those that no other option has."""
     topic: dict[str, int]
-    """The stems of the question's words that are no option's, and which of these each is."""
+    """The stems of the question's words that are not an option's, and which of these each is."""
     spoken: tuple[str, ...]
     """The stems of the reply's words."""
 

@@ -30,7 +30,7 @@ _OPENS = frozenset('$\\{"')
 _ANNOUNCES = frozenset(
     word.rpartition("_")[2] for word in languages.union(languages.ANSWER, languages.OPTION) if not word.isascii()
 )
-"""Nouns of other languages than English behind which A is no article: "đáp án A nhé"."""
+"""Nouns of other languages than English behind which A is not an article: "đáp án A nhé"."""
 _TURKISH = late_pattern(r"'(?:d[ıiuü]r|t[ıiuü]r|n[ıiuü]n|y[ıiuüea]|d[ae]n?(?![a-z])|[ıiuüea](?![a-z]))")
 _LOOKALIKES = str.maketrans("АВСЕНΑΒΕΗавсе", "ABCEHABEHabce")
 

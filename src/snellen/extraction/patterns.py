@@ -101,7 +101,7 @@ _ALSO = (
     rf"(?:(?: , {X}){{0,30}}(?: ,)?(?: (?:or|nor|and|any|even|option|a|an|the)){{1,3}} {X}"
     r"(?! (?:is|are|looks|seems|has|must|fits)\b)){0,30}"
 )
-# What is no option may be denied first: "not a lion or a tiger".
+# What is not an option may be denied first: "not a lion or a tiger".
 _UNNAMED = r"[^\W\d_][^\s,;:!?]{1,19}"
 PRE_DENIAL = late_pattern(
     rf"(?:\bnot{_NOT_ONLY}|\b{WORD}n't{_NOT_ONLY}|\b{_DENIAL}|(?<!no )(?<!out )(?<!any )(?<!out a "
@@ -222,7 +222,7 @@ def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
 
 
 _MEANS_IN_THE = frozenset({"no"})
-"""Portuguese and Spanish look alike, and the "no" of one is no denial in the other."""
+"""Portuguese and Spanish look alike, and the "no" of one is not a denial in the other."""
 DENSE_DENIALS = (
     late_pattern(
         rf"{_GROUP} ?(?:选项|選項|项|的|は|が|も|都|均|是|と){{0,3}} ?{dense_pattern(languages.DENIED_BEHIND_DENSE)}"

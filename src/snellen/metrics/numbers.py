@@ -202,7 +202,7 @@ _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 
 
 def relaxed_accuracy(reply: str, references: Sequence[str]) -> float:
-    """1 if the reply is a gold's number to within 5 %, or the words of a gold that is no number (Methani et al. 2020).
+    """1 if the reply is a gold's number to within 5 %, or the words of a gold that is not one (Methani et al. 2020).
 
     The number is the only one in the reply, in words or in figures, with thousands separators, a unit or a percent
     sign: `5%` agrees with 5 and with 0.05, `$5` with neither `5%` nor 5 km. A gold of zero, or one that is a year

@@ -54,7 +54,7 @@ def benchmarks_without_prompts(
 
 
 def prompts_of(spec: BenchmarkSpec) -> dict[str, PromptSet]:
-    """The sets of prompts of a benchmark, by its entry of today: they are no part of what is built."""
+    """The sets of prompts of a benchmark, by its entry of today: they are not part of what is built."""
     return entries().get(spec.name, spec).prompts
 
 

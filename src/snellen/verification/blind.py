@@ -153,7 +153,7 @@ def asked(
 
 
 Votes = dict[tuple[str, int], list[bool]]
-"""By sample and option: who says that it is right. What could not be read is no vote."""
+"""By sample and option: who says that it is right. What could not be read is not a vote."""
 
 
 def _jury(material: CheckMaterial) -> CheckOutcome:

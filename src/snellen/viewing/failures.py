@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_CLUSTERS = 12
 FEWEST_QUESTIONS = 5
-"""Questions of a tag below which it is no cluster."""
+"""Questions of a tag below which it is not a cluster."""
 STANDARD_ERRORS = 2.0
 """By how many of them the wrong answers of a tag or a cluster are more than their share."""
 

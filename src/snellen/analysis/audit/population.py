@@ -68,7 +68,7 @@ def audited_accuracies(run: ScoredRun) -> Iterator[AuditedAccuracy]:
                 continue
             scores = list(records)
             if labelled_declaration(protocol).conclude or is_censored(scores):
-                continue  # an answer of several steps is no reply, and a weighted mean no mean over replies
+                continue  # an answer of several steps is not a reply, and a weighted mean not a mean over replies
             valued = [score for score in scores if score.value is not None]
             if valued:
                 yield AuditedAccuracy(scored, protocol, valued, list(_replies(scored, protocol, valued)))

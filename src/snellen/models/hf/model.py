@@ -348,7 +348,7 @@ class HFModel(ShownByName):
                 ) from error
             raise ModelError(
                 f"{name}: a picture and a question cannot be put to it ({type(error).__name__}: {first}); "
-                "it may be no vision-language model, or of an architecture that this adapter does not know"
+                "it may not be a vision-language model, or of an architecture that this adapter does not know"
             ) from error
         if verdict.line:
             # Without a cached prompt every option costs a prefill, so the user should know why it is slow.
