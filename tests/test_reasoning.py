@@ -524,10 +524,17 @@ def test_an_unfinished_talk_is_not_asked_yet(whole: Path, tmp_path: Path) -> Non
             for name, e in concluded.items()
             if (step := e.request.variant.step) and step.round == reasoning_roles.ANSWERED_IN.get(name, 3)
         }
+        begun = {
+            e.request.sample_id
+            for e in map(msgspec.json.Decoder(Exchange).decode, lines[:count])
+            if e.protocol == PROTOCOL
+        }
         [scored] = sn.score(folder).runs[0].benchmarks
         accuracies = {s.sample_id: s for s in scored.scores if (s.protocol, s.metric) == (PROTOCOL, "accuracy")}
         assert {name for name, s in accuracies.items() if s.value is not None} == over
         assert {s.reason for s in accuracies.values() if s.value is None} <= {"not asked"}
+        # A talk that goes on longer is not left out as if it had never begun.
+        assert {name for name, s in accuracies.items() if s.broken and s.steps} == begun - over
 
 
 # --- words -------------------------------------------------------------------------------------------------------

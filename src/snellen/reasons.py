@@ -55,9 +55,11 @@ UnscoredReason = Literal[
 - `not rated`: the metric is what people give replies, and nobody rated this one.
 """
 
-NoMeanReason = Literal["scales differ", "no scale", "not measured alike"]
-"""Why numbers of several benchmarks have no mean, or models no rank; `detail` names the metrics.
+NoMeanReason = Literal["too few asked to the end", "scales differ", "no scale", "not measured alike"]
+"""Why questions or numbers of several benchmarks have no mean, or models no rank; `detail` names the metrics.
 
+- `too few asked to the end`: how many answers a question takes depends on what is answered, and too few have come as
+  far as others have still to go, as in a run that was stopped.
 - `scales differ`: they are on different scales, as accuracies and CIDErs are.
 - `no scale`: the metric declares none, so that a mean over benchmarks makes no sense.
 - `not measured alike`: in no dimension do the models to be ranked have values of the same questions.

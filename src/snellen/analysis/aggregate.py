@@ -37,7 +37,7 @@ from snellen.analysis.linearisation import (
     macro_estimate,
     trend_estimates,
 )
-from snellen.analysis.question_means import mean_estimate, mean_over_questions
+from snellen.analysis.question_means import is_censored, mean_estimate, mean_over_questions
 from snellen.analysis.ranks import average_rank_rows
 from snellen.analysis.statistics import (
     CONFIDENCE,
@@ -231,7 +231,9 @@ def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
             whole = ("", scores)
             for slice_name, members in (whole, *_slices(scored, scores), *_by_answer(scored, scores, metric)):
                 value = _estimate(scored, members, metric)
-                yield _row(model, scored, protocol, method, metric, value, slice_name)
+                row = _row(model, scored, protocol, method, metric, value, slice_name)
+                withheld = value.value is None and value.n > 0 and is_censored(members)
+                yield replace(row, reason="too few asked to the end") if withheld else row
                 if value.absent and not declared(metric).secondary_to:
                     answered = _estimate(scored, [score for score in members if not score.absent], metric)
                     yield _row(model, scored, protocol, method, metric + OF_ANSWERED, answered, slice_name)
@@ -391,12 +393,13 @@ def _means(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
         over = counted_alike(specs[result.benchmark] for result in results)
         pooled = mean_over_questions(run, results) if over == "questions" else None
         value = pooled or bounded_mean([result.estimate for result in results], declaration)
-        suites = {result.suite for result in results}
+        suites, reasons = {result.suite for result in results}, (result.reason for result in results)
         names = [result.benchmark for result in results if result.estimate.value is not None]
         scope = "" if dimension == ALL else dimension
         yield Result(
             run.manifest.model, ALL, protocol, method, metric, value,
             dimension, suites.pop() if len(suites) == 1 else "", "", declaration.unit, declaration.better,
+            reason=next(filter(None, reasons), None) if value.value is None else None,
             over="questions" if pooled else "benchmarks",
             members=member_names(run, names),
             partial=missing_words(run, names, value, with_options=True, dimension=scope)

@@ -6,6 +6,11 @@ rounds, and answers to which many steps lead. Where a request fails whatever the
 counts 1 / (probability that so many answers come in a row). That probability is the product over k of the share
 answered among those that were waiting for their k-th answer (Kaplan and Meier 1958); so the mean of circular verdicts
 is the product over passes of the shares right, and requests of one question may well fail together.
+
+The same holds of a run that was stopped, or is under way: questions that fail early have ended before those that are
+right each time, but how far a question came depends on when it was begun. What nobody has reached yet is not known:
+where that weighs more than a little there is no mean, and where few have reached it the interval holds its worst cases.
+The questions before the first open one, in the order of asking, would still be wrong too often (`bench/unfinished.py`).
 """
 
 from __future__ import annotations
@@ -19,11 +24,16 @@ from operator import mul
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.statistics import SAME, Bounds, estimate_mean, group_spread, interval_of
+from snellen.analysis.statistics import SAME, Bounds, GroupSpread, estimate_mean, group_spread, interval_of
 from snellen.metrics.declaration import OF_ANSWERED, MetricRow, ReplyMetric, declared, metric_of
 from snellen.records import Estimate, Result, Score
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import metric_row_names
+
+LITTLE = 0.05
+"""The share of the questions of which nothing may be known without the mean being withheld."""
+FEW = 10
+"""So many answers in one place at least, or they do not tell how the rows that broke off there would have gone on."""
 
 
 class CensoredMean(Struct, frozen=True):
@@ -32,9 +42,16 @@ class CensoredMean(Struct, frozen=True):
     value: float
     deviations: list[float]
     """By how much each score changes the mean, in the order of the scores; they sum to zero."""
-    unknown: float
-    """The share of the weight that is of rows which broke off where no other went on. Nothing tells how they would have
-    ended; in the mean they count as if they had broken off one answer earlier."""
+    unknown: float = 0.0
+    """The share of the questions whose rows broke off where no other went on. Nothing tells how they would have ended;
+    in the mean they count as if they had broken off one answer earlier."""
+    doubtful: float = 0.0
+    """The share of those whose rows broke off where fewer than `FEW` others went on, or after that."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether so few rows broke off where no other went on that the mean says something."""
+        return self.unknown <= LITTLE
 
 
 def is_censored(scores: Sequence[Score]) -> bool:
@@ -54,10 +71,22 @@ def censored_mean(parts: Sequence[Sequence[Score]]) -> CensoredMean | None:
     if not total:
         return None
     mean = math.fsum(weight * value for weight, value in weighed) / total
-    unknown = sum(row.unknown for row in rows)
-    return CensoredMean(
-        mean, [shift / total for row in rows for shift in row.shifts(mean)], unknown / (total + unknown)
-    )
+    lost = zip(*(part_rows.weights_lost for part_rows in rows), strict=True)
+    unknown, doubtful = (math.fsum(weights) / total for weights in lost)
+    return CensoredMean(mean, [shift / total for row in rows for shift in row.shifts(mean)], unknown, doubtful)
+
+
+def with_doubtful_as(scores: Sequence[Score], value: float) -> list[Score]:
+    """The scores with this value for each row that broke off where fewer than `FEW` others went on, or after that."""
+    place = _Rows(scores).doubtful_from
+    if place is None:
+        return list(scores)
+    return [
+        replace(score, value=value, steps=place, broken=False, reason=None)
+        if score.broken and score.steps >= place
+        else replace(score, steps=min(score.steps, place))
+        for score in scores
+    ]
 
 
 class _Rows:
@@ -66,29 +95,48 @@ class _Rows:
     def __init__(self, scores: Sequence[Score]) -> None:
         self._scores = scores
         self._steps = [score.steps for score in scores]
-        stuck = self._move_back_where_none_goes_on()
-        places = range(max(self._steps, default=0) + 1)
-        self._came = [sum(steps > k for steps in self._steps) for k in places]
-        self._waiting = [
-            sum(steps + score.broken > k for steps, score in zip(self._steps, scores, strict=True)) for k in places
-        ]
+        self._count()
+        nowhere, self.doubtful_from = (self._first_place_with_fewer(fewest) for fewest in (1, FEW))
+        """The place from which on fewer than `FEW` went on where others broke off; None where there is none."""
+        self.weights_lost = self._weight_beyond(nowhere), self._weight_beyond(self.doubtful_from)
+        """Of the rows that broke off where no other went on, and of those that did in that place or later."""
+        self._move_back_where_none_goes_on()
+        self._count()
+
+    def _count(self) -> None:
+        lengths, places = Counter(self._steps), range(max(self._steps, default=0) + 1)
+        broken = Counter(steps for steps, score in zip(self._steps, self._scores, strict=True) if score.broken)
+        longer = len(self._steps) - sum(number for steps, number in lengths.items() if steps < 0)
+        self._came, self._waiting = [], []
+        for k in places:
+            longer -= lengths[k]
+            self._came.append(longer)
+            self._waiting.append(longer + broken[k])
         odds = [
             waiting / answered if answered else 1.0 for waiting, answered in zip(self._waiting, self._came, strict=True)
         ]
         self._weights = [1.0, *accumulate(odds, mul)]
         """The factor of a value that took this many answers."""
-        self.unknown = math.fsum(self._weights[max(self._steps[i], 0)] for i in stuck)
 
-    def _move_back_where_none_goes_on(self) -> set[int]:
+    def _first_place_with_fewer(self, fewest: int) -> int | None:
+        """The first place, after a first answer, where rows broke off and fewer than so many went on."""
+        counts = list(zip(self._waiting, self._came, strict=True))
+        return next((k for k, (waiting, came) in enumerate(counts) if k and waiting > came < fewest), None)
+
+    def _weight_beyond(self, place: int | None) -> float:
+        """Of the rows that broke off in this place or later."""
+        if place is None:
+            return 0.0
+        ended = sum(score.broken and steps >= place for score, steps in zip(self._scores, self._steps, strict=True))
+        return self._weights[place] * ended
+
+    def _move_back_where_none_goes_on(self) -> None:
         """Shorten rows that broke off where no other was answered, to -1 where none was answered at all."""
-        stuck: set[int] = set()
         for k in range(max(self._steps, default=0), -1, -1):
             if not any(steps > k for steps in self._steps):
-                last_places = [i for i, score in enumerate(self._scores) if score.broken and self._steps[i] == k]
-                for i in last_places:
-                    self._steps[i] -= 1
-                stuck.update(last_places)
-        return stuck
+                for i, score in enumerate(self._scores):
+                    if score.broken and self._steps[i] == k:
+                        self._steps[i] -= 1
 
     def weighed_values(self) -> Iterator[tuple[float, float]]:
         """Weight and value of each score that has one."""
@@ -161,20 +209,32 @@ def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -
     mean = censored_mean([scores for _, scores in parts])
     if mean is None:
         return plain
+    if not mean.is_known:
+        return replace(plain, value=None, stderr=None, low=None, high=None)
+    spread = _spread_of(parts, mean)
+    low, high = interval_of(mean.value, spread, bounds)
+    if mean.doubtful:
+        low, high = (_limit_where_doubtful(parts, bounds, end) for end in (0, 1))
+    return replace(plain, value=mean.value, stderr=spread.error, low=low, high=high, groups=spread.groups)
+
+
+def _spread_of(parts: Sequence[Part], mean: CensoredMean) -> GroupSpread:
     all_scores = ((scored.samples[score.sample_id].group, score) for scored, scores in parts for score in scores)
     counted = [
         (group, shift)
         for (group, score), shift in zip(all_scores, mean.deviations, strict=True)
         if score.value is not None or abs(shift) > SAME
     ]
-    groups, shifts = [group for group, _ in counted], [shift for _, shift in counted]
-    spread = group_spread(shifts, groups)
-    low, high = interval_of(mean.value, spread, bounds)
-    if mean.unknown and low is not None and high is not None:
-        apart = [-math.inf < bound < math.inf for bound in bounds]
-        low = low + mean.unknown * (bounds[0] - low) if apart[0] else None
-        high = high + mean.unknown * (bounds[1] - high) if apart[1] else None
-    return replace(plain, value=mean.value, stderr=spread.error, low=low, high=high, groups=spread.groups)
+    return group_spread([shift for _, shift in counted], [group for group, _ in counted])
+
+
+def _limit_where_doubtful(parts: Sequence[Part], bounds: Bounds, end: int) -> float | None:
+    """An end of the interval, if all rows of which little is known had ended with the least value, or the greatest."""
+    if math.isinf(bounds[end]):
+        return None
+    worst = [(scored, with_doubtful_as(scores, bounds[end])) for scored, scores in parts]
+    mean = censored_mean([scores for _, scores in worst])
+    return interval_of(mean.value, _spread_of(worst, mean), bounds)[end] if mean else None
 
 
 def _with_worst_cases(estimate: Estimate, total: float, errors: int, bounds: Bounds) -> Estimate:

@@ -282,6 +282,11 @@ def _not_above_lowest(shares: Sequence[tuple[str, Estimate]]) -> list[tuple[str,
 
 def _stability(models: Sequence[ModelNumbers]) -> str:
     """How often an answer holds in every order of the options; without such a test, how far it wavers."""
+    if open_runs := [m.name for m in models if m.circular and m.circular.value is None and m.circular.errors]:
+        return (
+            f"Too few questions to {_names(open_runs)} were asked in every order of the options to say how many "
+            "answers stay right; accuracy is of the first order alone."
+        )
     if words := _listed([(model.name, model.circular) for model in models], SHARE):
         return f"Answers that stay right with the options in every order: {words}."
     if words := _listed([(model.name, model.instability) for model in models], "nats"):

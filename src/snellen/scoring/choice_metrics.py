@@ -242,8 +242,6 @@ CHOICE_METRICS = (
     TIE_RATE,
 )
 """Those of every question with options, in the order of the tables."""
-OF_ALL_PASSES = (*CIRCULAR_ACCURACY.names, *CIRCULAR_DROP.names, *CONSISTENCY.names)
-"""What a question has only when it was asked in all orders, or was seen to fail before."""
 
 
 def leading_row(declared: Declaration) -> str:

@@ -37,11 +37,12 @@ from snellen.scoring.unparsed import NamedStage, UnparsedReply
 
 
 class Talk(Struct, frozen=True):
-    """The steps of one sample under one protocol, come to an end."""
+    """The steps of one sample under one protocol."""
 
     protocol: str
     sample: Sample
-    conclusion: Conclusion
+    conclusion: Conclusion | None
+    """None of a talk that has not come to its end, as in a run that was stopped."""
     cost: TalkCost
     row: AnswersInARow
 
@@ -60,12 +61,14 @@ class Talks:
         if exchange.response.error is None or request.variant not in steps:
             steps[request.variant] = exchange
 
-    def ended(self, samples: Mapping[str, Mapping[str, Sample]]) -> Iterator[Talk]:
+    def begun(self, samples: Mapping[str, Mapping[str, Sample]]) -> Iterator[Talk]:
+        """All talks of protocols that say how an answer follows."""
         for (protocol, benchmark, sample_id), by_variant in self._steps.items():
-            steps, sample = steps_in_order(by_variant.values()), samples[benchmark][sample_id]
-            conclusion = self._conclude[protocol](sample, steps) if protocol in self._conclude else None
-            if conclusion is not None:
-                yield Talk(protocol, sample, conclusion, talk_cost(steps), _answers_in_a_row(steps))
+            if protocol in self._conclude:
+                steps, sample = steps_in_order(by_variant.values()), samples[benchmark][sample_id]
+                conclusion = self._conclude[protocol](sample, steps)
+                row = _answers_in_a_row(steps, has_ended=conclusion is not None)
+                yield Talk(protocol, sample, conclusion, talk_cost(steps), row)
 
 
 def with_conclusions(
@@ -81,9 +84,10 @@ def with_conclusions(
             yield exchange
         elif exchange.request.sample_id in samples.get(exchange.request.benchmark, {}):
             talks.add(exchange)
-    for talk in talks.ended(samples):
-        response = Response(text="") if talk.conclusion.undecided else talk.conclusion.response
-        yield Exchange(talk.protocol, talk.conclusion.request, response)
+    for talk in talks.begun(samples):
+        if (conclusion := talk.conclusion) is not None:
+            response = Response(text="") if conclusion.undecided else conclusion.response
+            yield Exchange(talk.protocol, conclusion.request, response)
 
 
 def steps_in_order(exchanges: Iterable[Exchange]) -> list[Exchange]:
@@ -96,9 +100,9 @@ def _step_number(exchange: Exchange) -> int:
     return step.number if step else 0
 
 
-def _answers_in_a_row(steps: Sequence[Exchange]) -> AnswersInARow:
+def _answers_in_a_row(steps: Sequence[Exchange], *, has_ended: bool) -> AnswersInARow:
     came = sum(1 for _ in takewhile(lambda step: step.response.error is None, steps))
-    return AnswersInARow(came, broken=came < len(steps))
+    return AnswersInARow(came, broken=came < len(steps) or not has_ended)
 
 
 Question = tuple[str, str, int]
@@ -209,15 +213,17 @@ class PartReader:
                         part.doubtful[id(prediction)] = UnparsedReply(
                             prediction, question, exchange.response.text or ""
                         )
-        for talk in talks.ended({benchmark: samples}):
-            question, text = talk.sample.rounds[0], talk.conclusion.response.text or ""
-            prediction = predict_conclusion(talk.protocol, question, talk.conclusion, reading.extractor)
-            key = talk.protocol, talk.sample.id, 0
+        for talk in talks.begun({benchmark: samples}):
+            key, conclusion = (talk.protocol, talk.sample.id, 0), talk.conclusion
+            part.rows[key] = talk.row
+            if conclusion is None:
+                continue
+            question, text = talk.sample.rounds[0], conclusion.response.text or ""
+            prediction = predict_conclusion(talk.protocol, question, conclusion, reading.extractor)
             part.presented[key] = {prediction.variant: prediction}
             if _is_doubtful(prediction, question):
                 part.doubtful[id(prediction)] = UnparsedReply(prediction, question, text)
-            part.rows[key] = talk.row
-            if talk.conclusion.response.error is None:
+            if conclusion.response.error is None:
                 part.costs[key] = talk.cost
         return part
 

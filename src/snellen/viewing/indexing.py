@@ -32,11 +32,10 @@ from snellen.report.samples import OUTCOMES, GalleryEntry, question_entries
 from snellen.report.table import metric_title, shorten
 from snellen.runs.journal import read_journal
 from snellen.runs.run_folder import RUN_MANIFEST, BenchmarkUse, RunManifest, journals, read_manifest
-from snellen.scoring.choice_metrics import OF_ALL_PASSES, leading_row
+from snellen.scoring.choice_metrics import leading_row
 from snellen.scoring.kept_scoring import load_scoring, scoring_names
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
-from snellen.viewing.running import has_finished
 
 # --- what is kept of a run as a whole --------------------------------------------------------------------------------
 
@@ -130,12 +129,6 @@ def leading_result(accuracy: Result, rows: Iterable[Result]) -> Result:
     )
 
 
-def _is_bent_by_early_stops(row: Result) -> bool:
-    """Whether a row of a run that is not finished holds too many wrong answers: under a protocol that stops early, a
-    question that was failed is done before one that is right each time."""
-    return row.metric in OF_ALL_PASSES and labelled_declaration(row.protocol).stops_early
-
-
 class EntryCounter:
     """Counts outcomes and labels, entry by entry."""
 
@@ -181,7 +174,7 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
 
 
-INDEX_FORMAT = 7
+INDEX_FORMAT = 8
 LONGEST_READING = 48
 RIGHT, WRONG, UNPARSED = (OUTCOMES.index(name) for name in ("right", "wrong", "unparsed"))
 
@@ -256,8 +249,6 @@ def index_run(
     scored, fault = _scored(folder, hidden)
     # Of questions that were placed to measure thresholds no share says anything.
     rows = visible_results(scored, hidden) if scored and not is_adaptive(scored.manifest) else []
-    if rows and not has_finished(folder):
-        rows = [row for row in rows if not _is_bent_by_early_stops(row)]
     with _transaction(connection):
         run = _run_row(connection, folder)
         _forget_rows(connection, run)

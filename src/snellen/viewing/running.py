@@ -168,11 +168,6 @@ def _state(folder: Path, now: float, *, has_ended: bool) -> State:
     return "finished" if _is_scored_whole(folder) else "stopped"
 
 
-def has_finished(folder: Path) -> bool:
-    """Whether all that a run is to ask was asked and scored."""
-    return _state(folder, time.time(), has_ended=True) == "finished"
-
-
 def _is_scored_whole(folder: Path) -> bool:
     """As `is_scored_whole`, which no copying of files changes; not where the scoring is damaged."""
     try:

@@ -1,0 +1,147 @@
+"""Numbers of runs that were stopped in the middle, where which questions have ended follows from their answers."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import small
+import snellen as sn
+from snellen.analysis.question_means import censored_mean
+from snellen.records import Request, Score
+from snellen.report.findings import findings
+from snellen.report.run_view import run_views
+from view_runs import Replying
+
+ROOT = Path(__file__).parent.parent
+ORDERS = 4
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Any]:
+    sys.path.insert(0, str(ROOT / "bench"))
+    yield importlib.import_module("unfinished")
+    sys.path.remove(str(ROOT / "bench"))
+    del sys.modules["unfinished"]
+
+
+@pytest.mark.parametrize(("schedule", "size"), [("by_window", 1), ("by_window", 16), ("by_slots", 8), ("by_slots", 24)])
+def test_the_number_of_a_stopped_run_is_that_of_the_whole_on_average_and_its_intervals_hold(
+    bench: Any, schedule: str, size: int
+) -> None:
+    cells = bench.measured(getattr(bench, schedule), size, 60, 80)
+    for share in bench.SHARES[2:]:
+        mean, held, _, without = bench.summary(cells["weighted", share])
+        if without < 0.1:
+            assert abs(mean - bench.TRUTH) < 0.03 and held > 0.89, share
+    assert bench.summary(cells["weighted", 0.5])[3] == 0
+    # The questions that have a verdict, and those of them before the first that has none, are wrong too often.
+    if size > 1:
+        assert bench.summary(cells["with a verdict", 0.2])[0] < bench.TRUTH - 0.05
+        assert bench.summary(cells["before the first open", 0.2])[0] < bench.summary(cells["weighted", 0.2])[0]
+
+
+def product_limit(ends: Sequence[tuple[int, bool | None]]) -> Fraction | None:
+    """The share right every time: over the orders, the product of the shares right of those asked in that order. None
+    where nobody who was right so far was asked in an order. `ends` are the orders answered, and what came of it."""
+    share = Fraction(1)
+    for order in range(1, ORDERS + 1):
+        asked = [(n, verdict) for n, verdict in ends if n >= order]
+        wrong = sum(n == order and verdict is False for n, verdict in asked)
+        if not asked:
+            return None if share else share
+        share *= 1 - Fraction(wrong, len(asked))
+    return share
+
+
+OPEN = st.tuples(st.integers(0, ORDERS - 1), st.none())
+WRONG = st.tuples(st.integers(1, ORDERS), st.just(False))
+RIGHT = st.just((ORDERS, True))
+
+
+@given(st.lists(st.one_of(OPEN, WRONG, RIGHT), min_size=1, max_size=40))
+def test_the_mean_is_the_product_over_orders_of_the_shares_right(ends: list[tuple[int, bool | None]]) -> None:
+    scores = [
+        Score(
+            "circular", "generation", "mine", str(i), 0, "circular_accuracy",
+            None if verdict is None else float(verdict), steps=n, broken=verdict is None,
+        )
+        for i, (n, verdict) in enumerate(ends)
+    ]  # fmt: skip
+    mean, expected = censored_mean([scores]), product_limit(ends)
+    begun = [n for n, _ in ends if n]
+    furthest = max(begun, default=0)
+    stuck = [n for n, verdict in ends if verdict is None and n == furthest]
+    if mean is None or not begun:
+        assert all(verdict is None for _, verdict in ends)
+    elif expected is not None and not stuck:
+        assert math.isclose(mean.value, expected, abs_tol=1e-12) and not mean.unknown
+    else:
+        # Those who have come furthest and are open stand for all that came so far.
+        reached = Fraction(1)
+        for order in range(1, furthest + 1):
+            asked = [(n, verdict) for n, verdict in ends if n >= order]
+            reached *= 1 - Fraction(sum(n == order and verdict is False for n, verdict in asked), len(asked))
+        others = [n for n, verdict in ends if n == furthest and verdict is not False]
+        assert math.isclose(mean.unknown, reached * Fraction(len(stuck), len(others)), abs_tol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def half_right(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 12 questions, half of them right in every order, half failed by the second."""
+    folder = tmp_path_factory.mktemp("half")
+    benchmark = small.built(small.rows(12), folder / "built", name="mine")
+
+    def every_other(request: Request) -> int:
+        number = int(request.sample_id[1:])
+        return (number + (request.variant.test and number % 2)) % 4
+
+    sn.evaluate(Replying("half", every_other), str(benchmark.folder), "circular", runs=folder / "runs", name="run")
+    return folder / "runs" / "run"
+
+
+def stopped(run: Path, folder: Path, count: int) -> Path:
+    """The run with only the first answers of its journal."""
+    folder.mkdir()
+    (folder / "manifest.json").write_bytes((run / "manifest.json").read_bytes())
+    answers = (run / "journal-0.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "journal-0.jsonl").write_bytes(b"".join(answers[:count]))
+    return folder
+
+
+def test_wherever_a_run_is_stopped_its_interval_holds_what_it_ends_with_or_there_is_no_number(
+    half_right: Path, tmp_path: Path
+) -> None:
+    count = len((half_right / "journal-0.jsonl").read_bytes().splitlines())
+    assert sn.score(half_right).value("circular_accuracy") == 0.5
+    shown = {}
+    for cut in range(1, count):
+        results = sn.score(stopped(half_right, tmp_path / f"cut-{cut}", cut))
+        rows = [row for row in results.rows if (row.metric, row.slice) == ("circular_accuracy", "")]
+        for row in rows:
+            assert row.reason == ("too few asked to the end" if row.estimate.n and row.estimate.value is None else None)
+            assert row.estimate.value is None or (row.estimate.low or 0) <= 0.5 <= (row.estimate.high or 0), cut
+        shown[cut] = rows[0].estimate.value
+    assert shown[9] is None
+    assert all(shown[cut] is not None for cut in range(count // 2, count))
+
+
+def test_a_report_of_a_stopped_run_says_why_it_tells_the_accuracy_of_the_first_order(
+    half_right: Path, tmp_path: Path
+) -> None:
+    results = sn.score(stopped(half_right, tmp_path / "early", 9))
+    told = " ".join(findings(run_views(results.runs, results.rows)))
+    assert "Too few questions to half were asked in every order of the options to say how many answers" in told
+    whole = sn.score(half_right)
+    assert "Answers that stay right with the options in every order: half 50.0%" in " ".join(
+        findings(run_views(whole.runs, whole.rows))
+    )
