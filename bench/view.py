@@ -44,14 +44,15 @@ PAGES = {
     "a rare word": "/questions?q=number+777+here",
     "a word of every question": "/questions?q=animal",
     "two letters": "/questions?q=77",
-    "a word of half the replies": "/questions?q=unsure",
+    "a word of half the replies": "/questions?q=answer",
     "a tag": "/questions?tag=level%3Dhard",
     "a question": "/question?of=many&sample=q000777&outcome=wrong",
 }
 
 
 class Quick:
-    """Right more often than not; its replies have some words around the label."""
+    """Right more often than not; half of its replies have words before the label, such as are read at once: pages are
+    measured here, not reading."""
 
     kinds = ALL_KINDS
     batch_size = 512
@@ -70,7 +71,7 @@ class Quick:
     def _reply(self, request: Request) -> Response:
         draw = rng_for(self.name, request.sample_id)
         label = request.variant.labels[draw.randrange(4) if draw.random() < 0.5 else 0]
-        return Response(text=f"I am {'unsure' if draw.random() < 0.5 else 'certain'}: ({label})")
+        return Response(text=f"{'The answer is ' if draw.random() < 0.5 else ''}({label})")
 
 
 def write_table(path: Path, count: int) -> None:
@@ -105,16 +106,18 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        start = time.perf_counter()
         evaluate_many(folder, "many", asked.questions, "run", asked.models)
         evaluate_many(folder, "few", SMALL, "small", 2)
         for number in range(2, asked.small_runs):
             shutil.copytree(folder / f"runs/small{number % 2}", folder / f"runs/small{number}")
+        print(f"runs made: {time.perf_counter() - start:.0f} s", flush=True)
         library = RunLibrary([folder / "runs"], folder / "index.sqlite")
         start = time.perf_counter()
         library.refresh()
         size = (folder / "index.sqlite").stat().st_size / 1e6
         runs = f"{asked.models} x {asked.questions:,} and {asked.small_runs} x {SMALL:,}"
-        print(f"index of {runs}: {time.perf_counter() - start:.1f} s, {size:.0f} MB")
+        print(f"index of {runs}: {time.perf_counter() - start:.1f} s, {size:.0f} MB", flush=True)
         listener = listen(0)
         server = make_server(LocalPages(library))
         threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
@@ -123,7 +126,7 @@ def main() -> None:
             for words, address in PAGES.items():
                 first = milliseconds(client, address)
                 later = [milliseconds(client, address) for _ in range(asked.rounds)]
-                print(f"{words:28} {first:8.0f} {min(later):8.0f} {max(later):8.0f}")
+                print(f"{words:28} {first:8.0f} {min(later):8.0f} {max(later):8.0f}", flush=True)
         server.should_exit = True
 
 

@@ -48,7 +48,7 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
 from snellen.formats.json_files import add_lines
-from snellen.interchange.exports.packing import pack_run
+from snellen.interchange.exports.packing import pack_runs
 from snellen.models.embedded import Scripted
 from snellen.records import Failure, Request, Response, Result
 from snellen.runs.run_folder import write_atomically
@@ -480,7 +480,7 @@ def test_an_audit_travels_with_a_packed_run(asked: Path, tmp_path: Path) -> None
     design_for(score_run(asked), 30, 0)
     label_all(asked, by="ann")
     here = sn.score(asked).value(AUDITED, benchmark="mine")
-    pack_run(asked, tmp_path / "sent.zip", answers=True)
+    pack_runs([asked], tmp_path / "sent.zip", answers=True)
     with zipfile.ZipFile(tmp_path / "sent.zip") as archive:
         archive.extractall(tmp_path / "elsewhere")
     assert sn.score(tmp_path / "elsewhere/asked").value(AUDITED, benchmark="mine") == here is not None

@@ -419,14 +419,15 @@ def test_answers_without_their_manifest_are_not_called_lost(tmp_path: Path) -> N
     for filled in (False, True):
         with pytest.raises(StoreError) as caught:
             read_manifest(folder)
-        again = "; its journals hold answers: the command of the run, given again, goes on" if filled else ""
-        assert str(caught.value) == f"{folder} is not a run (manifest.json is missing){again}"
+        again = "its journals hold answers: the command of the run, given again, goes on"
+        again = again if filled else "make one with `snellen demo`, or with `snellen run MODEL BENCHMARK`"
+        assert str(caught.value) == f"{folder} is not a run (manifest.json is missing); {again}"
         fill(folder, 1)
 
 
 def test_a_folder_in_place_of_a_journal_holds_no_answers(tmp_path: Path) -> None:
     (tmp_path / "run" / "journal-0.jsonl").mkdir(parents=True)
-    with pytest.raises(StoreError, match=r"\(manifest.json is missing\)$"):
+    with pytest.raises(StoreError, match=r"\(manifest.json is missing\); make one with"):
         read_manifest(tmp_path / "run")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -179,6 +180,27 @@ def test_a_report_of_several_runs_bears_their_names_and_a_misspelt_run_is_not_ta
     )
 
 
+@pytest.mark.parametrize(
+    ("runs", "named", "advice"),
+    [
+        ("abcde", "runs/nope", "there are runs/e, runs/d, runs/c and 2 more"),
+        ("a", "runs", "name runs in it: runs/a"),
+        ("", "runs/nope", "make one with `snellen demo`, or with `snellen run MODEL BENCHMARK`"),
+    ],
+)
+def test_whoever_names_no_run_is_told_which_there_are_or_how_to_make_one(
+    runs: str, named: str, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for age, name in enumerate(runs):
+        manifest = Path("runs", name, "manifest.json")
+        manifest.parent.mkdir(parents=True)
+        manifest.touch()
+        os.utime(manifest, (age, age))
+    with pytest.raises(StoreError, match=f"{re.escape(advice)}$"):
+        sn.load_run(named)
+
+
 @contextmanager
 def unprivileged(folder: Path) -> Iterator[None]:
     """As a user who may read a folder, but not write it."""
@@ -276,7 +298,7 @@ def test_a_packed_run_is_reported_elsewhere_and_holds_no_gold(
     rows = sn.load_run("runs/run").rows
     assert small.command(capsys, "report", "runs/run")[0] == 0
     code, out, err = small.command(capsys, "pack", "runs/run", "--pictures")
-    assert code == 0 and "4 pictures" in out and "left out, as they hold golds: answers, report.html" in err
+    assert code == 0 and "4 pictures" in out and "left out, as they hold golds: answers, run/report.html" in err
     with zipfile.ZipFile("run.zip") as archive:
         assert not [name for name in archive.namelist() if "answers" in name or "report" in name]
     run = elsewhere(Path("run.zip"), tmp_path / "other", benchmark)
@@ -287,6 +309,19 @@ def test_a_packed_run_is_reported_elsewhere_and_holds_no_gold(
     assert table["gold"].null_count() == 8 and table["score_accuracy"].null_count() == 0
     page = opened.report("r.html").read_text("utf-8")
     assert "data:image/png" in page and "the answers are not here" in page
+
+
+def test_several_runs_are_packed_into_one_file_each_in_its_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(tmp_path)
+    shutil.copytree("runs/run", "runs/second")
+    assert small.command(capsys, "pack", "runs/run", "runs/second")[0] == 0
+    shutil.unpack_archive("runs.zip", "unpacked")
+    assert [sn.load_run(f"unpacked/{name}").rows for name in ("run", "second")] == [sn.load_run("runs/run").rows] * 2
+    shutil.copytree("runs/run", "other/run")
+    code, _, err = small.command(capsys, "pack", "runs/run", "other/run", "-o", "no.zip")
+    assert code and "two of these runs are called run" in err and not Path("no.zip").exists()
 
 
 def test_a_run_packed_with_its_answers_is_scored_again_elsewhere(
@@ -300,7 +335,7 @@ def test_a_run_packed_with_its_answers_is_scored_again_elsewhere(
     shutil.rmtree("runs")
     assert sn.score(run, extractor="strict").rows == strict
     with pytest.raises(DataError, match=r"image .* is missing"):
-        from snellen.interchange.exports.packing import pack_run
+        from snellen.interchange.exports.packing import pack_runs
 
-        pack_run(run, Path("no.zip"), pictures=True)
+        pack_runs([run], Path("no.zip"), pictures=True)
     assert not Path("no.zip").exists()

@@ -49,7 +49,7 @@ _VERBS: dict[str, dict[str, str]] = {
     "Runs": {
         "score": "Read and score a run again, without asking the model.",
         "export": "Write scored runs as one table, or in the forms of other tools.",
-        "pack": "Pack a run into one file for another Snellen.",
+        "pack": "Pack runs into one file for another Snellen.",
         "submit": "Write the replies of a run as the file that an evaluation server takes.",
         "publish": "Submit a run to the leaderboard of a Snellen server.",
         "mend": "Set aside what is damaged in a run's journals, so that it goes on.",

@@ -10,7 +10,7 @@ import errno
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -152,6 +152,8 @@ def is_read_only(run: Path) -> bool:
 RUN_FORMAT = 3
 RUN_MANIFEST = "manifest.json"
 JOURNALS = "journal-*.jsonl"
+MOST_NAMED = 3
+"""Runs that a message names."""
 
 
 class BenchmarkUse(Struct, frozen=True):
@@ -307,10 +309,28 @@ def read_manifest(folder: Path) -> RunManifest:
 
 
 def near_runs(folder: Path) -> str:
-    """`; did you mean runs/a?` with the runs beside a folder whose names are like its own; empty where none is."""
-    beside = [manifest.parent.name for manifest in folder.parent.glob(f"*/{RUN_MANIFEST}")]
-    near = get_close_matches(folder.name, beside, n=3, cutoff=0.4)
-    return f"; did you mean {' or '.join(str(folder.parent / name) for name in near)}?" if near else ""
+    """What to name instead of a folder that is no run: runs in it, else runs beside it with a name like its own, else
+    the latest beside it; where there are none, how to make one."""
+    if inside := _runs_in(folder):
+        return f"; name runs in it: {_few(inside)}"
+    beside = _runs_in(folder.parent)
+    near = get_close_matches(folder.name, [run.name for run in beside])
+    if near:
+        return f"; did you mean {' or '.join(str(folder.parent / name) for name in near)}?"
+    if beside:
+        return f"; there are {_few(beside)}"
+    return "; make one with `snellen demo`, or with `snellen run MODEL BENCHMARK`"
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    """The latest first."""
+    manifests = sorted(folder.glob(f"*/{RUN_MANIFEST}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    return [manifest.parent for manifest in manifests]
+
+
+def _few(runs: Sequence[Path]) -> str:
+    more = len(runs) - MOST_NAMED
+    return ", ".join(map(str, runs[:MOST_NAMED])) + (f" and {more:,} more" if more > 0 else "")
 
 
 def write_manifest(folder: Path, manifest: RunManifest) -> None:

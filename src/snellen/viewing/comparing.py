@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.comparison import compare_runs
@@ -14,7 +15,7 @@ from snellen.report.content import Block, ChartBlock, TableBlock, ViewsBlock
 from snellen.report.figures import ChartDrawer
 from snellen.report.findings import findings
 from snellen.report.paired_tables import circular_tables, comparison_tables
-from snellen.report.run_view import method_rows, run_views
+from snellen.report.run_view import RunView, method_rows, run_views
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun, run_labels
@@ -33,6 +34,12 @@ class RunComparison(Struct, frozen=True):
     flips: tuple[Flips, ...]
     fault: str = ""
     """Why the numbers were not compared."""
+    left_out: dict[str, tuple[str, ...]] = {}
+    """Benchmarks that not all of the runs have, by run: they are in no sentence and no chart."""
+
+    @property
+    def n_left_out(self) -> int:
+        return len(set().union(*self.left_out.values()))
 
 
 def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
@@ -48,27 +55,47 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
         ]
     except SnellenError as error:
         return RunComparison((), (), (), flips, str(error))
-    views = run_views(scored, results_of_all(scored))
-    drawer = ChartDrawer(views)
-    # A chart of one run alone compares nothing.
-    methods = Counter[str](line.method for line in method_rows(views))
-    radar, dimensions, benchmarks = (
-        ChartBlock(tuple(panel for panel in panels if methods.get(panel.title, 2) > 1), caption, tuple(labels))
-        for panels, caption in (
-            (drawer.radar(), "The rim is 100 %; chance is dotted."),
-            (drawer.dimension_bars(), "Lines are 95 % intervals; chance is dashed."),
-            (drawer.benchmark_bars(), "Lines are 95 % intervals; chance is dashed."),
-        )
-    )
-    by_dimension: list[Block] = [ViewsBlock(radar, dimensions)] if radar.panels else [dimensions]
-    charts = (*by_dimension, *([benchmarks] if benchmarks.panels else []))
+    benchmarks = {run.name: [b.spec.name for b in its.benchmarks] for run, its in zip(runs, scored, strict=True)}
+    shared = set.intersection(*map(set, benchmarks.values()))
+    views = _views_of(scored, shared)
     return RunComparison(
-        tuple(findings(views, of_instruments=True)),
-        charts,
+        tuple(findings(views, of_instruments=True)) if shared else (),
+        tuple(_charts(views)) if shared else (),
         tuple(TableBlock(table, "matrix", "folded") for table in tables),
         flips,
         "" if comparison.differences else "these runs have no benchmark, protocol and metric in common",
+        {run: tuple(b for b in names if b not in shared) for run, names in benchmarks.items() if set(names) - shared},
     )
+
+
+def _views_of(scored_runs: Sequence[ScoredRun], benchmarks: Collection[str]) -> list[RunView]:
+    """The runs as if they had asked these benchmarks alone, so that their means are over the same ones."""
+    runs = [
+        run
+        if all(scored.spec.name in benchmarks for scored in run.benchmarks)
+        else replace(run, benchmarks=tuple(b for b in run.benchmarks if b.spec.name in benchmarks), kept_rows=None)
+        for run in scored_runs
+    ]
+    return run_views(runs, results_of_all(runs))
+
+
+def _charts(views: Sequence[RunView]) -> Iterator[Block]:
+    """Dimensions, as a radar where there are enough, then benchmarks."""
+    drawer = ChartDrawer(views)
+    labels = tuple(view.label for view in views)
+    # A chart of one run alone compares nothing.
+    methods = Counter[str](line.method for line in method_rows(views))
+    radar, dimensions, benchmarks = (
+        ChartBlock(tuple(panel for panel in panels if methods.get(panel.title, 2) > 1), caption, labels)
+        for panels, caption in (
+            (drawer.radar(), "The rim is 100%; chance is dotted."),
+            (drawer.dimension_bars(), "Lines are 95% intervals; chance is dashed."),
+            (drawer.benchmark_bars(), "Lines are 95% intervals; chance is dashed."),
+        )
+    )
+    yield ViewsBlock(radar, dimensions) if radar.panels else dimensions
+    if benchmarks.panels:
+        yield benchmarks
 
 
 def read_scored(run: ShownRun) -> ScoredRun:

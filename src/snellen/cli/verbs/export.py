@@ -17,7 +17,7 @@ from snellen.common.late import import_hub
 from snellen.errors import DataError
 from snellen.experiments.results import Results
 from snellen.interchange.exports.base import Exporter
-from snellen.interchange.exports.packing import pack_run
+from snellen.interchange.exports.packing import pack_runs
 from snellen.interchange.exports.pushing import push_dataset
 from snellen.interchange.predictions.publishing import BoardHere, LeaderboardClient, PackedPredictions, pack_predictions
 from snellen.registry import find
@@ -85,23 +85,24 @@ def _is_benchmark(name: str, exporter: Exporter) -> bool:
 
 
 @click.command()
-@click.argument("run", type=PATH)
-@click.option("-o", "--output", type=PATH, help="The zip file to write.  [RUN.zip, here]")
+@click.argument("runs", type=PATH, nargs=-1, required=True)
+@click.option("-o", "--output", type=PATH, help="The zip file to write.  [RUN.zip, of several runs.zip, here]")
 @click.option("--pictures", is_flag=True, help="With the pictures of the questions.")
 @click.option(
     "--answers", is_flag=True, help="With the answers, and what else holds them: reports, what judges were asked."
 )
-def pack_command(run: Path, output: Path | None, pictures: bool, answers: bool) -> None:
-    """Pack a RUN into one file to send: questions as asked, requests, replies and scores.
+def pack_command(runs: tuple[Path, ...], output: Path | None, pictures: bool, answers: bool) -> None:
+    """Pack RUNS into one file to send: questions as asked, requests, replies and scores.
 
     \b
       snellen pack runs/x --pictures
-      snellen pack runs/x --answers -o x-with-answers.zip
+      snellen pack runs/x runs/y --answers -o both-with-answers.zip
 
-    Unpacked, it is a run that `snellen report` shows on any machine, without the benchmark. Answers are left out
+    Unpacked, each is a run that `snellen report` shows on any machine, without the benchmark. Answers are left out
     unless asked for; with them it can be scored again. docs/runs.md says more.
     """
-    packed = pack_run(run, output or Path(f"{run.resolve().name}.zip"), pictures=pictures, answers=answers)
+    path = output or Path(f"{runs[0].resolve().name if len(runs) == 1 else 'runs'}.zip")
+    packed = pack_runs(runs, path, pictures=pictures, answers=answers)
     if packed.left_out:
         announce(
             f"left out, as they hold golds: {', '.join(packed.left_out)} (--answers brings them); replies that were "

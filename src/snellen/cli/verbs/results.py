@@ -195,8 +195,10 @@ def _looks_like_a_run(path: Path) -> bool:
     """Whether a run is there, or anything that is not a benchmark, or nothing in a folder of runs."""
     if (path / RUN_MANIFEST).exists():
         return True
-    is_there = path.exists() or (path.parent != Path() and any(path.parent.glob(f"*/{RUN_MANIFEST}")))
-    return is_there and not any((folder / MANIFEST).exists() for folder in (path, benchmark_folder(str(path))))
+    is_among_runs = path.parent.name == "runs" or (path.parent != Path() and any(path.parent.glob(f"*/{RUN_MANIFEST}")))
+    return (path.exists() or is_among_runs) and not any(
+        (folder / MANIFEST).exists() for folder in (path, benchmark_folder(str(path)))
+    )
 
 
 def _datasheet(

@@ -1,4 +1,4 @@
-"""A run as one file to be sent: what it asked, what was answered and how that was scored, and no gold unless asked for.
+"""Runs as one file to be sent: what they asked, what was answered and how that was scored; no gold unless asked for.
 
 Golds stand in the answers, in reports and in what judges were asked; all of these stay behind together. A reply that
 was scored as right tells the gold of its question all the same.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from snellen.scoring.kept_scoring import SCORING_FILES, scoring_folder, scoring_
 WITH_GOLD = ("report.html", "judge-*/*", "scores/*/report.html")
 
 
-class PackedRun(Struct, frozen=True):
+class PackedRuns(Struct, frozen=True):
     """What was packed."""
 
     path: Path
@@ -32,36 +32,45 @@ class PackedRun(Struct, frozen=True):
     answers: tuple[str, ...]
     """The benchmarks whose answers are in it."""
     left_out: tuple[str, ...]
-    """What stayed behind, since it holds golds: paths in the run's folder, and `answers`."""
+    """What stayed behind, since it holds golds: `answers`, and paths below the folders of runs."""
 
 
-def pack_run(run: Path, path: Path, *, pictures: bool = False, answers: bool = False) -> PackedRun:
-    """Write a run into a zip file: its journals, all its scorings, its questions.
+def pack_runs(runs: Sequence[Path], path: Path, *, pictures: bool = False, answers: bool = False) -> PackedRuns:
+    """Write runs into a zip file, each in a folder of its own: its journals, all its scorings, its questions.
 
     With `pictures` those of the questions too; with `answers` their golds, the reports and the judges' exchanges, by
-    which it can be scored again elsewhere. Unpacked, it is a run like any other.
+    which it can be scored again elsewhere. Unpacked, each is a run like any other.
 
     Raises StoreError for a folder that is not a run or a file that cannot be written, DataError for pictures or answers
-    that are asked for and not at hand.
+    that are asked for and not at hand, and for runs whose folders have the same name.
     """
-    manifest = read_manifest(run)
-    gold = sorted(gold_path for pattern in WITH_GOLD for gold_path in run.glob(pattern))
-    packed: dict[str, Path] = {
-        file.relative_to(run).as_posix(): file for file in (*_records(run), *(gold if answers else ()))
-    }
+    names = [run.resolve().name for run in runs]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DataError(f"two of these runs are called {twice[0]}; pack them into different files")
+    packed: dict[str, Path] = {}
     golds: list[str] = []
+    left_out = [] if answers else ["answers"]
     n_pictures = 0
     with tempfile.TemporaryDirectory() as staging:
-        for use in manifest.benchmarks:
-            folder = questions_folder(Path(staging), use.name)
-            n_pictures += _write_questions(use, run, folder, pictures=pictures)
-            if answers and (file := _answers(use, run)):
-                packed[(folder.relative_to(staging) / file.name).as_posix()] = file
-                golds.append(use.name)
+        for run, name in zip(runs, names, strict=True):
+            manifest = read_manifest(run)
+            with_gold = {f"{name}/{file.relative_to(run).as_posix()}": file for file in _gold_files(run)}
+            packed |= {f"{name}/{file.relative_to(run).as_posix()}": file for file in _records(run)}
+            packed |= with_gold if answers else {}
+            left_out += [] if answers else with_gold
+            for use in manifest.benchmarks:
+                folder = questions_folder(Path(staging) / name, use.name)
+                n_pictures += _write_questions(use, run, folder, pictures=pictures)
+                if answers and (file := _answers(use, run)):
+                    packed[(folder.relative_to(staging) / file.name).as_posix()] = file
+                    golds.append(use.name)
         packed |= {file.relative_to(staging).as_posix(): file for file in Path(staging).rglob("*") if file.is_file()}
-        _write_zip(path, run.resolve().name, packed)
-    left_out = () if answers else ("answers", *(file.relative_to(run).as_posix() for file in gold))
-    return PackedRun(path, len(packed), n_pictures, tuple(golds), left_out)
+        _write_zip(path, packed)
+    return PackedRuns(path, len(packed), n_pictures, tuple(dict.fromkeys(golds)), tuple(left_out))
+
+
+def _gold_files(run: Path) -> list[Path]:
+    return sorted(file for pattern in WITH_GOLD for file in run.glob(pattern))
 
 
 def _records(run: Path) -> Iterator[Path]:
@@ -100,13 +109,13 @@ def _answers(use: BenchmarkUse, run: Path) -> Path | None:
     return answers_file(folder)
 
 
-def _write_zip(path: Path, name: str, files: dict[str, Path]) -> None:
+def _write_zip(path: Path, files: dict[str, Path]) -> None:
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
             for place, file in sorted(files.items()):
-                archive.write(file, f"{name}/{place}")
+                archive.write(file, place)
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
