@@ -1,10 +1,12 @@
 """Speed of `snellen view`: how long an index takes, and how long pages of many questions take over HTTP.
 
-    python bench/view.py [--questions 100000] [--models 2] [--small-runs 98] [--rounds 5]
+    python bench/view.py [--questions 100000] [--models 2] [--small-runs 98] [--rounds 5] [--folder FOLDER]
 
 Models are objects that answer at once; the runs, the index and the server are the real ones. Beside the runs of
 `questions` there are `small-runs` of 1,000, most of them copies of two. Best and worst of `rounds` requests, in
-milliseconds, with the first one apart, which makes what later ones take from memory.
+milliseconds, with the first one apart, which makes what later ones take from memory. The last column is what the first
+one took of the processor, server and client together: on a machine with other work that says more than the clock. In a
+`--folder`, runs and index are kept for the next call.
 """
 
 from __future__ import annotations
@@ -90,11 +92,19 @@ def evaluate_many(folder: Path, benchmark: str, questions: int, run: str, models
         sn.evaluate(Quick(number), str(made.folder), "vanilla", runs=folder / "runs", name=name, report=False)
 
 
-def milliseconds(client: httpx.Client, address: str) -> float:
-    start = time.perf_counter()
+def milliseconds(client: httpx.Client, address: str) -> tuple[float, float]:
+    """By the clock, and of the processor."""
+    start, busy = time.perf_counter(), time.process_time()
     reply = client.get(address)
     assert reply.status_code == 200, (address, reply.status_code)
-    return 1000 * (time.perf_counter() - start)
+    return 1000 * (time.perf_counter() - start), 1000 * (time.process_time() - busy)
+
+
+def make_runs(folder: Path, questions: int, models: int, small_runs: int) -> None:
+    evaluate_many(folder, "many", questions, "run", models)
+    evaluate_many(folder, "few", SMALL, "small", 2)
+    for number in range(2, small_runs):
+        shutil.copytree(folder / f"runs/small{number % 2}", folder / f"runs/small{number}")
 
 
 def main() -> None:
@@ -103,30 +113,29 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=2)
     parser.add_argument("--small-runs", type=int, default=98)
     parser.add_argument("--rounds", type=int, default=5)
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    parser.add_argument("--folder", type=Path)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = chosen.folder or Path(scratch)
         start = time.perf_counter()
-        evaluate_many(folder, "many", asked.questions, "run", asked.models)
-        evaluate_many(folder, "few", SMALL, "small", 2)
-        for number in range(2, asked.small_runs):
-            shutil.copytree(folder / f"runs/small{number % 2}", folder / f"runs/small{number}")
+        if not (folder / "runs").exists():
+            make_runs(folder, chosen.questions, chosen.models, chosen.small_runs)
         print(f"runs made: {time.perf_counter() - start:.0f} s", flush=True)
         library = RunLibrary([folder / "runs"], folder / "index.sqlite")
         start = time.perf_counter()
         library.refresh()
         size = (folder / "index.sqlite").stat().st_size / 1e6
-        runs = f"{asked.models} x {asked.questions:,} and {asked.small_runs} x {SMALL:,}"
+        runs = f"{chosen.models} x {chosen.questions:,} and {chosen.small_runs} x {SMALL:,}"
         print(f"index of {runs}: {time.perf_counter() - start:.1f} s, {size:.0f} MB", flush=True)
         listener = listen(0)
         server = make_server(LocalPages(library))
         threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
-        print(f"{'page':28} {'first':>8} {'best':>8} {'worst':>8}   ms")
+        print(f"{'page':28} {'first':>8} {'best':>8} {'worst':>8} {'busy':>8}   ms")
         with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=120) as client:
             for words, address in PAGES.items():
-                first = milliseconds(client, address)
-                later = [milliseconds(client, address) for _ in range(asked.rounds)]
-                print(f"{words:28} {first:8.0f} {min(later):8.0f} {max(later):8.0f}", flush=True)
+                first, busy = milliseconds(client, address)
+                later = [milliseconds(client, address)[0] for _ in range(chosen.rounds)]
+                print(f"{words:28} {first:8.0f} {min(later):8.0f} {max(later):8.0f} {busy:8.0f}", flush=True)
         server.should_exit = True
 
 

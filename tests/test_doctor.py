@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from snellen.cli import main
+from snellen.cli.verbs.doctor import GIVES
 from snellen.installation import install_line, server_install_line
 
 NOTHING = "a-package-that-nobody-has"
@@ -91,7 +93,7 @@ def test_the_server_is_there_when_its_package_and_all_that_it_needs_is(
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: snellen-server\nVersion: 9.0\n{needed}")
     monkeypatch.syspath_prepend(str(tmp_path))
     found = doctor(capsys)[1]["snellen-server"]
-    assert (found["state"], found["found"]) == ("absent", f"lacks {NOTHING}")
+    assert (found["state"], found["found"]) == ("absent", f"lacks {NOTHING}, for {GIVES['snellen-server']}")
     assert found["what to do"] == server_install_line()
 
 
@@ -134,3 +136,20 @@ def test_the_table_ends_with_what_is_to_be_mended(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         main(["doctor", "--require", "nonsense"])
     assert capsys.readouterr().out.splitlines()[-1] == "to be mended: nonsense"
+
+
+def test_the_table_names_optional_parts_that_are_absent_with_what_they_would_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(tmp_path, monkeypatch, None, f'{NOTHING}; extra == "more"')
+    monkeypatch.setitem(GIVES, "more", "flying")
+    with pytest.raises(SystemExit):
+        main(["doctor"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].endswith("nothing is broken; optional and not installed: more")
+    assert any(f"lacks {NOTHING}, for flying" in line for line in lines)
+
+
+def test_each_extra_has_its_purpose() -> None:
+    extras = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))
+    assert {*extras["project"]["optional-dependencies"]} - {"all"} == {*GIVES} - {"snellen-server"}

@@ -229,6 +229,10 @@ def test_a_run_is_started_stopped_and_resumed_from_the_page(
     assert (runs / "fresh" / "results.json").exists()
     until(lambda: "fresh" in names_in(client.get("/").text))
     journal = runs / "fresh" / "journal-0.jsonl"
+    (runs / "fresh" / "results.json").unlink()
+    scored = send(client, "/resume", run="fresh")
+    assert f"snellen score {runs / 'fresh'}" in unescape(scored.text), "nothing is missing: no model is loaded"
+    until(lambda: "finished" in client.get(str(scored.url)).text, 120)
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:2]))
     resumed = send(client, "/resume", run="fresh")
     until(lambda: "finished" in client.get(str(resumed.url)).text, 120)
@@ -294,7 +298,15 @@ def test_the_form_says_what_it_will_run_and_runs_it_only_when_told(client: httpx
         "limit": 4,
         "runs": str(runs),
     }
+    assert "snellen:tiny: 4 to 16 requests to ask" in page
     assert sorted(runs.iterdir()) == before and "Started here" not in page
+
+
+def test_the_requests_of_benchmarks_that_are_not_here_are_not_counted_and_nothing_is_fetched(
+    client: httpx.Client,
+) -> None:
+    page = send(client, "/start", model="snellen:tiny", benchmarks="lvlm-ehub/pope-random", look="1").text
+    assert "counted once these are fetched, which the run does first: lvlm-ehub/pope-random" in page
 
 
 def test_the_form_suggests_what_was_not_run_yet(client: httpx.Client) -> None:
@@ -329,5 +341,6 @@ def test_a_wrong_secret_gives_no_cookie_and_read_only_has_none(runs: Path, tmp_p
 
     with serving(runs, index=tmp_path / "other.sqlite") as client:
         assert not client.get("/?token=guess").cookies and not client.get("/?token=").cookies
-        assert "Start a run" not in client.get("/").text
+        assert "Start a run" not in client.get("/").text and ">Read-only</a>" in client.get("/").text
+        assert "Open the whole address that <code>snellen view</code> printed" in client.get("/start").text
     assert LocalPages(RunLibrary([runs], tmp_path / "third.sqlite"), read_only=True).secret == ""

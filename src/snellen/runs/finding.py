@@ -163,7 +163,7 @@ def _open(
         for spec in specs:
             yield _built_benchmark(spec, announce, limit)
         return
-    missing = [spec for spec in specs if not _is_ready(spec)]
+    missing = [spec for spec in specs if not is_ready(spec)]
     if len(missing) > 1:
         from snellen.fetching.sources import announce_fetch
 
@@ -186,7 +186,8 @@ def _open(
     yield from opened
 
 
-def _is_ready(spec: BenchmarkSpec) -> bool:
+def is_ready(spec: BenchmarkSpec) -> bool:
+    """Whether a benchmark is built, or can be without fetching anything."""
     return spec.source.embedded or (benchmark_folder(spec.name) / MANIFEST).exists()
 
 

@@ -78,6 +78,18 @@ def forecast(plan: RunPlan) -> Forecast:
     return Forecast(model, str(plan.folder), len(answered), first, last)
 
 
+def is_answered(plan: RunPlan) -> bool:
+    """Whether a run has all answers that its plan asks for, so that nothing is left but to score them."""
+    answers = {e.request.key: e.response for e in read_exchanges(plan.folder) if e.response.error is None}
+    try:
+        for item in work_items(plan):
+            for _ in _requests(item, lambda request: answers[request.key]):
+                pass
+    except KeyError:
+        return False
+    return True
+
+
 def _answered(plan: RunPlan) -> Collection[str]:
     if not holds_answers(plan.folder):
         return ()

@@ -89,6 +89,11 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
         return self.is_by_entry or self.disagree
 
     @property
+    def compared(self) -> tuple[str, ...]:
+        """The two runs that are set against each other, if any are."""
+        return (self.better, self.worse) if self.better and self.worse else ()
+
+    @property
     def address(self) -> str:
         return f"/questions?{self.query}"
 

@@ -52,7 +52,7 @@ from snellen.viewing.run_notes import (
     write_run_note,
     write_sample_note,
 )
-from snellen.viewing.running import Launcher, StartForm, exam_of
+from snellen.viewing.running import Launcher, StartForm, exam_of, forecast_of
 from snellen.viewing.serving import SecurityHeaders
 
 Form = Mapping[str, str]
@@ -134,7 +134,9 @@ class LocalPages(ViewPages):
         if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
             raise HTTPException(403, "this form was sent by a page elsewhere")
         if not (self.about_request(request)["token"] and self._is_secret(form.get("token", ""))):
-            raise HTTPException(403, "to change something, open the address that `snellen view` printed")
+            raise HTTPException(
+                403, "to change something, open the address that `snellen view` printed in its terminal"
+            )
 
     # --- notes and labels ----------------------------------------------------------------------------------------
 
@@ -184,13 +186,16 @@ class LocalPages(ViewPages):
         """The form, with what was typed where it was refused or is only looked at: its faults, or what it would run."""
         form = StartForm.from_form(request.query_params)
         faults = form.faults() if request.query_params else []
+        is_looked_at = bool(request.query_params) and not faults
         runs = self.library.runs()
         values = {
             "launches": self.launcher.all(),
             "folder": self.launcher.runs,
             "form": form,
             "faults": faults,
-            "exam": exam_of(form.fields, self.launcher.runs) if request.query_params and not faults else "",
+            "exam": exam_of(form.fields, self.launcher.runs) if is_looked_at else "",
+            "forecast": forecast_of(form, self.launcher.runs) if is_looked_at else [],
+            "read_only": not self.secret,
             "offered": {
                 "models": sorted(
                     {*(run.manifest.model for run in runs if run.manifest), *(f"snellen:{name}" for name in TRAINED)}

@@ -85,10 +85,8 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     start = (page - 1) * PAGE
     lines = _lines(library, ids[start : start + PAGE], runs)
     present = {column for line in lines for column in line.cells}
-    compared = (chosen.better, chosen.worse) if chosen.better and chosen.worse else ()
-    order = {
-        name: place for place, name in enumerate([*compared, *(run.name for run in runs if run.name not in compared)])
-    }
+    compared = chosen.compared
+    order = {run.name: place for place, run in enumerate(in_order(runs, compared))}
     fitting = [column for column in present if _is_asked_for(column, chosen, compared)]
     columns = sorted(fitting, key=lambda column: (order[column[0]], protocol_preference(column[1])))
     if compared:  # the two beside each other, under each protocol: which of them tells the two apart is not known
@@ -96,6 +94,12 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     shown = columns if compared or chosen.columns == "all" else _first_columns(columns, _deciding(lines, chosen))
     with_replies = tuple(_with_replies(library, line, shown) for line in lines)
     return QuestionList(with_replies, tuple(shown), len(columns) - len(shown), start + 1, len(ids), pages, page)
+
+
+def in_order(runs: Sequence[ShownRun], compared: Sequence[str]) -> list[ShownRun]:
+    """Those that are compared first, then the others, the latest first: the order on every page of questions."""
+    places = {name: place for place, name in enumerate(compared)}
+    return sorted(runs, key=lambda run: places.get(run.name, len(places)))
 
 
 def _is_asked_for(column: Column, chosen: QuestionFilter, compared: Collection[str]) -> bool:

@@ -9,6 +9,7 @@ log.txt       what it wrote
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -27,12 +28,13 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from snellen.errors import DataError, SnellenError, StoreError
-from snellen.experiments.evaluation import check_models
+from snellen.experiments.evaluation import check_models, forecasts
 from snellen.protocols.base import parse_protocol
 from snellen.records import Failure
-from snellen.runs.finding import specs_of
+from snellen.runs.finding import is_ready, specs_of
+from snellen.runs.forecast import is_answered
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.plan import SessionPace
+from snellen.runs.plan import SessionPace, plan_run
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, is_held, journals
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
 from snellen.scoring.kept_scoring import is_scored_whole
@@ -249,6 +251,15 @@ def exam_of(fields: Mapping[str, Any], runs: Path) -> str:
     return tomli_w.dumps({**fields, "runs": str(runs)})
 
 
+def forecast_of(form: StartForm, runs: Path) -> list[str]:
+    """What such a run would ask, in lines. Nothing is fetched: of benchmarks that have to be, it says so. Raises
+    SnellenError."""
+    specs = [spec for pattern in form.benchmarks.split() for spec in specs_of(pattern)]
+    if missing := [spec.name for spec in specs if not is_ready(spec)]:
+        return [f"the requests are counted once these are fetched, which the run does first: {', '.join(missing)}"]
+    return forecasts(run_spec({**form.fields, "runs": str(runs)}))
+
+
 EXAM, LOG = "exam.toml", "log.txt"
 LOG_BYTES = 20_000
 
@@ -261,12 +272,14 @@ class Launch(Struct):
     """Of its exam and log."""
     run: Path
     """The folder of the run."""
+    words: tuple[str, ...]
+    """Of its command, after `snellen`."""
     process: subprocess.Popen[bytes]
     is_asked_to_stop: bool = False
 
     @property
     def command(self) -> str:
-        return f"snellen run {self.folder / EXAM}"
+        return shlex.join(("snellen", *self.words))
 
     @property
     def exam(self) -> str:
@@ -322,21 +335,12 @@ class Launcher:
     def start(self, fields: Mapping[str, Any], runs: Path | None = None) -> Launch:
         """Start what the fields of a run say, under a name. Raises DataError and UnknownNameError for wrong fields."""
         runs = runs or self.runs
-        spec = run_spec(fields)
-        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{len(self._launches)}"
-        folder = self._place / name
-        folder.mkdir(parents=True)
-        (folder / EXAM).write_text(exam_of(fields, runs), "utf-8")
-        with (folder / LOG).open("wb") as log:
-            process = subprocess.Popen(  # noqa: S603, whoever sends the form has these rights anyway
-                [sys.executable, "-m", "snellen", "run", str(folder / EXAM)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
-        self._launches[name] = Launch(name, folder, runs / spec.execution.name, process)
-        return self._launches[name]
+        run = runs / run_spec(fields).execution.name
+        return self._launch(run, exam_of(fields, runs), lambda exam: ("run", str(exam)))
 
     def resume(self, folder: Path, manifest: RunManifest) -> Launch:
-        """Go on with a run as its last call asked. Raises DataError for one that no command can go on with."""
+        """Go on with a run as its last call asked; one that has all its answers is scored, without its model. Raises
+        DataError for one that no command can go on with."""
         if not manifest.asked or not manifest.executed:
             raise DataError("this run was made elsewhere, or by objects of a program: no command goes on with it")
         question, execution = manifest.asked[-1], manifest.executed[-1]
@@ -344,7 +348,24 @@ class Launcher:
         fields.pop("roles", None)
         if question.roles:
             fields["roles"] = dict(question.roles)
-        return self.start({**fields, "name": folder.name}, folder.parent)
+        fields["name"] = folder.name
+        if is_answered(plan_run(run_spec({**fields, "runs": str(folder.parent)}))):
+            return self._launch(folder, exam_of(fields, folder.parent), lambda exam: ("score", str(folder)))
+        return self.start(fields, folder.parent)
+
+    def _launch(self, run: Path, exam: str, words: Callable[[Path], tuple[str, ...]]) -> Launch:
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{len(self._launches)}"
+        folder = self._place / name
+        folder.mkdir(parents=True)
+        (folder / EXAM).write_text(exam, "utf-8")
+        command = words(folder / EXAM)
+        with (folder / LOG).open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603, whoever sends the form has these rights anyway
+                [sys.executable, "-m", "snellen", *command],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        self._launches[name] = Launch(name, folder, run, command, process)
+        return self._launches[name]
 
     def stop(self, name: str) -> None:
         """As Ctrl-C would: what is answered is kept."""

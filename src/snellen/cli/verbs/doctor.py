@@ -9,7 +9,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,6 +35,34 @@ PROGRAMS = {
     "chromium": ("tests of pages, and `make pictures`", "install chromium"),
 }
 """Programs that something optional runs: what needs them, and what to do."""
+GIVES = {
+    "bedrock": "models on Amazon Bedrock",
+    "data": "official files that need SciPy or WordNet",
+    "demo": "easy-VQA",
+    "dev": "tests",
+    "docs": "the documentation site",
+    "figures": "figures of a report as PNG and PDF",
+    "frames": "results as data frames",
+    "hf": "models of transformers in this process, those of the demo among them",
+    "hub": "data sets and runs from the Hugging Face hub",
+    "math": "comparing mathematical answers as expressions",
+    "meteor": "METEOR and the published tokenizer of captions",
+    "metrics": "metrics of captions, ranks with intervals",
+    "mlflow": "logging runs to MLflow",
+    "ocr": "a reader of text to compare with (ocr:rapidocr)",
+    "ray": "runs on a Ray cluster",
+    "release": "wheels",
+    "semantic": "matching replies by meaning",
+    "trackio": "logging runs to Trackio",
+    "vertex": "models on Google Vertex",
+    "video": "building benchmarks with video",
+    "view": "`snellen view`",
+    "vllm": "models by vLLM in this process",
+    "wandb": "logging runs to Weights & Biases",
+    "xlsx": "submissions in Excel's form",
+    SERVER: "a leaderboard and an arena for many",
+}
+"""Extra -> what it is for."""
 KEY_NAME = "_API_KEY"
 """How the names of other environment variables with keys end (`?api_key_env=NAME`)."""
 USUAL_KEYS = ("HF_TOKEN", "OPENAI_API_KEY")
@@ -149,7 +177,8 @@ def diagnose_packages() -> Iterator[Diagnosis]:
 
 def _of_requirements(part: str, name: str, otherwise: State, missing: Iterable[str], remedy: str) -> Diagnosis:
     if lacking := ", ".join(missing):
-        return Diagnosis(part, name, otherwise, f"lacks {lacking}", remedy)
+        purpose = f", for {GIVES[name]}" if name in GIVES else ""
+        return Diagnosis(part, name, otherwise, f"lacks {lacking}{purpose}", remedy)
     return Diagnosis(part, name, "good", "installed")
 
 
@@ -213,11 +242,16 @@ def doctor_command(runs: str, require: tuple[str, ...], as_json: bool) -> None:
         name for name in require if name not in good_extras
     ]
     if not as_json:
-        out.print(
-            f"\nto be mended: {', '.join(broken)}" if broken else "\nnothing is broken; what is absent is optional"
-        )
+        out.print(f"\n{_verdict(diagnoses, broken)}")
     if broken:
         raise SystemExit(1)
+
+
+def _verdict(diagnoses: Sequence[Diagnosis], broken: Sequence[str]) -> str:
+    if broken:
+        return f"to be mended: {', '.join(broken)}"
+    absent = [row.name for row in diagnoses if (row.part, row.state) == ("extras", "absent")]
+    return f"nothing is broken{'; optional and not installed: ' if absent else ''}{', '.join(absent)}"
 
 
 def _diagnoses(runs: Path) -> Iterator[Diagnosis]:
