@@ -347,7 +347,10 @@ class ViewPages:
             "dimension": of("SELECT DISTINCT dimension FROM question WHERE dimension != '' ORDER BY 1"),
             "tag": of("SELECT DISTINCT tag FROM tag ORDER BY 1 LIMIT ?", MOST_CHOICES),
             "run": [(run.name, labels[run.name]) for run in runs if run.id >= 0],
-            "protocol": of("SELECT DISTINCT protocol FROM entry ORDER BY 1"),
+            "protocol": [
+                (name, name)
+                for name in sorted({name for run in runs if run.manifest for name in run.manifest.protocols})
+            ],
         }
 
     def _address(self, number: int, chosen: QuestionFilter) -> str:

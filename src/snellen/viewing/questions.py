@@ -92,8 +92,9 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     if compared:  # the two beside each other, under each protocol: which of them tells the two apart is not known
         columns.sort(key=lambda column: protocol_preference(column[1]))
     shown = columns if compared or chosen.columns == "all" else _first_columns(columns, _deciding(lines, chosen))
-    with_replies = tuple(_with_replies(library, line, shown) for line in lines)
-    return QuestionList(with_replies, tuple(shown), len(columns) - len(shown), start + 1, len(ids), pages, page)
+    return QuestionList(
+        _with_replies(library, lines, shown), tuple(shown), len(columns) - len(shown), start + 1, len(ids), pages, page
+    )
 
 
 def in_order(runs: Sequence[ShownRun], compared: Sequence[str]) -> list[ShownRun]:
@@ -147,19 +148,24 @@ def _first_columns(columns: Sequence[Column], deciding: Collection[str]) -> list
     return list(by_run.values())[:MOST_COLUMNS]
 
 
-def _with_replies(library: RunLibrary, line: QuestionLine, columns: Sequence[Column]) -> QuestionLine:
-    cells = {column: line.cells[column] for column in columns if column in line.cells}
-    words = dict(
-        library.rows(
-            f"SELECT rowid, words FROM reply_words WHERE rowid IN ({', '.join('?' * len(cells))})",
-            *(cell.entry for cell in cells.values()),
+def _with_replies(
+    library: RunLibrary, lines: Sequence[QuestionLine], columns: Sequence[Column]
+) -> tuple[QuestionLine, ...]:
+    """The lines with the cells of these columns, and in each the beginning of its replies."""
+    entries = [line.cells[column].entry for line in lines for column in columns if column in line.cells]
+    marks = ", ".join("?" * len(entries))
+    words = dict(library.rows(f"SELECT rowid, words FROM reply_words WHERE rowid IN ({marks})", *entries))
+    return tuple(
+        replace(
+            line,
+            cells={
+                column: replace(cell, reply=_beginning(words.get(cell.entry, ""), cell.reading))
+                for column in columns
+                if (cell := line.cells.get(column))
+            },
         )
+        for line in lines
     )
-    return replace(
-        line,
-        cells={column: replace(cell, reply=_beginning(words.get(cell.entry, ""), cell.reading))
-               for column, cell in cells.items()},
-    )  # fmt: skip
 
 
 def _beginning(replies: str, reading: str) -> str:
