@@ -42,7 +42,7 @@ from snellen.viewing.library import RunLibrary, ShownRun, previous_run
 from snellen.viewing.questions import (
     find_picture,
     find_question,
-    in_order,
+    runs_in_order,
     list_questions,
     read_exchanges_of,
     read_question,
@@ -202,7 +202,7 @@ class ViewPages:
             "question.html",
             {
                 "chosen": chosen if place is None else chosen.to(page=place // PAGE + 1),
-                "page": read_question(self.library, number, in_order(runs, chosen.compared), chosen.protocol),
+                "page": read_question(self.library, number, runs_in_order(runs, chosen.compared), chosen.protocol),
                 "place": place,
                 "total": len(ids),
                 "labels": _labels(runs),

@@ -86,7 +86,7 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     lines = _lines(library, ids[start : start + PAGE], runs)
     present = {column for line in lines for column in line.cells}
     compared = chosen.compared
-    order = {run.name: place for place, run in enumerate(in_order(runs, compared))}
+    order = {run.name: place for place, run in enumerate(runs_in_order(runs, compared))}
     fitting = [column for column in present if _is_asked_for(column, chosen, compared)]
     columns = sorted(fitting, key=lambda column: (order[column[0]], protocol_preference(column[1])))
     if compared:  # the two beside each other, under each protocol: which of them tells the two apart is not known
@@ -97,7 +97,7 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     )
 
 
-def in_order(runs: Sequence[ShownRun], compared: Sequence[str]) -> list[ShownRun]:
+def runs_in_order(runs: Sequence[ShownRun], compared: Sequence[str]) -> list[ShownRun]:
     """Those that are compared first, then the others, the latest first: the order on every page of questions."""
     places = {name: place for place, name in enumerate(compared)}
     return sorted(runs, key=lambda run: places.get(run.name, len(places)))
