@@ -109,7 +109,7 @@ def headline_of(rows: Sequence[Result]) -> Headline | None:
         return None
     is_of_one = best.benchmark != ALL and len({row.benchmark for row in rows}) > 1
     place = f" of {best.benchmark}" if is_of_one else ""
-    words = f"{metric_title(best.metric)}{place}, {best.protocol}"
+    words = f"{metric_title(best.metric)}{place} under {best.protocol}"
     return Headline(words, best.estimate, best.unit, best.protocol, best.metric)
 
 

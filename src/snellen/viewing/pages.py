@@ -42,10 +42,10 @@ from snellen.viewing.library import RunLibrary, ShownRun, previous_run
 from snellen.viewing.questions import (
     find_picture,
     find_question,
-    runs_in_order,
     list_questions,
     read_exchanges_of,
     read_question,
+    runs_in_order,
 )
 from snellen.viewing.run_notes import RunNote, read_run_notes
 from snellen.viewing.run_table import COLUMNS, RunFilter, RunLine, chosen_lines, trend_of
