@@ -249,7 +249,7 @@ def test_the_command_says_what_is_missing_and_then_the_bound(
     label(mine, "ben", limit=5)
     code, out, _ = audit()
     assert code == 0 and "ann is done; ben has 15 to label" in out and "1 good" not in out
-    assert "At most 18.4 % of the questions are bad, with 95 % confidence: 20 of 60 drawn, 1 bad, by ann." in out
+    assert "At most 18.4% of the questions are bad, with 95% confidence: 20 of 60 drawn, 1 bad, by ann." in out
     label(mine, "ben")
     code, out, _ = audit("--json")
     assert json.loads(out)["raters"] == ["ann", "ben"]

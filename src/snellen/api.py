@@ -139,7 +139,7 @@ def acuity(
     """Measure thresholds: how small, faint or crowded a thing may be for a model to see it (docs/acuity.md).
 
     `models` are as in `evaluate`; `tests` are names (`letter-size`), all by default. `budget` is the most questions
-    that a model is asked in all, else 48 for each test; a test ends early once its 95 % interval is narrower than
+    that a model is asked in all, else 48 for each test; a test ends early once its 95% interval is narrower than
     `width`, in octaves, or as a share of the range where levels are not spaced by ratios. `input_side` is the longer
     side to which a model behind an API reduces pictures. Other keywords are as in `evaluate`. Each run has `thresholds`
     and, for tests of places, `fields`. Raises as `evaluate` does.

@@ -47,7 +47,7 @@ class DoseResponse(Struct, frozen=True):
 
 
 class HalfDose(Struct, frozen=True):
-    """The dose at which half of the score over chance is lost, linear between doses, with a 95 % interval by bootstrap
+    """The dose at which half of the score over chance is lost, linear between doses, with a 95% interval by bootstrap
     over pictures. None stands for a dose beyond those that were asked."""
 
     value: float | None = None

@@ -139,7 +139,7 @@ def linearised_estimates(
     compute: RowFunction,
     bounds: Sequence[Bounds],
 ) -> list[Estimate]:
-    """The value of each row with its 95 % interval, from a sum of deviations (Woodruff 1971; Binder 1983, section 4).
+    """The value of each row with its 95% interval, from a sum of deviations (Woodruff 1971; Binder 1983, section 4).
 
     A question deviates by sum_j dvalue/dsum_j count_j, the first-order change of the value when it is counted once
     more. The deviations are then treated like those of a mean: by group, with Student's t, within the bounds. There is

@@ -135,7 +135,7 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def spearman(x: Sequence[float], y: Sequence[float], groups: int) -> Estimate:
-    """Spearman's rank correlation with a 95 % interval.
+    """Spearman's rank correlation with a 95% interval.
 
     The interval is Fisher's, with the variance (1 + r^2 / 2) / (G - 3) of ranks (Bonett and Wright 2000, equation 4),
     where G is the number of independent groups (pictures). There is none with fewer than five groups, or for a

@@ -44,7 +44,7 @@ def estimate_mean(
     bounds: Bounds = UNIT_INTERVAL,
     unscored: int = 0,
 ) -> Estimate:
-    """Mean of `values` with a 95 % interval; values of one group (picture, dialogue) may depend on each other.
+    """Mean of `values` with a 95% interval; values of one group (picture, dialogue) may depend on each other.
 
     The standard error is that of the delete-one-group jackknife (`group_spread`). The interval is a score interval
     (`score_interval`) within `bounds`, with Student's t because few groups estimate that error poorly; for independent
@@ -89,7 +89,7 @@ class GroupSpread(Struct, frozen=True):
         return math.sqrt(self.jackknife)
 
     def variance(self, binary: bool = False) -> float:
-        """Variance whose square root times z is the 95 % margin.
+        """Variance whose square root times z is the 95% margin.
 
         The estimate from groups is multiplied by (t / z)^2 and kept between the variance of independent questions
         and that of groups that come out alike: 1 / sum w^2 <= n_eff (z / t)^2 <= n for the effective sample size.
@@ -195,7 +195,7 @@ def _mean_interval(
 def interval_of(
     value: float, spread: GroupSpread, bounds: Bounds, *, varied: bool = True, binary: bool = False
 ) -> Interval:
-    """The 95 % interval of an estimate within bounds, from its spread over groups; None for a single group.
+    """The 95% interval of an estimate within bounds, from its spread over groups; None for a single group.
 
     `varied`: not all values are the same; `binary`: each value is at one of the bounds.
     """
@@ -287,7 +287,7 @@ def margins(estimate: Estimate) -> tuple[float, float]:
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share of n independent trials; n may be fractional."""
+    """Wilson's 95% interval of a share of n independent trials; n may be fractional."""
     half = z() ** 2 / n
     middle = (share + half / 2) / (1 + half)
     width = z() * math.sqrt(share * (1 - share) / n + half / (4 * n)) / (1 + half)
@@ -309,9 +309,9 @@ def share_interval(share: float, n: float, rare_n: float | None = None) -> tuple
 
 @lru_cache(maxsize=4096)
 def rare_limit(count: float, n: float = math.inf) -> float:
-    """The least expected count for which `count` or more of n trials come with a chance of 5 %; 0 for 0, n if not rare.
+    """The least expected count for which `count` or more of n trials come with a chance of 5%; 0 for 0, n if not rare.
 
-    n times the 5 % quantile of Beta(count, n - count + 1), or that of Gamma(count) for a Poisson count; both numbers
+    n times the 5% quantile of Beta(count, n - count + 1), or that of Gamma(count) for a Poisson count; both numbers
     may be fractional. The logarithm of the chance is concave in that of the expected count, so that Newton's steps rise
     to the solution from the second on.
     """
@@ -343,7 +343,7 @@ def z() -> float:
 
 @lru_cache(maxsize=4096)
 def student_t(df: float, confidence: float = CONFIDENCE) -> float:
-    """The t with P(|T| <= t) = confidence (by default the 97.5 % quantile); df is at least 1 and need not be whole.
+    """The t with P(|T| <= t) = confidence (by default the 97.5% quantile); df is at least 1 and need not be whole.
 
     With t = sqrt(df) tan x, P(|T| <= t) = 2 / B(1/2, df / 2) times the integral of cos^(df - 1) from 0 to x, which is
     concave in x, so that Newton's steps from the normal quantile, which is too small, rise to the solution.

@@ -98,20 +98,20 @@ class ErrorBound(Struct, frozen=True, omit_defaults=True):
 
     @property
     def sentence(self) -> str:
-        """`At most 2.1 % of the questions are bad, with 95 % confidence: 150 of 1,000 drawn, 0 bad, by ann.`"""
+        """`At most 2.1% of the questions are bad, with 95% confidence: 150 of 1,000 drawn, 0 bad, by ann.`"""
         agreement = f" (kappa {self.kappa:.2f})" if self.kappa is not None else ""
         removed = f", {self.removed:,} taken out" if self.removed else ""
         share, level = percent_at_most(self.at_most), f"{100 * self.level:g}"
         return (
-            f"At most {share} of the questions are bad, with {level} % confidence: {self.drawn:,} of {self.of:,} "
+            f"At most {share} of the questions are bad, with {level}% confidence: {self.drawn:,} of {self.of:,} "
             f"drawn, {self.bad:,} bad{removed}, by {' and '.join(self.raters)}{agreement}."
         )
 
 
 def percent_at_most(share: float) -> str:
-    """A share as people write it, rounded up: a bound of 2.01 % is not one of 2 %."""
+    """A share as people write it, rounded up: a bound of 2.01% is not one of 2%."""
     tenths = -(-round(1000 * share, 6) // 1)
-    return f"{tenths / 10:g} %"
+    return f"{tenths / 10:g}%"
 
 
 class Verification(Struct, frozen=True, omit_defaults=True):

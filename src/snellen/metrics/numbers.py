@@ -1,4 +1,4 @@
-"""Numbers that replies give: against the reference's, as a count of objects, within 5 %, or as an expression."""
+"""Numbers that replies give: against the reference's, as a count of objects, within 5%, or as an expression."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ LEGACY_COUNTING = CorpusCountMetric(
 )
 
 
-# --- relaxed accuracy: a number may be off by 5 %, anything else has to be the same (ChartQA, PlotQA) -----------------
+# --- relaxed accuracy: a number may be off by 5%, anything else has to be the same (ChartQA, PlotQA) -----------------
 
 
 TOLERANCE = Fraction(1, 20)
@@ -202,11 +202,11 @@ _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 
 
 def relaxed_accuracy(reply: str, references: Sequence[str]) -> float:
-    """1 if the reply is a gold's number to within 5 %, or the words of a gold that is not one (Methani et al. 2020).
+    """1 if the reply is a gold's number to within 5%, or the words of a gold that is not one (Methani et al. 2020).
 
     The number is the only one in the reply, in words or in figures, with thousands separators, a unit or a percent
     sign: `5%` agrees with 5 and with 0.05, `$5` with neither `5%` nor 5 km. A gold of zero, or one that is a year
-    (1800 to 2099, bare), has to be met exactly: 5 % of a year is a century. Other golds are compared by
+    (1800 to 2099, bare), has to be met exactly: 5% of a year is a century. Other golds are compared by
     `normalise.standard`. Raises DataError as `word_accuracy`.
     """
     golds = zip(normalised_references(references, standard_normalise), references, strict=True)

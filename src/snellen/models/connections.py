@@ -32,11 +32,11 @@ from snellen.models.http_connection import (
 )
 
 REFUSED, ANSWERED = 17, -3
-"""What a rate limit and an answer add to the evidence against the limit: nothing in the mean where 15 % are refused. A
+"""What a rate limit and an answer add to the evidence against the limit: nothing in the mean where 15% are refused. A
 server that turns away a few, however many are in flight, would otherwise be asked ever more slowly for nothing."""
 ENOUGH = 160
 """Evidence that lowers the limit: of ten refusals in a row, or of as many as there are slots where that is less. Where
-10 % are refused whatever the load, chance alone collects it about once in 35,000 outcomes."""
+10% are refused whatever the load, chance alone collects it about once in 35,000 outcomes."""
 MOST_IN_HAND = 64 << 20
 """Bytes of requests that are on their way to a model's servers at once."""
 

@@ -167,14 +167,14 @@ class ThresholdDifference(Struct, frozen=True):
     is_ratio: bool
     """Whether the difference is the second threshold divided by the first, and not minus it."""
     difference: Interval | None
-    """With its 95 % interval; None unless both thresholds lie within the levels."""
+    """With its 95% interval; None unless both thresholds lie within the levels."""
     first_better: float
     """The probability that the first model's threshold is at a harder level."""
     shared: SharedAnswers
 
     @property
     def better(self) -> str:
-        """The model that surely sees better (97.5 %, as two-sided at 5 %); empty where neither does."""
+        """The model that surely sees better (97.5%, as two-sided at 5%); empty where neither does."""
         sure = (1 + CREDIBILITY) / 2
         return self.first if self.first_better > sure else self.second if self.first_better < 1 - sure else ""
 

@@ -53,7 +53,7 @@ class ParameterGrid:
     """All psychometric functions that are considered for a test, and how likely they are before any answer.
 
     Thresholds are equally likely within the levels, and less and less likely beyond. Widths lie around a sixth of the
-    levels' range (an octave for sizes of letters), 95 % within a factor of four; lapses follow Beta(1, 20), and guess
+    levels' range (an octave for sizes of letters), 95% within a factor of four; lapses follow Beta(1, 20), and guess
     rates are near chance, or less where some replies name no option.
     """
 

@@ -100,7 +100,7 @@ class Ideal(Struct, frozen=True):
 
 
 class Threshold(Struct, frozen=True):
-    """What is known of one test of one model. Levels are in the test's unit; intervals are 95 % and credible."""
+    """What is known of one test of one model. Levels are in the test's unit; intervals are 95% and credible."""
 
     benchmark: str
     test: str
@@ -118,7 +118,7 @@ class Threshold(Struct, frozen=True):
     hardest: float
     easiest: float
     slope: Interval
-    """The width of the curve from 5 to 95 %: in octaves (factors of 2) where `is_log`, else in the unit."""
+    """The width of the curve from 5 to 95%: in octaves (factors of 2) where `is_log`, else in the unit."""
     is_log: bool
     lapse: Interval
     guess: Interval

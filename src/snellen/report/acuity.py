@@ -18,7 +18,7 @@ from snellen.report.rendering import offline_document
 from snellen.report.table import DASH, Cell, Table, percent, shorten
 
 THRESHOLD = (
-    "A threshold is the level at which a model is halfway between guessing and its best, with a 95 % credible interval."
+    "A threshold is the level at which a model is halfway between guessing and its best, with a 95% credible interval."
 )
 BOUND = "“sees all” and “not even” are bounds: the threshold lies beyond the hardest or the easiest level."
 DIFFERENCE = (
@@ -30,7 +30,7 @@ CHANCE = 0.25
 """Of tests of places."""
 _CURVES = (
     "Share of right answers by level, harder to the left. Marks are answers (hollow where there are fewer than three), "
-    "lines fitted curves; below stand thresholds with 95 % credible intervals. Dashed is guessing."
+    "lines fitted curves; below stand thresholds with 95% credible intervals. Dashed is guessing."
 )
 _FIELD = "A letter of one size at places of the picture: the stronger the colour, the more often it was read."
 _WALL = (

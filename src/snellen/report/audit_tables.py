@@ -17,7 +17,7 @@ READINGS_HEADER = ("reading", "replies", "labelled", "misread", "share misread",
 CORRECTED_HEADER = ("benchmark", "dimension", "protocol", "accuracy", "after audit")
 READINGS_NOTE = (
     "`misread`: of the labelled replies, those that mean another option than was read, or one where none was, or none "
-    "where one was; the share is that of all replies, and at most the value in the last column with 95 % confidence."
+    "where one was; the share is that of all replies, and at most the value in the last column with 95% confidence."
 )
 CORRECTED_NOTE = (
     "Accuracies of single replies, corrected for misread ones. The interval holds two uncertainties: which questions "

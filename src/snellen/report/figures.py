@@ -122,7 +122,7 @@ class ChartDrawer:
         return panels
 
     def radar_dimensions(self) -> list[str]:
-        """The dimensions whose capability is a share, since the rim of a radar means 100 %."""
+        """The dimensions whose capability is a share, since the rim of a radar means 100%."""
         return [name for name in self.dimensions if any(unit.startswith(SHARE) for unit in self._units(name))]
 
     def _units(self, dimension: str) -> set[str]:

@@ -117,7 +117,7 @@ def _hints(comparison: Comparison) -> dict[str, str]:
         "p corrected": CORRECTIONS[comparison.correction],
         "only first better": "questions on which the first model did better",
         "only second better": "questions on which the second model did better",
-        "needed": "questions that would show a difference of this size at the 5 % level four times in five",
+        "needed": "questions that would show a difference of this size at the 5% level four times in five",
     }
 
 
@@ -204,7 +204,7 @@ def _rank(rank: RankInterval) -> str:
 
 
 INTERVAL_NOTE = (
-    "The interval is anytime-valid: it holds the value of the whole benchmark with probability 95 %, whenever one looks"
+    "The interval is anytime-valid: it holds the value of the whole benchmark with probability 95%, whenever one looks"
     " and stops (a confidence sequence by betting, Waudby-Smith and Ramdas 2023, over pictures without replacement)."
 )
 PART_NOTE = (
@@ -213,7 +213,7 @@ PART_NOTE = (
 )
 GOES_ON = "`snellen run` with the same words but the rule goes on to the whole benchmark; nothing is asked twice."
 DECISION_NOTE = (
-    "Verdicts are about the questions of the benchmark, each wrong with probability 5 % at most; asked to its end, a"
+    "Verdicts are about the questions of the benchmark, each wrong with probability 5% at most; asked to its end, a"
     " benchmark has one value. What its questions tell of others, `snellen compare RUN RUN` says."
 )
 

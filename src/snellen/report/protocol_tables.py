@@ -32,7 +32,7 @@ DOSE_HEADER = (
 )  # fmt: skip
 DOSE_NOTES = (
     "A loss is of the same questions with clean and with degraded pictures. The last column is the dose at which a "
-    "curve that never rises, linear between the doses asked, reaches the middle between clean and chance; with a 95 % "
+    "curve that never rises, linear between the doses asked, reaches the middle between clean and chance; with a 95% "
     "interval by bootstrap over pictures.",
 )
 
@@ -60,7 +60,7 @@ def _dose_rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
 
 
 DOSE_CAPTION = (
-    "A score by the dose of what makes pictures worse, beside that of clean ones. Whiskers are the 95 % interval of "
+    "A score by the dose of what makes pictures worse, beside that of clean ones. Whiskers are the 95% interval of "
     "what is lost, paired by question. A hollow mark is where half of what is above chance (dashed) is lost."
 )
 

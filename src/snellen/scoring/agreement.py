@@ -46,7 +46,7 @@ Statistic = Callable[[Sequence[Pair]], float | None]
 
 
 class AgreementInterval(Struct, frozen=True):
-    """A statistic with its 95 % bootstrap interval; None where it is not defined."""
+    """A statistic with its 95% bootstrap interval; None where it is not defined."""
 
     value: float | None
     low: float | None = None

@@ -40,7 +40,7 @@ Label = Literal["good", "wrong answer", "two right options", "no picture needed"
 LABELS: tuple[Label, ...] = get_args(Label)
 LEVEL = 0.95
 DRAWN = 150
-"""Questions of an audit, unless said otherwise: without a bad one among them at most 2.0 % of very many are bad."""
+"""Questions of an audit, unless said otherwise: without a bad one among them at most 2.0% of very many are bad."""
 
 
 class AuditItem(Struct, frozen=True):
@@ -275,7 +275,7 @@ def keep_good(
     """The questions but for those that people found bad, as a benchmark of that name. If they were drawn at random
     (`bounded`) its manifest has the bound that holds for it.
 
-    If at most K questions are bad with 95 % confidence, and b of these are taken out, at most K - b of the others are
+    If at most K questions are bad with 95% confidence, and b of these are taken out, at most K - b of the others are
     bad with the same confidence: it is the same event. A question that got another distractor instead would have to
     count as bad until somebody has looked at it, so none does.
     """

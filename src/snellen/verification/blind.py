@@ -273,7 +273,7 @@ def _blind(material: CheckMaterial) -> CheckOutcome:
     remaining = [sample for sample in asked_samples.values() if sample.id not in apart]
     best, chance = _best([_votes(remaining, golds, counts) for counts in by_model.values()])
     faults = [
-        ItemFault(vote.sample_id, f"solved without its picture in {100 * vote.accuracy:.0f} % of all presentations")
+        ItemFault(vote.sample_id, f"solved without its picture in {100 * vote.accuracy:.0f}% of all presentations")
         for vote in solved
     ]
     return CheckOutcome(faults, len(votes), tuple(by_model), _detail(votes, apart), best, chance)

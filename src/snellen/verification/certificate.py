@@ -123,7 +123,7 @@ def _blind(manifest: BenchmarkManifest, verification: Verification | None, blind
 
 
 def _is_above(estimate: Estimate, chance: float, models: int) -> bool:
-    """Whether a blind model is above chance, at 2.5 % for all models together (Bonferroni)."""
+    """Whether a blind model is above chance, at 2.5% for all models together (Bonferroni)."""
     if estimate.value is None or estimate.low is None:
         return False
     widening = NormalDist().inv_cdf(0.025 / models) / NormalDist().inv_cdf(0.025)

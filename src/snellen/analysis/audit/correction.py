@@ -152,7 +152,7 @@ class ReadingError(Struct, frozen=True):
     share: float | None
     """Of all of them, as estimated; None without labels."""
     at_most: float
-    """With 95 % confidence."""
+    """With 95% confidence."""
 
 
 class Audit(Struct, frozen=True):
@@ -233,7 +233,7 @@ def _reading_errors(run: ScoredRun, meanings: Meanings) -> Iterator[ReadingError
 
 
 def most_misread(share: float, labelled: float) -> float:
-    """The greatest share by which so few misread replies would still be drawn with a probability of 5 %.
+    """The greatest share by which so few misread replies would still be drawn with a probability of 5%.
 
     Clopper and Pearson's (1934) one-sided limit, 1 - 0.05^(1/n) where none is; for an effective number of labels as
     Korn and Graubard (1998), in whole replies.

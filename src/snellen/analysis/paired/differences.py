@@ -71,7 +71,7 @@ class PairedDifference(Struct, frozen=True):
     unit: str = ""
     better: Better = "higher"
     needed: int | None = None
-    """Questions that would show a difference of this size at the 5 % level with probability 0.8."""
+    """Questions that would show a difference of this size at the 5% level with probability 0.8."""
     reason: Reason | None = None
     """Why there is no difference."""
 
@@ -108,7 +108,7 @@ class RankInterval(Struct, frozen=True):
     rank: float
     low: float | None
     high: float | None
-    """95 % of resamples, drawn picture by picture, rank it between these; None for a single picture."""
+    """95% of resamples, drawn picture by picture, rank it between these; None for a single picture."""
     best: float | None
     """Share of resamples in which no other run is better."""
     n: int

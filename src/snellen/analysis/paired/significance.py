@@ -97,7 +97,7 @@ _CORRECTIONS: dict[Correction, Callable[[Sequence[float]], list[float]]] = {
 
 
 def questions_needed(difference: float, stderr: float, n: int) -> int | None:
-    """How many such questions would show a difference of this size at the 5 % level with probability POWER.
+    """How many such questions would show a difference of this size at the 5% level with probability POWER.
 
     n ((z_0.975 + z_power) stderr / difference)^2, with the standard error that `n` questions gave. None if there is
     no difference, or none of its questions tells how much they vary.

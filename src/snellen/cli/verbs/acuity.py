@@ -57,7 +57,7 @@ def acuity_command(
       snellen acuity openai:name@http://host:port/v1 --budget 300 --dry-run
 
     Each test draws pictures along one dimension and asks where an answer tells most, as at an optician's; the result is
-    a threshold with a 95 % interval, or a bound where the tests' levels do not hold it. The same command goes on with
+    a threshold with a 95% interval, or a bound where the tests' levels do not hold it. The same command goes on with
     what is not answered yet. See docs/acuity.md.
     """
     from snellen.experiments.evaluation import check_budget

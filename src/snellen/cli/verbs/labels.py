@@ -94,7 +94,7 @@ def agree_command(
 
     Hard replies are those in which the standard or strict rules find no option, or two extractors find different
     ones. One key labels a reply. Labels are kept in RUN/labels.jsonl. The table gives the share of agreement,
-    Cohen's kappa and Krippendorff's alpha with 95 % bootstrap intervals, and MMBench's two cases of disagreement:
+    Cohen's kappa and Krippendorff's alpha with 95% bootstrap intervals, and MMBench's two cases of disagreement:
     I, one side says that no option is meant; II, two different options.
 
     Without a RUN the table is about judges (--judge) and matching by meaning, on the hard replies that ship with

@@ -400,7 +400,7 @@ class AnalysisStatistic(Struct, frozen=True):
 
 
 def mean_over_models(values: Sequence[float]) -> Estimate:
-    """Mean with Student's 95 % interval over models; none for fewer than three, of which it says nothing."""
+    """Mean with Student's 95% interval over models; none for fewer than three, of which it says nothing."""
     n = len(values)
     mean = math.fsum(values) / n
     if n < FEWEST:

@@ -299,7 +299,7 @@ def _alpha(units: Sequence[_Moments]) -> float | None:
 def crossed_mean(
     values: Sequence[float], raters: Sequence[Hashable], items: Sequence[Hashable], bounds: Bounds, missing: int = 0
 ) -> Estimate:
-    """Mean of ratings with a 95 % interval for other raters and other items; each rates, or is rated, many times.
+    """Mean of ratings with a 95% interval for other raters and other items; each rates, or is rated, many times.
 
     The variance is V_raters + V_items - V_cells (Cameron, Gelbach and Miller 2011, section 2.2), each a
     delete-one-group jackknife, and at least the larger of the first two, since the difference can come out too small.

@@ -290,7 +290,7 @@ def _sample_stability(numbers: StudyNumbers) -> StudyPart:
                     for value, digits in zip(measured, (4, 2, 2), strict=True)
                 )
                 name, heading = members[0].benchmark, members[0].row.heading
-                table.append((name, heading, others, f"{100 * ratio:g} %", draws, len(members), *words))
+                table.append((name, heading, others, f"{100 * ratio:g}%", draws, len(members), *words))
     return _part(rows, "Samples against the whole", STABILITY_HEADER, table, 4, STABILITY_NOTES)
 
 

@@ -19,7 +19,7 @@ from snellen.psychometrics.trials import Stimulus, Trial, acuity_test, stimulus
 from snellen.suites.acuity.signs import WHICH_LETTER
 
 REACH = 3.5
-"""How far a blur reaches, in its standard deviations; what is beyond, 0.05 %, is left out."""
+"""How far a blur reaches, in its standard deviations; what is beyond, 0.05%, is left out."""
 
 
 @lru_cache(maxsize=512)

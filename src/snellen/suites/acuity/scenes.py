@@ -176,7 +176,7 @@ def colour_difference(trial: Trial) -> Stimulus:
 
 
 def _colours(difference: float, rng: Random) -> tuple[RGB, RGB]:
-    """Two colours of 8 bits, as far apart as that within 1 %."""
+    """Two colours of 8 bits, as far apart as that within 1%."""
     while True:
         lightness, direction = rng.uniform(45, 75), rng.uniform(0, math.tau)
         base = rgb_of((lightness, rng.uniform(-40, 40), rng.uniform(-40, 40)))

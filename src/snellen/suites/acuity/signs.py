@@ -184,7 +184,7 @@ RATIOS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
     signs=SLOAN.__getitem__, height=lambda _: OF_WHOLE,
 )  # fmt: skip
 def aspect(trial: Trial) -> Stimulus:
-    """A letter of 24 px in a wider and lower picture, its area within 4 % of a square one's."""
+    """A letter of 24 px in a wider and lower picture, its area within 4% of a square one's."""
     height = 4 * round(trial.side / math.sqrt(trial.level) / 4)
     return _letter(trial, Canvas(round(height * trial.level), height), OF_WHOLE)
 

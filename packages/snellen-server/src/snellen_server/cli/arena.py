@@ -112,7 +112,7 @@ def import_logs(logs: tuple[Path, ...], to: Path) -> None:
 def rate(
     logs: tuple[Path, ...], snapshot: Path | None, check: Path | None, csv: Path | None, as_json: bool, **flags: Any
 ) -> None:
-    """Rate the models in LOGS, with 95 % intervals over voters, and freeze or check a rating.
+    """Rate the models in LOGS, with 95% intervals over voters, and freeze or check a rating.
 
     A rank is 1 + the number of models whose interval lies wholly above. Models that no chain of votes joins both ways
     are in groups of their own, and are not ranked across.
@@ -252,7 +252,7 @@ def _show(rating: ArenaRating) -> None:
         if members[0].rating is None:
             continue
         title = f"{rating.settings.method} ratings" + (f", group {group + 1}" if rating.groups > 1 else "")
-        header = ("rank", "model", "rating [95 %]", "votes", "win share", "both bad")
+        header = ("rank", "model", "rating [95%]", "votes", "win share", "both bad")
         show_table(f"{title}: mean {rating.settings.initial:.0f}", header, [_cells(row) for row in members], False)
     alone = [row.model for row in rating.models if row.rating is None]
     if alone:
