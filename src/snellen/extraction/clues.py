@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec import Struct
 
 from snellen.common.late import late_pattern
 from snellen.extraction import languages, patterns, phrases
@@ -22,6 +25,7 @@ from snellen.extraction.patterns import dense_pattern, words_of, words_pattern
 from snellen.extraction.propositions import content, opposites, proposition, verdict_on_statement
 from snellen.extraction.statements import Statements, named, statements
 
+Array = np.ndarray[Any, Any]
 Clues = Mapping[str, float]
 
 _FOREIGN = {
@@ -57,6 +61,8 @@ TURNS = (
 """Words of these kinds may turn what is said."""
 _FAR = 80.0
 _LONGEST = 4_000
+_OPENING = 100
+"""Characters in which a reply may agree or disagree with what is asked."""
 
 
 @lru_cache(maxsize=1024)
@@ -72,7 +78,7 @@ def _pattern(kind: str, spoken: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join([*alternatives, *([dense_pattern(dense)] if dense else [])]))
 
 
-class Sight(NamedTuple):
+class Sight(Struct, frozen=True, dict=True):
     """A reply as the clues are taken from it."""
 
     whole: Skeleton
@@ -84,7 +90,11 @@ class Sight(NamedTuple):
     cut: bool
     text: str
     """The reply in small letters, without markup."""
-    parts: Sentences
+
+    @cached_property
+    def parts(self) -> Sentences:
+        """Its sentences, which nothing but the weighing needs."""
+        return in_sentences(self.text, self.question.lower()[:LONGEST_QUESTION], self.options)
 
     def places(self, offsets: Iterable[int] | None = None) -> frozenset[int]:
         """The options that are named at some offsets, or anywhere."""
@@ -96,8 +106,7 @@ def sight_of(whole: Skeleton, index: OptionIndex, question: str, text: str, *, c
     """The reply with all that is looked for in it."""
     marks = {kind: [match.start() for match in _pattern(kind, whole.spoken).finditer(whole.text)] for kind in KINDS}
     spoken = text[:_LONGEST].lower()
-    parts = in_sentences(spoken, question.lower()[:LONGEST_QUESTION], index)
-    return Sight(whole, index, question, statements(whole), marks, cut, spoken, parts)
+    return Sight(whole, index, question, statements(whole), marks, cut, spoken)
 
 
 _YES, _NO = languages.YES | {"true", "correct"}, languages.NO | {"false", "incorrect"}
@@ -124,7 +133,7 @@ def of_reply(sight: Sight) -> Clues:
     text, every = sight.whole.text, sight.places()
     asserted = frozenset(named(sight.whole)) - sight.claims.denied
     question = sight.question.lower().strip()
-    spoken = " ".join(token.text for token in tokens(sight.text[:600]))
+    spoken = " ".join(token.text for token in tokens(sight.text[:_OPENING]))
     first = spoken.split(" ", 1)[0]
     clues: dict[str, float] = {
         "options": sight.options.count,
@@ -456,18 +465,23 @@ def asks_for_what_is_not(question: str) -> bool:
     return _NEGATIVE.search(_EITHER.sub(" ", question[:LONGEST_QUESTION].lower())) is not None
 
 
-def rows(sight: Sight) -> tuple[list[str], list[list[float]]]:
+def rows(sight: Sight) -> tuple[tuple[str, ...], Array]:
     """The names of all clues, and a row of them an option: its own, the most that any other has, the reply's."""
     of_each, shared = of_options(sight), of_reply(sight)
-    names = list(of_each[0])
-    values = [[float(clues[name]) for name in names] for clues in of_each]
-    everything = [float(value) for value in shared.values()]
-    return (
-        [*names, *(f"others: {name}" for name in names), *(f"reply: {name}" for name in shared)],
-        [[*own, *_most(values, place), *everything] for place, own in enumerate(values)],
-    )
+    names = tuple(of_each[0])
+    own = np.array([[clues[name] for name in names] for clues in of_each], dtype=np.float64)
+    everything = np.array([*shared.values()], dtype=np.float64)
+    return _names(names, tuple(shared)), np.hstack([own, _most(own), np.tile(everything, (len(own), 1))])
 
 
-def _most(values: Sequence[Sequence[float]], place: int) -> list[float]:
-    others = [row for rival, row in enumerate(values) if rival != place]
-    return [max(column) for column in zip(*others, strict=True)] if others else [0.0] * len(values[place])
+@lru_cache(maxsize=4)
+def _names(own: tuple[str, ...], shared: tuple[str, ...]) -> tuple[str, ...]:
+    return *own, *(f"others: {name}" for name in own), *(f"reply: {name}" for name in shared)
+
+
+def _most(values: Array) -> Array:
+    """Of each row and column the most that any other row has there; 0 where there is no other."""
+    if len(values) == 1:
+        return np.zeros_like(values)
+    second, most = np.partition(values, -2, axis=0)[-2:]
+    return np.where(values == most, second, most)

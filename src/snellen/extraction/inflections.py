@@ -51,7 +51,7 @@ def _is_form(token: str, word: str, language: str, verb_endings: frozenset[str])
         bare = _ARABIC_BEFORE.sub("", token)
         return len(word) > 1 and _ARABIC_BEFORE.sub("", word) in (bare, bare.removesuffix("ا"))
     if "\u0900" <= word[0] <= "\u097f":
-        stem = _common(token, word)
+        stem = common_beginning(token, word)
         return stem >= 2 and token[stem:] in _DEVANAGARI and word[stem:] in _DEVANAGARI
     if language == "tr":
         return _is_turkish_form(token, word)
@@ -68,7 +68,7 @@ def _is_turkish_form(token: str, word: str) -> bool:
 
 def _declines(token: str, word: str, endings: frozenset[str]) -> bool:
     """Both are one stem with endings of declension; long stems bear a lost vowel or an umlaut no better."""
-    stem = _common(token, word)
+    stem = common_beginning(token, word)
     shortest = _SHORTEST_STEM if len(word) <= _SHORTEST_STEM + 2 else _SHORTEST_STEM + 1
     return any(
         token[cut:] in endings and word[cut:] in endings
@@ -111,5 +111,6 @@ def english_stem(word: str) -> str:
 _VOWEL = late_pattern("[aeiouy]")
 
 
-def _common(word: str, form: str) -> int:
+def common_beginning(word: str, form: str) -> int:
+    """How many letters two words have in common from their beginnings on."""
     return next((i for i, (a, b) in enumerate(zip(word, form, strict=False)) if a != b), min(len(word), len(form)))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snellen.common.late import late_pattern
+from snellen.extraction.inflections import common_beginning
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.phrases import FUNCTION_WORDS, PREPOSITIONS
 from snellen.extraction.propositions import SMALL, content
@@ -33,11 +34,24 @@ def _table() -> tuple[dict[str, int], Array]:
     return {word: row for row, word in enumerate(words)}, rows
 
 
-def _meanings(words: Sequence[str]) -> Array:
-    """A unit vector a word: [words, dimensions]; zero for words without one."""
+@lru_cache(maxsize=8192)
+def _meaning(word: str) -> Array | None:
+    """A word's unit vector: [dimensions]; None for a word without one."""
     row_of, rows = _table()
-    vectors = rows[[row_of.get(word, len(rows) - 1) for word in words]].astype(np.float32).reshape(-1, rows.shape[1])
-    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1.0))
+    if word not in row_of:
+        return None
+    vector = rows[row_of[word]].astype(np.float32)
+    return np.asarray(vector / np.maximum(np.linalg.norm(vector[None], axis=1), 1.0))
+
+
+def _meanings(words: Sequence[str]) -> Array:
+    """The vectors of words: [words, dimensions]; zero for words without one."""
+    vectors = np.zeros((len(words), _table()[1].shape[1]), np.float32)
+    for place, word in enumerate(words):
+        vector = _meaning(word)
+        if vector is not None:
+            vectors[place] = vector
+    return vectors
 
 
 def nearness(words: Sequence[str], others: Sequence[str]) -> Array:
@@ -92,13 +106,17 @@ def in_sentences(text: str, question: str, options: OptionIndex) -> Sentences:
     near[near < _FARTHEST] = 0.0
     sentence = np.searchsorted([start for start, _ in spans], [match.start() for match in spoken], side="right") - 1
     covered: list[float] = []
-    before, stems_before = np.zeros(len(near)), frozenset[str]()
-    for number, (start, end) in enumerate(spans):
-        here = near[:, sentence == number].max(axis=1, initial=0.0)
-        stems_here = stems & frozenset(content(text[start:end]))
+    here = np.zeros((len(near), len(spans)))
+    for number in np.unique(sentence):
+        here[:, number] = near[:, sentence == number].max(axis=1)
+    with_before = np.maximum(here, np.hstack([np.zeros((len(near), 1)), here[:, :-1] / 2]))
+    by_meaning = with_before.mean(axis=0).tolist() if len(near) else [0.0] * len(spans)
+    stems_before = frozenset[str]()
+    for (start, end), meant in zip(spans, by_meaning, strict=True):
+        stems_here = stems.intersection(content(text[start:end])) if stems else stems
         as_such = (len(stems_here) + len(stems_before - stems_here) / 2) / max(1, len(stems))
-        covered.append(max(as_such, float(np.maximum(here, before / 2).mean()) if len(near) else 0.0))
-        before, stems_before = here, stems_here
+        covered.append(max(as_such, meant))
+        stems_before = stems_here
     answering = max(range(len(spans)), key=lambda number: (covered[number], number))
     return Sentences(tuple(spans), tuple(covered), answering)
 
@@ -122,12 +140,15 @@ def likeness(text: str, question: str, options: OptionIndex, parts: Sentences) -
         "first": at < parts.spans[0][1],
     }
     clues: list[dict[str, float]] = [{} for _ in own]
+    worded = [place for place, words in enumerate(own) if words]
+    lengths = np.array([len(own[place]) for place in worded])
+    starts = np.cumsum(lengths) - lengths
     for name, inside in regions.items():
-        most = near[:, inside].max(axis=1, initial=0.0)
-        values, offset = [], 0
-        for words in own:
-            values.append(float(most[offset : offset + len(words)].mean()) if words else 0.0)
-            offset += len(words)
+        values = [0.0] * len(own)
+        if worded and spoken:
+            most = near.max(axis=1, where=inside, initial=0.0)
+            for place, mean in zip(worded, (np.add.reduceat(most, starts) / lengths).tolist(), strict=True):
+                values[place] = mean
         _put(clues, f"meant {name}", values)
     _put(clues, "letters anywhere", _letters(options, text))
     _put(clues, "letters where asked", _letters(options, text[start:end]))
@@ -136,9 +157,9 @@ def likeness(text: str, question: str, options: OptionIndex, parts: Sentences) -
 
 def _put(clues: Sequence[dict[str, float]], name: str, values: Sequence[float]) -> None:
     """A clue of each option, and by how much it is more than any other's."""
+    second, most = sorted([0.0, *values])[-2:]
     for place, value in enumerate(values):
-        others = max((likest for rival, likest in enumerate(values) if rival != place), default=0.0)
-        clues[place] |= {name: value, f"{name} more": value - others}
+        clues[place] |= {name: value, f"{name} more": value - (second if value == most else most)}
 
 
 def _telling(words: Sequence[Sequence[str]], place: int) -> list[str]:
@@ -152,20 +173,19 @@ def _near(words: Sequence[str], spoken: Sequence[str]) -> Array:
     """How near each two words are: the same 1, else by meaning, or by the share of the longer that both begin with."""
     if not words or not spoken:
         return np.zeros((len(words), len(spoken)))
-    letters, spoken_letters = _spelt(words), _spelt(spoken)
-    same = (letters[:, None, :] == spoken_letters[None, :, :]) & (letters >= 0)[:, None, :]
-    common = np.logical_and.accumulate(same, axis=2).sum(axis=2)
-    longest = np.maximum((letters >= 0).sum(axis=1)[:, None], (spoken_letters >= 0).sum(axis=1)[None, :])
-    alike = np.where(common >= _SHORTEST_BEGINNING, common / np.maximum(longest, 1), 0.0)
-    return np.asarray(np.maximum(nearness(words, spoken), alike))
-
-
-def _spelt(words: Sequence[str]) -> Array:
-    letters = np.full((len(words), _MOST_LETTERS), -1)
+    near = nearness(words, spoken).astype(np.float64)
+    alike: dict[str, list[int]] = {}
+    for place, word in enumerate(spoken):
+        alike.setdefault(word[:_SHORTEST_BEGINNING], []).append(place)
     for row, word in enumerate(words):
-        codes = [ord(letter) for letter in word[:_MOST_LETTERS]]
-        letters[row, : len(codes)] = codes
-    return letters
+        for place in alike.get(word[:_SHORTEST_BEGINNING], ()) if len(word) >= _SHORTEST_BEGINNING else ():
+            near[row, place] = max(near[row, place], _alike(word[:_MOST_LETTERS], spoken[place][:_MOST_LETTERS]))
+    return near
+
+
+def _alike(word: str, other: str) -> float:
+    """The share of the longer of two words that both begin with."""
+    return common_beginning(word, other) / max(len(word), len(other))
 
 
 def _letters(options: OptionIndex, text: str) -> list[float]:

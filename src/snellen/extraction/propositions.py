@@ -31,7 +31,8 @@ _DENIES = late_pattern(
 _LONGEST, _MOST_WORDS = 3_000, 60
 
 
-def content(text: str) -> list[str]:
+@lru_cache(maxsize=8192)
+def content(text: str) -> tuple[str, ...]:
     """The stems of a text's words but the small ones, in order; the text in small letters."""
     stems: list[str] = []
     for word in _WORD.findall(text):
@@ -41,7 +42,7 @@ def content(text: str) -> list[str]:
             stems += [letter for letter in word if letter not in _SMALL_DENSE]
         else:
             stems.append(word[:2] if _HANGUL.match(word) else word[:_BEGINNING])
-    return stems
+    return tuple(stems)
 
 
 _BEGINNING = 5
@@ -59,17 +60,24 @@ def _numbers(text: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def _opposites() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
-    stems = tuple(tuple(frozenset(map(english_stem, side)) for side in pair) for pair in languages.OPPOSITES)
-    return tuple(pair for word, contrary in stems for pair in ((word, contrary), (contrary, word)))
+def _opposites() -> Mapping[str, Sequence[tuple[frozenset[str], frozenset[str]]]]:
+    """Of each stem the pairs of contraries that it is on the first side of."""
+    pairs: dict[str, list[tuple[frozenset[str], frozenset[str]]]] = {}
+    for pair in languages.OPPOSITES:
+        sides = [frozenset(map(english_stem, side)) for side in pair]
+        for word, contrary in (sides, sides[::-1]):
+            for stem in word:
+                pairs.setdefault(stem, []).append((word, contrary))
+    return pairs
 
 
 def opposites(stems: Collection[str], question_stems: Collection[str]) -> int:
     """How many stems of a question have their contrary in what is said, and not themselves."""
     stems, question_stems = frozenset(stems), frozenset(question_stems)
+    table = _opposites()
+    asked = {pair for stem in question_stems for pair in table.get(stem, ())}
     return sum(
-        bool(word & question_stems and contrary & stems) and not word & stems and not contrary & question_stems
-        for word, contrary in _opposites()
+        bool(contrary & stems) and not word & stems and not contrary & question_stems for word, contrary in asked
     )
 
 

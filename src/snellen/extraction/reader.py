@@ -94,9 +94,9 @@ def probabilities(sight: Sight) -> Array:
     """Of each option how probable it is that the reply means it: [options]. What is missing to 1 is for none."""
     held = model()
     names, rows = clues.rows(sight)
-    if tuple(names) != held.names:
+    if names != held.names:
         raise AssertionError("the reader was trained on other clues: run training/reader/train.py")
-    return calibrated(held.trees.log_odds(np.array(rows, dtype=np.float64)), held)
+    return calibrated(held.trees.log_odds(rows), held)
 
 
 def calibrated(log_odds: Array, held: ReaderModel) -> Array:
