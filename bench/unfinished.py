@@ -7,7 +7,7 @@ Four options. A question whose first answer is wrong has its verdict with it, on
 answers, one that is right each time all four. `window` asks a round of all that is under way and then takes in more,
 as `drive` does for a model that answers batches; `slots` keeps so many requests in flight, each of which takes a random
 time, as `drive_async` does. The table has for each share of the requests at which a run is stopped the mean of what is
-estimated, how often the 95 % interval holds the true value, the interval's width, and how often there is no value.
+estimated, how often the 95% interval holds the true value, the interval's width, and how often there is no value.
 """
 
 from __future__ import annotations

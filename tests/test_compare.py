@@ -16,14 +16,20 @@ from scipy import stats
 import snellen as sn
 from small import built, rows
 from snellen import registry
+from snellen.analysis.paired.comparison import compare_runs, differences_from
 from snellen.analysis.paired.differences import QuestionFlip
 from snellen.analysis.paired.rank_intervals import UNITS
 from snellen.analysis.paired.significance import adjusted, questions_needed, sign_flip_test
+from snellen.analysis.statistics import estimate_mean, sum_by_group
 from snellen.api import Results
 from snellen.building.benchmark import Benchmark
+from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.cli import cli
 from snellen.metrics.declaration import reply_metric
-from snellen.records import Failure
+from snellen.records import Failure, Sample, Score
+from snellen.runs.run_folder import RunManifest
+from snellen.runs.spec import ScoringSpec
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row
 
 
 def answering(right: Callable[[int], bool], name: str) -> sn.Scripted:
@@ -65,7 +71,7 @@ def test_two_runs_are_compared_as_a_pencil_does(compared: Results) -> None:
     assert (one.unit, one.better, one.only_one_has_value, one.reason) == ("share", "higher", 0, None)
     error = stats.sem([1.0] * 10 + [-1.0] * 2 + [0.0] * 28)
     assert one.difference.stderr == pytest.approx(error)
-    # The normal formula: 80 % power at the 5 % level.
+    # The normal formula: 80% power at the 5% level.
     assert one.needed == math.ceil(40 * ((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * error / 0.2) ** 2)
 
 
@@ -190,7 +196,7 @@ def test_a_metric_of_which_less_is_better_is_counted_so_and_has_no_mean_over_ben
     assert mean.p == pytest.approx(stats.binomtest(6, 6).pvalue) and (mean.only_first, mean.needed) == (None, None)
 
 
-def test_a_mean_over_dimensions_is_of_their_means(folder: Path) -> None:
+def test_the_mean_over_all_weighs_benchmarks_of_any_size_alike(folder: Path) -> None:
     """Accuracy 1 and 1/2 on four questions of one dimension, 1 and 3/4 on eight of another."""
     benchmarks = [built(rows(n, pictures=n), folder / f"d{n}", name=f"d{n}", dimension=d)
                   for n, d in ((4, "CG"), (8, "VMT"))]  # fmt: skip
@@ -204,6 +210,20 @@ def test_a_mean_over_dimensions_is_of_their_means(folder: Path) -> None:
     )
     # Questions of the small benchmark move the mean by 1/8, those of the large one by 1/16; all went one way.
     assert overall.p == pytest.approx(2 / 2**4)
+
+
+def test_the_difference_over_all_benchmarks_is_the_one_that_the_sentence_at_the_head_tells(folder: Path) -> None:
+    """Two benchmarks of one dimension and one of another: the mean of the dimensions is another number."""
+    benchmarks = [built(rows(n, pictures=n), folder / "head" / name, name=name, dimension=dimension)
+                  for n, name, dimension in ((4, "h4", "CG"), (8, "h8", "CG"), (16, "h16", "VMT"))]  # fmt: skip
+    models = [answering(lambda i: True, "right"), answering(lambda i: i >= 4, "late")]
+    results = sn.evaluate(models, [str(benchmark.folder) for benchmark in benchmarks], runs=folder / "head-runs")
+    [overall] = [one for one in results.compare(resamples=0).differences if one.scope == "overall"]
+    assert overall.difference.value == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
+    [told, *_] = differences_from(results.runs, ["right", "late"], 0, "accuracy", "generation")
+    assert (told.difference, told.p, told.p_adjusted) == (overall.difference, overall.p, overall.p_adjusted)
+    first, second = (results.value("accuracy", model=name, benchmark="*") for name in ("right", "late"))
+    assert (overall.first_value, overall.second_value) == (pytest.approx(first), pytest.approx(second))
 
 
 def test_without_a_question_or_a_value_the_difference_says_why(folder: Path, single: Benchmark) -> None:
@@ -268,9 +288,6 @@ def test_many_pictures_are_drawn_in_lots_with_the_same_spread() -> None:
     """The chance that the better of two is ahead, against the normal approximation, on more pictures than lots."""
     from snellen.analysis.paired.differences import QuestionMeasures
     from snellen.analysis.paired.rank_intervals import rank_intervals
-    from snellen.catalogue import BenchmarkSpec, SourceSpec
-    from snellen.records import Sample
-    from snellen.scoring.scored_run import ScoredBenchmark
 
     n, rng = 4 * UNITS, random.Random(3)
     spec = BenchmarkSpec(name="many", title="many", formulation="choice", source=SourceSpec("table"))
@@ -281,8 +298,54 @@ def test_many_pictures_are_drawn_in_lots_with_the_same_spread() -> None:
     gaps = [b - a for a, b in zip(values[0].values(), values[1].values(), strict=True)]
     mean, variance = sum(gaps) / n, sum(gap * gap for gap in gaps) / n
     ahead = stats.norm.cdf(mean / math.sqrt((variance - mean * mean) / n))
-    second = next(one for one in rank_intervals(["a", "b"], [measures], 4000, 0) if one.model == "b")
+    second = next(one for one in rank_intervals(["a", "b"], [measures], {}, 4000, 0) if one.model == "b")
     assert second.best == pytest.approx(ahead, abs=0.04)
+
+
+def near_the_border(questions: int, about_a_picture: int, apart: float, seed: int) -> ScoredRun:
+    """A run of right and wrong answers; runs of other seeds were asked the same questions."""
+    rng = random.Random(f"{questions} {about_a_picture} {apart} {seed}")
+    spec = BenchmarkSpec(
+        name="border", title="border", formulation="choice", source=SourceSpec("table"), dimension="FGP"
+    )
+    share = 0.5 + seed * apart / math.sqrt(questions)
+    samples = {f"q{i}": Sample(f"q{i}", "border", group=f"p{i // about_a_picture}") for i in range(questions)}
+    scores = [
+        Score("vanilla", "generation", "border", name, 0, "accuracy", float(rng.random() < share)) for name in samples
+    ]
+    manifest = RunManifest(1, f"model {seed}", {}, (), (), "", (), {}, {}, "")
+    scored = ScoredBenchmark(spec, samples, (), by_row(scores), {})
+    return ScoredRun(Path(f"{seed}"), manifest, ScoringSpec(), (), (scored,), 0, 0)
+
+
+def test_interval_test_and_rank_say_the_same_near_the_border() -> None:
+    """Of three models at a time, whose neighbours differ by about two standard errors."""
+    apart_by_two_methods = pairs = 0
+    for questions, about_a_picture in ((12, 1), (30, 1), (30, 3), (90, 3)):
+        for apart in (round(1 + 0.05 * k, 2) for k in range(24)):
+            runs = [near_the_border(questions, about_a_picture, apart, seed) for seed in range(3)]
+            comparison = compare_runs(runs, resamples=20)
+            places = {rank.model: rank for rank in comparison.ranks if rank.benchmark == "border"}
+            for found in (one for one in comparison.differences if one.scope == "benchmark"):
+                low, high, p, corrected = found.difference.low, found.difference.high, found.p, found.p_adjusted
+                assert None not in (low, high, p, corrected, found.low_corrected, found.high_corrected)
+                assert (low > 0 or high < 0) == (p < 0.05)
+                assert (found.low_corrected > 0 or found.high_corrected < 0) == (corrected < 0.05)
+                first, second = places[found.first], places[found.second]
+                # A rank is above another one's for sure only where the difference is shown.
+                assert not (first.high < second.low or second.high < first.low) or corrected < 0.05
+                assert (corrected < 0.05) <= (first.low != second.low or first.high != second.high)
+                # What an interval and a test of their own would have said.
+                names = int(found.first[-1]), int(found.second[-1])
+                gaps = [
+                    a.value - b.value for a, b in zip(*(runs[name].benchmarks[0].scores for name in names), strict=True)
+                ]
+                groups = [f"p{i // about_a_picture}" for i in range(questions)]
+                own = estimate_mean(gaps, groups, bounds=(-1.0, 1.0))
+                test = sign_flip_test(list(sum_by_group(gaps, groups).values()))
+                apart_by_two_methods += (own.low > 0 or own.high < 0) != (test < 0.05)
+                pairs += 1
+    assert pairs == 288 and apart_by_two_methods > 10
 
 
 @given(st.lists(st.sampled_from([-1.0, 1.0, 0.0]), min_size=1, max_size=60))
@@ -339,7 +402,7 @@ def test_corrections_agree_with_other_programs(p_values: list[float]) -> None:
 
 
 def test_so_many_questions_do_find_the_difference_four_times_in_five() -> None:
-    """McNemar's question: 30 % and 20 % only one right; the normal formula by hand, and a simulation."""
+    """McNemar's question: 30% and 20% only one right; the normal formula by hand, and a simulation."""
     gap, variance = 0.1, 0.5 - 0.1**2
     needed = questions_needed(gap, math.sqrt(variance / 100), 100)
     assert needed == math.ceil((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) ** 2 * variance / gap**2)

@@ -53,6 +53,11 @@ class CensoredMean(Struct, frozen=True):
         """Whether so few rows broke off where no other went on that the mean says something."""
         return self.unknown <= LITTLE
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether the deviations tell how far it may be off."""
+        return self.doubtful <= LITTLE
+
 
 def is_censored(scores: Sequence[Score]) -> bool:
     """Whether values are missing because rows of answers broke off: a plain mean of the others is biased."""

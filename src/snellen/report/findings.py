@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
 from snellen.analysis.paired.comparison import differences_from
-from snellen.analysis.paired.differences import PairedDifference
+from snellen.analysis.paired.differences import PairedDifference, gain, is_shown
+from snellen.analysis.paired.significance import LEVEL
 from snellen.analysis.sequential import parts_of
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
@@ -23,8 +24,6 @@ from snellen.records import METHODS, Better, Estimate, Method
 from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, each_choice_benchmark, mean_chance
 from snellen.report.table import capitalised, decimal_text, dimension_title, metric_title, percent, value_text
 
-SURE = 0.05
-"""The level of all tests."""
 MOST_NAMES = 3
 """More names than this are counted."""
 Differences = Mapping[Method, Sequence[PairedDifference]]
@@ -129,7 +128,7 @@ def _own_dimensions(model: ModelNumbers) -> str:
 
 def _not_above(model: ModelNumbers) -> list[str]:
     """Dimensions that are not shown to be above guessing, at a level that holds for all of them together."""
-    margin = NormalDist().inv_cdf(1 - SURE / 2 / max(len(model.dimensions), 1))
+    margin = NormalDist().inv_cdf(1 - LEVEL / 2 / max(len(model.dimensions), 1))
     return [
         dimension.title
         for dimension in model.dimensions
@@ -171,12 +170,12 @@ def _standing(differences: Sequence[PairedDifference]) -> str:
 def _nearest(differences: Sequence[PairedDifference]) -> PairedDifference | None:
     """The smallest lead over all benchmarks that is shown."""
     better, _, _ = _parted([difference for difference in differences if difference.scope == "overall"])
-    return min(better, key=_gain, default=None)
+    return min(better, key=gain, default=None)
 
 
 def _order_part(differences: Sequence[PairedDifference]) -> str:
     """How much of a lead is the order of the options, where both are shown."""
-    if len(differences) < 2 or not all(is_shown(difference) and _gain(difference) > 0 for difference in differences):
+    if len(differences) < 2 or not all(is_shown(difference) and gain(difference) > 0 for difference in differences):
         return ""
     circular, drop = differences
     return (
@@ -193,7 +192,7 @@ def _gap(differences: Sequence[PairedDifference]) -> str:
     shares = [difference for difference in better if difference.unit == SHARE]
     if len(dimensions) < 2 or not shares:
         return ""
-    widest = max(shares, key=_gain)
+    widest = max(shares, key=gain)
     every = len({difference.dimension for difference in dimensions})
     sure = len({d.dimension for d in better} - {d.dimension for d in dimensions if d not in better})
     count = f"all {every}" if sure == every else f"{sure} of {every}"
@@ -209,20 +208,8 @@ def _parted(
 ) -> tuple[list[PairedDifference], list[PairedDifference], list[PairedDifference]]:
     """Those in which the first run is shown to be better, those in which it is worse, and those that show nothing."""
     shown = [difference for difference in differences if is_shown(difference)]
-    better = [difference for difference in shown if _gain(difference) > 0]
+    better = [difference for difference in shown if gain(difference) > 0]
     return better, [d for d in shown if d not in better], [d for d in differences if d not in shown]
-
-
-def _gain(difference: PairedDifference) -> float:
-    """By how much the first run is better."""
-    value = difference.difference.value or 0.0
-    return -value if difference.better == "lower" else value
-
-
-def is_shown(difference: PairedDifference) -> bool:
-    """Whether a difference is shown: by its corrected p-value, and by its interval."""
-    low, high, p = difference.difference.low, difference.difference.high, difference.p_adjusted
-    return low is not None and high is not None and p is not None and p < SURE and (low > 0 or high < 0)
 
 
 def _above_guessing(models: Sequence[ModelNumbers]) -> str:
@@ -263,7 +250,7 @@ def _not_above_lowest(shares: Sequence[tuple[str, Estimate]]) -> list[tuple[str,
     pairs = len(ordered) * (len(ordered) - 1) // 2
     if pairs < 3:
         return []
-    wider = NormalDist().inv_cdf(1 - SURE / 2 / pairs) / NormalDist().inv_cdf(1 - SURE / 2)
+    wider = NormalDist().inv_cdf(1 - LEVEL / 2 / pairs) / NormalDist().inv_cdf(1 - LEVEL / 2)
     (_, low), *_ = ordered
 
     def is_above(high: Estimate) -> bool:
@@ -327,14 +314,18 @@ def _interval(estimate: Estimate, unit: str = SHARE) -> str:
 
 
 def _points(difference: PairedDifference, between: str = " to ") -> str:
-    """`4.1 to 9.0 points (95% interval, paired on 360 questions)`."""
-    return f"{_ends_of(difference, between)} (95% interval, paired on {difference.difference.n:,} questions)"
+    """`4.1 to 9.0 points (95% interval, paired on 360 questions)`; where it is one of several, the interval that is
+    corrected for their number, as whether it is shown is."""
+    kind = "95% interval" if difference.p_adjusted == difference.p else "95% interval, corrected for all pairs"
+    return f"{_ends_of(difference, between)} ({kind}, paired on {difference.difference.n:,} questions)"
 
 
 def _ends_of(difference: PairedDifference, between: str) -> str:
     """The ends of a difference's interval, in points for shares, in any other unit as they are; of one that is shown to
     be on one side of zero without signs."""
-    low, high = difference.difference.low, difference.difference.high
+    low, high = difference.low_corrected, difference.high_corrected
+    if low is None or high is None:
+        low, high = difference.difference.low, difference.difference.high
     if low is None or high is None:
         return "no bounds, of too few pictures"
     if is_shown(difference):

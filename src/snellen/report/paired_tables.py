@@ -93,7 +93,10 @@ def _compared(runs: Sequence[ScoredRun]) -> list[Table]:
 def _differences(title: str, differences: Sequence[PairedDifference], comparison: Comparison) -> Table:
     if differences[0].scope != "benchmark":
         header, rows = _mean_rows(differences)
-        alike = "Benchmarks of one scale count equally; columns are as above."
+        alike = (
+            "Benchmarks of one scale count equally, or over all of them questions where the suites say so; columns are "
+            "as above."
+        )
         return Table(title, header, rows, label_columns=3, notes=(alike,))
     header, rows = _benchmark_rows(differences)
     notes = [
@@ -113,7 +116,8 @@ def _hints(comparison: Comparison) -> dict[str, str]:
         "second": "the second model's",
         "difference": "first minus second, so below 0 where the second is higher, with its 95% interval, not "
         "corrected for the number of comparisons",
-        "p": "sign-flip test, for single right or wrong answers McNemar's",
+        "p": "by sign-flip test (for single right or wrong answers McNemar's) and interval, the larger: below 0.05 "
+        "where the interval excludes 0",
         "p corrected": CORRECTIONS[comparison.correction],
         "only first better": "questions on which the first model did better",
         "only second better": "questions on which the second model did better",
@@ -154,7 +158,7 @@ def _cells(difference: PairedDifference) -> tuple[Cell, ...]:
 
 
 def _dimension(name: str) -> str:
-    return "mean of the dimensions" if name == ALL else dimension_title(name)
+    return "all benchmarks" if name == ALL else dimension_title(name)
 
 
 def _count(number: int | None) -> Cell:
@@ -190,8 +194,9 @@ def _ranks(comparison: Comparison) -> Table:
         for (benchmark, dimension, metric), by_model in places.items()
     )
     notes = (
-        "Rank [between these in 95% of resamples] and how often nobody is better, on the questions that all have a "
-        f"value for; {comparison.resamples:,} resamples of pictures, the same ones for all.",
+        "Rank [the places that corrected tests of all pairs leave] and how often nobody is better in "
+        f"{comparison.resamples:,} resamples of pictures, the same ones for all; an average rank is between its ends "
+        "in 95% of these. On the questions that all have a value for.",
     )
     return Table("Ranks", ("ranked on", "metric", *comparison.labels), rows, label_columns=2, notes=notes)
 

@@ -4,36 +4,41 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import chain, combinations, islice
 
 from msgspec.structs import replace
 
-from snellen.analysis.capability import ALL, counted_alike, headlines_of
+from snellen.analysis.capability import counted_alike, headlines_of
 from snellen.analysis.paired.differences import (
     RESAMPLES,
     Comparison,
     Paired,
     PairedDifference,
     QuestionFlip,
+    QuestionKey,
     QuestionMeasures,
     RankInterval,
     flips,
+    gain,
+    is_shown,
     mean_differences,
-    mean_of_pairs,
+    overall_difference,
     pair,
     question_values,
     shared_protocol,
 )
-from snellen.analysis.paired.significance import Correction, adjusted
+from snellen.analysis.paired.significance import Correction, adjusted, corrected_interval
 from snellen.analysis.subset import check_same_builds
 from snellen.common.late import import_extra
 from snellen.errors import DataError
-from snellen.records import METHODS, Method
+from snellen.records import METHODS, MeanOver, Method
 from snellen.registry import unknown
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
 Place = tuple[str, Method]
 """Benchmark and method."""
+RankedOn = tuple[str, str]
+"""Benchmark, or `*`, and dimension."""
 
 
 def compare_runs(
@@ -60,33 +65,88 @@ def compare_runs(
         raise unknown("run", baseline, labels)
     pairs = [(i, j) for i, j in combinations(range(len(runs)), 2) if baseline in ("", labels[i], labels[j])]
     pairs = [(j, i) if labels[j] == baseline else (i, j) for i, j in pairs]
-    differences: list[PairedDifference] = []
     flipped: list[QuestionFlip] = []
-    ranks: list[RankInterval] = []
-    for metric in metrics or ("",):
-        tables = [run_measures(run, metric) for run in runs]
+    by_metric = [[run_measures(run, metric) for run in runs] for metric in metrics or ("",)]
+    differences: list[list[PairedDifference]] = [[] for _ in by_metric]
+    for tables, of_metric in zip(by_metric, differences, strict=True):
         for i, j in pairs:
             names = labels[i], labels[j]
             common = list(common_measures([tables[i], tables[j]]))
             paired = [pair(names, first, second) for first, second in common]
-            differences += [*(pairing.result for pairing in paired), *_means(paired)]
+            of_metric += [*(pairing.result for pairing in paired), *_means(paired)]
             flipped += [flip for first, second in common for flip in flips(names, first, second)]
-        for method in METHODS if resamples else ():
-            everywhere = [measures for measures in common_measures(tables) if measures[0].method == method]
-            ranks += _rank_intervals(labels, everywhere, resamples, seed)
+    corrected = iter(_corrected(list(chain.from_iterable(differences)), correction))
+    differences = [list(islice(corrected, len(of_metric))) for of_metric in differences]
+    ranks = [
+        rank
+        for tables, of_metric in zip(by_metric, differences, strict=True)
+        for method in (METHODS if resamples else ())
+        for rank in _rank_intervals(labels, tables, of_metric, method, correction, resamples, seed)
+    ]
     return Comparison(
-        tuple(labels), tuple(_corrected(differences, correction)), tuple(ranks), tuple(flipped), correction, resamples,
+        tuple(labels), tuple(chain.from_iterable(differences)), tuple(ranks), tuple(flipped), correction, resamples,
         _partial(labels, runs),
     )  # fmt: skip
 
 
 def _rank_intervals(
-    labels: Sequence[str], benchmarks: Sequence[Sequence[QuestionMeasures]], resamples: int, seed: int
+    labels: Sequence[str],
+    tables: Sequence[dict[Place, dict[str, QuestionMeasures]]],
+    compared: Sequence[PairedDifference],
+    method: Method,
+    correction: Correction,
+    resamples: int,
+    seed: int,
 ) -> list[RankInterval]:
     import_extra("numpy", "metrics", "rank intervals")
     from snellen.analysis.paired.rank_intervals import rank_intervals
 
-    return rank_intervals(labels, benchmarks, resamples, seed)
+    everywhere = [measures for measures in common_measures(tables) if measures[0].method == method]
+    of_method = [difference for difference in compared if difference.method == method]
+    better = _shown_better(labels, everywhere, of_method, correction)
+    return rank_intervals(labels, everywhere, better, resamples, seed)
+
+
+def _shown_better(
+    labels: Sequence[str],
+    benchmarks: Sequence[Sequence[QuestionMeasures]],
+    compared: Sequence[PairedDifference],
+    correction: Correction,
+) -> dict[RankedOn, list[tuple[str, str]]]:
+    """Which run is shown to be better than which other one, on the questions that all of them have a value for.
+
+    A pair that was `compared` on the same questions counts as corrected there, the others are corrected for all pairs.
+    """
+    common = {measures[0].scored.spec.name: _common_questions(measures) for measures in benchmarks}
+    pairs = list(combinations(range(len(labels)), 2))
+    alike = [d for d in compared if d.benchmark in common and d.difference.n == len(common[d.benchmark])]
+    differences = list(compared)
+    if len(alike) < len(pairs) * len(benchmarks):
+        differences = []
+        for i, j in pairs:
+            paired = [
+                pair((labels[i], labels[j]), measures[i], measures[j], common[measures[0].scored.spec.name])
+                for measures in benchmarks
+            ]
+            differences += [*(pairing.result for pairing in paired), *_means(paired)]
+        differences = list(_corrected(differences, correction))
+    by_pair = {_pair_key(difference): difference for difference in compared}
+    better: dict[RankedOn, list[tuple[str, str]]] = defaultdict(list)
+    for difference in differences:
+        known = by_pair.get(_pair_key(difference), difference)
+        decisive = known if known.difference.n == difference.difference.n else difference
+        if is_shown(decisive):
+            winner, loser = (decisive.first, decisive.second)[:: 1 if gain(decisive) > 0 else -1]
+            better[difference.benchmark, difference.dimension].append((winner, loser))
+    return better
+
+
+def _common_questions(measures: Sequence[QuestionMeasures]) -> frozenset[QuestionKey]:
+    return frozenset.intersection(*(measure.keys for measure in measures))
+
+
+def _pair_key(difference: PairedDifference) -> tuple[object, ...]:
+    return frozenset((difference.first, difference.second)), difference.benchmark, difference.dimension
 
 
 def run_measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeasures]]:
@@ -114,7 +174,12 @@ def common_measures(
 
 def _means(paired: Sequence[Paired]) -> Iterator[PairedDifference]:
     for method in METHODS:
-        yield from mean_differences([pairing for pairing in paired if pairing.result.method == method])
+        of_method = [pairing for pairing in paired if pairing.result.method == method]
+        yield from mean_differences(of_method, _counted_alike(of_method))
+
+
+def _counted_alike(paired: Sequence[Paired]) -> MeanOver:
+    return counted_alike(pairing.spec for pairing in paired if pairing.result.difference.value is not None)
 
 
 def _corrected(differences: Sequence[PairedDifference], correction: Correction) -> Iterator[PairedDifference]:
@@ -123,11 +188,21 @@ def _corrected(differences: Sequence[PairedDifference], correction: Correction) 
     for i, difference in enumerate(differences):
         if difference.p is not None:
             by_scope[difference.scope].append(i)
-    corrected: dict[int, float] = {}
+    corrected: dict[int, PairedDifference] = {}
     for places in by_scope.values():
-        corrected |= zip(places, adjusted([differences[i].p or 0.0 for i in places], correction), strict=True)
+        p_values = adjusted([differences[i].p or 0.0 for i in places], correction)
+        family = 1 if correction == "none" else len(places)
+        corrected |= {i: _as_one_of(differences[i], p, family) for i, p in zip(places, p_values, strict=True)}
     for i, difference in enumerate(differences):
-        yield replace(difference, p_adjusted=corrected.get(i))
+        yield corrected.get(i, difference)
+
+
+def _as_one_of(difference: PairedDifference, p_adjusted: float, family: int) -> PairedDifference:
+    """With the p-value corrected for a family of so many differences, and the interval that agrees with it."""
+    if difference.p is None:
+        return replace(difference, p_adjusted=p_adjusted)
+    low, high = corrected_interval(difference.difference, difference.p, p_adjusted, family)
+    return replace(difference, p_adjusted=p_adjusted, low_corrected=low, high_corrected=high)
 
 
 def _partial(labels: Sequence[str], runs: Sequence[ScoredRun]) -> dict[str, tuple[str, ...]]:
@@ -161,7 +236,9 @@ def differences_from(
         for i in range(len(runs))
         if i != first
     }
-    overall = [difference for pairs in paired.values() if (difference := _overall(runs[first], pairs))]
+    overall = [
+        difference for of_run in paired.values() if (difference := overall_difference(of_run, _counted_alike(of_run)))
+    ]
     differences = _corrected_as_one_of(overall, len(runs) * (len(runs) - 1) // 2)
     if len(runs) == 2:
         means = [mean for pairs in paired.values() for mean in mean_differences(pairs) if mean.scope == "dimension"]
@@ -169,17 +246,8 @@ def differences_from(
     return differences
 
 
-def _overall(run: ScoredRun, pairs: Sequence[Paired]) -> PairedDifference | None:
-    """Benchmarks count alike, or questions where the suites say so."""
-    usable = [paired for paired in pairs if paired.result.difference.value is not None]
-    names = {paired.result.benchmark for paired in usable}
-    specs = [scored.spec for scored in run.benchmarks if scored.spec.name in names]
-    mean = mean_of_pairs(usable, ALL, by_questions=counted_alike(specs) == "questions") if usable else None
-    return mean.result if mean else None
-
-
 def _corrected_as_one_of(differences: Sequence[PairedDifference], family: int) -> list[PairedDifference]:
     """With p-values corrected for a family of comparisons; one that was not made counts as one that showed nothing."""
     p_values = [1.0 if difference.p is None else difference.p for difference in differences]
     corrected = adjusted([*p_values, *[1.0] * (family - len(differences))])
-    return [replace(difference, p_adjusted=p) for difference, p in zip(differences, corrected, strict=False)]
+    return [_as_one_of(difference, p, family) for difference, p in zip(differences, corrected, strict=False)]

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from snellen.analysis.capability import ALL, protocol_preference
 from snellen.analysis.linearisation import linearised_deviations
-from snellen.analysis.paired.significance import Correction, questions_needed, sign_flip_test
+from snellen.analysis.paired.significance import LEVEL, Correction, agreeing, questions_needed, sign_flip_test
 from snellen.analysis.question_means import censored_mean, is_censored
 from snellen.analysis.statistics import (
     NO_BOUNDS,
@@ -28,11 +28,12 @@ from snellen.analysis.statistics import (
     scaled_estimate,
     sum_by_group,
 )
+from snellen.catalogue import BenchmarkSpec
 from snellen.common.late import data_frame
 from snellen.formats.shown_text import object_line
 from snellen.metrics.declaration import Counts, MetricRow, ReplyMetric, declared, metric_of, summed_metric
 from snellen.reasons import Reason
-from snellen.records import Better, Estimate, Method, Score
+from snellen.records import Better, Estimate, MeanOver, Method, Score
 from snellen.scoring.scored_run import RowKey, ScoredBenchmark
 from snellen.scoring.text_scoring import metric_row_names
 
@@ -60,9 +61,12 @@ class PairedDifference(Struct, frozen=True):
     second_value: float | None
     difference: Estimate
     p: float | None = None
-    """By the sign-flip test over pictures."""
+    """By the sign-flip test over pictures and by the interval, the larger of both."""
     p_adjusted: float | None = None
     """Corrected for the comparisons of its scope: benchmarks, dimensions, or overall."""
+    low_corrected: float | None = None
+    high_corrected: float | None = None
+    """The interval corrected for the same comparisons: without zero where `p_adjusted` is below 5%, and only there."""
     only_first: int | None = None
     """Questions on which the first run did better; None for a metric that no single question has."""
     only_second: int | None = None
@@ -79,6 +83,18 @@ class PairedDifference(Struct, frozen=True):
     def scope(self) -> str:
         """What it is corrected together with."""
         return "benchmark" if self.benchmark != ALL else "overall" if self.dimension == ALL else "dimension"
+
+
+def gain(difference: PairedDifference) -> float:
+    """By how much the first run is better."""
+    value = difference.difference.value or 0.0
+    return -value if difference.better == "lower" else value
+
+
+def is_shown(difference: PairedDifference) -> bool:
+    """Whether a difference is shown: its corrected p-value is below 5%, and its interval excludes zero."""
+    low, high, p = difference.difference.low, difference.difference.high, difference.p_adjusted
+    return low is not None and high is not None and p is not None and p < LEVEL and (low > 0 or high < 0)
 
 
 class QuestionFlip(Struct, frozen=True):
@@ -108,7 +124,9 @@ class RankInterval(Struct, frozen=True):
     rank: float
     low: float | None
     high: float | None
-    """95% of resamples, drawn picture by picture, rank it between these; None for a single picture."""
+    """Below it come the runs that are shown to be worse, above it those that are shown to be better, by the corrected
+    p-values of all pairs; of the average rank, 95% of resamples, drawn picture by picture, are between these. None for
+    a single picture."""
     best: float | None
     """Share of resamples in which no other run is better."""
     n: int
@@ -198,7 +216,7 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
             )[0]
         if self.censored:
             weighed = censored_mean([[self.censored[key] for key in keys]])
-            return (weighed.value, weighed.deviations) if weighed else None
+            return (weighed.value, weighed.deviations) if weighed and weighed.is_sure else None
         if not keys:
             return None
         values = [self.values[key] for key in keys]
@@ -253,13 +271,20 @@ class Paired(Struct, frozen=True):
     """A difference with what means over benchmarks need."""
 
     result: PairedDifference
+    spec: BenchmarkSpec
+    """Of the benchmark; of a mean, of one of them."""
     contributions: dict[str, float]
     """By picture; they add up to the difference."""
 
 
-def pair(labels: tuple[str, str], first: QuestionMeasures, second: QuestionMeasures) -> Paired:
-    """The difference of two runs in one metric of one benchmark."""
-    keys = sorted(first.keys & second.keys)
+def pair(
+    labels: tuple[str, str],
+    first: QuestionMeasures,
+    second: QuestionMeasures,
+    questions: frozenset[QuestionKey] | None = None,
+) -> Paired:
+    """The difference of two runs in one metric of one benchmark, on these questions or on all that they share."""
+    keys = sorted(first.keys & second.keys if questions is None else questions)
     spec, n = first.scored.spec, len(keys)
     groups = [first.group(key) for key in keys]
     values = first.spread_over(keys), second.spread_over(keys)
@@ -271,20 +296,27 @@ def pair(labels: tuple[str, str], first: QuestionMeasures, second: QuestionMeasu
         deviations = [a - b for a, b in zip(values[0][1], values[1][1], strict=True)]
         difference = _estimate(first, second, keys, groups, gap, deviations)
         contributions = sum_by_group([gap / n + deviation for deviation in deviations], groups)
-        p = sign_flip_test(list(contributions.values()))
+        difference, p = agreeing(difference, sign_flip_test(list(contributions.values())))
     better = _counted(first, second, keys)
     return Paired(
         PairedDifference(
             *labels, spec.name, spec.dimension, spec.suite, first.protocol, first.method, first.metric,
-            first_value, second_value, difference, p, None, *better,
+            first_value, second_value, difference, p, None, None, None, *better,
             only_one_has_value=len(first.keys ^ second.keys),
             unit=first.row.unit,
             better=first.row.better,
             needed=questions_needed(difference.value or 0.0, difference.stderr or 0.0, n),
-            reason=None if contributions else "not asked" if not n else "metric undefined",
+            reason=None if contributions else _why_without_difference(first, second, n),
         ),
+        spec,
         contributions,
     )  # fmt: skip
+
+
+def _why_without_difference(first: QuestionMeasures, second: QuestionMeasures, n: int) -> Reason:
+    if not n:
+        return "not asked"
+    return "too few asked to the end" if first.censored or second.censored else "metric undefined"
 
 
 def _estimate(
@@ -327,21 +359,29 @@ def flips(labels: tuple[str, str], first: QuestionMeasures, second: QuestionMeas
             )  # fmt: skip
 
 
-def mean_differences(pairs: Sequence[Paired]) -> Iterator[PairedDifference]:
-    """Unweighted means over the benchmarks of each dimension and over the dimensions, as for a capability.
+def mean_differences(pairs: Sequence[Paired], over: MeanOver = "benchmarks") -> Iterator[PairedDifference]:
+    """Unweighted means over the benchmarks of each dimension, and one over all, where these are of several dimensions.
 
-    Of the same two runs and the same method; only over metrics that share a scale.
+    Of the same two runs and the same method; only over metrics that share a scale. In the mean over all count what
+    suites say counts alike (`over`), questions or else benchmarks, as in the numbers over all benchmarks of a run.
     """
     usable = [paired for paired in pairs if paired.result.difference.value is not None]
     by_dimension: dict[str, list[Paired]] = defaultdict(list)
     for paired in usable:
         if paired.result.dimension:
             by_dimension[paired.result.dimension].append(paired)
-    means = {name: mean_of_pairs(members, name) for name, members in by_dimension.items()}
-    yield from (mean.result for mean in means.values() if mean)
-    defined = [mean for mean in means.values() if mean]
-    if len(defined) > 1 and len(defined) == len(means) and (overall := mean_of_pairs(defined, ALL)):
-        yield overall.result
+    for dimension, members in by_dimension.items():
+        if mean := mean_of_pairs(members, dimension):
+            yield mean.result
+    if len(by_dimension) > 1 and (overall := overall_difference(usable, over)):
+        yield overall
+
+
+def overall_difference(pairs: Sequence[Paired], over: MeanOver) -> PairedDifference | None:
+    """The mean over all benchmarks in which a difference has a value; None without any, and over different scales."""
+    usable = [paired for paired in pairs if paired.result.difference.value is not None]
+    mean = mean_of_pairs(usable, ALL, by_questions=over == "questions") if usable else None
+    return mean.result if mean else None
 
 
 def mean_of_pairs(members: Sequence[Paired], dimension: str, *, by_questions: bool = False) -> Paired | None:
@@ -358,7 +398,8 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str, *, by_questions: bo
         for group, value in member.contributions.items()
     }
     weighted = (scaled_estimate(result.difference, w) for result, w in zip(results, weights, strict=True))
-    difference = mean_of_estimates(list(weighted))
+    test = sign_flip_test(list(contributions.values()))
+    difference, p = agreeing(mean_of_estimates(list(weighted)), test)
     metrics = {result.metric for result in results}
     return Paired(
         PairedDifference(
@@ -367,11 +408,12 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str, *, by_questions: bo
             results[0].method, results[0].method, metrics.pop() if len(metrics) == 1 else rows[0].scale,
             _weighted([result.first_value for result in results], weights),
             _weighted([result.second_value for result in results], weights),
-            difference, sign_flip_test(list(contributions.values())),
+            difference, p,
             only_one_has_value=sum(result.only_one_has_value for result in results),
             unit=rows[0].unit,
             better=rows[0].better,
         ),
+        members[0].spec,
         contributions,
     )  # fmt: skip
 

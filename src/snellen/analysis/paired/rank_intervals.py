@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,11 +41,18 @@ class _Resampled(Struct, frozen=True):
 
 
 def rank_intervals(
-    labels: Sequence[str], benchmarks: Sequence[Sequence[QuestionMeasures]], resamples: int, seed: int
+    labels: Sequence[str],
+    benchmarks: Sequence[Sequence[QuestionMeasures]],
+    better: Mapping[tuple[str, str], Sequence[tuple[str, str]]],
+    resamples: int,
+    seed: int,
 ) -> list[RankInterval]:
     """Ranks of several runs on each benchmark, in each dimension, and on average over the dimensions.
 
-    `benchmarks` holds, for each benchmark, what all runs measured by the same metric and method. Each picture is drawn
+    `benchmarks` holds, for each benchmark, what all runs measured by the same metric and method, and `better`, by
+    benchmark (or `*`) and dimension, which run is shown to be better than which other one: these tests leave each run
+    some places, which are its interval, so that no rank says more than a difference does. How often a run is best, and
+    the interval of the average rank, come from resamples. Each picture is drawn
     a Poisson number of times, one on average (Hanley and MacGibbon 2006), the same for all runs; a value changes by the
     sum of its questions' deviations, so that the total drawn need not be fixed.
     """
@@ -55,13 +62,13 @@ def rank_intervals(
         for resampled in resampled_benchmarks
         for interval in _intervals(
             labels, _ranks(resampled.values[None], _sign(resampled)), _ranks(resampled.resamples, _sign(resampled)),
-            resampled, resampled.measures[0].scored.spec.name,
+            resampled, resampled.measures[0].scored.spec.name, better=better,
         )
     ]  # fmt: skip
     dimensions = _dimensions(resampled_benchmarks)
     by_dimension = [(name, members, *_mean_ranks(members)) for name, members in dimensions.items()]
     for name, members, points, draws in by_dimension:
-        ranked += _intervals(labels, points, draws, _joined(members), ALL, name)
+        ranked += _intervals(labels, points, draws, _joined(members), ALL, name, better)
     if len(dimensions) > 1:
         points, draws = (np.mean(arrays, axis=0) for arrays in zip(*(ranks[2:] for ranks in by_dimension), strict=True))
         everything = _joined([resampled for members in dimensions.values() for resampled in members])
@@ -138,14 +145,27 @@ def _joined(members: Sequence[_Resampled]) -> _Resampled:
 
 
 def _intervals(
-    labels: Sequence[str], point: Array, draws: Array, of: _Resampled, benchmark: str, dimension: str = ""
+    labels: Sequence[str],
+    point: Array,
+    draws: Array,
+    of: _Resampled,
+    benchmark: str,
+    dimension: str = "",
+    better: Mapping[tuple[str, str], Sequence[tuple[str, str]]] | None = None,
 ) -> list[RankInterval]:
-    low, high = np.percentile(draws, [TAIL, 100 - TAIL], axis=0, method="inverted_cdf")
+    """With the places that tests leave; where there are none, as of an average, those of the resamples."""
     best = (draws <= draws.min(axis=1, keepdims=True)).mean(axis=0)
     first, is_known = of.measures[0], of.groups > 1
+    dimension = dimension or first.scored.spec.dimension
+    if better is None:
+        low, high = np.percentile(draws, [TAIL, 100 - TAIL], axis=0, method="inverted_cdf")
+    else:
+        shown = better.get((benchmark, dimension), ())
+        low = np.array([1 + sum(loser == label for _, loser in shown) for label in labels])
+        high = np.array([len(labels) - sum(winner == label for winner, _ in shown) for label in labels])
     return [
         RankInterval(
-            label, benchmark, dimension or first.scored.spec.dimension, first.method, first.metric, float(point[0, i]),
+            label, benchmark, dimension, first.method, first.metric, float(point[0, i]),
             float(low[i]) if is_known else None, float(high[i]) if is_known else None,
             float(best[i]) if is_known else None, of.n,
         )

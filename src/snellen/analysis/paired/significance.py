@@ -1,4 +1,5 @@
-"""Tests of a paired difference, corrections for many of them, and how many questions would decide one."""
+"""The test of a paired difference, which its interval agrees with, corrections for many, and how many questions would
+decide one."""
 
 from __future__ import annotations
 
@@ -8,12 +9,54 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Literal
 
-from snellen.analysis.statistics import SAME, z
+from msgspec.structs import replace
+
+from snellen.analysis.statistics import SAME, Interval, z
+from snellen.records import Estimate
 
 Correction = Literal["holm", "bh", "none"]
 ENUMERATED = 16
 """Most groups whose 2^G signs are all tried."""
 POWER = 0.8
+LEVEL = 0.05
+"""Of the test of a difference, and of all differences that are corrected together."""
+
+
+def agreeing(estimate: Estimate, p: float) -> tuple[Estimate, float]:
+    """A difference and the p-value of its sign-flip test, as one test: what one of them leaves open, both do.
+
+    The p-value is the larger of the two that test and interval give: an interval whose end lies m from the value d on
+    the side of zero stands for 2 (1 - Phi(z d / m)) (Altman and Bland 2011). The interval reaches zero unless the
+    p-value is below 5%; so it excludes zero where, and only where, that is so.
+    """
+    low, high = estimate.low, estimate.high
+    if estimate.value is None or low is None or high is None:
+        return estimate, p
+    p = max(p, _p_of_interval(estimate.value, low, high))
+    return (replace(estimate, low=min(low, 0.0), high=max(high, 0.0)), p) if p >= LEVEL else (estimate, p)
+
+
+def _p_of_interval(value: float, low: float, high: float) -> float:
+    margin = value - low if value > 0 else high - value
+    if not margin:
+        return float(not value)
+    return _normal_test(z() * value / margin)
+
+
+def corrected_interval(estimate: Estimate, p: float, p_adjusted: float, family: int) -> Interval:
+    """The interval of a difference that excludes zero where, and only where, its p-value corrected for a family of so
+    many differences is below 5%.
+
+    Where nothing is shown it is at the level of 5% over the size of the family, else at the level that the correction
+    leaves, 5% p / p corrected.
+    """
+    if estimate.value is None or estimate.low is None or estimate.high is None:
+        return None, None
+    level = LEVEL * p / p_adjusted if p and p_adjusted < LEVEL else LEVEL / max(family, 1)
+    wider = NormalDist().inv_cdf(1 - level / 2) / z()
+    low = estimate.value - wider * (estimate.value - estimate.low)
+    high = estimate.value + wider * (estimate.high - estimate.value)
+    return (low, high) if p_adjusted < LEVEL else (min(low, 0.0), max(high, 0.0))
 
 
 def sign_flip_test(sums: Sequence[float]) -> float:
