@@ -5,13 +5,12 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 
 from msgspec import Struct
 
 from snellen.analysis.aggregate import value_of
+from snellen.analysis.option_letters import order_shown
 from snellen.analysis.statistics import estimate_mean
-from snellen.protocols.base import labelled_declaration
 from snellen.records import Estimate, Prediction, Sample
 from snellen.report.run_view import ModelMethodRow
 from snellen.scoring.scored_run import ScoredBenchmark
@@ -19,8 +18,6 @@ from snellen.scoring.scored_run import ScoredBenchmark
 MOST_VALUES = 12
 """A tag with more values than this identifies rather than groups."""
 ORDERED = ("easy", "medium", "hard")
-
-_declared = cache(labelled_declaration)
 OptionPosition = tuple[int, int]
 """Number of options shown, and position from 0."""
 
@@ -77,7 +74,7 @@ def by_option_position(line: ModelMethodRow) -> PositionEstimates:
     for scored, protocol in _measured(line):
         protocols.add(protocol)
         for prediction, sample in with_samples(scored):
-            places = _places(prediction) if prediction.protocol == protocol else None
+            places = order_shown(prediction) if prediction.protocol == protocol else None
             if places is None or prediction.error is not None:
                 continue
             group = groups.number(scored, sample)
@@ -101,16 +98,6 @@ def _measured(line: ModelMethodRow) -> Iterator[tuple[ScoredBenchmark, str]]:
     for scored in line.view.run.benchmarks:
         if number := line.lookup("accuracy", scored.spec.name):
             yield scored, number.protocol
-
-
-def _places(prediction: Prediction) -> tuple[int, ...] | None:
-    """Options in the order shown; None if none were shown, if earlier replies decided what was shown, or if another
-    model chose."""
-    labels = prediction.variant.labels
-    declared = _declared(prediction.protocol)
-    if not labels or declared.conclude or (declared.stops_early and not declared.is_unbiased(prediction.variant)):
-        return None
-    return prediction.variant.order or tuple(range(len(labels)))
 
 
 def _level(value: str) -> tuple[int, float, str]:

@@ -1,4 +1,5 @@
-"""Tables of what some protocols tell: controls, degraded pictures, answers that came of several requests."""
+"""Tables of what some protocols tell: controls, degraded pictures, option letters, answers that came of several
+requests."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from msgspec import Struct
 
 from snellen.analysis.capability import headlines_of
 from snellen.analysis.dose_response import DoseResponse, dose_responses
+from snellen.analysis.option_letters import letter_preferences
 from snellen.analysis.paired.differences import QuestionMeasures, pair, question_values
 from snellen.analysis.statistics import estimate_mean
 from snellen.common.images import DEGRADATIONS
@@ -152,6 +154,35 @@ def _figures(score: QuestionMeasures, control: QuestionMeasures) -> Iterator[Cel
         yield NumberCell(unit, result.difference)
     level = score.scored.chance_accuracy if score.metric == "accuracy" else None
     yield DASH if level is None else value_text(Estimate(level, None, None, None, 0), unit)
+
+
+# --- option letters --------------------------------------------------------------------------------------------------
+
+
+LETTER_HEADER = ("run", "protocol", "letter", "chosen [95%] n", "right option there", "difference")
+LETTER_NOTES = (
+    "Of the replies that name an option, over all benchmarks; intervals are by picture. A difference above 0 says that "
+    "a letter is chosen more often than it is right.",
+    "Where a protocol ends with the first reply that fails a question, its first presentations count alone: the others "
+    "were asked of questions that had not failed. Where all orders were asked, all count.",
+)
+
+
+def letter_tables(views: Sequence[RunView]) -> list[Table]:
+    """Which letters the runs like, under each protocol that shows any; none where no protocol does."""
+    rows = tuple(
+        (
+            view.label, letter.protocol, letter.label, NumberCell(SHARE, letter.chosen),
+            *(_of_known(estimate) for estimate in (letter.correct, letter.difference)),
+        )
+        for view in views
+        for letter in letter_preferences(view.run.benchmarks)
+    )  # fmt: skip
+    return [Table("Option letters", LETTER_HEADER, rows, label_columns=3, notes=LETTER_NOTES)] if rows else []
+
+
+def _of_known(estimate: Estimate) -> NumberCell | AbsentCell:
+    return AbsentCell("the answers are hidden") if estimate.value is None else NumberCell(SHARE, estimate)
 
 
 # --- steps -----------------------------------------------------------------------------------------------------------

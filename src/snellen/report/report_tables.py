@@ -19,7 +19,7 @@ from snellen.report.cost_tables import cost_tables
 from snellen.report.paired_tables import paired_tables, sequential_tables
 from snellen.report.paper_tables import beside_papers
 from snellen.report.pooled_estimates import with_samples
-from snellen.report.protocol_tables import control_tables, talk_tables
+from snellen.report.protocol_tables import control_tables, letter_tables, talk_tables
 from snellen.report.run_view import RunView, count_rotations
 from snellen.report.sections import (
     benchmark_tables,
@@ -204,7 +204,7 @@ SECTIONS = (
     ReportSection("parts", "Parts", "by level, round and other tags of the questions", slice_tables),
     ReportSection("samples", "Samples", "questions with picture, prompt, reply and right answer"),
     ReportSection("stability", "Stability", "the same question in other words and orders"),
-    ReportSection("places", "Option order", "which places the models choose, and where they are right"),
+    ReportSection("places", "Option order", "which places the models choose, and where they are right", letter_tables),
     ReportSection("methods", "Methods", "replies against likelihoods of the options"),
     ReportSection("controls", "Controls", "what the pictures are needed for", control_tables),
     ReportSection("talks", "Steps", "answers that came of several requests", talk_tables),

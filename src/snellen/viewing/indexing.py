@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from snellen import __version__
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of, protocol_preference
+from snellen.analysis.option_letters import LetterPreference, letter_preferences
 from snellen.building.benchmark import MANIFEST
 from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
@@ -59,16 +60,6 @@ class RunSummary(Struct, frozen=True):
     """How many questions have each outcome under one protocol or more."""
 
 
-class LetterCount(Struct, frozen=True):
-    """How often one label was chosen, and how often it stood before the correct option."""
-
-    benchmark: str
-    protocol: str
-    label: str
-    chosen: int
-    correct: int
-
-
 class RunDetails(Struct, frozen=True):
     """What the page of a run shows besides."""
 
@@ -78,7 +69,7 @@ class RunDetails(Struct, frozen=True):
     """The metrics that speak for a benchmark, the first before the others."""
     outcomes: dict[str, dict[str, dict[str, int]]] = {}
     """How many questions have each outcome, by benchmark and protocol."""
-    letters: tuple[LetterCount, ...] = ()
+    letters: tuple[LetterPreference, ...] = ()
     thresholds: tuple[tuple[str, str], ...] = ()
     """Of questions placed to measure them: what varied, and the threshold in words."""
 
@@ -130,34 +121,25 @@ def leading_result(accuracy: Result, rows: Iterable[Result]) -> Result:
 
 
 class EntryCounter:
-    """Counts outcomes and labels, entry by entry."""
+    """Counts outcomes, entry by entry."""
 
     def __init__(self) -> None:
         self._outcomes = Counter[tuple[str, str, str]]()
-        self._chosen, self._correct = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
 
     def add(self, entry: GalleryEntry) -> None:
-        place = entry.scored.spec.name, entry.protocol
-        self._outcomes[*place, entry.outcome] += 1
-        correct = entry.answer.options if entry.answer else ()
-        for prediction in entry.predictions:
-            labels = dict(zip(prediction.variant.order, prediction.variant.labels, strict=False))
-            if prediction.choice in labels:
-                self._chosen[*place, labels[prediction.choice]] += 1
-                self._correct.update((*place, labels[option]) for option in correct if option in labels)
+        self._outcomes[entry.scored.spec.name, entry.protocol, entry.outcome] += 1
 
     def details(self, run: ScoredRun, rows: Sequence[Result], hidden: Collection[str]) -> RunDetails:
         headlines = {benchmark.spec.name: tuple(headlines_of(benchmark)) for benchmark in run.benchmarks}
         outcomes: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
         for (benchmark, protocol, outcome), count in self._outcomes.items():
             outcomes[benchmark][protocol][outcome] = count
-        keys = sorted(self._chosen.keys() | self._correct.keys())
         return RunDetails(
             tuple(row for row in rows if row.metric in (*headlines.get(row.benchmark, ()), *CHOICE_ROWS)
                   and row.benchmark in headlines),
             headlines,
             outcomes,
-            tuple(LetterCount(*key, self._chosen[key], self._correct[key]) for key in keys),
+            tuple(letter_preferences(run.benchmarks)),
             _thresholds(visible(run, hidden)),
         )  # fmt: skip
 
@@ -174,7 +156,7 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
 
 
-INDEX_FORMAT = 8
+INDEX_FORMAT = 9
 LONGEST_READING = 48
 RIGHT, WRONG, UNPARSED = (OUTCOMES.index(name) for name in ("right", "wrong", "unparsed"))
 

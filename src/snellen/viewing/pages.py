@@ -37,7 +37,7 @@ from snellen.report.table import metric_title
 from snellen.scoring.choice_metrics import ACCURACY
 from snellen.viewing.failures import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
-from snellen.viewing.indexing import LetterCount, RunDetails, leading_result
+from snellen.viewing.indexing import RunDetails, leading_result
 from snellen.viewing.library import RunLibrary, ShownRun, previous_run
 from snellen.viewing.questions import (
     find_picture,
@@ -165,7 +165,7 @@ class ViewPages:
             "notes": metric_notes(benchmarks),
             "numbers": number_table(details.results),
             "thresholds": details.thresholds,
-            "letters": letter_shares(details.letters, protocol),
+            "letters": [letter for letter in details.letters if letter.protocol == protocol],
             "clusters": clusters,
             "trend": trend_of(line, lines),
             "previous": previous_run(line.run, runs),
@@ -436,29 +436,3 @@ def metric_notes(lines: Sequence[BenchmarkLine]) -> list[str]:
     metrics = dict.fromkeys(line.headline.metric for line in lines)
     said = {name: metric.what.rstrip(".") for name in metrics if (metric := metric_of(name))}
     return [f"{metric_title(name).capitalize()}: {what}." for name, what in said.items() if what]
-
-
-class LetterShare(Struct, frozen=True):
-    """How often a label was chosen, and how often it stood before the correct option, as shares."""
-
-    label: str
-    chosen: int
-    chosen_share: float
-    correct_share: float | None
-    """None where answers are hidden."""
-
-
-def letter_shares(letters: Sequence[LetterCount], protocol: str) -> list[LetterShare]:
-    """Of the replies under a protocol that name a label, over all benchmarks."""
-    chosen: dict[str, int] = defaultdict(int)
-    correct: dict[str, int] = defaultdict(int)
-    for count in letters:
-        if count.protocol == protocol:
-            chosen[count.label] += count.chosen
-            correct[count.label] += count.correct
-    total, total_correct = sum(chosen.values()), sum(correct.values())
-    return [
-        LetterShare(label, n, n / total, correct[label] / total_correct if total_correct else None)
-        for label, n in sorted(chosen.items())
-        if total
-    ]

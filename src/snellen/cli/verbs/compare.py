@@ -127,7 +127,7 @@ def compare_command(
         comparison = narrowed.compare(
             metrics=metrics, baseline=baseline, correction=correction, resamples=resamples, seed=seed
         )
-        _show_comparison(comparison, outputs, as_json)
+        _show_comparison(comparison, narrowed, outputs, as_json)
 
 
 def _check_flags(sequential: bool, drift: bool, metrics: Sequence[str], *, of_runs: bool, of_models: bool) -> None:
@@ -142,10 +142,12 @@ def _check_flags(sequential: bool, drift: bool, metrics: Sequence[str], *, of_ru
         raise DataError("--drift is of one metric; name one --metric, or none for each benchmark's headline")
 
 
-def _show_comparison(comparison: Comparison, outputs: Sequence[Path], as_json: bool) -> None:
-    """Write and print differences, ranks, and on how many questions runs differ."""
+def _show_comparison(comparison: Comparison, results: Results, outputs: Sequence[Path], as_json: bool) -> None:
+    """Write and print differences, ranks, letters of options, and on how many questions runs differ."""
     from snellen.report.page import write_comparison
     from snellen.report.paired_tables import comparison_tables
+    from snellen.report.protocol_tables import letter_tables
+    from snellen.report.run_view import run_views
 
     for path in outputs:
         announce(f"wrote {write_comparison(comparison, path)}")
@@ -154,7 +156,7 @@ def _show_comparison(comparison: Comparison, outputs: Sequence[Path], as_json: b
 
         print_records(map(flat_difference, comparison.differences))
         return
-    for table in comparison_tables(comparison):
+    for table in (*comparison_tables(comparison), *letter_tables(run_views(results.runs, ()))):
         print_tables([table])
         out.print()
     flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})

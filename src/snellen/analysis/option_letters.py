@@ -1,0 +1,99 @@
+"""Which label of its options a model likes: how often it chooses one, and how often the right option stands there.
+
+Under a protocol that stops early only the first presentation of a question counts. The later ones were asked of
+questions that had not failed yet, and so in other proportions, which follow from the replies. Where all orders are
+asked, all presentations count: in these each option stands behind each label equally often.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from msgspec import Struct
+
+from snellen.analysis.statistics import estimate_mean
+from snellen.protocols.base import labelled_declaration
+from snellen.records import Estimate, Prediction
+from snellen.scoring.scored_run import ScoredBenchmark
+
+_declared = cache(labelled_declaration)
+
+
+class LetterPreference(Struct, frozen=True):
+    """How often a label was chosen, of the readable replies to questions that showed it. Shares, 0 to 1, with 95%
+    intervals by picture."""
+
+    protocol: str
+    label: str
+    chosen: Estimate
+    correct: Estimate
+    """How often the right option stood there, in the replies whose answer is known; no value where none is."""
+    difference: Estimate
+    """Chosen minus correct, in the same replies: above zero where the label is liked for itself."""
+
+
+def order_shown(prediction: Prediction) -> tuple[int, ...] | None:
+    """Options in the order shown; None if none were shown, if earlier replies decided what was shown, or if another
+    model chose."""
+    labels = prediction.variant.labels
+    declared_by = _declared(prediction.protocol)
+    if not labels or declared_by.conclude:
+        return None
+    if declared_by.stops_early and not declared_by.is_unbiased(prediction.variant):
+        return None
+    return prediction.variant.order or tuple(range(len(labels)))
+
+
+def letter_preferences(benchmarks: Sequence[ScoredBenchmark]) -> list[LetterPreference]:
+    """For each protocol and label, over all of these benchmarks; where some answers are known, of these replies."""
+    pools: dict[tuple[str, str], _Replies] = {}
+    groups: dict[tuple[str, str], int] = {}
+    for scored in benchmarks:
+        for prediction, order in _readable(scored):
+            group = groups.setdefault((scored.spec.name, scored.samples[prediction.sample_id].group), len(groups))
+            answer = scored.answers.get((prediction.sample_id, prediction.turn))
+            gold = answer.options if answer else ()
+            for option, label in zip(order, prediction.variant.labels, strict=False):
+                pool = pools.setdefault((prediction.protocol, label), _Replies())
+                pool.add(prediction.choice == option, option in gold if gold else None, group)
+    return [pool.preference(*key) for key, pool in sorted(pools.items())]
+
+
+def _readable(scored: ScoredBenchmark) -> Iterator[tuple[Prediction, tuple[int, ...]]]:
+    for prediction in scored.predictions:
+        if prediction.method == "generation" and prediction.choice is not None:
+            order = order_shown(prediction)
+            if order and prediction.choice in order:
+                yield prediction, order
+
+
+class _Replies:
+    """Of the replies to questions that showed one label: whether it was chosen, and whether it was right."""
+
+    def __init__(self) -> None:
+        self._chosen, self._correct, self._groups = array("d"), array("d"), array("l")
+        self._unknown, self._unknown_groups = array("d"), array("l")
+
+    def add(self, is_chosen: bool, is_correct: bool | None, group: int) -> None:
+        if is_correct is None:
+            self._unknown.append(is_chosen)
+            self._unknown_groups.append(group)
+        else:
+            self._chosen.append(is_chosen)
+            self._correct.append(is_correct)
+            self._groups.append(group)
+
+    def preference(self, protocol: str, label: str) -> LetterPreference:
+        if not self._chosen:
+            absent = Estimate(None, None, None, None, 0)
+            return LetterPreference(protocol, label, estimate_mean(self._unknown, self._unknown_groups), absent, absent)
+        gaps = array("d", (chosen - correct for chosen, correct in zip(self._chosen, self._correct, strict=True)))
+        return LetterPreference(
+            protocol,
+            label,
+            estimate_mean(self._chosen, self._groups),
+            estimate_mean(self._correct, self._groups),
+            estimate_mean(gaps, self._groups, bounds=(-1.0, 1.0)),
+        )

@@ -1,0 +1,89 @@
+"""Which letter of its options a model likes, with an interval, wherever options were turned."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+import snellen as sn
+from small import built, command, rows
+from snellen.analysis.option_letters import LetterPreference, letter_preferences
+from snellen.building.benchmark import Benchmark
+from snellen.report.protocol_tables import letter_tables
+from snellen.report.run_view import run_views
+
+QUESTIONS = 24
+
+
+def answering(known: int, name: str) -> sn.Scripted:
+    """Right on three of four questions from some number on; of the others it always says A."""
+
+    def reply(request: sn.Request) -> str:
+        number = int(request.sample_id[1:])
+        is_known = number // 4 % known == 0
+        return request.variant.labels[request.variant.order.index(number % 4)] if is_known else "A"
+
+    return sn.Scripted(reply, name=name)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> sn.Results:
+    folder = tmp_path_factory.mktemp("letters")
+    benchmark: Benchmark = built(rows(QUESTIONS, pictures=QUESTIONS), folder / "mine", name="mine")
+    protocols = ["vanilla", "circular", "circular?all_passes=true"]
+    models = [answering(2, "half"), answering(1, "whole")]
+    return sn.evaluate(models, str(benchmark.folder), protocols, runs=folder / "runs")
+
+
+def preferences(results: sn.Results, run: int = 0) -> dict[tuple[str, str], LetterPreference]:
+    found = letter_preferences(results.runs[run].benchmarks)
+    return {(letter.protocol, letter.label): letter for letter in found}
+
+
+def test_questions_that_failed_early_do_not_count_less(results: sn.Results) -> None:
+    """Half of the questions are known: A is chosen in 1/2 + 1/2 · 1/4 of the replies and right in 1/4."""
+    letters = preferences(results)
+    assert {label for _, label in letters} == set("ABCD")
+    for protocol in ("vanilla", "circular"):
+        liked = letters[protocol, "A"]
+        assert (liked.chosen.value, liked.correct.value, liked.difference.value) == (0.625, 0.25, 0.375)
+        assert liked.difference.n == QUESTIONS
+    turned = letters["circular?all_passes=true", "A"]
+    assert (turned.difference.value, turned.difference.n) == (0.375, 4 * QUESTIONS)
+    assert all(letter.difference.value == 0 for letter in preferences(results, 1).values())
+
+
+def test_the_interval_is_of_questions_and_not_of_their_presentations(results: sn.Results) -> None:
+    letters = preferences(results)
+    gaps = [0.0 if i // 4 % 2 == 0 else (0.0 if i % 4 == 0 else 1.0) for i in range(QUESTIONS)]
+    once = letters["circular", "A"].difference
+    assert once.stderr == pytest.approx(stats.sem(gaps)) and once.low is not None and 0 < once.low < 0.375
+    by_question = [0.0 if i // 4 % 2 == 0 else 0.75 for i in range(QUESTIONS)]
+    turned = letters["circular?all_passes=true", "A"].difference
+    assert turned.stderr == pytest.approx(statistics.stdev(by_question) / QUESTIONS**0.5)
+    assert turned.groups == QUESTIONS
+
+
+def test_letters_stand_in_reports_and_comparisons_wherever_options_were_turned(
+    results: sn.Results, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    [table] = letter_tables(run_views(results.runs, results.rows))
+    assert {(row[0], row[1]) for row in table.rows} == {
+        (run.manifest.model, protocol) for run in results.runs for protocol in results.runs[0].manifest.protocols
+    }
+    report = results.report(tmp_path / "report.md").read_text("utf-8")
+    assert "Option letters" in report and "| half | circular | A | 62.5%" in report
+    folders = [str(run.folder) for run in results.runs]
+    code, printed, _ = command(capsys, "compare", *folders)
+    assert (code == 0 and "Option letters" in printed and "+37.5" in printed) or "37.5%" in printed
+
+
+def test_hidden_answers_leave_what_was_chosen(tmp_path: Path) -> None:
+    questions = [{name: value for name, value in row.items() if name != "answer"} for row in rows(8)]
+    benchmark = built(questions, tmp_path / "hidden", name="hidden")
+    results = sn.evaluate(answering(2, "half"), str(benchmark.folder), "circular", runs=tmp_path / "runs")
+    liked = preferences(results)["circular", "A"]
+    assert liked.chosen.value is not None and liked.difference.value is None
