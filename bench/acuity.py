@@ -332,7 +332,7 @@ def verdicts(count: int) -> None:
 
 def verdict_of(posterior: Posterior) -> Any:
     scale, pairs = LevelScale.of(test()), list[tuple[float, bool]]()
-    for level, right, asked in zip(scale.levels, posterior.right, posterior.asked, strict=True):
+    for level, right, asked in zip(scale.levels, posterior.right, posterior.total, strict=True):
         pairs += [(level, number < right) for number in range(int(asked))]
     return threshold_of(test(), "", "", pairs, CHANCE)
 
@@ -344,7 +344,7 @@ def beside_psignifit() -> None:
 
     for number, (height, width, lapse, each) in enumerate(DATA_SETS):
         posterior = constant(Observer(math.log2(height), width, lapse), random.Random(number), each)
-        table = np.column_stack([posterior.grid.levels, posterior.right, posterior.asked])
+        table = np.column_stack([posterior.grid.levels, posterior.right, posterior.total])
         fitted = psignifit.psignifit(
             table, experiment_type="4AFC", sigmoid="logistic", stimulus_range=(table[0, 0], table[-1, 0]),
             CI_method="percentiles",

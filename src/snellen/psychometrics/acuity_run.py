@@ -91,7 +91,11 @@ class AcuityRun(Struct, frozen=True, dict=True):
     @cached_property
     def fields(self) -> Mapping[str, tuple[PlaceShare, ...]]:
         """Of tests whose levels are places: by test, shares by place."""
-        return {each.benchmark: place_shares(each.pairs) for each in self.answers if each.test.easier == "neither"}
+        return {
+            answers.benchmark: place_shares(answers.pairs)
+            for answers in self.answers
+            if answers.test.easier == "neither"
+        }
 
 
 def is_psychometric(spec: BenchmarkSpec) -> bool:
@@ -112,7 +116,8 @@ def read_acuity(run: ScoredRun, outcome: RunOutcome | None = None) -> AcuityRun:
 
     Raises DataError for a damaged file.
     """
-    answers = tuple(each for scored in run.benchmarks if is_psychometric(scored.spec) for each in _answers_of(scored))
+    benchmarks = [scored for scored in run.benchmarks if is_psychometric(scored.spec)]
+    answers = tuple(answers for scored in benchmarks for answers in _answers_of(scored))
     return AcuityRun(run.manifest.model, run.folder, answers, outcome, kept_ideals(run.folder))
 
 
@@ -132,7 +137,7 @@ def _answers_of(scored: ScoredBenchmark) -> list[TestAnswers]:
     test, samples = declared_test(scored.spec), scored.samples
     levels = {name: float(sample.tags[LEVEL]) for name, sample in samples.items()}
     chance = sum(1 / len(sample.options) for sample in samples.values()) / max(len(samples), 1)
-    silent = {each.method for each in scored.predictions if each.choice is None and each.error is None}
+    silent = {reply.method for reply in scored.predictions if reply.choice is None and reply.error is None}
     return [
         TestAnswers(
             test, scored.spec.name, method, chance, levels,

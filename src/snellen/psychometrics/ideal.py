@@ -47,10 +47,10 @@ def ideal_threshold(test: AcuityTest, process: Processor, side: int = 0) -> Idea
         return None
     reader, answers, in_a_row, options = TemplateReader(test.signs, process), list[tuple[float, bool]](), 0, 1
     for level in LevelScale.of(test).levels:
-        shown = [stimulus for _, stimulus in test.at(level, side, min(test.exemplars, SHOWN))]
-        right = [reader.read(stimulus, test.height(level)) == stimulus.right for stimulus in shown]
+        stimuli = [stimulus for _, stimulus in test.at(level, side, min(test.exemplars, SHOWN))]
+        right = [reader.read(stimulus, test.height(level)) == stimulus.right for stimulus in stimuli]
         answers += [(level, is_right) for is_right in right]
-        options, in_a_row = len(shown[0].options), in_a_row + 1 if all(right) else 0
+        options, in_a_row = len(stimuli[0].options), in_a_row + 1 if all(right) else 0
         if in_a_row == ENOUGH:
             break
     threshold = threshold_of(test, "", "", answers, 1 / options)
@@ -97,7 +97,8 @@ class TemplateReader:
 
 
 def _grey(arrays: Sequence[Any]) -> list[Array]:
-    return [array.mean(axis=0) if array.ndim == 3 else array for array in (np.asarray(each, float) for each in arrays)]
+    tiles = (np.asarray(array, float) for array in arrays)
+    return [tile.mean(axis=0) if tile.ndim == 3 else tile for tile in tiles]
 
 
 def _cropped(away: Array) -> Array:
@@ -107,8 +108,8 @@ def _cropped(away: Array) -> Array:
     return away[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] if len(rows) else away[:0, :0]
 
 
-def _best_match(seen: Array, template: Array) -> float:
+def _best_match(tile: Array, template: Array) -> float:
     """The root of the most that a template explains of a picture, over all places in whole pixels."""
-    shape = [a + b - 1 for a, b in zip(seen.shape, template.shape, strict=True)]
-    spectrum = np.fft.rfft2(seen, shape) * np.fft.rfft2(template[::-1, ::-1], shape)
+    shape = [a + b - 1 for a, b in zip(tile.shape, template.shape, strict=True)]
+    spectrum = np.fft.rfft2(tile, shape) * np.fft.rfft2(template[::-1, ::-1], shape)
     return float(np.fft.irfft2(spectrum, shape).max() / np.sqrt((template**2).sum()))

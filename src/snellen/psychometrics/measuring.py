@@ -78,7 +78,7 @@ class Effort(Struct, frozen=True):
             return self.budget // len(pools)
         return len(pool.by_level) if pool.has_places else BUDGET
 
-    def left(self, parts: Parts, name: str, n_open: int) -> int:
+    def still_to_ask(self, parts: Parts, name: str, n_open: int) -> int:
         """How many questions a test may still ask: with a budget, its share of what is left for those not known yet."""
         if self.budget is None:
             return BUDGET - len(parts[name].samples)
@@ -104,11 +104,18 @@ def measure_acuity(
     processor, where it has a method `seen_pixels`, or with pictures reduced to `input_side`. Raises SnellenError.
     """
     evaluated = list(models or spec.question.models)
-    named = check_models(spec, evaluated, dict(spec.question.roles))
+    checked_spec = check_models(spec, evaluated, dict(spec.question.roles))
     check_judging(spec.scoring, spec.judge)
     cast, effort = Cast(dict(spec.question.roles)), Effort(budget, width, input_side)
     return [
-        _measure(named.for_model(number, named.question.models[number]), model, cast, effort, progress, announce)
+        _measure(
+            checked_spec.for_model(number, checked_spec.question.models[number]),
+            model,
+            cast,
+            effort,
+            progress,
+            announce,
+        )
         for number, model in enumerate(evaluated)
     ]
 
@@ -160,7 +167,7 @@ def _measure(
         rounds.ask(parts, announce)
         run = read_acuity(score_run(plan.folder, spec.scoring))
         # Where a question is asked by generation and by likelihood, the first places both.
-        answers = {each.benchmark: each for each in reversed(run.answers)}
+        answers = {test_answers.benchmark: test_answers for test_answers in reversed(run.answers)}
         grown = _grown(pools, parts, answers, effort)
         if grown == parts:
             if ideals := _ideals(rounds.model, pools, effort, kept_ideals(plan.folder)):
@@ -182,13 +189,15 @@ def _filled(pool: _TestPool, part: ChosenPart, most: int) -> ChosenPart:
     return _chosen(pool, list(others)[: max(most, len(part.samples))])
 
 
-def _ideals(model: Any, pools: Mapping[str, _TestPool], effort: Effort, kept: Mapping[str, Ideal]) -> dict[str, Ideal]:
+def _ideals(
+    model: Any, pools: Mapping[str, _TestPool], effort: Effort, earlier: Mapping[str, Ideal]
+) -> dict[str, Ideal]:
     """What the model's input allows in each test, where it is known what becomes of pictures."""
     declared = effort.input_side and shrinking_to(effort.input_side)
     process = declared or getattr(model, "seen_pixels", None)
     if process is None:
         return {}
-    ideals = {name: ideal for name, ideal in kept.items() if ideal.side == effort.input_side}
+    ideals = {name: ideal for name, ideal in earlier.items() if ideal.side == effort.input_side}
     for name, pool in pools.items():
         side = pool.benchmark.spec.source.params.get("side", 0)
         if name not in ideals and (ideal := ideal_threshold(pool.test, process, side)) is not None:
@@ -238,12 +247,12 @@ def _grown(pools: Mapping[str, _TestPool], parts: Parts, answers: Mapping[str, T
         for posterior in [answers[name].posterior() if name in answers else pool.scale.posterior((), pool.chance)]
         if not is_known(posterior, effort.width * pool.scale.unit)
     }
-    left = {name: effort.left(grown, name, len(open_tests)) for name in open_tests}
+    still_to_ask = {name: effort.still_to_ask(grown, name, len(open_tests)) for name in open_tests}
     for name, posterior in open_tests.items():
-        pool, taken, count = pools[name], set(parts[name].samples), left[name]
-        free = [[sample for sample in samples if sample not in taken] for samples in pool.by_level]
-        rng = rng_for(name, str(len(taken)), "check", 0)
-        levels = next_levels(posterior, list(map(len, free)), min(number_at_once(len(taken)), count), rng)
+        pool, chosen, count = pools[name], set(parts[name].samples), still_to_ask[name]
+        free = [[sample for sample in samples if sample not in chosen] for samples in pool.by_level]
+        rng = rng_for(name, str(len(chosen)), "check", 0)
+        levels = next_levels(posterior, list(map(len, free)), min(number_at_once(len(chosen)), count), rng)
         grown[name] = _chosen(pool, (*parts[name].samples, *(free[level].pop(0) for level in levels if free[level])))
     return grown
 

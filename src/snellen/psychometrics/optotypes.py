@@ -55,8 +55,8 @@ def rasterise(shape: Shape, scale: float, right: float = 0.0, down: float = 0.0)
     for y in range(height):
         slopes = [0.0] * (width + 2)
         for subrow in range(y * SUBROWS, (y + 1) * SUBROWS):
-            for left, end in _spans([part[subrow] for part in crossings if subrow in part]):
-                _add(slopes, max(left, 0.0), 1.0)
+            for start, end in _spans([part[subrow] for part in crossings if subrow in part]):
+                _add(slopes, max(start, 0.0), 1.0)
                 _add(slopes, max(end, 0.0), -1.0)
         rows.append(bytes(rounded_half_up(share * 255 / SUBROWS) for share in accumulate(slopes[:width])))
     return Mask(width, height, b"".join(rows))
@@ -93,11 +93,11 @@ def _spans(parts: list[list[float]]) -> list[tuple[float, float]]:
     ordered = [sorted(crossings) for crossings in parts]
     spans = sorted(span for row in ordered for span in zip(row[::2], row[1::2], strict=True))
     union: list[tuple[float, float]] = []
-    for left, end in spans:
-        if union and left <= union[-1][1]:
+    for start, end in spans:
+        if union and start <= union[-1][1]:
             union[-1] = (union[-1][0], max(end, union[-1][1]))
         else:
-            union.append((left, end))
+            union.append((start, end))
     return union
 
 

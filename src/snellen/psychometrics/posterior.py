@@ -102,17 +102,17 @@ class ParameterGrid:
 
 
 class Posterior:
-    """What is known after `right` of `asked` answers at each level were right; the order of answers does not matter."""
+    """What is known after `right` of `total` answers at each level were right; the order of answers does not matter."""
 
     def __init__(
-        self, grid: ParameterGrid, right: npt.ArrayLike, asked: npt.ArrayLike, weights: Array | None = None
+        self, grid: ParameterGrid, right: npt.ArrayLike, total: npt.ArrayLike, weights: Array | None = None
     ) -> None:
         """`weights` are in proportion to what follows from the answers, where that is known already."""
-        self.grid, self.right, self.asked = grid, np.asarray(right, dtype=float), np.asarray(asked, dtype=float)
+        self.grid, self.right, self.total = grid, np.asarray(right, dtype=float), np.asarray(total, dtype=float)
         if weights is None:
             logs = np.zeros_like(grid.prior)
-            for place in np.flatnonzero(self.asked).tolist():
-                logs += grid.likelihood(place, self.right[place], self.asked[place] - self.right[place])
+            for place in np.flatnonzero(self.total).tolist():
+                logs += grid.likelihood(place, self.right[place], self.total[place] - self.right[place])
             weights = grid.prior * np.exp(logs - logs.max())
         self.weights: Array = weights / weights.sum()
         """(T, K) as the grid's prior."""
@@ -120,7 +120,7 @@ class Posterior:
     def _interval(self, axis: int, values: Array) -> Interval:
         """A parameter's median and central interval, between the points of the grid."""
         cube = self.weights.reshape(self.grid.shape)
-        marginal = cube.sum(axis=tuple(other for other in range(4) if other != axis))
+        marginal = cube.sum(axis=tuple({0, 1, 2, 3} - {axis}))
         ends = np.concatenate([[values[0]], (values[1:] + values[:-1]) / 2, [values[-1]]])
         return Interval(*np.interp(MEDIAN_AND_ENDS, [0.0, *np.cumsum(marginal)], ends).tolist())
 
@@ -167,21 +167,21 @@ class Posterior:
             rows.append(np.interp(MEDIAN_AND_ENDS[1:], [0.0, *np.cumsum(shares)], ends))
         return np.column_stack([self.mean_right, rows])
 
-    def most_informative(self, left: Sequence[int]) -> int:
+    def most_informative(self, remaining: Sequence[int]) -> int:
         """The level whose answer is expected to leave the least entropy of the threshold, whatever the other parameters
-        are (Kontsevich and Tyler 1999; Prins 2013), of those where questions are left."""
-        places = np.flatnonzero(np.asarray(left))
+        are (Kontsevich and Tyler 1999; Prins 2013), of those where questions remain."""
+        places = np.flatnonzero(np.asarray(remaining))
         right = self.right_with_threshold[places]
         expected = _entropy_sum(right) + _entropy_sum(self.weights.sum(axis=1) - right)
         return int(places[np.argmin(expected)])
 
     def after(self, place: int) -> Posterior:
         """The posterior as it will be on average after one more answer at a level."""
-        right, asked, probability = self.right.copy(), self.asked.copy(), float(self.mean_right[place])
+        right, total, probability = self.right.copy(), self.total.copy(), float(self.mean_right[place])
         right[place] += probability
-        asked[place] += 1
+        total[place] += 1
         factors = np.exp(self.grid.likelihood(place, probability, 1 - probability))
-        return Posterior(self.grid, right, asked, self.weights * factors)
+        return Posterior(self.grid, right, total, self.weights * factors)
 
 
 def _entropy_sum(joint: Array) -> Array:
@@ -191,10 +191,10 @@ def _entropy_sum(joint: Array) -> Array:
     return np.asarray(-(totals * shares * np.log(shares)).sum(axis=1))
 
 
-def at_most(right: int, asked: int, probability: float) -> float:
+def at_most(right: int, total: int, probability: float) -> float:
     """The binomial probability of so few right answers."""
     return math.fsum(
-        math.comb(asked, count) * probability**count * (1 - probability) ** (asked - count)
+        math.comb(total, count) * probability**count * (1 - probability) ** (total - count)
         for count in range(right + 1)
     )
 
@@ -211,28 +211,28 @@ SURE = 0.975
 """Probability that the threshold lies beyond the levels from which no more is asked."""
 
 
-def number_at_once(asked: int) -> int:
+def number_at_once(n_asked: int) -> int:
     """How many questions to ask together after so many: few while an answer changes where to ask next."""
-    return min((asked + 2) // 4, AT_ONCE) if asked else AT_ONCE
+    return min((n_asked + 2) // 4, AT_ONCE) if n_asked else AT_ONCE
 
 
-def next_levels(posterior: Posterior, left: Sequence[int], count: int, rng: random.Random) -> list[int]:
+def next_levels(posterior: Posterior, remaining: Sequence[int], count: int, rng: random.Random) -> list[int]:
     """The levels of the next `count` questions: at first evenly over all levels, so that any two models share some
-    questions; then each is the most informative one if those before it are answered as expected, but for checks. `left`
-    says how many questions each level still has."""
-    asked = round(float(posterior.asked.sum()))
-    if not asked:
-        return [(2 * number + 1) * len(left) // (2 * count) for number in range(count)]
-    remaining, levels = list(left), list[int]()
-    for number in range(asked + 1, asked + 1 + min(count, sum(remaining))):
-        level = posterior.most_informative(remaining)
-        easier = [place for place in range(level + 1, len(left)) if remaining[place]]
+    questions; then each is the most informative one if those before it are answered as expected, but for checks.
+    `remaining` says how many questions each level still has."""
+    n_asked = round(float(posterior.total.sum()))
+    if not n_asked:
+        return [(2 * number + 1) * len(remaining) // (2 * count) for number in range(count)]
+    free, levels = list(remaining), list[int]()
+    for number in range(n_asked + 1, n_asked + 1 + min(count, sum(free))):
+        level = posterior.most_informative(free)
+        easier = [place for place in range(level + 1, len(free)) if free[place]]
         if easier and number % FOLLOW_EVERY == 0 and (surprising := _surprising(posterior, easier)) is not None:
             level = surprising
         elif easier and number % CHECK_EVERY == 0:
-            level = min(easier, key=lambda place: (posterior.asked[place], rng.random()))
+            level = min(easier, key=lambda place: (posterior.total[place], rng.random()))
         levels.append(level)
-        remaining[level] -= 1
+        free[level] -= 1
         posterior = posterior.after(level)
     return levels
 
@@ -241,7 +241,7 @@ def _surprising(posterior: Posterior, places: Sequence[int]) -> int | None:
     """The level with the least likely answers of those that have too few right ones, unless that is established."""
     expected = posterior.mean_right
     chances = {
-        place: at_most(round(posterior.right[place]), round(posterior.asked[place]), expected[place])
+        place: at_most(round(posterior.right[place]), round(posterior.total[place]), expected[place])
         for place in places
     }
     doubtful = [place for place in places if ESTABLISHED < chances[place] < SURPRISE]
@@ -252,4 +252,4 @@ def is_known(posterior: Posterior, width: float) -> bool:
     """Whether the interval is no wider than `width` (in units of x), or the threshold surely beyond the levels."""
     interval, levels = posterior.threshold, posterior.grid.levels
     beyond = max(posterior.beyond(levels[-1]), posterior.below(levels[0]))
-    return posterior.asked.sum() >= 2 * AT_ONCE and (interval.high - interval.low <= width or beyond > SURE)
+    return posterior.total.sum() >= 2 * AT_ONCE and (interval.high - interval.low <= width or beyond > SURE)

@@ -22,6 +22,8 @@ WITHIN, BEYOND = 0.8, 0.5
 """Posterior probability within the levels from which a threshold is given, and beyond them from which a bound is."""
 DIP = 0.005
 """Probability below which a level that is read worse than the curve, and than a harder one, is named."""
+FEW = 3
+"""Answers at a level, or place, below which their share says little."""
 Answers = Sequence[tuple[float, bool]]
 """Levels with whether the answer was right, in any order."""
 
@@ -65,11 +67,11 @@ class LevelScale(Struct, frozen=True, dict=True):
     def posterior(self, answers: Answers, chance: float, always_answers: bool = True) -> Posterior:
         """What is known after these answers of one who names an option each time, or does not."""
         grid = _grid(tuple(self.x(level) for level in self.levels), chance, always_answers)
-        right, asked = [0] * len(self.levels), [0] * len(self.levels)
+        right, total = [0] * len(self.levels), [0] * len(self.levels)
         for level, is_right in answers:
-            asked[self.places[level]] += 1
+            total[self.places[level]] += 1
             right[self.places[level]] += is_right
-        return Posterior(grid, right, asked)
+        return Posterior(grid, right, total)
 
 
 @lru_cache(maxsize=48)
@@ -174,7 +176,7 @@ def threshold_of(
     verdict = _verdict(posterior)
     curve = posterior.curve()
     points = tuple(
-        LevelPoint(level, round(posterior.asked[place]), round(posterior.right[place]), *map(float, curve[place]))
+        LevelPoint(level, round(posterior.total[place]), round(posterior.right[place]), *map(float, curve[place]))
         for place, level in enumerate(scale.levels)
     )
     is_within = verdict == "threshold"
@@ -205,7 +207,7 @@ def dips(points: Sequence[LevelPoint], unit: str) -> tuple[str, ...]:
     asked_points = [point for point in points if point.asked]
     notes = []
     for place, point in enumerate(asked_points):
-        harder = max((other.right / other.asked for other in asked_points[:place] if other.asked >= 3), default=0.0)
+        harder = max((lower.right / lower.asked for lower in asked_points[:place] if lower.asked >= FEW), default=0.0)
         chance = at_most(point.right, point.asked, point.fitted)
         if point.right / point.asked < harder and chance < DIP / len(asked_points):
             notes.append(

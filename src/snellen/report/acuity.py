@@ -10,7 +10,7 @@ import msgspec
 from snellen.analysis.statistics import wilson
 from snellen.psychometrics.acuity_run import AcuityRun, ThresholdDifference, difference_record, threshold_differences
 from snellen.psychometrics.optotypes import UNITS, Contour
-from snellen.psychometrics.thresholds import PlaceShare, Threshold, input_words
+from snellen.psychometrics.thresholds import FEW, PlaceShare, Threshold, input_words
 from snellen.psychometrics.trials import AcuityTest
 from snellen.report.charts import WIDTH, Box, ChartDrawing, ChartPanel, Group, Line, Mark, PathLine, Point, Shape, Text
 from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
@@ -48,8 +48,6 @@ FIRST = 64
 """The largest line of a chart on which no model needs a larger one."""
 INDENT, PITCH, BROADEST = 60.0, 1.5, 210.0
 """Left of the signs, from one to the next in heights, and how far a line goes; most have five signs."""
-FEW = 3
-"""Answers below which a point is hollow, and cells of the visual field are joined."""
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
@@ -59,7 +57,7 @@ def acuity_tables(runs: Sequence[AcuityRun]) -> list[Table]:
     tables = (
         _threshold_table(runs),
         _input_table(runs),
-        difference_table([each for each in threshold_differences(list(runs)) if each.difference or each.better]),
+        difference_table([gap for gap in threshold_differences(list(runs)) if gap.difference or gap.better]),
         _places_table(runs),
     )
     return [table for table in tables if table.rows]
@@ -78,19 +76,26 @@ def acuity_records(runs: Sequence[AcuityRun]) -> Iterator[str]:
 
 
 def _threshold_table(runs: Sequence[AcuityRun]) -> Table:
-    by_model = [{(each.benchmark, each.method): each for each in run.thresholds} for run in runs]
+    by_model = [{_key(threshold): threshold for threshold in run.thresholds} for run in runs]
     names = {key: threshold for thresholds in by_model for key, threshold in thresholds.items()}
     several = _has_several_methods(runs)
     rows: list[tuple[Cell, ...]] = [
-        (_name(threshold, several), threshold.title, *(_cell(each.get(key)) for each in by_model))
+        (_name(threshold, several), threshold.title, *(_cell(thresholds.get(key)) for thresholds in by_model))
         for key, threshold in names.items()
     ]
     notes = tuple(
-        f"{run.model}, {each.test}: {note}." for run in runs for each in run.thresholds for note in each.notes
+        f"{run.model}, {threshold.test}: {note}."
+        for run in runs
+        for threshold in run.thresholds
+        for note in threshold.notes
     )
     header = ("test", "what varies", *(run.model for run in runs))
     has_bound = any("sees" in threshold.verdict for run in runs for threshold in run.thresholds)
     return Table("Thresholds", header, tuple(rows), label_columns=2, notes=(THRESHOLD, *(BOUND,) * has_bound, *notes))
+
+
+def _key(threshold: Threshold) -> tuple[str, str]:
+    return threshold.benchmark, threshold.method
 
 
 def _has_several_methods(runs: Sequence[AcuityRun]) -> bool:
@@ -112,10 +117,10 @@ def _cell(threshold: Threshold | None) -> str:
 def _input_table(runs: Sequence[AcuityRun]) -> Table:
     several = _has_several_methods(runs)
     rows = tuple(
-        (run.model, _name(each, several), words)
+        (run.model, _name(threshold, several), words)
         for run in runs
-        for each in run.thresholds
-        if (words := input_words(each))
+        for threshold in run.thresholds
+        if (words := input_words(threshold))
     )
     note = (
         "What its input allows is the threshold of a reader that compares signs, in whole pixels of what the model's "
@@ -142,12 +147,12 @@ def _places_table(runs: Sequence[AcuityRun]) -> Table:
     rows = []
     for run in runs:
         for name, shares in run.fields.items():
-            seen, asked = _seen(shares)
-            rows.append((run.model, _short(name), f"{percent(seen / asked)} of {asked}"))
+            right, total = _right_of_all(shares)
+            rows.append((run.model, _short(name), f"{percent(right / total)} of {total}"))
     return Table("Places", ("model", "test", "read"), tuple(rows), label_columns=2)
 
 
-def _seen(shares: Sequence[PlaceShare]) -> tuple[int, int]:
+def _right_of_all(shares: Sequence[PlaceShare]) -> tuple[int, int]:
     """How many answers were right, and how many there were."""
     return sum(share.right for share in shares), sum(share.asked for share in shares)
 
@@ -157,8 +162,10 @@ def _seen(shares: Sequence[PlaceShare]) -> tuple[int, int]:
 
 def curve_panels(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
     """A panel for each test: all models' answers, curves, and thresholds with their intervals below."""
-    for key in dict.fromkeys((each.benchmark, each.method) for run in runs for each in run.thresholds):
-        series = [(i, t) for i, run in enumerate(runs) for t in run.thresholds if (t.benchmark, t.method) == key]
+    for key in dict.fromkeys(_key(threshold) for run in runs for threshold in run.thresholds):
+        series = [
+            (i, threshold) for i, run in enumerate(runs) for threshold in run.thresholds if _key(threshold) == key
+        ]
         yield ChartPanel(series[0][1].test, _curves(series, runs))
 
 
@@ -213,12 +220,9 @@ def _curve(
 
 def wall_charts(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
     """A chart for each test that declares signs for one, with the first threshold of each model in it."""
-    for test in dict.fromkeys(each.test for run in runs for each in run.answers if each.test.chart):
-        series = [
-            (i, next(each for each in run.thresholds if each.test == test.name))
-            for i, run in enumerate(runs)
-            if any(each.test == test.name for each in run.thresholds)
-        ]
+    for test in dict.fromkeys(answers.test for run in runs for answers in run.answers if answers.test.chart):
+        of_test = [[threshold for threshold in run.thresholds if threshold.test == test.name] for run in runs]
+        series = [(i, thresholds[0]) for i, thresholds in enumerate(of_test) if thresholds]
         yield ChartPanel(test.title, wall_chart(test, series, runs))
 
 
@@ -246,7 +250,7 @@ def wall_chart(test: AcuityTest, series: Series, runs: Sequence[AcuityRun]) -> C
         for number, words, is_hollow in places:
             shapes.append(Group((Mark(number, x, y_of_line, is_hollow),), number, words))
             x += 14
-        names, inputs = ([words for _, words, of_input in places if of_input == wanted] for wanted in (False, True))
+        names, inputs = ([words for _, words, of_input in places if of_input == is_input] for is_input in (False, True))
         label = ", ".join([*names, *(inputs if len(inputs) < 2 else ["what inputs allow"])])
         shapes.append(Text(x - 4, y_of_line + 4, label + (": no line" if line is None else ""), "start"))
     return ChartDrawing(f"A wall chart: {test.title}", WIDTH, y + 2, tuple(shapes), above=10.0)
@@ -294,8 +298,8 @@ def field_panels(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
     """A map for each model and test of places."""
     for run in runs:
         for name, shares in run.fields.items():
-            seen, asked = _seen(shares)
-            title = f"{run.model}, {_short(name)}: {percent(seen / max(asked, 1))} of {asked} read"
+            right, total = _right_of_all(shares)
+            title = f"{run.model}, {_short(name)}: {percent(right / max(total, 1))} of {total} read"
             yield ChartPanel(title, _field(shares))
 
 
@@ -306,12 +310,12 @@ def _field(shares: Sequence[PlaceShare]) -> ChartDrawing:
     counts: dict[tuple[int, int], tuple[int, int]] = {}
     for share in shares:
         cell = share.place // side // join, share.place % side // join
-        right, asked = counts.get(cell, (0, 0))
-        counts[cell] = right + share.right, asked + share.asked
+        right, total = counts.get(cell, (0, 0))
+        counts[cell] = right + share.right, total + share.asked
     width, shapes = 320.0 / side * join, list[Shape]()
-    for (row, column), (right, asked) in sorted(counts.items()):
-        box = Box(10 + width * column, 10 + width * row, width - 1, width - 1, "heat", 0.04 + 0.86 * right / asked)
-        shapes.append(Group((box,), 0, f"row {row + 1}, column {column + 1}: {right} of {asked} read"))
+    for (row, column), (right, total) in sorted(counts.items()):
+        box = Box(10 + width * column, 10 + width * row, width - 1, width - 1, "heat", 0.04 + 0.86 * right / total)
+        shapes.append(Group((box,), 0, f"row {row + 1}, column {column + 1}: {right} of {total} read"))
     return ChartDrawing("Visual field", 340, 340, tuple(shapes))
 
 
@@ -320,10 +324,10 @@ def _field(shares: Sequence[PlaceShare]) -> ChartDrawing:
 
 def prescription(run: AcuityRun) -> str:
     """One line: what the model needs, and what it lacks."""
-    needs = {each.test.name: each.test.needs for each in run.answers if each.test.needs}
-    parts = [_need(needs[each.test], each) for each in run.thresholds if each.test in needs]
+    needs = {answers.test.name: answers.test.needs for answers in run.answers if answers.test.needs}
+    parts = [_need(needs[threshold.test], threshold) for threshold in run.thresholds if threshold.test in needs]
     parts += [_field_words(shares) for shares in run.fields.values()]
-    parts += [f"{each.test}: does not only rise" for each in run.thresholds if each.notes]
+    parts += [f"{threshold.test}: does not only rise" for threshold in run.thresholds if threshold.notes]
     return "; ".join(filter(None, parts)) + "." if any(parts) else "the tests asked are in the table."
 
 
@@ -352,29 +356,29 @@ def _is_wide(threshold: Threshold) -> bool:
 
 def _field_words(shares: Sequence[PlaceShare]) -> str:
     """Which quarter of the picture is seen surely less than the best one, by intervals that do not meet."""
-    seen, asked = _seen(shares)
-    if not asked or wilson(seen / asked, asked)[0] <= CHANCE:
-        return "the letter of the visual field is too small for it" if asked else ""
+    right, total = _right_of_all(shares)
+    if not total or wilson(right / total, total)[0] <= CHANCE:
+        return "the letter of the visual field is too small for it" if total else ""
     side = max(share.place for share in shares) ** 0.5 // 1 + 1
     quarters: dict[str, list[PlaceShare]] = {}
     for share in shares:
         row, column = divmod(share.place, side)
         name = f"{('top', 'bottom')[int(2 * row // side)]} {('left', 'right')[int(2 * column // side)]}"
         quarters.setdefault(name, []).append(share)
-    counts = {name: _seen(members) for name, members in quarters.items()}
+    counts = {name: _right_of_all(members) for name, members in quarters.items()}
     least, *_, most = sorted(counts, key=lambda name: counts[name][0] / counts[name][1])
-    (right, among), (best, of) = counts[least], counts[most]
-    if wilson(right / among, among)[1] >= wilson(best / of, of)[0]:
+    (fewest, of_least), (best, of_most) = counts[least], counts[most]
+    if wilson(fewest / of_least, of_least)[1] >= wilson(best / of_most, of_most)[0]:
         return "sees alike in all quarters of the picture"
-    return f"sees least at the {least} ({percent(right / among)})"
+    return f"sees least at the {least} ({percent(fewest / of_least)})"
 
 
 def acuity_page(runs: Sequence[AcuityRun]) -> str:
     """The card of several models as one page."""
     names = tuple(run.model for run in runs)
-    asked = sum(len(answers.right) for run in runs for answers in run.answers)
+    n_answers = sum(len(answers.right) for run in runs for answers in run.answers)
     lines = tuple(f"{run.model} {prescription(run)}" for run in runs)
-    head = Head("Snellen acuity card", names, facts=((asked, "answers"),), findings=lines)
+    head = Head("Snellen acuity card", names, facts=((n_answers, "answers"),), findings=lines)
     curves, fields = tuple(curve_panels(runs)), tuple(field_panels(runs))
     sections = [
         Section("chart", "The line that is still read", _wall_blocks(runs)),
