@@ -7,7 +7,6 @@ import io
 import math
 from functools import cache
 
-from msgspec.structs import replace
 from PIL import Image, ImageChops
 
 from snellen import registry
@@ -24,9 +23,16 @@ def declared(name: str) -> AcuityTest:
     return test
 
 
+SMALL_SIDE = {
+    "letter-size": 168, "landolt-size": 168, "tumbling-e-size": 168, "second-picture": 168, "contrast": 136,
+    "shape-size": 224, "shape-contrast": 176, "crowding": 268, "place": 168, "occlusion": 256,
+}  # fmt: skip
+"""Sides of pictures, in pixels, in which there is room for the largest signs of a test."""
+
+
 @cache
-def stimuli(name: str, level: float, exemplars: int = 4) -> tuple[Stimulus, ...]:
-    return tuple(shown for _, _, shown in replace(declared(name), levels=(level,)).stimuli(exemplars=exemplars))
+def stimuli(name: str, level: float, exemplars: int = 4, side: int = 0) -> tuple[Stimulus, ...]:
+    return tuple(shown for _, shown in declared(name).at(level, side, exemplars))
 
 
 def picture(shown: Stimulus, number: int = 0) -> Image.Image:

@@ -12,13 +12,15 @@ from typing import Any
 from msgspec.structs import replace
 
 import snellen as sn
-from acuity import declared
-from snellen.psychometrics.acuity_run import AcuityRun
-from snellen.psychometrics.thresholds import Threshold
-from snellen.psychometrics.trials import Stimulus
+from acuity import SMALL_SIDE, declared
+from snellen.common.paths import home
+from snellen.psychometrics.acuity_run import AcuityRun, TestAnswers
+from snellen.psychometrics.placing import Effort, Parts, QuestionPool, next_questions
+from snellen.psychometrics.trials import AcuityTest, Stimulus
 from snellen.records import ContinuationScore, Kind, Request, Response
 
 STEEPNESS = 2 * math.log(19)
+CHANCE = 0.25
 
 
 class Observer:
@@ -53,11 +55,17 @@ class Observer:
     def choice(self, request: Request) -> int:
         """The index of the option that it takes, among those of the question."""
         test, level, number = request.sample_id.rsplit("-", 2)
-        stimulus = _shown(test, float(level), int(number))
-        luck = random.Random(f"{self.seed} {request.sample_id}")
+        stimulus, luck = _stimulus(test, float(level), int(number)), self.luck(request.sample_id)
         if luck.random() < self.probability(float(level), 1 / len(stimulus.options)):
             return stimulus.right
         return luck.choice([place for place in range(len(stimulus.options)) if place != stimulus.right])
+
+    def luck(self, sample: str) -> random.Random:
+        return random.Random(f"{self.seed} {sample}")
+
+    def is_right(self, sample: str, level: float, chance: float) -> bool:
+        """Whether `choice` is right, without a request."""
+        return self.luck(sample).random() < self.probability(level, chance)
 
     def generate(self, requests: Sequence[Request], images: Any) -> list[Response]:
         responses = {request.key: self._reply(request) for request in requests[:: -1 if self.backwards else 1]}
@@ -80,17 +88,46 @@ class Observer:
 
 
 @cache
-def _shown(test: str, level: float, number: int) -> Stimulus:
+def _stimulus(test: str, level: float, number: int) -> Stimulus:
     """One question of a level; no other is drawn."""
     trials: Any = replace(declared(test), draw=lambda trial: trial)
-    return declared(test).draw([trial for _, trial in trials.at(level)][number])
+    return declared(test).draw([trial for _, trial in trials.at(level, SMALL_SIDE[test])][number])
+
+
+@cache
+def pool(name: str) -> str:
+    """The folder of a test with small pictures, for observers that do not look at them; built once in a session."""
+    params = {"side": SMALL_SIDE[name], **({"exemplars": 1} if name == "place" else {})}
+    return str(sn.build(f"acuity/{name}", to=home() / "small" / name, params=params).folder)
 
 
 def measured(observer: Observer, runs: Path, test: str = "letter-size", **settings: Any) -> AcuityRun:
-    [run] = sn.acuity(observer, test, runs=str(runs), **settings)
+    """What a run says of an observer."""
+    [run] = sn.acuity(observer, pool(test), runs=str(runs), **settings)
     return run
 
 
-def threshold(observer: Observer, runs: Path, test: str = "letter-size", **settings: Any) -> Threshold:
-    [found] = measured(observer, runs, test, **settings).thresholds
-    return found
+def placed(observer: Observer, *tests: str, budget: int | None = None) -> AcuityRun:
+    """The same without a run: questions are placed and answered in memory."""
+    asked = [declared(name) for name in tests or ("letter-size",)]
+    levels = {f"acuity/{test.name}": {sample: float(level) for level, sample in _samples(test)} for test in asked}
+    pools = {
+        name: QuestionPool.of(test, name, levels[name].items(), CHANCE)
+        for name, test in zip(levels, asked, strict=True)
+    }
+    parts: Parts = {}
+    answers: dict[str, TestAnswers] = {}
+    grown: Parts = {name: pool.part() for name, pool in pools.items()}
+    while grown != parts:
+        parts = grown
+        for name, part in parts.items():
+            right = {sample: observer.is_right(sample, levels[name][sample], CHANCE) for sample in part.samples}
+            answers[name] = TestAnswers(pools[name].test, name, "generation", CHANCE, levels[name], right)
+        grown = next_questions(pools, parts, answers, Effort(budget))
+    return AcuityRun(observer.name, Path(), tuple(answers.values()))
+
+
+@cache
+def _samples(test: AcuityTest) -> tuple[tuple[str, str], ...]:
+    """Level and name of each question; none is drawn."""
+    return tuple((level, name) for level, name, _ in replace(test, draw=lambda trial: None).stimuli())

@@ -16,12 +16,13 @@ pytest.importorskip("numpy")
 
 import snellen as sn
 from acuity import declared
-from observers import Observer, measured, threshold
+from observers import Observer, measured, placed, pool
 from servers import broken, start_server
+from snellen.building.benchmark import Benchmark
 from snellen.cli import cli, main
-from snellen.errors import DataError, UnknownNameError
+from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.psychometrics import posterior
-from snellen.psychometrics.acuity_run import read_acuity, threshold_differences
+from snellen.psychometrics.acuity_run import AcuityRun, read_acuity, threshold_differences
 from snellen.psychometrics.thresholds import LevelScale
 from snellen.report.acuity import LINES, acuity_page, curve_panels, line_read, prescription
 from snellen.report.charts import Text
@@ -35,6 +36,13 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def twelve(tmp_path_factory: pytest.TempPathFactory) -> tuple[AcuityRun, Observer]:
+    """A run of one whose threshold is 12 px, with whom was asked."""
+    observer = Observer(12.0, name="same")
+    return measured(observer, tmp_path_factory.mktemp("twelve")), observer
+
+
 def spoken(*words: str) -> Any:
     return CliRunner().invoke(cli, ["acuity", *words])
 
@@ -42,12 +50,20 @@ def spoken(*words: str) -> Any:
 # --- thresholds --------------------------------------------------------------------------------------------------
 
 
-def test_thresholds_are_recovered_and_their_intervals_cover_them(tmp_path: Path) -> None:
+def test_a_run_asks_and_finds_what_is_placed_and_answered_in_memory(twelve: tuple[AcuityRun, Observer]) -> None:
+    """So most tests here do without a run."""
+    run, observer = twelve
+    [in_run], [in_memory] = run.answers, placed(observer).answers
+    assert in_run.right == in_memory.right and len(in_run.right) == 48
+    assert run.thresholds == placed(observer).thresholds
+
+
+def test_thresholds_are_recovered_and_their_intervals_cover_them() -> None:
     """How often they do is counted by bench/acuity.py; of these 12 at most two may miss."""
     curves = [(6.0, 0.5, 0.0), (14.0, 1.0, 0.02), (30.0, 1.5, 0.05), (80.0, 0.7, 0.0)]
     covered = []
     for true, width, lapse in curves:
-        found = [threshold(Observer(true, width, lapse, seed), tmp_path / f"{true}-{seed}") for seed in range(3)]
+        found = [placed(Observer(true, width, lapse, seed)).thresholds[0] for seed in range(3)]
         assert all(one.verdict == "threshold" and one.asked == 48 and not one.notes for one in found)
         covered += [one.low is not None and one.low <= true <= (one.high or 160) for one in found]
         middle = sorted(one.value or 0 for one in found)[1]
@@ -58,39 +74,39 @@ def test_thresholds_are_recovered_and_their_intervals_cover_them(tmp_path: Path)
     assert sum(covered) >= 10
 
 
-def test_a_test_whose_smaller_levels_are_easier_is_measured_alike(tmp_path: Path) -> None:
+def test_a_test_whose_smaller_levels_are_easier_is_measured_alike() -> None:
     """Blur: what is still seen is to the left of the threshold."""
     blurred = Observer(4.0, name="blurred", sees=lambda level: 0.98 if level < 4 else 0.25)
-    found = threshold(blurred, tmp_path, "blur")
+    [found] = placed(blurred, "blur").thresholds
     assert found.value == pytest.approx(4, rel=0.25)
     assert (found.low or 99) >= (found.value or 0) >= (found.high or 0)
     assert "0.98" not in found.text and found.text.endswith("]")
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_chance_throughout_gives_a_bound_and_no_threshold(seed: int, tmp_path: Path) -> None:
-    run = measured(Observer(1, seed=seed, name=f"blind-{seed}", sees=lambda level: 0.25), tmp_path)
+def test_chance_throughout_gives_a_bound_and_no_threshold(seed: int) -> None:
+    run = placed(Observer(1, seed=seed, sees=lambda level: 0.25))
     [found] = run.thresholds
     assert (found.verdict, found.value, found.low, found.high) == ("sees none", None, None, None)
     assert found.text == "not even 160 px"
     assert prescription(run) == "cannot tell letters of even 160 px."
 
 
-def test_perfect_throughout_gives_a_bound_and_no_threshold(tmp_path: Path) -> None:
-    run = measured(Observer(1, name="perfect", sees=lambda level: 1.0), tmp_path)
+def test_perfect_throughout_gives_a_bound_and_no_threshold() -> None:
+    run = placed(Observer(1, sees=lambda level: 1.0))
     [found] = run.thresholds
     assert (found.verdict, found.value, found.text) == ("sees all", None, "sees all, to 2.5 px")
     assert prescription(run) == "sees letters of even 2.5 px."
     assert found.asked < 48, "what is known early is not asked on"
 
 
-def test_a_level_that_is_read_worse_than_harder_ones_is_said(tmp_path: Path) -> None:
+def test_a_level_that_is_read_worse_than_harder_ones_is_said() -> None:
     """A tile border: letters of 40 to 64 px are cut."""
 
     def cut(level: float) -> float:
         return 0.25 if level < 6 or 40 <= level <= 64 else 1.0
 
-    runs = [measured(Observer(6, seed=seed, name=f"cut-{seed}", sees=cut), tmp_path, budget=96) for seed in range(4)]
+    runs = [placed(Observer(6, seed=seed, sees=cut), budget=96) for seed in range(4)]
     noted = [run for run in runs if run.thresholds[0].notes]
     assert len(noted) >= 3
     note = noted[0].thresholds[0].notes[0]
@@ -105,6 +121,7 @@ def test_by_likelihood_and_by_generation_the_same_choices_give_the_same_threshol
     assert set(by_method) == {"generation", "likelihood"}
     assert by_method["generation"].value == by_method["likelihood"].value
     assert "letter-size (likelihood)" in acuity_page([run])
+    assert [panel.title for panel in curve_panels([run])] == ["letter-size (generation)", "letter-size (likelihood)"]
     [alone] = measured(Observer(12.0, name="alone"), tmp_path, method="likelihood").thresholds
     assert alone.method == "likelihood" and alone.value == by_method["likelihood"].value
 
@@ -128,31 +145,32 @@ def test_psignifit_finds_the_same_in_the_same_answers(row: dict[str, Any], monke
 
 
 @pytest.mark.parametrize("dies_after", [10, 30])
-def test_an_interrupted_measurement_goes_on_to_the_very_same_result(dies_after: int, tmp_path: Path) -> None:
-    whole, broken = Observer(12.0, name="same"), Observer(12.0, name="same", dies_after=dies_after)
-    expected = threshold(whole, tmp_path / "whole")
+def test_an_interrupted_measurement_goes_on_to_the_very_same_result(
+    dies_after: int, tmp_path: Path, twelve: tuple[AcuityRun, Observer]
+) -> None:
+    expected, whole = twelve
     with pytest.raises(KeyboardInterrupt):
-        threshold(broken, tmp_path / "broken")
+        measured(Observer(12.0, name="same", dies_after=dies_after), tmp_path)
     going_on = Observer(12.0, name="same")
-    assert threshold(going_on, tmp_path / "broken") == expected
+    assert measured(going_on, tmp_path).thresholds == expected.thresholds
     assert max(Counter(going_on.asked).values()) == 1 and len(going_on.asked) < len(whole.asked)
     again = Observer(12.0, name="same")
-    assert threshold(again, tmp_path / "broken") == expected and not again.asked
+    assert measured(again, tmp_path).thresholds == expected.thresholds and not again.asked
 
 
-def test_the_order_of_answers_does_not_matter(tmp_path: Path) -> None:
-    forwards = measured(Observer(12.0, name="same"), tmp_path / "a")
-    backwards = measured(Observer(12.0, name="same", backwards=True), tmp_path / "b")
+def test_the_order_of_answers_does_not_matter(tmp_path: Path, twelve: tuple[AcuityRun, Observer]) -> None:
+    forwards, _ = twelve
+    backwards = measured(Observer(12.0, name="same", backwards=True), tmp_path)
     assert forwards.thresholds == backwards.thresholds
-    [journal] = forwards.folder.glob("journal-*.jsonl")
+    [journal] = backwards.folder.glob("journal-*.jsonl")
     lines = journal.read_text("utf-8").splitlines()
     random.Random(1).shuffle(lines)
     journal.write_text("".join(line + "\n" for line in lines), "utf-8")
-    assert read_acuity(score_run(forwards.folder, ScoringSpec())).thresholds == forwards.thresholds
+    assert read_acuity(score_run(backwards.folder, ScoringSpec())).thresholds == forwards.thresholds
 
 
 def test_a_budget_is_kept_and_shared_and_a_larger_one_goes_on(tmp_path: Path) -> None:
-    tests = ["letter-size", "landolt-size", "place"]
+    tests = [pool("letter-size"), pool("crowding"), pool("place")]
     observer = Observer(12.0)
     sn.acuity(observer, tests, runs=str(tmp_path), budget=60)
     asked = Counter(sample.partition("-size")[0].partition("-")[0] for sample in observer.asked)
@@ -169,62 +187,77 @@ def test_a_budget_is_kept_and_shared_and_a_larger_one_goes_on(tmp_path: Path) ->
     assert (states[-1].done, states[-1].total, states[-1].requests) == (asked_before, asked_before, 0)
 
 
-def test_what_an_early_end_leaves_of_a_budget_goes_to_other_tests(tmp_path: Path) -> None:
-    def seeing(level: float) -> float:
-        return 1.0
+def test_what_an_early_end_leaves_of_a_budget_goes_to_other_tests() -> None:
+    """Sizes begin at 2.5 px, where all is seen; contrasts end at 0.8."""
+    sharp_and_dim = Observer(1, sees=lambda level: 1.0 if level > 1 else 0.25 + 0.7 / (1 + (0.05 / level) ** 4))
+    sizes, contrasts = placed(sharp_and_dim, "letter-size", "contrast", budget=100).thresholds
+    assert sizes.verdict == "sees all" and sizes.asked < 30
+    assert contrasts.verdict == "threshold" and contrasts.asked > 60 and 98 <= sizes.asked + contrasts.asked <= 100
+    sharp, sharper = placed(Observer(1, sees=lambda level: 1.0), "letter-size", "crowding", budget=200).thresholds
+    assert sharp.asked + sharper.asked < 60 and sharp.verdict == sharper.verdict == "sees all"
 
-    perfect = Observer(1, name="sharp", sees=seeing)
-    [run] = sn.acuity(perfect, ["letter-size", "crowding"], runs=str(tmp_path), budget=200)
-    assert len(perfect.asked) < 60 and all(found.verdict == "sees all" for found in run.thresholds)
 
-
-def test_a_budget_that_is_too_small_is_refused_with_the_least_that_will_do(tmp_path: Path) -> None:
+def test_a_budget_that_is_too_small_is_refused_with_the_least_that_will_do() -> None:
     with pytest.raises(DataError, match="budget 7: 2 tests need 12 questions at least, 6 each; raise it or name fewer"):
-        sn.acuity(Observer(12.0), ["letter-size", "blur"], budget=7)
+        sn.acuity(Observer(12.0), [pool("letter-size"), pool("crowding")], budget=7)
 
 
-def test_what_is_no_psychometric_test_or_is_asked_more_than_once_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="eyechart/colour is not a psychometric test; `snellen list acuity` shows them"):
-        sn.acuity(Observer(12.0), "eyechart/colour")
+def test_what_is_no_psychometric_test_or_is_asked_more_than_once_is_refused(questions: Benchmark) -> None:
+    with pytest.raises(DataError, match=r"is not a psychometric test; `snellen list acuity` shows them"):
+        sn.acuity(Observer(12.0), str(questions.folder))
     with pytest.raises(DataError, match="circular: a threshold needs questions that are asked once each"):
-        sn.acuity(Observer(12.0), "letter-size", protocols="circular")
+        sn.acuity(Observer(12.0), pool("letter-size"), protocols="circular")
     with pytest.raises(DataError, match="say how many with budget"):
-        sn.acuity(Observer(12.0), "letter-size", limit=20)
+        sn.acuity(Observer(12.0), pool("letter-size"), limit=20)
     with pytest.raises(UnknownNameError, match=r"did you mean.*letter-size"):
         sn.acuity(Observer(12.0), "letter-sise")
+
+
+def test_a_run_begun_with_other_pictures_is_refused_in_one_line(tmp_path: Path) -> None:
+    """As with the pools of 12 questions a level, which have 24 now."""
+    larger = sn.build("acuity/place", to=tmp_path / "larger", params={"side": 180, "exemplars": 1}).folder
+    measured(Observer(1, name="cells", sees=lambda cell: 1.0), tmp_path, "place", name="begun", budget=6)
+    lines: list[str] = []
+    with pytest.raises(
+        StoreError, match=r"was run on version \w+ of acuity/place, which is now \w+; choose another --"
+    ):
+        sn.acuity(Observer(1, name="cells"), str(larger), runs=tmp_path, name="begun", announce=lines.append)
+    assert lines == []
 
 
 # --- the command -------------------------------------------------------------------------------------------------
 
 
 def test_the_command_prints_bounds_and_a_line_and_writes_the_card(tmp_path: Path) -> None:
-    outcome = spoken("snellen:oracle", "snellen:uniform", "--test", "contrast", "--card", "card.html")
+    outcome = spoken("snellen:oracle", "snellen:uniform", "--test", "shape-contrast", "--card", "card.html")
     assert outcome.exit_code == 0, outcome.output
-    assert "sees all, to 0.005" in outcome.output and "not even 0.8" in outcome.output
-    assert "snellen:oracle: sees a contrast of even 0.005." in outcome.output
+    assert "sees all, to 0.004237" in outcome.output and "not even 0.9153" in outcome.output
+    assert "snellen:oracle: sees shapes of a contrast of even 0.004237" in outcome.output
     assert "card: card.html" in outcome.output
     page = (tmp_path / "card.html").read_text("utf-8")
     assert page.count("snellen:uniform") > 3 and "<polyline" in page
 
 
 def test_json_has_a_line_for_each_threshold_map_and_difference() -> None:
-    outcome = spoken("snellen:oracle", "snellen:uniform", "--test", "contrast", "--test", "place", "--json")
+    tests = ("--test", pool("shape-contrast"), "--test", pool("place"))
+    outcome = spoken("snellen:oracle", "snellen:uniform", *tests, "--json")
     records = [json.loads(line) for line in outcome.stdout.splitlines() if line.startswith("{")]
     assert Counter(record["kind"] for record in records) == {"threshold": 2, "places": 2, "difference": 1}
     first, *_, difference = records
-    assert (first["verdict"], first["value"], first["test"]) == ("sees all", None, "contrast")
-    assert len(first["points"]) == 22 and sum(point["asked"] for point in first["points"]) == first["asked"]
+    assert (first["verdict"], first["value"], first["test"]) == ("sees all", None, "shape-contrast")
+    assert len(first["points"]) == 17 and sum(point["asked"] for point in first["points"]) == first["asked"]
     assert (difference["better"], difference["difference"]) == ("snellen:oracle", None)
 
 
 def test_progress_counts_what_is_asked_at_most_and_not_the_pool(tmp_path: Path) -> None:
     states: list[RunProgress] = []
-    [run] = sn.acuity(Observer(13.0, name="thirteen"), "letter-size", runs=tmp_path, progress=states.append)
+    run = measured(Observer(13.0, name="thirteen"), tmp_path, progress=states.append)
     assert {state.total for state in states} == {48} and states[-1].done == run.thresholds[0].asked <= 48
 
 
 def test_a_forecast_asks_nothing(tmp_path: Path) -> None:
-    words = ("snellen:uniform", "--test", "contrast", "--test", "place", "--dry-run", "--price", "1,1")
+    tests = ("--test", pool("shape-contrast"), "--test", pool("place"))
+    words = ("snellen:uniform", *tests, "--dry-run", "--price", "1,1")
     assert "192 requests to ask" in spoken(*words).output  # 48 and 144
     limited = spoken(*words, "--budget", "50").output
     assert "50 requests to ask" in limited and "at the price given" in limited
@@ -233,7 +266,7 @@ def test_a_forecast_asks_nothing(tmp_path: Path) -> None:
 
 def test_failed_requests_end_with_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
     with start_server(script=[broken(400, times=99)]) as server, pytest.raises(SystemExit) as stopped:
-        main(["acuity", f"openai:broken@{server.url}", "--test", "contrast", "--budget", "6"])
+        main(["acuity", f"openai:broken@{server.url}", "--test", pool("shape-contrast"), "--budget", "6"])
     assert stopped.value.code == 3 and "6 of 6 requests failed" in capsys.readouterr().err
 
 
@@ -254,23 +287,24 @@ def test_compare_reads_thresholds_of_runs_and_says_which_model_sees_better(tmp_p
     shown = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(fine.folder)]).output
     assert "fine" in shown and "x 0.3" in shown and "McNemar" in shown
     assert "x 0.3" in acuity_page([coarse, fine])
-    other = sn.evaluate("snellen:uniform", "acuity/letter-size", limit=12).runs[0].folder
+    other = sn.evaluate("snellen:uniform", pool("letter-size"), limit=12).runs[0].folder
     mixed = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(other)])
     assert mixed.exit_code and "compare each kind by itself" in str(mixed.exception)
     refused = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(fine.folder), "-o", "c.json"])
     assert refused.exit_code and "these runs measured thresholds, which" in str(refused.exception)
 
 
-def test_a_report_says_that_shares_of_adaptively_placed_questions_say_nothing(tmp_path: Path) -> None:
-    run = measured(Observer(12.0, name="placed"), tmp_path)
-    sn.load_run(run.folder).report("r.md")
+def test_a_report_says_that_shares_of_adaptively_placed_questions_say_nothing(
+    twelve: tuple[AcuityRun, Observer],
+) -> None:
+    sn.load_run(twelve[0].folder).report("r.md")
     [first, *_] = [line for line in Path("r.md").read_text("utf-8").splitlines() if line.startswith("- ")]
-    assert first.startswith("- The questions of placed were placed to measure thresholds") and "%" not in first
+    assert first.startswith("- The questions of same were placed to measure thresholds") and "%" not in first
 
 
-def test_equal_models_are_seldom_told_apart(tmp_path: Path) -> None:
+def test_equal_models_are_seldom_told_apart() -> None:
     """Eight equal observers, each with its own luck; bench/acuity.py counts how seldom."""
-    runs = [measured(Observer(16.0, seed=seed, name=f"same-{seed}"), tmp_path) for seed in range(8)]
+    runs = [placed(Observer(16.0, seed=seed)) for seed in range(8)]
     pairs = [next(threshold_differences(list(pair))) for pair in zip(runs[::2], runs[1::2], strict=True)]
     intervals = [pair.difference for pair in pairs if pair.difference]
     assert len(intervals) == 4 and all(0.75 < interval.value < 1.25 for interval in intervals)
@@ -281,42 +315,42 @@ def test_equal_models_are_seldom_told_apart(tmp_path: Path) -> None:
 # --- the card ----------------------------------------------------------------------------------------------------
 
 
-def test_the_visual_field_names_the_quarter_that_is_seen_least(tmp_path: Path) -> None:
+def test_the_visual_field_names_the_quarter_that_is_seen_least() -> None:
     def left_below_is_blind(cell: float) -> float:
         return 0.25 if cell % 12 < 6 and cell >= 72 else 1.0
 
-    run = measured(Observer(1, name="half", sees=left_below_is_blind), tmp_path, "place")
+    run = placed(Observer(1, name="half", sees=left_below_is_blind), "place")
     assert not run.thresholds and sum(share.asked for share in run.fields["acuity/place"]) == 144
     assert prescription(run).startswith("sees least at the bottom left (")
-    whole = measured(Observer(1, name="whole", sees=lambda cell: 0.95), tmp_path, "place")
+    whole = placed(Observer(1, name="whole", sees=lambda cell: 0.95), "place")
     assert prescription(whole) == "sees alike in all quarters of the picture."
-    blind = measured(Observer(1, name="blind", sees=lambda cell: 0.25), tmp_path, "place")
+    blind = placed(Observer(1, sees=lambda cell: 0.25), "place")
     assert prescription(blind) == "the letter of the visual field is too small for it."
     page = acuity_page([run, whole])
     assert page.count('class="heat"') == 2 * 36, "four cells of one answer each are joined"
     assert page.count('fill-opacity="0.90"') >= 27 + 27
 
 
-def test_labels_of_levels_that_stand_close_do_not_overlap(tmp_path: Path) -> None:
-    """The levels of `distance` crowd at 1.01, 1.02, 1.05."""
-    [panel] = curve_panels([measured(Observer(1, name="blind", sees=lambda level: 0.5), tmp_path, "distance")])
+@pytest.mark.parametrize("name", ["distance", "shape-contrast"])
+def test_labels_of_levels_that_stand_close_do_not_overlap(name: str) -> None:
+    """The levels of `distance` crowd at 1.01, 1.02, 1.05; those of `shape-contrast` have many digits."""
+    [panel] = curve_panels([placed(Observer(1, sees=lambda level: 0.5), name)])
     labels = [shape for shape in panel.drawing.shapes if isinstance(shape, Text) and shape.style == "tick"]
     spans = [(label.x - 4 * len(label.content), label.x + 4 * len(label.content)) for label in labels]
     assert len(spans) >= 4 and all(end < start for (_, end), (start, _) in pairwise(spans))
 
 
-def test_the_wall_chart_marks_the_last_line_that_is_read(tmp_path: Path) -> None:
-    run = measured(Observer(13.0, name="thirteen"), tmp_path)
+def test_the_wall_chart_marks_the_last_line_that_is_read() -> None:
+    run = placed(Observer(13.0, name="thirteen"))
     value = run.thresholds[0].value or 0.0
     assert line_read(run.thresholds[0]) == min(line for line in LINES if line >= value)
-    page = acuity_page([run, measured(Observer(1, name="blind", sees=lambda level: 0.25), tmp_path)])
+    page = acuity_page([run, placed(Observer(1, name="blind", sees=lambda level: 0.25))])
     assert page.count('class="optotype"') >= 38 and "blind: no line" in page
     assert f"thirteen: {run.thresholds[0].text}" in page
     assert "needs letters of" in prescription(run) and "px or more" in prescription(run)
 
 
-def test_a_prescription_from_few_questions_says_that_it_is_not_sure(tmp_path: Path) -> None:
-    few = measured(Observer(13.0, name="few"), tmp_path, budget=6)
-    many = measured(Observer(13.0, name="many"), tmp_path)
+def test_a_prescription_from_few_questions_says_that_it_is_not_sure() -> None:
+    few, many = placed(Observer(13.0), budget=6), placed(Observer(13.0))
     assert f"(not sure: the threshold is {few.thresholds[0].text})" in prescription(few)
     assert "not sure" not in prescription(many)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import snellen as sn
-from acuity import NAMES, declared, digest, ink, picture, read_by_templates, stimuli
+from acuity import NAMES, SMALL_SIDE, declared, digest, ink, picture, read_by_templates, stimuli
+from observers import pool
 from snellen import registry
 from snellen.catalogue import entries
 from snellen.errors import DataError, UnknownNameError
@@ -64,7 +66,7 @@ def test_levels_are_in_order_and_read_back_from_their_tags(name: str) -> None:
 def test_each_place_and_where_options_are_fixed_each_option_is_right_equally_often_at_a_level(name: str) -> None:
     test = declared(name)
     for level in (test.levels[1], test.levels[-2]):
-        shown = stimuli(name, level, test.exemplars)
+        shown = stimuli(name, level, test.exemplars, SMALL_SIDE.get(name, 0))
         assert set(Counter(one.right for one in shown).values()) == {test.exemplars // len(shown[0].options)}
         assert all(len(set(one.options)) == len(one.options) for one in shown)
         assert len({one.images for one in shown}) == len(shown)
@@ -98,8 +100,8 @@ def test_wrong_parameters_are_refused(params: dict[str, object], kind: type[Exce
 
 
 def test_who_always_says_the_same_is_at_chance_at_every_level(tmp_path: Path) -> None:
-    results = sn.evaluate("snellen:always-a", "acuity/resolution", "vanilla", runs=tmp_path)
-    assert results.value("accuracy", benchmark="acuity/resolution") == 0.25
+    results = sn.evaluate("snellen:always-a", pool("shape-contrast"), "vanilla", runs=tmp_path)
+    assert results.value("accuracy", benchmark="acuity/shape-contrast") == 0.25
 
 
 # --- levels, measured in pixels ----------------------------------------------------------------------------------
@@ -108,7 +110,7 @@ def test_who_always_says_the_same_is_at_chance_at_every_level(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["letter-size", "landolt-size", "tumbling-e-size", "second-picture"])
 def test_a_sign_is_as_high_as_its_level(name: str) -> None:
     for level in declared(name).levels:
-        shown = stimuli(name, level)[0]
+        shown = stimuli(name, level, 1, SMALL_SIDE[name])[0]
         left, top, right, bottom = ink(shown, len(shown.images) - 1).getbbox() or (0, 0, 0, 0)
         assert {bottom - top, right - left} - {math.ceil(level) - 1} == {math.ceil(level)}  # a gap takes a little
 
@@ -116,7 +118,7 @@ def test_a_sign_is_as_high_as_its_level(name: str) -> None:
 def test_a_shape_is_as_high_or_as_wide_as_its_level() -> None:
     for level in declared("shape-size").levels[3:]:
         sizes = []
-        for shown in stimuli("shape-size", level, 12):
+        for shown in stimuli("shape-size", level, 12, SMALL_SIDE["shape-size"]):
             left, top, right, bottom = ink(shown).getbbox() or (0, 0, 0, 0)
             assert max(right - left, bottom - top) <= level, answer(shown)
             sizes.append(max(right - left, bottom - top) / level)
@@ -170,7 +172,7 @@ def test_the_further_thing_is_further_by_its_level() -> None:
 @pytest.mark.parametrize(("name", "ground"), [("contrast", GROUND), ("shape-contrast", PAPER)])
 def test_contrast_is_exact_in_grey_values(name: str, ground: int) -> None:
     for level in declared(name).levels:
-        shown = picture(stimuli(name, level)[0])
+        shown = picture(stimuli(name, level, 1, SMALL_SIDE[name])[0])
         low, high = shown.getextrema()
         assert high == ground and (high - low) / high == pytest.approx(level, abs=1e-10)  # type: ignore[operator]
 
@@ -200,37 +202,38 @@ def test_one_sign_points_another_way_where_the_answer_is_yes() -> None:
 
 def test_flankers_stand_at_their_distance() -> None:
     for level in declared("crowding").levels:
-        left, top, right, bottom = ink(stimuli("crowding", level)[0]).getbbox() or (0, 0, 0, 0)
+        left, top, right, bottom = ink(stimuli("crowding", level, 1)[0]).getbbox() or (0, 0, 0, 0)
         assert (bottom - top, right - left) == (CROWDED + 2 * level * CROWDED,) * 2
 
 
 def test_a_line_has_its_letters_and_one_of_the_words_alone() -> None:
     for level in declared("line-length").levels:
-        shown = stimuli("line-length", level)[0]
+        shown = stimuli("line-length", level, 1)[0]
         assert len(things(shown)) == level
         assert all(sum(a != b for a, b in zip(answer(shown), option, strict=True)) <= 1 for option in shown.options)
 
 
-def test_places_are_in_their_cells_and_where_their_tags_say() -> None:
-    for cell in range(GRID * GRID):
-        for shown in stimuli("place", cell):
+@pytest.mark.parametrize(("side", "cells"), [(168, range(GRID * GRID)), (672, (0, 11, 78, 132, 143))])
+def test_places_are_in_their_cells_and_where_their_tags_say(side: int, cells: Sequence[int]) -> None:
+    for cell in cells:
+        for shown in stimuli("place", cell, 4, side):
             x, y = map(int, shown.tags["place"].split(","))
             left, top, right, bottom = ink(shown).getbbox() or (0, 0, 0, 0)
             assert (top, bottom) == (y - 6, y + 6) and left >= x - 6 and right <= x + 6
-            assert (min(x // 56, 11), min(y // 56, 11)) == (cell % GRID, cell // GRID)
+            assert (min(x * GRID // side, 11), min(y * GRID // side, 11)) == (cell % GRID, cell // GRID)
 
 
 def test_pictures_have_the_size_and_shape_of_their_level() -> None:
     for name in ("picture-size", "resolution"):
-        assert all(picture(stimuli(name, side)[0]).size == (side, side) for side in declared(name).levels)
+        assert all(picture(stimuli(name, side, 1)[0]).size == (side, side) for side in declared(name).levels)
     for ratio in declared("aspect").levels:
-        width, height = picture(stimuli("aspect", ratio)[0]).size
+        width, height = picture(stimuli("aspect", ratio, 1)[0]).size
         assert width / height == ratio and width * height == pytest.approx(448**2, rel=0.04)
 
 
 def test_the_covered_share_is_exact() -> None:
     for level in declared("occlusion").levels:
-        shown = picture(stimuli("occlusion", level)[0])
+        shown = picture(stimuli("occlusion", level, 1, SMALL_SIDE["occlusion"])[0])
         cells = shown.histogram()[128] / COVER**2
         assert cells == pytest.approx(100 * level, abs=1)  # a rounded edge may have that grey, too
 
@@ -258,7 +261,7 @@ READ = {
 
 def share_right(name: str, level: float, exemplars: int) -> float:
     ring = name in ("landolt-size", "contrast")
-    shown = stimuli(name, level, exemplars)
+    shown = stimuli(name, level, exemplars, SMALL_SIDE.get(name, 0))
     right = [
         read_by_templates(one, READ[name](level), ring=ring, number=len(one.images) - 1) == one.right for one in shown
     ]

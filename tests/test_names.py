@@ -41,8 +41,8 @@ VAGUE = frozenset(
 MOST_VAGUE = 0.006
 """Of all bindings."""
 CLEAR_ROOMS = frozenset(
-    "analysis building catalogue experiments extraction fetching formats interchange metrics models protocols psychometrics "
-    "readers recognition reformulation runs scoring suites verification".split()
+    "analysis building catalogue experiments extraction fetching formats interchange metrics models protocols "
+    "psychometrics readers recognition reformulation runs scoring suites verification".split()
 )
 """Rooms in which no more than a hundredth are vague."""
 

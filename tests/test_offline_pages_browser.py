@@ -12,7 +12,7 @@ pytest.importorskip("numpy")
 import axe
 import snellen as sn
 from browser import BROKEN_WORDS, CHROMIUM, Page, browsing
-from observers import Observer, measured
+from observers import Observer, placed
 from snellen.report.acuity import acuity_page
 from snellen.verification.datasheet_page import write_datasheet
 
@@ -28,7 +28,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def card(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("card")
-    runs = [measured(Observer(threshold, name=name), folder) for threshold, name in ((13.0, "fine"), (40.0, "coarse"))]
+    runs = [placed(Observer(threshold, name=name)) for threshold, name in ((13.0, "fine"), (40.0, "coarse"))]
     (folder / "card.html").write_text(acuity_page(runs), "utf-8")
     return (folder / "card.html").as_uri()
 

@@ -40,8 +40,8 @@ _WALL = (
 Series = Sequence[tuple[int, Threshold]]
 """Thresholds with the number of the model."""
 LEFT, TOP, RIGHT, BOTTOM, LANE = 52.0, 14.0, WIDTH - 16.0, 250.0, 9.0
-TICK = 40.0
-"""From one labelled level to the next at least."""
+TICK, DIGIT = 40.0, 8.0
+"""From one labelled level to the next at least, and the room of a digit of its label."""
 LINES = (160, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4)
 """Heights of a wall chart's signs in pixels, the largest line first."""
 FIRST = 64
@@ -162,11 +162,12 @@ def _right_of_all(shares: Sequence[PlaceShare]) -> tuple[int, int]:
 
 def curve_panels(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
     """A panel for each test: all models' answers, curves, and thresholds with their intervals below."""
+    several = _has_several_methods(runs)
     for key in dict.fromkeys(_key(threshold) for run in runs for threshold in run.thresholds):
         series = [
             (i, threshold) for i, run in enumerate(runs) for threshold in run.thresholds if _key(threshold) == key
         ]
-        yield ChartPanel(series[0][1].test, _curves(series, runs))
+        yield ChartPanel(_name(series[0][1], several), _curves(series, runs))
 
 
 def _curves(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
@@ -181,12 +182,13 @@ def _curves(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         _, y = at(first.hardest, share)
         shapes += [Line(LEFT, y, RIGHT, y, "grid"), Text(LEFT - 8, y + 4, f"{share:.0%}", "end tick")]
-    last = -math.inf
+    free = -math.inf
     for level in (point.level for point in first.points):
-        x, _ = at(level, 0)
-        if x - last >= TICK:
-            shapes += [Line(x, TOP, x, bottom, "grid"), Text(x, bottom + 14, f"{level:g}", "tick")]
-            last = x
+        (x, _), label = at(level, 0), _written(level)
+        room = max(TICK, DIGIT * (len(label) + 1)) / 2
+        if x - room >= free:
+            shapes += [Line(x, TOP, x, bottom, "grid"), Text(x, bottom + 14, label, "tick")]
+            free = x + room
     shapes.append(Line(*at(first.hardest, first.chance), *at(first.easiest, first.chance), "reference"))
     shapes.append(
         Text((LEFT + RIGHT) / 2, bottom + 32, f"{first.title}" + f" ({first.unit})" * bool(first.unit), "axis")
@@ -194,6 +196,10 @@ def _curves(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
     for lane, (number, threshold) in enumerate(series):
         shapes += _curve(number, threshold, at, BOTTOM + 8 + LANE * lane, runs[number].model)
     return ChartDrawing(f"{first.test}: right answers by level", WIDTH, bottom + 40, tuple(shapes))
+
+
+def _written(level: float) -> str:
+    return f"{level:.4g}" if level >= 1 else f"{level:.2g}"
 
 
 def _curve(
@@ -333,9 +339,9 @@ def prescription(run: AcuityRun) -> str:
 
 def _need(things: str, threshold: Threshold) -> str:
     if threshold.verdict == "sees all":
-        return "sees " + things.format(f"even {threshold.hardest:g}")
+        return "sees " + things.format(f"even {threshold.hardest:.4g}")
     if threshold.verdict == "sees none":
-        return "cannot tell " + things.format(f"even {threshold.easiest:g}")
+        return "cannot tell " + things.format(f"even {threshold.easiest:.4g}")
     if threshold.value is None:
         return ""
     # Half a width beyond the threshold the curve has nearly reached the model's best.

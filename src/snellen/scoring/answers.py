@@ -54,17 +54,18 @@ def has_answers(folder: Path) -> bool:
 
 
 def changed_answers(run: Path, benchmarks: Iterable[Benchmark]) -> list[str]:
-    """Names of the benchmarks whose known answers are others than when the run was last asked."""
+    """Names of the benchmarks whose known answers are others than when the run was last asked the same questions."""
     changed = []
     for benchmark in benchmarks:
         questions = questions_folder(run, benchmark.name)
         if not (questions / MANIFEST).exists():
             continue
         try:
-            before = Benchmark(questions).manifest.files.get(ANSWERS)
+            kept_manifest = Benchmark(questions).manifest
         except DataError:
             continue  # damaged: the run keeps its questions anew when it goes on
-        if before not in (None, benchmark.manifest.files.get(ANSWERS)):
+        has_same_questions = kept_manifest.questions == benchmark.manifest.questions
+        if has_same_questions and kept_manifest.files.get(ANSWERS) not in (None, benchmark.manifest.files.get(ANSWERS)):
             changed.append(benchmark.name)
     return changed
 
