@@ -75,12 +75,12 @@ def test_the_worst_benchmark_is_named_where_it_is_shown_to_be_that() -> None:
     def lowest(*shares: tuple[str, float, float]) -> str:
         by_benchmark = tuple((name, estimate(share, margin)) for name, share, margin in shares)
         said = sentences([model("a", 0.6, by_benchmark=by_benchmark)], {})
-        return next((sentence for sentence in said if sentence.startswith("Lowest")), "")
+        return next((sentence for sentence in said if "is worst in" in sentence), "")
 
-    opening = "Lowest of the benchmarks, shown to be below each other one: a in "
-    assert lowest(("x", 0.9, 0.03), ("y", 0.2, 0.05), ("z", 0.6, 0.05)) == f"{opening}y (20.0%, 15.0 to 25.0%)."
+    opening, end = "a is worst in ", ": shown to be below every other benchmark."
+    assert lowest(("x", 0.9, 0.03), ("y", 0.2, 0.05), ("z", 0.6, 0.05)) == f"{opening}y (20.0%, 15.0 to 25.0%){end}"
     assert lowest(("x", 0.9, 0.03), ("y", 0.2, 0.05), ("z", 0.24, 0.05)) == (
-        f"{opening}y (20.0%, 15.0 to 25.0%) or z (24.0%, 19.0 to 29.0%)."
+        f"{opening}y (20.0%, 15.0 to 25.0%) or z (24.0%, 19.0 to 29.0%){end}"
     )
     # 7.5 points are more than their interval at 95 %, of 7.1, and less than at the level for three pairs, of 8.6.
     assert lowest(("x", 0.275, 0.05), ("y", 0.2, 0.05), ("z", 0.22, 0.05)) == "", "none is shown to be above"
@@ -114,7 +114,7 @@ def test_of_several_models_each_is_better_or_cannot_be_told_apart() -> None:
     [best] = sentences(models, {"generation": all_better})
     assert best.startswith("a is the best of 4 models, ahead of b by 8.0 to 12.0 points")
     [tied] = sentences(models, {"generation": [difference("a", "b", 0.01), *all_better[1:]]})
-    assert tied.startswith("a is better than 2 of 3 other models, the closest being c by 8.0 to 12.0 points")
+    assert tied.startswith("a is better than 2 of the 3 other models, ahead of the nearest, c, by 8.0 to 12.0 points")
     assert tied.endswith("; it cannot be told apart from b.")
     [nobody] = sentences(models, {"generation": [difference("a", name, 0.01) for name in "bcd"]})
     assert nobody == "a cannot be told apart from b, c and d."
@@ -143,8 +143,8 @@ def test_more_dimensions_must_each_be_farther_above_guessing() -> None:
 def test_what_was_not_read_not_answered_or_not_asked_is_said_last() -> None:
     careful = model("a", 0.6, unparsed=estimate(0.03, 0.01), errors=3, is_partial=True)
     assert sentences([careful], {})[-1] == (
-        "Replies that name no option count as not right: a 3.0% (2.0 to 4.0%); 3 questions to a were not answered; "
-        "only part of the questions was asked, as the notes say."
+        "Replies that name no option are not counted as right: a 3.0% (2.0 to 4.0%); 3 questions got no answer from a; "
+        "only part of the benchmarks or of their questions was asked."
     )
 
 
@@ -187,10 +187,10 @@ def test_unparsed_failed_and_partial_runs_are_said(hundred: str) -> None:
         return "Who can say." if number < 20 else "(A)"
 
     whole = words(sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, name="whole"))
-    assert "Replies that name no option count as not right: shy 15.8% (" in whole  # 15 of the 95 that came
-    assert "; 5 questions to shy were not answered;" in whole
+    assert "Replies that name no option are not counted as right: shy 15.8% (" in whole  # 15 of the 95 that came
+    assert "; 5 questions got no answer from shy;" in whole
     results = sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, limit=50, name="part")
-    assert "only part of the questions was asked" in words(results)
+    assert "only part of the benchmarks or of their questions was asked" in words(results)
 
 
 def test_instruments_are_compared_only_with_each_other(hundred: str) -> None:
@@ -211,9 +211,9 @@ def test_what_the_order_of_options_does_to_a_lead_is_said_where_it_is_shown(hund
     protocols = ["vanilla", "circular"]
     said = words(sn.evaluate([of_accuracy(0.95, "steady"), sn.Scripted(drifting, name="drifting")], hundred, protocols))
     assert "right in every order of the options, steady leads drifting by " in said
-    assert "of that are answers that change with the order" in said
+    assert "points, comes from answers that change with the order." in said
     said = words(sn.evaluate([of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak")], hundred, protocols))
-    assert "strong is better than weak" in said and "in every order of the options" not in said
+    assert "strong is better than weak" in said and "Counting only answers" not in said
 
 
 def test_runs_on_other_builds_of_a_benchmark_are_not_compared(make: Callable[..., Benchmark]) -> None:
@@ -230,4 +230,4 @@ def test_open_questions_and_hidden_answers_make_no_claim(make: Callable[..., Ben
     texts = sn.evaluate("snellen:uniform", ["eyechart/word", "eyechart/caption"], limit=5)
     assert words(texts) == ""  # their metrics are of different scales
     captions = sn.evaluate("snellen:uniform", "eyechart/caption", limit=5)
-    assert words(captions).startswith("snellen:uniform has CIDEr 0.")
+    assert words(captions).startswith("snellen:uniform scores 0.")

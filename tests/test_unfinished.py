@@ -142,6 +142,6 @@ def test_a_report_of_a_stopped_run_says_why_it_tells_the_accuracy_of_the_first_o
     told = " ".join(findings(run_views(results.runs, results.rows)))
     assert "Too few questions to half were asked in every order of the options to say how many answers" in told
     whole = sn.score(half_right)
-    assert "Answers that stay right with the options in every order: half 50.0%" in " ".join(
+    assert "Answers that stay right in every order of the options: half 50.0%" in " ".join(
         findings(run_views(whole.runs, whole.rows))
     )

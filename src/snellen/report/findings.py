@@ -26,6 +26,7 @@ from snellen.report.table import capitalised, decimal_text, dimension_title, met
 
 MOST_NAMES = 3
 """More names than this are counted."""
+NO_INTERVAL = "too few pictures for an interval"
 Differences = Mapping[Method, Sequence[PairedDifference]]
 """Of the best model from each other one, by method."""
 
@@ -41,7 +42,7 @@ def findings(views: Sequence[RunView], *, of_instruments: bool = False) -> list[
     left_out = [view.label for view in every if view not in views and view.run.convention == "standard"]
     cautions = [f"These sentences leave out {_names(left_out)}: instruments, not models."] if left_out else []
     cautions += (
-        [f"A rule stopped {_names(stopped)} early: the section Stopped by a rule has the intervals that hold then."]
+        [f"A rule stopped {_names(stopped)} early; the section “Stopped by a rule” has intervals that allow for that."]
         if stopped
         else []
     )
@@ -91,13 +92,14 @@ def _level(facts: Sequence[ModelNumbers]) -> str:
     if model.metric == "accuracy" and model.unit == SHARE:
         opening = f"{model.name} answers {value} of the questions correctly"
     else:
-        opening = f"{model.name} has {metric_title(model.metric)} {value}"
+        opening = f"{model.name} scores {value} in {metric_title(model.metric)}"
     others = "".join(
-        f" By {other.method} it is {value_text(other.headline, other.unit)} ({_interval(other.headline, other.unit)})."
+        f" By {other.method}: {value_text(other.headline, other.unit)} ({_interval(other.headline, other.unit)})."
         for other in facts[1:]
         if other.name == model.name
     )
-    return f"{opening} (95% interval {interval}){over}{_against_guessing(model)}.{others}"
+    interval = interval if interval == NO_INTERVAL else f"95% interval {interval}"
+    return f"{opening} ({interval}){over}{_against_guessing(model)}.{others}"
 
 
 def _against_guessing(model: ModelNumbers) -> str:
@@ -157,10 +159,12 @@ def _standing(differences: Sequence[PairedDifference]) -> str:
     if nearest and others == len(better) > 1:
         words.append(f"{first} is the best of {others + 1} models, ahead of {nearest.second} by {_points(nearest)}")
     elif nearest:
-        count = f"{len(better)} of {others} other models, the closest being " if len(better) > 1 else ""
-        words.append(f"{first} is better than {count}{nearest.second} by {_points(nearest)}")
+        name = nearest.second
+        whom = f"{len(better)} of the {others} other models, ahead of the nearest, {name}," if len(better) > 1 else name
+        words.append(f"{first} is better than {whom} by {_points(nearest)}")
     if level:
-        bounds = f": the difference lies between {_points(level[0], ' and ')}" if others == 1 else ""
+        has_bounds = others == 1 and level[0].difference.low is not None
+        bounds = f": the difference lies between {_points(level[0], ' and ')}" if has_bounds else ""
         who = "it" if words else first
         words.append(f"{who} cannot be told apart from {_names([d.second for d in level])}{bounds}")
     words += [f"{difference.second} is better than {first} by {_points(difference)}" for difference in worse]
@@ -180,8 +184,8 @@ def _order_part(differences: Sequence[PairedDifference]) -> str:
     circular, drop = differences
     return (
         f"Counting only answers that stay right in every order of the options, {circular.first} leads "
-        f"{circular.second} by {_ends_of(circular, ' to ')}; {_ends_of(drop, ' to ')} of that are answers that change "
-        "with the order."
+        f"{circular.second} by {_ends_of(circular, ' to ')}; the rest of its lead, {_ends_of(drop, ' to ')}, comes "
+        "from answers that change with the order."
     )
 
 
@@ -195,12 +199,10 @@ def _gap(differences: Sequence[PairedDifference]) -> str:
     widest = max(shares, key=gain)
     every = len({difference.dimension for difference in dimensions})
     sure = len({d.dimension for d in better} - {d.dimension for d in dimensions if d not in better})
-    count = f"all {every}" if sure == every else f"{sure} of {every}"
-    reverse = f"; in {_names([dimension_title(d.dimension) for d in worse])} it is the other way round"
-    return (
-        f"{widest.first} is shown to be better in {count} dimensions by {metric_title(widest.metric)}, most of all in "
-        f"{dimension_title(widest.dimension)} (by {_ends_of(widest, ' to ')}){reverse if worse else ''}."
-    )
+    count = f"{sure} of {every}" if sure < every else f"all {every}" if every > 2 else "both"
+    reverse = f", and worse in {_names([dimension_title(d.dimension) for d in worse])}" if worse else ""
+    place = f"{dimension_title(widest.dimension)} ({_ends_of(widest, ' to ')} of {metric_title(widest.metric)})"
+    return f"{widest.first} is shown to be better in {count} dimensions, most of all in {place}{reverse}."
 
 
 def _parted(
@@ -217,12 +219,14 @@ def _above_guessing(models: Sequence[ModelNumbers]) -> str:
     models = [model for model in models if model.dimensions]
     doubtful = [(model, titles) for model in models if (titles := _not_above(model))]
     if not doubtful:
-        return "All models are above guessing in each dimension." if models else ""
+        return "All models are above guessing in every dimension." if models else ""
     if len(doubtful) <= MOST_NAMES:
         where = (f"{model.name} in {_some_of(titles, len(model.dimensions))}" for model, titles in doubtful)
         return f"Not shown to be above guessing: {', '.join(where)}."
     hardest = [d.title for d in models[0].dimensions if all(d.title in titles for _, titles in doubtful)]
-    place = f"in {_names(hardest)}" if hardest else "in some dimension"
+    place = f"in {_names(hardest)}" if hardest else "in at least one dimension"
+    if len(doubtful) == len(models):
+        return f"None of the {len(models)} models is shown to be above guessing {place}."
     return f"{len(doubtful)} of {len(models)} models are not shown to be above guessing {place}."
 
 
@@ -239,8 +243,8 @@ def _lowest(models: Sequence[ModelNumbers]) -> str:
     for model in models if len(models) <= MOST_NAMES else ():
         if lowest := _not_above_lowest(model.by_benchmark):
             where = (f"{name} ({value_text(share)}, {_interval(share)})" for name, share in lowest)
-            words.append(f"{model.name} in {' or '.join(where)}")
-    return f"Lowest of the benchmarks, shown to be below each other one: {'; '.join(words)}." if words else ""
+            words.append(f"{model.name} is worst in {' or '.join(where)}")
+    return f"{'; '.join(words)}: shown to be below every other benchmark." if words else ""
 
 
 def _not_above_lowest(shares: Sequence[tuple[str, Estimate]]) -> list[tuple[str, Estimate]]:
@@ -275,9 +279,9 @@ def _stability(models: Sequence[ModelNumbers]) -> str:
             "answers stay right; accuracy is of the first order alone."
         )
     if words := _listed([(model.name, model.circular) for model in models], SHARE):
-        return f"Answers that stay right with the options in every order: {words}."
+        return f"Answers that stay right in every order of the options: {words}."
     if words := _listed([(model.name, model.instability) for model in models], "nats"):
-        return f"Instability when a question is put in other words and orders, in nats, 0 being none: {words}."
+        return f"Instability across wordings and orders of the options (in nats, 0 is stable): {words}."
     return ""
 
 
@@ -287,19 +291,21 @@ def _listed(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> str:
     values.sort(key=lambda pair: -(pair[1].value or 0.0))
     shown = values if len(values) <= MOST_NAMES else [values[0], values[-1]]
     words = [f"{name} {value_text(estimate, unit)} ({_interval(estimate, unit)})" for name, estimate in shown]
-    return f"of {len(values)} models from {' down to '.join(words)}" if len(values) > MOST_NAMES else ", ".join(words)
+    return (
+        f"among {len(values)} models, from {' down to '.join(words)}" if len(values) > MOST_NAMES else ", ".join(words)
+    )
 
 
 def _caution(models: Sequence[ModelNumbers]) -> str:
     """Replies that were not read, requests that failed, and questions that were left out."""
     words = []
     if unparsed := _listed([(m.name, m.unparsed) for m in models if m.unparsed and m.unparsed.value], SHARE):
-        words.append(f"replies that name no option count as not right: {unparsed}")
+        words.append(f"replies that name no option are not counted as right: {unparsed}")
     if failed := [model for model in models if model.errors]:
         count = sum(model.errors for model in failed)
-        words.append(f"{count:,} questions to {_names([model.name for model in failed])} were not answered")
+        words.append(f"{count:,} questions got no answer from {_names([model.name for model in failed])}")
     if any(model.is_partial for model in models):
-        words.append("only part of the questions was asked, as the notes say")
+        words.append("only part of the benchmarks or of their questions was asked")
     return f"{capitalised('; '.join(words))}." if words else ""
 
 
@@ -308,7 +314,7 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
 
 def _interval(estimate: Estimate, unit: str = SHARE) -> str:
     if estimate.low is None or estimate.high is None:
-        return "no interval, of too few pictures"
+        return NO_INTERVAL
     ends = (value_text(Estimate(end, None, None, None, 0), unit) for end in (estimate.low, estimate.high))
     return " to ".join(ends).replace("%", "", 1)
 

@@ -194,9 +194,9 @@ def _ranks(comparison: Comparison) -> Table:
         for (benchmark, dimension, metric), by_model in places.items()
     )
     notes = (
-        "Rank [the places that corrected tests of all pairs leave] and how often nobody is better in "
-        f"{comparison.resamples:,} resamples of pictures, the same ones for all; an average rank is between its ends "
-        "in 95% of these. On the questions that all have a value for.",
+        "Rank [the places that corrected tests of all pairs leave] and the share of resamples in which the model comes "
+        f"first, alone or tied: {comparison.resamples:,} resamples of pictures, the same for all models. An average rank "
+        "is between its ends in 95% of these. Over the questions for which all have a value.",
     )
     return Table("Ranks", ("ranked on", "metric", *comparison.labels), rows, label_columns=2, notes=notes)
 
