@@ -443,3 +443,10 @@ def test_benchmarks_that_no_protocol_can_ask_are_said_and_a_run_of_these_alone_i
     assert code == 0 and line in error
     code, _, error = run(capsys, *words, "eyechart/word")
     assert code == 2 and f"{line}; `-p vanilla` asks any question" in error
+
+
+def test_snellen_alone_shows_how_to_begin_and_six_verbs_on_a_small_screen() -> None:
+    shown = CliRunner().invoke(cli, [], env={"COLUMNS": "80"})
+    verbs = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.output, re.MULTILINE)
+    assert verbs == ["run", "report", "view", "compare", "build", "list"]
+    assert shown.exit_code == 0 and len(shown.output.splitlines()) <= 24 and "snellen demo" in shown.output

@@ -20,9 +20,14 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
 
 
 PAGES = (
-    "/", "/run?run=unclear", "/compare?run=unclear&run=first", "/start", "/questions",
-    "/question?of=animals&sample=q001",
+    "/", "/run?run=unclear", "/compare?run=unclear&run=first", "/start", "/start?look=1&model=snellen:tinny",
+    "/questions", "/question?of=animals&sample=q001",
 )  # fmt: skip
+
+
+CUT_OFF = """[...document.querySelectorAll('nav ul, #letters .scroll, #flips > .scroll')].filter(
+    part => part.scrollWidth > part.clientWidth).map(part => part.outerHTML)"""
+"""What can only be seen by scrolling sideways, of what a page should show at once."""
 
 
 def unclear(request: Request) -> int:
@@ -61,6 +66,7 @@ def test_pages_fit_and_complain_of_nothing(page: Page, address: str, width: int)
         page.open(address + path)
         assert page.run("document.documentElement.scrollWidth") <= width, path
         assert page.run("getComputedStyle(document.querySelector('nav')).position") == "sticky"  # the style is there
+        assert page.run(CUT_OFF) == [], path
     page.open(f"{address}/question?of=animals&sample=q001")
     assert page.run("document.images[0].naturalWidth") == 8
     assert page.complaints == []

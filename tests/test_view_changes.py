@@ -183,7 +183,7 @@ def test_failures_are_put_together_by_how_their_pictures_look(tmp_path: Path) ->
         assert sum(int(right) for right in re.findall(r"<h2>(\d+) of \d+ wrong</h2>", page)) == 16
         assert len(re.findall(r'class="wrong"><img', page)) == 16 and "sample=q007" not in page
         assert client.get(re.findall(r'<a href="([^"]+)" class="wrong">', unescape(page))[0]).status_code == 200
-        assert "No pictures that look alike" in client.get("/alike?run=day&protocol=circular").text
+        assert "No group of similar pictures" in client.get("/alike?run=day&protocol=circular").text
 
 
 # --- notes and labels --------------------------------------------------------------------------------------------

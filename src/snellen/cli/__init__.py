@@ -170,7 +170,19 @@ def _sections() -> dict[str, dict[str, str]]:
     return sections
 
 
-@click.command(cls=_VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
+_WAYS_IN = {
+    "snellen demo": "two small models on the embedded eye chart: minutes, nothing to set up",
+    "snellen run MODEL BENCHMARK": "your model, such as hf:org/name eyechart",
+    "snellen view": "the runs as pages, where new ones can be started, too",
+}
+"""What whoever types `snellen` alone is shown first."""
+
+
+@click.command(
+    cls=_VerbGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="snellen")
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
 @click.option(
@@ -179,7 +191,8 @@ def _sections() -> dict[str, dict[str, str]]:
     metavar="FOLDER",
     help="A folder with suites or benchmarks of your own; repeat for more.  [$SNELLEN_SUITES]",
 )
-def cli(debug: bool, suites: tuple[str, ...]) -> None:
+@click.pass_context
+def cli(ctx: click.Context, debug: bool, suites: tuple[str, ...]) -> None:
     """Snellen, an eye chart for vision-language models: how well they see, and how stable their answers are.
 
     Start with `snellen demo`. A model is a string: hf:org/name, hf:./folder, openai:name@http://host:port/v1,
@@ -190,6 +203,22 @@ def cli(debug: bool, suites: tuple[str, ...]) -> None:
 
         for folder in suites:
             add_suites(folder)
+    if ctx.invoked_subcommand is None:
+        click.echo(_first_page(ctx))
+
+
+def _first_page(ctx: click.Context) -> str:
+    """As much of the help as a small terminal shows at once."""
+    formatter = ctx.make_formatter()
+    formatter.write_text("Snellen, an eye chart for vision-language models.")
+    with formatter.section("Begin with"):
+        formatter.write_dl(list(_WAYS_IN.items()))
+    section, verbs = next(iter(_VERBS.items()))
+    with formatter.section(section):
+        formatter.write_dl(list(verbs.items()))
+    formatter.write_paragraph()
+    formatter.write_text("`snellen --help` shows all commands, `snellen COMMAND --help` the options of one.")
+    return formatter.getvalue().rstrip("\n")
 
 
 def _say(line: str) -> None:

@@ -195,8 +195,8 @@ def _ranks(comparison: Comparison) -> Table:
     )
     notes = (
         "Rank [the places that corrected tests of all pairs leave] and the share of resamples in which the model comes "
-        f"first, alone or tied: {comparison.resamples:,} resamples of pictures, the same for all models. An average rank "
-        "is between its ends in 95% of these. Over the questions for which all have a value.",
+        f"first, alone or tied: {comparison.resamples:,} resamples of pictures, the same for all models. An average "
+        "rank is between its ends in 95% of these. Over the questions for which all have a value.",
     )
     return Table("Ranks", ("ranked on", "metric", *comparison.labels), rows, label_columns=2, notes=notes)
 

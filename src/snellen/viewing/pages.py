@@ -33,7 +33,7 @@ from snellen.report.samples import (
     shown_reading,
     shown_talk,
 )
-from snellen.report.table import metric_title
+from snellen.report.table import capitalised, metric_title
 from snellen.scoring.choice_metrics import ACCURACY
 from snellen.viewing.failures import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
@@ -435,4 +435,4 @@ def metric_notes(lines: Sequence[BenchmarkLine]) -> list[str]:
     """What each metric of these lines is, as it declares it."""
     metrics = dict.fromkeys(line.headline.metric for line in lines)
     said = {name: metric.what.rstrip(".") for name in metrics if (metric := metric_of(name))}
-    return [f"{metric_title(name).capitalize()}: {what}." for name, what in said.items() if what]
+    return [f"{capitalised(metric_title(name))}: {what}." for name, what in said.items() if what]

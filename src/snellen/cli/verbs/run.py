@@ -40,8 +40,8 @@ def run_command(
     """Evaluate MODEL on BENCHMARKS and score it.
 
     \b
-      snellen run hf:llava-hf/llava-1.5-7b-hf eyechart -p circular -p 'instability?m=5'
-      snellen run openai:qwen2-vl@http://localhost:8000/v1 ./my-benchmark --limit 200
+      snellen run hf:llava-hf/llava-1.5-7b-hf eyechart -p circular
+      snellen run openai:qwen2-vl@http://localhost:8000/v1 ./mine --limit 200
       snellen run exam.toml
 
     Every answer is stored as it arrives; the same command again asks only what is missing. A TOML file in place of
