@@ -771,7 +771,7 @@ def test_the_home_page_shows_outcomes_of_battles_and_nobodys_words(tmp_path: Pat
         Fight(visitor, examples[1].question, picture=examples[1].digest).vote("left")
         Fight(visitor, "a battle without a vote")
         page = html.unescape(running.visitor().get("/").text)
-        assert page.count("a question of the voter's own") == 2
+        assert page.count("the voter's own question") == 2
         assert "an untold question" not in page and "asked about an example" not in page
         assert examples[1].question in page and examples[1].digest in page and examples[0].digest not in page
         assert page.count("won against") == 1 and ": a tie" in page and ": both bad" in page

@@ -20,7 +20,7 @@ Effort = Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class SamplingOptions(Struct, frozen=True):
-    """What any model that writes replies can be told; docs/request-options.md explains each."""
+    """What any model that writes replies can be told; docs/reference/request-options.md explains each."""
 
     system: str = ""
     """A system prompt before the conversation."""
