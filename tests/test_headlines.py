@@ -40,6 +40,23 @@ def right_or_unparsed(request: Request) -> str:
     return f"({request.variant.labels[request.variant.order.index(0)]})"
 
 
+def test_the_head_of_a_report_counts_each_reply_once_and_the_benchmarks_that_were_asked(
+    make: Callable[..., Benchmark],
+) -> None:
+    """The first order of CircularEval is the request of vanilla; of open questions CircularEval asks none."""
+    texts = [{**{k: v for k, v in row.items() if k != "options"}, "answer": "cat"} for row in small.rows(4)]
+    choice = make(small.rows(10), name="choice")
+    words = make(texts, name="words", formulation="text")
+    folders = [str(choice.folder), str(words.folder)]
+    results = sn.evaluate(sn.Scripted(lambda _: "Well, who can say."), folders, ["vanilla", "circular"], name="both")
+    head = results.report("both.html").read_text("utf-8").split('class="kicker"')[1].split("</p>")[0]
+    assert "<b>10</b> of 10 replies to questions with options name none" in head
+    assert "<b>2</b> benchmarks asked" in head and "<b>14</b> requests" in head
+    results = sn.evaluate(sn.Scripted(lambda _: "(A)"), folders, "circular", name="turned")
+    head = results.report("turned.html").read_text("utf-8").split('class="kicker"')[1].split("</p>")[0]
+    assert "<b>1</b> of 2 benchmarks asked" in head and "<b>0</b> of 20 replies" in head
+
+
 def test_a_model_that_is_right_on_40_and_unparsedable_on_60_percent_prints_40(
     make: Callable[..., Benchmark], capsys: pytest.CaptureFixture[str]
 ) -> None:

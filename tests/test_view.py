@@ -335,7 +335,7 @@ def test_a_run_under_way_is_followed_until_it_is_finished(make: Callable[..., Be
     asking.start()
     until(lambda: (tmp_path / "runs" / "live" / "journal-0.jsonl").exists())
     with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
-        until(lambda: "<b>4</b> of 12 samples" in client.get("/").text)
+        until(lambda: "<b>4</b> of 12 samples begun" in client.get("/").text)
         page = client.get("/").text
         assert "under way" in page and 'data-live="1"' in page and "<progress" in page
         until(lambda: "so far" in client.get("/run?run=live").text)
@@ -411,6 +411,16 @@ def test_a_run_that_is_not_finished_shows_no_number_that_early_stops_bend(
     assert "> accuracy under circular, over 8 questions" in page("stopped.sqlite")
 
 
+def test_a_benchmark_that_no_protocol_can_ask_is_not_counted_as_asked(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
+    texts = [{**{k: v for k, v in row.items() if k != "options"}, "answer": "cat"} for row in small.rows(4)]
+    folders = [str(make(small.rows(4)).folder), str(make(texts, name="words", formulation="text").folder)]
+    sn.evaluate(Replying("one", lambda request: 0), folders, "circular", runs=tmp_path / "runs", name="run")
+    with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
+        assert "1 of 2 benchmarks asked" in client.get("/run?run=run").text
+
+
 def test_the_page_and_the_log_tell_the_time_left_by_this_sessions_answers_alone(
     make: Callable[..., Benchmark], tmp_path: Path
 ) -> None:
@@ -427,11 +437,11 @@ def test_the_page_and_the_log_tell_the_time_left_by_this_sessions_answers_alone(
         )
 
     with locked_run(folder):
-        assert told(8) == (None, "8/20, 0 requests, 0 failed")
+        assert told(8) == (None, "8 of 20 samples done, 0 requests, 0 failed")
         now = 30.0  # the model was loaded all that time
-        assert told(9) == (None, "9/20, 1 requests, 0 failed")
+        assert told(9) == (None, "9 of 20 samples done, 1 requests, 0 failed")
         now = 34.0
-        assert told(11) == (18.0, "11/20, 0.5/s, 18 s left, 3 requests, 0 failed")
+        assert told(11) == (18.0, "11 of 20 samples done, 0.5/s, 18 s left, 3 requests, 0 failed")
 
 
 def test_a_finished_run_does_not_pass_what_was_answered_before_for_all(shown: Shown, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from snellen.report.paired_tables import comparison_tables
 from snellen.report.paper_files import latex_report
 from snellen.report.rendering import offline_document, report_asset
 from snellen.report.report_tables import SECTIONS
-from snellen.report.run_view import RunView, benchmarks_of, method_rows, run_views
+from snellen.report.run_view import RunView, benchmarks_of, count_once, method_rows, run_views, was_asked
 from snellen.report.samples import OUTCOMES, Gallery, choose_gallery, sample_card
 from snellen.report.table import FOLDED
 from snellen.runs.run_folder import write_in_form
@@ -83,13 +83,17 @@ def _title(views: Sequence[RunView]) -> str:
 
 
 def _head(views: Sequence[RunView], sentences: Sequence[str]) -> Head:
-    replies = [counts for view in views for counts in view.reply_counts]
+    totals = [count_once(view.run) for view in views]
+    every = benchmarks_of(views)
+    asked = {scored.spec.name for view in views for scored in view.run.benchmarks if was_asked(scored)}
+    replies = sum(each.with_options for each in totals)
+    of_all = f"of {len(every)} " if len(asked) < len(every) else ""
     facts = (
         (len(views), "run" if len(views) == 1 else "runs"),
-        (len(benchmarks_of(views)), "benchmarks"),
+        (len(asked), f"{of_all}{'benchmark' if len(every) == 1 else 'benchmarks'} asked"),
         (sum(view.run.asked for view in views), "requests"),
-        (sum(sum(counts.unparsed.values()) for counts in replies), "unparsed replies"),
-        (sum(sum(counts.errors.values()) for counts in replies), "errors"),
+        (sum(each.unparsed for each in totals), f"of {replies:,} replies to questions with options name none"),
+        (sum(each.errors for each in totals), "errors"),
     )
     dates = sorted({view.run.manifest.started[:10] for view in views})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}" if dates else ""

@@ -90,6 +90,38 @@ def _count_questions(scored: ScoredBenchmark, counts: ReplyCounts) -> None:
     counts.questions += len(questions)
 
 
+class ReplyTotals(Struct, frozen=True):
+    """Replies of one run, each counted once, however many protocols share it."""
+
+    with_options: int
+    """Replies to questions with options."""
+    unparsed: int
+    """Those that name no option."""
+    errors: int
+    """Requests of presentations that failed."""
+
+
+def count_once(run: ScoredRun) -> ReplyTotals:
+    """Each reply to a question with options once: a presentation that two protocols have in common is one request."""
+    replies, unparsed, errors = set[tuple[str, str]](), set[tuple[str, str]](), set[tuple[str, str]]()
+    for scored in run.benchmarks:
+        for prediction in scored.predictions:
+            asked_by = f"{scored.spec.name} {prediction.sample_id}" if run.manifest.answers_by_sample else ""
+            key = prediction.key, asked_by
+            if prediction.error is not None:
+                errors.add(key)
+            elif prediction.method == "generation" and prediction.text is None:
+                replies.add(key)
+                if prediction.choice is None:
+                    unparsed.add(key)
+    return ReplyTotals(len(replies), len(unparsed), len(errors))
+
+
+def was_asked(scored: ScoredBenchmark) -> bool:
+    """Whether any of its questions was asked, which a protocol may be unable to, or a stopped run has not come to."""
+    return len(scored.predictions) > 0
+
+
 def _own_metric(scored: ScoredBenchmark, score: Score) -> str:
     return question_metric(scored, bool(scored.samples[score.sample_id].rounds[score.turn].options))
 
@@ -149,8 +181,12 @@ class RunView(Struct, frozen=True, dict=True):
 
     @cached_property
     def benchmark_counts(self) -> Counter[tuple[str, str]]:
-        """(protocol, metric) -> number of benchmarks that have a result."""
-        return Counter((row.protocol, row.metric) for row in self.rows if not row.slice and row.benchmark != ALL)
+        """(protocol, metric) -> number of benchmarks that have a value."""
+        return Counter(
+            (row.protocol, row.metric)
+            for row in self.rows
+            if not row.slice and row.benchmark != ALL and row.estimate.value is not None
+        )
 
     @cached_property
     def reply_counts(self) -> list[ReplyCounts]:

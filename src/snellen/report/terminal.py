@@ -261,8 +261,8 @@ class ProgressWords:
         self._shown: dict[str, float] = {}
 
     def due(self, state: RunProgress) -> str:
-        """`120/400, 3.1/s, 90 s left, 130 requests, 2 failed`, or nothing where not enough time has gone by and the run
-        has not come to its end."""
+        """`120 of 400 samples done, 3.1/s, 90 s left, 130 requests, 2 failed`, or nothing where not enough time has
+        gone by and the run has not come to its end."""
         now = self._clock()
         rate = self._paces[state.folder].rate(now, state.requests, state.done)
         is_early = now - self._shown.get(state.folder, -math.inf) < self._seconds
@@ -275,7 +275,8 @@ class ProgressWords:
             if rate
             else ""
         )
-        return f"{state.done:,}/{state.total:,}{pace}, {state.requests:,} requests, {state.failures:,} failed"
+        done = f"{state.done:,} of {state.total:,} samples done"
+        return f"{done}{pace}, {state.requests:,} requests, {state.failures:,} failed"
 
 
 def progress_lines(write: Callable[[str], object]) -> ProgressListener:

@@ -28,7 +28,7 @@ from snellen.extraction import STANDARD
 from snellen.protocols.base import labelled_declaration, parse_protocol
 from snellen.psychometrics import is_adaptive
 from snellen.records import Estimate, Exchange, Prediction, Result, Turn
-from snellen.report.run_view import CHOICE_ROWS
+from snellen.report.run_view import CHOICE_ROWS, was_asked
 from snellen.report.samples import OUTCOMES, GalleryEntry, question_entries
 from snellen.report.table import metric_title, shorten
 from snellen.runs.journal import read_journal
@@ -63,6 +63,8 @@ class RunSummary(Struct, frozen=True):
 class RunDetails(Struct, frozen=True):
     """What the page of a run shows besides."""
 
+    asked: tuple[str, ...] = ()
+    """The benchmarks of which something was asked."""
     results: tuple[Result, ...] = ()
     """Of whole benchmarks, by their headline metrics and by those of all questions with options."""
     headlines: dict[str, tuple[str, ...]] = {}
@@ -135,6 +137,7 @@ class EntryCounter:
         for (benchmark, protocol, outcome), count in self._outcomes.items():
             outcomes[benchmark][protocol][outcome] = count
         return RunDetails(
+            tuple(benchmark.spec.name for benchmark in run.benchmarks if was_asked(benchmark)),
             tuple(row for row in rows if row.metric in (*headlines.get(row.benchmark, ()), *CHOICE_ROWS)
                   and row.benchmark in headlines),
             headlines,
@@ -156,7 +159,7 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
 
 
-INDEX_FORMAT = 9
+INDEX_FORMAT = 10
 LONGEST_READING = 48
 RIGHT, WRONG, UNPARSED = (OUTCOMES.index(name) for name in ("right", "wrong", "unparsed"))
 

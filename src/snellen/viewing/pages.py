@@ -165,6 +165,7 @@ class ViewPages:
             "notes": metric_notes(benchmarks),
             "numbers": number_table(details.results),
             "thresholds": details.thresholds,
+            "asked": details.asked,
             "letters": [letter for letter in details.letters if letter.protocol == protocol],
             "clusters": clusters,
             "trend": trend_of(line, lines),
