@@ -3,6 +3,7 @@
     python bench/acuity.py                 # all tables, some ten minutes on one core
     python bench/acuity.py --observers 20  # a first look in a minute
     python bench/acuity.py --bounds        # what any placement can save at most, for each test: a calculation
+    python bench/acuity.py --verdicts      # only who is at chance, or perfect, and pairs of observers, in two minutes
     python bench/acuity.py --psignifit     # a few data sets beside psignifit (pip install psignifit), and no table
 
 An observer has a threshold anywhere in the middle three quarters of the levels of `letter-size` (6 octaves, four
@@ -211,8 +212,6 @@ def main_table(count: int) -> None:
     print(line("all            ", everything) + "   {:17.1f} {:6.1f}".format(*map(median, zip(*savings))))  # noqa: B905
     kinds_table(by_kind)
     wanted_table(placed, rounds)
-    verdicts(count)
-    differences(count)
 
 
 def kinds_table(by_kind: Mapping[tuple[float, float], list[Found]]) -> None:
@@ -363,6 +362,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--observers", type=int, default=200, help="for each cell of the table")
     parser.add_argument("--bounds", action="store_true", help="only the most that can be saved in each test")
+    parser.add_argument("--verdicts", action="store_true", help="only what is said of guessers, perfect readers, pairs")
     parser.add_argument("--psignifit", action="store_true", help="compare a few data sets with psignifit")
     arguments = parser.parse_args()
     if arguments.psignifit:
@@ -370,4 +370,7 @@ if __name__ == "__main__":
     elif arguments.bounds:
         bounds_table()
     else:
-        main_table(arguments.observers)
+        if not arguments.verdicts:
+            main_table(arguments.observers)
+        verdicts(arguments.observers)
+        differences(arguments.observers)

@@ -5,6 +5,7 @@
     python bench/acuity_readers.py --runs runs/readers          # half an hour on two cores
     python bench/acuity_readers.py --runs runs/readers          # again: continues, or prints and draws what is there
     python bench/acuity_readers.py --only tesseract             # one of them
+    python website/pictures.py --curves runs/readers/acuity.html   # docs/pictures/acuity.png, from the card
 
 Tesseract and the classifier are asked through workers in threads of this process.
 """
@@ -52,11 +53,11 @@ class Asked(NamedTuple):
 
 
 READERS: dict[str, tuple[Asked, ...]] = {
+    "tesseract": (Asked(LETTERS, "generation"),),
+    "ocr:rapidocr": (Asked(LETTERS, "generation"),),
+    "efficientnet-lite0": (Asked((*LETTERS, *SHAPES), "likelihood", 224),),
     "snellen:tiny": (Asked(LETTERS, "generation"), Asked(SHAPES, "likelihood")),
     "snellen:tiny-xs": (Asked(LETTERS, "generation"), Asked(SHAPES, "likelihood")),
-    "tesseract": (Asked(LETTERS, "generation"),),
-    "efficientnet-lite0": (Asked((*LETTERS, *SHAPES), "likelihood", 224),),
-    "ocr:rapidocr": (Asked(LETTERS, "generation"),),
 }
 
 
@@ -105,36 +106,30 @@ def together(reader: str, runs: list[AcuityRun]) -> AcuityRun:
 
 def table(runs: Sequence[AcuityRun]) -> Iterator[str]:
     """Rows of Markdown: a test each, a reader each column."""
-    yield f"| test | {' | '.join(run.model for run in runs)} |"
+    yield f"| test | {' | '.join(f'`{run.model}`' for run in runs)} |"
     yield "|---" * (len(runs) + 1) + "|"
-    for test in ("letter-size", *SHAPES, *LETTERS[1:]):
-        cells = [_cell(run, test) for run in runs]
-        yield f"| `{test}` | {' | '.join(cells)} |"
+    for test in ("letter-size", *SHAPES, *LETTERS[1:-1]):
+        of_readers = [next((each for each in run.thresholds if each.test == test), None) for run in runs]
+        unit = next((threshold.unit for threshold in of_readers if threshold and threshold.unit), "")
+        cells = [_cell(threshold) if threshold else "" for threshold in of_readers]
+        yield f"| `{test}`{unit and f', {unit}'} | {' | '.join(cells)} |"
+    yield f"| `place`, read | {' | '.join(map(_share_read, runs))} |"
 
 
-def _cell(run: AcuityRun, test: str) -> str:
-    for threshold in run.thresholds:
-        if threshold.test == test:
-            return _short(threshold)
-    for name, shares in run.fields.items():
-        if name.endswith(f"/{test}"):
-            right, asked = sum(share.right for share in shares), sum(share.asked for share in shares)
-            return f"{right / asked:.0%} of {asked}"
-    return ""
-
-
-def _short(threshold: Threshold) -> str:
+def _cell(threshold: Threshold) -> str:
     """To two figures, without the unit."""
     if threshold.value is None:
-        return threshold.text
-    ends = [
-        f"beyond {beyond:.2g}" if end is None else _figures(end)
-        for end, beyond in sorted(
-            ((threshold.low, threshold.hardest), (threshold.high, threshold.easiest)),
-            key=lambda pair: pair[0] or pair[1],
-        )
-    ]
-    return f"{_figures(threshold.value)} [{', '.join(ends)}]"
+        return threshold.text.removesuffix(f" {threshold.unit}")
+    ends = (threshold.low, threshold.hardest), (threshold.high, threshold.easiest)
+    low, high = sorted(ends, key=lambda end: end[0] or end[1])
+    words = [f"beyond {_figures(level)}" if end is None else _figures(end) for end, level in (low, high)]
+    return f"{_figures(threshold.value)} [{', '.join(words)}]"
+
+
+def _share_read(run: AcuityRun) -> str:
+    [shares] = run.fields.values()
+    right, total = sum(share.right for share in shares), sum(share.asked for share in shares)
+    return f"{right / total:.0%} of {total}"
 
 
 def _figures(value: float) -> str:
@@ -150,7 +145,9 @@ if __name__ == "__main__":
     print("\n".join(table(cards)))
     for card in cards:
         print(f"{card.model}: {prescription(card)}")
-        print(*(f"  {each.test}: {words}" for each in card.thresholds if (words := input_words(each))), sep="\n")
+        for threshold in card.thresholds:
+            if words := input_words(threshold):
+                print(f"  {threshold.test}: {words}")
     page = Path(arguments.runs) / "acuity.html"
     page.write_text(acuity_page(cards), "utf-8")
     print(f"card: {page}")

@@ -115,15 +115,21 @@ def test_a_level_that_is_read_worse_than_harder_ones_is_said() -> None:
     assert "does not only rise" in prescription(noted[0]) and "does not only rise" in acuity_page(noted)
 
 
-def test_by_likelihood_and_by_generation_the_same_choices_give_the_same_threshold(tmp_path: Path) -> None:
+def test_by_likelihood_and_by_generation_the_same_choices_give_the_same_threshold(
+    tmp_path: Path, twelve: tuple[AcuityRun, Observer]
+) -> None:
     run = measured(Observer(12.0), tmp_path, method="both")
     by_method = {found.method: found for found in run.thresholds}
     assert set(by_method) == {"generation", "likelihood"}
     assert by_method["generation"].value == by_method["likelihood"].value
     assert "letter-size (likelihood)" in acuity_page([run])
     assert [panel.title for panel in curve_panels([run])] == ["letter-size (generation)", "letter-size (likelihood)"]
-    [alone] = measured(Observer(12.0, name="alone"), tmp_path, method="likelihood").thresholds
+    by_likelihood = measured(Observer(12.0, name="alone"), tmp_path, method="likelihood")
+    [alone] = by_likelihood.thresholds
     assert alone.method == "likelihood" and alone.value == by_method["likelihood"].value
+    together = [twelve[0], by_likelihood]
+    assert [panel.title for panel in curve_panels(together)] == ["letter-size"], "each model has a method of its own"
+    assert acuity_page(together).count(", n=48, by likelihood") == 1
 
 
 @pytest.mark.parametrize("row", json.loads(Path(__file__).with_name("psignifit.json").read_text("utf-8")))

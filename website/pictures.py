@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import re
@@ -24,7 +25,7 @@ from page_pictures import make_page_pictures
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 WIDTH, HEIGHT = 1280, 820
 COLUMNS = 118
-COLOURS = 128
+COLOURS = 256
 """Colours of a screenshot that is kept: pages have few, and a small file is worth more than their last shade."""
 FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
 TERMINAL = FONTS.sub("", CONSOLE_SVG_FORMAT).replace("Fira Code,", "ui-monospace, Menlo, Consolas,")
@@ -55,11 +56,16 @@ def run(*words: str) -> None:
 
 
 def photograph(page: Page, report: Path, place: str, name: str) -> None:
-    """A report from one of its places on, as a browser shows it, in few colours."""
+    """A report from one of its places on, as a browser shows it."""
     page.open(report.resolve().as_uri())
     page.run(f"(document.querySelector({place!r}).closest('details') ?? {{}}).open = true")
-    picture = Image.open(io.BytesIO(page.photograph(place))).convert("RGB")
-    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(PICTURES / name, optimize=True)
+    keep(Image.open(io.BytesIO(page.photograph(place))), name)
+
+
+def keep(picture: Image.Image, name: str) -> None:
+    """A picture of the documentation, in few colours."""
+    few = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    few.save(PICTURES / name, optimize=True)
 
 
 def make_pictures() -> None:
@@ -69,25 +75,10 @@ def make_pictures() -> None:
         console.print(f"[bold green]$[/] snellen {words}", markup=True)
         run(*words.split(), "--name", "run")
     run("demo", "--limit", "12", "--runs", "demo")
-    run(
-        "acuity",
-        "ocr:rapidocr",
-        "snellen:tiny",
-        "--test",
-        "letter-size",
-        "--test",
-        "blur",
-        "--test",
-        "place",
-        "--card",
-        "acuity.html",
-    )
     with browsing(Path("browser")) as page:
         page.resize(WIDTH, HEIGHT)
         photograph(page, Path("demo/report.html"), "body", "report.png")
         photograph(page, Path("runs/run/report.html"), "#entries", "samples.png")
-        page.resize(WIDTH, 560)
-        photograph(page, Path("acuity.html"), "#curves", "acuity.png")
         page.resize(2560, 1300)
         photograph(page, Path("demo/report.html"), "body", "report-wide.png")
         page.resize(390, 844)
@@ -96,8 +87,23 @@ def make_pictures() -> None:
     make_page_pictures(Path.cwd(), PICTURES / "pages")
 
 
+def photograph_curves(card: Path) -> None:
+    """The first curves of an acuity card, without what stands above them."""
+    with tempfile.TemporaryDirectory() as scratch, browsing(Path(scratch)) as page:
+        page.resize(WIDTH, 1060)
+        page.open(card.resolve().as_uri())
+        picture = Image.open(io.BytesIO(page.photograph("#curves")))
+        top = page.run("document.querySelector('#curves').getBoundingClientRect().top")
+        keep(picture.crop((0, int(top) - 10, *picture.size)), "acuity.png")
+
+
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
-        os.chdir(scratch)
-        make_pictures()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--curves", type=Path, metavar="CARD", help="only those of the card of bench/acuity_readers.py")
+    if card := parser.parse_args().curves:
+        photograph_curves(card)
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            os.chdir(scratch)
+            make_pictures()
     sys.stdout.write(f"pictures lie in {PICTURES}\n")

@@ -76,11 +76,15 @@ def acuity_records(runs: Sequence[AcuityRun]) -> Iterator[str]:
 
 
 def _threshold_table(runs: Sequence[AcuityRun]) -> Table:
-    by_model = [{_key(threshold): threshold for threshold in run.thresholds} for run in runs]
+    has_both, is_mixed = _asks_by_both(runs), _has_several_methods(runs)
+    by_model = [{_key(threshold, has_both): threshold for threshold in run.thresholds} for run in runs]
     names = {key: threshold for thresholds in by_model for key, threshold in thresholds.items()}
-    several = _has_several_methods(runs)
     rows: list[tuple[Cell, ...]] = [
-        (_name(threshold, several), threshold.title, *(_cell(thresholds.get(key)) for thresholds in by_model))
+        (
+            _name(threshold, has_both),
+            threshold.title,
+            *(_cell(thresholds.get(key), is_mixed and not has_both) for thresholds in by_model),
+        )
         for key, threshold in names.items()
     ]
     notes = tuple(
@@ -94,8 +98,14 @@ def _threshold_table(runs: Sequence[AcuityRun]) -> Table:
     return Table("Thresholds", header, tuple(rows), label_columns=2, notes=(THRESHOLD, *(BOUND,) * has_bound, *notes))
 
 
-def _key(threshold: Threshold) -> tuple[str, str]:
-    return threshold.benchmark, threshold.method
+def _key(threshold: Threshold, has_both: bool) -> tuple[str, str]:
+    """What thresholds of one row, or one chart, share: the test, and the method where a model was asked by both."""
+    return threshold.benchmark, threshold.method if has_both else ""
+
+
+def _asks_by_both(runs: Sequence[AcuityRun]) -> bool:
+    """Whether a model was asked a test by generation and by likelihood."""
+    return any(len({answers.benchmark for answers in run.answers}) < len(run.answers) for run in runs)
 
 
 def _has_several_methods(runs: Sequence[AcuityRun]) -> bool:
@@ -110,8 +120,10 @@ def _short(benchmark: str) -> str:
     return benchmark.rpartition("/")[2]
 
 
-def _cell(threshold: Threshold | None) -> str:
-    return DASH if threshold is None else f"{threshold.text}, n={threshold.asked}"
+def _cell(threshold: Threshold | None, with_method: bool) -> str:
+    if threshold is None:
+        return DASH
+    return f"{threshold.text}, n={threshold.asked}" + f", by {threshold.method}" * with_method
 
 
 def _input_table(runs: Sequence[AcuityRun]) -> Table:
@@ -162,12 +174,15 @@ def _right_of_all(shares: Sequence[PlaceShare]) -> tuple[int, int]:
 
 def curve_panels(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
     """A panel for each test: all models' answers, curves, and thresholds with their intervals below."""
-    several = _has_several_methods(runs)
-    for key in dict.fromkeys(_key(threshold) for run in runs for threshold in run.thresholds):
+    has_both = _asks_by_both(runs)
+    for key in dict.fromkeys(_key(threshold, has_both) for run in runs for threshold in run.thresholds):
         series = [
-            (i, threshold) for i, run in enumerate(runs) for threshold in run.thresholds if _key(threshold) == key
+            (i, threshold)
+            for i, run in enumerate(runs)
+            for threshold in run.thresholds
+            if _key(threshold, has_both) == key
         ]
-        yield ChartPanel(_name(series[0][1], several), _curves(series, runs))
+        yield ChartPanel(_name(series[0][1], has_both), _curves(series, runs))
 
 
 def _curves(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
