@@ -738,6 +738,8 @@ def test_the_first_vote_makes_provisional_ratings_with_intervals_and_no_rank(tmp
         assert "Nobody has voted yet" in running.visitor().get("/").text
         fight = Fight(running.visitor())
         best = fight.vote("left").json()["left"]["name"]
+        waiting = running.visitor().get("/").text
+        assert "ratings follow within a minute" in waiting and "Nobody has voted yet" not in waiting
         running.do(rate_arena(running.services))
         standing = running.services.database.read_now(latest_standing)
         assert standing is not None and standing.rating is None and standing.settled == ()
