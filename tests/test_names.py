@@ -42,7 +42,7 @@ MOST_VAGUE = 0.006
 """Of all bindings."""
 CLEAR_ROOMS = frozenset(
     "analysis building catalogue experiments extraction fetching formats interchange metrics models protocols "
-    "psychometrics readers recognition reformulation runs scoring suites verification".split()
+    "psychometrics readers recognition reformulation report runs scoring suites verification viewing".split()
 )
 """Rooms in which no more than a hundredth are vague."""
 

@@ -35,6 +35,10 @@ from snellen.report.table import DASH, Cell, Table, counts_text
 
 def count_tables(views: Sequence[RunView]) -> list[Table]:
     """Tables of requests by model, and of replies by model and protocol."""
+    return [_request_table(views), _reply_table(views), *_role_tables(views), *_stage_tables(views)]
+
+
+def _request_table(views: Sequence[RunView]) -> Table:
     calls = tuple(
         (
             view.label,
@@ -44,6 +48,18 @@ def count_tables(views: Sequence[RunView]) -> list[Table]:
         )
         for view in views
     )
+    return Table(
+        "Requests",
+        ("model", "asked", "reused", "rotations presented", "rotations avoided"),
+        calls,
+        hints={
+            "reused": "presentations answered by an earlier response to the same request",
+            "rotations avoided": "those that CircularEval need not ask, as earlier ones had failed the question",
+        },
+    )
+
+
+def _reply_table(views: Sequence[RunView]) -> Table:
     replies = tuple(
         (
             view.label,
@@ -59,42 +75,29 @@ def count_tables(views: Sequence[RunView]) -> list[Table]:
         for view in views
         for counts in view.reply_counts
     )
-    return [
-        Table(
-            "Requests",
-            ("model", "asked", "reused", "rotations presented", "rotations avoided"),
-            calls,
-            hints={
-                "reused": "presentations answered by an earlier response to the same request",
-                "rotations avoided": "those that CircularEval need not ask, as earlier ones had failed the question",
-            },
+    return Table(
+        "Replies",
+        (
+            "model",
+            "protocol",
+            "questions",
+            "presentations",
+            "read",
+            "unparsed",
+            "errors",
+            "to the grader",
+            "unscored questions",
         ),
-        Table(
-            "Replies",
-            (
-                "model",
-                "protocol",
-                "questions",
-                "presentations",
-                "read",
-                "unparsed",
-                "errors",
-                "to the grader",
-                "unscored questions",
-            ),
-            replies,
-            label_columns=2,
-            hints={
-                "presentations": "a question in one wording and one order of its options",
-                "unparsed": "presentations whose reply names no option, by reason",
-                "errors": "presentations that were not answered, by reason",
-                "to the grader": "replies that speak to whoever grades them, read as any other",
-                "unscored questions": "questions without a value, by reason",
-            },
-        ),
-        *_role_tables(views),
-        *_stage_tables(views),
-    ]
+        replies,
+        label_columns=2,
+        hints={
+            "presentations": "a question in one wording and one order of its options",
+            "unparsed": "presentations whose reply names no option, by reason",
+            "errors": "presentations that were not answered, by reason",
+            "to the grader": "replies that speak to whoever grades them, read as any other",
+            "unscored questions": "questions without a value, by reason",
+        },
+    )
 
 
 def _role_tables(views: Sequence[RunView]) -> list[Table]:

@@ -131,10 +131,10 @@ def _questions(library: RunLibrary, run: ShownRun, protocol: str) -> list[AlikeQ
         f"{UNPARSED}) ORDER BY benchmark, place, turn LIMIT ?",
         run.id, protocol, MOST_QUESTIONS,
     )  # fmt: skip
-    shown = ((row, msgspec.json.decode(row[5], type=Sample)) for row in rows)
+    rows_of_samples = ((row, msgspec.json.decode(row[5], type=Sample)) for row in rows)
     return [
         AlikeQuestion(sample.images[0].digest, chosen.question_address(*row[:4]), row[4] != RIGHT)
-        for row, sample in shown
+        for row, sample in rows_of_samples
         if sample.images
     ]
 

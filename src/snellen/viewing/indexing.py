@@ -83,7 +83,7 @@ def visible_results(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
 
 def visible(run: ScoredRun, hidden: Collection[str]) -> ScoredRun:
     """A run without the benchmarks whose answers may not be seen."""
-    return replace(run, benchmarks=tuple(each for each in run.benchmarks if each.spec.name not in hidden))
+    return replace(run, benchmarks=tuple(scored for scored in run.benchmarks if scored.spec.name not in hidden))
 
 
 def headline_of(rows: Sequence[Result]) -> Headline | None:
@@ -153,7 +153,7 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
         return ()
     from snellen.psychometrics.acuity_run import read_acuity
 
-    return tuple((f"{each.title}, {each.method}", each.text) for each in read_acuity(run).thresholds)
+    return tuple((f"{line.title}, {line.method}", line.text) for line in read_acuity(run).thresholds)
 
 
 # --- from a scored run to rows ---------------------------------------------------------------------------------------

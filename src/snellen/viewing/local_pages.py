@@ -99,19 +99,19 @@ class LocalPages(ViewPages):
 
     def overview(self, request: Request) -> Response:
         """Whoever opens the address that the command printed gets the cookie."""
-        given = request.query_params.get("token")
-        if given is None:
+        token = request.query_params.get("token")
+        if token is None:
             return super().overview(request)
         response = RedirectResponse("/", 303)
-        if self._is_secret(given):
+        if self._is_secret(token):
             response.set_cookie(_cookie(request), self.secret, httponly=True, samesite="lax")
         return response
 
     def about_request(self, request: Request) -> dict[str, Any]:
         return {"token": self.secret if self._is_secret(request.cookies.get(_cookie(request), "")) else ""}
 
-    def _is_secret(self, given: str) -> bool:
-        return bool(self.secret) and hmac.compare_digest(given.encode(), self.secret.encode())
+    def _is_secret(self, token: str) -> bool:
+        return bool(self.secret) and hmac.compare_digest(token.encode(), self.secret.encode())
 
     def _changing(self, change: Callable[[Form], str]) -> Callable[[Request], Any]:
         """An endpoint that does what a form says and leads to a page, for forms of these pages alone."""
@@ -170,15 +170,15 @@ class LocalPages(ViewPages):
         [(benchmark, sample_id, turn)] = self.library.rows(
             "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
         )
-        asked = [run for run in runs if run.id >= 0]
-        notes = {run.name: read_sample_notes(run.folder).get((benchmark, sample_id, turn)) for run in asked}
-        given = {
+        indexed = [run for run in runs if run.id >= 0]
+        notes = {run.name: read_sample_notes(run.folder).get((benchmark, sample_id, turn)) for run in indexed}
+        labels = {
             (run.name, item): label.label
-            for run in asked
+            for run in indexed
             for (item, by), label in read_labels(run.folder / LABELS).items()
             if not by
         }
-        return {"notes": {name: note.text for name, note in notes.items() if note}, "given": given}
+        return {"notes": {name: note.text for name, note in notes.items() if note}, "given": labels}
 
     # --- runs under way ------------------------------------------------------------------------------------------
 
@@ -215,10 +215,10 @@ class LocalPages(ViewPages):
         return self._page(request, "process.html", {"launch": launch, "line": line, **self._state(runs)})
 
     def _start(self, form: Form) -> str:
-        asked = StartForm.from_form(form)
-        if form.get("look") or asked.faults():
-            return f"/start?look=1&{asked.query}"
-        fields = {"name": _default_name(asked.model), **asked.fields}
+        start = StartForm.from_form(form)
+        if form.get("look") or start.faults():
+            return f"/start?look=1&{start.query}"
+        fields = {"name": _default_name(start.model), **start.fields}
         return f"/process?id={self.launcher.start(fields).id}"
 
     def _resume(self, form: Form) -> str:
@@ -257,8 +257,8 @@ class LocalPages(ViewPages):
             return Response(self._last_report[1], media_type="text/html", headers=REPORT_HEADERS)
         address = escape(f"/report?{urlencode([('run', run.name) for run in runs])}&save=1")
         bar = f'<p class="over"><a href="/">Runs</a> · <a href="{address}">Save as one file</a></p>'
-        body, tag, rest = self._last_report[1].partition(b"<body>")
-        return Response(body + tag + bar.encode() + rest, media_type="text/html", headers=REPORT_HEADERS)
+        head, tag, body = self._last_report[1].partition(b"<body>")
+        return Response(head + tag + bar.encode() + body, media_type="text/html", headers=REPORT_HEADERS)
 
     def compare(self, request: Request) -> Response:
         runs = self._picked(request, 2)

@@ -426,14 +426,14 @@ def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
                 metrics.index(row.metric) if row.metric in metrics else len(metrics),
             )
         )
-        shown = leading_result(leading[0], rows) if leading[0].metric == ACCURACY.names[0] else leading[0]
-        outcomes = details.outcomes.get(benchmark, {}).get(shown.protocol, {})
-        lines.append(BenchmarkLine(benchmark, shown, outcomes))
+        headline = leading_result(leading[0], rows) if leading[0].metric == ACCURACY.names[0] else leading[0]
+        outcomes = details.outcomes.get(benchmark, {}).get(headline.protocol, {})
+        lines.append(BenchmarkLine(benchmark, headline, outcomes))
     return lines
 
 
 def metric_notes(lines: Sequence[BenchmarkLine]) -> list[str]:
     """What each metric of these lines is, as it declares it."""
     metrics = dict.fromkeys(line.headline.metric for line in lines)
-    said = {name: metric.what.rstrip(".") for name in metrics if (metric := metric_of(name))}
-    return [f"{capitalised(metric_title(name))}: {what}." for name, what in said.items() if what]
+    descriptions = {name: metric.what.rstrip(".") for name in metrics if (metric := metric_of(name))}
+    return [f"{capitalised(metric_title(name))}: {text}." for name, text in descriptions.items() if text]

@@ -91,9 +91,17 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     columns = sorted(fitting, key=lambda column: (order[column[0]], protocol_preference(column[1])))
     if compared:  # the two beside each other, under each protocol: which of them tells the two apart is not known
         columns.sort(key=lambda column: protocol_preference(column[1]))
-    shown = columns if compared or chosen.columns == "all" else _first_columns(columns, _deciding(lines, chosen))
+    first_columns = (
+        columns if compared or chosen.columns == "all" else _first_columns(columns, _deciding(lines, chosen))
+    )
     return QuestionList(
-        _with_replies(library, lines, shown), tuple(shown), len(columns) - len(shown), start + 1, len(ids), pages, page
+        _with_replies(library, lines, first_columns),
+        tuple(first_columns),
+        len(columns) - len(first_columns),
+        start + 1,
+        len(ids),
+        pages,
+        page,
     )
 
 
@@ -122,7 +130,7 @@ def _deciding(lines: Sequence[QuestionLine], chosen: QuestionFilter) -> set[str]
 
 def _decides(line: QuestionLine, protocol: str, chosen: QuestionFilter) -> bool:
     """Whether a question was chosen by what was replied under this protocol."""
-    cells = {run: cell for (run, asked), cell in line.cells.items() if asked == protocol}
+    cells = {run: cell for (run, label), cell in line.cells.items() if label == protocol}
     verdicts = {cell.outcome == "right" for cell in cells.values() if cell.outcome in VERDICTS}
     is_fitting = chosen.is_by_entry and any(
         cell.outcome == (chosen.outcome or cell.outcome)
@@ -136,11 +144,11 @@ def _decides(line: QuestionLine, protocol: str, chosen: QuestionFilter) -> bool:
 
 def _first_columns(columns: Sequence[Column], deciding: Collection[str]) -> list[Column]:
     """The first runs: each by its preferred protocol, or beside one another under each of those that decided."""
-    kept = [column for column in columns if column[1] in deciding]
-    if kept:
-        names = list(dict.fromkeys(run for run, _ in kept))[:MOST_COLUMNS]
+    decisive = [column for column in columns if column[1] in deciding]
+    if decisive:
+        names = list(dict.fromkeys(run for run, _ in decisive))[:MOST_COLUMNS]
         return sorted(
-            (column for column in kept if column[0] in names), key=lambda column: protocol_preference(column[1])
+            (column for column in decisive if column[0] in names), key=lambda column: protocol_preference(column[1])
         )
     by_run: dict[str, Column] = {}
     for column in columns:

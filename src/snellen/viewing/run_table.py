@@ -169,13 +169,14 @@ def trend_of(line: RunLine, lines: Sequence[RunLine]) -> Trend | None:
     return Trend(tuple(ordered), _draw(ordered))
 
 
-def _asks_alike(one: ShownRun, other: ShownRun) -> bool:
-    if one.manifest is None or other.manifest is None or one.manifest.model != other.manifest.model:
+def _asks_alike(first: ShownRun, second: ShownRun) -> bool:
+    if first.manifest is None or second.manifest is None or first.manifest.model != second.manifest.model:
         return False
-    first, second = one.manifest.benchmarks, other.manifest.benchmarks
-    return {(use.name, build_of(use), use.selection) for use in first} == {
-        (use.name, build_of(use), use.selection) for use in second
-    }
+    parts, other_parts = (
+        {(use.name, build_of(use), use.selection) for use in manifest.benchmarks}
+        for manifest in (first.manifest, second.manifest)
+    )
+    return parts == other_parts
 
 
 def _draw(lines: Sequence[RunLine]) -> ChartDrawing:

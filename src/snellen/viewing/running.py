@@ -215,14 +215,14 @@ class StartForm(Struct, frozen=True):
         """Those of a run that were given. Raises DataError for a limit that is not a number."""
         if self.limit and not self.limit.isdecimal():
             raise DataError(f"questions per benchmark: {self.limit!r} is not a number")
-        given = {
+        fields = {
             "models": [self.model] if self.model else [],
             "benchmarks": self.benchmarks.split(),
             "protocols": self.protocols.split(),
             "limit": int(self.limit or 0),
             "name": self.name,
         }
-        return {name: value for name, value in given.items() if value}
+        return {name: value for name, value in fields.items() if value}
 
     def faults(self) -> list[str]:
         """Why such a run would be refused, as far as that can be said before anything is loaded or built."""

@@ -58,7 +58,7 @@ def listen(port: int, host: str = LOOPBACK) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        other = "another port with --port, or 0" if host == LOOPBACK else "others with --host and --port"
-        raise StoreError(f"port {port} of {host} cannot be used ({error.strerror}); choose {other}") from None
+        advice = "another port with --port, or 0" if host == LOOPBACK else "others with --host and --port"
+        raise StoreError(f"port {port} of {host} cannot be used ({error.strerror}); choose {advice}") from None
     listener.listen(1024)
     return listener
