@@ -112,7 +112,8 @@ class _Rows:
         lengths, places = Counter(self._steps), range(max(self._steps, default=0) + 1)
         broken = Counter(steps for steps, score in zip(self._steps, self._scores, strict=True) if score.broken)
         longer = len(self._steps) - sum(number for steps, number in lengths.items() if steps < 0)
-        self._came, self._waiting = [], []
+        self._came: list[int] = []
+        self._waiting: list[int] = []
         for k in places:
             longer -= lengths[k]
             self._came.append(longer)
@@ -120,7 +121,7 @@ class _Rows:
         odds = [
             waiting / answered if answered else 1.0 for waiting, answered in zip(self._waiting, self._came, strict=True)
         ]
-        self._weights = [1.0, *accumulate(odds, mul)]
+        self._weights: list[float] = [1.0, *accumulate(odds, mul)]
         """The factor of a value that took this many answers."""
 
     def _first_place_with_fewer(self, fewest: int) -> int | None:

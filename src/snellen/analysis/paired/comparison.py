@@ -229,9 +229,9 @@ def differences_from(
     tables = [run_measures(run, metric) for run in runs]
     paired = {
         i: [
-            pair((labels[first], labels[i]), *measures)
-            for measures in common_measures([tables[first], tables[i]])
-            if measures[0].method == method
+            pair((labels[first], labels[i]), own, others)
+            for own, others in common_measures([tables[first], tables[i]])
+            if own.method == method
         ]
         for i in range(len(runs))
         if i != first
