@@ -145,3 +145,11 @@ def test_a_report_of_a_stopped_run_says_why_it_tells_the_accuracy_of_the_first_o
     assert "Answers that stay right in every order of the options: half 50.0%" in " ".join(
         findings(run_views(whole.runs, whole.rows))
     )
+
+
+def test_what_a_stopped_run_does_not_tell_is_not_compared_either(half_right: Path, tmp_path: Path) -> None:
+    both = sn.Results([*sn.score(stopped(half_right, tmp_path / "early", 9)).runs, *sn.score(half_right).runs])
+    [withheld, *_] = both.compare(metrics="circular_accuracy", resamples=0).differences
+    assert (withheld.difference.value, withheld.p, withheld.reason) == (None, None, "too few asked to the end")
+    [first_order, *_] = both.compare(resamples=0).differences
+    assert (first_order.metric, first_order.difference.value) == ("accuracy", 0.0)

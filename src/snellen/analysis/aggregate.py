@@ -37,7 +37,7 @@ from snellen.analysis.linearisation import (
     macro_estimate,
     trend_estimates,
 )
-from snellen.analysis.question_means import is_censored, mean_estimate, mean_over_questions
+from snellen.analysis.question_means import mean_estimate, mean_over_questions, why_withheld
 from snellen.analysis.ranks import average_rank_rows
 from snellen.analysis.statistics import (
     CONFIDENCE,
@@ -232,8 +232,7 @@ def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
             for slice_name, members in (whole, *_slices(scored, scores), *_by_answer(scored, scores, metric)):
                 value = _estimate(scored, members, metric)
                 row = _row(model, scored, protocol, method, metric, value, slice_name)
-                withheld = value.value is None and value.n > 0 and is_censored(members)
-                yield replace(row, reason="too few asked to the end") if withheld else row
+                yield replace(row, reason=why_withheld(value, members))
                 if value.absent and not declared(metric).secondary_to:
                     answered = _estimate(scored, [score for score in members if not score.absent], metric)
                     yield _row(model, scored, protocol, method, metric + OF_ANSWERED, answered, slice_name)

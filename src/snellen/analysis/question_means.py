@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from snellen.analysis.statistics import SAME, Bounds, GroupSpread, estimate_mean, group_spread, interval_of
 from snellen.metrics.declaration import OF_ANSWERED, MetricRow, ReplyMetric, declared, metric_of
+from snellen.reasons import Reason
 from snellen.records import Estimate, Result, Score
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import metric_row_names
@@ -177,6 +178,12 @@ Part = tuple[ScoredBenchmark, Sequence[Score]]
 def mean_estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> Estimate:
     """The mean of one metric over these scores, with its interval."""
     return mean_of_parts([(scored, scores)], metric)
+
+
+def why_withheld(estimate: Estimate, scores: Sequence[Score]) -> Reason | None:
+    """Why a mean of scores has no value although some of them have one; None where that is not so."""
+    is_withheld = estimate.value is None and estimate.n > 0 and is_censored(scores)
+    return "too few asked to the end" if is_withheld else None
 
 
 def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:

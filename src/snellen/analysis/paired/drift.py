@@ -14,6 +14,7 @@ from msgspec import Struct
 from snellen.analysis.lint.golds import chi_square_p_value
 from snellen.analysis.paired.comparison import Place, run_measures
 from snellen.analysis.paired.differences import QuestionMeasures, shared_protocol
+from snellen.analysis.paired.significance import agreeing
 from snellen.analysis.statistics import group_spread, interval_of, margins, sum_by_group
 from snellen.errors import DataError
 from snellen.records import Estimate
@@ -177,7 +178,8 @@ class _Side:
 
 
 def _model_drift(model: str, before: Estimate, after: Estimate) -> ModelDrift:
-    """The difference of two independent estimates: its interval by MOVER (Zou and Donner 2008), its p-value by Wald."""
+    """The difference of two independent estimates: its interval by MOVER (Zou and Donner 2008), its p-value by Wald,
+    as one test."""
     gap = (after.value or 0.0) - (before.value or 0.0)
     error = math.hypot(before.stderr or 0.0, after.stderr or 0.0)
     groups = min(before.groups, after.groups)
@@ -186,7 +188,9 @@ def _model_drift(model: str, before: Estimate, after: Estimate) -> ModelDrift:
         (down, up), (down_before, up_before) = margins(after), margins(before)
         low, high = gap - math.hypot(down, up_before), gap + math.hypot(up, down_before)
     difference = Estimate(gap, error, low, high, before.n + after.n, groups=groups)
-    return ModelDrift(model, before, after, difference, math.erfc(abs(gap) / error / math.sqrt(2)) if error else None)
+    if not error:
+        return ModelDrift(model, before, after, difference, None)
+    return ModelDrift(model, before, after, *agreeing(difference, math.erfc(abs(gap) / error / math.sqrt(2))))
 
 
 def order_test(before: _Side, after: _Side) -> OrderTest:

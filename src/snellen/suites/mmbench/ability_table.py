@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from snellen.analysis.question_means import mean_estimate
+from snellen.analysis.question_means import mean_estimate, why_withheld
 from snellen.metrics.declaration import declared
 from snellen.reasons import word_reason
 from snellen.records import Sample, Score
@@ -107,6 +107,8 @@ def _cell(line: ModelMethodRow, scored: ScoredBenchmark, metric: str, scores: Se
     if not scores:
         return AbsentCell(absence_reason(line, metric))
     estimate = mean_estimate(scored, scores, metric)
+    if reason := why_withheld(estimate, scores):
+        return AbsentCell(reason)
     if estimate.value is None:
         return AbsentCell(
             f"no question could be scored: {next(word_reason(score.reason, score.detail) for score in scores)}"
