@@ -6,10 +6,12 @@ The oracle is another instrument; it reads answers, so it lives with scoring (`s
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from importlib.resources import as_file, files
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +23,9 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.models.base import ALL_KINDS, AsyncModel, Model, ModelSpec, ShownByName, read_options
 from snellen.records import ContinuationScore, Kind, Request, Response
+
+if TYPE_CHECKING:
+    from snellen.models.hf.load import HfOptions, LoadedModel
 
 Chooser = Callable[[Request, int], int]
 """(request, number of options shown) -> the position to name."""
@@ -197,14 +202,31 @@ def check_name(spec: ModelSpec) -> None:
         raise registry.unknown("embedded model", spec.target, NAMES)
 
 
+def _loaded(spec: ModelSpec, options: HfOptions) -> LoadedModel:
+    """A trained model of its own: its file is read once in a process, and copied for whoever opens it after that."""
+    from snellen.models.hf.load import load_pretrained
+
+    key = msgspec.json.encode((spec.text, options), order="sorted")
+    if key not in _PRISTINE:
+        _PRISTINE[key] = load_pretrained(spec, options)
+    pristine = _PRISTINE[key]
+    model, processor = deepcopy((pristine.model, pristine.processor))  # whoever opens them wraps their parts
+    return dataclasses.replace(pristine, model=model, processor=processor)
+
+
+_PRISTINE: dict[bytes, LoadedModel] = {}
+
+
 def open_embedded(spec: ModelSpec) -> Model | AsyncModel:
     """The embedded model a spec names. Raises UnknownNameError."""
     model: Model | AsyncModel
     if spec.target in TRAINED:
+        from snellen.models.hf.model import open_hf
+
         options = {"batch_size": TOGETHER, **spec.options}
         # The package is installed as plain files, so the folder outlives the block.
         with as_file(files("snellen.models") / "weights" / spec.target) as folder:
-            model = registry.find("models", "hf")(replace(spec, target=str(folder), options=options))
+            model = open_hf(replace(spec, target=str(folder), options=options), _loaded)
     elif spec.target == "oracle":
         model = registry.find("instruments", "oracle")(spec)
     else:

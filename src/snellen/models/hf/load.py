@@ -14,7 +14,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from pickle import UnpicklingError
@@ -165,6 +165,8 @@ class LoadedModel:
     processor: Any
     facts: dict[str, str]
     sees_pictures: bool = True
+    self_checks: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    """What self-checks of these weights have found, shared by all copies of them in this process."""
 
 
 ClassChooser = Callable[[Any, str, dict[str, Any]], Any]

@@ -50,7 +50,7 @@ UNUSABLE = (DataError, OSError, MemoryError, *REFUSALS)
 logger = logging.getLogger("snellen")
 
 
-def open_hf(spec: ModelSpec) -> HFModel:
+def open_hf(spec: ModelSpec, load: Callable[[ModelSpec, HfOptions], LoadedModel] = load_pretrained) -> HFModel:
     """The model that `hf:org/name[@revision]` or `hf:./folder` names, ready for use.
 
     Raises MissingExtraError without torch or transformers, ModelError when it cannot be loaded.
@@ -60,7 +60,7 @@ def open_hf(spec: ModelSpec) -> HFModel:
         options.rows(1)
     except ValueError:
         raise ModelError(f"{spec.text}: batch_size is a positive number or auto, not {options.batch_size}") from None
-    return HFModel(spec.text, load_pretrained(spec, options), options)
+    return HFModel(spec.text, load(spec, options), options)
 
 
 class HFModel(ShownByName):
@@ -96,6 +96,7 @@ class HFModel(ShownByName):
         )
         self._longest = longest_text(loaded.model)
         self._exact = options.scoring == "exact"
+        self._self_checks = loaded.self_checks
         self._engine = Engine(self._layout, 1 if self._exact else self.batch_size, TOKENS[kind])
         self._finished: set[tuple[Any, ...]] = set()
         """Shapes of conversations and replies whose finished text was checked."""
@@ -336,7 +337,10 @@ class HFModel(ShownByName):
                 probe = build_probe(self._conversation, self._encoder, self._layout.encoder_decoder, shows)
                 if self._exact:
                     return _Proof(plain_paths(engine, probe))
-                verdict: SelfCheckResult = choose_fast_paths(engine, probe)
+                checked = (shows, self.batch_size)
+                if checked not in self._self_checks:
+                    self._self_checks[checked] = choose_fast_paths(engine, probe)
+                verdict: SelfCheckResult = self._self_checks[checked]
         except UnrepeatableError as error:
             raise ModelError(f"{name}: {error}") from error
         except REFUSALS as error:
