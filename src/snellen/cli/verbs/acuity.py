@@ -19,6 +19,8 @@ from snellen.runs.run_folder import write_atomically
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
 
 CARD = "acuity.html"
+LEAST = 6
+"""Fewest questions that a budget may be."""
 _QUESTION = ("method", "templates", "temperature", "max_new_tokens")
 _EXECUTION = ("name", "runs", "workers", "error_budget", "price", "max_cost", "max_requests", "max_time", "cache")
 
@@ -29,7 +31,7 @@ _EXECUTION = ("name", "runs", "workers", "error_budget", "price", "max_cost", "m
     "--test", "tests", multiple=True, metavar="NAME", help="A test, such as letter-size; repeat for more.  [all]"
 )
 @click.option(
-    "--budget", type=click.IntRange(6), help=f"Most questions to each model in all.  [{BUDGET} for each test]"
+    "--budget", type=click.IntRange(LEAST), help=f"Most questions to each model in all.  [{BUDGET} for each test]"
 )
 @click.option(
     "--width", type=click.FloatRange(0, min_open=True), default=WIDTH,
@@ -126,11 +128,12 @@ DEMO_INSTRUMENTS = ("snellen:uniform", "snellen:always-a", "snellen:oracle")
 PACKAGES = ("torch", "transformers")
 GENERATION = ("instability", "circular")
 ACUITY_TESTS = ("acuity/shape-size", "acuity/shape-contrast")
+DEMO_LIMIT = 24
 
 
 @click.command()
 @click.option("--runs", default="runs/demo", help="Folder of the demo's runs.  [runs/demo]")
-@click.option("--limit", default=24, type=click.IntRange(1), help="Samples per benchmark.  [24]")
+@click.option("--limit", default=DEMO_LIMIT, type=click.IntRange(1), help=f"Samples per benchmark.  [{DEMO_LIMIT}]")
 @click.option("--level", default="easy", type=click.Choice(["easy", "medium", "hard", "all"]), help="How hard.  [easy]")
 @json_flag
 def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
@@ -164,18 +167,24 @@ def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
     results = Results([run.scored for run in finished])
     show_results(results, as_json)
     out.print(f"report: {results.report(Path(runs) / 'report.html')}", soft_wrap=True)
-    out.print(f"acuity card: {_acuity_card(Path(runs))}", soft_wrap=True)
+    out.print(f"acuity card: {_acuity_card(Path(runs), limit)}", soft_wrap=True)
 
 
-def _acuity_card(runs: Path) -> Path:
-    """How small and how faint shapes may be for the trained models to see them: their card."""
+def _acuity_card(runs: Path, limit: int) -> Path:
+    """How small and how faint shapes may be for the trained models to see them: their card. Where a sample of each
+    benchmark is asked that is smaller than the demo's, so is that of each test."""
     from snellen.psychometrics.measuring import measure_acuity
     from snellen.report.acuity import acuity_page, prescription
 
     question = QuestionSpec(models=DEMO_MODELS, benchmarks=ACUITY_TESTS, method="likelihood")
     execution = ExecutionSpec(runs=str(runs / "acuity"), report=False)
     with run_progress() as progress:
-        measured = measure_acuity(RunSpec(question=question, execution=execution), progress=progress, announce=announce)
+        measured = measure_acuity(
+            RunSpec(question=question, execution=execution),
+            budget=max(limit, LEAST) * len(ACUITY_TESTS) if limit < DEMO_LIMIT else None,
+            progress=progress,
+            announce=announce,
+        )
     for run in measured:
         announce(f"{run.model}: {prescription(run)}")
     card = runs / "acuity.html"
