@@ -42,8 +42,15 @@ if PROFILE == "snellen":
 
 @pytest.fixture(scope="session", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """$SNELLEN_HOME of the whole session, in which no server but one on this machine is reached."""
+    """$SNELLEN_HOME of the whole session, in which no server but one on this machine is reached. What a process of the
+    session has built of the suites that are drawn is there for the others too."""
     folder = tmp_path_factory.mktemp("home")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        (folder / "benchmarks").mkdir()
+        for suite in ("acuity", "eyechart"):
+            drawn = tmp_path_factory.getbasetemp().parent / "drawn" / suite
+            drawn.mkdir(parents=True, exist_ok=True)
+            (folder / "benchmarks" / suite).symlink_to(drawn)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SNELLEN_HOME", str(folder))
         patch.setenv("SNELLEN_YES", "1")
