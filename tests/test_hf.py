@@ -138,6 +138,20 @@ def test_system_and_dialogue_turns_are_rendered(model: Model, images: list[Image
     assert reply.error is None
 
 
+def test_an_embedded_model_that_is_opened_again_is_a_copy_that_answers_alike(
+    images: list[ImageRef], pictures: Pictures
+) -> None:
+    asked, scored = questions(images), questions(images, continuations=OPTIONS)
+    first, again = load_model("snellen:tiny"), load_model("snellen:tiny")
+    assert again is not first and again.fingerprint() == first.fingerprint()
+    assert [one.text for one in again.generate(asked, pictures)] == [
+        one.text for one in first.generate(asked, pictures)
+    ]
+    assert [one.scores for one in again.loglikelihood(scored, pictures)] == [
+        one.scores for one in first.loglikelihood(scored, pictures)
+    ]
+
+
 def test_the_fingerprint_follows_the_weights(folder: Path, model: Model, tmp_path: Path) -> None:
     facts = model.fingerprint()
     assert facts["weights"].startswith("sha256:")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 from snellen.models.hf.engine import RECENT, Engine, PrefixCache, batches_in_order
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.reference import reference_scores
-from snellen.models.hf.selfcheck import choose_fast_paths
+from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
 from snellen.models.hf.thresholds import largest_difference
 from tiny_configs import ARCHITECTURES, asked, make, normal, tokens
@@ -46,6 +47,13 @@ def engine_of(model: Any, rows: int = 8) -> Engine:
     return Engine(read_layout(model, 0), rows, 4096)
 
 
+@cache
+def checked(name: str) -> SelfCheckResult:
+    """What the self-check of an architecture finds, which is the same each time."""
+    model, head = make(name)
+    return choose_fast_paths(engine_of(model), asked(head))
+
+
 @pytest.fixture(scope="module", params=ARCHITECTURES)
 def architecture(request: pytest.FixtureRequest) -> tuple[str, Any, Any]:
     return request.param, *make(request.param)
@@ -55,8 +63,8 @@ def test_the_self_check_finds_the_right_strategy_and_it_equals_the_plain_path(
     architecture: tuple[str, Any, Any],
 ) -> None:
     name, model, head = architecture
-    engine, window = engine_of(model), asked(head)
-    verdict = choose_fast_paths(engine, window)
+    engine, window, verdict = engine_of(model), asked(head), checked(name)
+    engine.layout = verdict.laid_out(engine.layout)
     assert verdict.fast_paths.name == EXPECTED.get(name, EVERYTHING)
     plain = engine_of(model, rows=1).score(window, PLAIN)
     assert largest_difference(plain, engine.score(window, verdict.fast_paths)) < 1e-4
@@ -64,9 +72,9 @@ def test_the_self_check_finds_the_right_strategy_and_it_equals_the_plain_path(
 
 
 def test_texts_without_a_picture_score_as_one_row_at_a_time(architecture: tuple[str, Any, Any]) -> None:
-    _, model, head = architecture
+    name, model, _ = architecture
     engine = engine_of(model)
-    engine.fast_paths = choose_fast_paths(engine, asked(head)).fast_paths
+    engine.fast_paths = checked(name).fast_paths
     window = [
         ContinuedPrompt(EncodedPrompt(tokens(7 + i, 9 + i * i), {}), (tokens(1, 1), tokens(2, 5), tokens(3, 3)))
         for i in range(3)
@@ -90,8 +98,7 @@ def test_scores_see_the_picture(architecture: tuple[str, Any, Any]) -> None:
 
 
 def test_a_wrong_path_is_found_out() -> None:
-    model, head = make("PaliGemma")
-    verdict = choose_fast_paths(engine_of(model), asked(head))
+    verdict = checked("PaliGemma")
     assert verdict.differences["a shared picture"] > 0.1
     assert "a shared picture is off by" in verdict.line
     assert "\n" not in verdict.line
@@ -121,7 +128,7 @@ def test_rope_positions_do_not_leak_from_one_sample_to_the_next() -> None:
 def test_a_prefix_of_an_earlier_call_serves_its_own_picture_and_no_other(name: str) -> None:
     model, head = make(name)
     engine, window = engine_of(model), asked(head)
-    able = choose_fast_paths(engine, window).fast_paths
+    able = checked(name).fast_paths
     assert able.prefix_cache
     plain = engine_of(model, rows=1).score(window, PLAIN)
     # One by one, as waves ask; the third is about another picture, and the whole window comes last.
@@ -179,7 +186,7 @@ def test_replies_that_end_early_leave_the_others_as_they_are(name: str) -> None:
     engine, window = engine_of(model), [one.context for one in asked(head)]
     more = [replace(extend(head, tokens(40 + i, 3 + i), 0), digests=("cat",)) for i in range(4)]
     prompts = [*window, *more] if "qformer_input_ids" not in window[0].extras else window
-    engine.fast_paths = choose_fast_paths(engine, asked(head)).fast_paths
+    engine.fast_paths = checked(name).fast_paths
     together = engine.generate(prompts, greedy, 12)
     alone = engine_of(model)
     alone.fast_paths = FastPaths(cache=True)
@@ -213,7 +220,7 @@ def test_no_mask_is_made_for_a_token_that_sees_all_before_it(able: FastPaths) ->
 def test_a_model_that_accelerate_has_spread_is_as_fast_and_as_exact(name: str, tmp_path: Path) -> None:
     model, head = make(name)
     window, whole = asked(head), engine_of(model)
-    expected, usual = whole.score(window, PLAIN), choose_fast_paths(whole, window).fast_paths
+    expected, usual = whole.score(window, PLAIN), checked(name).fast_paths
     said = whole.generate([one.context for one in window], greedy, 5, usual)
     model, _ = make(name)
     places = {part: "disk" if part.endswith("1") or "vision" in part else "cpu" for part in parts_of(model)}

@@ -341,6 +341,7 @@ class HFModel(ShownByName):
                 if checked not in self._self_checks:
                     self._self_checks[checked] = choose_fast_paths(engine, probe)
                 verdict: SelfCheckResult = self._self_checks[checked]
+                engine.layout = verdict.laid_out(engine.layout)
         except UnrepeatableError as error:
             raise ModelError(f"{name}: {error}") from error
         except REFUSALS as error:

@@ -85,6 +85,13 @@ class SelfCheckResult:
     facts: ModelFacts
     alone: bool = True
     """Whether scores of a text do not depend on the text after it."""
+    all_logits: bool = False
+    given_cache: bool = False
+    """Fields of the layout with which the paths hold; the engine checked has them, another needs them set."""
+
+    def laid_out(self, layout: ModelLayout) -> ModelLayout:
+        """The layout of another engine of the model, as the paths need it."""
+        return replace(layout, all_logits=self.all_logits, given_cache=self.given_cache)
 
     @property
     def line(self) -> str:
@@ -132,6 +139,8 @@ def choose_fast_paths(
         check.tolerance,
         check.facts,
         check.alone,
+        engine.layout.all_logits,
+        engine.layout.given_cache,
     )
 
 
