@@ -141,11 +141,13 @@ def make_page_pictures(folder: Path, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         page = stack.enter_context(browsing(folder / "pages"))
-        client = stack.enter_context(serving(folder / "demo", index=folder / "index", may_change=True))
         server = stack.enter_context(house(folder, RUNS))
+        of_files = list(local_pages(folder))
+        # Last, as these build benchmarks again, and runs on them would be indexed again while they are photographed.
+        client = stack.enter_context(serving(folder / "demo", index=folder / "index", may_change=True))
         address = str(client.base_url).rstrip("/")
         page.open(f"{address}/?token={client.headers['token']}")  # as somebody who may start runs
-        for name, url in (*local_pages(folder), *view_pages(address, RUNS)):
+        for name, url in (*of_files, *view_pages(address, RUNS)):
             photograph_sheet(page, url).save(target / f"{name}.webp", quality=70, method=6)
         for name, url in server_pages(page, server, RUNS[0]):
             photograph_sheet(page, url).save(target / f"{name}.webp", quality=70, method=6)
