@@ -161,10 +161,10 @@ def _figures(score: QuestionMeasures, control: QuestionMeasures) -> Iterator[Cel
 
 LETTER_HEADER = ("run", "protocol", "letter", "chosen [95%] n", "right option there", "difference")
 LETTER_NOTES = (
-    "Over the replies that name an option, in all benchmarks; intervals are by picture. Above 0, a letter is chosen more "
-    "often than it is right.",
-    "If a protocol ends a question with its first failure, only first presentations count, as later ones were asked only "
-    "of questions that had not failed yet. If all orders were asked, all count.",
+    "Over the replies that name an option, in all benchmarks; intervals are by picture. Above 0, a letter is chosen "
+    "more often than it is right.",
+    "If a protocol ends a question with its first failure, only first presentations count, as later ones were asked "
+    "only of questions that had not failed yet. If all orders were asked, all count.",
 )
 
 
