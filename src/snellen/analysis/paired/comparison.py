@@ -118,23 +118,27 @@ def _shown_better(
     A pair that was `compared` on the same questions counts as corrected there, the others are corrected for all pairs.
     """
     common = {measures[0].scored.spec.name: _common_questions(measures) for measures in benchmarks}
-    pairs = list(combinations(range(len(labels)), 2))
-    alike = [d for d in compared if d.benchmark in common and d.difference.n == len(common[d.benchmark])]
-    differences = list(compared)
-    if len(alike) < len(pairs) * len(benchmarks):
-        differences = []
-        for i, j in pairs:
+    of_pair: dict[frozenset[str], list[PairedDifference]] = defaultdict(list)
+    for difference in compared:
+        of_pair[frozenset((difference.first, difference.second))].append(difference)
+    differences: list[PairedDifference] = []
+    for i, j in combinations(range(len(labels)), 2):
+        known = of_pair[frozenset((labels[i], labels[j]))]
+        alike = [d for d in known if d.benchmark in common and d.difference.n == len(common[d.benchmark])]
+        if len(alike) < len(benchmarks):
             paired = [
                 pair((labels[i], labels[j]), measures[i], measures[j], common[measures[0].scored.spec.name])
                 for measures in benchmarks
             ]
-            differences += [*(pairing.result for pairing in paired), *_means(paired)]
+            known = [*(pairing.result for pairing in paired), *_means(paired)]
+        differences += known
+    if any(difference.p_adjusted is None for difference in differences):
         differences = list(_corrected(differences, correction))
     by_pair = {_pair_key(difference): difference for difference in compared}
     better: dict[RankedOn, list[tuple[str, str]]] = defaultdict(list)
     for difference in differences:
-        known = by_pair.get(_pair_key(difference), difference)
-        decisive = known if known.difference.n == difference.difference.n else difference
+        as_compared = by_pair.get(_pair_key(difference), difference)
+        decisive = as_compared if as_compared.difference.n == difference.difference.n else difference
         if is_shown(decisive):
             winner, loser = (decisive.first, decisive.second)[:: 1 if gain(decisive) > 0 else -1]
             better[difference.benchmark, difference.dimension].append((winner, loser))

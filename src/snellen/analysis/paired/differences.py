@@ -190,7 +190,7 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
     counted_by: str = ""
     """The metric that made the counts, of which `metric` is a row."""
 
-    @property
+    @cached_property
     def row(self) -> MetricRow:
         return declared(self.metric)
 
@@ -386,8 +386,8 @@ def overall_difference(pairs: Sequence[Paired], over: MeanOver) -> PairedDiffere
 
 def mean_of_pairs(members: Sequence[Paired], dimension: str, *, by_questions: bool = False) -> Paired | None:
     """The mean of differences, which count alike or else by their numbers of questions; None over different scales."""
-    rows = [declared(member.result.metric) for member in members]
-    if len({(row.scale, row.better) for row in rows}) > 1 or (len(rows) > 1 and not rows[0].scale):
+    rows = [declared(metric) for metric in dict.fromkeys(member.result.metric for member in members)]
+    if len({(row.scale, row.better) for row in rows}) > 1 or (len(members) > 1 and not rows[0].scale):
         return None
     results, m = [member.result for member in members], len(members)
     sizes = [result.difference.n if by_questions else 1 for result in results]
