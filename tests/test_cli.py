@@ -450,3 +450,17 @@ def test_snellen_alone_shows_how_to_begin_and_six_verbs_on_a_small_screen() -> N
     verbs = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.output, re.MULTILINE)
     assert verbs == ["run", "report", "view", "compare", "build", "list"]
     assert shown.exit_code == 0 and len(shown.output.splitlines()) <= 24 and "snellen demo" in shown.output
+
+
+def test_on_a_narrow_terminal_no_word_of_a_table_is_broken_and_columns_that_do_not_fit_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = io.StringIO()
+    monkeypatch.setattr(show, "out", Console(file=written, width=50))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    row = ("suite/a-long-name", "Describe what is in the picture", "understanding", "Apache-2.0", "somewhere")
+    show.show_table("", ("name", "title", "dimension", "licence", "from"), [row], as_json=False)
+    lines = written.getvalue().splitlines()
+    assert {"suite/a-long-name", "understanding", "Describe", "picture"} <= set(" ".join(lines).split())
+    assert "Apache-2.0" not in written.getvalue()
+    assert lines[-1] == "not shown on so narrow a terminal: licence, from"

@@ -135,12 +135,35 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]],
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None, header_style="bold", pad_edge=False)
-    for place, name in enumerate(header):
-        # What a row is called is typed again, so it is never broken in two.
-        table.add_column(name, overflow="fold", no_wrap=place == 0)
+    widths = _column_widths(list(zip(header, *rows, strict=True)), out.width)
+    for name, width in zip(header, widths, strict=False):
+        table.add_column(name, overflow="fold", width=width)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(cell) for cell in row[: len(widths)]))
     out.print(table)
+    if len(widths) < len(header):
+        out.print(
+            f"not shown on so narrow a terminal: {', '.join(header[len(widths) :])}", style="dim", highlight=False
+        )
+
+
+GAP, LONGEST_WORD = 2, 24
+"""Between columns; letters of a word that may be broken."""
+
+
+def _column_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Of as many columns, from the first on, as fit without breaking a word. The first one, whose cells are typed
+    again, is as wide as they are; what is left goes to those that have more to show."""
+    whole = [max(map(len, column)) for column in columns]
+    least = [
+        max((len(word[:LONGEST_WORD]) for cell in column for word in cell.split()), default=0) for column in columns
+    ]
+    least[0] = whole[0]
+    count = next(n for n in range(len(columns), 0, -1) if n < 3 or sum(least[:n]) + GAP * (n - 1) <= room)
+    wants = [most - fewest for most, fewest in zip(whole[:count], least, strict=False)]
+    free = max(room - sum(least[:count]) - GAP * (count - 1), 0)
+    share = min(free / sum(wants), 1.0) if sum(wants) else 0.0
+    return [fewest + int(share * want) for fewest, want in zip(least, wants, strict=False)]
 
 
 @contextmanager
