@@ -10,7 +10,7 @@ import re
 import socket
 import tomllib
 from collections.abc import Callable, Iterator
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +142,28 @@ def test_a_comparison_says_what_snellen_compare_says(client: httpx.Client, runs:
     found = client.get(unescape(link)).text
     assert f" of {count} questions" in found
     assert found.count("<bdi>perfect</bdi>") + found.count("snellen:oracle") and "always-a</bdi><br>" not in found
+
+
+def test_a_comparison_is_over_benchmarks_that_all_have_and_says_which_are_left_out(
+    client: httpx.Client, runs: Path, tmp_path: Path
+) -> None:
+    other = small.built(small.rows(6, pictures=6), tmp_path / "other", name="plants")
+    sn.evaluate("snellen:oracle", [str(tmp_path / "made"), str(other.folder)], "vanilla", runs=runs, name="both")
+    until(lambda: "both" in names_in(client.get("/").text))
+    page = client.get("/compare?run=both&run=half").text
+    charts = "".join(re.findall("<svg.*?</svg>", page, re.DOTALL))
+    assert "animals" in charts and "plants" not in charts
+    assert "1 benchmark left out: only one of these runs has it" in page
+    assert escape("/questions?benchmark=plants&run=both") in page
+    assert f"paired on {QUESTIONS} questions" in page, "the sentence, too, is over what both have"
+    assert "left out" not in client.get("/compare?run=perfect&run=half").text
+
+
+def test_a_question_shows_the_compared_runs_first_in_the_order_of_the_list(client: httpx.Client) -> None:
+    address = "/question?of=animals&sample=q001"
+    for better, worse in (("perfect", "letter"), ("letter", "perfect")):
+        page = client.get(f"{address}&better={better}&worse={worse}").text
+        assert re.findall(r'<th scope="row"><a href="/run\?run=(\w+)"', page) == [better, worse, "half"]
 
 
 def test_one_run_is_not_compared_and_a_strange_one_is_not_there(client: httpx.Client) -> None:
