@@ -16,7 +16,10 @@ pytest.importorskip("ipykernel", reason=NEEDED)
 
 
 class Notebook:
-    """One kernel; `run` executes a cell and gives what it showed, by media type, and the error it ended with."""
+    """One kernel; `run` executes a cell and gives what it showed, by media type, and the error it ended with.
+
+    A cell is interrupted once: a second interruption, while the first is being shown, would leave no error.
+    """
 
     def __init__(self, client: Any, manager: Any) -> None:
         self.client, self.manager = client, manager
@@ -25,7 +28,7 @@ class Notebook:
         shown, fault = [], ""
 
         def listen(message: dict[str, Any]) -> None:
-            nonlocal fault
+            nonlocal fault, interrupted_by
             content = message["content"]
             if message["msg_type"] == "stream":
                 shown.append({"text/plain": content["text"]})
@@ -34,6 +37,7 @@ class Notebook:
             elif "data" in content:
                 shown.append(content["data"])
                 if interrupted_by and interrupted_by(content["data"]):
+                    interrupted_by = None
                     self.manager.interrupt_kernel()
 
         self.client.execute_interactive(code, output_hook=listen, timeout=600, stop_on_error=False)
