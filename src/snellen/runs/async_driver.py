@@ -45,67 +45,13 @@ async def drive_async(
 
     Raises ModelError when a model is unusable; what was answered before is stored.
     """
-    models = {EVALUATED: model, **roles}
-    distinct = list({id(distinct_model): distinct_model for distinct_model in models.values()}.values())
+    asker = _Asker({EVALUATED: model, **roles}, store, budget, progress)
+    crew = _Crew(asker.slots, [each for each in asker.distinct if isinstance(each, WaitsToAskAgain)])
     source = iter(items)
-    in_flight: dict[bytes, asyncio.Future[Response]] = {}
-    # Twice as many as may be in flight, so that the next is at hand when one comes back.
-    slots = 2 * sum(distinct_model.concurrency for distinct_model in distinct)
-    # With a budget requests count when they are sent, so they do not queue inside a model.
-    gate = asyncio.Semaphore(slots) if budget.is_limited else nullcontext()
-    crew = _Crew(slots, [distinct_model for distinct_model in distinct if isinstance(distinct_model, WaitsToAskAgain)])
-
-    async def ask(label: str, request: Request, images: Images) -> Response | None:
-        """The response, or None when the budget is spent."""
-        async with gate:
-            return await ask_now(label, request, images)
-
-    async def ask_now(label: str, request: Request, images: Images) -> Response | None:
-        if (stored := store.find(label, request)) is not None:
-            return stored
-        identity = store.identity(request)
-        if (pending := in_flight.get(identity)) is not None:
-            response = await asyncio.shield(pending)
-            return store.share(label, request, response)
-        if not budget.take():
-            return None
-        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        in_flight[identity] = future
-        try:
-            response = check_response(request, await models[played_role(request.role, models)].ask(request, images))
-            store.append([Exchange(label, request, response)])
-            budget.settle(response)
-            progress(ProgressUpdate(requests=1, failures=int(response.error is not None)))
-            future.set_result(response)
-            return response
-        finally:
-            del in_flight[identity]
-            if not future.done():
-                future.cancel()
-
-    async def run(item: WorkItem) -> None:
-        """Work off one item; when one of its requests raises, the others are cancelled."""
-        wave, label = item.start(), item.label
-        responses: list[Response] = []
-        while True:
-            try:
-                requests = advance_item(wave, responses)
-            except StopIteration:
-                progress(ProgressUpdate(items=1))
-                return
-            if len(requests) == 1:
-                came = [await ask(label, requests[0], item.images)]
-            else:
-                async with asyncio.TaskGroup() as together:
-                    asking = [together.create_task(ask(label, request, item.images)) for request in requests]
-                came = [task.result() for task in asking]
-            responses = [response for response in came if response is not None]
-            if len(responses) < len(requests):
-                return
 
     async def worker(group: asyncio.TaskGroup) -> None:
         for item in source:
-            await run(item)
+            await asker.work_off(item)
             if budget.spent or not crew.stays():
                 return
             for _ in range(crew.lacks()):
@@ -119,8 +65,71 @@ async def drive_async(
     except* (SnellenError, OSError) as errors:
         raise _first(errors) from None
     finally:
-        for distinct_model in distinct:
+        for distinct_model in asker.distinct:
             await distinct_model.close()
+
+
+class _Asker:
+    """Asks the models of a run; of equal requests in flight only the first is sent."""
+
+    def __init__(
+        self, models: Mapping[str, AsyncModel], store: RunStore, budget: RunBudget, progress: ProgressCallback
+    ) -> None:
+        self._models, self._store, self._budget, self._progress = models, store, budget, progress
+        self.distinct = list({id(model): model for model in models.values()}.values())
+        # Twice as many as may be in flight, so that the next is at hand when one comes back.
+        self.slots = 2 * sum(model.concurrency for model in self.distinct)
+        # With a budget requests count when they are sent, so they do not queue inside a model.
+        self._gate = asyncio.Semaphore(self.slots) if budget.is_limited else nullcontext()
+        self._in_flight: dict[bytes, asyncio.Future[Response]] = {}
+
+    async def work_off(self, item: WorkItem) -> None:
+        """Carry out one item; when one of its requests raises, the others are cancelled."""
+        wave = item.start()
+        responses: list[Response] = []
+        while True:
+            try:
+                requests = advance_item(wave, responses)
+            except StopIteration:
+                self._progress(ProgressUpdate(items=1))
+                return
+            if len(requests) == 1:
+                came = [await self._ask(item.label, requests[0], item.images)]
+            else:
+                async with asyncio.TaskGroup() as together:
+                    asking = [together.create_task(self._ask(item.label, each, item.images)) for each in requests]
+                came = [task.result() for task in asking]
+            responses = [response for response in came if response is not None]
+            if len(responses) < len(requests):
+                return
+
+    async def _ask(self, label: str, request: Request, images: Images) -> Response | None:
+        """The response, kept from before or asked now, or None when the budget is spent."""
+        async with self._gate:
+            if (stored := self._store.find(label, request)) is not None:
+                return stored
+            identity = self._store.identity(request)
+            if (pending := self._in_flight.get(identity)) is not None:
+                return self._store.share(label, request, await asyncio.shield(pending))
+            if not self._budget.take():
+                return None
+            return await self._send(identity, label, request, images)
+
+    async def _send(self, identity: bytes, label: str, request: Request, images: Images) -> Response:
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._in_flight[identity] = future
+        model = self._models[played_role(request.role, self._models)]
+        try:
+            response = check_response(request, await model.ask(request, images))
+            self._store.append([Exchange(label, request, response)])
+            self._budget.settle(response)
+            self._progress(ProgressUpdate(requests=1, failures=int(response.error is not None)))
+            future.set_result(response)
+            return response
+        finally:
+            del self._in_flight[identity]
+            if not future.done():
+                future.cancel()
 
 
 class _Crew:
