@@ -98,6 +98,13 @@ def test_a_difference_is_told_with_its_interval_and_an_unclear_one_as_unclear() 
     assert turned.startswith("b is better than a by 4.0 to 9.0 points")
 
 
+def test_models_with_too_few_questions_in_common_are_not_told_apart_for_that_reason() -> None:
+    few = replace(difference("a", "b", 0.4), difference=Estimate(0.4, None, None, None, 7))
+    assert sentences([model("a", 0.9), model("b", 0.3)], {"generation": [few]}) == [
+        "a cannot be told apart from b: with 7 questions in common, there are too few pictures for an interval."
+    ]
+
+
 @given(st.floats(-0.5, 0.5), st.floats(0.001, 0.5), st.floats(0, 1))
 def test_nobody_is_called_better_where_the_interval_holds_zero_or_the_test_shows_nothing(
     value: float, margin: float, p: float

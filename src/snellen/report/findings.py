@@ -163,12 +163,17 @@ def _standing(differences: Sequence[PairedDifference]) -> str:
         whom = f"{len(better)} of the {others} other models, ahead of the nearest, {name}," if len(better) > 1 else name
         words.append(f"{first} is better than {whom} by {_points(nearest)}")
     if level:
-        has_bounds = others == 1 and level[0].difference.low is not None
-        bounds = f": the difference lies between {_points(level[0], ' and ')}" if has_bounds else ""
+        bounds = f": {_bounds(level[0])}" if others == 1 else ""
         who = "it" if words else first
         words.append(f"{who} cannot be told apart from {_names([d.second for d in level])}{bounds}")
     words += [f"{difference.second} is better than {first} by {_points(difference)}" for difference in worse]
     return "; ".join(words)
+
+
+def _bounds(difference: PairedDifference) -> str:
+    if difference.difference.low is None:
+        return f"with {difference.difference.n:,} questions in common, there are too few pictures for an interval"
+    return f"the difference lies between {_points(difference, ' and ')}"
 
 
 def _nearest(differences: Sequence[PairedDifference]) -> PairedDifference | None:
@@ -333,7 +338,7 @@ def _ends_of(difference: PairedDifference, between: str) -> str:
     if low is None or high is None:
         low, high = difference.difference.low, difference.difference.high
     if low is None or high is None:
-        return "no bounds, of too few pictures"
+        return NO_INTERVAL
     if is_shown(difference):
         low, high = sorted((abs(low), abs(high)))
     factor, digits, name = (100, 1, "points") if difference.unit == SHARE else (1, 3, difference.unit)

@@ -33,7 +33,7 @@ from snellen.report.samples import (
     shown_reading,
     shown_talk,
 )
-from snellen.report.table import capitalised, metric_title
+from snellen.report.table import capitalised, dimension_title, metric_title
 from snellen.scoring.choice_metrics import ACCURACY
 from snellen.viewing.failures import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
@@ -72,6 +72,7 @@ def _environment(look: ViewLook) -> Environment:
         "sorts": {name: words for name, (words, _) in SORTS.items() if name not in hidden},
         "run_columns": {name: words for name, (words, _) in COLUMNS.items()},
         "metric_title": metric_title,
+        "dimension_title": dimension_title,
         "share_unit": SHARE,
         "QuestionFilter": QuestionFilter,
         "RunFilter": RunFilter,
@@ -345,7 +346,10 @@ class ViewPages:
         labels = _labels(runs)
         return {
             "benchmark": of("SELECT DISTINCT benchmark FROM question ORDER BY 1"),
-            "dimension": of("SELECT DISTINCT dimension FROM question WHERE dimension != '' ORDER BY 1"),
+            "dimension": [
+                (name, dimension_title(name))
+                for name, _ in of("SELECT DISTINCT dimension FROM question WHERE dimension != '' ORDER BY 1")
+            ],
             "tag": of("SELECT DISTINCT tag FROM tag ORDER BY 1 LIMIT ?", MOST_CHOICES),
             "run": [(run.name, labels[run.name]) for run in runs if run.id >= 0],
             "protocol": [
