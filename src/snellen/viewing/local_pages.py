@@ -10,7 +10,6 @@ import hmac
 import re
 import secrets
 import socket
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from html import escape
@@ -218,8 +217,7 @@ class LocalPages(ViewPages):
         start = StartForm.from_form(form)
         if form.get("look") or start.faults():
             return f"/start?look=1&{start.query}"
-        fields = {"name": _default_name(start.model), **start.fields}
-        return f"/process?id={self.launcher.start(fields).id}"
+        return f"/process?id={self.launcher.start(start.named_fields).id}"
 
     def _resume(self, form: Form) -> str:
         run = self.named_run(form.get("run", ""))
@@ -289,10 +287,6 @@ class LocalPages(ViewPages):
 def _cookie(request: Request) -> str:
     """Cookies are of a machine, not of a port; so each port has a name of its own."""
     return f"snellen-view-{request.url.port or 80}"
-
-
-def _default_name(model: str) -> str:
-    return f"{re.sub('[^A-Za-z0-9.-]+', '-', model).strip('-.')[:60] or 'run'}-{time.strftime('%m%d-%H%M%S')}"
 
 
 def _question_address(form: Form) -> str:

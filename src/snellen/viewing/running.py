@@ -9,6 +9,7 @@ log.txt       what it wrote
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -224,6 +225,12 @@ class StartForm(Struct, frozen=True):
         }
         return {name: value for name, value in fields.items() if value}
 
+    @property
+    def named_fields(self) -> dict[str, Any]:
+        """The same with a name in any case, made of the model and the time."""
+        model = re.sub("[^A-Za-z0-9.-]+", "-", self.model).strip("-.")[:60] or "run"
+        return {"name": f"{model}-{time.strftime('%m%d-%H%M%S')}", **self.fields}
+
     def faults(self) -> list[str]:
         """Why such a run would be refused, as far as that can be said before anything is loaded or built."""
         spec = RunSpec()
@@ -257,7 +264,7 @@ def forecast_of(form: StartForm, runs: Path) -> list[str]:
     specs = [spec for pattern in form.benchmarks.split() for spec in specs_of(pattern)]
     if missing := [spec.name for spec in specs if not is_ready(spec)]:
         return [f"the requests are counted once these are fetched, which the run does first: {', '.join(missing)}"]
-    return forecasts(run_spec({**form.fields, "runs": str(runs)}))
+    return forecasts(run_spec({**form.named_fields, "runs": str(runs)}))
 
 
 EXAM, LOG = "exam.toml", "log.txt"
