@@ -137,11 +137,34 @@ def test_pillow_decodes_the_pixels_that_were_encoded(width: int, height: int, se
         assert picture.convert("RGB").tobytes() == b"".join(bytes(palette[value]) for value in pixels)
 
 
+@st.composite
+def rows(draw: st.DrawFn) -> tuple[bytes, int]:
+    """Rows of a filter byte and so many others, of which most are as the row above; and how many."""
+    width = draw(st.integers(1, 300))
+    same = png.UP + bytes(width)
+    drawn = st.lists(
+        st.binary(max_size=4).map(lambda start: (start + same)[: width + 1]) | st.just(same) | st.just(same)
+    )
+    return b"".join(draw(drawn)), width
+
+
 @given(
-    st.binary(max_size=2000) | st.builds(lambda value, n: bytes([value]) * n, st.integers(0, 255), st.integers(0, 2000))
+    st.tuples(st.binary(max_size=2000), st.integers(1, 40))
+    | st.tuples(st.builds(lambda value, n: bytes([value]) * n, st.integers(0, 255), st.integers(0, 2000)), st.just(7))
+    | rows()
 )
-def test_zlib_inflates_what_was_deflated(content: bytes) -> None:
-    assert zlib.decompress(png._deflate(content)) == content
+def test_zlib_inflates_what_was_deflated(content: tuple[bytes, int]) -> None:
+    assert zlib.decompress(png._deflate(*content)) == content[0]
+
+
+@given(st.integers(1, 600), st.integers(1, 50))
+def test_rows_at_once_have_the_codes_of_each_row(width: int, count: int) -> None:
+    bits, size = 0, 0
+    for _ in range(count):
+        for code, code_size in (png._repeated(png.UP[0], 1), png._repeated(0, width)):
+            bits |= code << size
+            size += code_size
+    assert png._same_rows(width, count) == (bits, size)
 
 
 def test_a_picture_of_the_chart_stays_small() -> None:

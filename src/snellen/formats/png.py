@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 
+UP = b"\x02"
+"""The filter of each row: differences from the row above."""
 _LENGTHS = (
     (3, 0), (4, 0), (5, 0), (6, 0), (7, 0), (8, 0), (9, 0), (10, 0), (11, 1), (13, 1), (15, 1), (17, 1), (19, 2),
     (23, 2), (27, 2), (31, 2), (35, 3), (43, 3), (51, 3), (59, 3), (67, 4), (83, 4), (99, 4), (115, 4), (131, 5),
@@ -23,12 +25,17 @@ _LENGTHS = (
 def encode_png(width: int, height: int, pixels: bytes, palette: Sequence[tuple[int, int, int]]) -> bytes:
     """PNG file of an indexed picture: `pixels` holds width x height palette indices, row by row."""
     differences = _minus(pixels, bytes(width) + pixels[:-width])
-    filtered = b"".join(b"\x02" + differences[y * width : (y + 1) * width] for y in range(height))
+    filtered = b"".join(UP + differences[y * width : (y + 1) * width] for y in range(height))
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     colours = b"".join(bytes(colour) for colour in palette)
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         _chunk(name, content)
-        for name, content in ((b"IHDR", header), (b"PLTE", colours), (b"IDAT", _deflate(filtered)), (b"IEND", b""))
+        for name, content in (
+            (b"IHDR", header),
+            (b"PLTE", colours),
+            (b"IDAT", _deflate(filtered, width)),
+            (b"IEND", b""),
+        )
     )
 
 
@@ -39,17 +46,22 @@ def _minus(minuend: bytes, subtrahend: bytes) -> bytes:
     from its neighbour, and put right afterwards (Hacker's Delight, 2-18).
     """
     x, y = int.from_bytes(minuend), int.from_bytes(subtrahend)
-    top = int.from_bytes(b"\x80" * len(minuend))
-    low = int.from_bytes(b"\x7f" * len(minuend))
+    top, low = _bits_of_bytes(len(minuend))
     return (((x | top) - (y & low)) ^ ((x ^ y ^ top) & top)).to_bytes(len(minuend))
+
+
+@lru_cache(maxsize=8)
+def _bits_of_bytes(count: int) -> tuple[int, int]:
+    """The top bit of each of so many bytes, and all others."""
+    return int.from_bytes(b"\x80" * count), int.from_bytes(b"\x7f" * count)
 
 
 def _chunk(name: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
 
-def _deflate(content: bytes) -> bytes:
-    packed = _stored(content) if content.count(0) * 4 < len(content) else _in_runs(content)
+def _deflate(content: bytes, width: int) -> bytes:
+    packed = _stored(content) if content.count(0) * 4 < len(content) else _in_runs(content, width)
     return b"\x78\x01" + packed + struct.pack(">I", zlib.adler32(content))
 
 
@@ -62,12 +74,16 @@ def _stored(content: bytes) -> bytes:
     )
 
 
-def _in_runs(content: bytes) -> bytes:
-    """One block of fixed codes."""
+def _in_runs(content: bytes, width: int) -> bytes:
+    """One block of fixed codes, of rows of a filter byte and `width` others."""
     bits, bits_written = 0b011, 3  # final block, fixed codes
     out = bytearray()
-    for run in _RUNS.finditer(content):
-        code, size = _repeated(run[0][0], len(run[0]))
+    for run in _runs(width).finditer(content):
+        start, end = run.span()
+        if run.lastgroup == "same_rows":
+            code, size = _same_rows(width, (end - start) // (width + 1))
+        else:
+            code, size = _repeated(content[start], end - start)
         bits |= code << bits_written
         bits_written += size
         if bits_written >= 256:
@@ -78,6 +94,23 @@ def _in_runs(content: bytes) -> bytes:
     code, size = _SYMBOL[256]
     out += (bits | code << bits_written).to_bytes((bits_written + size + 7) // 8, "little")
     return bytes(out)
+
+
+@lru_cache(maxsize=256)
+def _runs(width: int) -> re.Pattern[bytes]:
+    """Runs of a byte; at once, rows that are as the one above. Zeros, which are most, have a faster pattern of their
+    own."""
+    row = rb"%b\x00{%d}" % (UP, width)
+    return re.compile(rb"(?P<same_rows>(?:%b)+)|\x00+|(?P<byte>.)(?P=byte)*" % row, re.DOTALL)
+
+
+@lru_cache(maxsize=1 << 12)
+def _same_rows(width: int, count: int) -> tuple[int, int]:
+    """(code, size) of so many rows that are as the one above: the code of one, again and again."""
+    (filter_code, filter_size), (zeros, zeros_size) = _repeated(UP[0], 1), _repeated(0, width)
+    size = filter_size + zeros_size
+    each = ((1 << size * count) - 1) // ((1 << size) - 1)
+    return (filter_code | zeros << filter_size) * each, size * count
 
 
 @lru_cache(maxsize=1 << 14)
@@ -118,8 +151,6 @@ def _run(length: int) -> tuple[tuple[int, int], ...]:
     return _fixed(257 + place), (length - shortest, extra), (0, 5)
 
 
-_RUNS = re.compile(rb"\x00+|(.)\1*", re.DOTALL)
-"""Zeros, which are most, have a faster pattern of their own."""
 _SYMBOL = [_fixed(symbol) for symbol in range(286)]
 _LITERAL = _SYMBOL[:256]
 _RUN = {length: _run(length) for length in range(3, 259)}

@@ -84,7 +84,10 @@ def most_asked(pools: Mapping[str, QuestionPool], parts: Parts, effort: Effort) 
     are more than the budget."""
     if effort.budget is not None and sum(len(part.samples) for part in parts.values()) >= effort.budget:
         return parts
-    return {name: _filled(pool, parts[name], effort.share(pools, pool)) for name, pool in pools.items()}
+    shares = {name: effort.share(pools, pool) for name, pool in pools.items()}
+    for name in list(pools)[: (effort.budget or 0) % len(pools)]:  # what a division leaves goes to any of them
+        shares[name] += 1
+    return {name: _filled(pool, parts[name], shares[name]) for name, pool in pools.items()}
 
 
 def _filled(pool: QuestionPool, part: ChosenPart, most: int) -> ChosenPart:
