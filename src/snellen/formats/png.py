@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 
+from PIL import Image, ImageChops
+
 UP = b"\x02"
 """The filter of each row: differences from the row above."""
 _LENGTHS = (
@@ -40,20 +42,9 @@ def encode_png(width: int, height: int, pixels: bytes, palette: Sequence[tuple[i
 
 
 def _minus(minuend: bytes, subtrahend: bytes) -> bytes:
-    """Each byte of `one` less that of `other`, modulo 256.
-
-    In one subtraction of long numbers: the top bit of every byte is set first, so that none borrows
-    from its neighbour, and put right afterwards (Hacker's Delight, 2-18).
-    """
-    x, y = int.from_bytes(minuend), int.from_bytes(subtrahend)
-    top, low = _bits_of_bytes(len(minuend))
-    return (((x | top) - (y & low)) ^ ((x ^ y ^ top) & top)).to_bytes(len(minuend))
-
-
-@lru_cache(maxsize=8)
-def _bits_of_bytes(count: int) -> tuple[int, int]:
-    """The top bit of each of so many bytes, and all others."""
-    return int.from_bytes(b"\x80" * count), int.from_bytes(b"\x7f" * count)
+    """Each byte less that of the other, modulo 256."""
+    first, second = (Image.frombytes("L", (len(values), 1), values) for values in (minuend, subtrahend))
+    return ImageChops.subtract_modulo(first, second).tobytes()
 
 
 def _chunk(name: bytes, content: bytes) -> bytes:
