@@ -1,6 +1,6 @@
 """How replies that real models wrote are read.
 
-    python bench/real_replies.py CLONES draw FOLDER             # write what is drawn, to be labelled elsewhere
+    python bench/real_replies.py CLONES draw FOLDER             # write what is drawn
     python bench/real_replies.py CLONES [--half unread] [--list] [--error 0.01]
 
 CLONES holds git clones of public benchmarks whose authors published what models replied, each as OWNER+NAME/repo (bare
@@ -256,18 +256,22 @@ def halves(chosen: Sequence[Case]) -> Iterator[Case]:
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 
+def labelled(item: Case, label: int | str | None) -> Case:
+    """A reply in the form of `blind_replies.py` and `reading_of_others.py`."""
+    return {**item, "gold": None if label == "either" else label, "ambiguous": label == "either"}
+
+
 def outcomes(cases: Sequence[Case], error: float) -> list[Outcome]:
     """Labelled replies with their readings; those that may be read either way are left out."""
     labels = json.loads(LABELS.read_text("utf-8"))
     reader = find_extractor(f"standard?error={error}")
     read = []
-    for item in cases:
-        gold = labels[item["id"]]
-        if gold != "either":
+    for item in (labelled(item, labels[item["id"]]) for item in cases):
+        if not item["ambiguous"]:
             reading = reader.read(
                 item["reply"], item["options"], item["labels"], finish=item["finish"], question=item["question"]
             )
-            read.append(({**item, "gold": gold}, reading, 0.0))
+            read.append((item, reading, 0.0))
     return read
 
 
@@ -295,8 +299,10 @@ def main() -> None:
     gathered = pools(given.clones)
     cases = [{**item, "source": source} for source, pool in gathered.items() for item in halves(drawn(pool))]
     if given.draw:
+        labels = json.loads(LABELS.read_text("utf-8"))
         for half in ("development", "unread"):
-            text = "".join(json.dumps(c, ensure_ascii=False) + "\n" for c in cases if c["half"] == half)
+            some = (labelled(item, labels.get(item["id"], "either")) for item in cases if item["half"] == half)
+            text = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in some)
             (Path(given.draw[1]) / f"{half}.jsonl").write_text(text, "utf-8")
         for source, pool in gathered.items():
             counted = Counter(band(item["reply"]) for item in pool)
@@ -305,7 +311,7 @@ def main() -> None:
     read = outcomes([item for item in cases if item["half"] == given.half], given.error)
     print("\n".join(table(read, by_model=given.half == "development")))
     if given.list and given.half == "development":
-        print("\n".join(faults([({**o[0], "ambiguous": False}, *o[1:]) for o in read])))
+        print("\n".join(faults(read)))
 
 
 if __name__ == "__main__":

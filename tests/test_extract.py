@@ -38,7 +38,7 @@ MODES = ("standard", "strict")
 
 def test_standard_reads_the_unambiguous_cases_right() -> None:
     result = count_conformance("standard", [case for case in CASES if case.kind == "unambiguous"])
-    assert result.right / result.cases >= 0.969
+    assert result.right / result.cases >= 0.97
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -7,6 +7,7 @@ from itertools import permutations
 import pytest
 
 from snellen.extraction import read_choice
+from snellen.extraction.reader import model
 
 YES_NO = ("yes", "no")
 THINGS = ("dog", "cat", "boy", "robot")
@@ -190,3 +191,23 @@ def test_a_walk_that_is_cut_off_at_its_first_option_names_none() -> None:
     lead = "Let's consider each of the options.\n\n"
     assert said(f"{lead}A. {SENTENCES[0]} The umbrella might", "", SENTENCES, finish="length") is None
     assert said(f"{lead}The answer is clear.\n\nA. {SENTENCES[0]}", "", SENTENCES) == SENTENCES[0]
+
+
+ACCIDENT = "Did any accident or anything unexpected happen in the video?"
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Yes, the waiter drops a plate while running through the hall.", "yes"),
+        ("Yes, a waiter stumbles over the dog while serving the guests, and another waiter laughs.", "yes"),
+        ("Yes, one waiter says that the other drops a plate while running through the hall.", None),
+        ("Yes, there was, they said, a collision where a waiter fell and another waiter fell over him.", None),
+    ],
+)
+def test_a_yes_that_nothing_takes_back_is_read_from_half_a_chance_on(reply: str, answer: str | None) -> None:
+    reading = read_choice(reply, YES_NO, (), question=ACCIDENT)
+    assert reading.probability is not None
+    assert 0.5 < reading.probability < model().limit(0.03)
+    assert said(reply, ACCIDENT) == answer
+    assert read_choice(reply, YES_NO, (), question=ACCIDENT, error=0.005).choice is None

@@ -74,19 +74,20 @@ def _case(
     }  # fmt: skip
 
 
-def looked_at(case: Case) -> tuple[ExtractedChoice | None, list[str], list[list[float]]]:
+def looked_at(case: Case) -> tuple[ExtractedChoice | None, tuple[str, ...], Array]:
     """What a reply plainly says, else the names of its clues and their values."""
     index = index_options(tuple(case["options"]), tuple(case["labels"]))
     view = look_at(case["reply"], index, finish=case["finish"], question=case["question"])
-    return (view.plain, [], []) if view.plain is not None else (None, *clues.rows(view.sight))
+    return (view.plain, (), np.empty((0, 0))) if view.plain is not None else (None, *clues.rows(view.sight))
 
 
 class Rows:
     """What is to be learnt: a row for each option of each reply that is weighed."""
 
     def __init__(self, cases: dict[str, list[Case]], pool: ProcessPoolExecutor) -> None:
-        rows, gold, reply, hand = [], [], [], []
-        self.names: list[str] = []
+        rows: list[Array] = []
+        gold, reply, hand = [], [], []
+        self.names: tuple[str, ...] = ()
         number = plain = wrong = 0
         self.plain_of: Counter[str] = Counter()
         """Of each hand how many replies say it plainly."""
@@ -99,16 +100,16 @@ class Rows:
                 self.plain_of[name] += said.choice is not None
                 continue
             self.names = names
-            rows += values
+            rows.append(values)
             gold += [place == case["gold"] for place in range(len(values))]
             reply += [number] * len(values)
             hand += [name] * len(values)
             number += 1
         print(
-            f"{plain:,} replies say it plainly, {wrong} of them otherwise; {number:,} are weighed, {len(rows):,} rows",
+            f"{plain:,} replies say it plainly, {wrong} of them otherwise; {number:,} are weighed, {len(gold):,} rows",
             flush=True,
         )
-        self.rows, self.gold, self.reply = np.array(rows, np.float32), np.array(gold, dtype=bool), np.array(reply)
+        self.rows, self.gold, self.reply = np.vstack(rows).astype(np.float32), np.array(gold), np.array(reply)
         self.hand = np.array(hand)
         self.weight = np.where(np.char.startswith(self.hand, "made"), WEIGHT_OF_MADE, 1.0)
 

@@ -183,6 +183,19 @@ def _agreeing(index: OptionIndex, words: frozenset[str]) -> list[int]:
     ]
 
 
+_AT_ONCE = late_pattern(r"\W*([^\W\d_]+)(?=[,;:!\n—–]|[.](?! \d)| - |\s*$)")
+
+
+def answers_at_once(sight: Sight) -> int | None:
+    """The yes or no that a reply begins with, as a word of its own: "No, she is not."; None where it begins otherwise,
+    and where the rest, or a question for what is not, could mean the other."""
+    opening = _AT_ONCE.match(sight.text)
+    word = opening[1] if opening else ""
+    agreeing = _agreeing(sight.options, _YES if word in _YES else _NO) if word in _YES | _NO else []
+    doubtful = asks_for_what_is_not(sight.question) or (word in _YES and sight.marks["denial"])
+    return agreeing[0] if len(agreeing) == 1 and not doubtful else None
+
+
 def yes_or_no(index: OptionIndex) -> list[int]:
     """The options that affirm or deny what is asked."""
     return [*_agreeing(index, _YES), *_agreeing(index, _NO)]
