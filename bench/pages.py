@@ -45,10 +45,11 @@ MEASURED = """new Promise(done => setTimeout(() => {
 
 def pages(folder: Path, page: Page, stack: ExitStack) -> Iterator[tuple[str, str]]:
     """Name and address of each kind."""
+    server = stack.enter_context(house(folder, RUNS))
     yield from local_pages(folder)
     client = stack.enter_context(serving(folder / "demo", index=folder / "index", may_change=True))
     yield from view_pages(str(client.base_url).rstrip("/"), RUNS)
-    yield from server_pages(page, stack.enter_context(house(folder, RUNS)), RUNS[0])
+    yield from server_pages(page, server, RUNS[0])
 
 
 def main() -> None:
