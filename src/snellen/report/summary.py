@@ -235,12 +235,12 @@ def _source_notes(views: Sequence[RunView]) -> list[str]:
     sentences: dict[str, None] = {}
     for line in method_rows(views):
         numbers = {metric: number for metric in COLUMNS if (number := line.overall(metric))}
-        texts = [
-            f"{metric_title(metric)} from {numbers[metric].protocol}"
-            for metric in ("accuracy", "circular_accuracy")
-            if metric in numbers
-        ]
-        if texts:
+        sources: dict[str, list[str]] = {}
+        for metric in ("accuracy", "circular_accuracy"):
+            if metric in numbers:
+                sources.setdefault(numbers[metric].protocol, []).append(metric_title(metric))
+        if sources:
+            texts = (f"{' and '.join(titles)} from {protocol}" for protocol, titles in sources.items())
             sentences[f"By {line.method}: {' and '.join(texts)}."] = None
         if first := [m for m, number in numbers.items() if is_of_first_alone(m, number.protocol)]:
             names = " and ".join(filter(None, (", ".join(map(metric_title, first[:-1])), metric_title(first[-1]))))
