@@ -143,7 +143,7 @@ def rows(draw: st.DrawFn) -> tuple[bytes, int]:
     width = draw(st.integers(1, 300))
     same = png.UP + bytes(width)
     drawn = st.lists(
-        st.binary(max_size=4).map(lambda start: (start + same)[: width + 1]) | st.just(same) | st.just(same)
+        st.binary(max_size=4).map(lambda start: (start + same)[: width + 1]) | st.just(same) | st.just(same * 40)
     )
     return b"".join(draw(drawn)), width
 
