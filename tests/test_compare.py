@@ -330,6 +330,7 @@ def test_interval_test_and_rank_say_the_same_near_the_border() -> None:
                 low, high, p, corrected = found.difference.low, found.difference.high, found.p, found.p_adjusted
                 assert None not in (low, high, p, corrected, found.low_corrected, found.high_corrected)
                 assert (low > 0 or high < 0) == (p < 0.05)
+                assert -1 <= found.low_corrected <= low and high <= found.high_corrected <= 1
                 assert (found.low_corrected > 0 or found.high_corrected < 0) == (corrected < 0.05)
                 first, second = places[found.first], places[found.second]
                 # A rank is above another one's for sure only where the difference is shown.

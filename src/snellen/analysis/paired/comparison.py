@@ -31,6 +31,7 @@ from snellen.analysis.paired.significance import Correction, adjusted, corrected
 from snellen.analysis.subset import check_same_builds
 from snellen.common.late import import_extra
 from snellen.errors import DataError
+from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, MeanOver, Method
 from snellen.registry import unknown
 from snellen.scoring.scored_run import ScoredRun, run_labels
@@ -206,6 +207,8 @@ def _as_one_of(difference: PairedDifference, p_adjusted: float, family: int) -> 
     if difference.p is None:
         return replace(difference, p_adjusted=p_adjusted)
     low, high = corrected_interval(difference.difference, difference.p, p_adjusted, family)
+    if difference.unit == SHARE and low is not None and high is not None:
+        low, high = max(low, -1.0), min(high, 1.0)
     return replace(difference, p_adjusted=p_adjusted, low_corrected=low, high_corrected=high)
 
 
