@@ -497,4 +497,5 @@ def _most(values: Array) -> Array:
     if len(values) == 1:
         return np.zeros_like(values)
     second, most = np.partition(values, -2, axis=0)[-2:]
-    return np.where(values == most, second, most)
+    others: Array = np.where(values == most, second, most)
+    return others
