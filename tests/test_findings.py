@@ -217,7 +217,18 @@ def test_what_the_order_of_options_does_to_a_lead_is_said_where_it_is_shown(hund
 
     protocols = ["vanilla", "circular"]
     said = words(sn.evaluate([of_accuracy(0.95, "steady"), sn.Scripted(drifting, name="drifting")], hundred, protocols))
+    # 95 and 35 of 100 first answers are right, 95 and none in every order: 60 points, of which nothing is the order's.
     assert "right in every order of the options, steady leads drifting by " in said
+    assert "points more than by first answers: drifting's change more often with the order." in said
+
+    def leaning(request: Request) -> str:
+        """Right in the first order of all questions; in the others of 6 in 10."""
+        labels, order = request.variant.labels, request.variant.order
+        knows = rng_for(request.benchmark, request.sample_id, "leans", 0).random() < 0.6
+        return f"({labels[order.index(0 if knows or order[0] == 0 else 1)]})"
+
+    said = words(sn.evaluate([sn.Scripted(leaning, name="leaning"), of_accuracy(0.2, "weaker")], hundred, protocols))
+    assert "right in every order of the options, leaning leads weaker by " in said
     assert "points, comes from answers that change with the order." in said
     said = words(sn.evaluate([of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak")], hundred, protocols))
     assert "strong is better than weak" in said and "Counting only answers" not in said

@@ -183,14 +183,19 @@ def _nearest(differences: Sequence[PairedDifference]) -> PairedDifference | None
 
 
 def _order_part(differences: Sequence[PairedDifference]) -> str:
-    """How much of a lead is the order of the options, where both are shown."""
-    if len(differences) < 2 or not all(is_shown(difference) and gain(difference) > 0 for difference in differences):
+    """What a lead is where only answers count that stay right in every order, and by how much it is larger or smaller
+    than that of first answers, where both are shown. Circular accuracy is accuracy less the circular drop."""
+    if len(differences) < 2 or not all(map(is_shown, differences)) or gain(differences[0]) < 0:
         return ""
     circular, drop = differences
+    change = _ends_of(drop, " to ")
+    if gain(drop) > 0:
+        comparison = f", {change} more than by first answers: {drop.second}'s change more often with the order."
+    else:
+        comparison = f"; the rest of its lead, {change}, comes from answers that change with the order."
     return (
         f"Counting only answers that stay right in every order of the options, {circular.first} leads "
-        f"{circular.second} by {_ends_of(circular, ' to ')}; the rest of its lead, {_ends_of(drop, ' to ')}, comes "
-        "from answers that change with the order."
+        f"{circular.second} by {_ends_of(circular, ' to ')}{comparison}"
     )
 
 
