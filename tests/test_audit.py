@@ -48,10 +48,10 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
 from snellen.formats.json_files import add_lines
+from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.packing import pack_runs
 from snellen.models.embedded import Scripted
 from snellen.records import Failure, Request, Response, Result
-from snellen.runs.run_folder import write_atomically
 from snellen.scoring.agreement import LABELS, NONE, HumanLabel, agreement_study, label_items, read_labels
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.errors import StoreError
+from snellen.formats.whole_files import write_atomically
 from snellen.records import Decoding, Exchange, Failure, Message, Request, Response, Sample, TextPart, Variant
 from snellen.runs.journal import RunStore, read_exchanges, read_journal
 from snellen.runs.run_folder import (
@@ -25,7 +26,6 @@ from snellen.runs.run_folder import (
     RunManifest,
     journals,
     read_manifest,
-    write_atomically,
     write_manifest,
 )
 from snellen.runs.spec import QuestionSpec

@@ -82,6 +82,7 @@ from snellen.formats.json_files import read_json_value as read_json_value
 from snellen.formats.locate import locate as locate
 from snellen.formats.shown_text import csv_table as csv_table
 from snellen.formats.text_table import read_sheet as read_sheet
+from snellen.formats.whole_files import write_atomically as write_atomically
 from snellen.installation import entry_points_of as entry_points_of
 from snellen.interchange.exports.base import Exporter as Exporter
 from snellen.interchange.exports.base import ExportJob as ExportJob
@@ -195,7 +196,6 @@ from snellen.runs.journal import read_exchanges as read_exchanges
 from snellen.runs.run_folder import BenchmarkUse as BenchmarkUse
 from snellen.runs.run_folder import RunManifest as RunManifest
 from snellen.runs.run_folder import read_manifest as read_manifest
-from snellen.runs.run_folder import write_atomically as write_atomically
 from snellen.scoring.answers import has_answers as has_answers
 from snellen.scoring.run_scoring import score_run as score_run
 from snellen.scoring.scored_run import ScoredBenchmark as ScoredBenchmark

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from snellen.building.benchmark import Benchmark, ChosenPart
 from snellen.errors import DataError
 from snellen.experiments.evaluation import Cast, Rounds, check_judging, check_models, silent
+from snellen.formats.whole_files import write_atomically
 from snellen.protocols.base import declaration_of
 from snellen.psychometrics import WIDTH
 from snellen.psychometrics.acuity_run import (
@@ -30,7 +31,7 @@ from snellen.records import Method
 from snellen.runs.finding import Announce
 from snellen.runs.forecast import forecast
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, protocols_of, with_parts
-from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest, write_atomically
+from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest
 from snellen.runs.spec import RunSpec
 from snellen.scoring.run_scoring import score_run
 

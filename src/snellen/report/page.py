@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from snellen.analysis.paired.differences import Comparison, flat_difference
 from snellen.formats.shown_text import csv_table
+from snellen.formats.whole_files import write_in_form
 from snellen.records import Estimate, Result
 from snellen.report.content import (
     Block,
@@ -38,7 +39,6 @@ from snellen.report.report_tables import SECTIONS
 from snellen.report.run_view import RunView, benchmarks_of, count_once, method_rows, run_views, was_asked
 from snellen.report.samples import OUTCOMES, Gallery, choose_gallery, sample_card
 from snellen.report.table import FOLDED
-from snellen.runs.run_folder import write_in_form
 from snellen.scoring.scored_run import ScoredRun, flat_row
 
 MOST_NAMES = 6

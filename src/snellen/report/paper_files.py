@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from snellen.common.late import import_extra
 from snellen.errors import DataError
 from snellen.formats.shown_text import short_name
+from snellen.formats.whole_files import write_atomically
 from snellen.records import Result
 from snellen.report.charts import WIDTH, ChartDrawing, Group, Mark, Shape, Text
 from snellen.report.content import ChartBlock
@@ -20,7 +21,6 @@ from snellen.report.rendering import stand_alone
 from snellen.report.report_tables import report_tables
 from snellen.report.run_view import RunView, run_views
 from snellen.report.table import DASH, Figure, ShownCell, ShownTable, Table, shown_table
-from snellen.runs.run_folder import write_atomically
 from snellen.scoring.scored_run import ScoredRun
 
 SCALE = 3

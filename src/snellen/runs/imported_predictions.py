@@ -17,6 +17,7 @@ from snellen.building.benchmark import ALL, Benchmark
 from snellen.common.paths import slug
 from snellen.errors import StoreError
 from snellen.formats.delimited import open_text
+from snellen.formats.whole_files import write_atomically
 from snellen.records import Exchange
 from snellen.runs.journal import write_line
 from snellen.runs.own_questions import keep_questions, questions_folder
@@ -28,7 +29,6 @@ from snellen.runs.run_folder import (
     holds_answers,
     locked_run,
     read_manifest,
-    write_atomically,
     write_manifest,
 )
 

@@ -26,16 +26,9 @@ from snellen.common.paths import as_word
 from snellen.errors import StoreError
 from snellen.formats.digest_index import DigestIndex
 from snellen.formats.json_files import JSON_FAULTS
+from snellen.formats.whole_files import sync_folder, unwritable
 from snellen.records import EVALUATED, Decoding, Exchange, Failure, Kind, Request, Response, Sample, Usage, key_of
-from snellen.runs.run_folder import (
-    RUN_MANIFEST,
-    cut_torn_line,
-    journals,
-    lock_file,
-    read_manifest,
-    sync_folder,
-    unwritable,
-)
+from snellen.runs.run_folder import RUN_MANIFEST, cut_torn_line, journals, lock_file, read_manifest
 
 if TYPE_CHECKING:
     from snellen.runs.earlier_answers import AnswerCache

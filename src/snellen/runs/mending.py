@@ -13,10 +13,11 @@ from msgspec import Struct
 from snellen.building.benchmark import Selection
 from snellen.common.paths import as_word
 from snellen.errors import StoreError
+from snellen.formats.whole_files import write_atomically
 from snellen.records import Exchange, Request, Sample
 from snellen.runs.journal import read_journal, read_line
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_folder import JOURNALS, journals, locked_run, read_manifest, write_atomically
+from snellen.runs.run_folder import JOURNALS, journals, locked_run, read_manifest
 
 DAMAGED = "damaged"
 

@@ -23,7 +23,8 @@ from snellen.common.images import ImageStore, JoinedImages
 from snellen.common.paths import benchmark_folder, check_benchmark_name
 from snellen.errors import DataError, StoreError
 from snellen.formats.record_files import RecordWriter
-from snellen.runs.run_folder import BenchmarkUse, write_atomically
+from snellen.formats.whole_files import write_atomically
+from snellen.runs.run_folder import BenchmarkUse
 
 QUESTIONS = "questions"
 ASKED = "asked"

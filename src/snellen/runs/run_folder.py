@@ -6,22 +6,21 @@ journal-0.jsonl     one Exchange per line, in order of arrival; one file per wor
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from snellen.building.benchmark import Part, Selection
-from snellen.errors import DataError, StoreError
+from snellen.errors import StoreError
 from snellen.formats.json_files import JSON_FAULTS
+from snellen.formats.whole_files import unwritable, write_atomically
 from snellen.models.base import answers_as
 from snellen.models.object_digest import DECLARE, is_of_content, why_not_fingerprinted
 from snellen.records import EVALUATED, Decoding
@@ -107,22 +106,6 @@ def is_held(folder: Path) -> bool:
     finally:
         os.close(file)
     return False
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names of new files in a folder survive a loss of power."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-
-
-def unwritable(folder: Path, error: OSError) -> StoreError:
-    """The error of a folder that nothing more can be written to, in words."""
-    if error.errno == errno.ENOSPC:
-        return StoreError(f"{folder}: the disk is full; free some space, then run the same command to go on")
-    return StoreError(f"{folder}: cannot write ({error.strerror}); choose a folder you can write with --runs")
 
 
 def cut_torn_line(file: int) -> None:
@@ -335,44 +318,6 @@ def _few(runs: Sequence[Path]) -> str:
 
 def write_manifest(folder: Path, manifest: RunManifest) -> None:
     write_atomically(folder / RUN_MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
-
-
-def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file so that it appears complete or not at all, and stays after a loss of power. Raises StoreError.
-
-    Content in parts is written part by part, so that it need not be in memory as a whole.
-    """
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            file.writelines([content] if isinstance(content, bytes) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise unwritable(path.parent, error) from None
-
-
-Thing = TypeVar("Thing")
-
-
-def write_in_form(
-    path: Path, what: str, thing: Thing, forms: Mapping[str, Callable[[Thing], str | bytes]], advice: str = ""
-) -> Path:
-    """Write something in the form of the path's suffix, and return the path. Raises DataError for a suffix without a
-    form, StoreError when the file cannot be written."""
-    form = forms.get(path.suffix.lower())
-    if form is None:
-        advice = advice or "choose one of these suffixes"
-        raise DataError(f"{path}: {what} is written as one of {', '.join(forms)}; {advice}")
-    content = form(thing)
-    # A reply may hold half of a surrogate pair, which cannot be encoded.
-    write_atomically(path, content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
-    return path
 
 
 def _digest(facts: object) -> str:

@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from snellen.common.paths import slug
 from snellen.errors import ErrorBudgetError, ModelError
+from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import Metric, MetricInput, MetricRow, metric_row, share
 from snellen.models.base import AsyncModel, Model, identity_of
 from snellen.protocols.prompts.role_prompts import prompt_versions
@@ -42,7 +43,7 @@ from snellen.records import Exchange, Request, Response, Variant
 from snellen.runs.drivers import ProgressCallback, ProgressUpdate, drive
 from snellen.runs.forecast import likely_tokens, most_tokens
 from snellen.runs.journal import RunStore, read_exchanges
-from snellen.runs.run_folder import check_identity, write_atomically
+from snellen.runs.run_folder import check_identity
 from snellen.runs.spec import JudgeSpec, TokenPrice
 from snellen.scoring.questions import AskedQuestion, Unscored, Value
 from snellen.scoring.request_costs import sum_usage, usage_text

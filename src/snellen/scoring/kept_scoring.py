@@ -21,10 +21,11 @@ from msgspec.structs import replace
 from snellen import __version__
 from snellen.common.paths import as_word
 from snellen.errors import StoreError
+from snellen.formats.whole_files import write_atomically
 from snellen.models.base import AsyncModel, Model, identity_of
 from snellen.records import Method, Prediction, Result, Score
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_folder import RunManifest, journals, read_manifest, write_atomically
+from snellen.runs.run_folder import RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import answers_at_hand, with_answer_tags
 from snellen.scoring.judges import JudgeUse

@@ -20,7 +20,7 @@ from msgspec import Struct
 from snellen.errors import StoreError
 from snellen.formats.digest_index import DigestIndex
 from snellen.formats.json_files import JSON_FAULTS
-from snellen.runs.run_folder import unwritable
+from snellen.formats.whole_files import unwritable
 
 LINES_AT_ONCE = 10_000
 BYTES_AT_ONCE = 1 << 20

@@ -27,10 +27,10 @@ from snellen.common.images import data_uri, to_plain_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.formats.json_files import JSON_FAULTS, add_lines, json_lines, kept_lines
+from snellen.formats.whole_files import write_atomically
 from snellen.records import Answer, ItemDecision, Sample
 from snellen.reformulation.sampling import Sampling
 from snellen.report.rendering import OfflinePage, report_asset, templates
-from snellen.runs.run_folder import write_atomically
 from snellen.scoring.agreement import cohen_kappa
 from snellen.scoring.answers import sample_answers
 from snellen.scoring.resampling import draw_subset

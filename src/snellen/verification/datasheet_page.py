@@ -14,11 +14,11 @@ from snellen.building.benchmark import Benchmark
 from snellen.catalogue import entries, entry_folder
 from snellen.catalogue.entries import entry_text
 from snellen.common.paths import as_word
+from snellen.formats.whole_files import write_in_form
 from snellen.report.content import Block, Head, ItemsBlock, Section, ShownItem, TableBlock, TextBlock
 from snellen.report.markdown import escape, markdown_tables
 from snellen.report.rendering import offline_document
 from snellen.report.table import Table
-from snellen.runs.run_folder import write_in_form
 from snellen.verification.datasheet import (
     Datasheet,
     baseline_table,

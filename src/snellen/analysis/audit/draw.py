@@ -19,8 +19,9 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
 from snellen.formats.json_files import JSON_FAULTS
+from snellen.formats.whole_files import write_atomically
 from snellen.records import Variant
-from snellen.runs.run_folder import journals, write_atomically
+from snellen.runs.run_folder import journals
 from snellen.scoring.agreement import LabelItem, ReplyKey, label_items
 from snellen.scoring.scored_run import ScoredRun
 

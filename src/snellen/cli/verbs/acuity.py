@@ -12,10 +12,10 @@ import click
 from snellen.cli.flags import PATH, field_flags, flags_given, json_flag, offline_flag
 from snellen.cli.show import announce, out, print_tables, run_progress, show_results
 from snellen.errors import MissingExtraError
+from snellen.formats.whole_files import write_atomically
 from snellen.models.base import load_model
 from snellen.psychometrics import BUDGET, WIDTH
 from snellen.registry import find
-from snellen.runs.run_folder import write_atomically
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
 
 CARD = "acuity.html"
@@ -63,9 +63,9 @@ def acuity_command(
     what is not answered yet. See docs/acuity.md.
     """
     from snellen.experiments.evaluation import check_budget
+    from snellen.formats.whole_files import write_atomically
     from snellen.psychometrics.measuring import acuity_forecasts, measure_acuity
     from snellen.report.acuity import acuity_page, acuity_records, acuity_tables, prescription
-    from snellen.runs.run_folder import write_atomically
 
     for test in tests:
         if "/" not in test:

@@ -33,12 +33,13 @@ from snellen.common.paths import as_word, slug
 from snellen.errors import DataError
 from snellen.experiments.evaluation import score_folders
 from snellen.formats.shown_text import strip_controls
+from snellen.formats.whole_files import write_atomically
 from snellen.models.base import load_model
 from snellen.reformulation.sampling import Rule, Sampling
 from snellen.registry import find
 from snellen.report.table import DASH, Table, decimal_text, percent
 from snellen.runs.finding import find_benchmarks, specs_of
-from snellen.runs.run_folder import RUN_MANIFEST, write_atomically
+from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.resampling import draw_subset, subset_name
 from snellen.scoring.scored_run import ScoredRun

@@ -35,6 +35,7 @@ from snellen.experiments.model_groups.observations import (
     why_no_group,
 )
 from snellen.formats.shown_text import csv_table
+from snellen.formats.whole_files import write_in_form
 from snellen.records import METHODS, Estimate
 from snellen.report.charts import (
     Axis,
@@ -55,7 +56,6 @@ from snellen.report.paper_files import with_legend
 from snellen.report.rendering import offline_document, stand_alone
 from snellen.report.run_view import RunView
 from snellen.report.table import Cell, Table, decimal_text
-from snellen.runs.run_folder import write_in_form
 
 
 def analysis_charts(spec: AnalysisSpec, rows: Sequence[AnalysisRow], members: Sequence[Member]) -> Iterator[ChartPanel]:

@@ -18,11 +18,12 @@ from snellen.common.images import data_uri, to_plain_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.experiments.ratings.study import KeyItem, RatingKey, RatingStudy, write_key
+from snellen.formats.whole_files import write_atomically
 from snellen.records import Request
 from snellen.report.rendering import OfflinePage, report_asset, templates
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import RunPictures
-from snellen.runs.run_folder import read_manifest, write_atomically
+from snellen.runs.run_folder import read_manifest
 from snellen.scoring.text_scoring import rated_question
 
 # --- items -----------------------------------------------------------------------------------------------------------

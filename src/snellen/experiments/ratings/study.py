@@ -26,8 +26,8 @@ from msgspec import Struct
 from snellen.common.paths import as_word
 from snellen.errors import DataError, StoreError
 from snellen.formats.text_table import READERS, TextTable, read_text_table, write_text_table
+from snellen.formats.whole_files import write_atomically
 from snellen.registry import find
-from snellen.runs.run_folder import write_atomically
 
 
 class RatingDimension(Struct, frozen=True, forbid_unknown_fields=True):

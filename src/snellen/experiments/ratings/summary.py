@@ -32,9 +32,10 @@ from snellen.experiments.ratings.study import (
     write_key,
 )
 from snellen.formats.json_files import kept_lines
+from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import metric_row
 from snellen.records import Estimate
-from snellen.runs.run_folder import read_manifest, write_atomically
+from snellen.runs.run_folder import read_manifest
 from snellen.scoring.text_scoring import RATINGS, RatedMetric, RunRatings
 
 MOST_ALIKE = 0.5

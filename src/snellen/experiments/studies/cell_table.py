@@ -24,13 +24,13 @@ from snellen.experiments.studies.series import (
     study_row,
 )
 from snellen.formats.shown_text import csv_table, short_name
+from snellen.formats.whole_files import write_in_form
 from snellen.metrics.declaration import SHARE
 from snellen.report.charts import ChartPanel, IntervalRow, PlotPoint, axis_of, interval_chart
 from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
 from snellen.report.markdown import escape, markdown_tables
 from snellen.report.rendering import offline_document
 from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, capitalised, percent
-from snellen.runs.run_folder import write_in_form
 
 NO_CELL = "the cell has no such number"
 ONLY_CELL = "as declared"

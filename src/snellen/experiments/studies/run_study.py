@@ -32,6 +32,7 @@ from snellen.experiments.studies.declaration import (
     grid_of,
 )
 from snellen.experiments.studies.series import StudyCell, computed, study_numbers
+from snellen.formats.whole_files import write_atomically
 from snellen.metrics.declaration import ChoiceMetric, find_metric
 from snellen.models.base import load_model
 from snellen.protocols.base import needed_kind
@@ -39,7 +40,7 @@ from snellen.records import Kind
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.finding import Announce, find_benchmarks, specs_of
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, protocols_of
-from snellen.runs.run_folder import RUN_MANIFEST, write_atomically
+from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.runner import RunOutcome
 from snellen.runs.spec import JudgeSpec, QuestionSpec, RunSpec, ScoringSpec, check_sharing, record_fields, run_spec
 from snellen.scoring.resampling import Reopened, draw_subset, reopened, subset_name

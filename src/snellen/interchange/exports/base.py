@@ -16,9 +16,9 @@ from snellen.building.benchmark import Benchmark
 from snellen.common.late import check_polars
 from snellen.common.paths import slug
 from snellen.errors import StoreError
+from snellen.formats.whole_files import write_atomically
 from snellen.records import Answer, Exchange, ImagePart, Message, Prediction, Result, Sample, Score, Turn, Variant
 from snellen.runs.journal import read_exchanges
-from snellen.runs.run_folder import write_atomically
 from snellen.scoring.journal_reading import with_conclusions
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 

@@ -21,11 +21,11 @@ from snellen import __version__
 from snellen.building.benchmark import Benchmark
 from snellen.common.images import Images, JoinedImages
 from snellen.errors import DataError, StoreError
+from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, ExportJob, sample_table
 from snellen.records import Answer, ImageRef, Result, Sample
 from snellen.report.table import figure_text
 from snellen.runs.own_questions import RunPictures
-from snellen.runs.run_folder import write_atomically
 from snellen.scoring.answers import has_answers, sample_answers
 
 CARD = "README.md"

@@ -13,6 +13,7 @@ from typing import Any
 
 from snellen import __version__
 from snellen.common.paths import slug
+from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.base import (
     Exporter,
     ExportJob,
@@ -25,7 +26,6 @@ from snellen.interchange.exports.base import (
     question_id,
     write_json,
 )
-from snellen.runs.run_folder import write_atomically
 from snellen.scoring.scored_run import ScoredRun
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from snellen import __version__
 from snellen.common.images import data_uri, to_plain_file
+from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.base import (
     Exporter,
     ExportJob,
@@ -28,7 +29,6 @@ from snellen.interchange.exports.base import (
 )
 from snellen.records import ImagePart, Message, Part, TextPart
 from snellen.runs.own_questions import RunPictures
-from snellen.runs.run_folder import write_atomically
 
 LOG_FORMAT = 2
 

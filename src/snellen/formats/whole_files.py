@@ -1,0 +1,66 @@
+"""Files that appear complete or not at all, in the form that their suffix names."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from snellen.errors import DataError, StoreError
+
+
+def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file so that it appears complete or not at all, and stays after a loss of power. Raises StoreError.
+
+    Content in parts is written part by part, so that it need not be in memory as a whole.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with part.open("wb") as file:
+            file.writelines([content] if isinstance(content, bytes) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise unwritable(path.parent, error) from None
+
+
+Thing = TypeVar("Thing")
+
+
+def write_in_form(
+    path: Path, what: str, thing: Thing, forms: Mapping[str, Callable[[Thing], str | bytes]], advice: str = ""
+) -> Path:
+    """Write something in the form of the path's suffix, and return the path. Raises DataError for a suffix without a
+    form, StoreError when the file cannot be written."""
+    form = forms.get(path.suffix.lower())
+    if form is None:
+        advice = advice or "choose one of these suffixes"
+        raise DataError(f"{path}: {what} is written as one of {', '.join(forms)}; {advice}")
+    content = form(thing)
+    # A reply may hold half of a surrogate pair, which cannot be encoded.
+    write_atomically(path, content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
+    return path
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names of new files in a folder survive a loss of power."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def unwritable(folder: Path, error: OSError) -> StoreError:
+    """The error of a folder that nothing more can be written to, in words."""
+    if error.errno == errno.ENOSPC:
+        return StoreError(f"{folder}: the disk is full; free some space, then run the same command to go on")
+    return StoreError(f"{folder}: cannot write ({error.strerror}); choose a folder you can write with --runs")
