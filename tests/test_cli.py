@@ -103,7 +103,12 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
         (["run", "snellen:oracl", "eyechart/shape"], "unknown embedded model 'oracl'; did you mean oracle?"),
         (["run", "snelen:tiny", "eyechart/shape"], "unknown model 'snelen'; did you mean snellen?"),
         (["run", "tiny", "eyechart/shape"], "model 'tiny' has no scheme"),
-        (["run", "snellen:oracle", "snellen:tiny", "eyechart/shape"], "snellen:tiny is a model, and one is asked at"),
+        (["run", "eyechart/shape", "snellen:tiny"], "the model comes first, then its benchmarks: `snellen run snellen"),
+        (["run", "eyechart/shape", "tiny"], "the model comes first, then its benchmarks: `snellen run MODEL eyech"),
+        (["run", "snellen:oracle", "./shape"], "there is no folder ./shape"),
+        (["run", "snellen:oracle", "eyechart/shape", "--limit", "ten"], "'ten' is not a valid integer (see `snellen"),
+        (["run", "snellen:oracle", "eyechart/shape", "--limit", "0"], "snellen: invalid value for '--limit': 0 is not"),
+        (["resume", "runs/x"], "unknown command 'resume'; to go on with a run, give its `snellen run` command again"),
         (["run", "snellen:oracle", "eyechart/shap"], "unknown benchmark 'eyechart/shap'; did you mean eyechart/shape"),
         (
             ["run", "snellen:oracle", "eyechart/shape", "-p", "circlar"],
@@ -188,6 +193,13 @@ def test_several_workers_find_what_one_finds(capsys: pytest.CaptureFixture[str])
     assert sorted(path.name for path in Path("runs/two").glob("journal-*")) == ["journal-0.jsonl", "journal-1.jsonl"]
 
 
+def test_several_models_of_one_command_make_a_run_each(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("eyechart/shape", "-p", "vanilla", "--limit", "3", "--json", "--no-report")
+    code, out, _ = run(capsys, "run", "snellen:oracle", "snellen:uniform", *words, "--name", "pair")
+    assert code == 0 and {row["model"] for row in rows(out)} == {"snellen:oracle", "snellen:uniform"}
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["pair-0", "pair-1"]
+
+
 def test_a_toml_file_says_what_flags_say_and_flags_win(capsys: pytest.CaptureFixture[str]) -> None:
     Path("exam.toml").write_text(
         'models = ["snellen:oracle", "snellen:uniform"]\nbenchmarks = ["eyechart/shape"]\n'
@@ -200,6 +212,8 @@ def test_a_toml_file_says_what_flags_say_and_flags_win(capsys: pytest.CaptureFix
         ("snellen:oracle", 10),
         ("snellen:uniform", 10),
     }
+    code, out, _ = run(capsys, "run", "exam.toml", "snellen:uniform", "--limit", "2", "--name", "again", "--json")
+    assert code == 0 and {row["model"] for row in rows(out)} == {"snellen:uniform"}
     Path("exam.toml").write_text('modles = ["snellen:oracle"]')
     assert "exam.toml: unknown field 'modles'; did you mean models or roles?" in run(capsys, "run", "exam.toml")[2]
 

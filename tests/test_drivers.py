@@ -305,7 +305,7 @@ def test_a_wrong_value_of_an_option_says_which_what_was_written_and_what_to_writ
     ("benchmark", "where", "kind", "fault"),
     [
         ("eyechart/color", "", UnknownNameError, "unknown benchmark 'eyechart/color'; did you mean eyechart/colour"),
-        ("./nothing", "", UnknownNameError, "unknown benchmark './nothing'"),
+        ("./nothing", "", DataError, "there is no folder ./nothing; build it with `snellen build"),
         ("eyechart/colour", "levl == 'easy'", DataError, "--where: unknown fact 'levl'; did you mean level"),
         ("eyechart/colour", "level == 'mild'", DataError, "no sample of eyechart/colour fits --where"),
         ("eyechart", "dimension == 'XX'", DataError, "no sample of eyechart fits --where"),

@@ -298,7 +298,11 @@ def test_a_packed_run_is_reported_elsewhere_and_holds_no_gold(
     rows = sn.load_run("runs/run").rows
     assert small.command(capsys, "report", "runs/run")[0] == 0
     code, out, err = small.command(capsys, "pack", "runs/run", "--pictures")
-    assert code == 0 and "4 pictures" in out and "left out, as they hold golds: answers, run/report.html" in err
+    assert code == 0 and "4 pictures" in out and "because they show the right answers: answers, run/report.html" in err
+    assert "to open it on another machine: `python -m zipfile -e run.zip received`, then `snellen view received`" in err
+    for verb in ("report", "view"):
+        code, _, err = small.command(capsys, verb, "run.zip")
+        assert code and "unpack it first with `python -m zipfile -e run.zip received`" in err
     with zipfile.ZipFile("run.zip") as archive:
         assert not [name for name in archive.namelist() if "answers" in name or "report" in name]
     run = elsewhere(Path("run.zip"), tmp_path / "other", benchmark)

@@ -22,7 +22,7 @@ import difflib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -372,14 +372,20 @@ def load_target(target: str) -> Any:
 def unknown(kind: str, name: str, candidates: Iterable[str]) -> UnknownNameError:
     """The error for an unknown name, suggesting the nearest known ones."""
     candidates = sorted(candidates)
-    near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
-    if near:
+    if near := _nearest(name, candidates):
         hint = "did you mean " + " or ".join(near) + "?"
     elif kind in ("benchmark", "metric") and len(candidates) > 12:
         hint = f"`snellen list {kind}s` shows all {len(candidates)}"
     else:
         hint = "known: " + ", ".join(candidates)
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
+
+
+def _nearest(name: str, candidates: Sequence[str]) -> list[str]:
+    """Up to three candidates that are spelt alike, none more than twice as far off as the nearest."""
+    near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
+    distances = [1 - difflib.SequenceMatcher(None, candidate, name).ratio() for candidate in near]
+    return [candidate for candidate, distance in zip(near, distances, strict=True) if distance <= 2 * distances[0]]
 
 
 def _added(group: Group) -> Mapping[str, str]:

@@ -80,6 +80,8 @@ _ELSEWHERE = {
     "publish": ("push", "upload"),
 }
 """What other tools, and people, call a verb."""
+_AGAIN = ("resume", "continue", "retry", "rerun")
+"""What people try to go on with a run that stopped."""
 _ORDER = "the model comes first, then its benchmarks: `snellen run MODEL BENCHMARK ...`"
 _INSIDE = "settings of a model stand in its name: `hf:org/name?dtype=bf16`"
 _FLAGS_ELSEWHERE = {
@@ -143,6 +145,11 @@ class _VerbGroup(click.Group):
 
             if args[0] in _OF_SERVER:
                 raise UnknownNameError(f"`snellen {args[0]}` comes with another package: {server_install_line()}")
+            if args[0].lower() in _AGAIN:
+                raise UnknownNameError(
+                    f"unknown command {args[0]!r}; to go on with a run, give its `snellen run` command again: only "
+                    "what is missing is asked"
+                )
             for verb, others in _ELSEWHERE.items():
                 if args[0].lower() in others:
                     raise UnknownNameError(f"unknown command {args[0]!r}; it is `snellen {verb}`")
@@ -281,7 +288,7 @@ def main(args: Sequence[str] | None = None) -> None:
         if isinstance(error, click.NoSuchOption) and error.option_name in _FLAGS_ELSEWHERE:
             hint = f"no option {error.option_name}; {_FLAGS_ELSEWHERE[error.option_name]}"
             error = click.NoSuchOption(error.option_name, hint, ctx=error.ctx)
-        error.show()
+        click.echo(f"snellen: {_line_of(error)}", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("snellen: stopped", err=True)
@@ -291,6 +298,14 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(0)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _line_of(error: click.ClickException) -> str:
+    """A fault of what was typed, as all other faults are said: in one line, with where to look."""
+    message = " ".join(strip_controls(error.format_message()).split()).removesuffix(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f" (see `{context.command_path} --help`)" if context else ""
+    return f"{message[:1].lower()}{message[1:]}{hint}"
 
 
 # --- verbs of other packages -----------------------------------------------------------------------------------------

@@ -24,6 +24,19 @@ from snellen.runs.spec import (
     scoring_spec,
 )
 
+
+class WholeNumber(click.IntRange):
+    """A whole number between bounds, by that name in help and messages."""
+
+    name = "integer"
+
+
+class Number(click.FloatRange):
+    """The same of any number."""
+
+    name = "number"
+
+
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
 """The type of flags and arguments that name a file or folder."""
@@ -182,9 +195,9 @@ def _click_type(field: RecordField) -> Any:
         return click.Choice(field.choices)
     least, most = field.limits.ge, field.limits.le
     if field.type is int and least is not None:
-        return click.IntRange(int(least), None if most is None else int(most))
+        return WholeNumber(int(least), None if most is None else int(most))
     if field.type is float:
-        return click.FloatRange(least if least is not None else field.limits.gt, most, min_open=least is None)
+        return Number(least if least is not None else field.limits.gt, most, min_open=least is None)
     return int if field.type is int else str
 
 

@@ -150,8 +150,7 @@ def _open(
     if (benchmark_folder(pattern) / MANIFEST).exists() and pattern not in entries():
         yield Benchmark(benchmark_folder(pattern))
         return
-    if folder.is_dir() and pattern.startswith((".", "/", "~")):
-        raise DataError(f"{folder} is not a built benchmark; build it with `snellen build FILE --to {as_word(folder)}`")
+    _check_folder(pattern)
     try:
         chosen = select(pattern)
     except UnknownNameError:
@@ -217,7 +216,17 @@ def specs_of(pattern: str) -> tuple[BenchmarkSpec, ...]:
     for folder in (Path(pattern).expanduser(), benchmark_folder(pattern)):
         if (folder / MANIFEST).exists():
             return (Benchmark(folder).spec,)
+    _check_folder(pattern)
     return select(pattern)
+
+
+def _check_folder(pattern: str) -> None:
+    """Raise DataError for what is written as a folder: no benchmark is there."""
+    folder = Path(pattern).expanduser()
+    if not pattern.startswith((".", "/", "~")):
+        return
+    fault = f"{folder} is not a built benchmark" if folder.is_dir() else f"there is no folder {pattern}"
+    raise DataError(f"{fault}; build it with `snellen build FILE --to {as_word(folder)}`")
 
 
 def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None) -> Benchmark:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from difflib import get_close_matches
@@ -30,6 +31,8 @@ from snellen.runs.spec import ExecutionSpec, QuestionSpec
 
 
 LOCK = ".lock"
+RECEIVED = "received"
+"""The folder that lines name into which packed runs are unpacked; `runs` may have runs of the same names."""
 
 
 @contextmanager
@@ -273,6 +276,8 @@ def read_manifest(folder: Path) -> RunManifest:
     try:
         raw = path.read_bytes()
     except OSError:
+        if line := unpacking_line(folder):
+            raise StoreError(line) from None
         again = "; its journals hold answers: the command of the run, given again, goes on" * holds_answers(folder)
         raise StoreError(f"{folder} is not a run ({RUN_MANIFEST} is missing){again or near_runs(folder)}") from None
     if not raw.strip(b"\0 \n"):
@@ -289,6 +294,14 @@ def read_manifest(folder: Path) -> RunManifest:
         return msgspec.json.decode(raw, type=RunManifest)
     except JSON_FAULTS as error:
         raise StoreError(f"{path}: {error}") from None
+
+
+def unpacking_line(path: Path) -> str:
+    """What to do with an archive that is named where a run is wanted; empty for anything else."""
+    if path.suffix != ".zip" or not path.is_file():
+        return ""
+    unpack = shlex.join(("python", "-m", "zipfile", "-e", str(path), RECEIVED))
+    return f"{path} is an archive; unpack it first with `{unpack}`, and name {RECEIVED} or a run in it"
 
 
 def near_runs(folder: Path) -> str:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from snellen.common.paths import home
 from snellen.errors import SnellenError, StoreError
 from snellen.models.base import answers_as
-from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals, read_manifest
+from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals, read_manifest, unpacking_line
 from snellen.viewing.filters import QuestionFilter, select_questions
 from snellen.viewing.indexing import (
     RIGHT,
@@ -104,6 +104,8 @@ class RunLibrary:
         self.fault = ""
         """Why what is new could not be indexed when that was tried last."""
         if not may_be_empty and not find_runs(self.roots):
+            if lines := list(filter(None, map(unpacking_line, roots))):
+                raise StoreError(lines[0])
             places = ", ".join(map(str, roots))
             raise StoreError(
                 f"{places}: no run here ({RUN_MANIFEST} is missing); name the folder of a run, or one above runs"

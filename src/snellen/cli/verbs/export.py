@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import click
@@ -21,7 +22,7 @@ from snellen.interchange.exports.packing import pack_runs
 from snellen.interchange.exports.pushing import push_dataset
 from snellen.interchange.predictions.publishing import BoardHere, LeaderboardClient, PackedPredictions, pack_predictions
 from snellen.registry import find
-from snellen.runs.run_folder import read_manifest
+from snellen.runs.run_folder import RECEIVED, read_manifest
 from snellen.scoring.kept_scoring import load_scoring
 
 
@@ -105,12 +106,14 @@ def pack_command(runs: tuple[Path, ...], output: Path | None, pictures: bool, an
     packed = pack_runs(runs, path, pictures=pictures, answers=answers)
     if packed.left_out:
         announce(
-            f"left out, as they hold golds: {', '.join(packed.left_out)} (--answers brings them); replies that were "
-            "scored as right are in it, and tell theirs"
+            f"left out, because they show the right answers: {', '.join(packed.left_out)} (--answers packs them too); "
+            "a reply that was scored as right still shows the answer of its question"
         )
     brought = [f"{packed.pictures:,} pictures"] if pictures else []
     brought += [f"the answers of {', '.join(packed.answers) or 'none: they are hidden'}"] if answers else []
     out.print(f"wrote {packed.path}: {', '.join([f'{packed.files:,} files', *brought])}", soft_wrap=True)
+    unpack = shlex.join(("python", "-m", "zipfile", "-e", path.name, RECEIVED))
+    announce(f"to open it on another machine: `{unpack}`, then `snellen view {RECEIVED}`")
 
 
 @click.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import click
 from snellen import registry
 from snellen.cli.flags import GroupedCommand, field_flags, flags_given, json_flag, offline_flag, scoring_flags, yes_flag
 from snellen.cli.show import announce, out, run_progress, show_results
-from snellen.errors import DataError
+from snellen.errors import DataError, SnellenError
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, overlaid, read_run_spec, run_spec
 
 
@@ -37,10 +39,11 @@ class _Run(GroupedCommand):
 def run_command(
     model: str, benchmarks: tuple[str, ...], as_json: bool, dry_run: bool, share: str | None, **flags: Any
 ) -> None:
-    """Evaluate MODEL on BENCHMARKS and score it.
+    """Evaluate MODEL on BENCHMARKS and score it. Several models make a run each.
 
     \b
       snellen run hf:llava-hf/llava-1.5-7b-hf eyechart -p circular
+      snellen run snellen:tiny snellen:tiny-xs eyechart --limit 50
       snellen run openai:qwen2-vl@http://localhost:8000/v1 ./mine --limit 200
       snellen run exam.toml
 
@@ -77,18 +80,32 @@ def _ask_share(spec: RunSpec, share: str) -> None:
         check_budget(outcome, spec.execution.error_budget)
 
 
-def _spec(model: str, benchmarks: tuple[str, ...], flags: dict[str, Any]) -> RunSpec:
-    """The run that a file and flags describe together; flags take precedence."""
+def _spec(first: str, others: tuple[str, ...], flags: dict[str, Any]) -> RunSpec:
+    """The run that a file and flags describe together; flags take precedence, and so do models and benchmarks behind a
+    file."""
     fields = flags_given(flags)
-    for name in benchmarks:
-        scheme, colon, _ = name.partition(":")
-        if colon and scheme in registry.names("models"):
-            raise DataError(f"{name} is a model, and one is asked at a time; an exam.toml names several in models = []")
-    if benchmarks:
+    models = tuple(word for word in others if _is_model(word))
+    if benchmarks := tuple(word for word in others if not _is_model(word)):
         fields["benchmarks"] = benchmarks
-    if not model.endswith(".toml"):
-        return run_spec({**fields, "models": (model,)})
-    spec = run_spec(overlaid(read_run_spec(Path(model)), fields))
-    if not spec.question.models:
-        raise DataError(f"{model}: models = [...] is missing")
-    return spec
+    if first.endswith(".toml"):
+        spec = run_spec(overlaid(read_run_spec(Path(first)), fields | ({"models": models} if models else {})))
+        if not spec.question.models:
+            raise DataError(f"{first}: models = [...] is missing")
+        return spec
+    if not _is_model(first) and (models or _is_benchmark(first)):
+        line = shlex.join(("snellen", "run", *(models or ("MODEL",)), first, *(benchmarks if models else ())))
+        raise DataError(f"the model comes first, then its benchmarks: `{line}`")
+    return run_spec({**fields, "models": (first, *models)})
+
+
+def _is_model(word: str) -> bool:
+    scheme, colon, _ = word.partition(":")
+    return bool(colon) and scheme in registry.names("models")
+
+
+def _is_benchmark(word: str) -> bool:
+    from snellen.runs.finding import specs_of
+
+    with suppress(SnellenError):
+        return bool(specs_of(word))
+    return False
