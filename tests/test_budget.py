@@ -256,8 +256,8 @@ def test_a_forecast_says_how_far_it_reaches_and_what_was_answered(sized: Benchma
         "counting: 3 to 12 requests to ask, in runs/r",
         f"  3 to 12 pictures to send; some {first:,} to {every:,} tokens to read, at most {12 * reply:,} to write",
         f"  {costs[0]:,.3g} to {costs[1]:,.3g} at the price given",
-        "  tokens are estimated: four letters are one, a picture is its width x height / 750 and at most 1,600, a "
-        "reply is as long as it may be; models count otherwise, pictures above all",
+        "  tokens are estimated: four letters count as one, a picture as width x height / 750 but at most 1,600, and a "
+        "reply as the longest allowed; each model counts in its own way, pictures most of all",
     ]
     sn.evaluate(Counting(), str(sized.folder), limit=2, name="r")
     lines = list(forecast(planned(sized, "vanilla")).lines(None))

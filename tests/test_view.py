@@ -27,7 +27,7 @@ from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
 from snellen.records import Request
-from snellen.report.terminal import ProgressWords
+from snellen.report.terminal import ProgressWords, progress_lines
 from snellen.runs.plan import RunProgress
 from snellen.runs.run_folder import locked_run, read_manifest
 
@@ -442,6 +442,15 @@ def test_the_page_and_the_log_tell_the_time_left_by_this_sessions_answers_alone(
         assert told(9) == (None, "9 of 20 samples done, 1 requests, 0 failed")
         now = 34.0
         assert told(11) == (18.0, "11 of 20 samples done, 0.5/s, 18 s left, 3 requests, 0 failed")
+
+
+def test_the_log_of_a_run_that_goes_on_begins_with_all_that_was_answered_before() -> None:
+    lines: list[str] = []
+    listen = progress_lines(lines.append)
+    for done in range(94):
+        listen(RunProgress("m", "runs/again", done, 200))
+    listen(RunProgress("m", "runs/again", 93, 200, requests=8))
+    assert lines == ["m: 93 of 200 samples done, 8 requests, 0 failed"]
 
 
 def test_a_finished_run_does_not_pass_what_was_answered_before_for_all(shown: Shown, tmp_path: Path) -> None:

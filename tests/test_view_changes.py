@@ -297,8 +297,9 @@ def test_a_start_that_is_refused_keeps_what_was_typed_and_names_all_faults(clien
         "unknown embedded model 'tinny'",
         "unknown benchmark 'pop'",
         "unknown protocol 'circlar'",
-        "questions per benchmark: 'many' is not a number",
+        "questions per benchmark: 'many' is not a whole number from 1 on",
     ]
+    assert "'0' is not a whole number from 1 on" in unescape(send(client, "/start", **{**typed, "limit": "0"}).text)
     for text in (*typed.values(), "mine"):
         assert f'value="{text}"' in page
     assert "name a model" in send(client, "/start", model="", benchmarks="eyechart/colour").text
@@ -322,6 +323,14 @@ def test_the_form_says_what_it_will_run_and_runs_it_only_when_told(client: httpx
     }
     assert "snellen:tiny: 4 to 16 requests to ask" in page
     assert sorted(runs.iterdir()) == before and "Started here" not in page
+
+
+def test_a_start_under_the_name_of_a_run_says_first_that_the_run_grows(client: httpx.Client, runs: Path) -> None:
+    journal = (runs / "half" / "journal-0.jsonl").read_bytes()
+    page = send(client, "/start", model="snellen:tiny", benchmarks="eyechart/colour", limit="1", name="half").text
+    assert "is there already. Starting goes on with it" in page and ">Add to this run</button>" in page
+    assert 'name="grows" value="half"' in page and "Started here" not in page
+    assert (runs / "half" / "journal-0.jsonl").read_bytes() == journal
 
 
 def test_the_requests_of_benchmarks_that_are_not_here_are_not_counted_and_nothing_is_fetched(

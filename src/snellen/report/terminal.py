@@ -280,11 +280,12 @@ class ProgressWords:
 
 
 def progress_lines(write: Callable[[str], object]) -> ProgressListener:
-    """A listener that writes a line now and then, and one when a run has come to its end."""
+    """A listener that writes a line now and then, and one when a run has come to its end; none before something was
+    asked, so that the first counts all that was answered before."""
     words = ProgressWords(SECONDS_BETWEEN_LINES)
 
     def listen(state: RunProgress) -> None:
-        if (line := words.due(state)) and (state.done or state.requests):
+        if (state.requests or 0 < state.done == state.total) and (line := words.due(state)):
             write(f"{short_name(state.model)}: {line}")
 
     return listen

@@ -15,8 +15,8 @@ from snellen.runs.run_folder import holds_answers
 from snellen.runs.spec import TokenPrice
 
 METHOD = (
-    "tokens are estimated: four letters are one, a picture is its width x height / 750 and at most 1,600, a reply is "
-    "as long as it may be; models count otherwise, pictures above all"
+    "tokens are estimated: four letters count as one, a picture as width x height / 750 but at most 1,600, and a reply "
+    "as the longest allowed; each model counts in its own way, pictures most of all"
 )
 Reply = Callable[[Request], Response]
 

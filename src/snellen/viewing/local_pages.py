@@ -186,9 +186,16 @@ class LocalPages(ViewPages):
         form = StartForm.from_form(request.query_params)
         faults = form.faults() if request.query_params else []
         is_looked_at = bool(request.query_params) and not faults
-        runs = self.library.runs()
+        runs, launches = self.library.runs(), self.launcher.all()
+        launched = {launch.run for launch in launches}
         values = {
-            "launches": self.launcher.all(),
+            "launches": launches,
+            "finished": {
+                line.run.folder
+                for line in self.lines([run for run in runs if run.folder in launched])
+                if line.state_name == "finished"
+            },
+            "earlier": self._earlier(form) if is_looked_at else None,
             "folder": self.launcher.runs,
             "form": form,
             "faults": faults,
@@ -211,13 +218,26 @@ class LocalPages(ViewPages):
         launch = self.launcher.find(request.query_params.get("id", ""))
         runs = self.library.runs()
         line = next(iter(self.lines([run for run in runs if run.folder == launch.run])), None)
-        return self._page(request, "process.html", {"launch": launch, "line": line, **self._state(runs)})
+        values = {
+            "launch": launch,
+            "line": line,
+            "is_finished": line is not None and line.state_name == "finished",
+            **self._state(runs),
+        }
+        return self._page(request, "process.html", values)
 
     def _start(self, form: Form) -> str:
         start = StartForm.from_form(form)
-        if form.get("look") or start.faults():
+        earlier = self._earlier(start)
+        is_known_to_grow = earlier is None or form.get("grows") == earlier.name
+        if form.get("look") or start.faults() or not is_known_to_grow:
             return f"/start?look=1&{start.query}"
         return f"/process?id={self.launcher.start(start.named_fields).id}"
+
+    def _earlier(self, form: StartForm) -> ShownRun | None:
+        """The run that is there under the name that was typed, which would grow."""
+        folder = self.launcher.runs / form.name
+        return next((run for run in self.library.runs() if form.name and run.folder == folder and run.manifest), None)
 
     def _resume(self, form: Form) -> str:
         run = self.named_run(form.get("run", ""))
