@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import random
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
+from rich.console import Console
 from scipy import stats
 
 import snellen as sn
@@ -24,9 +28,10 @@ from snellen.analysis.statistics import estimate_mean, sum_by_group
 from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
-from snellen.cli import cli
+from snellen.cli import cli, show
 from snellen.metrics.declaration import reply_metric
 from snellen.records import Failure, Sample, Score
+from snellen.report.paired_tables import comparison_tables
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row
@@ -118,7 +123,11 @@ def test_the_baseline_comes_first_and_other_pairs_are_left_out(folder: Path, sin
     results = sn.evaluate(models, str(single.folder), runs=folder / "three")
     pairs = {(d.first, d.second) for d in results.compare(baseline="every 3", resamples=0).differences}
     assert pairs == {("every 3", "every 2"), ("every 3", "every 5")}
-    assert len({(d.first, d.second) for d in results.compare(resamples=0).differences}) == 3
+    comparison = results.compare(resamples=50)
+    assert len({(d.first, d.second) for d in comparison.differences}) == 3
+    [*_, ranks] = comparison_tables(comparison)
+    assert ranks.title == "Ranks in accuracy by generation" and ranks.header[1:] == comparison.labels
+    assert re.fullmatch(r"1 \[1 to [12]\], first in \d+\.\d%", str(ranks.rows[0][1])), "every 2 has most right"
     with pytest.raises(sn.UnknownNameError, match="every 4"):
         results.compare(baseline="every 4")
 
@@ -422,18 +431,33 @@ def test_the_command_prints_tables_and_writes_files(
     outputs = [word for file in files for word in ("-o", str(file))]
     cli.main(["compare", *runs, "--resamples", "200", *outputs], standalone_mode=False)
     text = " ".join(capsys.readouterr().out.split())
-    assert "early - late" in text and "20.0% [" in text and "12 questions on which runs differ" in text
+    assert text.startswith("early is better than late by 3.2 to 36.3 points of accuracy (95% interval, paired on 40")
+    assert "Paired differences of accuracy under vanilla: early minus late" in text and "20.0% [" in text
+    assert "12 questions differ in accuracy under vanilla" in text and "Ranks" not in text, "of two there is one order"
+    assert re.search("only early right only late right asked of both ─+ vanilla 10 2 40 ", text)
     markdown, table, everything = (file.read_text("utf-8") for file in files)
-    assert "## Paired differences" in markdown and "## Ranks" in markdown
+    assert "## Paired differences of accuracy under vanilla: early minus late" in markdown
     assert table.startswith("first,second,benchmark")
     assert len(json.loads(everything)["flips"]) == 12
     with pytest.raises(sn.DataError, match="snellen report"):
         cli.main(["compare", *runs, "-o", str(folder / "comparison.html")], standalone_mode=False)
 
 
+def test_a_narrow_terminal_breaks_no_word_and_names_the_columns_that_it_has_no_room_for(
+    compared: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.StringIO()
+    monkeypatch.setattr(show, "out", Console(file=written, width=60))
+    [table, *_] = comparison_tables(compared.compare(resamples=0))
+    show.print_tables([replace(table, rows=(("eyechart/position", *table.rows[0][1:]),))])
+    words = written.getvalue().split()
+    assert {"eyechart/position", "75.0%", "difference", "36.3]", "n=40", "corrected"} <= set(words)
+    assert "Not shown on so narrow a terminal: only first better, only second better, needed." in " ".join(words)
+
+
 def test_a_report_of_several_runs_compares_each_with_the_first(compared: Results, folder: Path) -> None:
     page = compared.report(folder / "report.html").read_text("utf-8")
-    assert 'id="comparison"' in page and "early - late" in page
+    assert 'id="comparison"' in page and "early minus late" in page
     alone = Results(compared.runs[:1]).report(folder / "alone.html").read_text("utf-8")
     assert 'id="comparison"' not in alone
 

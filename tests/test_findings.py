@@ -90,7 +90,7 @@ def test_the_worst_benchmark_is_named_where_it_is_shown_to_be_that() -> None:
 def test_a_difference_is_told_with_its_interval_and_an_unclear_one_as_unclear() -> None:
     models = [model("a", 0.6), model("b", 0.5)]
     [clear] = sentences(models, {"generation": [difference("a", "b", 0.065, 0.025)]})
-    assert clear == "a is better than b by 4.0 to 9.0 points (95% interval, paired on 400 questions)."
+    assert clear == "a is better than b by 4.0 to 9.0 points of accuracy (95% interval, paired on 400 questions)."
     for unclear in (difference("a", "b", 0.01, 0.02), difference("a", "b", 0.065, 0.025, p=0.06)):
         [sentence] = sentences(models, {"generation": [unclear]})
         assert "cannot be told apart" in sentence and "better" not in sentence
@@ -150,8 +150,8 @@ def test_more_dimensions_must_each_be_farther_above_guessing() -> None:
 def test_what_was_not_read_not_answered_or_not_asked_is_said_last() -> None:
     careful = model("a", 0.6, unparsed=estimate(0.03, 0.01), errors=3, is_partial=True)
     assert sentences([careful], {})[-1] == (
-        "Replies that name no option are not counted as right: a 3.0% (2.0 to 4.0%); 3 questions got no answer from a; "
-        "only part of the benchmarks or of their questions was asked."
+        "Replies that name no option are not counted as right: a 3.0% (2.0 to 4.0%); 3 questions got no answer from a. "
+        "Only part of the benchmarks or of their questions was asked."
     )
 
 
@@ -195,9 +195,9 @@ def test_unparsed_failed_and_partial_runs_are_said(hundred: str) -> None:
 
     whole = words(sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, name="whole"))
     assert "Replies that name no option are not counted as right: shy 15.8% (" in whole  # 15 of the 95 that came
-    assert "; 5 questions got no answer from shy;" in whole
+    assert "; 5 questions got no answer from shy. Only part" in whole
     results = sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, limit=50, name="part")
-    assert "only part of the benchmarks or of their questions was asked" in words(results)
+    assert "Only part of the benchmarks or of their questions was asked." in words(results)
 
 
 def test_instruments_are_compared_only_with_each_other(hundred: str) -> None:

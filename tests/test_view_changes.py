@@ -22,6 +22,7 @@ import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
 from snellen.records import Request
+from snellen.report.flipped import FLIPS_NOTE, flip_tables
 from snellen.scoring.agreement import agreement_study, hard_items, people_of, read_labels
 
 pytest.importorskip("starlette", reason="waits for starlette")
@@ -139,6 +140,10 @@ def test_a_comparison_says_what_snellen_compare_says(client: httpx.Client, runs:
     assert re.search(f"<li>[^<]* is better than [^<]* by {ends}", page)
     link, count = re.findall(r'href="(/questions\?[^"]*)">(\d+)</a>', page)[0]
     assert int(count) == difference.only_first
+    [table] = flip_tables(scored, [("snellen:oracle", "half")])
+    cells = re.findall(r'<td class="num">(.*?)</td>', page[page.index('id="flips"') :])
+    assert [re.sub("<[^>]*>", "", cell) for cell in cells[:3]] == [str(cell) for cell in table.rows[0][1:]]
+    assert FLIPS_NOTE in page
     found = client.get(unescape(link)).text
     assert f" of {count} questions" in found
     assert found.count("<bdi>perfect</bdi>") + found.count("snellen:oracle") and "always-a</bdi><br>" not in found

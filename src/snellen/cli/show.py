@@ -114,11 +114,23 @@ def print_records(records: Iterable[Any]) -> None:
 
 
 def print_tables(tables: Iterable[Table]) -> None:
-    """Print tables; of one without rows its title alone."""
-    from snellen.report.terminal import plain_table
+    """Print tables; of one without rows its title alone. Columns that a narrow terminal has no room for, the last ones,
+    are named below."""
+    from snellen.report.terminal import plain_table, shown_words
 
     for table in tables:
-        out.print(plain_table(table) if table.rows else Text(table.title))
+        if not table.rows:
+            out.print(Text(table.title))
+            continue
+        columns = shown_words(table)
+        whole = sum(max(map(len, column)) + 1 for column in columns)
+        if whole <= out.width:
+            out.print(plain_table(table))
+            continue
+        widths = _column_widths(columns, out.width, gap=1)
+        out.print(plain_table(table, widths))
+        if dropped := table.header[len(widths) :]:
+            out.print(f"Not shown on so narrow a terminal: {', '.join(dropped)}.", style="dim")
 
 
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], as_json: bool) -> None:
@@ -151,7 +163,7 @@ GAP, LONGEST_WORD = 2, 24
 """Between columns; letters of a word that may be broken."""
 
 
-def _column_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+def _column_widths(columns: Sequence[Sequence[str]], room: int, gap: int = GAP) -> list[int]:
     """Of as many columns, from the first on, as fit without breaking a word. The first one, whose cells are typed
     again, is as wide as they are; what is left goes to those that have more to show."""
     whole = [max(map(len, column)) for column in columns]
@@ -159,9 +171,9 @@ def _column_widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
         max((len(word[:LONGEST_WORD]) for cell in column for word in cell.split()), default=0) for column in columns
     ]
     least[0] = whole[0]
-    count = next(n for n in range(len(columns), 0, -1) if n < 3 or sum(least[:n]) + GAP * (n - 1) <= room)
+    count = next(n for n in range(len(columns), 0, -1) if n < 3 or sum(least[:n]) + gap * (n - 1) <= room)
     wants = [most - fewest for most, fewest in zip(whole[:count], least, strict=False)]
-    free = max(room - sum(least[:count]) - GAP * (count - 1), 0)
+    free = max(room - sum(least[:count]) - gap * (count - 1), 0)
     share = min(free / sum(wants), 1.0) if sum(wants) else 0.0
     return [fewest + int(share * want) for fewest, want in zip(least, wants, strict=False)]
 

@@ -314,9 +314,10 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
     if failed := [model for model in models if model.errors]:
         count = sum(model.errors for model in failed)
         words.append(f"{count:,} questions got no answer from {_names([model.name for model in failed])}")
+    counted = [f"{capitalised('; '.join(words))}."] if words else []
     if any(model.is_partial for model in models):
-        words.append("only part of the benchmarks or of their questions was asked")
-    return f"{capitalised('; '.join(words))}." if words else ""
+        counted.append("Only part of the benchmarks or of their questions was asked.")
+    return " ".join(counted)
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
@@ -330,10 +331,12 @@ def _interval(estimate: Estimate, unit: str = SHARE) -> str:
 
 
 def _points(difference: PairedDifference, between: str = " to ") -> str:
-    """`4.1 to 9.0 points (95% interval, paired on 360 questions)`; where it is one of several, the interval that is
-    corrected for their number, as whether it is shown is."""
+    """`4.1 to 9.0 points of accuracy (95% interval, paired on 360 questions)`; where it is one of several, the interval
+    that is corrected for their number, as whether it is shown is."""
     kind = "95% interval" if difference.p_adjusted == difference.p else "95% interval, corrected for all pairs"
-    return f"{_ends_of(difference, between)} ({kind}, paired on {difference.difference.n:,} questions)"
+    is_of_one_metric = difference.unit == SHARE != difference.metric
+    of_what = f" of {metric_title(difference.metric)}" if is_of_one_metric else ""
+    return f"{_ends_of(difference, between)}{of_what} ({kind}, paired on {difference.difference.n:,} questions)"
 
 
 def _ends_of(difference: PairedDifference, between: str) -> str:

@@ -6,20 +6,21 @@ Runs that a rule stopped: their estimates for whole benchmarks, and how much the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from snellen.analysis.capability import ALL
 from snellen.analysis.paired.comparison import compare_runs
-from snellen.analysis.paired.differences import Comparison, PairedDifference, RankInterval
+from snellen.analysis.paired.differences import Comparison, PairedDifference, QuestionFlip, RankInterval
 from snellen.analysis.sequential import SequentialDifference, SequentialEstimate, sequential_estimates
 from snellen.building.benchmark import RandomPart
 from snellen.errors import DataError, MissingExtraError
+from snellen.metrics.declaration import SHARE
 from snellen.reasons import word_reason
 from snellen.records import Estimate
-from snellen.report.run_view import RunView
+from snellen.report.run_view import RunView, is_of_first_alone
 from snellen.report.table import (
     DASH,
     AbsentCell,
@@ -37,7 +38,6 @@ from snellen.scoring.scored_run import ScoredRun, run_labels
 if TYPE_CHECKING:  # it needs numpy
     from snellen.analysis.paired.drift import Drift
 
-COLUMNS = ("metric", "models", "first", "second", "difference", "p", "p corrected")
 CORRECTIONS = {
     "holm": "corrected by Holm for the comparisons of their kind (benchmarks, dimensions, overall)",
     "bh": "corrected by Benjamini and Hochberg for the comparisons of their kind (benchmarks, dimensions, overall)",
@@ -46,13 +46,13 @@ CORRECTIONS = {
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Differences by benchmark, means of them, and ranks."""
+    """Differences by benchmark, means of them, and ranks of more than two runs."""
     single = [difference for difference in comparison.differences if difference.scope == "benchmark"]
     means = [mean_difference for mean_difference in comparison.differences if mean_difference.scope != "benchmark"]
-    tables = [_differences("Paired differences", single, comparison)]
+    tables = [_benchmark_table(single, comparison)]
     if means:
-        tables.append(_differences("Paired differences, means over benchmarks", means, comparison))
-    if comparison.ranks:
+        tables.append(_mean_table(means))
+    if comparison.ranks and len(comparison.labels) > 2:
         tables.append(_ranks(comparison))
     return tables
 
@@ -60,10 +60,7 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
 def circular_tables(runs: Sequence[ScoredRun], baseline: str) -> list[Table]:
     """Differences of circular accuracy, which is not a benchmark's headline; none of runs not asked in all orders."""
     comparison = compare_runs(runs, metrics=("circular_accuracy",), baseline=baseline, resamples=0)
-    tables = comparison_tables(comparison) if comparison.differences else []
-    return [
-        replace(table, title=table.title.replace("differences", "differences of circular accuracy")) for table in tables
-    ]
+    return comparison_tables(comparison) if comparison.differences else []
 
 
 def paired_tables(views: Sequence[RunView]) -> list[Table]:
@@ -90,15 +87,14 @@ def _compared(runs: Sequence[ScoredRun]) -> list[Table]:
     return [*(comparison_tables(comparison) if comparison.differences else ()), *circular]
 
 
-def _differences(title: str, differences: Sequence[PairedDifference], comparison: Comparison) -> Table:
-    if differences[0].scope != "benchmark":
-        header, rows = _mean_rows(differences)
-        alike = (
-            "Benchmarks of one scale count equally, or over all of them questions where the suites say so; columns are "
-            "as above."
-        )
-        return Table(title, header, rows, label_columns=3, notes=(alike,))
-    header, rows = _benchmark_rows(differences)
+def _benchmark_table(differences: Sequence[PairedDifference], comparison: Comparison) -> Table:
+    metrics = [_metric_words(difference) for difference in differences]
+    places = [difference.benchmark for difference in differences]
+    more = {
+        "only first better": [_count(difference.only_first) for difference in differences],
+        "only second better": [_count(difference.only_second) for difference in differences],
+        "needed": [_count(difference.needed) for difference in differences],
+    }
     notes = [
         "Differences are taken question by question, over those that both have a value for, so what is hard for all "
         "cancels out; intervals and p-values go by picture.",
@@ -106,8 +102,59 @@ def _differences(title: str, differences: Sequence[PairedDifference], comparison
     if left_out := sum(difference.only_one_has_value for difference in differences):
         notes.append(f"{left_out:,} questions have a value in only one of two runs, and are left out.")
     notes += [f"{name}: only in {', '.join(holders)}." for name, holders in comparison.partial.items()]
-    hints = {name: hint for name, hint in _hints(comparison).items() if name in header}
-    return Table(title, header, rows, label_columns=3, notes=tuple(notes), hints=hints)
+    return _table("benchmark", places, metrics, differences, more, "", notes, _hints(comparison))
+
+
+def _mean_table(means: Sequence[PairedDifference]) -> Table:
+    alike = (
+        "Benchmarks of one scale count equally, or over all of them questions where the suites say so; columns are "
+        "as above."
+    )
+    titles = ["shares" if mean.metric == SHARE else metric_title(mean.metric) for mean in means]
+    metrics = [f"{title} by {mean.method}" for title, mean in zip(titles, means, strict=True)]
+    places = [_dimension(mean.dimension) for mean in means]
+    return _table("dimension", places, metrics, means, {}, ", means over benchmarks", (alike,), {})
+
+
+def _table(
+    place: str,
+    places: Sequence[str],
+    metrics: Sequence[str],
+    differences: Sequence[PairedDifference],
+    more: Mapping[str, Sequence[Cell]],
+    means: str,
+    notes: Sequence[str],
+    hints: Mapping[str, str],
+) -> Table:
+    """A row for each difference. What all rows have in common, metric or models, stands in the title."""
+    pairs = [f"{difference.first} - {difference.second}" for difference in differences]
+    columns: dict[str, Sequence[Cell]] = {place: places, "metric": metrics, "models": pairs}
+    title = "Paired differences"
+    if len(set(metrics)) == 1:
+        title += f" of {metrics[0]}"
+        del columns["metric"]
+    title += means
+    if len(set(pairs)) == 1:
+        title += f": {differences[0].first} minus {differences[0].second}"
+        del columns["models"]
+    label_columns = len(columns)
+    columns |= {
+        "first": [_value(difference, difference.first_value) for difference in differences],
+        "second": [_value(difference, difference.second_value) for difference in differences],
+        "difference": [_difference(difference) for difference in differences],
+        "p": [_p(difference.p) for difference in differences],
+        "p corrected": [_p(difference.p_adjusted) for difference in differences],
+        **more,
+    }
+    hints = {name: hint for name, hint in hints.items() if name in columns}
+    rows = tuple(zip(*columns.values(), strict=True))
+    return Table(title, tuple(columns), rows, label_columns=label_columns, notes=tuple(notes), hints=hints)
+
+
+def _metric_words(difference: PairedDifference | QuestionFlip) -> str:
+    """`accuracy under circular (first order alone)`: not to be taken for circular accuracy."""
+    words = f"{metric_title(difference.metric)} under {difference.protocol}"
+    return f"{words} (first order alone)" if is_of_first_alone(difference.metric, difference.protocol) else words
 
 
 def _hints(comparison: Comparison) -> dict[str, str]:
@@ -125,36 +172,12 @@ def _hints(comparison: Comparison) -> dict[str, str]:
     }
 
 
-def _mean_rows(differences: Sequence[PairedDifference]) -> tuple[tuple[str, ...], tuple[tuple[Cell, ...], ...]]:
-    return ("dimension", *COLUMNS), tuple(
-        (_dimension(difference.dimension), *_cells(difference)) for difference in differences
-    )
-
-
-def _benchmark_rows(differences: Sequence[PairedDifference]) -> tuple[tuple[str, ...], tuple[tuple[Cell, ...], ...]]:
-    rows = tuple(
-        (
-            difference.benchmark,
-            *_cells(difference),
-            _count(difference.only_first),
-            _count(difference.only_second),
-            _count(difference.needed),
-        )
-        for difference in differences
-    )
-    return ("benchmark", *COLUMNS, "only first better", "only second better", "needed"), rows
-
-
-def _cells(difference: PairedDifference) -> tuple[Cell, ...]:
-    return (
-        f"{metric_title(difference.metric)}, {difference.protocol}",
-        f"{difference.first} - {difference.second}",
-        _value(difference, difference.first_value),
-        _value(difference, difference.second_value),
-        _difference(difference),
-        _p(difference.p),
-        _p(difference.p_adjusted),
-    )
+def flips_line(comparison: Comparison) -> str:
+    """How many questions the comparison lists, and by what they differ."""
+    count = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})
+    metrics = {_metric_words(flip) for flip in comparison.flips}
+    where = f"in {metrics.pop()}" if len(metrics) == 1 else "in what is compared"
+    return f"{count:,} {'question differs' if count == 1 else 'questions differ'} {where}; -o FILE.json lists them."
 
 
 def _dimension(name: str) -> str:
@@ -184,28 +207,32 @@ def _p(p: float | None) -> str:
 def _ranks(comparison: Comparison) -> Table:
     places: dict[tuple[str, str, str], dict[str, RankInterval]] = defaultdict(dict)
     for rank in comparison.ranks:
-        places[rank.benchmark, rank.dimension, f"{metric_title(rank.metric)}, {rank.method}"][rank.model] = rank
+        places[rank.benchmark, rank.dimension, f"{metric_title(rank.metric)} by {rank.method}"][rank.model] = rank
+    metrics = {metric for _, _, metric in places}
     rows = tuple(
         (
             benchmark if benchmark != ALL else "average rank" if dimension == ALL else _dimension(dimension),
-            metric,
+            *([metric] if len(metrics) > 1 else []),
             *(_rank(by_model[label]) for label in comparison.labels),
         )
         for (benchmark, dimension, metric), by_model in places.items()
     )
     notes = (
-        "Rank [the places that corrected tests of all pairs leave] and the share of resamples in which the model comes "
-        f"first, alone or tied: {comparison.resamples:,} resamples of pictures, the same for all models. An average "
-        "rank is between its ends in 95% of these. Over the questions for which all have a value.",
+        "Rank, in brackets the places that corrected tests of all pairs leave, and in what share of "
+        f"{comparison.resamples:,} resamples of pictures, the same for all models, the model comes first, alone or "
+        "tied. An average rank is between its ends in 95% of these. Over the questions for which all have a value.",
     )
-    return Table("Ranks", ("ranked on", "metric", *comparison.labels), rows, label_columns=2, notes=notes)
+    labels = ("ranked on", "metric") if len(metrics) > 1 else ("ranked on",)
+    title = "Ranks" if len(metrics) > 1 else f"Ranks in {metrics.pop()}"
+    return Table(title, (*labels, *comparison.labels), rows, label_columns=len(labels), notes=notes)
 
 
 def _rank(rank: RankInterval) -> str:
+    """`2 [1 to 3], first in 8.3%`"""
     text = f"{rank.rank:g}" if rank.rank == int(rank.rank) else decimal_text(rank.rank, 2)
     if rank.low is None or rank.high is None or rank.best is None:
         return f"{text} [no interval]"
-    return f"{text} [{rank.low:.3g}, {rank.high:.3g}] {percent(rank.best)}"
+    return f"{text} [{rank.low:.3g} to {rank.high:.3g}], first in {percent(rank.best)}"
 
 
 INTERVAL_NOTE = (

@@ -9,7 +9,9 @@ from functools import cached_property
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.audit.correction import AUDITED
 from snellen.analysis.audit.population import HEADLINE
 from snellen.analysis.capability import ALL, CAPABILITY, first_text_metric, protocol_preference
@@ -306,6 +308,21 @@ def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView
     for row in rows:
         tables[row.model].append(row)
     return [RunView(label, run, tuple(tables[label])) for label, run in zip(run_labels(runs), runs, strict=True)]
+
+
+def common_views(runs: Sequence[ScoredRun]) -> list[RunView]:
+    """The runs as if they had asked only the benchmarks that all of them have, so that their means are over the same
+    ones; none without such a benchmark."""
+    shared = set.intersection(*({scored.spec.name for scored in run.benchmarks} for run in runs))
+    if not shared:
+        return []
+    narrowed = [
+        run
+        if all(scored.spec.name in shared for scored in run.benchmarks)
+        else replace(run, benchmarks=tuple(b for b in run.benchmarks if b.spec.name in shared), kept_rows=None)
+        for run in runs
+    ]
+    return run_views(narrowed, results_of_all(narrowed))
 
 
 def method_rows(views: Sequence[RunView]) -> list[ModelMethodRow]:

@@ -39,6 +39,11 @@ def capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def hint_text(column: str, hint: str) -> str:
+    """What a column is, as a sentence."""
+    return f"{capitalised(column)}: {hint}."
+
+
 def percent(share: float) -> str:
     return f"{decimal_text(100 * share, 1)}%"
 
@@ -152,7 +157,7 @@ class Table(Struct, frozen=True):
     @property
     def all_notes(self) -> tuple[str, ...]:
         """What the columns are, then the notes."""
-        return (*(f"{capitalised(name)}: {hint}." for name, hint in self.hints.items()), *self.notes)
+        return (*(hint_text(name, hint) for name, hint in self.hints.items()), *self.notes)
 
     def has_numbers(self, column: int) -> bool:
         """Whether the column is one of numbers, and no label."""

@@ -7,7 +7,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 from rich import box
@@ -130,8 +130,22 @@ def suite_tables(views: Sequence[RunView]) -> dict[str, list[RichTable]]:
     return {section.layout.subject: [plain_table(table) for table in section.tables] for section in sections}
 
 
-def plain_table(table: Table) -> RichTable:
-    """Any table, with its title above, and notes and footnotes below."""
+def shown_words(table: Table) -> list[list[str]]:
+    """The texts of each column, heading and cells, in which what may not be broken is one word."""
+    notes = table.footnotes()
+    rows = ([_unbroken(cell, notes) for cell in row] for row in table.rows)
+    return [list(column) for column in zip(table.header, *rows, strict=True)]
+
+
+def _unbroken(cell: Cell, notes: dict[str, int]) -> str:
+    """A number's parts as words, which stand on lines of their own where there is no room beside each other."""
+    if not isinstance(cell, NumberCell):
+        return short_name(cell_text(cell, notes))
+    return " ".join(part.replace(" ", "_") for row in _Figure(cell).rows for part in row)
+
+
+def plain_table(table: Table, widths: Sequence[int] = ()) -> RichTable:
+    """Any table, with its title above, and notes and footnotes below; with `widths` as many columns as these."""
     notes = table.footnotes()
     caption_lines = (*table.all_notes, *(f"{superscript(i)} {note}" for note, i in notes.items()))
     rich_table = RichTable(
@@ -143,11 +157,14 @@ def plain_table(table: Table) -> RichTable:
         caption=Text("\n".join(caption_lines)),
         caption_justify="left",
     )
-    for i, name in enumerate(table.header):
-        rich_table.add_column(name, overflow="fold", justify="left" if i < table.label_columns else "right")
+    count = len(widths) or len(table.header)
+    for i, name in enumerate(table.header[:count]):
+        justify: Literal["left", "right"] = "left" if i < table.label_columns else "right"
+        rich_table.add_column(name, overflow="fold", justify=justify, width=widths[i] if widths else None)
     for row in table.rows:
+        cells = row[:count]
         rich_table.add_row(
-            *(_render(cell, notes) if isinstance(cell, NumberCell) else _words(cell, notes) for cell in row)
+            *(_render(cell, notes) if isinstance(cell, NumberCell) else _words(cell, notes) for cell in cells)
         )
     return rich_table
 
@@ -209,13 +226,13 @@ class _Figure:
 
     def __init__(self, number: NumberCell, mark: str = "") -> None:
         value, interval, count = _row("", number.estimate, number.unit)
-        self._rows = [(value, interval, count + mark)]
-        self._rows += [_row(f"{label} ", estimate, number.unit) for label, estimate in number.secondary]
+        self.rows = [(value, interval, count + mark)]
+        self.rows += [_row(f"{label} ", estimate, number.unit) for label, estimate in number.secondary]
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         """Rich asks twice: with the width of the whole table, and with what is left for the column."""
         room = options.max_width
-        values, intervals, counts = (max(map(len, column)) for column in zip(*self._rows, strict=True))
+        values, intervals, counts = (max(map(len, column)) for column in zip(*self.rows, strict=True))
         three_lines = max(values, intervals, counts)
         two_lines = max(values, intervals + 1 + counts)
         # Two characters more than one line takes, as a gap to the previous column.
@@ -227,7 +244,7 @@ class _Figure:
         )
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Text("\n", justify="right").join(self._break(row, options.max_width) for row in self._rows)
+        yield Text("\n", justify="right").join(self._break(row, options.max_width) for row in self.rows)
 
     def _break(self, row: tuple[str, str, str], width: int) -> Text:
         value, interval, count = row

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.comparison import compare_runs
 from snellen.errors import SnellenError
 from snellen.report.content import Block, ChartBlock, TableBlock, ViewsBlock
 from snellen.report.figures import ChartDrawer
 from snellen.report.findings import findings
+from snellen.report.flipped import Flips
 from snellen.report.paired_tables import circular_tables, comparison_tables
-from snellen.report.run_view import RunView, method_rows, run_views
+from snellen.report.run_view import RunView, common_views, method_rows
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun, run_labels
-from snellen.viewing.library import Flips, RunLibrary, ShownRun, flips_of
+from snellen.viewing.library import RunLibrary, ShownRun, flips_of
 
 MOST_RUNS = 8
 RESAMPLES = 2_000
@@ -57,26 +56,15 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
         return RunComparison((), (), (), flips, str(error))
     benchmarks = {run.name: [b.spec.name for b in its.benchmarks] for run, its in zip(runs, scored, strict=True)}
     shared = set.intersection(*map(set, benchmarks.values()))
-    views = _views_of(scored, shared)
+    views = common_views(scored)
     return RunComparison(
-        tuple(findings(views, of_instruments=True)) if shared else (),
-        tuple(_charts(views)) if shared else (),
+        tuple(findings(views, of_instruments=True)) if views else (),
+        tuple(_charts(views)) if views else (),
         tuple(TableBlock(table, "matrix", "folded") for table in tables),
         flips,
         "" if comparison.differences else "these runs have no benchmark, protocol and metric in common",
         {run: tuple(b for b in names if b not in shared) for run, names in benchmarks.items() if set(names) - shared},
     )
-
-
-def _views_of(scored_runs: Sequence[ScoredRun], benchmarks: Collection[str]) -> list[RunView]:
-    """The runs as if they had asked these benchmarks alone, so that their means are over the same ones."""
-    runs = [
-        run
-        if all(scored.spec.name in benchmarks for scored in run.benchmarks)
-        else replace(run, benchmarks=tuple(b for b in run.benchmarks if b.spec.name in benchmarks), kept_rows=None)
-        for run in scored_runs
-    ]
-    return run_views(runs, results_of_all(runs))
 
 
 def _charts(views: Sequence[RunView]) -> Iterator[Block]:

@@ -20,6 +20,7 @@ from msgspec import Struct
 from snellen.common.paths import home
 from snellen.errors import SnellenError, StoreError
 from snellen.models.base import answers_as
+from snellen.report.flipped import Flips
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals, read_manifest, unpacking_line
 from snellen.viewing.filters import QuestionFilter, select_questions
 from snellen.viewing.indexing import (
@@ -280,22 +281,6 @@ def _rested(run: ShownRun) -> bool:
 
 
 # --- questions that went the other way in another run ----------------------------------------------------------------
-
-
-class Flips(Struct, frozen=True):
-    """Questions of a benchmark that one of two runs has right and the other has not."""
-
-    first: str
-    second: str
-    benchmark: str
-    protocol: str
-    only_first: int = 0
-    only_second: int = 0
-    common: int = 0
-    """Questions that are right or not in both runs."""
-
-    def questions(self, better: str, worse: str) -> QuestionFilter:
-        return QuestionFilter(benchmark=self.benchmark, protocol=self.protocol, better=better, worse=worse)
 
 
 def flips_of(library: RunLibrary, first: ShownRun, second: ShownRun) -> list[Flips]:

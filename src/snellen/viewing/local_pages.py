@@ -35,6 +35,7 @@ from snellen.errors import DataError, SnellenError
 from snellen.experiments.evaluation import report_name
 from snellen.formats.json_files import add_lines
 from snellen.models.embedded import TRAINED
+from snellen.report.flipped import FLIPS_NOTE
 from snellen.report.page import html_report
 from snellen.report.run_view import run_views
 from snellen.scoring.agreement import LABELS, NONE, HumanLabel, read_labels
@@ -286,6 +287,7 @@ class LocalPages(ViewPages):
             "titles": run_titles(self.lines(runs)),
             "comparison": comparison,
             "sums": flips_by_protocol(comparison.flips),
+            "flips_note": FLIPS_NOTE,
             **self._state(self.library.runs()),
         }
         return self._page(request, "compare.html", values)

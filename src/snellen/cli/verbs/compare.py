@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
+from rich.text import Text
 
 from snellen.cli.flags import (
     PATH,
@@ -27,6 +29,7 @@ from snellen.scoring.scored_run import ScoredRun
 
 if TYPE_CHECKING:
     from snellen.analysis.paired.differences import Comparison
+    from snellen.report.table import Table
 
 
 @click.command()
@@ -124,10 +127,21 @@ def compare_command(
         _show_drift(results.only(where=where), metrics, as_json)
     else:
         narrowed = results.only(where=where, common_answered=common_answered)
+        # Of two runs the difference says all that ranks would: only files hold them.
+        resamples = resamples if outputs or len(scored) > 2 else 0
         comparison = narrowed.compare(
             metrics=metrics, baseline=baseline, correction=correction, resamples=resamples, seed=seed
         )
-        _show_comparison(comparison, narrowed, outputs, as_json)
+        for path in outputs:
+            _write(comparison, path)
+        if as_json:
+            _print_differences(comparison)
+        elif metrics:
+            _show_tables(comparison, narrowed)
+        else:
+            _show_verdict(narrowed)
+            first = comparison.differences[0].first
+            _show_tables(comparison, narrowed, circular_of=first if baseline else "")
 
 
 def _check_flags(sequential: bool, drift: bool, metrics: Sequence[str], *, of_runs: bool, of_models: bool) -> None:
@@ -142,25 +156,54 @@ def _check_flags(sequential: bool, drift: bool, metrics: Sequence[str], *, of_ru
         raise DataError("--drift is of one metric; name one --metric, or none for each benchmark's headline")
 
 
-def _show_comparison(comparison: Comparison, results: Results, outputs: Sequence[Path], as_json: bool) -> None:
-    """Write and print differences, ranks, letters of options, and on how many questions runs differ."""
+def _write(comparison: Comparison, path: Path) -> None:
     from snellen.report.page import write_comparison
-    from snellen.report.paired_tables import comparison_tables
+
+    announce(f"wrote {write_comparison(comparison, path)}")
+
+
+def _print_differences(comparison: Comparison) -> None:
+    from snellen.analysis.paired.differences import flat_difference
+
+    print_records(map(flat_difference, comparison.differences))
+
+
+def _show_verdict(results: Results) -> None:
+    """Print which model is better over the benchmarks that all runs have, in the words of reports and pages."""
+    from snellen.report.findings import findings
+    from snellen.report.run_view import common_views
+
+    for sentence in findings(common_views(results.runs), of_instruments=True)[:1]:
+        out.print(Text(sentence))
+        out.print()
+
+
+def _show_tables(comparison: Comparison, results: Results, circular_of: str | None = None) -> None:
+    """Print differences, those of circular accuracy (of one run, or with an empty name of all pairs), ranks, which
+    questions flipped, and letters of options."""
+    from snellen.report.flipped import flip_tables
+    from snellen.report.paired_tables import circular_tables, comparison_tables, flips_line
     from snellen.report.protocol_tables import letter_tables
     from snellen.report.run_view import run_views
 
-    for path in outputs:
-        announce(f"wrote {write_comparison(comparison, path)}")
-    if as_json:
-        from snellen.analysis.paired.differences import flat_difference
-
-        print_records(map(flat_difference, comparison.differences))
-        return
-    for table in (*comparison_tables(comparison), *letter_tables(run_views(results.runs, ()))):
-        print_tables([table])
+    tables = comparison_tables(comparison)
+    if circular_of is not None:
+        tables += circular_tables(results.runs, circular_of)
+    tables += flip_tables(results.runs, ((each.first, each.second) for each in comparison.differences))
+    told: set[str] = set()
+    for table in (*tables, *letter_tables(run_views(results.runs, ()))):
+        print_tables([_not_told(table, told)])
         out.print()
-    flipped = len({(flip.benchmark, flip.sample_id, flip.turn) for flip in comparison.flips})
-    out.print(f"{flipped:,} questions on which runs differ; -o FILE.json lists them.")
+        told.update(table.all_notes)
+    out.print(flips_line(comparison))
+
+
+def _not_told(table: Table, told: Container[str]) -> Table:
+    """Without what was said below an earlier table."""
+    from snellen.report.table import hint_text
+
+    hints = {name: hint for name, hint in table.hints.items() if hint_text(name, hint) not in told}
+    return replace(table, hints=hints, notes=tuple(note for note in table.notes if note not in told))
 
 
 def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None:
