@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -353,10 +354,32 @@ def test_the_wall_chart_marks_the_last_line_that_is_read() -> None:
     page = acuity_page([run, placed(Observer(1, name="blind", sees=lambda level: 0.25))])
     assert page.count('class="optotype"') >= 38 and "blind: no line" in page
     assert f"thirteen: {run.thresholds[0].text}" in page
-    assert "needs letters of" in prescription(run) and "px or more" in prescription(run)
 
 
-def test_a_prescription_from_few_questions_says_that_it_is_not_sure() -> None:
-    few, many = placed(Observer(13.0), budget=6), placed(Observer(13.0))
-    assert f"(not sure: the threshold is {few.thresholds[0].text})" in prescription(few)
+def test_a_prescription_says_how_often_a_model_is_right_at_the_size_that_it_needs_and_at_its_threshold() -> None:
+    run = placed(Observer(60.0))
+    [threshold] = run.thresholds
+    form = r"needs letters of (\d+) px or more \((\d+)% right; (\d+)% right at its threshold, (\S+) px\)\."
+    match = re.fullmatch(form, prescription(run))
+    assert match is not None
+    needed, best, halfway, value = map(float, match.groups())
+    assert value == pytest.approx(threshold.value, rel=0.005) and value < needed < 160
+    assert 50 < halfway < 75 < best, "guessing is 10%"
+    assert re.search(f">{min(line for line in LINES if line >= needed)} px<", acuity_page([run])), "its line is drawn"
+
+
+@pytest.mark.parametrize("test", ["letter-size", "blur"])
+def test_the_share_at_a_level_is_the_curves_and_between_two_levels_lies_between_theirs(test: str) -> None:
+    [threshold] = placed(Observer(13.0), test).thresholds
+    harder, easier = threshold.points[3:5]
+    assert threshold.share_at(harder.level) == pytest.approx(harder.fitted)
+    assert harder.fitted < threshold.share_at((harder.level + easier.level) / 2) < easier.fitted
+    assert threshold.share_at(threshold.easiest) == pytest.approx(threshold.points[-1].fitted)
+
+
+def test_a_prescription_from_few_questions_says_where_the_threshold_may_be() -> None:
+    fewest, few, many = (placed(Observer(13.0), budget=budget) for budget in (6, 9, 48))
+    (below, high), (low, up_to) = fewest.thresholds[0].bounds, few.thresholds[0].bounds
+    assert below is None and f"not sure: the threshold may be anything up to {high:.2g} px." in prescription(fewest)
+    assert f"not sure: the threshold may be anything from {low:.2g} to {up_to:.2g} px." in prescription(few)
     assert "not sure" not in prescription(many)

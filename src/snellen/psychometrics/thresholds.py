@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Literal
 
 from msgspec import Struct
@@ -146,9 +147,24 @@ class Threshold(Struct, frozen=True):
             return f"not even {self.easiest:.4g}{unit}"
         if self.value is None:
             return self.verdict
-        bounds = (self.low, self.hardest), (self.high, self.easiest)
-        ends = [f"beyond {end:.4g}" if bound is None else f"{bound:.3g}" for bound, end in bounds]
-        return f"{self.value:.3g}{unit} [{', '.join(reversed(ends) if self.scale.smaller_is_easier else ends)}]"
+        least, most = self.bounds
+        low = f"below {min(self.hardest, self.easiest):.2g}" if least is None else f"{least:.3g}"
+        high = f"above {max(self.hardest, self.easiest):.3g}" if most is None else f"{most:.3g}"
+        return f"{self.value:.3g}{unit} [{low}, {high}]"
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The ends of the interval as numbers, the smaller first; None for one beyond the levels."""
+        return (self.high, self.low) if self.scale.smaller_is_easier else (self.low, self.high)
+
+    def share_at(self, level: float) -> float:
+        """The share of right answers by the fitted curve at a level among those of the test."""
+        scale, x = self.scale, self.scale.x(level)
+        for harder, easier in pairwise(self.points):
+            start, end = scale.x(harder.level), scale.x(easier.level)
+            if x <= end:
+                return harder.fitted + (easier.fitted - harder.fitted) * (x - start) / (end - start)
+        return self.points[-1].fitted
 
 
 def input_words(threshold: Threshold) -> str:

@@ -22,9 +22,11 @@ THRESHOLD = (
 )
 BOUND = "“sees all” and “not even” are bounds: the threshold lies beyond the hardest or the easiest level."
 DIFFERENCE = (
-    "x 2 [1.4, 2.9]: the threshold of the second model is twice that of the first. Alone right: shared questions that "
-    "only the first, and only the second, answered rightly, with McNemar's exact p."
+    "x 2 [1.4, 2.9]: the threshold of the second model is twice that of the first. Which sees better is decided by the "
+    "thresholds, from all answers of both. The last column is a weaker check, for the questions that both were asked: "
+    "how many only the first, and only the second, answered rightly, with McNemar's exact p."
 )
+SIGNIFICANT = 0.05
 
 CHANCE = 0.25
 """Of tests of places."""
@@ -34,8 +36,9 @@ _CURVES = (
 )
 _FIELD = "A letter of one size at places of the picture: the stronger the colour, the more often it was read."
 _WALL = (
-    "In pixels of the picture. A model's mark stands at the smallest line whose signs are above its threshold, a "
-    "hollow one at the smallest that its input allows."
+    "In pixels of the picture. A model's mark stands at the smallest line above its threshold, where it is more than "
+    "halfway from guessing to its best. The size that it needs to be nearly at its best is larger: the sentences at "
+    "the head say which. A hollow mark stands at the smallest line that its input allows."
 )
 Series = Sequence[tuple[int, Threshold]]
 """Thresholds with the number of the model."""
@@ -45,7 +48,7 @@ TICK, DIGIT = 40.0, 8.0
 LINES = (160, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4)
 """Heights of a wall chart's signs in pixels, the largest line first."""
 FIRST = 64
-"""The largest line of a chart on which no model needs a larger one."""
+"""The largest line of a chart on which no model needs, or reads, a larger one."""
 INDENT, PITCH, BROADEST = 60.0, 1.5, 210.0
 """Left of the signs, from one to the next in heights, and how far a line goes; most have five signs."""
 
@@ -138,7 +141,7 @@ def _input_table(runs: Sequence[AcuityRun]) -> Table:
         "What its input allows is the threshold of a reader that compares signs, in whole pixels of what the model's "
         "own image processor leaves."
     )
-    return Table("Eye or brain", ("model", "test", "threshold"), rows, label_columns=2, notes=(note,))
+    return Table("What their inputs allow", ("model", "test", "threshold"), rows, label_columns=2, notes=(note,))
 
 
 def difference_table(differences: Sequence[ThresholdDifference]) -> Table:
@@ -146,13 +149,15 @@ def difference_table(differences: Sequence[ThresholdDifference]) -> Table:
     rows = tuple(
         (_short(d.benchmark), d.first, d.second, d.text, d.better or "not decided", _shared(d)) for d in differences
     )
-    header = ("test", "first", "second", "second threshold by first", "sees better", "alone right")
+    header = ("test", "first", "second", "second against first", "sees better, by threshold", "on the same questions")
     return Table("Differences", header, rows, label_columns=3, notes=(DIFFERENCE,))
 
 
 def _shared(difference: ThresholdDifference) -> str:
     shared = difference.shared
-    return f"{shared.only_first}, {shared.only_second} of {shared.questions}, p={shared.p:.2g}"
+    verdict = "differ" if shared.p < SIGNIFICANT else "too few to tell"
+    counts = f"{shared.only_first} to {shared.only_second} of {shared.questions}"
+    return f"{counts}: {verdict} (p={shared.p:.2g})"
 
 
 def _places_table(runs: Sequence[AcuityRun]) -> Table:
@@ -249,10 +254,12 @@ def wall_charts(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
 
 def wall_chart(test: AcuityTest, series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
     """Lines of a test's signs in their size, each model's mark beside the last line that it reads."""
-    read = [line for _, threshold in series if (line := line_read(threshold))]
+    needed = [_line_above(level) for _, threshold in series if (level := level_needed(threshold))]
+    read = filter(None, (*(line_read(threshold) for _, threshold in series), *needed))
+    largest = max([FIRST, *read])
     shapes: list[Shape] = []
     y, middles = 14.0, dict[float | None, float]()
-    for row, height in enumerate(line for line in LINES if line <= max([FIRST, *read])):
+    for row, height in enumerate(line for line in LINES if line <= largest):
         for column in range(_signs_in(height)):
             sign = test.chart[(3 * row + column) % len(test.chart)]
             shapes += _sign(test, sign, INDENT + PITCH * height * column, y, height)
@@ -357,14 +364,32 @@ def _need(things: str, threshold: Threshold) -> str:
         return "sees " + things.format(f"even {threshold.hardest:.4g}")
     if threshold.verdict == "sees none":
         return "cannot tell " + things.format(f"even {threshold.easiest:.4g}")
-    if threshold.value is None:
+    needed = level_needed(threshold)
+    if threshold.value is None or needed is None:
         return ""
-    # Half a width beyond the threshold the curve has nearly reached the model's best.
+    needs = f"needs {things.format(f'{needed:g}')} or {'less' if threshold.scale.smaller_is_easier else 'more'}"
+    right, halfway = (f"{threshold.share_at(level):.0%} right" for level in (needed, threshold.value))
+    unit = f" {threshold.unit}" * bool(threshold.unit)
+    words = f"{needs} ({right}; {halfway} at its threshold, {threshold.value:.3g}{unit})"
+    return f"{words}, not sure: the threshold may be {_anywhere(threshold)}" if _is_wide(threshold) else words
+
+
+def level_needed(threshold: Threshold) -> float | None:
+    """The level at which a model is nearly at its best, in two digits: half a width of the curve beyond its threshold,
+    or the easiest; None unless the threshold lies within the levels."""
+    if threshold.value is None:
+        return None
     scale = threshold.scale
     beyond = scale.level(scale.x(threshold.value) + threshold.slope.value / 2)
-    needed = (max if scale.smaller_is_easier else min)(float(f"{beyond:.2g}"), threshold.easiest)
-    needs = f"needs {things.format(f'{needed:g}')} or {'less' if scale.smaller_is_easier else 'more'}"
-    return f"{needs} (not sure: the threshold is {threshold.text})" if _is_wide(threshold) else needs
+    return (max if scale.smaller_is_easier else min)(float(f"{beyond:.2g}"), threshold.easiest)
+
+
+def _anywhere(threshold: Threshold) -> str:
+    """In words, where a threshold may be that is not known well."""
+    unit, (low, high) = f" {threshold.unit}" * bool(threshold.unit), threshold.bounds
+    if low is None:
+        return "anywhere" if high is None else f"anything up to {high:.2g}{unit}"
+    return f"{low:.2g}{unit} or anything above" if high is None else f"anything from {low:.2g} to {high:.2g}{unit}"
 
 
 def _is_wide(threshold: Threshold) -> bool:
@@ -402,7 +427,7 @@ def acuity_page(runs: Sequence[AcuityRun]) -> str:
     head = Head("Snellen acuity card", names, facts=((n_answers, "answers"),), findings=lines)
     curves, fields = tuple(curve_panels(runs)), tuple(field_panels(runs))
     sections = [
-        Section("chart", "The line that is still read", _wall_blocks(runs)),
+        Section("chart", "Lines that are still read", _wall_blocks(runs)),
         Section("thresholds", "Thresholds", tuple(TableBlock(table) for table in acuity_tables(runs))),
         Section("curves", "Curves", (ChartBlock(curves, _CURVES, names),) if curves else ()),
         Section("field", "The visual field", (ChartBlock(fields, _FIELD),) if fields else ()),
