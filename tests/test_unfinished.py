@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -13,14 +15,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import small
 import snellen as sn
 from snellen.analysis.question_means import censored_mean
-from snellen.records import Request, Score
+from snellen.protocols.base import Protocol
+from snellen.protocols.choice import Circular, Vanilla
+from snellen.records import Failure, Prediction, Request, Sample, Score, Turn, Variant
 from snellen.report.findings import findings
 from snellen.report.run_view import run_views
-from view_runs import Replying
+from snellen.runs.journal import read_exchanges
+from snellen.scoring.extent import RunExtent, extent_of
+from snellen.scoring.kept_scoring import has_ended, load_scoring
+from snellen.scoring.questions import AskedQuestion
+from view_runs import Replying, serving
 
 ROOT = Path(__file__).parent.parent
 ORDERS = 4
@@ -145,6 +154,40 @@ def test_a_report_of_a_stopped_run_says_why_it_tells_the_accuracy_of_the_first_o
     assert "Answers that stay right in every order of the options: half 50.0%" in " ".join(
         findings(run_views(whole.runs, whole.rows))
     )
+
+
+def test_a_stopped_run_is_stopped_on_the_pages_however_often_it_was_scored(half_right: Path, tmp_path: Path) -> None:
+    cut = stopped(half_right, tmp_path / "runs", 9)
+    [run] = sn.score(cut).runs
+    answers = Counter(exchange.request.sample_id for exchange in read_exchanges(cut))
+    ended = [name for name, count in answers.items() if count == (2 if int(name[1:]) % 2 else 4)]
+    assert run.extent == RunExtent(12, len(answers), len(ended))
+    assert load_scoring(cut).extent == run.extent and not has_ended(cut)
+    for name in ("manifest.json", "journal-0.jsonl"):
+        os.utime(cut / name, (0, 0))  # long ago
+    with serving(cut, index=tmp_path / "index.sqlite", may_change=True) as client:
+        page = client.get("/run?run=runs").text
+    assert ">stopped<" in page and ">Resume</button>" in page and f"<b>{len(answers)}</b> of 12 questions begun" in page
+    whole = stopped(half_right, tmp_path / "whole", 1000)
+    assert not has_ended(whole), "nothing says yet that nothing is missing"
+    [run] = sn.score(whole).runs
+    assert run.extent == RunExtent(12, 12, 12) and has_ended(whole)
+
+
+def test_a_request_that_failed_was_asked_and_rounds_after_it_are_not_waited_for() -> None:
+    right = Prediction("any", "generation", "mine", "1", Variant(), "", choice=0)
+    wrong, failed = replace(right, choice=1), replace(right, choice=None, error=Failure("timeout", ""))
+    single = Sample("1", "mine", "What is it?", options=("a cat", "a dog", "a cow"))
+    dialogue = Sample("1", "mine", turns=(Turn("What is it?"), Turn("And this?")))
+
+    def extent(protocol: Protocol, sample: Sample, *rounds: Sequence[Prediction]) -> RunExtent:
+        return extent_of([AskedQuestion(protocol, sample, i, None, tuple(came)) for i, came in enumerate(rounds)])
+
+    assert extent(Circular(), single, [right, right]) == RunExtent(1, 1, 0)
+    assert extent(Circular(), single, [right, wrong]) == RunExtent(1, 1, 1), "it has failed"
+    assert extent(Circular(), single, [right, failed]) == RunExtent(1, 1, 1)
+    assert extent(Vanilla(), dialogue, [right], []) == RunExtent(2, 1, 1)
+    assert extent(Vanilla(), dialogue, [failed], []) == RunExtent(2, 1, 2)
 
 
 def test_what_a_stopped_run_does_not_tell_is_not_compared_either(half_right: Path, tmp_path: Path) -> None:

@@ -335,7 +335,7 @@ def test_a_run_under_way_is_followed_until_it_is_finished(make: Callable[..., Be
     asking.start()
     until(lambda: (tmp_path / "runs" / "live" / "journal-0.jsonl").exists())
     with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
-        until(lambda: "<b>4</b> of 12 samples begun" in client.get("/").text)
+        until(lambda: "<b>4</b> of 12 questions begun" in client.get("/").text)
         page = client.get("/").text
         assert "under way" in page and 'data-live="1"' in page and "<progress" in page
         until(lambda: "so far" in client.get("/run?run=live").text)
@@ -357,8 +357,7 @@ def test_a_finished_run_is_finished_wherever_it_was_copied_and_one_cut_short_is_
     folder, manifest = tmp_path / "run", read_manifest(tmp_path / "run")
     journal, later = folder / "journal-0.jsonl", (folder / "results.json").stat().st_mtime + 10
     os.utime(journal, (later, later))
-    assert Progress(clock=lambda: later + 1).of(folder, manifest).state == "under way"
-    assert Progress(clock=lambda: later + QUIET).of(folder, manifest).state == "finished"
+    assert Progress(clock=lambda: later + 1).of(folder, manifest).state == "finished"
     journal.write_bytes(journal.read_bytes() + journal.read_bytes().splitlines(keepends=True)[0])
     os.utime(journal, (later, later))
     assert Progress(clock=lambda: later + QUIET).of(folder, manifest).state == "stopped"

@@ -28,6 +28,7 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import answers_at_hand, with_answer_tags
+from snellen.scoring.extent import RunExtent
 from snellen.scoring.judges import JudgeUse
 from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.request_costs import RoleUse
@@ -66,6 +67,8 @@ class KeptScoring(Struct, frozen=True, kw_only=True):
     reused: int
     judges: tuple[JudgeUse, ...] = ()
     roles: tuple[RoleUse, ...] = ()
+    extent: RunExtent | None = None
+    """How far the run had come; None where that was not noted yet."""
     counterpart: str | None = None
     """Of one as published: the name of the scoring by standard rules."""
 
@@ -139,6 +142,7 @@ def keep_scoring(scored: ScoredRun, settings: ScoringSettings, rows: Sequence[Re
         reused=scored.reused,
         judges=scored.judges,
         roles=scored.roles,
+        extent=scored.extent,
         counterpart=counterpart,
     )
     write_atomically(folder / SCORING, msgspec.json.format(msgspec.json.encode(description), indent=1))
@@ -157,6 +161,18 @@ def is_scored_whole(run: Path) -> bool:
     """Whether a run's standard scoring is of all that its journals hold. Raises StoreError for a damaged file."""
     path = scoring_folder(run, STANDARD) / SCORING
     return path.exists() and _decoded(path, KeptScoring).journals == _sizes(run)
+
+
+def has_ended(run: Path) -> bool:
+    """Whether a run has asked all that it was to ask, and was scored by any settings: not while its journals hold more
+    than what was scored. A scoring of a run that was stopped ends nothing. Raises StoreError for a damaged file."""
+    sizes = {path.name: path.stat().st_size for path in journals(run)}
+    for name in scoring_names(run):
+        kept = _decoded(scoring_folder(run, name) / SCORING, KeptScoring)
+        is_of_all = {path: size for path, size in kept.journals.items() if path != RATINGS} == sizes
+        if is_of_all and (kept.extent is None or kept.extent.is_whole):
+            return True
+    return False
 
 
 def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
@@ -211,6 +227,7 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         description.reused,
         description.judges,
         description.roles,
+        description.extent,
         counterpart=None if description.counterpart is None else load_scoring(run, description.counterpart),
         kept_rows=rows,
         kept_in=folder,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import islice, takewhile
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from snellen.runs.run_folder import BenchmarkUse, RunManifest, is_read_only, rea
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.answers import Key, open_answers, with_answer_tags
 from snellen.scoring.choice_metrics import score_choice, score_choice_metric
+from snellen.scoring.extent import RunExtent, extent_of
 from snellen.scoring.grouped import GroupedMetric
 from snellen.scoring.journal_reading import (
     PartRead,
@@ -125,7 +127,8 @@ def score_run(
         asking.reused,
         tuple(panel.uses) if panel else (),
         asking.roles,
-        asking.requests,
+        costs=asking.requests,
+        extent=reduce(RunExtent.plus, (scored.extent for scored in benchmarks.values()), RunExtent()),
     )
 
 
@@ -240,6 +243,7 @@ class _ScoredParts:
         self._predictions: list[LineRange] = []
         self._scores: dict[Section, dict[RowKey, list[LineRange]]] = defaultdict(dict)
         self._tallies: dict[Section, list[LineRange]] = defaultdict(list)
+        self.extent = RunExtent()
 
     def add_predictions(self, predictions: Iterable[Prediction]) -> None:
         self._predictions.append(self._spool.write(predictions))
@@ -299,6 +303,7 @@ def _score_part(
             if protocol.applies(sample)
             for turn in range(len(sample.rounds))
         ]
+        scored.extent = scored.extent.plus(extent_of(questions))
         scored.add_scores((number, 0), _choice_scores(questions, part_read.costs))
         open_questions = [question for question in questions if not question.turn.options]
         for place, name in enumerate(_metrics_of(scorable.spec, metrics), 1):

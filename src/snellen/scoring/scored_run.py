@@ -28,6 +28,7 @@ from snellen.reasons import Reason
 from snellen.records import Answer, Convention, Estimate, Method, Prediction, Result, Sample, Score
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec, TokenPrice
+from snellen.scoring.extent import RunExtent
 from snellen.scoring.judges import JudgeUse
 from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.request_costs import RequestCost, RoleUse
@@ -135,6 +136,8 @@ class ScoredRun(Struct, frozen=True):
     judges: tuple[JudgeUse, ...] = ()
     roles: tuple[RoleUse, ...] = ()
     """What was asked of each model of the run, with its tokens."""
+    extent: RunExtent | None = None
+    """How far it came; None of a scoring that was kept before this was noted."""
     costs: tuple[RequestCost, ...] = ()
     """What the answers took, by benchmark and protocol."""
     price: TokenPrice | None = None

@@ -38,7 +38,7 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import SessionPace, plan_run
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, is_held, journals
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
-from snellen.scoring.kept_scoring import is_scored_whole
+from snellen.scoring.kept_scoring import has_ended
 
 State = Literal["under way", "finished", "stopped"]
 QUIET = 2.0
@@ -47,9 +47,14 @@ command lets go of it for a moment."""
 RESULTS = "results.json"
 
 
+class _Presented(Struct):
+    turn: int = 0
+
+
 class _AskedOf(Struct):
     benchmark: str
     sample_id: str
+    variant: _Presented
 
 
 class _Came(Struct):
@@ -77,10 +82,10 @@ class RunState(Struct, frozen=True):
     failures: dict[str, int]
     """Failed requests by kind; those that were asked again later count too."""
     reached: int
-    """Samples of which something was asked, counted once per protocol."""
+    """Questions of which something was asked, counted once per protocol."""
     total: int
     rate: float | None
-    """Samples a second, by the answers that came since it was first seen under way; None before there are some."""
+    """Questions a second, by the answers that came since it was first seen under way; None before there are some."""
 
     @property
     def seconds_left(self) -> float | None:
@@ -98,7 +103,7 @@ class _Watched:
         self.folder, self.total = folder, _count(folder, manifest)
         self.offsets: dict[Path, int] = {}
         self.failures: Counter[str] = Counter()
-        self.reached: set[tuple[str, str, str]] = set()
+        self.reached: set[tuple[str, str, str, int]] = set()
         self.asked = 0
         self.session: tuple[int, SessionPace] | None = None
         """While it is under way: what was asked before it was seen so, and its pace since."""
@@ -122,10 +127,11 @@ class _Watched:
         self.asked += not entry.reused
         if entry.response.error and not entry.reused:
             self.failures[entry.response.error.kind] += 1
-        self.reached.add((entry.protocol, entry.request.benchmark, entry.request.sample_id))
+        request = entry.request
+        self.reached.add((entry.protocol, request.benchmark, request.sample_id, request.variant.turn))
 
     def rate(self, now: float, *, is_under_way: bool) -> float | None:
-        """Samples a second of the session that is seen now."""
+        """Questions a second of the session that is seen now."""
         if not is_under_way:
             self.session = None
             return None
@@ -146,7 +152,7 @@ class Progress:
         """`is_working` is whether its process works, None for one that was not started here. A finished run's journals
         are not read: its numbers say what came of it."""
         with self._lock:
-            state: State = "under way" if is_working else _state(folder, self._clock(), has_ended=is_working is False)
+            state: State = "under way" if is_working else _state(folder, self._clock(), is_left=is_working is False)
             if state == "finished":
                 self._watched.pop(folder, None)
                 return RunState(state, 0, {}, 0, 0, None)
@@ -158,35 +164,32 @@ class Progress:
             return RunState(state, watched.asked, dict(watched.failures), len(watched.reached), watched.total, rate)
 
 
-def _state(folder: Path, now: float, *, has_ended: bool) -> State:
-    """Results are written when all is asked; what was written later belongs to a run that goes on, or was copied so."""
+def _state(folder: Path, now: float, *, is_left: bool) -> State:
+    """By what was asked and answered; `is_left` is whether the process that asked is known to have ended."""
     if is_held(folder):
         return "under way"
-    journals_changed = max((path.stat().st_mtime for path in [*journals(folder), folder / RUN_MANIFEST]), default=0.0)
-    results = folder / RESULTS
-    if results.exists() and results.stat().st_mtime >= journals_changed:
+    if _has_ended(folder):
         return "finished"
-    if not has_ended and now - journals_changed < QUIET:
-        return "under way"
-    return "finished" if _is_scored_whole(folder) else "stopped"
+    journals_changed = max((path.stat().st_mtime for path in [*journals(folder), folder / RUN_MANIFEST]), default=0.0)
+    return "under way" if not is_left and now - journals_changed < QUIET else "stopped"
 
 
-def _is_scored_whole(folder: Path) -> bool:
-    """As `is_scored_whole`, which no copying of files changes; not where the scoring is damaged."""
+def _has_ended(folder: Path) -> bool:
+    """As `has_ended`; not where the scoring is damaged."""
     try:
-        return is_scored_whole(folder)
+        return has_ended(folder)
     except StoreError:
         return False
 
 
 def _count(folder: Path, manifest: RunManifest) -> int:
-    """How many (sample, protocol) pairs a run asks. Raises DataError for a benchmark that is not there any more."""
+    """How many questions a run asks, once per protocol. Raises DataError for a benchmark that is not there any more."""
     protocols = {text: parse_protocol(text) for text in manifest.protocols}
     total = 0
     for use in manifest.benchmarks:
         asking = [protocols[text] for text in use.protocols or protocols]
         samples = reopen_benchmark(use, folder).samples(use.selection)
-        total += sum(protocol.applies(sample) for sample in samples for protocol in asking)
+        total += sum(len(sample.rounds) for sample in samples for protocol in asking if protocol.applies(sample))
     return total
 
 
