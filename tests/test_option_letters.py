@@ -12,7 +12,8 @@ import snellen as sn
 from small import built, command, rows
 from snellen.analysis.option_letters import LetterPreference, letter_preferences
 from snellen.building.benchmark import Benchmark
-from snellen.report.protocol_tables import letter_tables
+from snellen.records import Estimate
+from snellen.report.letters import letter_sentences, letter_tables
 from snellen.report.run_view import run_views
 
 QUESTIONS = 24
@@ -75,10 +76,53 @@ def test_letters_stand_in_reports_and_comparisons_wherever_options_were_turned(
         (run.manifest.model, protocol) for run in results.runs for protocol in results.runs[0].manifest.protocols
     }
     report = results.report(tmp_path / "report.md").read_text("utf-8")
-    assert "Option letters" in report and "| half | circular | A | 62.5%" in report
+    assert "Option letters" in report and "| half | circular | A of 4 | 62.5%" in report
     folders = [str(run.folder) for run in results.runs]
     code, printed, _ = command(capsys, "compare", *folders)
     assert (code == 0 and "Option letters" in printed and "+37.5" in printed) or "37.5%" in printed
+
+
+def test_the_verdict_allows_for_the_number_of_letters(results: sn.Results) -> None:
+    letters = [preferences(results)["circular", label] for label in "ABCD"]
+    liked = letters[0].difference
+    assert liked.low is not None and liked.high is not None
+    wider = stats.norm.ppf(1 - 0.05 / 8) / stats.norm.ppf(0.975)
+    low, high = 0.375 - wider * (0.375 - liked.low), 0.375 + wider * (liked.high - 0.375)
+    [sentence] = letter_sentences(letters)
+    assert sentence == (
+        f"With four options, A is favoured, {100 * low:.1f} to {100 * high:.1f} points more often chosen than right."
+    )
+    [balanced] = letter_sentences([preferences(results, 1)["circular", label] for label in "ABCD"])
+    assert balanced == "With four options, no letter is clearly favoured."
+    [table] = letter_tables(run_views(results.runs, ()))
+    assert f"half under circular, with four options: A is favoured, {100 * low:.1f} to" in table.notes[0]
+
+
+def test_an_interval_that_is_clear_by_itself_alone_is_no_verdict() -> None:
+    """D at 0.5 to 31.5 points: at the level for four letters it would reach below 0."""
+    absent = Estimate(None, None, None, None, 0)
+    margins = {"A": (-0.2, 0.12), "B": (0.03, 0.1), "C": (0.0, 0.1), "D": (0.16, 0.155)}
+    letters = [
+        LetterPreference("p", 4, label, absent, absent, Estimate(value, None, value - margin, value + margin, 80))
+        for label, (value, margin) in margins.items()
+    ]
+    assert letter_sentences(letters) == [
+        "With four options, A is avoided, 4.7 to 35.3 points less often chosen than right."
+    ]
+
+
+def test_questions_with_two_and_with_four_options_are_apart(tmp_path: Path) -> None:
+    folders = [
+        str(built(rows(12, options=count, pictures=12), tmp_path / name, name=name).folder)
+        for name, count in (("two", 2), ("four", 4))
+    ]
+    results = sn.evaluate("snellen:always-a", folders, "vanilla", runs=tmp_path / "runs")
+    letters = letter_preferences(results.runs[0].benchmarks)
+    assert [f"{letter.options}{letter.label}" for letter in letters] == ["2A", "2B", "4A", "4B", "4C", "4D"]
+    assert [letter.difference.value for letter in letters if letter.label == "A"] == [0.5, 0.75]
+    first, second = letter_sentences(letters)
+    assert first.startswith("With two options, A is favoured") and "avoided" not in first, "of two one word is enough"
+    assert second.startswith("With four options, A is favoured")
 
 
 def test_hidden_answers_leave_what_was_chosen(tmp_path: Path) -> None:
@@ -87,3 +131,4 @@ def test_hidden_answers_leave_what_was_chosen(tmp_path: Path) -> None:
     results = sn.evaluate(answering(2, "half"), str(benchmark.folder), "circular", runs=tmp_path / "runs")
     liked = preferences(results)["circular", "A"]
     assert liked.chosen.value is not None and liked.difference.value is None
+    assert letter_sentences([liked]) == [] and "favour" not in letter_tables(run_views(results.runs, ()))[0].notes[0]

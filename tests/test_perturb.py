@@ -17,7 +17,7 @@ from snellen.api import build_table
 from snellen.common.images import DEGRADATIONS, ImageStore, degraded_ref
 from snellen.errors import UnknownNameError
 from snellen.protocols import parse_protocol
-from snellen.report.charts import Group
+from snellen.report.charts import Group, Line
 from snellen.report.protocol_tables import control_tables, dose_panels
 from snellen.report.run_view import run_views
 
@@ -146,6 +146,10 @@ def test_a_model_sees_the_worse_picture_and_its_score_is_a_control(tmp_path: Pat
         f"{results.runs[0].manifest.model}: half of what is above chance is lost at 2.75 [2.75, 2.75]"
     ]
     assert len(marks) == 1 + 3 + 1, "clean pictures, three doses, and the half"
+    whiskers = [
+        shape for mark in marks for shape in mark.shapes if isinstance(shape, Line) and "whisker" in shape.style
+    ]
+    assert len(whiskers) == 3 + 1, "the interval of each loss, and of the half"
     page = results.report(tmp_path / "report.html").read_text("utf-8")
     assert "rough, vanilla, blur: dose and score" in page
     protocols = [protocol for protocol, _, _ in scored.score_rows]

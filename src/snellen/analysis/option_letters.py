@@ -1,4 +1,5 @@
-"""Which label of its options a model likes: how often it chooses one, and how often the right option stands there.
+"""Which letter of its options a model likes: how often it chooses one, and how often the right option stands there.
+Questions with different numbers of options are apart, since letters are right more often among fewer.
 
 Under a protocol that stops early only the first presentation of a question counts. The later ones were asked of
 questions that had not failed yet, and so in other proportions, which follow from the replies. Where all orders are
@@ -26,6 +27,8 @@ class LetterPreference(Struct, frozen=True):
     intervals by picture."""
 
     protocol: str
+    options: int
+    """How many the questions have."""
     label: str
     chosen: Estimate
     correct: Estimate
@@ -47,8 +50,9 @@ def order_shown(prediction: Prediction) -> tuple[int, ...] | None:
 
 
 def letter_preferences(benchmarks: Sequence[ScoredBenchmark]) -> list[LetterPreference]:
-    """For each protocol and label, over all of these benchmarks; where some answers are known, of these replies."""
-    pools: dict[tuple[str, str], _Replies] = {}
+    """For each protocol, number of options and label, over all of these benchmarks; where some answers are known, of
+    these replies."""
+    pools: dict[tuple[str, int, str], _Replies] = {}
     groups: dict[tuple[str, str], int] = {}
     for scored in benchmarks:
         for prediction, order in _readable(scored):
@@ -56,7 +60,7 @@ def letter_preferences(benchmarks: Sequence[ScoredBenchmark]) -> list[LetterPref
             answer = scored.answers.get((prediction.sample_id, prediction.turn))
             gold = answer.options if answer else ()
             for option, label in zip(order, prediction.variant.labels, strict=False):
-                pool = pools.setdefault((prediction.protocol, label), _Replies())
+                pool = pools.setdefault((prediction.protocol, len(order), label), _Replies())
                 pool.add(prediction.choice == option, option in gold if gold else None, group)
     return [pool.preference(*key) for key, pool in sorted(pools.items())]
 
@@ -85,13 +89,15 @@ class _Replies:
             self._correct.append(is_correct)
             self._groups.append(group)
 
-    def preference(self, protocol: str, label: str) -> LetterPreference:
+    def preference(self, protocol: str, options: int, label: str) -> LetterPreference:
         if not self._chosen:
             absent = Estimate(None, None, None, None, 0)
-            return LetterPreference(protocol, label, estimate_mean(self._unknown, self._unknown_groups), absent, absent)
+            chosen = estimate_mean(self._unknown, self._unknown_groups)
+            return LetterPreference(protocol, options, label, chosen, absent, absent)
         gaps = array("d", (chosen - correct for chosen, correct in zip(self._chosen, self._correct, strict=True)))
         return LetterPreference(
             protocol,
+            options,
             label,
             estimate_mean(self._chosen, self._groups),
             estimate_mean(self._correct, self._groups),

@@ -189,7 +189,7 @@ class ChartDrawer:
         return panels
 
     def position_bars(self) -> tuple[list[ChartPanel], list[ChartPanel]]:
-        """How often each position is chosen, and accuracy by position of the gold, for the two commonest sizes."""
+        """How often each letter is chosen, and accuracy by letter of the right answer, for the two commonest sizes."""
         by_line = [(i, line, by_option_position(line)) for i, line in self._lines["generation"]]
         sizes: Counter[int] = Counter()
         for _, _, places in by_line:
@@ -210,8 +210,8 @@ class ChartDrawer:
                 for place, name in enumerate(names)
             ]
             axis = Axis("share of readable replies")
-            chosen += _panel("Share of replies that choose each position", f"{size} options, {under}", picks, axis)
-            right += _panel("Accuracy by position of the correct option", f"{size} options, {under}", golds)
+            chosen += _panel("Share of replies that choose each letter", f"{size} options, {under}", picks, axis)
+            right += _panel("Accuracy by letter of the right answer", f"{size} options, {under}", golds)
         return chosen, right
 
     def template_bars(self) -> list[ChartPanel]:
@@ -496,7 +496,7 @@ WHISKERS = "One mark per model and row. Whiskers are 95% intervals; the dashed l
 POINT_AT = "Point at a mark for its numbers."
 RADAR = "One outline per model, from 0% in the middle to 100% at the rim; the dotted one is what guessing gives."
 TEMPLATES = "One mark per model and template, over all presentations of all benchmarks that used it."
-PLACES = "One mark per model and position. A model without a preference chooses each position equally often (dashed)."
+PLACES = "One mark per model and letter. A model without a preference chooses each letter equally often (dashed)."
 METRICS = "One mark per model and benchmark, each metric on an axis in its own unit; whiskers are 95% intervals."
 TAGS = "One mark per model and value of the tag, over the questions of all benchmarks that carry it."
 INSTABILITY = (

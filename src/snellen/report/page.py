@@ -52,8 +52,8 @@ FIGURES = {
     "benchmarks": (("All models and benchmarks", "benchmark-heat-map"), ("", "benchmarks"), ("", "metrics")),
     "parts": (("", "tags"),),
     "places": (
-        ("Share of replies that choose each position", "positions-chosen"),
-        ("Accuracy by position of the correct option", "positions-correct"),
+        ("Share of replies that choose each letter", "positions-chosen"),
+        ("Accuracy by letter of the right answer", "positions-correct"),
     ),
     "controls": (("", "doses"),),
     "cost": (("", "cost"),),

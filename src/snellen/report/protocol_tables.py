@@ -1,5 +1,4 @@
-"""Tables of what some protocols tell: controls, degraded pictures, option letters, answers that came of several
-requests."""
+"""Tables of what some protocols tell: controls, degraded pictures, answers that came of several requests."""
 
 from __future__ import annotations
 
@@ -10,7 +9,6 @@ from msgspec import Struct
 
 from snellen.analysis.capability import headlines_of
 from snellen.analysis.dose_response import DoseResponse, dose_responses
-from snellen.analysis.option_letters import letter_preferences
 from snellen.analysis.paired.differences import QuestionMeasures, pair, question_values
 from snellen.analysis.statistics import estimate_mean
 from snellen.common.images import DEGRADATIONS
@@ -99,7 +97,7 @@ def _dose_points(number: int, view: RunView, response: DoseResponse) -> Iterator
     half = response.half
     if half.value is not None:
         level = response.chance + (response.clean - response.chance) / 2
-        x = Estimate(half.value, half.low, half.high, None, 0)
+        x = Estimate(half.value, None, half.low, half.high, 0)
         words = f"{view.label}: half of what is above chance is lost at {_half_text(response)}"
         yield ScatterPoint(number, view.label, x, Estimate(level, None, None, None, 0), is_hollow=True, tooltip=words)
 
@@ -107,7 +105,7 @@ def _dose_points(number: int, view: RunView, response: DoseResponse) -> Iterator
 def _dose_point(
     number: int, view: RunView, dose: float, score: float, low: float | None = None, high: float | None = None
 ) -> ScatterPoint:
-    y = Estimate(score, low, high, None, 0)
+    y = Estimate(score, None, low, high, 0)
     return ScatterPoint(number, f"{view.label}, dose {dose:g}", Estimate(dose, None, None, None, 0), y)
 
 
@@ -154,35 +152,6 @@ def _figures(score: QuestionMeasures, control: QuestionMeasures) -> Iterator[Cel
         yield NumberCell(unit, result.difference)
     level = score.scored.chance_accuracy if score.metric == "accuracy" else None
     yield DASH if level is None else value_text(Estimate(level, None, None, None, 0), unit)
-
-
-# --- option letters --------------------------------------------------------------------------------------------------
-
-
-LETTER_HEADER = ("run", "protocol", "letter", "chosen [95%] n", "right option there", "difference")
-LETTER_NOTES = (
-    "Over the replies that name an option, in all benchmarks; intervals are by picture. Above 0, a letter is chosen "
-    "more often than it is right.",
-    "If a protocol ends a question with its first failure, only first presentations count, as later ones were asked "
-    "only of questions that had not failed yet. If all orders were asked, all count.",
-)
-
-
-def letter_tables(views: Sequence[RunView]) -> list[Table]:
-    """Which letters the runs like, under each protocol that shows any; none where no protocol does."""
-    rows = tuple(
-        (
-            view.label, letter.protocol, letter.label, NumberCell(SHARE, letter.chosen),
-            *(_of_known(estimate) for estimate in (letter.correct, letter.difference)),
-        )
-        for view in views
-        for letter in letter_preferences(view.run.benchmarks)
-    )  # fmt: skip
-    return [Table("Option letters", LETTER_HEADER, rows, label_columns=3, notes=LETTER_NOTES)] if rows else []
-
-
-def _of_known(estimate: Estimate) -> NumberCell | AbsentCell:
-    return AbsentCell("the answers are hidden") if estimate.value is None else NumberCell(SHARE, estimate)
 
 
 # --- steps -----------------------------------------------------------------------------------------------------------

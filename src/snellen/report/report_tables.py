@@ -16,10 +16,11 @@ from snellen.records import ExtractionMethod, Prediction
 from snellen.report.audit_tables import audit_tables
 from snellen.report.content import suite_sections
 from snellen.report.cost_tables import cost_tables
+from snellen.report.letters import letter_tables
 from snellen.report.paired_tables import paired_tables, sequential_tables
 from snellen.report.paper_tables import beside_papers
 from snellen.report.pooled_estimates import with_samples
-from snellen.report.protocol_tables import control_tables, letter_tables, talk_tables
+from snellen.report.protocol_tables import control_tables, talk_tables
 from snellen.report.run_view import RunView, count_rotations
 from snellen.report.sections import (
     benchmark_tables,

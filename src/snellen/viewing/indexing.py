@@ -159,7 +159,7 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
 
 
-INDEX_FORMAT = 10
+INDEX_FORMAT = 11
 LONGEST_READING = 48
 RIGHT, WRONG, UNPARSED = (OUTCOMES.index(name) for name in ("right", "wrong", "unparsed"))
 

@@ -22,6 +22,7 @@ from snellen.common.images import ImageStore, to_plain_file
 from snellen.errors import DataError, SnellenError
 from snellen.metrics.declaration import SHARE, metric_of
 from snellen.records import Exchange, Prediction, Result
+from snellen.report.letters import letter_sentences
 from snellen.report.rendering import page_style, report_asset, templates
 from snellen.report.run_view import is_of_first_alone
 from snellen.report.samples import (
@@ -157,6 +158,7 @@ class ViewPages:
             if self._look.has_answers
             else []
         )
+        letters = [letter for letter in details.letters if letter.protocol == protocol]
         values = {
             "line": line,
             "protocol": protocol,
@@ -167,7 +169,8 @@ class ViewPages:
             "numbers": number_table(details.results),
             "thresholds": details.thresholds,
             "asked": details.asked,
-            "letters": [letter for letter in details.letters if letter.protocol == protocol],
+            "letters": letters,
+            "letter_sentences": letter_sentences(letters),
             "clusters": clusters,
             "trend": trend_of(line, lines),
             "previous": previous_run(line.run, runs),

@@ -182,8 +182,8 @@ def _show_tables(comparison: Comparison, results: Results, circular_of: str | No
     """Print differences, those of circular accuracy (of one run, or with an empty name of all pairs), ranks, which
     questions flipped, and letters of options."""
     from snellen.report.flipped import flip_tables
+    from snellen.report.letters import letter_tables
     from snellen.report.paired_tables import circular_tables, comparison_tables, flips_line
-    from snellen.report.protocol_tables import letter_tables
     from snellen.report.run_view import run_views
 
     tables = comparison_tables(comparison)
