@@ -397,7 +397,9 @@ def test_a_report_as_published_has_the_run_beside_the_published_ones(
     small.command(capsys, "report", str(run), "-o", str(tmp_path / "b.md"))
     published = (tmp_path / "a.md").read_text("utf-8")
     assert "## Published models" in published
-    assert "| Random, Accuracy | 100.00 [67.56, 100.00] n=8¹ | 1 of 9 \\[1, 4\\] | 88.83 | 56.99 | 40.65 |" in published
+    assert (
+        "| Random, Accuracy | 100.00 [67.56, 100.00] n=8 ¹ | 1 of 9 \\[1, 4\\] | 88.83 | 56.99 | 40.65 |" in published
+    )
     assert "## Published models" not in (tmp_path / "b.md").read_text("utf-8")
 
 

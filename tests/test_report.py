@@ -225,7 +225,7 @@ def test_every_number_of_markdown_has_its_interval_and_n() -> None:
     ]
     figures = [cell for cell in cells if "[" in cell]
     assert len(figures) > 60
-    assert [cell for cell in figures if not re.fullmatch(FIGURE, cell.rstrip("¹²³⁴⁵"))] == []
+    assert [cell for cell in figures if not re.fullmatch(FIGURE, cell.rstrip("¹²³⁴⁵ "))] == []
     # What has a decimal point and no interval is the chance level, which is not measured.
     assert {cell for cell in cells if "." in cell and "[" not in cell} <= {"25.0%", "29.2%", "31.2%", "33.3%", "37.5%"}
 

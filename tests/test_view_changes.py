@@ -152,8 +152,10 @@ def test_a_comparison_says_what_snellen_compare_says(client: httpx.Client, runs:
 def test_a_comparison_is_over_benchmarks_that_all_have_and_says_which_are_left_out(
     client: httpx.Client, runs: Path, tmp_path: Path
 ) -> None:
+    animals = str(tmp_path / "made")
+    sn.evaluate("snellen:oracle", animals, "vanilla", runs=runs, name="few", limit=6)
     other = small.built(small.rows(6, pictures=6), tmp_path / "other", name="plants")
-    sn.evaluate("snellen:oracle", [str(tmp_path / "made"), str(other.folder)], "vanilla", runs=runs, name="both")
+    sn.evaluate("snellen:oracle", [animals, str(other.folder)], "vanilla", runs=runs, name="both")
     until(lambda: "both" in names_in(client.get("/").text))
     page = client.get("/compare?run=both&run=half").text
     charts = "".join(re.findall("<svg.*?</svg>", page, re.DOTALL))
@@ -161,7 +163,10 @@ def test_a_comparison_is_over_benchmarks_that_all_have_and_says_which_are_left_o
     assert "1 benchmark left out: only one of these runs has it" in page
     assert escape("/questions?benchmark=plants&run=both") in page
     assert f"paired on {QUESTIONS} questions" in page, "the sentence, too, is over what both have"
-    assert "left out" not in client.get("/compare?run=perfect&run=half").text
+    alike, unlike = (client.get(f"/compare?run=perfect&run={name}").text for name in ("half", "few"))
+    assert "left out" not in alike and alike.count("<figure") == 1, "its one dimension has one benchmark"
+    unequal = "Each share is over all questions of its run"
+    assert unequal in unlike and unequal not in alike
 
 
 def test_a_question_shows_the_compared_runs_first_in_the_order_of_the_list(client: httpx.Client) -> None:

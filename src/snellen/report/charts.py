@@ -348,7 +348,7 @@ def radar_chart(
     for i, name in enumerate(axes):
         shapes.append(Line(*middle, *at(i, 1.0), "ring"))
         shapes += _axis_name(name, *at(i, 1.1), middle)
-    shapes += [Text(middle[0] + 4, middle[1] - radius * s - 3, f"{100 * s:.0f}%", "tick start") for s in (0.5, 1.0)]
+    shapes += [Text(middle[0] + 4, middle[1] - radius * s + 12, f"{100 * s:.0f}%", "tick start") for s in (0.5, 1.0)]
     shapes += _outline("reference", [None if c is None else at(i, c) for i, c in enumerate(chance)])
     for series, points in polygons:
         places = [

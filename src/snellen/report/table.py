@@ -90,6 +90,11 @@ def superscript(number: int) -> str:
     return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
+def footnote_mark(number: int, text: str) -> str:
+    """What leads from a text to a footnote; apart from a number, of which it would look like a power."""
+    return " " * text[-1:].isdigit() + superscript(number)
+
+
 def counts_text(counts: dict[str, int]) -> str:
     """`no-match 12, empty 3`, the most frequent first; a dash when there is nothing."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -188,7 +193,7 @@ def cell_text(cell: Cell, footnotes: dict[str, int]) -> str:
     if isinstance(cell, int):
         return f"{cell:,}"
     text = cell.text if isinstance(cell, NumberCell) else DASH
-    return text + (superscript(footnotes[note]) if (note := footnote_of(cell)) else "")
+    return text + (footnote_mark(footnotes[note], text) if (note := footnote_of(cell)) else "")
 
 
 # --- tables as cells of a page ---------------------------------------------------------------------------------------

@@ -226,7 +226,7 @@ class _Figure:
 
     def __init__(self, number: NumberCell, mark: str = "") -> None:
         value, interval, count = _row("", number.estimate, number.unit)
-        self.rows = [(value, interval, count + mark)]
+        self.rows = [(value, interval, f"{count} {mark}" if mark else count)]
         self.rows += [_row(f"{label} ", estimate, number.unit) for label, estimate in number.secondary]
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:

@@ -14,7 +14,7 @@ from snellen.report.figures import ChartDrawer
 from snellen.report.findings import findings
 from snellen.report.flipped import Flips
 from snellen.report.paired_tables import circular_tables, comparison_tables
-from snellen.report.run_view import RunView, common_views, method_rows
+from snellen.report.run_view import RunView, benchmarks_of, common_views, method_rows
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun, run_labels
@@ -22,6 +22,7 @@ from snellen.viewing.library import RunLibrary, ShownRun, flips_of
 
 MOST_RUNS = 8
 RESAMPLES = 2_000
+OVER_ALL = " Each share is over all questions of its run; the sentences compare those that the runs have in common."
 
 
 class RunComparison(Struct, frozen=True):
@@ -73,17 +74,33 @@ def _charts(views: Sequence[RunView]) -> Iterator[Block]:
     labels = tuple(view.label for view in views)
     # A chart of one run alone compares nothing.
     methods = Counter[str](line.method for line in method_rows(views))
+    bars = "Lines are 95% intervals; chance is dashed." + OVER_ALL * _were_asked_unequally(views)
     radar, dimensions, benchmarks = (
         ChartBlock(tuple(panel for panel in panels if methods.get(panel.title, 2) > 1), caption, labels)
         for panels, caption in (
             (drawer.radar(), "The rim is 100%; chance is dotted."),
-            (drawer.dimension_bars(), "Lines are 95% intervals; chance is dashed."),
-            (drawer.benchmark_bars(), "Lines are 95% intervals; chance is dashed."),
+            (drawer.dimension_bars(), bars),
+            (drawer.benchmark_bars(), bars),
         )
     )
-    yield ViewsBlock(radar, dimensions) if radar.panels else dimensions
-    if benchmarks.panels:
+    has_one_each = len(benchmarks_of(views)) == len(drawer.dimensions)  # then both charts show the same numbers
+    if radar.panels or not (has_one_each and benchmarks.panels):
+        yield ViewsBlock(radar, dimensions) if radar.panels else dimensions
+    if benchmarks.panels and not (has_one_each and radar.panels):
         yield benchmarks
+
+
+def _were_asked_unequally(views: Sequence[RunView]) -> bool:
+    """Whether numbers of a benchmark and protocol are over more questions of one run than of another."""
+    by_benchmark: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for view in views:
+        counts: dict[tuple[str, str], int] = defaultdict(int)
+        for row in view.rows:
+            place = row.benchmark, row.protocol
+            counts[place] = max(counts[place], row.estimate.n)
+        for place, count in counts.items():
+            by_benchmark[place].add(count)
+    return any(len(counts_of_runs) > 1 for counts_of_runs in by_benchmark.values())
 
 
 def read_scored(run: ShownRun) -> ScoredRun:
