@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from snellen.cli.flags import PATH, field_flags, flags_given, json_flag, offline_flag
+from snellen.cli.flags import PATH, Number, WholeNumber, field_flags, flags_given, json_flag, offline_flag
 from snellen.cli.show import announce, out, print_tables, run_progress, show_results
 from snellen.errors import MissingExtraError
 from snellen.formats.whole_files import write_atomically
@@ -31,14 +31,14 @@ _EXECUTION = ("name", "runs", "workers", "error_budget", "price", "max_cost", "m
     "--test", "tests", multiple=True, metavar="NAME", help="A test, such as letter-size; repeat for more.  [all]"
 )
 @click.option(
-    "--budget", type=click.IntRange(LEAST), help=f"Most questions to each model in all.  [{BUDGET} for each test]"
+    "--budget", type=WholeNumber(LEAST), help=f"Most questions to each model in all.  [{BUDGET} for each test]"
 )
 @click.option(
-    "--width", type=click.FloatRange(0, min_open=True), default=WIDTH,
+    "--width", type=Number(0, min_open=True), default=WIDTH,
     help=f"Width of an interval, in octaves, below which a test asks no more.  [{WIDTH:g}]",
 )  # fmt: skip
 @click.option(
-    "--input-side", type=click.IntRange(8), metavar="PX",
+    "--input-side", type=WholeNumber(8), metavar="PX",
     help="Of models behind an API: the longer side to which it reduces pictures, to say what that leaves.",
 )  # fmt: skip
 @click.option("--card", type=PATH, help=f"Where the page with the card goes.  [{CARD} in the run]")
@@ -98,7 +98,7 @@ def acuity_command(
 @click.command()
 @click.argument("model")
 @click.argument("benchmarks", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(2), default=8, help="Most questions of each benchmark.  [8]")
+@click.option("--limit", type=WholeNumber(2), default=8, help="Most questions of each benchmark.  [8]")
 def check_command(model: str, benchmarks: tuple[str, ...], limit: int) -> None:
     """See whether MODEL sees: a few questions of BENCHMARKS with their picture, a grey one, and another question's.
 
@@ -133,7 +133,7 @@ DEMO_LIMIT = 24
 
 @click.command()
 @click.option("--runs", default="runs/demo", help="Folder of the demo's runs.  [runs/demo]")
-@click.option("--limit", default=DEMO_LIMIT, type=click.IntRange(1), help=f"Samples per benchmark.  [{DEMO_LIMIT}]")
+@click.option("--limit", default=DEMO_LIMIT, type=WholeNumber(1), help=f"Samples per benchmark.  [{DEMO_LIMIT}]")
 @click.option("--level", default="easy", type=click.Choice(["easy", "medium", "hard", "all"]), help="How hard.  [easy]")
 @json_flag
 def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:

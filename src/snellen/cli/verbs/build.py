@@ -19,7 +19,7 @@ from snellen.building.reforming import ReformSettings, count_types, reform_sourc
 from snellen.catalogue import BenchmarkSpec, select
 from snellen.catalogue.forms import recognised_form, table_forms, titles_of_forms
 from snellen.catalogue.suites import params_with
-from snellen.cli.flags import PATH, flags_on_line, json_flag, offline_flag
+from snellen.cli.flags import PATH, Number, WholeNumber, flags_on_line, json_flag, offline_flag
 from snellen.cli.preview import show_preview
 from snellen.cli.show import announce, build_progress, err, out, print_built, show_table, show_verification
 from snellen.common.paths import as_word, benchmark_folder
@@ -119,10 +119,8 @@ def ask_user(path: Path, doubt: Doubt) -> str:
     help="Where distractors come from: pool, random, wordnet, near-text, near-picture, near-meaning, written, or "
     "several (near-text:2,random:1).  [the entry's]",
 )
-@click.option("--options", type=click.IntRange(2), help="Options of questions whose distractors are made.  [4]")
-@click.option(
-    "--ratio", type=click.FloatRange(0, 1, min_open=True), help="Share to sample; 1 builds all.  [the entry's]"
-)
+@click.option("--options", type=WholeNumber(2), help="Options of questions whose distractors are made.  [4]")
+@click.option("--ratio", type=Number(0, 1, min_open=True), help="Share to sample; 1 builds all.  [the entry's]")
 @click.option("--seed", type=int, default=0, help="Seed of sampling, distractors and examples.  [0]")
 @click.option(
     "--examples",
@@ -301,7 +299,7 @@ OF_REFRESH = ("refreshed", "source", "count", "writer")
     help="What a column of a table holds: picture, label, caption, objects, questions, answer, texts, fields, "
     "attributes, relations, id; repeat.",
 )  # fmt: skip
-@click.option("--options", type=click.IntRange(2), help="Options of each question.  [4]")
+@click.option("--options", type=WholeNumber(2), help="Options of each question.  [4]")
 @click.option(
     "--distractors", default="", metavar="SOURCES",
     help="pool, random, wordnet, near-text, near-picture, near-meaning, written, or several: near-text:2,random:1.  "
@@ -309,8 +307,8 @@ OF_REFRESH = ("refreshed", "source", "count", "writer")
 )  # fmt: skip
 @click.option("--writer", help="Model that writes distractors (--distractors written).")
 @click.option("--embeddings", default="", metavar="CLIP", help="clip: model that tells which pictures are alike.")
-@click.option("--per-type", type=click.IntRange(0), help="Questions of each type, over its answers; 0 for all.  [500]")
-@click.option("--count", type=click.IntRange(1), help="Questions in total, as many of each type.")
+@click.option("--per-type", type=WholeNumber(0), help="Questions of each type, over its answers; 0 for all.  [500]")
+@click.option("--count", type=WholeNumber(1), help="Questions in total, as many of each type.")
 @click.option("--seed", type=int, default=0, help="Another seed draws other questions and distractors.  [0]")
 @click.option("--name", default="", help="Name of the benchmark.  [the file's or folder's]")
 @click.option("--title", default="", help="Its title.")

@@ -18,7 +18,7 @@ from snellen.analysis.lint.material import first_examples
 from snellen.analysis.sampling_study import RATIOS, SampleStability, SamplingPlan, sampling_study
 from snellen.api import evaluate, score
 from snellen.building.benchmark import Benchmark
-from snellen.cli.flags import PATH, json_flag
+from snellen.cli.flags import PATH, WholeNumber, json_flag
 from snellen.cli.show import (
     announce,
     err,
@@ -52,7 +52,7 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 @click.command()
 @click.argument("benchmarks", nargs=-1, required=True, metavar="BENCHMARK_OR_RUN...")
 @click.option("--model", help="Also ask this model the questions without their pictures.")
-@click.option("--limit", type=click.IntRange(1), help="Most samples per benchmark to ask it.")
+@click.option("--limit", type=WholeNumber(1), help="Most samples per benchmark to ask it.")
 @click.option("--runs", default="runs", help="Folder for that run.  [runs]")
 @click.option("--jury", multiple=True, metavar="MODEL", help="Have models vote on each option; repeat for more.")
 @click.option(
@@ -202,7 +202,7 @@ RULES = ("balanced", "random", "equal", "equidistant")
 @click.argument("what", nargs=-1, required=True)
 @click.option("--study", "studied", is_flag=True, help="WHAT are runs: how well do samples predict full scores?")
 @click.option("--ratios", default=",".join(map(str, RATIOS)), help="Shares to study.  [0.01,0.02,0.1,0.2]")
-@click.option("--draws", default=10, type=click.IntRange(2), help="Samples drawn per share.  [10]")
+@click.option("--draws", default=10, type=WholeNumber(2), help="Samples drawn per share.  [10]")
 @click.option("--metric", default="", help="Metric to study.  [accuracy, or the benchmark's own]")
 @click.option("--rule", default="balanced", type=click.Choice(RULES), help="How samples are drawn.  [balanced]")
 @click.option("--ratio", type=float, help="Share of the samples to draw (balanced, random).")

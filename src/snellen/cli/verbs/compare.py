@@ -12,6 +12,8 @@ from rich.text import Text
 
 from snellen.cli.flags import (
     PATH,
+    Number,
+    WholeNumber,
     flags_given,
     json_flag,
     judge_from_flags,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--equivalent",
-    type=click.FloatRange(0),
+    type=Number(0),
     metavar="POINTS",
     help="With --sequential: stop, too, when the difference is surely within so many points.  [0, any matters]",
 )
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     help="How p-values are corrected for their number: Holm, Benjamini-Hochberg, or not.",
 )
 @click.option(
-    "--resamples", type=click.IntRange(0), default=10_000, show_default=True, help="Resamples for ranks; 0 for none."
+    "--resamples", type=WholeNumber(0), default=10_000, show_default=True, help="Resamples for ranks; 0 for none."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
 @click.option(

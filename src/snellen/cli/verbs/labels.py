@@ -13,7 +13,7 @@ from snellen.analysis.aggregate import results_of
 from snellen.analysis.audit.correction import audit_of, corrected_rows
 from snellen.analysis.audit.draw import AUDIT, design_for, drawn_items
 from snellen.building.benchmark import Benchmark, ErrorBound
-from snellen.cli.flags import PATH, json_flag, judge_flags, judge_from_flags
+from snellen.cli.flags import PATH, WholeNumber, json_flag, judge_flags, judge_from_flags
 from snellen.cli.show import announce, out, print_built, print_records, print_tables, show_table
 from snellen.common.paths import as_word
 from snellen.errors import DataError
@@ -71,7 +71,7 @@ HELP = "number or label: that option   0 or x: none   s: skip   u: undo   q: sto
 
 @click.command()
 @click.argument("run", required=False, type=PATH)
-@click.option("--limit", default=50, type=click.IntRange(1), help="Most hard replies to label.  [50]")
+@click.option("--limit", default=50, type=WholeNumber(1), help="Most hard replies to label.  [50]")
 @click.option("--seed", default=0, help="Seed of the sample and of the intervals.  [0]")
 @click.option("--labels", type=click.Path(path_type=Path, exists=True), help="A JSONL file with labels to add.")
 @click.option("--by", default="", help="Who labels; several people's majority counts.")
@@ -202,7 +202,7 @@ def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
 
 @click.command()
 @click.argument("target")
-@click.option("--limit", default=150, type=click.IntRange(1), help="How many to draw; more may be drawn later.  [150]")
+@click.option("--limit", default=150, type=WholeNumber(1), help="How many to draw; more may be drawn later.  [150]")
 @click.option("--seed", default=0, help="Seed of the draw.  [0]")
 @click.option("--labels", type=PATH, help="A JSONL file with labels to add.")
 @click.option("--by", default=None, help="Who labels; of a run, the numbers are then by these labels alone.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from snellen.cli.flags import PATH, json_flag
+from snellen.cli.flags import PATH, WholeNumber, json_flag
 from snellen.cli.show import announce, out, show_table
 from snellen.common.paths import as_word
 from snellen.experiments.ratings.form import make_form
@@ -46,7 +46,7 @@ def rate_command() -> None:
 @click.argument("runs", nargs=-1, required=True, type=PATH)
 @click.option("--study", required=True, help="A study's TOML file, or the name of one that a suite brings.")
 @click.option("--to", "folder", required=True, type=PATH, help="The study's folder, to be made.")
-@click.option("--checks", default=2, type=click.IntRange(0), help="Items that ask for a given value.  [2]")
+@click.option("--checks", default=2, type=WholeNumber(0), help="Items that ask for a given value.  [2]")
 @click.option("--seed", default=0, help="Seed of the numbering and of the checks.  [0]")
 def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: int) -> None:
     """Write the form in which people rate the replies of RUNS: one HTML file that needs no network.

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from snellen.building.benchmark import MANIFEST
 from snellen.cli.flags import (
     PATH,
+    Number,
     field_flags,
     flags_on_line,
     json_flag,
@@ -125,7 +126,7 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
 @click.option("--tables", type=PATH, metavar="DIR", help="Also each table as a LaTeX file.")
 @click.option(
     "--error-limit",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=Number(0, 1, min_open=True),
     default=ERROR_LIMIT,
     help=f"Of a benchmark: the largest bound on bad questions that is certified.  [{ERROR_LIMIT:g}]",
 )
