@@ -183,12 +183,12 @@ def _agreeing(index: OptionIndex, words: frozenset[str]) -> list[int]:
     ]
 
 
-_AT_ONCE = late_pattern(r"\W*([^\W\d_]+)(?=[,;:!\n—–]|[.](?! \d)| - |\s*$)")
+_AT_ONCE = late_pattern(r"\W*([^\W\d_]+)(?=[,;:!\n—–]|[.](?! \d)| - |\s*$)(?![\s\S]*\b\1\b)")
 
 
 def answers_at_once(sight: Sight) -> int | None:
     """The yes or no that a reply begins with, as a word of its own: "No, she is not."; None where it begins otherwise,
-    and where the rest, or a question for what is not, could mean the other."""
+    where it says so of several things, and where the rest, or a question for what is not, could mean the other."""
     opening = _AT_ONCE.match(sight.text)
     word = opening[1] if opening else ""
     agreeing = _agreeing(sight.options, _YES if word in _YES else _NO) if word in _YES | _NO else []
