@@ -89,7 +89,7 @@ def server(folders: list[Path]) -> Iterator[RunningServer]:
 
 QUERIES = [
     {},
-    *({"outcome": outcome} for outcome in ("right", "wrong", "unparsed", "scored", "no gold")),
+    *({"outcome": outcome} for outcome in ("right", "wrong", "unparsed", "scored", "answer not known")),
     *({"sort": sort} for sort in ("hardest", "easiest", "unstable", "sample")),
     {"disagree": "1"},
     {"unstable": "1"},
@@ -153,7 +153,7 @@ def test_answers_of_a_board_stay_hidden_whatever_the_explorer_is_told(folders: l
     with hosted(folders[0] / "server", feature=feature) as server:
         asyncio.run(index_public_runs(server.services))
         page = server.visitor().get("/explorer/question?of=hidden&sample=hidden-q005").text
-        assert '<dt>gold</dt><dd><span class="none">hidden</span>' in page and "chosen</td>" in page
+        assert '<dt>right answer</dt><dd><span class="none">hidden</span>' in page and "chosen</td>" in page
         assert "correct</td>" not in page and 'class="badge right"' not in page
         assert "hidden-q" not in server.visitor().get("/explorer/questions?outcome=right").text
     feature["leaderboard"] = {"boards": [{"name": "b", "benchmarks": [str(folders[0] / "gone")]}]}

@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import small
 import snellen as sn
@@ -37,6 +38,7 @@ pytest.importorskip("uvicorn", reason="waits for uvicorn")
 from snellen.viewing.filters import SORTS, QuestionFilter
 from snellen.viewing.indexing import index_run
 from snellen.viewing.library import RunLibrary, run_names
+from snellen.viewing.pages import BenchmarkLine
 from snellen.viewing.running import QUIET, Progress
 from view_runs import HOSTILE, Replying, serving, until
 
@@ -186,7 +188,7 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
     st.builds(
         QuestionFilter,
         q=TEXT, benchmark=TEXT, tag=TEXT, run=TEXT, protocol=TEXT, better=TEXT, worse=TEXT,
-        outcome=st.sampled_from(["", "wrong", "no gold"]),
+        outcome=st.sampled_from(["", "wrong", "answer not known"]),
         unstable=st.booleans(), disagree=st.booleans(), sort=st.sampled_from(list(SORTS)),
         page=st.integers(1, 9999),
     )
@@ -268,7 +270,7 @@ def test_a_question_is_opened_by_the_protocol_of_its_list(circled: Shown) -> Non
 
 def test_a_rotation_that_was_not_asked_says_why(circled: Shown) -> None:
     page = circled.page("/question", of="animals", sample="q001")
-    assert page.count("not asked: wrong before") == 2, "of four rotations two were asked"
+    assert page.count("not asked: the replies contradict each other") == 2, "of four rotations two were asked"
     assert "not asked" not in circled.page("/question", of="animals", sample="q005")
 
 
@@ -290,10 +292,26 @@ def test_another_protocol_is_sorted_as_this_one(circled: Shown) -> None:
         assert f"/run?run=run&protocol={protocol}&sort=worst#benchmarks" in page
 
 
+def test_the_worst_benchmark_is_the_one_least_above_guessing(circled: Shown) -> None:
+    row = next(row for row in circled.results["run"].rows if row.metric == "accuracy")
+
+    def line(name: str, value: float | None, chance: float | None) -> BenchmarkLine:
+        return BenchmarkLine(name, replace(row, estimate=replace(row.estimate, value=value)), {}, chance)
+
+    lines = [line("none", None, None), line("four", 0.4, 0.25), line("two", 0.492, 0.5), line("open", 0.1, None)]
+    assert [each.benchmark for each in sorted(lines, key=BenchmarkLine.badness)] == ["two", "open", "four", "none"]
+    assert '<th scope="col" class="num">guessing</th>' in circled.page("/run", run="run", protocol="vanilla")
+
+
+def test_equal_replies_are_counted_in_the_list(circled: Shown) -> None:
+    page = circled.page("/questions", protocol="circular", outcome="wrong")
+    assert re.search(r'<span class="where" dir="auto">[^<]* \(2 times\)', page), "two rotations, one letter"
+
+
 def test_numbers_of_the_first_presentation_alone_say_so(circled: Shown) -> None:
     page = circled.page("/run", run="run")
     table = page[page.index("<summary>All numbers") :]
-    assert table[: table.index("</table>")].count("first presentation") == 3, "accuracy, hit rate, unparsed rate"
+    assert table[: table.index("</table>")].count("first order alone") == 3, "accuracy, hit rate, unparsed rate"
 
 
 # --- changes and runs --------------------------------------------------------------------------------------------

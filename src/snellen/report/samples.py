@@ -31,8 +31,8 @@ from snellen.runs.own_questions import RunPictures
 from snellen.scoring.journal_reading import steps_in_order
 from snellen.scoring.scored_run import ScoredBenchmark
 
-Outcome = Literal["wrong", "unparsed", "error", "scored", "no gold", "right"]
-OUTCOMES: tuple[Outcome, ...] = ("wrong", "unparsed", "error", "scored", "no gold", "right")
+Outcome = Literal["wrong", "unparsed", "error", "scored", "answer not known", "right"]
+OUTCOMES: tuple[Outcome, ...] = ("wrong", "unparsed", "error", "scored", "answer not known", "right")
 """In order of interest; a text reply that is neither right nor wrong is `scored`."""
 
 
@@ -142,10 +142,10 @@ def outcome_of(prediction: Prediction, answer: Answer | None, value: float | Non
         if prediction.choice is None:
             return "unparsed"
         if answer is None:
-            return "no gold"
+            return "answer not known"
         return "right" if prediction.choice in answer.options else "wrong"
     if answer is None:
-        return "no gold"
+        return "answer not known"
     if value is None or not is_verdict:
         return "scored"
     return "right" if value == 1 else "wrong"
@@ -273,7 +273,14 @@ def _images(
 
 LONGEST = 4000
 """Longest text that a page shows, in characters."""
-SIGNS: dict[Outcome, str] = {"right": "✓", "wrong": "✗", "unparsed": "?", "error": "!", "scored": "·", "no gold": "·"}
+SIGNS: dict[Outcome, str] = {
+    "right": "✓",
+    "wrong": "✗",
+    "unparsed": "?",
+    "error": "!",
+    "scored": "·",
+    "answer not known": "·",
+}
 REFERENCES = 6
 """Reference texts that are shown of an answer."""
 
@@ -521,7 +528,7 @@ def _presentations(entry: GalleryEntry, options: Sequence[str]) -> tuple[Present
                 outcome_of(prediction, entry.answer, None, is_verdict=False),
                 option,
                 text,
-                f"presentation {variant.test + 1}, template {variant.template}",
+                f"reply {variant.test + 1}, template {variant.template}",
                 prediction is entry.shown_prediction,
             )
         )

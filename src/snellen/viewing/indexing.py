@@ -72,6 +72,8 @@ class RunDetails(Struct, frozen=True):
     outcomes: dict[str, dict[str, dict[str, int]]] = {}
     """How many questions have each outcome, by benchmark and protocol."""
     letters: tuple[LetterPreference, ...] = ()
+    chance: dict[str, float] = {}
+    """The accuracy that guessing has, of each benchmark with options."""
     thresholds: tuple[tuple[str, str], ...] = ()
     """Of questions placed to measure them: what varied, and the threshold in words."""
 
@@ -143,6 +145,7 @@ class EntryCounter:
             headlines,
             outcomes,
             tuple(letter_preferences(run.benchmarks)),
+            {b.spec.name: level for b in run.benchmarks if (level := b.chance_accuracy) is not None},
             _thresholds(visible(run, hidden)),
         )  # fmt: skip
 
@@ -159,8 +162,10 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
 
 
-INDEX_FORMAT = 11
+INDEX_FORMAT = 12
 LONGEST_READING = 48
+REPLY_END = "\x1e"
+"""Between the replies to a question where words are looked for in them."""
 RIGHT, WRONG, UNPARSED = (OUTCOMES.index(name) for name in ("right", "wrong", "unparsed"))
 
 QuestionKey = tuple[str, str, str, int]
@@ -424,7 +429,7 @@ class _Writer:
                 if entry is not None and exchange.response.text:
                     replies[entry].append(exchange.response.text)
         self._connection.executemany("INSERT INTO exchange VALUES (?, ?, ?, ?)", places)
-        texts = ((entry, "\n".join(dict.fromkeys(entry_replies))) for entry, entry_replies in replies.items())
+        texts = ((entry, REPLY_END.join(entry_replies)) for entry, entry_replies in replies.items())
         self._connection.executemany("INSERT INTO reply_words (rowid, words) VALUES (?, ?)", texts)
 
     def _question_of(self, exchange: Exchange, builds: dict[str, str]) -> int | None:

@@ -38,7 +38,7 @@ from snellen.report.table import capitalised, dimension_title, metric_title
 from snellen.scoring.choice_metrics import ACCURACY
 from snellen.viewing.failures import failure_clusters
 from snellen.viewing.filters import OF_ANSWERS, PAGE, SORTS, SORTS_BY_ANSWERS, QuestionFilter
-from snellen.viewing.indexing import RunDetails, leading_result
+from snellen.viewing.indexing import Headline, RunDetails, leading_result
 from snellen.viewing.library import RunLibrary, ShownRun, previous_run
 from snellen.viewing.questions import (
     find_picture,
@@ -169,6 +169,7 @@ class ViewPages:
             "numbers": number_table(details.results),
             "thresholds": details.thresholds,
             "asked": details.asked,
+            "of_headline": _n_benchmarks(details, line.headline) if line.headline else 0,
             "letters": letters,
             "letter_sentences": letter_sentences(letters),
             "clusters": clusters,
@@ -408,12 +409,16 @@ class BenchmarkLine(Struct, frozen=True):
     benchmark: str
     headline: Result
     outcomes: dict[str, int]
+    chance: float | None = None
+    """What guessing gives, where the headline is an accuracy."""
 
     def badness(self) -> tuple[bool, float]:
-        """Sorts shares from the lowest on, then all else."""
+        """Sorts shares from the lowest on, by how much of what guessing leaves is reached, then all else."""
         value, unit = self.headline.estimate.value, self.headline.unit
-        is_share = value is not None and unit == SHARE and self.headline.better == "higher"
-        return not is_share, value if is_share and value is not None else 0.0
+        if value is None or unit != SHARE or self.headline.better != "higher":
+            return True, 0.0
+        chance = self.chance if self.chance is not None and self.chance < 1 else 0.0
+        return False, (value - chance) / (1 - chance)
 
 
 def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
@@ -435,8 +440,17 @@ def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
         )
         headline = leading_result(leading[0], rows) if leading[0].metric == ACCURACY.names[0] else leading[0]
         outcomes = details.outcomes.get(benchmark, {}).get(headline.protocol, {})
-        lines.append(BenchmarkLine(benchmark, headline, outcomes))
+        is_accuracy = headline.metric == ACCURACY.names[0] and headline.unit == SHARE
+        chance = details.chance.get(benchmark) if is_accuracy else None
+        lines.append(BenchmarkLine(benchmark, headline, outcomes, chance))
     return lines
+
+
+def _n_benchmarks(details: RunDetails, headline: Headline) -> int:
+    """How many benchmarks a headline is the mean of; 0 where it is of one, or of several metrics."""
+    rows = (row for row in details.results if (row.protocol, row.metric) == (headline.protocol, headline.metric))
+    count = sum(row.estimate.value is not None for row in rows)
+    return count if count > 1 else 0
 
 
 def metric_notes(lines: Sequence[BenchmarkLine]) -> list[str]:

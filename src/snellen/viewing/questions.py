@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +24,7 @@ from snellen.scoring.agreement import LabelItem, label_item
 from snellen.scoring.journal_reading import steps_in_order
 from snellen.scoring.unparsed import UnparsedReply
 from snellen.viewing.filters import PAGE, QuestionFilter
+from snellen.viewing.indexing import REPLY_END
 from snellen.viewing.library import RunLibrary, ShownRun
 
 MOST_COLUMNS = 3
@@ -177,8 +178,12 @@ def _with_replies(
 
 
 def _beginning(replies: str, reading: str) -> str:
-    reply = shorten(" / ".join(" ".join(reply.split()) for reply in replies.splitlines()), LONGEST_REPLY)
-    return "" if reply == reading else reply
+    """The different replies, with how often each came."""
+    counts = Counter(" ".join(reply.split()) for reply in replies.split(REPLY_END))
+    if list(counts) in ([reading], [""]):
+        return ""
+    shown = (f"{reply} ({count} times)" if count > 1 else reply for reply, count in counts.items())
+    return shorten(" / ".join(shown), LONGEST_REPLY)
 
 
 def _lines(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) -> list[QuestionLine]:
@@ -240,6 +245,14 @@ class ShownEntry(Struct, frozen=True):
     baselines: tuple[Exchange, ...]
     """What was asked without the picture, to be subtracted."""
     scores: tuple[Score, ...]
+
+    @property
+    def why_not_asked(self) -> str:
+        """What in the replies ended a protocol that stops early; empty for a question that was not asked to its end."""
+        if self.unstable:
+            return "the replies contradict each other"
+        is_unread = any(shown.prediction.choice is None for shown in self.presentations)
+        return "a reply before failed" if is_unread else ""
 
 
 class QuestionPage(Struct, frozen=True):
