@@ -250,7 +250,7 @@ def test_what_a_number_lacks_of_its_suite_stands_beside_it(tmp_path: Path, monke
     asked = "only part of the questions of large was asked"
     assert partial == {
         "Naming": f"without little; {asked}",
-        "*": f"1 of 2 dimensions; 1 of 3 benchmarks; {asked}",
+        "*": f"1 of 2 dimensions; 1 of all 3 benchmarks; {asked}",
     }
     page = results.report(tmp_path / "r.md").read_text("utf-8")
     assert "Naming: accuracy of 1 benchmark; partial, without little. Only part of the questions of large" in page

@@ -56,8 +56,9 @@ def missing_words(
     if missing and dimension:
         words.append(without_words(spec.name for spec in missing))
     elif missing:
-        which = "benchmarks with options" if with_options else "benchmarks"
-        words.append(f"{len(names)} of {len(names) + len(missing)} {which}")
+        every = len(names) + len(missing)
+        which = f"{every} benchmarks with options" if with_options else f"all {every} benchmarks"
+        words.append(f"{len(names)} of {which}")
     if partly := [name.rpartition("/")[2] for name, _ in _asked_parts(run) if name in names]:
         words.append(f"only part of the questions of {few_names(partly)} was asked")
     questions = estimate.n + estimate.unscored + estimate.errors

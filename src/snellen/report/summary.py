@@ -199,8 +199,9 @@ def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
         )
     if labels - {"of answered", "after audit"}:
         notes.append(
-            "Unparsed replies count as not right. `of parsed` leaves them out, `at most` counts them as right: what "
-            "the model meant lies between the main number and `at most`."
+            "Unparsed replies count as not right. `of parsed` leaves them out, and with them questions without "
+            "another reply; `at most` counts them as right: what the model meant lies between the main number and `at "
+            "most`."
         )
     return notes
 
