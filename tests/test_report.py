@@ -453,7 +453,7 @@ def test_an_unfinished_run_makes_a_report_that_counts_what_was_never_asked(quest
     results = sn.score("runs/half")
     [row] = summary_rows(results.runs, results.rows)
     assert isinstance(row.accuracy, NumberCell)
-    assert (row.accuracy.estimate.n, row.errors) == (5, 7)
+    assert (row.accuracy.estimate.n, row.errors, row.not_asked) == (5, 0, 7)
     assert "not asked 7" in read(results, "r.md")
     parsed = Page(read(results))
     assert parsed.attributes("article", "data-outcome") == ["right"] * 4

@@ -197,9 +197,9 @@ def test_all_right_is_not_certain() -> None:
 def test_one_picture_alone_has_no_interval_and_few_have_a_note() -> None:
     alone = estimate_mean([1.0, 0.0] * 10, ["one picture"] * 20)
     assert (alone.value, alone.low, alone.high) == (0.5, None, None)
-    assert alone.note.startswith("no interval: one picture")
-    assert estimate_mean([1.0, 0.0] * 9, [*range(9)] * 2).note.startswith("fewer than 10 pictures or dialogues")
-    assert estimate_mean([1.0, 0.0] * 10, [*range(10)] * 2).note == ""
+    assert alone.note().startswith("no interval: one picture")
+    assert estimate_mean([1.0, 0.0] * 9, [*range(9)] * 2).note().startswith("fewer than 10 pictures or dialogues")
+    assert estimate_mean([1.0, 0.0] * 10, [*range(10)] * 2).note() == ""
 
 
 @given(st.integers(2, 60), st.integers(1, 6), st.integers(1, 7))

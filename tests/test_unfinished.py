@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import os
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,9 +27,13 @@ from snellen.records import Failure, Prediction, Request, Sample, Score, Turn, V
 from snellen.report.findings import findings
 from snellen.report.run_view import run_views
 from snellen.runs.journal import read_exchanges
+from snellen.runs.run_command import command_to_go_on
+from snellen.runs.run_folder import RunManifest
+from snellen.runs.spec import ExecutionSpec, QuestionSpec
 from snellen.scoring.extent import RunExtent, extent_of
 from snellen.scoring.kept_scoring import has_ended, load_scoring
 from snellen.scoring.questions import AskedQuestion
+from snellen.viewing.indexing import headline_of
 from view_runs import Replying, serving
 
 ROOT = Path(__file__).parent.parent
@@ -188,6 +193,51 @@ def test_a_request_that_failed_was_asked_and_rounds_after_it_are_not_waited_for(
     assert extent(Circular(), single, [right, failed]) == RunExtent(1, 1, 1)
     assert extent(Vanilla(), dialogue, [right], []) == RunExtent(2, 1, 1)
     assert extent(Vanilla(), dialogue, [failed], []) == RunExtent(2, 1, 2)
+
+
+def test_a_mean_of_a_stopped_run_says_of_which_benchmark_it_is_and_what_was_not_asked_is_no_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [str(small.built(small.rows(12), tmp_path / name, name=name).folder) for name in ("first", "second")]
+    spec = {"limit": 12, "runs": tmp_path / "runs", "name": "whole"}
+    sn.evaluate("snellen:always-a", folders, "circular", **spec)
+    cut = stopped(tmp_path / "runs/whole", tmp_path / "runs/cut", 1000)
+    answers = (cut / "journal-0.jsonl").read_bytes().splitlines(keepends=True)
+    second = [line for line in answers if b'"benchmark":"second"' in line]
+    (cut / "journal-0.jsonl").write_bytes(b"".join(line for line in answers if line not in second[1:]))
+    code, out, err = small.command(capsys, "score", str(cut))
+    command = f"snellen run snellen:always-a {' '.join(folders)} --protocol circular --limit 12"
+    assert code == 0 and "13 of 24 questions begun, 12 finished; to go on: " + command in " ".join(err.split())
+    assert f"--runs {tmp_path}/runs --name cut" in " ".join(err.split())
+    assert "of first (first 12) alone" in " ".join(out.split()) and "has not come to its end: 13 of 24" in out
+    results = sn.score(cut)
+    rows = {row.metric: row for row in results.rows if row.benchmark == "*" and row.dimension == "*"}
+    circular, accuracy = rows["circular_accuracy"], rows["accuracy"]
+    assert (circular.members, circular.estimate.n, circular.estimate.questions) == ("first (first 12)", 12, 24)
+    assert circular.partial.startswith("without second; ")
+    assert (accuracy.estimate.n, accuracy.estimate.errors, accuracy.estimate.not_asked) == (13, 0, 11)
+    headline = headline_of(results.rows)
+    assert headline and headline.words == "circular accuracy of first (first 12) alone under circular"
+
+
+def test_the_command_that_goes_on_has_every_flag_and_none_for_what_objects_asked(tmp_path: Path) -> None:
+    question = QuestionSpec(
+        models=("openai:m@http://h/v1",),
+        benchmarks=("a/b",),
+        where="l2 == 'x y'",
+        prefix=False,
+        roles=(("judge", "m"),),
+    )
+    manifest = RunManifest(
+        3, question.models[0], {}, (), (), "", (question,), {}, {}, "", executed=(ExecutionSpec(price=(0.1, 2.0)),)
+    )
+    words = command_to_go_on(Path("runs/mine"), manifest)
+    assert shlex.split(words) == [
+        "snellen", "run", "openai:m@http://h/v1", "a/b", "--role", "judge=m", "--where", "l2 == 'x y'", "--no-prefix",
+        "--price", "0.1,2.0", "--name", "mine",
+    ]  # fmt: skip
+    assert command_to_go_on(tmp_path, replace(manifest, model="mine")) == ""
+    assert command_to_go_on(tmp_path, replace(manifest, asked=())) == ""
 
 
 def test_what_a_stopped_run_does_not_tell_is_not_compared_either(half_right: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ holds hundreds of thousands, and tracking took a quarter of the time.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -489,6 +490,11 @@ class Score(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.value is None and self.reason in NEVER_ANSWERED
 
     @property
+    def never_asked(self) -> bool:
+        """Whether that is because the run has not come so far, which is no error."""
+        return self.value is None and self.reason == "not asked"
+
+    @property
     def absent(self) -> bool:
         """Whether an answer that never came, and never will, counts as not right in the value."""
         return self.value is not None and self.reason in NEVER_ANSWERED
@@ -510,7 +516,7 @@ class Estimate(Struct, frozen=True, gc=False):
     unscored: int = 0
     """Questions answered that the metric has no value for: the answer is hidden, or the metric is undefined."""
     errors: int = 0
-    """Questions that never got an answer."""
+    """Questions of which a request failed, so that they never got an answer."""
     groups: int = 0
     """Pictures, or dialogues, that the scored questions are about: the independent units."""
     least: float | None = None
@@ -519,11 +525,24 @@ class Estimate(Struct, frozen=True, gc=False):
     were answered, and for a metric without bounds or that is not a mean over questions."""
     absent: int = 0
     """Scored questions that were not answered in full, which counts as not right: in runs made elsewhere."""
+    not_asked: int = 0
+    """Questions that were not asked, or not to the end, as in a run that was stopped."""
 
     @property
-    def note(self) -> str:
-        """What to know before the number and its interval are trusted, or why there is none; empty when nothing."""
-        return "; ".join(filter(None, (self._interval_note, self._absent_note, self._errors_note)))
+    def unanswered(self) -> int:
+        """Questions without an answer, whether they failed or were not asked."""
+        return self.errors + self.not_asked
+
+    @property
+    def questions(self) -> int:
+        """All questions that it is of, with a value or without."""
+        return self.n + self.unscored + self.unanswered
+
+    def note(self, shown: Callable[[float], str] = "{:.3g}".format) -> str:
+        """What to know before the number and its interval are trusted, or why there is none; empty when nothing.
+        `shown` writes a value in the unit of the number."""
+        notes = self._interval_note, self._absent_note, *self._unanswered_notes, self._worst_note(shown)
+        return "; ".join(filter(None, notes))
 
     @property
     def _interval_note(self) -> str:
@@ -538,15 +557,24 @@ class Estimate(Struct, frozen=True, gc=False):
         return f"{self.absent:,} of {self.n:,} questions without an answer count as not right" if self.absent else ""
 
     @property
-    def _errors_note(self) -> str:
-        if self.value is None or not self.errors:
+    def _unanswered_notes(self) -> Iterator[str]:
+        if self.value is None:
+            return
+        if self.not_asked:
+            yield (
+                f"{self.not_asked:,} of {self.questions:,} questions were not asked, or not to the end: the value is "
+                "estimated as if these were like the others"
+            )
+        if self.errors:
+            yield (
+                f"{self.errors:,} of {self.questions:,} questions were not answered in full, as requests failed: the "
+                "value takes it that their answers have no part in that"
+            )
+
+    def _worst_note(self, shown: Callable[[float], str]) -> str:
+        if self.value is None or not self.unanswered or self.least is None or self.most is None:
             return ""
-        unanswered = f"{self.errors:,} of {self.n + self.errors:,} questions were not answered in full"
-        if self.least is None or self.most is None:
-            return f"{unanswered}, which is taken to be chance"
-        return (
-            f"{unanswered}, which is taken to be chance; at worst the value is from {self.least:.3g} to {self.most:.3g}"
-        )
+        return f"at worst it is from {shown(self.least)} to {shown(self.most)}"
 
 
 class Result(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -59,12 +59,14 @@ def missing_words(
         every = len(names) + len(missing)
         which = f"{every} benchmarks with options" if with_options else f"all {every} benchmarks"
         words.append(f"{len(names)} of {which}")
+    if not dimension:
+        asked = [scored.spec for scored in run.benchmarks if len(scored.predictions) and scored.spec.name not in names]
+        words.append(without_words(s.name for s in asked if not with_options or s.formulation != "text"))
     if partly := [name.rpartition("/")[2] for name, _ in _asked_parts(run) if name in names]:
         words.append(f"only part of the questions of {few_names(partly)} was asked")
-    questions = estimate.n + estimate.unscored + estimate.errors
-    if estimate.n < questions:
-        words.append(f"{estimate.n:,} of {questions:,} questions have a value")
-    return "; ".join(words)
+    if estimate.n < estimate.questions:
+        words.append(f"{estimate.n:,} of {estimate.questions:,} questions have a value")
+    return "; ".join(filter(None, words))
 
 
 def without_words(names: Iterable[str]) -> str:

@@ -129,8 +129,15 @@ def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score], part_of: Ca
 
 def _counted(estimate: Estimate, records: Sequence[Score | QuestionCounts], n: int) -> Estimate:
     """The estimate with the numbers of these records, of which `n` have a value."""
-    errors, absent = sum(r.never_answered for r in records), sum(r.absent for r in records)
-    return replace(estimate, n=n, unscored=len(records) - n - errors, errors=errors, absent=absent)
+    unanswered, not_asked = sum(r.never_answered for r in records), sum(r.never_asked for r in records)
+    return replace(
+        estimate,
+        n=n,
+        unscored=len(records) - n - unanswered,
+        errors=unanswered - not_asked,
+        absent=sum(r.absent for r in records),
+        not_asked=not_asked,
+    )
 
 
 def linearised_estimates(

@@ -191,14 +191,15 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
 
     Where answers in a row broke off it is what the mean would be without that (`snellen.analysis.question_means`).
     """
-    row, values, groups, errors, absent, n_asked = declared(metric), [], [], 0, 0, 0
+    row, values, groups, errors, not_asked, absent, n_all = declared(metric), [], [], 0, 0, 0, 0
     kinds: Counter[tuple[int, int]] = Counter()
     for scored, scores in parts:
         samples = scored.samples
-        n_asked += len(scores)
+        n_all += len(scores)
         for score in scores:
             if score.value is None:
-                errors += score.never_answered
+                errors += score.never_answered and not score.never_asked
+                not_asked += score.never_asked
                 continue
             sample = samples[score.sample_id]
             absent += score.absent
@@ -212,9 +213,10 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
     estimate = estimate_mean(values, groups, bounds=bounds)
     if any(is_censored(scores) for _, scores in parts):
         estimate = _censored_estimate(parts, bounds, estimate)
-    if errors:
-        estimate = _with_worst_cases(estimate, math.fsum(values), errors, bounds)
-    return replace(estimate, unscored=n_asked - len(values) - errors, errors=errors, absent=absent)
+    if errors or not_asked:
+        estimate = _with_worst_cases(estimate, math.fsum(values), errors + not_asked, bounds)
+    unscored = n_all - len(values) - errors - not_asked
+    return replace(estimate, unscored=unscored, errors=errors, absent=absent, not_asked=not_asked)
 
 
 def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -> Estimate:
@@ -250,11 +252,11 @@ def _limit_where_doubtful(parts: Sequence[Part], bounds: Bounds, end: int) -> fl
     return interval_of(mean.value, _spread_of(worst, mean), bounds)[end] if mean else None
 
 
-def _with_worst_cases(estimate: Estimate, total: float, errors: int, bounds: Bounds) -> Estimate:
+def _with_worst_cases(estimate: Estimate, total: float, unanswered: int, bounds: Bounds) -> Estimate:
     """With what the mean is if all questions without an answer had the least value, and the greatest."""
     if math.isinf(bounds[0]) or math.isinf(bounds[1]):
         return estimate
-    least, most = ((total + errors * bound) / (estimate.n + errors) for bound in bounds)
+    least, most = ((total + unanswered * bound) / (estimate.n + unanswered) for bound in bounds)
     return replace(estimate, least=least, most=most)
 
 

@@ -380,19 +380,22 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
     bounds (`_margins_of_sum`). None as soon as one estimate has no interval.
     """
     valued = [estimate for estimate in estimates if estimate.value is not None]
-    n = sum(estimate.n for estimate in estimates)
-    groups = sum(estimate.groups or estimate.n for estimate in estimates)
-    unscored, errors = sum(estimate.unscored for estimate in estimates), sum(estimate.errors for estimate in estimates)
-    absent = sum(estimate.absent for estimate in estimates)
+    members = valued or estimates
+    n, groups = sum(e.n for e in members), sum(e.groups or e.n for e in members)
+    # Questions of an estimate without a value are in no mean, even where some have values.
+    unscored = sum(e.unscored + e.n for e in estimates) - n
+    errors, not_asked = sum(e.errors for e in estimates), sum(e.not_asked for e in estimates)
+    absent = sum(e.absent for e in members)
     if not valued:
-        return Estimate(None, None, None, None, n, unscored, errors, groups)
+        return Estimate(None, None, None, None, n, unscored, errors, groups, not_asked=not_asked)
     mean = math.fsum(estimate.value or 0.0 for estimate in valued) / len(valued)
-    least, most = _mean_worst_cases(valued)
+    is_of_all = not any(e.unanswered for e in estimates if e.value is None)
+    least, most = _mean_worst_cases(valued) if is_of_all else (None, None)
     se = math.hypot(*(estimate.stderr or 0.0 for estimate in valued)) / len(valued)
     if any(estimate.low is None or estimate.high is None for estimate in valued):
-        return Estimate(mean, se, None, None, n, unscored, errors, groups, least, most, absent)
+        return Estimate(mean, se, None, None, n, unscored, errors, groups, least, most, absent, not_asked)
     below, above = (side / len(valued) for side in _margins_of_sum(valued))
-    return Estimate(mean, se, mean - below, mean + above, n, unscored, errors, groups, least, most, absent)
+    return Estimate(mean, se, mean - below, mean + above, n, unscored, errors, groups, least, most, absent, not_asked)
 
 
 def _margins_of_sum(estimates: Sequence[Estimate]) -> tuple[float, float]:
@@ -426,9 +429,10 @@ def _margins_of_sum(estimates: Sequence[Estimate]) -> tuple[float, float]:
 def _mean_worst_cases(valued: Sequence[Estimate]) -> Interval:
     """The mean of the worst cases; an estimate without errors is its own, and one with them may have none."""
     ends = [
-        (estimate.least, estimate.most) if estimate.errors else (estimate.value, estimate.value) for estimate in valued
+        (estimate.least, estimate.most) if estimate.unanswered else (estimate.value, estimate.value)
+        for estimate in valued
     ]
     least, most = ([end for end in side if end is not None] for side in zip(*ends, strict=True))
-    if not any(estimate.errors for estimate in valued) or not len(least) == len(most) == len(valued):
+    if not any(estimate.unanswered for estimate in valued) or not len(least) == len(most) == len(valued):
         return None, None
     return math.fsum(least) / len(valued), math.fsum(most) / len(valued)

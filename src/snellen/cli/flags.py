@@ -166,13 +166,13 @@ def field_flags(
 
 def _flag(field: RecordField, prefix: str, unless: str) -> Callable[[CommandT], CommandT]:
     option, name = field.option, f"{prefix}{field.name}"
-    long_flag = f"--{name.replace('_', '-')}"
+    long_flag = f"--{prefix.replace('_', '-')}{field.flag.removeprefix('--')}"
     if option.flag.startswith("--"):
         flags = [option.flag]
     elif field.type is bool:
-        flags = [f"{long_flag}/--no-{name.replace('_', '-')}"]
+        flags = [f"{long_flag}/--no-{long_flag.removeprefix('--')}"]
     else:
-        flags = [*filter(None, [option.flag]), long_flag.removesuffix("s") if field.is_list else long_flag]
+        flags = [*filter(None, [option.flag]), long_flag]
     default = unless or option.unless or _shown(field.default)
     help_text = option.help + (" Repeat for more." if field.is_list else "") + (f"  [{default}]" if default else "")
     kind: dict[str, Any] = {"is_flag": False, "flag_value": option.alone} if option.alone else {}

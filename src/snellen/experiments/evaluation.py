@@ -40,7 +40,8 @@ from snellen.runs.finding import Announce
 from snellen.runs.forecast import forecast
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, progress_of, with_parts
-from snellen.runs.run_folder import held_while_scored, is_read_only, locked_share, read_manifest
+from snellen.runs.run_command import command_to_go_on
+from snellen.runs.run_folder import held_while_scored, is_held, is_read_only, locked_share, read_manifest
 from snellen.runs.runner import RunOutcome, next_parts, no_parts, run_plan, summed_outcome
 from snellen.runs.spec import ExecutionSpec, JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
@@ -418,12 +419,23 @@ def score_folders(
         else:
             panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
             runs.append(_score_folder(folder, settings, panel, announce))
+        _announce_stop(runs[-1], announce)
     if judges and judge.calibrate:
         from snellen.scoring.agreement import agreement_sentence, calibrate
 
         for agreement in calibrate(judges, judge, announce):
             announce(agreement_sentence(agreement))
     return runs
+
+
+def _announce_stop(run: ScoredRun, announce: Announce) -> None:
+    """Say of a run that has not come to its end how far it came, and which command goes on."""
+    if run.extent is None or run.extent.is_whole:
+        return
+    command = command_to_go_on(run.folder, run.manifest)
+    way_on = f"to go on: {command}" if command else "the call that made it goes on"
+    state = "is under way" if is_held(run.folder) else "was stopped"
+    announce(f"{run.folder} {state}: {run.extent.words}; {way_on}")
 
 
 def _score_folder(

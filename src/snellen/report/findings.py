@@ -46,6 +46,11 @@ def findings(views: Sequence[RunView], *, of_instruments: bool = False) -> list[
         if stopped
         else []
     )
+    cautions += [
+        f"The run of {view.label} has not come to its end: {extent.words}."
+        for view in views
+        if (extent := view.run.extent) and not extent.is_whole
+    ]
     if placed:
         cautions.append(
             f"The questions of {_names(placed)} were placed to measure thresholds: how many answers are right says "
@@ -283,7 +288,7 @@ def _not_above_lowest(shares: Sequence[tuple[str, Estimate]]) -> list[tuple[str,
 
 def _stability(models: Sequence[ModelNumbers]) -> str:
     """How often an answer holds in every order of the options; without such a test, how far it wavers."""
-    if open_runs := [m.name for m in models if m.circular and m.circular.value is None and m.circular.errors]:
+    if open_runs := [m.name for m in models if m.circular and m.circular.value is None and m.circular.unanswered]:
         return (
             f"Too few questions to {_names(open_runs)} were asked in every order of the options to say how many "
             "answers stay right; accuracy is of the first order alone."

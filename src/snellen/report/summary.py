@@ -31,6 +31,7 @@ COUNT_HINTS = {
     "method": "generation reads the reply, likelihood compares how likely each option is",
     "unscored": "questions whose answer is not known here",
     "errors": "questions that were not answered, or not in full",
+    "not asked": "questions that the run has not come to, or not to their end",
 }
 
 
@@ -49,6 +50,8 @@ class SummaryRow(Struct, frozen=True):
     """Questions of the accuracy column that have no gold."""
     errors: int
     """Questions of the accuracy column that were not answered, or not in full."""
+    not_asked: int = 0
+    """Questions of the accuracy column that a run which was stopped has not come to."""
 
 
 def summary_rows(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[SummaryRow]:
@@ -59,12 +62,17 @@ def summary_rows(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[Summ
 def summary(views: Sequence[RunView]) -> Table:
     """The summary as a table, with notes on chance and on where the numbers come from."""
     rows = [_row(line) for line in method_rows(views)]
+    counts = ("unscored", "errors", *(("not asked",) if any(row.not_asked for row in rows) else ()))
+    header = ("model", "method", *(metric_title(name) for name in COLUMNS), *counts)
     return Table(
         title="Summary",
-        header=("model", "method", *(metric_title(name) for name in COLUMNS), "unscored", "errors"),
-        rows=tuple(map(astuple, rows)),
+        header=header,
+        rows=tuple(astuple(row)[: len(header)] for row in rows),
         label_columns=2,
-        hints={**{metric_title(name): metric_meaning(name) for name in COLUMNS}, **COUNT_HINTS},
+        hints={
+            **{metric_title(name): metric_meaning(name) for name in COLUMNS},
+            **{name: hint for name, hint in COUNT_HINTS.items() if name in header},
+        },
         notes=(
             f"value [95% interval] n questions; {_how_taken(views)}; instability in nats.",
             *_coverage_notes(views),
@@ -91,6 +99,7 @@ def _row(line: ModelMethodRow) -> SummaryRow:
         unparsed=unparsed,
         unscored=number.estimate.unscored if number else 0,
         errors=number.estimate.errors + number.estimate.absent if number else 0,
+        not_asked=number.estimate.not_asked if number else 0,
     )
 
 
@@ -103,7 +112,11 @@ def summary_cell(
     if number.estimate.value is None:
         undefined = declared(metric).undefined if number.estimate.n else ""
         return AbsentCell(number.reason or undefined or _why_unscored(line, number.estimate, benchmark))
-    return NumberCell(number.unit, number.estimate, number.secondary)
+    accuracy = None if benchmark else line.overall("accuracy")
+    is_of_fewer = accuracy is not None and accuracy.members != number.members != ""
+    return NumberCell(
+        number.unit, number.estimate, number.secondary, f"of {number.members} alone" if is_of_fewer else ""
+    )
 
 
 def absence_reason(line: ModelMethodRow, metric: str) -> str:
@@ -115,8 +128,9 @@ def absence_reason(line: ModelMethodRow, metric: str) -> str:
 
 
 def _why_unscored(line: ModelMethodRow, estimate: Estimate, benchmark: str) -> str:
-    if estimate.errors and not estimate.unscored:
-        return "no question was answered; see the errors"
+    if estimate.unanswered and not estimate.unscored:
+        seen = "answered; see the errors" if estimate.errors else "asked to the end"
+        return f"no question was {seen}"
     scored = [
         scored_benchmark
         for scored_benchmark in line.view.run.benchmarks

@@ -6,6 +6,7 @@ Formatting of numbers, never without interval and n.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import takewhile
 from typing import Literal
 
@@ -50,10 +51,12 @@ def percent(share: float) -> str:
 
 def value_text(estimate: Estimate, unit: str = SHARE) -> str:
     """`62.5%`, or `0.693` in a unit that is not a share; a dash when there is no value."""
-    if estimate.value is None:
-        return DASH
+    return DASH if estimate.value is None else number_text(estimate.value, unit)
+
+
+def number_text(value: float, unit: str = SHARE) -> str:
     factor, digits, sign = _style(unit)
-    return f"{decimal_text(factor * estimate.value, digits)}{sign}"
+    return f"{decimal_text(factor * value, digits)}{sign}"
 
 
 def interval_text(estimate: Estimate, unit: str = SHARE) -> str:
@@ -182,7 +185,7 @@ class Table(Struct, frozen=True):
 def footnote_of(cell: Cell) -> str:
     """The footnote of a cell, from the cell and its estimate; empty without one."""
     if isinstance(cell, NumberCell):
-        return "; ".join(filter(None, (cell.note, cell.estimate.note)))
+        return "; ".join(filter(None, (cell.note, cell.estimate.note(partial(number_text, unit=cell.unit)))))
     return cell.note if isinstance(cell, AbsentCell) else ""
 
 

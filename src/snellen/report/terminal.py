@@ -63,12 +63,16 @@ def summary_table(views: Sequence[RunView]) -> RichTable:
     # Model and method share a column, and so do the counts: with four figures that just fits 80 columns. Headings
     # break, so that Rich narrows the names, which may be folded.
     rich_table.add_column("model, method", overflow="fold")
-    for name in table.header[2:-3]:
+    place = table.header.index("unscored") - 1
+    for name in table.header[2:place]:
         rich_table.add_column(name.replace(" ", "\n"), justify="right")
-    rich_table.add_column("unparsed\nunscored\n/ errors", justify="right")
-    for model, method, *figures, unparsed, unscored, errors in table.rows:
+    rich_table.add_column("\n/ ".join(("unparsed\nunscored", *table.header[place + 2 :])), justify="right")
+    for row in table.rows:
+        model, method, *figures = row[:place]
+        unparsed, *counted = row[place:]
         share = value_text(unparsed.estimate, unparsed.unit) if isinstance(unparsed, NumberCell) else DASH
-        counts = f"{share}\n{cell_text(unscored, notes)} / {cell_text(errors, notes)}"
+        mark = superscript(notes[note]) if (note := footnote_of(unparsed)) else ""
+        counts = f"{share}{mark}\n{' / '.join(cell_text(cell, notes) for cell in counted)}"
         rich_table.add_row(
             Text.assemble(short_name(str(model)), (f" {method}", "dim")),
             *(_render(cell, notes) for cell in figures),
@@ -193,7 +197,7 @@ def _other_table(title: str, numbers: Mapping[tuple[str, str], HeadlineEstimate]
     rich_table.add_column("benchmark", overflow="fold")
     rich_table.add_column("metric", overflow="fold")
     rich_table.add_column("value [95% interval] n", justify="right", no_wrap=True)
-    rich_table.add_column("unscored / errors", justify="right", max_width=len("unscored"))
+    rich_table.add_column("unscored / unanswered", justify="right", max_width=len("unanswered"))
     previous = ""
     for (benchmark, metric), number in numbers.items():
         estimate = number.estimate
@@ -204,7 +208,7 @@ def _other_table(title: str, numbers: Mapping[tuple[str, str], HeadlineEstimate]
             name,
             replace(declared(metric), unit=number.unit).heading,
             figure,
-            f"{estimate.unscored:,} / {estimate.errors:,}",
+            f"{estimate.unscored:,} / {estimate.unanswered:,}",
         )
         previous = benchmark
     return rich_table

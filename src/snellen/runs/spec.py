@@ -72,6 +72,14 @@ class RecordField(Struct, frozen=True):
         return get_origin(self.type) is tuple and get_args(self.type)[1:] == (...,)
 
     @property
+    def flag(self) -> str:
+        """Its flag on the command line, without the `no-` of one that says no."""
+        if self.option.flag.startswith("--"):
+            return self.option.flag
+        flag = f"--{self.name.replace('_', '-')}"
+        return flag.removesuffix("s") if self.is_list else flag
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """The names that it, or each of its items, may be; empty where it is any text."""
         item = get_args(self.type)[0] if self.is_list else self.type

@@ -24,6 +24,11 @@ class RunExtent(Struct, frozen=True):
         """Whether a run has come to its end; otherwise it was stopped, or is under way."""
         return self.finished == self.questions
 
+    @property
+    def words(self) -> str:
+        """`83 of 240 questions begun, 33 finished`"""
+        return f"{self.begun:,} of {self.questions:,} questions begun, {self.finished:,} finished"
+
     def plus(self, other: RunExtent) -> RunExtent:
         return RunExtent(self.questions + other.questions, self.begun + other.begun, self.finished + other.finished)
 

@@ -191,6 +191,11 @@ class QuestionCounts(Struct, frozen=True, gc=False, omit_defaults=True):
         return not self.counts and self.reason in NEVER_ANSWERED
 
     @property
+    def never_asked(self) -> bool:
+        """Whether that is because the run has not come so far, which is no error."""
+        return not self.counts and self.reason == "not asked"
+
+    @property
     def absent(self) -> bool:
         """Whether an answer that never came, and never will, was counted as a reply that says nothing."""
         return bool(self.counts) and self.reason in NEVER_ANSWERED

@@ -97,13 +97,16 @@ def headline_of(rows: Sequence[Result]) -> Headline | None:
     accuracies = accuracies or [row for row in valued if row.metric == "accuracy"]
     means = [row for row in overall if row.metric == CAPABILITY]
     if accuracies:
-        best = leading_result(min(accuracies, key=lambda row: protocol_preference(row.protocol)), valued)
+        accuracy = min(accuracies, key=lambda row: protocol_preference(row.protocol))
+        best = leading_result(accuracy, valued)
     elif means or valued:
-        best = (means or valued)[0]
+        accuracy = best = (means or valued)[0]
     else:
         return None
     is_of_one = best.benchmark != ALL and len({row.benchmark for row in rows}) > 1
     place = f" of {best.benchmark}" if is_of_one else ""
+    if best.members != accuracy.members:
+        place = f" of {best.members} alone"
     words = f"{metric_title(best.metric)}{place} under {best.protocol}"
     return Headline(words, best.estimate, best.unit, best.protocol, best.metric)
 

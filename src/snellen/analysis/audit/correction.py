@@ -276,5 +276,12 @@ def corrected_rows(run: ScoredRun, rows: Sequence[Result], audit: Audit | None) 
             parts = [accuracies[member] for member in members]
             estimate = corrected_accuracy(parts, row.over, audit.meanings)
             own = row.estimate
-            counts = replace(estimate, n=own.n, unscored=own.unscored, errors=own.errors, absent=own.absent)
+            counts = replace(
+                estimate,
+                n=own.n,
+                unscored=own.unscored,
+                errors=own.errors,
+                absent=own.absent,
+                not_asked=own.not_asked,
+            )
             yield replace(row, metric=AUDITED, estimate=counts)

@@ -127,7 +127,10 @@ def _beyond(series: StudySeries, mean: Estimate, components: list[VarianceCompon
     low, high = score_interval(mean.value, variance * (student_t(max(1.0, df)) / z()) ** 2, series.bounds)
     if mean.low is not None and mean.high is not None:
         low, high = min(low, mean.low), max(high, mean.high)
-    return Estimate(mean.value, math.sqrt(variance), low, high, mean.n, mean.unscored, mean.errors, mean.groups)
+    return Estimate(
+        mean.value, math.sqrt(variance), low, high, mean.n, mean.unscored, mean.errors, mean.groups,
+        not_asked=mean.not_asked,
+    )  # fmt: skip
 
 
 SPREAD = StudyStatistic("Spread", _spread)

@@ -103,7 +103,7 @@ def _results(part: LogPart, samples: int) -> dict[str, Any]:
         metrics = {"mean": {"name": "mean", "value": row.estimate.value}}
         if row.estimate.stderr is not None:
             metrics["stderr"] = {"name": "stderr", "value": row.estimate.stderr}
-        counts = {"scored_samples": row.estimate.n, "unscored_samples": row.estimate.unscored + row.estimate.errors}
+        counts = {"scored_samples": row.estimate.n, "unscored_samples": row.estimate.unscored + row.estimate.unanswered}
         scores.append({"name": row.metric, "scorer": row.metric, "metrics": metrics, **counts})
     return {"total_samples": samples, "completed_samples": samples, "scores": scores}
 

@@ -120,7 +120,7 @@ def _lost_cell(scored: ScoredBenchmark, parts: Mapping[str, Mapping[Path, list[S
     """Questions without a verdict: of all passes where they were asked, else of the one."""
     metric = "circular_accuracy" if "circular_accuracy" in parts else "accuracy"
     estimate = mean_estimate(scored, parts.get(metric, {}).get(path, []), metric)
-    return f"{estimate.unscored:,} / {estimate.errors:,}"
+    return f"{estimate.unscored:,} / {estimate.unanswered:,}"
 
 
 ABILITY_TABLES = SuiteTables("abilities", ability_tables)
