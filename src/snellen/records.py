@@ -12,7 +12,7 @@ holds hundreds of thousands, and tracking took a quarter of the time.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -557,19 +557,13 @@ class Estimate(Struct, frozen=True, gc=False):
         return f"{self.absent:,} of {self.n:,} questions without an answer count as not right" if self.absent else ""
 
     @property
-    def _unanswered_notes(self) -> Iterator[str]:
-        if self.value is None:
-            return
-        if self.not_asked:
-            yield (
-                f"{self.not_asked:,} of {self.questions:,} questions were not asked, or not to the end: the value is "
-                "estimated as if these were like the others"
-            )
-        if self.errors:
-            yield (
-                f"{self.errors:,} of {self.questions:,} questions were not answered in full, as requests failed: the "
-                "value takes it that their answers have no part in that"
-            )
+    def _unanswered_notes(self) -> list[str]:
+        kinds = (
+            (self.not_asked, "asked, or not to the end: the value is estimated as if these were like the others"),
+            (self.errors, "answered in full, as requests failed: the value takes these to be like the others"),
+        )
+        told = [] if self.value is None else [(count, words) for count, words in kinds if count]
+        return [f"{count:,} of {self.questions:,} questions were not {words}" for count, words in told]
 
     def _worst_note(self, shown: Callable[[float], str]) -> str:
         if self.value is None or not self.unanswered or self.least is None or self.most is None:
