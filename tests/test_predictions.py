@@ -17,6 +17,7 @@ import snellen as sn
 from snellen.api import Results, build_table
 from snellen.building.benchmark import Benchmark
 from snellen.records import Exchange, Sample
+from snellen.report.estimate_note import estimate_note
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
 from snellen.scoring.answers import open_answers
@@ -503,7 +504,7 @@ def test_a_failed_request_is_no_reply_and_not_right() -> None:
     results = sn.score(sn.import_run(save(rows, "m_D.json")))
     [row] = [row for row in results.rows if row.metric == "exact_match" and row.benchmark != "*"]
     assert (row.estimate.value, row.estimate.n, row.estimate.absent) == (1 / 3, 3, 2)
-    assert "2 of 3 questions without an answer count as not right" in row.estimate.note()
+    assert "2 of 3 questions without an answer count as not right" in estimate_note(row.estimate, str)
     assert values(results)["exact_match_of_answered"] == 1.0
 
 

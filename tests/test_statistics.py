@@ -28,6 +28,7 @@ from snellen.analysis.statistics import (
     z,
 )
 from snellen.records import Estimate
+from snellen.report.estimate_note import estimate_note
 
 REPLICATES = 1000
 
@@ -197,9 +198,11 @@ def test_all_right_is_not_certain() -> None:
 def test_one_picture_alone_has_no_interval_and_few_have_a_note() -> None:
     alone = estimate_mean([1.0, 0.0] * 10, ["one picture"] * 20)
     assert (alone.value, alone.low, alone.high) == (0.5, None, None)
-    assert alone.note().startswith("no interval: one picture")
-    assert estimate_mean([1.0, 0.0] * 9, [*range(9)] * 2).note().startswith("fewer than 10 pictures or dialogues")
-    assert estimate_mean([1.0, 0.0] * 10, [*range(10)] * 2).note() == ""
+    assert estimate_note(alone, str).startswith("no interval: one picture")
+    assert estimate_note(estimate_mean([1.0, 0.0] * 9, [*range(9)] * 2), str).startswith(
+        "fewer than 10 pictures or dialogues"
+    )
+    assert estimate_note(estimate_mean([1.0, 0.0] * 10, [*range(10)] * 2), str) == ""
 
 
 @given(st.integers(2, 60), st.integers(1, 6), st.integers(1, 7))
@@ -221,7 +224,7 @@ def test_values_that_are_all_the_same_may_hide_others(value: float, low: float, 
     assert (estimate.low, estimate.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
     nothing = estimate_mean([value] * 20, range(20), bounds=NO_BOUNDS)
     assert (nothing.low, nothing.high) == (None, None)
-    assert nothing.note
+    assert estimate_note(nothing, str)
 
 
 def test_nothing_scored_is_no_number() -> None:

@@ -12,7 +12,6 @@ holds hundreds of thousands, and tracking took a quarter of the time.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -500,10 +499,6 @@ class Score(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.value is not None and self.reason in NEVER_ANSWERED
 
 
-FEW_GROUPS = 10
-FEW_GROUPS_NOTE = f"fewer than {FEW_GROUPS} pictures or dialogues, which say little of how much others would differ"
-
-
 class Estimate(Struct, frozen=True, gc=False):
     """A number with its uncertainty and the counts behind it."""
 
@@ -537,38 +532,6 @@ class Estimate(Struct, frozen=True, gc=False):
     def questions(self) -> int:
         """All questions that it is of, with a value or without."""
         return self.n + self.unscored + self.unanswered
-
-    def note(self, shown: Callable[[float], str] = "{:.3g}".format) -> str:
-        """What to know before the number and its interval are trusted, or why there is none; empty when nothing.
-        `shown` writes a value in the unit of the number."""
-        notes = self._interval_note, self._absent_note, *self._unanswered_notes, self._worst_note(shown)
-        return "; ".join(filter(None, notes))
-
-    @property
-    def _interval_note(self) -> str:
-        if self.value is None or not self.groups:
-            return ""
-        if self.low is None or self.high is None:
-            return "no interval: one picture or dialogue alone, or no two different values of a metric without bounds"
-        return FEW_GROUPS_NOTE if self.groups < FEW_GROUPS else ""
-
-    @property
-    def _absent_note(self) -> str:
-        return f"{self.absent:,} of {self.n:,} questions without an answer count as not right" if self.absent else ""
-
-    @property
-    def _unanswered_notes(self) -> list[str]:
-        kinds = (
-            (self.not_asked, "asked, or not to the end: the value is estimated as if these were like the others"),
-            (self.errors, "answered in full, as requests failed: the value takes these to be like the others"),
-        )
-        told = [] if self.value is None else [(count, words) for count, words in kinds if count]
-        return [f"{count:,} of {self.questions:,} questions were not {words}" for count, words in told]
-
-    def _worst_note(self, shown: Callable[[float], str]) -> str:
-        if self.value is None or not self.unanswered or self.least is None or self.most is None:
-            return ""
-        return f"at worst it is from {shown(self.least)} to {shown(self.most)}"
 
 
 class Result(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -15,6 +15,7 @@ from msgspec import Struct
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import SHARE, declared, metric_of, unit_multiplier
 from snellen.records import Estimate
+from snellen.report.estimate_note import estimate_note
 
 DASH = "—"
 LETTERS = 28
@@ -185,7 +186,8 @@ class Table(Struct, frozen=True):
 def footnote_of(cell: Cell) -> str:
     """The footnote of a cell, from the cell and its estimate; empty without one."""
     if isinstance(cell, NumberCell):
-        return "; ".join(filter(None, (cell.note, cell.estimate.note(partial(number_text, unit=cell.unit)))))
+        note = estimate_note(cell.estimate, partial(number_text, unit=cell.unit))
+        return "; ".join(filter(None, (cell.note, note)))
     return cell.note if isinstance(cell, AbsentCell) else ""
 
 
