@@ -315,7 +315,7 @@ def test_the_command_shows_a_judges_agreement(home: Path, tmp_path: Path, capsys
     assert row["n"] == str(len(held_out))
     assert row["agreement"].startswith(f"{none / len(held_out):.2f} [")
     assert row["case I"] == str(len(held_out) - none)
-    assert "Give a RUN" in said_by(capsys, "agree")[1]
+    assert "give a RUN to label" in said_by(capsys, "agree")[1]
     assert "takes no RUN" in said_by(capsys, "agree", "x", "--judge", judge)[1]
 
 

@@ -432,8 +432,8 @@ def test_places_are_not_looked_at_offline(
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (("eyechart",), "Missing option '--source'"),
-        (("--source", "."), "Missing argument 'WHAT...'"),
+        (("eyechart",), "missing option '--source'"),
+        (("--source", "."), "missing argument 'WHAT...'"),
         (("eyechart", "--source", ".", "--write"), "--write and --lock are of places; name --sources too"),
         (("eyechart", "--source", ".", "--sources"), "leave them or --sources out"),
     ],

@@ -167,7 +167,7 @@ def test_the_command_writes_the_page_and_tells_scripts(
         ((str(blind), "--strict"), "--strict: for the datasheet of a benchmark; these are runs, so leave it out"),
         ((folder, "eyechart/count"), "a datasheet is of one benchmark; name one"),
         ((folder, "-o", "x.pdf"), "x.pdf: a datasheet is written as one of .html, .md, .json; choose one"),
-        (("eyechart/cuont",), "did you mean eyechart/count or"),
+        (("eyechart/cuont",), "did you mean eyechart/count?"),
         ((str(blind.parent),), "is not a run"),
     ):
         code, _, err = small.command(capsys, "report", *words)

@@ -320,7 +320,9 @@ def test_three_rounds_are_the_fewest_that_have_a_trend(accuracies: tuple[float, 
     assert {name: one.value for name, one in found.items()} == (
         {"round_correlation": pytest.approx(-1.0), "round_slope": pytest.approx(slope)} if slope else {}
     )
-    assert all((one.n, one.unscored, one.errors, one.groups) == (6, 1, 2, 2) for one in found.values())
+    assert all(
+        (one.n, one.unscored, one.errors, one.not_asked, one.groups) == (6, 1, 1, 1, 2) for one in found.values()
+    )
 
 
 @pytest.mark.parametrize("tagged", [True, False])

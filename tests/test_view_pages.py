@@ -61,7 +61,7 @@ def test_under_a_circular_protocol_the_number_is_circular_accuracy(turned: Path,
         row = as_text(page, 'id="benchmarks"', "</table>")
         assert "animals circular accuracy 50.0%" in row and "100.0%" not in row
         assert "right under every rotation" in as_text(page, 'id="benchmarks"', "All numbers")
-        assert re.search(r"100\.0% \[[^]]*\] n=8 first presentation", as_text(page, "All numbers", "</table>"))
+        assert re.search(r"100\.0% \[[^]]*\] n=8 first order alone", as_text(page, "All numbers", "</table>"))
         under_vanilla = client.get("/run?run=both").text
         assert "accuracy under vanilla" in as_text(under_vanilla, 'class="lead"', "</p>")
         assert "animals accuracy 100.0%" in as_text(under_vanilla, 'id="benchmarks"', "</table>")

@@ -18,7 +18,7 @@ from snellen.analysis.lint.material import first_examples
 from snellen.analysis.sampling_study import RATIOS, SampleStability, SamplingPlan, sampling_study
 from snellen.api import evaluate, score
 from snellen.building.benchmark import Benchmark
-from snellen.cli.flags import PATH, WholeNumber, json_flag
+from snellen.cli.flags import PATH, Number, WholeNumber, json_flag
 from snellen.cli.show import (
     announce,
     err,
@@ -205,7 +205,7 @@ RULES = ("balanced", "random", "equal", "equidistant")
 @click.option("--draws", default=10, type=WholeNumber(2), help="Samples drawn per share.  [10]")
 @click.option("--metric", default="", help="Metric to study.  [accuracy, or the benchmark's own]")
 @click.option("--rule", default="balanced", type=click.Choice(RULES), help="How samples are drawn.  [balanced]")
-@click.option("--ratio", type=float, help="Share of the samples to draw (balanced, random).")
+@click.option("--ratio", type=Number(0, min_open=True), help="Share of the samples to draw (balanced, random).")
 @click.option("--count", type=int, help="Number of samples to draw (balanced, random, equal).")
 @click.option("--each", type=int, help="Samples of each stratum (equal).")
 @click.option("--step", type=int, help="Take every STEP-th after shuffling (equidistant).")
