@@ -9,6 +9,7 @@ asked, all presentations count: in these each option stands behind each label eq
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -52,7 +53,7 @@ def order_shown(prediction: Prediction) -> tuple[int, ...] | None:
 def letter_preferences(benchmarks: Sequence[ScoredBenchmark]) -> list[LetterPreference]:
     """For each protocol, number of options and label, over all of these benchmarks; where some answers are known, of
     these replies."""
-    pools: dict[tuple[str, int, str], _Replies] = {}
+    pools: defaultdict[tuple[str, int, str], _Replies] = defaultdict(_Replies)
     groups: dict[tuple[str, str], int] = {}
     for scored in benchmarks:
         for prediction, order in _readable(scored):
@@ -60,8 +61,8 @@ def letter_preferences(benchmarks: Sequence[ScoredBenchmark]) -> list[LetterPref
             answer = scored.answers.get((prediction.sample_id, prediction.turn))
             gold = answer.options if answer else ()
             for option, label in zip(order, prediction.variant.labels, strict=False):
-                pool = pools.setdefault((prediction.protocol, len(order), label), _Replies())
-                pool.add(prediction.choice == option, option in gold if gold else None, group)
+                is_correct = option in gold if gold else None
+                pools[prediction.protocol, len(order), label].add(prediction.choice == option, is_correct, group)
     return [pool.preference(*key) for key, pool in sorted(pools.items())]
 
 
