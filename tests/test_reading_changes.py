@@ -113,8 +113,8 @@ def test_switching_mechanisms_off_shows_what_they_earn() -> None:
     sys.path.insert(0, str(Path(__file__).parent.parent / "bench"))
     from ablate_extraction import KEPT, MECHANISMS, ablation, kept_cases
 
-    table = {name: counts for name, *counts in ablation(kept_cases(KEPT.glob("*.jsonl"), 60))}
+    table = {name: counts for name, *counts in ablation(kept_cases(KEPT.glob("*.jsonl"), 25))}
     assert list(table) == list(MECHANISMS)
     lost, _, _, _ = table["the reader"]
-    assert lost > 8
+    assert lost > 20
     assert all(counts[1] <= max(2, counts[0]) for counts in table.values())  # none costs more than it earns

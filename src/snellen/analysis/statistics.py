@@ -336,9 +336,10 @@ def rare_limit(count: float, n: float = math.inf) -> float:
     return expected
 
 
-@lru_cache(maxsize=1)
-def z() -> float:
-    return NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+@lru_cache(maxsize=64)
+def z(level: float = 0.05) -> float:
+    """How many standard errors reach to the ends of an interval that a two-sided test at this level would have."""
+    return NormalDist().inv_cdf(1 - level / 2)
 
 
 @lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from snellen.analysis.paired.significance import LEVEL
 from snellen.analysis.statistics import wilson
 from snellen.psychometrics.acuity_run import AcuityRun, ThresholdDifference, difference_record, threshold_differences
 from snellen.psychometrics.optotypes import UNITS, Contour
@@ -26,7 +27,6 @@ DIFFERENCE = (
     "thresholds, from all answers of both. The last column is a weaker check, for the questions that both were asked: "
     "how many only the first, and only the second, answered rightly, with McNemar's exact p."
 )
-SIGNIFICANT = 0.05
 
 CHANCE = 0.25
 """Of tests of places."""
@@ -155,7 +155,7 @@ def difference_table(differences: Sequence[ThresholdDifference]) -> Table:
 
 def _shared(difference: ThresholdDifference) -> str:
     shared = difference.shared
-    verdict = "differ" if shared.p < SIGNIFICANT else "too few to tell"
+    verdict = "differ" if shared.p < LEVEL else "too few to tell"
     counts = f"{shared.only_first} to {shared.only_second} of {shared.questions}"
     return f"{counts}: {verdict} (p={shared.p:.2g})"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import NormalDist
 
 from msgspec import Struct
 
@@ -17,6 +16,7 @@ from snellen.analysis.paired.comparison import differences_from
 from snellen.analysis.paired.differences import PairedDifference, gain, is_shown
 from snellen.analysis.paired.significance import LEVEL
 from snellen.analysis.sequential import parts_of
+from snellen.analysis.statistics import z
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.psychometrics import is_adaptive
@@ -135,7 +135,7 @@ def _own_dimensions(model: ModelNumbers) -> str:
 
 def _not_above(model: ModelNumbers) -> list[str]:
     """Dimensions that are not shown to be above guessing, at a level that holds for all of them together."""
-    margin = NormalDist().inv_cdf(1 - LEVEL / 2 / max(len(model.dimensions), 1))
+    margin = z(LEVEL / max(len(model.dimensions), 1))
     return [
         dimension.title
         for dimension in model.dimensions
@@ -269,7 +269,7 @@ def _not_above_lowest(shares: Sequence[tuple[str, Estimate]]) -> list[tuple[str,
     pairs = len(ordered) * (len(ordered) - 1) // 2
     if pairs < 3:
         return []
-    wider = NormalDist().inv_cdf(1 - LEVEL / 2 / pairs) / NormalDist().inv_cdf(1 - LEVEL / 2)
+    wider = z(LEVEL / pairs) / z()
     (_, low), *_ = ordered
 
     def is_above(high: Estimate) -> bool:

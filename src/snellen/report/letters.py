@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from statistics import NormalDist
 
 from snellen.analysis.option_letters import LetterPreference, letter_preferences
 from snellen.analysis.paired.significance import LEVEL
+from snellen.analysis.statistics import z
 from snellen.metrics.declaration import SHARE
 from snellen.records import Estimate
 from snellen.report.run_view import RunView
@@ -82,8 +82,7 @@ def _corrected(difference: Estimate, family: int) -> tuple[float, float]:
     value, low, high = difference.value, difference.low, difference.high
     if value is None or low is None or high is None:
         return -1.0, 1.0
-    normal = NormalDist()
-    wider = normal.inv_cdf(1 - LEVEL / 2 / family) / normal.inv_cdf(1 - LEVEL / 2)
+    wider = z(LEVEL / family) / z()
     return value - wider * (value - low), value + wider * (high - value)
 
 

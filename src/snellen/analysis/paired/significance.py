@@ -53,7 +53,7 @@ def corrected_interval(estimate: Estimate, p: float, p_adjusted: float, family: 
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return None, None
     level = LEVEL * p / p_adjusted if p and p_adjusted < LEVEL else LEVEL / max(family, 1)
-    wider = NormalDist().inv_cdf(1 - level / 2) / z()
+    wider = z(level) / z()
     low = estimate.value - wider * (estimate.value - estimate.low)
     high = estimate.value + wider * (estimate.high - estimate.value)
     return (low, high) if p_adjusted < LEVEL else (min(low, 0.0), max(high, 0.0))
