@@ -171,7 +171,7 @@ def test_a_tutorial_works_in_a_notebook(page: Path, tmp_path: Path) -> None:
             assert not fault, f"{cell}\n{fault}\n{shown}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=name_of)
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     targets = [target for target in LINK.findall(page.read_text("utf-8")) if "://" not in target]
     assert [target for target in targets if not (page.parent / target).exists()] == []
