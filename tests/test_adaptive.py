@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,15 @@ from snellen.analysis.sequential import Bets, DrawnPicture, PopulationCounts, ru
 from snellen.building.benchmark import Benchmark, Selection, picture_order
 from snellen.cli import cli
 from snellen.errors import DataError, SpentBudgetError, UnknownNameError
+from snellen.experiments.evaluation import Cast, Rounds, ask_more
 from snellen.records import Failure, Request, Response
 from snellen.runs.journal import read_exchanges
-from snellen.runs.plan import plan_run, with_parts
+from snellen.runs.plan import ignore_progress, plan_run, with_parts
 from snellen.runs.run_folder import read_manifest
+from snellen.runs.runner import no_parts
 from snellen.runs.spec import run_spec
 from snellen.runs.workers import run_workers
+from snellen.scoring.kept_scoring import has_ended
 
 PICTURES = ((1, 1.0), (3, 0.5), (2, 2.0), (1, 0.0), (2, 0.5), (4, 1.5))
 """Questions and sums of their values."""
@@ -203,6 +207,26 @@ def test_a_run_stops_when_its_interval_is_narrow_and_the_whole_run_asks_nothing_
     assert sorted(model.asked) == sorted({sample.id for sample in shared_pictures.samples()})
     fresh = sn.evaluate(SaysA(), str(shared_pictures.folder), name="fresh")
     assert [row.estimate for row in fresh.rows] == [row.estimate for row in whole.rows]
+
+
+def test_a_run_that_is_killed_between_two_rounds_was_stopped_and_says_what_goes_on(
+    shared_pictures: Benchmark,
+) -> None:
+    folder, told = str(shared_pictures.folder), list[str]()
+    spec = run_spec({"models": ("snellen:always-a",), "benchmarks": (folder,), "until": "accuracy ±10", "name": "cut"})
+    plan = plan_run(spec)
+    rounds = Rounds(
+        plan, no_parts(plan, {shared_pictures.name: "accuracy ±10"}), "snellen:always-a", Cast({}), ignore_progress
+    )
+    scored = ask_more(rounds, [shared_pictures.name], told.append)
+    assert not told and scored.extent and scored.extent.finished == scored.extent.questions < 180
+    assert not has_ended(plan.folder), "its rule wants more"
+    sn.score(plan.folder, announce=told.append)
+    assert len(told) == 1 and "cut was stopped: " in told[0] and f"more of {shared_pictures.name} to come" in told[0]
+    command = shlex.split(told[0].partition("to go on: ")[2])
+    assert command[:3] == ["snellen", "run", "snellen:always-a"] and command[-4:-2] == ["--until", "accuracy ±10"]
+    done = CliRunner().invoke(cli, command[1:], catch_exceptions=False)
+    assert done.exit_code == 0 and has_ended(plan.folder) and sn.load_run(plan.folder).stopped()
 
 
 def test_a_run_that_cannot_be_known_so_well_is_asked_whole(own: Benchmark) -> None:

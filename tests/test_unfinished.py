@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import math
 import os
+import re
 import shlex
 import sys
 from collections import Counter
@@ -25,7 +27,9 @@ from snellen.protocols.base import Protocol
 from snellen.protocols.choice import Circular, Vanilla
 from snellen.records import Failure, Prediction, Request, Sample, Score, Turn, Variant
 from snellen.report.findings import findings
+from snellen.report.flipped import flip_tables
 from snellen.report.run_view import run_views
+from snellen.report.samples import SIGNS, question_entries
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_command import command_to_go_on
 from snellen.runs.run_folder import RunManifest
@@ -177,6 +181,51 @@ def test_a_stopped_run_is_stopped_on_the_pages_however_often_it_was_scored(half_
     assert not has_ended(whole), "nothing says yet that nothing is missing"
     [run] = sn.score(whole).runs
     assert run.extent == RunExtent(12, 12, 12) and has_ended(whole)
+
+
+def test_a_question_that_was_asked_in_one_order_of_four_is_not_right_each_time(
+    half_right: Path, tmp_path: Path
+) -> None:
+    folder = stopped(half_right, tmp_path / "runs", 1)
+    [early] = sn.score(folder).runs
+    [whole] = sn.score(half_right).runs
+    # Of six questions the replies to all four orders are right; of the six others the second is wrong.
+    assert Counter(entry.outcome for entry in question_entries(0, whole.benchmarks[0])) == {"right": 6, "wrong": 6}
+    [entry] = question_entries(0, early.benchmarks[0])
+    assert entry.outcome == "right so far" and SIGNS[entry.outcome] != SIGNS["right"]
+    assert not flip_tables([early, whole], [("half (runs)", "half (run)")]), "it was not asked of both"
+    report = sn.Results([early]).report(tmp_path / "report.html").read_text("utf-8")
+    assert 'data-outcome="right so far"' in report and "<dt>asked 1 of 4</dt>" in report
+    with serving(folder, index=tmp_path / "index.sqlite") as client:
+        of_run, listed = client.get("/run?run=runs").text, client.get("/questions?run=runs").text
+        [address] = re.findall(r'href="(/question\?[^"]*)"', listed)
+        question = client.get(html.unescape(address)).text
+        right = client.get("/questions?run=runs&outcome=right").text
+    assert ">right so far</th>" in of_run and ">right each time</th>" not in of_run
+    assert "asked 1 of 4" in listed and 'title="right"' not in listed and "No question fits" in right
+    assert question.count(">not asked</span>") == 3 and ">1 of 4</span>" in question
+
+
+def test_no_question_of_a_run_that_came_to_its_end_is_right_so_far(tmp_path: Path) -> None:
+    benchmark = small.built(small.rows(3), tmp_path / "built", name="mine")
+    labels = [
+        "vanilla",
+        "circular",
+        "circular?all_passes=true",
+        "likelihood",
+        "instability?m=3",
+        "blind",
+        "repeat?k=2&greedy",
+    ]
+    results = sn.evaluate(
+        Replying("right", lambda request: int(request.sample_id[1:]) % 4),
+        str(benchmark.folder),
+        labels,
+        runs=tmp_path / "runs",
+    )
+    entries = list(question_entries(0, results.runs[0].benchmarks[0]))
+    assert {entry.protocol for entry in entries} == set(results.runs[0].manifest.protocols)
+    assert {entry.outcome for entry in entries} == {"right"}
 
 
 def test_a_request_that_failed_was_asked_and_rounds_after_it_are_not_waited_for() -> None:

@@ -288,6 +288,17 @@ def sequential_estimates(run: ScoredRun) -> list[SequentialEstimate]:
     ]
 
 
+def open_by_width(run: ScoredRun) -> list[str]:
+    """The benchmarks of which not all is asked and not enough is known by the rule that stops the run at a width."""
+    return list(
+        dict.fromkeys(
+            estimate.benchmark
+            for estimate in sequential_estimates(run)
+            if not estimate.part.is_whole and estimate.half_width > (rule_of(estimate.part.rule).half_width or math.inf)
+        )
+    )
+
+
 def parts_of(run: ScoredRun) -> dict[str, RandomPart]:
     """The parts that rules have let a run ask, by benchmark."""
     return {use.name: use.part for use in run.manifest.benchmarks if isinstance(use.part, RandomPart)}

@@ -24,6 +24,7 @@ from snellen.analysis.sequential import (
     bounded_row,
     decision_rule,
     margin_in_unit,
+    open_by_width,
     sequential_differences,
     sequential_estimates,
     width_rule,
@@ -46,6 +47,7 @@ from snellen.runs.runner import RunOutcome, next_parts, no_parts, run_plan, summ
 from snellen.runs.spec import ExecutionSpec, JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
 from snellen.scoring.answers import changed_answers, has_answers
+from snellen.scoring.extent import RunExtent
 from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.kept_scoring import (
     ScoringSettings,
@@ -215,7 +217,7 @@ def carry_out(
 def _scored(plan: RunPlan, announce: Announce) -> ScoredRun:
     """What was asked by a plan, scored as its spec says."""
     with held_while_scored(plan.folder):
-        [scored] = score_folders([plan.folder], plan.spec.scoring, plan.spec.judge, announce)
+        [scored] = _score_runs([plan.folder], plan.spec.scoring, plan.spec.judge, announce)
     return scored
 
 
@@ -333,8 +335,7 @@ def _ask_until(rule: StoppingRule, rounds: Rounds[RandomPart], announce: Announc
                 f"{min(without)} has no {rule.metric} by the protocols of this run, which could stop it; name one "
                 "of its metrics with --until, or leave it out"
             )
-        wide = {estimate.benchmark for estimate in estimates if estimate.half_width > (rule.half_width or 0.0)}
-        open_benchmarks = [name for name in rounds.unfinished if name in wide]
+        open_benchmarks = open_by_width(scored)
         if not open_benchmarks:
             return rounds.outcome, scored
 
@@ -406,9 +407,24 @@ def score_folders(
     """Read and score runs; a judge is loaded once for all of them.
 
     Each scoring is kept in the run's folder (`snellen.scoring.kept_scoring`), unless that is read-only, which is
-    announced. Where the answers are not at hand, as in a run from elsewhere, nothing can be scored, which raises
-    DataError; or, if it will do, what was kept by the same settings is opened and that is announced.
+    announced, as is a run that has not come to its end. Where the answers are not at hand, as in a run from elsewhere,
+    nothing can be scored, which raises DataError; or, if it will do, what was kept by the same settings is opened and
+    that is announced.
     """
+    runs = _score_runs(folders, scoring, judge, announce, kept_will_do=kept_will_do)
+    for run in runs:
+        _announce_stop(run, announce)
+    return runs
+
+
+def _score_runs(
+    folders: Sequence[Path],
+    scoring: ScoringSpec,
+    judge: JudgeSpec,
+    announce: Announce = silent,
+    *,
+    kept_will_do: bool = False,
+) -> list[ScoredRun]:
     check_judging(scoring, judge)
     judges = [load_model(model) for model in judge.models]
     settings = scoring_settings(scoring, judge, judges)
@@ -419,7 +435,6 @@ def score_folders(
         else:
             panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
             runs.append(_score_folder(folder, settings, panel, announce))
-        _announce_stop(runs[-1], announce)
     if judges and judge.calibrate:
         from snellen.scoring.agreement import agreement_sentence, calibrate
 
@@ -443,13 +458,20 @@ def _score_folder(
 ) -> ScoredRun:
     uses = read_manifest(folder).benchmarks
     _announce_changed_answers(folder, (reopen_benchmark(use, folder) for use in uses), announce)
-    scored = _keep(score_run(folder, settings.standard.scoring, panel), settings.standard)
+    scored = _keep(_score_run(folder, settings.standard.scoring, panel), settings.standard)
     if settings.scoring.as_published:
-        published = replace(score_run(folder, settings.scoring, panel), counterpart=scored)
+        published = replace(_score_run(folder, settings.scoring, panel), counterpart=scored)
         scored = _keep(published, settings)
     if is_read_only(folder):
         announce(f"{folder} is read-only: its scores are shown and not kept")
     return scored
+
+
+def _score_run(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | None) -> ScoredRun:
+    """One that a rule is to stop has not ended while the rule wants more, though all that it was asked was answered."""
+    scored = score_run(folder, scoring, panel)
+    wanting = open_by_width(scored)
+    return replace(scored, extent=replace(scored.extent or RunExtent(), wanting=tuple(wanting))) if wanting else scored
 
 
 def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:

@@ -11,7 +11,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from snellen.common.images import data_uri, to_plain_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.metrics.declaration import declared
-from snellen.protocols.base import labelled_declaration
+from snellen.protocols.base import Declaration, labelled_declaration
 from snellen.protocols.prediction import holds_shares
 from snellen.reasons import word_reason
 from snellen.records import Answer, Exchange, ImagePart, ImageRef, Message, Prediction, Sample, Score, Step, Variant
@@ -31,9 +31,10 @@ from snellen.runs.own_questions import RunPictures
 from snellen.scoring.journal_reading import steps_in_order
 from snellen.scoring.scored_run import ScoredBenchmark
 
-Outcome = Literal["wrong", "unparsed", "error", "scored", "answer not known", "right"]
-OUTCOMES: tuple[Outcome, ...] = ("wrong", "unparsed", "error", "scored", "answer not known", "right")
-"""In order of interest; a text reply that is neither right nor wrong is `scored`."""
+Outcome = Literal["wrong", "unparsed", "error", "scored", "answer not known", "right so far", "right"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+"""In order of interest. A text reply that is neither right nor wrong is `scored`; a question whose replies are right,
+but not all there, is `right so far`."""
 
 
 class GalleryLimits(Struct, frozen=True):
@@ -151,6 +152,12 @@ def outcome_of(prediction: Prediction, answer: Answer | None, value: float | Non
     return "right" if value == 1 else "wrong"
 
 
+def question_outcome(outcomes: Sequence[Outcome], sample: Sample, declared: Declaration) -> Outcome:
+    """That of a question: of its replies the worst one's, but not right while fewer came than its protocol asks for."""
+    worst = min(outcomes, key=OUTCOMES.index)
+    return "right so far" if worst == "right" and len(outcomes) < declared.n_presentations(sample) else worst
+
+
 def random_part(scored: ScoredBenchmark) -> frozenset[str] | None:
     """The ids of the samples of a large benchmark from which those shown are chosen; None for all of a smaller one."""
     if len(scored.samples) <= MOST_SAMPLES:
@@ -159,16 +166,17 @@ def random_part(scored: ScoredBenchmark) -> frozenset[str] | None:
 
 
 def _outcomes(scored: ScoredBenchmark) -> Iterator[Outcome]:
-    """The outcome of each question's worst presentation, for benchmarks of which not all are held at once."""
+    """The outcome of each question, for benchmarks of which not all are held at once."""
     first, is_verdict = _text_metric(scored)
     values = {(s.protocol, s.sample_id, s.turn): s.value for s in scored.scores_of(first)}
-    worst: dict[tuple[str, str, int], int] = {}
+    outcomes: dict[tuple[str, str, int], list[Outcome]] = defaultdict(list)
     for prediction in scored.predictions:
         question = prediction.protocol, prediction.sample_id, prediction.turn
         answer = scored.answers.get(question[1:])
-        outcome = OUTCOMES.index(outcome_of(prediction, answer, values.get(question), is_verdict))
-        worst[question] = min(worst.get(question, outcome), outcome)
-    return (OUTCOMES[outcome] for outcome in worst.values())
+        outcomes[question].append(outcome_of(prediction, answer, values.get(question), is_verdict))
+    declarations = {protocol: labelled_declaration(protocol) for protocol, _, _ in outcomes}
+    for (protocol, sample_id, _), of_question in outcomes.items():
+        yield question_outcome(of_question, scored.samples[sample_id], declarations[protocol])
 
 
 def _text_metric(scored: ScoredBenchmark) -> tuple[str, bool]:
@@ -180,7 +188,7 @@ def _text_metric(scored: ScoredBenchmark) -> tuple[str, bool]:
 def question_entries(
     model: int, scored: ScoredBenchmark, part: Collection[str] | None = None
 ) -> Iterator[GalleryEntry]:
-    """One entry per question asked, with the outcome of its worst presentation; only of the samples of a `part`."""
+    """One entry per question asked; only of the samples of a `part`."""
     questions: dict[tuple[str, str, int], list[Prediction]] = defaultdict(list)
     for prediction in scored.predictions:
         if part is None or prediction.sample_id in part:
@@ -190,16 +198,17 @@ def question_entries(
         if part is None or score.sample_id in part:
             scores[score.protocol, score.sample_id, score.turn].append(score)
     first, is_verdict = _text_metric(scored)
+    declarations = {protocol: labelled_declaration(protocol) for protocol, _, _ in questions}
     for (protocol, sample_id, turn), predictions in questions.items():
         question_scores = tuple(scores[protocol, sample_id, turn])
         value = next((score.value for score in question_scores if score.metric == first), None)
         answer = scored.answers.get((sample_id, turn))
         outcomes = [outcome_of(p, answer, value, is_verdict) for p in predictions]
-        worst = min(outcomes, key=OUTCOMES.index)
+        worst, sample = outcomes.index(min(outcomes, key=OUTCOMES.index)), scored.samples[sample_id]
+        outcome = question_outcome(outcomes, sample, declarations[protocol])
         yield GalleryEntry(
-            model, scored, protocol, scored.samples[sample_id], turn, worst,
-            tuple(predictions), predictions[outcomes.index(worst)], question_scores,
-        )  # fmt: skip
+            model, scored, protocol, sample, turn, outcome, tuple(predictions), predictions[worst], question_scores
+        )
 
 
 def _pick(entries: Sequence[GalleryEntry], not_right: int, right: int) -> list[GalleryEntry]:
@@ -211,8 +220,8 @@ def _pick(entries: Sequence[GalleryEntry], not_right: int, right: int) -> list[G
         if OUTCOMES[outcome] == "scored":
             bucket.sort(key=_value)
     ordered = [buckets[key] for key in sorted(buckets)]
-    good = [bucket for bucket in ordered if bucket[0].outcome == "right"]
-    bad = [bucket for bucket in ordered if bucket[0].outcome != "right"]
+    good = [bucket for bucket in ordered if bucket[0].outcome in ("right", "right so far")]
+    bad = [bucket for bucket in ordered if bucket[0].outcome not in ("right", "right so far")]
     picked = [*_take_turns(bad)[:not_right], *_take_turns(good)[:right]]
     return [replace(entry, rank=rank) for rank, entry in enumerate(picked)]
 
@@ -275,6 +284,7 @@ LONGEST = 4000
 """Longest text that a page shows, in characters."""
 SIGNS: dict[Outcome, str] = {
     "right": "✓",
+    "right so far": "…",
     "wrong": "✗",
     "unparsed": "?",
     "error": "!",
@@ -382,8 +392,9 @@ class SampleCard(Struct, frozen=True):
     options: tuple[OptionRow, ...]
     reading: Reading
     gold: Gold | None
+    replies: str
+    """How many there are: `4 replies`, or `asked 1 of 4`; empty for a question that is asked once."""
     presentations: tuple[PresentationChip, ...]
-    """All of them, where there are several."""
     scores: str
 
 
@@ -404,7 +415,8 @@ def sample_card(entry: GalleryEntry, gallery: Gallery, label: str, numbers: Mapp
         shown_options(entry.shown_prediction, entry.answer, options),
         shown_reading(entry.shown_prediction, options),
         shown_gold(entry.answer, options),
-        _presentations(entry, options) if len(entry.predictions) > 1 else (),
+        _count_of_replies(entry),
+        _presentations(entry, options),
         scores_text(entry.scores),
     )
 
@@ -515,6 +527,13 @@ def shown_gold(answer: Answer | None, options: Sequence[str]) -> Gold | None:
     if answer.options:
         return Gold(tuple(options[option] for option in answer.options))
     return Gold(answer.texts[:REFERENCES], is_quoted=True, has_more=len(answer.texts) > REFERENCES)
+
+
+def _count_of_replies(entry: GalleryEntry) -> str:
+    count = len(entry.predictions)
+    if entry.outcome == "right so far":
+        return f"asked {count} of {labelled_declaration(entry.protocol).n_presentations(entry.sample)}"
+    return f"{count} replies" if count > 1 else ""
 
 
 def _presentations(entry: GalleryEntry, options: Sequence[str]) -> tuple[PresentationChip, ...]:

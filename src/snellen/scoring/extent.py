@@ -18,16 +18,19 @@ class RunExtent(Struct, frozen=True):
     """Those of which anything was asked."""
     finished: int = 0
     """Those of which nothing is left to ask, but for requests that failed: they were asked."""
+    wanting: tuple[str, ...] = ()
+    """Benchmarks of which the rule that stops the run wants more pictures than were asked."""
 
     @property
     def is_whole(self) -> bool:
         """Whether a run has come to its end; otherwise it was stopped, or is under way."""
-        return self.finished == self.questions
+        return self.finished == self.questions and not self.wanting
 
     @property
     def words(self) -> str:
         """`83 of 240 questions begun, 33 finished`"""
-        return f"{self.begun:,} of {self.questions:,} questions begun, {self.finished:,} finished"
+        counts = f"{self.begun:,} of {self.questions:,} questions begun, {self.finished:,} finished"
+        return f"{counts}, and more of {', '.join(self.wanting)} to come by --until" if self.wanting else counts
 
     def plus(self, other: RunExtent) -> RunExtent:
         return RunExtent(self.questions + other.questions, self.begun + other.begun, self.finished + other.finished)

@@ -22,7 +22,7 @@ SORTS = {
 }
 """Name -> its words, and the order in SQL."""
 SORTS_BY_ANSWERS = ("hardest", "easiest")
-OF_ANSWERS = ("right", "wrong", "scored")
+OF_ANSWERS = ("right", "right so far", "wrong", "scored")
 """Outcomes and orders that only who knows the answers can tell."""
 SHORTEST_INDEXED = 3
 """Letters of the shortest text that an index of trigrams finds."""

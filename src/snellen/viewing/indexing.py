@@ -165,7 +165,7 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
 
 
-INDEX_FORMAT = 12
+INDEX_FORMAT = 13
 LONGEST_READING = 48
 REPLY_END = "\x1e"
 """Between the replies to a question where words are looked for in them."""

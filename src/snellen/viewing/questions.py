@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 
@@ -34,6 +35,7 @@ VERDICTS = ("right", "wrong", "unparsed")
 LONGEST_REPLY = 120
 Column = tuple[str, str]
 """A run's name and a protocol."""
+_declared = cache(labelled_declaration)
 
 
 class Cell(Struct, frozen=True):
@@ -45,6 +47,8 @@ class Cell(Struct, frozen=True):
     unstable: bool
     entry: int
     """Its id in the index."""
+    promised: int
+    """How many presentations its protocol has."""
     reply: str = ""
     """The beginning of its different replies, where they are more than what was read."""
 
@@ -189,27 +193,25 @@ def _beginning(replies: str, reading: str) -> str:
 def _lines(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) -> list[QuestionLine]:
     names = {run.id: run.name for run in runs}
     marks = ", ".join("?" * len(ids))
-    cells: dict[int, dict[Column, Cell]] = defaultdict(dict)
-    entries = library.rows(
-        "SELECT question, run, protocol, outcome, reading, presentations, unstable, id FROM entry "
-        f"WHERE question IN ({marks})",
-        *ids,
-    )
-    for question, run, protocol, outcome, reading, presentations, unstable, entry in entries:
-        if run in names:
-            cell = Cell(OUTCOMES[outcome], reading, presentations, bool(unstable), entry)
-            cells[question][names[run], protocol] = cell
     rows = library.rows(
         "SELECT id, benchmark, turn, build, sample, answer FROM question JOIN question_record ON question = id "
         f"WHERE id IN ({marks})",
         *ids,
     )
     lines = {
-        number: QuestionLine(
-            benchmark, turn, build, msgspec.json.decode(sample, type=Sample), _answer(gold), cells[number]
-        )
+        number: QuestionLine(benchmark, turn, build, msgspec.json.decode(sample, type=Sample), _answer(gold), {})
         for number, benchmark, turn, build, sample, gold in rows
     }
+    entries = library.rows(
+        "SELECT question, run, protocol, outcome, reading, presentations, unstable, id FROM entry "
+        f"WHERE question IN ({marks})",
+        *ids,
+    )
+    for question, run, protocol, outcome, reading, presentations, unstable, entry in entries:
+        if run in names and question in lines:
+            promised = _declared(protocol).n_presentations(lines[question].sample)
+            cell = Cell(OUTCOMES[outcome], reading, presentations, bool(unstable), entry, promised)
+            lines[question].cells[names[run], protocol] = cell
     return [lines[number] for number in ids if number in lines]
 
 
@@ -241,7 +243,7 @@ class ShownEntry(Struct, frozen=True):
     unstable: bool
     presentations: tuple[ShownPresentation, ...]
     not_asked: int
-    """Presentations that were promised and, after those before them, not asked any more."""
+    """Presentations that its protocol has and that were not asked, or not any more."""
     baselines: tuple[Exchange, ...]
     """What was asked without the picture, to be subtracted."""
     scores: tuple[Score, ...]
@@ -249,6 +251,8 @@ class ShownEntry(Struct, frozen=True):
     @property
     def why_not_asked(self) -> str:
         """What in the replies ended a protocol that stops early; empty for a question that was not asked to its end."""
+        if not _declared(self.protocol).stops_early:
+            return ""
         if self.unstable:
             return "the replies contradict each other"
         is_unread = any(shown.prediction.choice is None for shown in self.presentations)
@@ -342,7 +346,7 @@ def _entry(
     answer: Answer | None,
 ) -> ShownEntry:
     protocol, outcome, unstable, predictions, scores = row
-    latest, declared = _latest(exchanges), labelled_declaration(protocol)
+    latest, declared = _latest(exchanges), _declared(protocol)
     steps = tuple(steps_in_order(latest.values())) if declared.conclude else ()
     shown_exchanges = tuple(
         ShownPresentation(
@@ -354,7 +358,7 @@ def _entry(
     )
     baselines = tuple(exchange for variant, exchange in latest.items() if variant.baseline)
     decoded = msgspec.json.decode(scores, type=tuple[Score, ...])
-    not_asked = max(declared.n_presentations(sample) - len(shown_exchanges), 0) if declared.stops_early else 0
+    not_asked = max(declared.n_presentations(sample) - len(shown_exchanges), 0)
     return ShownEntry(run, protocol, OUTCOMES[outcome], bool(unstable), shown_exchanges, not_asked, baselines, decoded)
 
 
@@ -370,7 +374,7 @@ def _latest(exchanges: Sequence[Exchange]) -> dict[Variant, Exchange]:
 def _outcome(prediction: Prediction, answer: Answer | None, entry: Outcome) -> Outcome:
     """That of a presentation; a text has that of its question."""
     if prediction.text is not None and prediction.error is None:
-        return entry
+        return "right" if entry == "right so far" else entry
     return outcome_of(prediction, answer, None, is_verdict=False)
 
 
