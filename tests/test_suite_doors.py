@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from snellen import registry
 from snellen.catalogue import add_suites, entries, select, suite_facts
 from snellen.catalogue.suites import parse_suite
 from snellen.errors import DataError
+from snellen.runs.finding import find_benchmarks
 
 
 @pytest.fixture(autouse=True)
@@ -227,3 +231,58 @@ def test_a_folder_brings_protocols_and_models(tmp_path: Path) -> None:
     )
     rows = [json.loads(line) for line in next(shown).splitlines()]
     assert {(row["model"], row["protocol"]) for row in rows if row["protocol"]} == {("first:one", "twice")}
+
+
+def test_files_beside_an_entry_that_have_changed_are_built_again_by_a_run_and_by_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    folder = folder_of_entries(tmp_path / "mine", more='dimension = "FG"')
+    add_suites(folder)
+    said: list[str] = []
+
+    def questions() -> int:
+        [use] = find_benchmarks(["animals"], announce=said.append)
+        return use.benchmark.manifest.counts.questions
+
+    assert [questions(), questions()] == [4, 4] and said == ["building animals"]
+    small.write(small.rows(5), folder / "questions.jsonl")
+    assert questions() == 5
+    assert said[1:] == ["building animals again: files beside its entry have changed"]
+    small.write(small.rows(6), folder / "questions.jsonl")
+    code, _, told = small.command(capsys, "build", "animals")
+    assert code == 0 and "building animals again: files beside its entry have changed" in told
+    small.write([], folder / "notes.jsonl")  # not a file of the entry's
+    assert questions() == 6 and len(said) == 2
+
+
+def test_what_cannot_be_read_of_another_package_is_left_out_said_and_diagnosed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = tmp_path / "library"
+    entry = ENTRY.replace("embedded = true", 'embedded = true\nfolder = "../data"')
+    for package, suite, name in (("aquarium", 'title = "Fish"', ""), ("zoo", 'name = "zoo"\ntitle = "Zoo"', "lions")):
+        (library / package / "entries").mkdir(parents=True)
+        (library / package / "__init__.py").touch()
+        (library / package / "suite.toml").write_text(suite)
+        about = library / f"{package}-1.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
+        (about / "entry_points.txt").write_text(f"[snellen.suites]\n{package} = {package}\n")
+        small.write(small.rows(4), library / package / "data/questions.jsonl")
+        for file in (name, "tigers") if name else ():
+            text = entry.format(name="zoo/lions", more="", reader="table")
+            (library / package / f"entries/{file}.toml").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(library))
+    words = ["run", "snellen:oracle", "zoo/lions", "--limit", "2", "--runs", str(tmp_path)]
+    told = subprocess.run([sys.executable, "-m", "snellen", *words], capture_output=True, text=True, check=True)
+    assert "100.0%" in told.stdout
+    assert re.search(r"^snellen: left out: .*aquarium/suite.toml: .*`name`", told.stderr, re.MULTILINE)
+    fault = "tigers.toml: name = 'zoo/lions'; a benchmark in this file is called 'zoo/tigers'"
+    assert re.search(rf"^snellen: left out: .*{fault}$", told.stderr, re.MULTILINE)
+    diagnosed = subprocess.run(
+        [sys.executable, "-m", "snellen", "doctor", "--json"], capture_output=True, text=True, check=False
+    )
+    rows = [row for line in diagnosed.stdout.splitlines() if (row := json.loads(line))["name"] == "suite"]
+    assert diagnosed.returncode == 1 and [row["state"] for row in rows] == ["broken", "broken"]
+    assert rows[1]["found"].endswith(fault)

@@ -65,3 +65,7 @@ class ErrorBudgetError(SnellenError):
     """More requests failed than --error-budget allows; the answers received are stored."""
 
     exit_code = 3
+
+
+class SuiteWarning(UserWarning):
+    """A suite of another package, or an entry of one, that cannot be read and is left out."""

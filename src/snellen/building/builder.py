@@ -50,7 +50,7 @@ from snellen.building.benchmark import (
 )
 from snellen.building.checking import DraftChecker, Question, SoundRows
 from snellen.building.recipe import BuildStats, Decisions, DistractorWriter, Drafts, Recipe, reformulate
-from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder
+from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder, state_beside
 from snellen.common.conditions import Condition
 from snellen.common.drafts import (
     PARAMS,
@@ -272,7 +272,7 @@ class ExampleDrawer:
             yield Example(**asdict(sample), gold=gold.options, texts=gold.texts)
 
 
-OWN_FILES, WITH_SNELLEN = "files named by the user", "Snellen itself"
+OWN_FILES, BESIDE, WITH_SNELLEN = "files named by the user", "files beside its entry", "Snellen itself"
 """The origin of a source that was not fetched."""
 ANSWERS = "answers.jsonl.gz"
 DEFAULT = Recipe()
@@ -319,6 +319,7 @@ def build_benchmark(
     with staging_folder(target) as folder, _naming_entry(spec):
         stats = BuildStats()
         files = source or entry_folder(spec)
+        beside = "" if source else state_beside(spec)
         read: Drafts = lambda: reader(spec.source.params, files)  # noqa: E731
         sound = SoundRows(read) if recipe.lenient else None
         read = sound or read
@@ -340,9 +341,10 @@ def build_benchmark(
                 stats.rejected,
                 stats.chance,
                 limit or 0,
-                origin or (OWN_FILES if source else WITH_SNELLEN),
+                origin or (OWN_FILES if source else BESIDE if files else WITH_SNELLEN),
                 used.earlier if used else (),
                 used.left if used else 0,
+                beside,
             ),
             verification=verification,
         )

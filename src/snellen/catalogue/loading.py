@@ -11,12 +11,15 @@ studies and analyses without one.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -27,7 +30,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry
 from snellen.catalogue.suites import Aggregation, Suite, parse_suite
-from snellen.errors import DataError, UnknownNameError
+from snellen.errors import DataError, SuiteWarning, UnknownNameError
 from snellen.formats.json_files import parse_toml, read_text
 
 SUITE_FILE = "suite.toml"
@@ -71,14 +74,17 @@ class LoadedEntry(Struct, frozen=True):
 
 
 class Entries(Mapping[str, BenchmarkSpec]):
-    """The facts of all benchmarks by name, sorted by name; those of packages are read when they are asked for.
+    """The facts of all benchmarks by name, sorted by name; Snellen's own are read when they are asked for.
 
-    An item raises DataError naming the file when that is invalid.
+    `faults` says what is left out: entries of other packages that cannot be read.
     """
 
-    def __init__(self, loaded: Mapping[str, LoadedEntry], late: Mapping[str, _LateEntry]) -> None:
+    def __init__(
+        self, loaded: Mapping[str, LoadedEntry], late: Mapping[str, _LateEntry], faults: tuple[str, ...] = ()
+    ) -> None:
         self._loaded = dict(loaded)
         self._late = late
+        self.faults = faults
         self._names = sorted({**loaded, **late})
 
     def __getitem__(self, name: str) -> BenchmarkSpec:
@@ -105,7 +111,7 @@ class Entries(Mapping[str, BenchmarkSpec]):
 
 
 class _LateEntry(Struct, frozen=True):
-    """A benchmark of a package whose file is not read yet."""
+    """A benchmark of Snellen's own whose file is not read yet."""
 
     suite: str
     load: Callable[[str], LoadedEntry]
@@ -148,6 +154,11 @@ def suite_of(spec: BenchmarkSpec) -> Suite | None:
         return suite_facts().get(spec.suite)
     with_forms = (suite for suite in suite_facts().values() if "table_forms" in suite.hooks)
     return next((suite for suite in with_forms if spec.source.reader in suite.hooks.get("readers", {})), None)
+
+
+def broken_suites() -> tuple[str, ...]:
+    """What other packages bring and is left out, as it cannot be read: suites and entries, each with its fault."""
+    return (*_folders_and_faults(_named_folders())[1], *entries().faults)
 
 
 def suite_folders() -> Mapping[str, Traversable]:
@@ -211,6 +222,43 @@ def entry_folder(spec: BenchmarkSpec) -> Path | None:
     return loaded.folder if loaded.spec.source == spec.source else None
 
 
+def state_beside(spec: BenchmarkSpec) -> str:
+    """A digest of the files beside a benchmark's entry that its parameters name: paths, sizes and times of change.
+
+    Where they name none, all files of the folder that its source has; empty where no files lie beside its entry.
+    """
+    folder = entry_folder(spec)
+    if folder is None:
+        return ""
+    # Unlike Path.exists() this answers for any text, however long.
+    named = [folder / text for text in _texts(spec.source.params) if os.path.exists(folder / text)]  # noqa: PTH110
+    if not named and spec.source.folder:
+        named = [folder]
+    digest = hashlib.sha256()
+    for path in sorted({file for place in named for file in _files_below(place)}):
+        state = path.stat()
+        digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
+    return digest.hexdigest() if named else ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in parameters that are not empty, however deep."""
+    match value:
+        case str():
+            yield from [value] if value else ()
+        case dict():
+            yield from chain.from_iterable(map(_texts, value.values()))
+        case list() | tuple():
+            yield from chain.from_iterable(map(_texts, value))
+
+
+def _files_below(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+    for folder, _, names in os.walk(path):
+        yield from (Path(folder, name) for name in names)
+
+
 def entry_file(spec: BenchmarkSpec) -> str:
     """The file of a benchmark's entry; empty where it has none."""
     return entries().loaded(spec.name).where if spec.name in entries() else ""
@@ -247,16 +295,35 @@ def _named_folders() -> tuple[str, ...]:
 # --- loading: once per list of named folders ---------------------------------------------------------------------
 
 
-@cache
 def _folders(named_folders: tuple[str, ...]) -> tuple[SuiteFolder, ...]:
     """All suites. Raises DataError when two have the same name."""
-    folders = [_of_package(name, target) for name, target in registry.targets("suites").items()]
+    return _folders_and_faults(named_folders)[0]
+
+
+@cache
+def _folders_and_faults(named_folders: tuple[str, ...]) -> tuple[tuple[SuiteFolder, ...], tuple[str, ...]]:
+    """All suites, and why those of other packages are left out that cannot be read."""
+    folders: list[SuiteFolder] = []
+    faults = []
+    for name, target in registry.targets("suites").items():
+        try:
+            folders.append(_of_package(name, target))
+        except DataError as error:
+            if name in registry.own_targets("suites"):
+                raise
+            faults.append(_left_out(error))
     folders += [folder for path in named_folders for folder in _in_folder(Path(path).expanduser().resolve())]
     places: dict[str, str] = {}
     for folder in folders:
         if folder.suite:
             _claim(places, "suite", folder.suite.name, folder.where)
-    return tuple(folders)
+    return tuple(folders), tuple(faults)
+
+
+def _left_out(error: DataError) -> str:
+    """The fault of another package, of which the user is warned."""
+    warnings.warn(f"left out: {error}", SuiteWarning, stacklevel=2)
+    return str(error)
 
 
 @cache
@@ -301,18 +368,27 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
     places: dict[str, str] = {}
     loaded: dict[str, LoadedEntry] = {}
     late: dict[str, _LateEntry] = {}
+    faults = []
     for folder in _folders(named_folders):
         for file in folder.entries:
-            if folder.suite and not folder.named:
+            if folder.suite and folder.suite.name in registry.own_targets("suites"):
                 name = _name_by_file(file, folder.suite)
                 late[name] = _LateEntry(folder.suite.name, partial(_entry_called, file, folder, named_folders))
             else:
-                entry = _entry(file, folder, named_folders)
-                _check_protocols(entry)
+                try:
+                    entry = _entry(file, folder, named_folders)
+                    _check_protocols(entry)
+                    if folder.suite and not folder.named:
+                        _check_name(entry, _name_by_file(file, folder.suite))
+                except DataError as error:
+                    if folder.named:
+                        raise
+                    faults.append(_left_out(error))
+                    continue
                 name = entry.spec.name
                 loaded[name] = entry
             _claim(places, "benchmark", name, str(file))
-    return Entries(loaded, late)
+    return Entries(loaded, late, tuple(faults))
 
 
 def _check_protocols(entry: LoadedEntry) -> None:
@@ -330,9 +406,13 @@ def _name_by_file(file: Traversable, suite: Suite) -> str:
 def _entry_called(file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...], name: str) -> LoadedEntry:
     """Load the file of a package's benchmark. Raises DataError when it has another name than its file says."""
     entry = _entry(file, home, named_folders)
+    _check_name(entry, name)
+    return entry
+
+
+def _check_name(entry: LoadedEntry, name: str) -> None:
     if entry.spec.name != name:
         raise DataError(f"{entry.where}: name = {entry.spec.name!r}; a benchmark in this file is called {name!r}")
-    return entry
 
 
 @cache

@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from snellen import __version__
-from snellen.errors import SnellenError, UnknownNameError
+from snellen.errors import SnellenError, SuiteWarning, UnknownNameError
 from snellen.fetching.attendance import Attendance, attended
 from snellen.formats.shown_text import strip_controls
 from snellen.installation import entry_points_of
@@ -22,6 +23,7 @@ from snellen.installation import entry_points_of
 if TYPE_CHECKING:
     from snellen.cli.bars import FetchBar
 
+_PLAIN_WARNING = warnings.formatwarning
 _VERBS: dict[str, dict[str, str]] = {
     "Most of what you need": {
         "run": "Evaluate a model on benchmarks; the same command resumes a stopped run.",
@@ -228,6 +230,14 @@ def _first_page(ctx: click.Context) -> str:
     return formatter.getvalue().rstrip("\n")
 
 
+def _line_of_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    if issubclass(category, SuiteWarning):
+        return f"snellen: {strip_controls(str(message))}\n"
+    return _PLAIN_WARNING(message, category, filename, lineno, line)
+
+
 def _say(line: str) -> None:
     from snellen.cli.show import announce
 
@@ -272,6 +282,7 @@ def main(args: Sequence[str] | None = None) -> None:
     gc.set_threshold(200_000, 10, 50)
     atexit.register(gc.freeze)
     words = list(sys.argv[1:] if args is None else args)
+    warnings.formatwarning = _line_of_warning
     if _COMPLETING in os.environ:
         from snellen.cli.completion import prepare
 

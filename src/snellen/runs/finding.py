@@ -10,7 +10,7 @@ from msgspec import Struct
 from snellen import registry
 from snellen.building.benchmark import MANIFEST, Benchmark, Selection, own_benchmarks
 from snellen.building.builder import build_benchmark
-from snellen.catalogue import BenchmarkSpec, PromptSet, entries, select, suite_members
+from snellen.catalogue import BenchmarkSpec, PromptSet, entries, select, state_beside, suite_members
 from snellen.catalogue.cards import benchmarks_seen, load_cards
 from snellen.common.conditions import Condition
 from snellen.common.paths import as_word, benchmark_folder
@@ -233,18 +233,9 @@ def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None)
     """A benchmark, or a part of it that has what a run with this limit asks; fetched and built where it is not here."""
     folder = benchmark_folder(spec.name)
     if (folder / MANIFEST).exists():
-        try:
-            benchmark = Benchmark(folder)
-        except DataError:
-            if not spec.source.embedded:
-                raise
-            announce(f"building {spec.name} again: what was built is of another format, or damaged")
-            return build_benchmark(spec)
-        if benchmark.spec == spec:
-            return benchmark
-        if not spec.source.embedded:
-            return benchmark
-        announce(f"building {spec.name} again: its catalogue entry has changed")
+        if not (reason := outdated(spec)):
+            return Benchmark(folder)
+        announce(f"building {spec.name} again: {reason}")
     elif not spec.source.embedded:
         from snellen.fetching.parts import build_part, built_part  # loaded where something is to be fetched
         from snellen.fetching.sources import fetch_source
@@ -257,3 +248,16 @@ def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None)
     else:
         announce(f"building {spec.name}")
     return build_benchmark(spec)
+
+
+def outdated(spec: BenchmarkSpec) -> str:
+    """Why a benchmark that needs nothing from elsewhere is to be built again; empty where it is not."""
+    if not spec.source.embedded:
+        return ""
+    try:
+        benchmark = Benchmark(benchmark_folder(spec.name))
+    except DataError:
+        return "what was built is of another format, or damaged"
+    if benchmark.spec != spec:
+        return "its catalogue entry has changed"
+    return "files beside its entry have changed" if benchmark.manifest.made.beside != state_beside(spec) else ""

@@ -36,7 +36,7 @@ from snellen.recognition.own_sources import (
 )
 from snellen.recognition.recognising import TableSettings
 from snellen.reformulation.sampling import Sampling
-from snellen.runs.finding import open_benchmark
+from snellen.runs.finding import open_benchmark, outdated
 from snellen.verification.verify import Solvers, Votes
 
 # --- what both have in common: columns said by flags, and doubts that are asked ---------------------------------------
@@ -202,8 +202,10 @@ def build_command(
     refused = []
     for spec in specs:
         if not force and source is None and to is None and (benchmark_folder(spec.name) / MANIFEST).exists():
-            announce(f"{spec.name} is built already; --force builds it again")
-            continue
+            if not (reason := outdated(spec)):
+                announce(f"{spec.name} is built already; --force builds it again")
+                continue
+            announce(f"building {spec.name} again: {reason}")
         try:
             with build_progress(spec.name) as progress:
                 source_files = spec.source_in(source) if source else None

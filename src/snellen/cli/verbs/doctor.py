@@ -9,6 +9,7 @@ import platform
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -21,10 +22,12 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from snellen import __version__, registry
+from snellen.catalogue.loading import broken_suites
 from snellen.cli.completion import hub_cache
 from snellen.cli.flags import json_flag
 from snellen.cli.show import out, show_table
 from snellen.common.paths import home
+from snellen.errors import SuiteWarning
 from snellen.installation import PACKAGE, SERVER, distribution, install_line, origin, server_install_line
 
 GIB = 1 << 30
@@ -254,8 +257,18 @@ def _verdict(diagnoses: Sequence[Diagnosis], broken: Sequence[str]) -> str:
     return f"nothing is broken{'; optional and not installed: ' if absent else ''}{', '.join(absent)}"
 
 
+def diagnose_suites() -> Iterator[Diagnosis]:
+    """What other packages bring and is left out, as it cannot be read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SuiteWarning)  # they stand in the table
+        faults = broken_suites()
+    for fault in faults:
+        yield Diagnosis("packages", "suite", "broken", fault, "mend or uninstall the package that brings it")
+
+
 def _diagnoses(runs: Path) -> Iterator[Diagnosis]:
     yield from diagnose_packages()
+    yield from diagnose_suites()
     yield from diagnose_accelerator()
     yield from diagnose_places(runs)
     yield from diagnose_programs()
