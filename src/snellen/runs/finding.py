@@ -252,12 +252,13 @@ def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None)
 
 def outdated(spec: BenchmarkSpec) -> str:
     """Why a benchmark that needs nothing from elsewhere is to be built again; empty where it is not."""
-    if not spec.source.embedded:
-        return ""
     try:
         benchmark = Benchmark(benchmark_folder(spec.name))
     except DataError:
-        return "what was built is of another format, or damaged"
-    if benchmark.spec != spec:
+        return "what was built is of another format, or damaged" if spec.source.embedded else ""
+    if spec.source.embedded and benchmark.spec != spec:
         return "its catalogue entry has changed"
-    return "files beside its entry have changed" if benchmark.manifest.made.beside != state_beside(spec) else ""
+    built_of = benchmark.manifest.made.beside
+    if (spec.source.embedded or built_of) and built_of != state_beside(spec):
+        return "files beside its entry have changed"
+    return ""
