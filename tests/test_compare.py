@@ -327,6 +327,20 @@ def near_the_border(questions: int, about_a_picture: int, apart: float, seed: in
     return ScoredRun(Path(f"{seed}"), manifest, ScoringSpec(), (), (scored,), 0, 0)
 
 
+def test_in_a_table_the_interval_and_the_corrected_p_beside_it_say_the_same() -> None:
+    clear_by_themselves_alone = 0
+    for apart in (0.6, 0.8, 1.0, 1.4):
+        runs = [near_the_border(120, 1, apart, seed) for seed in range(4)]
+        [table, *_] = comparison_tables(compare_runs(runs, resamples=0))
+        place = {name: i for i, name in enumerate(table.header)}
+        for row in table.rows:
+            interval = row[place["difference"]].estimate
+            corrected, alone = (float(row[place[name]].lstrip("<")) for name in ("p corrected", "p alone"))
+            assert (interval.low > 0 or interval.high < 0) == (corrected < 0.05)
+            clear_by_themselves_alone += alone < 0.05 <= corrected
+    assert clear_by_themselves_alone > 3
+
+
 def test_interval_test_and_rank_say_the_same_near_the_border() -> None:
     """Of three models at a time, whose neighbours differ by about two standard errors."""
     apart_by_two_methods = pairs = 0

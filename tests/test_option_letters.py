@@ -96,6 +96,8 @@ def test_the_verdict_allows_for_the_number_of_letters(results: sn.Results) -> No
     assert balanced == "With four options, no letter is clearly favoured."
     [table] = letter_tables(run_views(results.runs, ()))
     assert f"half under circular, with four options: A is favoured, {100 * low:.1f} to" in table.notes[0]
+    shown = {row[2]: row[-1].estimate for row in table.rows if row[:2] == ("half", "circular")}
+    assert (shown["A of 4"].low, shown["A of 4"].high) == (pytest.approx(low), pytest.approx(high))
 
 
 def test_an_interval_that_is_clear_by_itself_alone_is_no_verdict() -> None:

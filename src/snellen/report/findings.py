@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
 from snellen.analysis.paired.comparison import differences_from
-from snellen.analysis.paired.differences import PairedDifference, gain, is_shown
+from snellen.analysis.paired.differences import PairedDifference, corrected_estimate, gain, is_shown
 from snellen.analysis.paired.significance import LEVEL
 from snellen.analysis.sequential import parts_of
 from snellen.analysis.statistics import z
@@ -347,9 +347,8 @@ def _points(difference: PairedDifference, between: str = " to ") -> str:
 def _ends_of(difference: PairedDifference, between: str) -> str:
     """The ends of a difference's interval, in points for shares, in any other unit as they are; of one that is shown to
     be on one side of zero without signs."""
-    low, high = difference.low_corrected, difference.high_corrected
-    if low is None or high is None:
-        low, high = difference.difference.low, difference.difference.high
+    estimate = corrected_estimate(difference)
+    low, high = estimate.low, estimate.high
     if low is None or high is None:
         return NO_INTERVAL
     if is_shown(difference):

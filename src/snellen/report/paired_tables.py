@@ -13,7 +13,13 @@ from msgspec.structs import replace
 
 from snellen.analysis.capability import ALL
 from snellen.analysis.paired.comparison import compare_runs
-from snellen.analysis.paired.differences import Comparison, PairedDifference, QuestionFlip, RankInterval
+from snellen.analysis.paired.differences import (
+    Comparison,
+    PairedDifference,
+    QuestionFlip,
+    RankInterval,
+    corrected_estimate,
+)
 from snellen.analysis.sequential import SequentialDifference, SequentialEstimate, sequential_estimates
 from snellen.building.benchmark import RandomPart
 from snellen.errors import DataError, MissingExtraError
@@ -142,8 +148,8 @@ def _table(
         "first": [_value(difference, difference.first_value) for difference in differences],
         "second": [_value(difference, difference.second_value) for difference in differences],
         "difference": [_difference(difference) for difference in differences],
-        "p": [_p(difference.p) for difference in differences],
         "p corrected": [_p(difference.p_adjusted) for difference in differences],
+        "p alone": [_p(difference.p) for difference in differences],
         **more,
     }
     hints = {name: hint for name, hint in hints.items() if name in columns}
@@ -161,11 +167,11 @@ def _hints(comparison: Comparison) -> dict[str, str]:
     return {
         "first": "the first model's value on the common questions",
         "second": "the second model's",
-        "difference": "first minus second, so below 0 where the second is higher, with its 95% interval, not "
-        "corrected for the number of comparisons",
-        "p": "by sign-flip test (for single right or wrong answers McNemar's) and interval, the larger: below 0.05 "
-        "where the interval excludes 0",
+        "difference": "first minus second, so below 0 where the second is higher; its 95% interval is corrected as the "
+        "p beside it is, and excludes 0 where that is below 0.05",
         "p corrected": CORRECTIONS[comparison.correction],
+        "p alone": "as if this comparison were the only one, by sign-flip test (for single right or wrong answers "
+        "McNemar's) and interval, the larger",
         "only first better": "questions on which the first model did better",
         "only second better": "questions on which the second model did better",
         "needed": "questions that would show a difference of this size at the 5% level four times in five",
@@ -195,7 +201,7 @@ def _value(difference: PairedDifference, value: float | None) -> str:
 def _difference(difference: PairedDifference) -> NumberCell | AbsentCell:
     if difference.difference.value is None:
         return AbsentCell(word_reason(difference.reason))
-    return NumberCell(difference.unit, difference.difference)
+    return NumberCell(difference.unit, corrected_estimate(difference))
 
 
 def _p(p: float | None) -> str:

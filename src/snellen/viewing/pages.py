@@ -22,7 +22,7 @@ from snellen.common.images import ImageStore, to_plain_file
 from snellen.errors import DataError, SnellenError
 from snellen.metrics.declaration import SHARE, metric_of
 from snellen.records import Exchange, Prediction, Result
-from snellen.report.letters import letter_sentences
+from snellen.report.letters import corrected_letters, letter_sentences
 from snellen.report.rendering import page_style, report_asset, templates
 from snellen.report.run_view import is_of_first_alone
 from snellen.report.samples import (
@@ -170,7 +170,7 @@ class ViewPages:
             "thresholds": details.thresholds,
             "asked": details.asked,
             "of_headline": _n_benchmarks(details, line.headline) if line.headline else 0,
-            "letters": letters,
+            "letters": corrected_letters(letters),
             "letter_sentences": letter_sentences(letters),
             "clusters": clusters,
             "trend": trend_of(line, lines),

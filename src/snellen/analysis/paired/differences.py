@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from snellen.analysis.capability import ALL, protocol_preference
 from snellen.analysis.linearisation import linearised_deviations
@@ -89,6 +89,13 @@ def gain(difference: PairedDifference) -> float:
     """By how much the first run is better."""
     value = difference.difference.value or 0.0
     return -value if difference.better == "lower" else value
+
+
+def corrected_estimate(difference: PairedDifference) -> Estimate:
+    """The difference with the interval that is corrected as `p_adjusted` is: what tables and sentences show."""
+    if difference.low_corrected is None or difference.high_corrected is None:
+        return difference.difference
+    return replace(difference.difference, low=difference.low_corrected, high=difference.high_corrected)
 
 
 def is_shown(difference: PairedDifference) -> bool:
