@@ -21,13 +21,14 @@ from PIL import Image
 import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
-from snellen.records import Request
+from snellen.records import Failure, Request
 from snellen.report.flipped import FLIPS_NOTE, flip_tables
 from snellen.scoring.agreement import agreement_study, hard_items, people_of, read_labels
 
 pytest.importorskip("starlette", reason="waits for starlette")
 pytest.importorskip("uvicorn", reason="waits for uvicorn")
 
+from snellen.viewing.comparing import OVER_SHARED
 from snellen.viewing.run_notes import RUN_NOTES, read_run_notes
 from view_runs import Replying, serving, until
 
@@ -165,8 +166,32 @@ def test_a_comparison_is_over_benchmarks_that_all_have_and_says_which_are_left_o
     assert f"paired on {QUESTIONS} questions" in page, "the sentence, too, is over what both have"
     alike, unlike = (client.get(f"/compare?run=perfect&run={name}").text for name in ("half", "few"))
     assert "left out" not in alike and alike.count("<figure") == 1, "its one dimension has one benchmark"
-    unequal = "Each share is over all questions of its run"
-    assert unequal in unlike and unequal not in alike
+    assert OVER_SHARED in unlike and OVER_SHARED not in alike
+
+
+def test_the_charts_of_a_comparison_are_over_the_questions_of_its_table(tmp_path: Path) -> None:
+    """One run was asked half of the questions, and some requests of the other failed."""
+    benchmark, runs = small.built(small.rows(24, pictures=24), tmp_path / "made", name="animals"), tmp_path / "runs"
+
+    def reply(request: Request) -> str | sn.Response:
+        number = int(request.sample_id[1:])
+        if number % 5 == 1:
+            return sn.Response(error=Failure("timeout", "late"))
+        return request.variant.labels[request.variant.order.index(number % 4 if number % 3 else 0)]
+
+    folder = str(benchmark.folder)
+    sn.evaluate(sn.Scripted(reply, name="some"), folder, "vanilla", runs=runs, name="some", error_budget=1.0)
+    sn.evaluate("snellen:always-a", folder, "vanilla", runs=runs, name="half", limit=12)
+    results = sn.load_run([runs / "some", runs / "half"])
+    [difference] = [each for each in results.compare(resamples=0).differences if each.benchmark == "animals"]
+    own = results.value("accuracy", model="some")
+    assert difference.difference.n < 12 and difference.first_value != own
+    with serving(runs, index=tmp_path / "index.sqlite") as client:
+        page = client.get("/compare?run=some&run=half").text
+    [chart] = re.findall("<figure.*?</figure>", page, re.DOTALL)
+    shown = set(re.findall(r"\d+\.\d%", chart))
+    assert {f"{100 * value:.1f}%" for value in (difference.first_value, difference.second_value)} <= shown
+    assert f"{100 * own:.1f}%" not in shown and OVER_SHARED in chart
 
 
 def test_a_question_shows_the_compared_runs_first_in_the_order_of_the_list(client: httpx.Client) -> None:

@@ -77,6 +77,14 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     ]
 
 
+def replied_by_all(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
+    """The runs narrowed to the questions that all of them replied to, if only by a refusal; without a benchmark where
+    there is none."""
+    replied = [{key for key, why in _reasons(run).items() if why is None or why[0] == "refused"} for run in runs]
+    common = set.intersection(*replied)
+    return [narrow_run(run, common) for run in runs]
+
+
 def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
     """A run narrowed to some questions; benchmarks without any are left out. Request counts stay those of all.
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
+import msgspec
 from msgspec import Struct
 
+from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.paired.comparison import compare_runs
+from snellen.analysis.subset import replied_by_all
 from snellen.errors import SnellenError
 from snellen.report.content import Block, ChartBlock, TableBlock, ViewsBlock
 from snellen.report.figures import ChartDrawer
 from snellen.report.findings import findings
 from snellen.report.flipped import Flips
 from snellen.report.paired_tables import circular_tables, comparison_tables
-from snellen.report.run_view import RunView, benchmarks_of, common_views, method_rows
+from snellen.report.run_view import RunView, benchmarks_of, common_views, method_rows, run_views
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun, run_labels
@@ -22,7 +25,7 @@ from snellen.viewing.library import RunLibrary, ShownRun, flips_of
 
 MOST_RUNS = 8
 RESAMPLES = 2_000
-OVER_ALL = " Each share is over all questions of its run; the sentences compare those that the runs have in common."
+OVER_SHARED = " Only the questions that all of these runs replied to count here, as in the table of differences."
 
 
 class RunComparison(Struct, frozen=True):
@@ -69,16 +72,24 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
 
 
 def _charts(views: Sequence[RunView]) -> Iterator[Block]:
-    """Dimensions, as a radar where there are enough, then benchmarks."""
+    """Dimensions, as a radar where there are enough, then benchmarks; over the questions that all runs replied to."""
+    alike = _were_asked_alike(views)
+    if not alike:
+        shared = replied_by_all([view.run for view in views])
+        views = run_views(shared, results_of_all(shared))
     drawer = ChartDrawer(views)
     labels = tuple(view.label for view in views)
     # A chart of one run alone compares nothing.
     methods = Counter[str](line.method for line in method_rows(views))
-    bars = "Lines are 95% intervals; chance is dashed." + OVER_ALL * _were_asked_unequally(views)
+    bars, rim = "Lines are 95% intervals; chance is dashed.", "The rim is 100%; chance is dotted."
     radar, dimensions, benchmarks = (
-        ChartBlock(tuple(panel for panel in panels if methods.get(panel.title, 2) > 1), caption, labels)
+        ChartBlock(
+            tuple(panel for panel in panels if methods.get(panel.title, 2) > 1),
+            caption if alike else caption + OVER_SHARED,
+            labels,
+        )
         for panels, caption in (
-            (drawer.radar(), "The rim is 100%; chance is dotted."),
+            (drawer.radar(), rim),
             (drawer.dimension_bars(), bars),
             (drawer.benchmark_bars(), bars),
         )
@@ -90,17 +101,14 @@ def _charts(views: Sequence[RunView]) -> Iterator[Block]:
         yield benchmarks
 
 
-def _were_asked_unequally(views: Sequence[RunView]) -> bool:
-    """Whether numbers of a benchmark and protocol are over more questions of one run than of another."""
-    by_benchmark: dict[tuple[str, str], set[int]] = defaultdict(set)
+def _were_asked_alike(views: Sequence[RunView]) -> bool:
+    """Whether the runs were asked the same questions of each benchmark, and replied to all."""
+    selections = defaultdict(set)
     for view in views:
-        counts: dict[tuple[str, str], int] = defaultdict(int)
-        for row in view.rows:
-            place = row.benchmark, row.protocol
-            counts[place] = max(counts[place], row.estimate.n)
-        for place, count in counts.items():
-            by_benchmark[place].add(count)
-    return any(len(counts_of_runs) > 1 for counts_of_runs in by_benchmark.values())
+        for use in view.run.manifest.benchmarks:
+            selections[use.name].add(msgspec.json.encode(use.selection))
+    is_all_there = not any(row.estimate.unanswered for view in views for row in view.rows)
+    return is_all_there and all(len(of_runs) == 1 for of_runs in selections.values())
 
 
 def read_scored(run: ShownRun) -> ScoredRun:
