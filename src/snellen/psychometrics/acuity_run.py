@@ -13,7 +13,6 @@ import numpy as np
 from msgspec import Struct
 
 from snellen import registry
-from snellen.analysis.paired.significance import sign_flip_test
 from snellen.catalogue import BenchmarkSpec
 from snellen.errors import DataError
 from snellen.psychometrics import RULE
@@ -149,14 +148,13 @@ def _answers_of(scored: ScoredBenchmark) -> list[TestAnswers]:
 
 
 class SharedAnswers(Struct, frozen=True):
-    """The questions that both models were asked."""
+    """The questions that both models were asked. They decide nothing: the thresholds speak for all answers, of which
+    these are some."""
 
     questions: int
     only_first: int
     """Right for the first model alone."""
     only_second: int
-    p: float
-    """McNemar's exact test of these two."""
 
 
 class ThresholdDifference(Struct, frozen=True):
@@ -240,7 +238,7 @@ def _in_levels(scale: LevelScale, interval: Interval) -> Interval:
 def _shared(first: TestAnswers, second: TestAnswers) -> SharedAnswers:
     common = first.right.keys() & second.right.keys()
     signs = [first.right[sample] - second.right[sample] for sample in sorted(common)]
-    return SharedAnswers(len(common), signs.count(1), signs.count(-1), sign_flip_test(signs))
+    return SharedAnswers(len(common), signs.count(1), signs.count(-1))
 
 
 def difference_record(difference: ThresholdDifference) -> str:

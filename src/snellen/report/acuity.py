@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from snellen.analysis.paired.significance import LEVEL
 from snellen.analysis.statistics import wilson
 from snellen.psychometrics.acuity_run import AcuityRun, ThresholdDifference, difference_record, threshold_differences
 from snellen.psychometrics.optotypes import UNITS, Contour
@@ -24,8 +23,8 @@ THRESHOLD = (
 BOUND = "“sees all” and “not even” are bounds: the threshold lies beyond the hardest or the easiest level."
 DIFFERENCE = (
     "x 2 [1.4, 2.9]: the threshold of the second model is twice that of the first. Which sees better is decided by the "
-    "thresholds, from all answers of both. The last column is a weaker check, for the questions that both were asked: "
-    "how many only the first, and only the second, answered rightly, with McNemar's exact p."
+    "thresholds, from all answers of both: surely where the interval excludes 1 (for a difference, 0). The last column "
+    "counts, of the questions that both were asked, how many only the first, and only the second, answered rightly."
 )
 
 CHANCE = 0.25
@@ -155,9 +154,7 @@ def difference_table(differences: Sequence[ThresholdDifference]) -> Table:
 
 def _shared(difference: ThresholdDifference) -> str:
     shared = difference.shared
-    verdict = "differ" if shared.p < LEVEL else "too few to tell"
-    counts = f"{shared.only_first} to {shared.only_second} of {shared.questions}"
-    return f"{counts}: {verdict} (p={shared.p:.2g})"
+    return f"{shared.only_first} to {shared.only_second} of {shared.questions}"
 
 
 def _places_table(runs: Sequence[AcuityRun]) -> Table:
