@@ -22,15 +22,11 @@ import small
 import snellen as sn
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.audit.correction import (
-    AUDITED,
     audit_of,
-    cell_of,
-    corrected_accuracy,
     corrected_rows,
     labelled_beginning,
     labels_that_count,
     most_misread,
-    with_reading_error,
 )
 from snellen.analysis.audit.draw import (
     AUDIT,
@@ -41,7 +37,14 @@ from snellen.analysis.audit.draw import (
     proportional_probabilities,
     read_design,
 )
-from snellen.analysis.audit.population import audited_accuracies
+from snellen.analysis.audit.estimate import (
+    LabelledQuestion,
+    cell_of,
+    corrected_number,
+    right_each_time,
+    with_reading_error,
+)
+from snellen.analysis.audit.population import audited_protocols, reading_of, reply_key
 from snellen.analysis.statistics import estimate_mean, wilson
 from snellen.cli.verbs.labels import audit_command
 from snellen.common.seeds import rng_for
@@ -55,6 +58,8 @@ from snellen.records import Failure, Request, Response, Result
 from snellen.scoring.agreement import LABELS, NONE, HumanLabel, agreement_study, label_items, read_labels
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
+
+AUDITED = "accuracy_audited"
 
 # --- what is drawn ---------------------------------------------------------------------------------------------------
 
@@ -206,14 +211,28 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ScoredRun:
     return score_run(folder / "run")
 
 
+AS_READ: dict[Path, list[Result]] = {}
+
+
+def rows_as_read(run: ScoredRun) -> list[Result]:
+    """Without what an audit adds, computed once."""
+    if run.folder not in AS_READ:
+        AS_READ[run.folder] = [row for row in results_of(run) if not row.metric.endswith("_audited")]
+    return AS_READ[run.folder]
+
+
 def audited(run: ScoredRun, limit: int, seed: int = 0) -> dict[str, Result]:
     """The corrected accuracies after a draw, by benchmark; over all of them by `*`."""
     (run.folder / AUDIT).unlink(missing_ok=True)
     design_for(run, limit, seed)
     audit = audit_of(run)
     assert audit is not None
-    rows = [row for row in results_of(run) if row.metric != AUDITED]
-    by_place = {(row.benchmark, row.dimension): row for row in corrected_rows(run, rows, audit)}
+    corrected = list(corrected_rows(run, rows_as_read(run), audit))
+    by_place = {(row.benchmark, row.dimension): row for row in corrected if row.metric == AUDITED}
+    capabilities = [row for row in corrected if row.metric == "capability_audited"]
+    assert {row.dimension: row.estimate for row in capabilities} == {  # of the same accuracies
+        row.dimension: row.estimate for row in by_place.values() if row.benchmark == "*"
+    }
     for benchmark, dimension in (("large", "CG"), ("small", "FG")):
         assert by_place["*", dimension].estimate == by_place[benchmark, dimension].estimate
     assert len(by_place) == 5
@@ -246,7 +265,8 @@ def test_labels_of_all_replies_give_the_true_accuracy(run: ScoredRun) -> None:
     assert (row.estimate.n, row.members) == (as_read.estimate.n, as_read.members)
     audit = audit_of(run)
     assert audit is not None
-    over_questions = corrected_accuracy(list(audited_accuracies(run)), "questions", audit.meanings)
+    parts = [audited.part("accuracy", audit.meanings) for audited in audited_protocols(run)]
+    over_questions = corrected_number([[[part for part in parts if part]]])
     assert over_questions.value == pytest.approx(true_accuracy(run, "questions"))
     assert over_questions.value != pytest.approx(row.estimate.value, abs=0.01)
     assert all(error.labelled == error.replies and error.share == error.at_most for error in audit.readings)
@@ -280,8 +300,8 @@ def test_a_wrong_design_gives_wrong_estimates(run: ScoredRun) -> None:
         assert design is not None
         for wrong in (without_the_large, as_if_each_alike):
             write_atomically(run.folder / AUDIT, msgspec.json.encode(wrong(design)))
-            rows = corrected_rows(run, results_of(run), audit_of(run))
-            [row] = [row for row in rows if (row.benchmark, row.dimension) == ("*", "*")]
+            rows = corrected_rows(run, rows_as_read(run), audit_of(run))
+            [row] = [row for row in rows if (row.benchmark, row.dimension, row.metric) == ("*", "*", AUDITED)]
             estimates.append(row.estimate.value or 0.0)
         errors.append([estimate - truth for estimate in estimates])
     of_right, *of_wrong = (abs(fmean(side)) for side in zip(*errors, strict=True))
@@ -326,7 +346,7 @@ def test_the_form_asks_for_what_was_drawn_and_the_numbers_follow(asked: Path) ->
     labels = read_labels(asked / LABELS)
     assert {by for _, by in labels} == {"ann"}
     assert {item for item, _ in labels} <= {reply.item for reply in design.drawn}
-    assert "Accuracy after labelling 11 replies" in done.output
+    assert "Numbers after labelling 11 replies" in done.output
     assert "11 of 12 replies drawn (seed 0) are labelled, by ann" in done.output
 
 
@@ -350,9 +370,9 @@ def test_labels_count_as_far_as_labelling_came(asked: Path) -> None:
     design = design_for(score_run(asked), 30, 0)
     items = [reply.item for reply in design.drawn]
     assert len(set(items)) == 30
-    assert labelled_beginning(design, {*items[:10], items[17], items[25]}) == design.drawn[:11]
-    assert labelled_beginning(design, {*items[:4], *items[5:]}) == design.drawn  # one skipped
-    assert labelled_beginning(design, ()) == ()
+    assert labelled_beginning(design.drawn, {*items[:10], items[17], items[25]}) == design.drawn[:11]
+    assert labelled_beginning(design.drawn, {*items[:4], *items[5:]}) == design.drawn  # one skipped
+    assert labelled_beginning(design.drawn, ()) == ()
 
 
 def test_several_people_count_by_majority_and_one_alone_by_name(asked: Path) -> None:
@@ -427,18 +447,81 @@ def test_a_run_that_was_asked_more_since_is_drawn_from_again(asked: Path, tmp_pa
     assert AUDITED in {row.metric for row in sn.score(asked).rows}
 
 
-def test_presentations_count_by_their_part_of_a_question_and_other_metrics_are_left_alone(tmp_path: Path) -> None:
-    small.built(small.rows(24), tmp_path / "mine")
-    sn.evaluate(Scripted(says), str(tmp_path / "mine"), ["circular", "instability?m=3"], runs=tmp_path, name="several")
-    label_all(tmp_path / "several")
-    scored = score_run(tmp_path / "several")
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> ScoredRun:
+    """Asked in turned orders, and three times; every reply is labelled and drawn."""
+    folder = tmp_path_factory.mktemp("several")
+    small.built(small.rows(24), folder / "mine")
+    sn.evaluate(Scripted(says), str(folder / "mine"), ["circular", "instability?m=3"], runs=folder, name="several")
+    label_all(folder / "several")
+    scored = score_run(folder / "several")
     design_for(scored, 10_000, 0)
-    rows = {row.protocol: row for row in results_of(scored) if row.metric == AUDITED and row.benchmark == "mine"}
+    return scored
+
+
+def knows_most(request: Request) -> str:
+    """Nine questions in ten each time."""
+    rng = rng_for("knows", request.sample_id, request.variant.test)
+    right = int(request.sample_id[1:]) % 4
+    place = right if rng_for("most", request.sample_id).random() < 0.9 else rng.randrange(4)
+    return rng.choice(SAYINGS[:-1]).format("ABCD"[request.variant.order.index(place)])
+
+
+def test_questions_that_have_to_be_right_each_time_are_drawn_whole_and_corrected(tmp_path: Path) -> None:
+    small.built(small.rows(48), tmp_path / "mine")
+    sn.evaluate(Scripted(knows_most), str(tmp_path / "mine"), "circular", runs=tmp_path, name="several")
+    label_all(tmp_path / "several")
+    several = score_run(tmp_path / "several")
+    design_for(several, 10_000, 0)
+    of_question: dict[str, set[int]] = {}
+    for reply in draw_replies(several, 40, 0).drawn:
+        of_question.setdefault(reply.sample_id, set()).add(reply.variant.test)
+    [scored] = several.benchmarks
+    replies = list(scored.predictions)
+    with_words = [reply for reply in replies if reading_of(reply) != "no words"]
+    for sample_id, tests in of_question.items():
+        assert tests == {reply.variant.test for reply in with_words if reply.sample_id == sample_id}
+    # By hand: the product over passes of the shares right, of the questions that were right until then and went on.
+    labels = {item: label.label for (item, _), label in read_labels(several.folder / LABELS).items()}
+    design = read_design(several.folder)
+    assert design is not None
+    meant = {reply.key: labels[reply.item] for reply in design.drawn}
+    going, expected = set(scored.samples), 1.0
+    for test in range(4):
+        asked = {reply.sample_id: reply for reply in replies if reply.variant.test == test}
+        came = going & asked.keys()
+        right = {name: "ABCD"[asked[name].variant.order.index(int(name[1:]) % 4)] for name in came}
+        going = {name for name in came if right[name] == meant.get(reply_key(asked[name]))}
+        expected *= len(going) / len(came)
+    [row] = [r for r in results_of(several) if (r.metric, r.benchmark) == ("circular_accuracy_audited", "mine")]
+    assert row.estimate.value == pytest.approx(expected) and expected > 0.5
+    [as_read, *_] = [r for r in results_of(several) if (r.metric, r.benchmark) == ("circular_accuracy", "mine")]
+    assert (as_read.estimate.value or 0) < expected - 0.2
+
+
+def test_what_a_value_changes_of_the_shares_of_others_adds_up_to_nothing() -> None:
+    questions = [
+        LabelledQuestion("a", 2.0, [True, True], 2),
+        LabelledQuestion("a", 1.0, [True, False], 2),
+        LabelledQuestion("a", 1.0, [True], 2),  # given up although it was right
+        LabelledQuestion("b", 3.0, [False], 2),
+    ]
+    assert right_each_time(questions, {"a": 4, "b": 3}) is None  # too few went on
+    sure = [LabelledQuestion("a", 0.0, [True, True], 2)] * 5
+    values = (right_each_time([*questions, *sure], {"a": 4, "b": 3}) or [])[: len(questions)]
+    weighted = math.fsum(question.weight * value for question, value in zip(questions, values, strict=True))
+    assert weighted == pytest.approx(2.0 + 2 / 3)  # two of three that went on were right
+    assert values[0] > 1 and values[1] < 0 and values[2] == pytest.approx(2 / 3)
+
+
+def test_presentations_count_by_their_part_of_a_question_and_other_metrics_are_left_alone(several: ScoredRun) -> None:
+    scored = several
+    corrected = [row for row in results_of(scored) if row.metric.endswith("_audited") and row.benchmark == "mine"]
+    rows = {row.protocol: row for row in corrected}
+    assert {row.metric for row in corrected} == {AUDITED}  # too few went on to the last pass
     assert set(rows) == {"circular", "instability?m=3"}
     design = read_design(scored.folder)
     assert design is not None
-    first_passes = [reply for reply in design.drawn if reply.protocol == "circular"]
-    assert {reply.variant.test for reply in first_passes} == {0}  # later passes are in no accuracy
     some = [reply.sample_id for reply in draw_replies(scored, 36, 0).drawn if reply.protocol != "circular"]
     assert len(set(some)) > 0.7 * len(some) > 8  # presentations of one question are drawn one by one
     labels = {item: label.label for (item, _), label in read_labels(scored.folder / LABELS).items()}
@@ -465,6 +548,58 @@ def test_questions_that_failed_stay_out_and_are_counted(tmp_path: Path) -> None:
     design_for(scored, 100, 0)
     [row] = [row for row in results_of(scored) if (row.metric, row.benchmark) == (AUDITED, "mine")]
     assert (row.estimate.n, row.estimate.errors, row.estimate.unscored) == (20, 4, 0)
+
+
+def yes_or_no(request: Request) -> str:
+    rng = rng_for("yes or no", request.sample_id)
+    return rng.choice(("yes", "no", "yes", "it is hard to say, but I see it", "I would rather not think so"))
+
+
+def test_f1_follows_from_what_replies_mean_and_free_text_is_said_to_be_as_it_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{**row, "options": ["yes", "no"], "answer": i % 2} for i, row in enumerate(small.rows(40))]
+    small.built(rows, tmp_path / "objects", name="objects", metrics=("pope",), headline="pope_f1", dimension="CG")
+    words = [{"id": f"t{i}", "question": "What is it?", "answer": "cat", "image": small.cell(i)} for i in range(4)]
+    small.built(words, tmp_path / "free", name="free", formulation="text", metrics=("exact_match",))
+    benchmarks = [str(tmp_path / "objects"), str(tmp_path / "free")]
+    sn.evaluate(Scripted(yes_or_no), benchmarks, runs=tmp_path, name="said")
+    label_all(tmp_path / "said", key=lambda item: "B" if item.unparsed.reply[:2] in ("no", "I ") else "A")
+    scored = score_run(tmp_path / "said")
+    design_for(scored, 100, 0)
+    [objects, _] = scored.benchmarks
+    negative = {name for name in objects.samples if rng_for("yes or no", name).randrange(5) in (1, 4)}
+    said_yes = objects.samples.keys() - negative
+    hits = sum(int(name[1:]) % 2 == 0 for name in said_yes)
+    values = {row.metric: row.estimate for row in results_of(scored) if row.benchmark == "objects" and not row.slice}
+    corrected = values["pope_f1_audited"]
+    assert corrected.value == pytest.approx(2 * hits / (len(said_yes) + 20)) != pytest.approx(values["pope_f1"].value)
+    assert (corrected.low or 0) < (corrected.value or 0) < (corrected.high or 0) < 1
+    [capability] = [row for row in results_of(scored) if (row.metric, row.dimension) == ("capability_audited", "CG")]
+    assert capability.estimate.value == pytest.approx(corrected.value)
+    code, out, _ = small.command(capsys, "audit", str(scored.folder))
+    assert not code and "Not corrected: exact match of free; free text is scored as it stands" in " ".join(out.split())
+
+
+def test_a_part_of_a_run_is_audited_by_labels_of_its_own_replies(
+    asked: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for item in label_items(asked):
+        if int(item.unparsed.prediction.sample_id[1:]) % 2:
+            add_lines(asked / LABELS, HumanLabel(item.id, means(item), "ann"))
+    words = ("audit", str(asked), "--limit", "12", "--json")
+    code, out, _ = small.command(capsys, *words, "--where", "level == 'hard'")
+    [row] = [
+        row for row in map(json.loads, out.splitlines()) if row.get("metric") == AUDITED and row["benchmark"] != "*"
+    ]
+    assert not code and row["n"] == 20 and row["low"] < row["value"] < row["high"]
+    design = read_design(asked)
+    assert design is not None
+    hard = [reply for reply in design.drawn if int(reply.sample_id[1:]) % 2]
+    assert 12 <= len(hard) < len(design.drawn)
+    assert sn.score(asked).only(where="level == 'hard'").value(AUDITED, benchmark="mine") == row["value"]
+    code, _, err = small.command(capsys, "audit", str(asked), "--where", "level == 'easy'")
+    assert code and "no drawn reply is labelled yet" in " ".join(err.split()) and "--where" in err
 
 
 def test_a_run_without_replies_or_answers_has_nothing_to_draw(

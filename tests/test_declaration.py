@@ -332,7 +332,6 @@ def test_rows_that_stand_beside_a_headline_name_it() -> None:
     beside = {(row.name, row.secondary_to, row.label) for row in rows}
     assert beside == {
         ("legacy_instability", "instability", ""),
-        ("accuracy_audited", "accuracy", "after audit"),
         *((f"{name}_of_parsed", name, "of parsed") for name in ("accuracy", "circular_accuracy")),
         *((f"{name}_upper", name, "at most") for name in ("accuracy", "circular_accuracy")),
     }

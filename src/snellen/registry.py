@@ -226,7 +226,6 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "round_trend": "snellen.analysis.linearisation:ROUND_TREND",
         "field_exact_match_macro": "snellen.analysis.linearisation:FIELD_MACRO",
         "template_spread": "snellen.analysis.aggregate:TEMPLATE_SPREAD",
-        "accuracy_audited": "snellen.analysis.audit.correction:AUDITED_METRIC",
         "capability": "snellen.analysis.capability:CAPABILITY_METRIC",
         "task_capability": "snellen.analysis.capability:TASK_CAPABILITY_METRIC",
         "average_rank": "snellen.analysis.ranks:AVERAGE_RANK_METRIC",

@@ -157,16 +157,21 @@ def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
     place of a protocol.
     """
     specs = {scored.spec.name: scored.spec for scored in run.benchmarks if scored.spec.dimension}
+    for method, of_benchmarks in headline_rows(run, rows).items():
+        yield from _Capabilities(run, specs, method, of_benchmarks).rows()
+
+
+def headline_rows(run: ScoredRun, rows: Sequence[Result]) -> dict[Method, list[Result]]:
+    """The rows of single benchmarks that stand for a model, one a benchmark with a dimension, by method."""
     headlines = {scored.spec.name: headlines_of(scored) for scored in run.benchmarks if scored.spec.dimension}
-    headline_rows: dict[Method, dict[str, Result]] = defaultdict(dict)
+    by_method: dict[Method, dict[str, Result]] = defaultdict(dict)
     standing = [row for row in rows if row.metric in headlines.get(row.benchmark, ()) and not row.slice]
     for row in sorted(
         standing, key=lambda row: (headlines[row.benchmark].index(row.metric), protocol_preference(row.protocol))
     ):
         if row.estimate.value is not None:
-            headline_rows[row.method].setdefault(row.benchmark, row)
-    for method, by_benchmark in headline_rows.items():
-        yield from _Capabilities(run, specs, method, list(by_benchmark.values())).rows()
+            by_method[row.method].setdefault(row.benchmark, row)
+    return {method: list(by_benchmark.values()) for method, by_benchmark in by_method.items()}
 
 
 class _Capabilities(Struct, frozen=True):

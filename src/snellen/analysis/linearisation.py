@@ -124,7 +124,7 @@ def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score], part_of: Ca
     deviations = [math.fsum(group_shifts) for group_shifts in shifts.values()]
     value = statistics.fmean(means.values())
     n = sum(map(len, by_part.values()))
-    return _counted(_estimate((value, deviations), list(shifts), UNIT_INTERVAL), scores, n)
+    return _counted(linear_estimate((value, deviations), list(shifts), UNIT_INTERVAL), scores, n)
 
 
 def _counted(estimate: Estimate, records: Sequence[Score | QuestionCounts], n: int) -> Estimate:
@@ -158,7 +158,7 @@ def linearised_estimates(
     values = compute(_summed(counts))
     linearised = linearised_deviations(counts, compute, len(bounds))
     return [
-        _estimate(deviations, groups, row_bounds)
+        linear_estimate(deviations, groups, row_bounds)
         if deviations
         else Estimate(value, None, None, None, len(counts), groups=len(set(groups)))
         for deviations, value, row_bounds in zip(linearised, values, bounds, strict=True)
@@ -186,12 +186,19 @@ def linearised_deviations(
     return linearised
 
 
-def _estimate(linearised: tuple[float, list[float]], groups: Sequence[Hashable], bounds: Bounds) -> Estimate:
+def linear_estimate(linearised: tuple[float, list[float]], groups: Sequence[Hashable], bounds: Bounds) -> Estimate:
+    """A value with its interval, from how each question's deviation changes it."""
     value, deviations = linearised
     spread = group_spread(deviations, groups)
     low, high = interval_of(value, spread, bounds if bounds[0] <= value <= bounds[1] else NO_BOUNDS)
     error = spread.error if spread.groups > 1 else None
     return Estimate(value, error, low, high, len(deviations), groups=spread.groups)
+
+
+def gradient_of(compute: Callable[[Counts], float | None], sums: Counts) -> Counts | None:
+    """The derivatives of a number by the sums that it follows from; None where it is undefined nearby."""
+    [gradient] = _gradients(lambda near: (compute(near),), sums, 1)
+    return None if gradient is None else tuple(gradient)
 
 
 def _gradients(compute: RowFunction, sums: Counts, rows: int) -> list[list[float] | None]:

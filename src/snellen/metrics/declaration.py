@@ -36,6 +36,8 @@ Measure = Callable[[str, Sequence[str]], float]
 SHARE = "share"
 OF_ANSWERED = "_of_answered"
 """Ends the name of a row that leaves out what never came, where the row itself counts it as not right."""
+AFTER_AUDIT = "_audited"
+"""Ends the name of a row that is corrected by labels of a drawn part of the replies (`snellen audit`)."""
 _AS_PRINTED = " x "
 
 
@@ -236,11 +238,25 @@ def class_mean(measure: Measure, *, name: str, title: str) -> ReplyMetric:
 
 def declared(row: str) -> MetricRow:
     """What the row of that name declares; an unknown row declares nothing but its name."""
-    metric, name = metric_of(row), row.removesuffix(OF_ANSWERED)
+    metric, name = metric_of(row), _plain(row)
     own = next((candidate for candidate in metric.rows if candidate.name == name), None) if metric else None
     if own is None:
         return MetricRow(name=row)
-    return own if name == row else of_answered(own)
+    if name == row:
+        return own
+    return after_audit(own) if row.endswith(AFTER_AUDIT) else of_answered(own)
+
+
+def _plain(row: str) -> str:
+    return row.removesuffix(OF_ANSWERED).removesuffix(AFTER_AUDIT)
+
+
+def after_audit(row: MetricRow) -> MetricRow:
+    """The row beside another that is corrected by labels of some replies."""
+    title, name = f"{row.display_name} after audit", row.name + AFTER_AUDIT
+    return replace(
+        row, name=name, title=title, scale="", unparsed="counted", secondary_to=row.name, label="after audit"
+    )
 
 
 def of_answered(row: MetricRow) -> MetricRow:
@@ -253,7 +269,7 @@ def metric_of(row: str) -> Metric | None:
     """The metric that has a row of that name; None for an unknown row."""
     targets = registry.targets("metrics").items()
     key = tuple((name, target if isinstance(target, str) else id(target)) for name, target in targets)
-    return _metrics_by_row(key).get(row.removesuffix(OF_ANSWERED))
+    return _metrics_by_row(key).get(_plain(row))
 
 
 @cache

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from snellen.analysis.aggregate import results_of
-from snellen.analysis.audit.correction import Audit, ReadingError, audit_of, corrected_rows
+from snellen.analysis.audit.correction import Audit, ReadingError, audit_of, corrected_rows, uncorrected_headlines
 from snellen.analysis.audit.draw import read_design
-from snellen.analysis.audit.population import HEADLINE
+from snellen.analysis.capability import few_names
+from snellen.metrics.declaration import AFTER_AUDIT
 from snellen.records import Result
 from snellen.report.run_view import RunView
-from snellen.report.table import DASH, NumberCell, Table, percent
+from snellen.report.table import DASH, NumberCell, Table, metric_title, percent
 from snellen.scoring.scored_run import ScoredRun
 
 READINGS_HEADER = ("reading", "replies", "labelled", "misread", "share misread", "at most")
-CORRECTED_HEADER = ("benchmark", "dimension", "protocol", "accuracy", "after audit")
+CORRECTED_HEADER = ("benchmark", "dimension", "protocol", "metric", "as read", "after audit")
 READINGS_NOTE = (
     "`misread`: of the labelled replies, those that mean another option than was read, or one where none was, or none "
     "where one was; the share is that of all replies, and at most the value in the last column with 95% confidence."
 )
 CORRECTED_NOTE = (
-    "Accuracies of single replies, corrected for misread ones. The interval holds two uncertainties: which questions "
-    "were asked, and which replies were labelled. Other metrics, circular accuracy among them, are not corrected."
+    "Corrected for misread replies. The interval holds two uncertainties: which questions were asked, and which "
+    "replies were labelled."
 )
 
 
@@ -44,8 +48,7 @@ def audit_tables(views: Sequence[RunView]) -> list[Table]:
 def readings_table(label: str, audit: Audit) -> Table:
     """How often replies were misread, by how they were read."""
     who = ", ".join(rater or "one person" for rater in audit.raters)
-    drawn = len(audit.design.drawn)
-    note = f"{audit.labelled:,} of {drawn:,} replies drawn (seed {audit.design.seed}) are labelled, by {who}."
+    note = f"{audit.labelled:,} of {audit.drawn:,} replies drawn (seed {audit.design.seed}) are labelled, by {who}."
     rows = tuple(
         (
             error.reading,
@@ -62,18 +65,25 @@ def readings_table(label: str, audit: Audit) -> Table:
 
 
 def corrected_table(label: str, run: ScoredRun, rows: Sequence[Result], audit: Audit) -> Table:
-    """The accuracies beside the corrected ones."""
-    before = {
-        (row.benchmark, row.dimension, row.protocol): row.estimate
-        for row in rows
-        if row.metric == HEADLINE and not row.slice
-    }
+    """The numbers as read beside the corrected ones, and why headlines have none."""
+    before = {_place(row): row.estimate for row in rows}
     cells = []
     for row in corrected_rows(run, rows, audit):
-        place = row.benchmark, row.dimension, row.protocol
-        cells.append((*place, NumberCell(row.unit, before[place]), NumberCell(row.unit, row.estimate)))
-    title = f"Accuracy after labelling {audit.labelled:,} replies: {label}"
-    return Table(title, CORRECTED_HEADER, tuple(cells), label_columns=3, notes=(CORRECTED_NOTE,))
+        metric = row.metric.removesuffix(AFTER_AUDIT)
+        place = _place(replace(row, metric=metric))
+        name = f"{metric_title(metric)}, {row.slice}" if row.slice else metric_title(metric)
+        names = (row.benchmark, row.dimension, row.protocol, name)
+        cells.append((*names, NumberCell(row.unit, before[place]), NumberCell(row.unit, row.estimate)))
+    without: dict[str, dict[str, None]] = defaultdict(dict)
+    for headline in uncorrected_headlines(run, rows, audit):
+        without[headline.why][f"{metric_title(headline.row.metric)} of {headline.row.benchmark}"] = None
+    notes = (CORRECTED_NOTE, *(f"Not corrected: {few_names(names)}; {why}." for why, names in without.items()))
+    title = f"Numbers after labelling {audit.labelled:,} replies: {label}"
+    return Table(title, CORRECTED_HEADER, tuple(cells), label_columns=4, notes=notes)
+
+
+def _place(row: Result) -> tuple[str, ...]:
+    return row.benchmark, row.dimension, row.protocol, row.metric, row.slice
 
 
 def _sentence(error: ReadingError) -> str:

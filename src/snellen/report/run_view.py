@@ -12,11 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of_all
-from snellen.analysis.audit.correction import AUDITED
-from snellen.analysis.audit.population import HEADLINE
 from snellen.analysis.capability import ALL, CAPABILITY, first_text_metric, protocol_preference
 from snellen.catalogue import dimension_titles
-from snellen.metrics.declaration import MetricRow, declared, of_answered
+from snellen.metrics.declaration import MetricRow, after_audit, declared, of_answered
 from snellen.protocols.base import labelled_declaration
 from snellen.reasons import word_reason
 from snellen.records import METHODS, Estimate, MeanOver, Method, Prediction, Result, Score
@@ -274,11 +272,12 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
             if (protocol, row.name, benchmark, dimension, slice_name) in numbers
         ]
         # Those of other replies differ from the headline only if something was unparsed, or never came.
-        audited = numbers.get((protocol, AUDITED, benchmark, dimension, slice_name)) if metric == HEADLINE else None
+        corrected = after_audit(declared(metric))
+        audited = numbers.get((protocol, corrected.name, benchmark, dimension, slice_name))
         if all((estimate.value, estimate.n) == (result.estimate.value, result.estimate.n) for _, estimate in secondary):
             secondary = []
         if audited:
-            secondary.append((declared(AUDITED).label, audited.estimate))
+            secondary.append((corrected.label, audited.estimate))
         return HeadlineEstimate(
             protocol,
             result.estimate,

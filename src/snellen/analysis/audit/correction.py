@@ -1,143 +1,36 @@
-"""Accuracies corrected by labels (prediction-powered inference, Angelopoulos et al. 2023), and how wrong the reader is.
-
-The replies of an accuracy lie in cells: by how they were read, and whether they were scored as right. In each cell the
-labels estimate which share is right in truth. The corrected accuracy is the sum over cells of weight times that share:
-a difference estimator stratified after the draw, so that a reader who tells nothing costs nothing beside an estimate
-from labels alone. Two things make its interval: other questions might have been asked (by picture, `estimate_mean`),
-and other replies drawn (by cell, Wilson's, which keeps its width where no reply was misread).
-`bench/audit_coverage.py` measures how often it holds the truth.
-"""
+"""What the labels of a run's drawn replies say: how often replies were misread, and its numbers corrected by that."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from itertools import accumulate, chain
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.audit.draw import AuditDesign, DrawnReply, read_design
-from snellen.analysis.audit.population import HEADLINE, WORDLESS, AuditedAccuracy, audited_accuracies
-from snellen.analysis.capability import ALL
-from snellen.analysis.statistics import CONFIDENCE, estimate_mean, margins, mean_of_estimates, wilson
-from snellen.metrics.declaration import Metric, share
-from snellen.protocols.prompts.rendering import labels_for
-from snellen.records import Estimate, Result, Sample
-from snellen.scoring.agreement import LABELS, NONE, OF_JUDGE, ReplyKey, read_labels, said_by_most
-from snellen.scoring.scored_run import ScoredRun
-
-AUDITED = "accuracy_audited"
-AUDITED_METRIC = Metric(
-    what="accuracy corrected by labels of a drawn part of the replies (`snellen audit`)",
-    rows=(
-        share(
-            AUDITED, "accuracy after audit", scale="", unparsed="counted", secondary_to=HEADLINE, label="after audit"
-        ),
-    ),
+from snellen.analysis.audit.estimate import AuditedPart, Tree, cell_of, corrected_number
+from snellen.analysis.audit.population import (
+    WORDLESS,
+    Meaning,
+    Meanings,
+    audited_protocols,
+    reading_of,
+    reply_key,
+    why_not_audited,
 )
-
-
-class Meaning(Struct, frozen=True):
-    """What a label says of a drawn reply."""
-
-    choice: int | None
-    """The option meant, by identity, or None for none."""
-    weight: float
-    """How many replies it stands for: 1 / the probability with which it was drawn."""
-
-
-Meanings = Mapping[ReplyKey, Meaning]
-
-
-class ReadingCell(Struct, frozen=True):
-    """Replies that were read in one way and are all scored as right, or all as wrong."""
-
-    weight: float
-    """The part of the accuracy that they are."""
-    right: float
-    """By labels, the share of them that is right; as scored where none was labelled."""
-    labelled: float = 0.0
-    """How many labels say so, if all had the same weight (Kish); infinite where none is needed."""
-    drawn: float = 0.0
-    """The sum of the labels' weights."""
-
-    @property
-    def margins(self) -> tuple[float, float]:
-        """How far the share may lie below and above, in parts of the accuracy."""
-        if math.isinf(self.labelled):
-            return 0.0, 0.0
-        low, high = wilson(self.right, self.labelled) if self.labelled else (0.0, 1.0)
-        return self.weight * (self.right - low), self.weight * (high - self.right)
-
-
-def cell_of(weight: float, scored_right: bool, labels: Sequence[tuple[float, float]]) -> ReadingCell:
-    """The cell of so much weight; `labels` are pairs of a weight, and 1 for right in truth or 0."""
-    drawn = math.fsum(own for own, _ in labels)
-    if not drawn:
-        return ReadingCell(weight, float(scored_right))
-    right = math.fsum(own * truth for own, truth in labels) / drawn
-    return ReadingCell(weight, min(1.0, right), drawn**2 / math.fsum(own**2 for own, _ in labels), drawn)
-
-
-def with_reading_error(linearised: Estimate, expected: Estimate, cells: Sequence[ReadingCell]) -> Estimate:
-    """The corrected accuracy with its interval: on either side the wider one of two margins.
-
-    `linearised` is the mean over questions of what the cells expect of each, and what each label adds to its question:
-    its spread over pictures is that of both samples together, whatever questions about one picture have in common.
-    `expected` is the mean without what labels add; its margins and those of the cells add up (MOVER).
-    """
-    if linearised.low is None or linearised.high is None or linearised.value is None:
-        return linearised
-    by_cells = (math.hypot(*side) for side in zip(margins(expected), *(cell.margins for cell in cells), strict=True))
-    below, above = map(max, margins(linearised), by_cells)
-    return replace(linearised, low=max(0.0, linearised.value - below), high=min(1.0, linearised.value + above))
-
-
-def corrected_accuracy(parts: Sequence[AuditedAccuracy], over: str, meanings: Meanings) -> Estimate:
-    """The accuracy of some benchmarks, whose questions count alike (`over` is `questions`) or else the benchmarks."""
-    n_questions = sum(len(part.scores) for part in parts)
-    counts = [1 / n_questions if over == "questions" else 1 / len(parts) / len(part.scores) for part in parts]
-    weights: dict[tuple[str, bool], list[float]] = defaultdict(list)
-    labels: dict[tuple[str, bool], list[tuple[float, float]]] = defaultdict(list)
-    for part, of_question in zip(parts, counts, strict=True):
-        for reply in part.replies:
-            weights[reply.cell].append(of_question * reply.share)
-            if meaning := meanings.get(reply.key):
-                weight = of_question * reply.share * meaning.weight
-                labels[reply.cell].append((weight, part.is_right(reply, meaning.choice)))
-    cells = {key: cell_of(math.fsum(own), key[1], labels[key]) for key, own in weights.items()}
-    cells |= {key: ReadingCell(cells[key].weight, 0.0, math.inf) for key in cells if key[0] == WORDLESS}
-    values = [_question_values(part, cells, meanings) for part in parts]
-    groups = [[part.scored.samples[score.sample_id].group for score in part.scores] for part in parts]
-    expected, linearised = (_mean(side, groups, over) for side in zip(*values, strict=True))
-    return with_reading_error(linearised, expected, list(cells.values()))
-
-
-def _question_values(
-    part: AuditedAccuracy, cells: Mapping[tuple[str, bool], ReadingCell], meanings: Meanings
-) -> tuple[list[float], list[float]]:
-    """What the cells expect of each question, and that with what the labels of its replies add."""
-    shifts: dict[tuple[str, int], float] = defaultdict(float)
-    added: dict[tuple[str, int], float] = defaultdict(float)
-    for reply in part.replies:
-        cell = cells[reply.cell]
-        shifts[reply.question] += reply.share * (cell.right - reply.right)
-        if cell.drawn and (meaning := meanings.get(reply.key)):
-            residual = part.is_right(reply, meaning.choice) - cell.right
-            added[reply.question] += reply.share * meaning.weight * residual * cell.weight / cell.drawn
-    questions = [(score.sample_id, score.turn) for score in part.scores]
-    expected = [(score.value or 0.0) + shifts[key] for score, key in zip(part.scores, questions, strict=True)]
-    return expected, [value + added[key] for value, key in zip(expected, questions, strict=True)]
-
-
-def _mean(values: Sequence[Sequence[float]], groups: Sequence[Sequence[str]], over: str) -> Estimate:
-    if over == "questions":
-        return estimate_mean(list(chain.from_iterable(values)), list(chain.from_iterable(groups)))
-    return mean_of_estimates([estimate_mean(own, alike) for own, alike in zip(values, groups, strict=True)])
-
+from snellen.analysis.capability import ALL, CAPABILITY, TASK_CAPABILITY, headline_rows, headlines_of
+from snellen.analysis.statistics import CONFIDENCE
+from snellen.catalogue import BenchmarkSpec
+from snellen.metrics.declaration import AFTER_AUDIT, declared
+from snellen.protocols.prompts.rendering import labels_for
+from snellen.records import Method, Result, Sample
+from snellen.scoring.agreement import LABELS, NONE, OF_JUDGE, read_labels, said_by_most
+from snellen.scoring.scored_run import ScoredRun
 
 # --- the audit of a run ----------------------------------------------------------------------------------------------
 
@@ -159,6 +52,8 @@ class Audit(Struct, frozen=True):
     """What the labels of a run's drawn replies say."""
 
     design: AuditDesign
+    drawn: int
+    """How many replies of the run, as it is narrowed to some questions, were drawn."""
     raters: tuple[str, ...]
     """Who labelled; models after `judge:`."""
     labelled: int
@@ -171,31 +66,33 @@ def audit_of(run: ScoredRun, by: str | None = None) -> Audit | None:
     """The audit of a run by labels of people (several: what most say), or where there are none those of judges.
 
     `by` is the one whose labels alone count. None where nothing was drawn or labelled, or the run was asked more since.
+    Of a run that is narrowed to some questions it is what the labels of their replies say.
     """
     design = read_design(run.folder)
     if design is None or not design.is_of(run.folder):
         return None
-    raters, labels = labels_that_count(run.folder, {reply.item for reply in design.drawn}, by)
+    drawn = design.drawn_in(run)
+    raters, labels = labels_that_count(run.folder, {reply.item for reply in drawn}, by)
     samples = {scored.spec.name: scored.samples for scored in run.benchmarks}
     meanings = {
         reply.key: Meaning(
             _option_meant(reply, samples[reply.benchmark][reply.sample_id], labels[reply.item]), 1 / reply.probability
         )
-        for reply in labelled_beginning(design, labels)
-        if labels.get(reply.item) and reply.sample_id in samples.get(reply.benchmark, ())
+        for reply in labelled_beginning(drawn, labels)
+        if labels.get(reply.item)
     }
     if not meanings:
         return None
-    return Audit(design, raters, len(meanings), tuple(_reading_errors(run, meanings)), meanings)
+    return Audit(design, len(drawn), raters, len(meanings), tuple(_reading_errors(run, meanings)), meanings)
 
 
-def labelled_beginning(design: AuditDesign, items: Container[str]) -> Sequence[DrawnReply]:
+def labelled_beginning(drawn: Sequence[DrawnReply], items: Container[str]) -> Sequence[DrawnReply]:
     """The beginning of a draw up to where labelling stopped, that is, the longest of which nine in ten are labelled.
 
     What was labelled after it was chosen in some other way: replies that are hard to read, by `snellen agree`.
     """
-    labelled = accumulate(reply.item in items for reply in design.drawn)
-    return design.drawn[: max((n for n, count in enumerate(labelled, 1) if count >= 0.9 * n), default=0)]
+    labelled = accumulate(reply.item in items for reply in drawn)
+    return drawn[: max((n for n, count in enumerate(labelled, 1) if count >= 0.9 * n), default=0)]
 
 
 def labels_that_count(run: Path, items: set[str], by: str | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -220,10 +117,11 @@ def _option_meant(reply: DrawnReply, sample: Sample, label: str) -> int | None:
 def _reading_errors(run: ScoredRun, meanings: Meanings) -> Iterator[ReadingError]:
     counts: dict[str, int] = defaultdict(int)
     labels: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for reply in chain.from_iterable(part.replies for part in audited_accuracies(run)):
-        counts[reply.reading] += 1
-        if meaning := meanings.get(reply.key):
-            labels[reply.reading].append((meaning.weight, float(meaning.choice != reply.prediction.choice)))
+    for reply in (reply for audited in audited_protocols(run) for unit in audited.units for reply in unit.replies):
+        reading = reading_of(reply)
+        counts[reading] += 1
+        if meaning := meanings.get(reply_key(reply)):
+            labels[reading].append((meaning.weight, float(meaning.choice != reply.choice)))
     for reading in sorted(counts.keys() - {WORDLESS}):
         count, own = counts[reading], labels[reading]
         misread = cell_of(1.0, False, own)
@@ -253,35 +151,105 @@ def _binomial(k: int, n: int, share: float) -> float:
     return math.exp(ways + k * math.log(share) + (n - k) * math.log1p(-share))
 
 
+# --- corrected numbers -----------------------------------------------------------------------------------------------
+
+
+class Uncorrected(Struct, frozen=True):
+    """A headline that labels cannot correct."""
+
+    row: Result
+    why: str
+
+
 def corrected_rows(run: ScoredRun, rows: Sequence[Result], audit: Audit | None) -> Iterator[Result]:
-    """A corrected row for each accuracy of single replies among a run's `rows`; none without an audit."""
-    if audit is None:
-        return
-    accuracies = {(part.benchmark, part.protocol): part for part in audited_accuracies(run)}
-    dimensions = {scored.spec.name: scored.spec.dimension for scored in run.benchmarks}
-    valued = {
-        (row.benchmark, row.protocol) for row in rows if row.metric == HEADLINE and row.estimate.value is not None
-    }
+    """A corrected row beside each of a run's `rows` that labels of replies can correct; none without an audit."""
+    if audit is not None:
+        corrections = _Corrections(run, rows, audit.meanings)
+        yield from (corrected for row in rows if (corrected := corrections.of(row)) is not None)
+
+
+def uncorrected_headlines(run: ScoredRun, rows: Sequence[Result], audit: Audit) -> Iterator[Uncorrected]:
+    """The headlines of a run without a corrected row, and why."""
+    corrections = _Corrections(run, rows, audit.meanings)
+    scored_by_name = {scored.spec.name: scored for scored in run.benchmarks}
     for row in rows:
-        if row.metric != HEADLINE or row.slice or row.method != "generation":
+        scored = scored_by_name.get(row.benchmark)
+        if row.slice or row.estimate.value is None or scored is None or row.metric not in headlines_of(scored):
             continue
-        members = [
-            (name, protocol)
-            for name, protocol in sorted(valued)
-            if protocol == row.protocol
-            and name in dimensions
-            and (name == row.benchmark or (row.benchmark == ALL and row.dimension in (ALL, dimensions[name])))
-        ]
-        if members and all(member in accuracies for member in members):
-            parts = [accuracies[member] for member in members]
-            estimate = corrected_accuracy(parts, row.over, audit.meanings)
-            own = row.estimate
-            counts = replace(
-                estimate,
-                n=own.n,
-                unscored=own.unscored,
-                errors=own.errors,
-                absent=own.absent,
-                not_asked=own.not_asked,
-            )
-            yield replace(row, metric=AUDITED, estimate=counts)
+        if row.method != "generation":
+            yield Uncorrected(row, "a likelihood is no reply that could be misread")
+        elif corrections.of(row) is None:
+            why = why_not_audited(scored, row.protocol, row.metric)
+            yield Uncorrected(row, why or "too few of the labelled replies tell what it would be")
+
+
+class _Corrections:
+    """The corrected numbers of a run by these labels."""
+
+    def __init__(self, run: ScoredRun, rows: Sequence[Result], meanings: Meanings) -> None:
+        self._run, self._rows, self._meanings = run, rows, meanings
+        self._protocols = {(audited.benchmark, audited.protocol): audited for audited in audited_protocols(run)}
+        self._parts: dict[tuple[str, str, str], AuditedPart | None] = {}
+
+    def of(self, row: Result) -> Result | None:
+        """The corrected row beside one; None where labels of replies cannot correct it."""
+        if row.method != "generation" or row.estimate.value is None or row.convention != "standard" or row.detail:
+            return None
+        if (row.slice and row.metric != TASK_CAPABILITY) or declared(row.metric).secondary_to:
+            return None
+        members = self._members(row)
+        parts = [self._part(member) for member in members]
+        known = [part for part in parts if part is not None]
+        if not members or len(known) < len(members):
+            return None
+        bounds = declared(members[0].metric).bounds
+        estimate, own = corrected_number(self._tree(row, members, known), bounds), row.estimate
+        if estimate.value is None:
+            return None
+        counts = {name: getattr(own, name) for name in ("n", "unscored", "errors", "absent", "not_asked")}
+        return replace(row, metric=row.metric + AFTER_AUDIT, estimate=replace(estimate, **counts))
+
+    def _part(self, row: Result) -> AuditedPart | None:
+        key = row.benchmark, row.protocol, row.metric
+        if key not in self._parts:
+            audited = self._protocols.get(key[:2])
+            self._parts[key] = audited.part(row.metric, self._meanings) if audited else None
+        return self._parts[key]
+
+    def _members(self, row: Result) -> list[Result]:
+        """The numbers of single benchmarks that a number is made of, in the order of their names."""
+        if row.benchmark != ALL:
+            return [row]
+        if row.metric in (CAPABILITY, TASK_CAPABILITY):
+            own = self._headlines.get(row.method, [])
+            tasks = {scored.spec.name: f"task={scored.spec.task}" for scored in self._run.benchmarks}
+            own = [each for each in own if row.slice in ("", tasks.get(each.benchmark))]
+        else:
+            own = [
+                each
+                for each in self._rows
+                if (each.protocol, each.metric, each.slice) == (row.protocol, row.metric, "")
+                and each.benchmark in self._specs
+                and each.estimate.value is not None
+            ]
+        inside = (each for each in own if row.dimension in (ALL, self._specs[each.benchmark].dimension))
+        return sorted(inside, key=lambda each: each.benchmark)
+
+    @cached_property
+    def _specs(self) -> Mapping[str, BenchmarkSpec]:
+        return {scored.spec.name: scored.spec for scored in self._run.benchmarks}
+
+    @cached_property
+    def _headlines(self) -> Mapping[Method, list[Result]]:
+        return headline_rows(self._run, self._rows)
+
+    def _tree(self, row: Result, members: Sequence[Result], parts: Sequence[AuditedPart]) -> Tree:
+        """What counts alike in it: questions, benchmarks or dimensions."""
+        if row.over == "questions":
+            return [[parts]]
+        if row.over != "dimensions":
+            return [[[part] for part in parts]]
+        by_dimension: dict[str, list[list[AuditedPart]]] = defaultdict(list)
+        for member, part in zip(members, parts, strict=True):
+            by_dimension[member.dimension].append([part])
+        return list(by_dimension.values())

@@ -6,7 +6,7 @@ audit.json    an AuditDesign beside the run's journal
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -14,13 +14,13 @@ import msgspec
 from msgspec import Struct
 
 from snellen import __version__
-from snellen.analysis.audit.population import WORDLESS, AuditedReply, audited_accuracies
+from snellen.analysis.audit.population import AuditedUnit, audited_protocols, reply_key
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
 from snellen.extraction import find_extractor
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import write_atomically
-from snellen.records import Variant
+from snellen.records import Prediction, Variant
 from snellen.runs.run_folder import journals
 from snellen.scoring.agreement import LabelItem, ReplyKey, label_items
 from snellen.scoring.scored_run import ScoredRun
@@ -43,7 +43,7 @@ class DrawnReply(Struct, frozen=True):
     sample_id: str
     variant: Variant
     reading: str
-    """Its stratum: how it was read when it was drawn."""
+    """Its stratum: how it was read when it was drawn, or the most doubtful of the replies drawn with it."""
     probability: float
     """With which it was drawn."""
 
@@ -78,6 +78,11 @@ class AuditDesign(Struct, frozen=True, kw_only=True):
         """Whether the run has not been asked more since."""
         return self.journals == _sizes(run)
 
+    def drawn_in(self, run: ScoredRun) -> tuple[DrawnReply, ...]:
+        """The drawn replies to questions that are in a run, as it is narrowed to some."""
+        samples = {scored.spec.name: scored.samples for scored in run.benchmarks}
+        return tuple(reply for reply in self.drawn if reply.sample_id in samples.get(reply.benchmark, ()))
+
 
 def read_design(run: Path) -> AuditDesign | None:
     """The design of a run's audit; None where there is none. Raises StoreError for a damaged file."""
@@ -90,12 +95,19 @@ def read_design(run: Path) -> AuditDesign | None:
         raise StoreError(f"{path}: not the design of an audit ({error}); remove it and draw again") from None
 
 
-def design_for(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
-    """The design that is kept in a run's folder, if it has drawn as many; else a new one, which is kept."""
-    kept = read_design(run.folder)
-    if kept and kept.is_of(run.folder) and kept.seed == seed and len(kept.drawn) >= limit:
+def design_for(run: ScoredRun, limit: int, seed: int, part: ScoredRun | None = None) -> AuditDesign:
+    """The design that is kept in a run's folder, if it has drawn as many; else a new one, which is kept.
+
+    With `part`, the run narrowed to some questions, it has drawn as many replies to these, as far as there are so many.
+    """
+    kept, narrowed = read_design(run.folder), part or run
+    if kept and kept.is_of(run.folder) and kept.seed == seed and len(kept.drawn_in(narrowed)) >= limit:
         return kept
     design = draw_replies(run, limit, seed)
+    replies = sum(stratum.replies for stratum in design.strata)
+    while narrowed is not run and len(design.drawn_in(narrowed)) < limit and len(design.drawn) < replies:
+        wanted = max(1.1, limit / max(len(design.drawn_in(narrowed)), 1))
+        design = draw_replies(run, min(replies, math.ceil(len(design.drawn) * wanted)), seed)
     write_atomically(run.folder / AUDIT, msgspec.json.format(msgspec.json.encode(design), indent=1))
     return design
 
@@ -103,40 +115,70 @@ def design_for(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
 def draw_replies(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
     """Draw at most `limit` replies; a larger draw by the same seed holds those of a smaller.
 
-    Strata are the readings. Within one, replies are drawn with probabilities in proportion to what they weigh in the
-    mean over all accuracies of the run (equal ones for a single benchmark), by sequential Poisson sampling: the least
-    u / weight, u uniform (Ohlsson 1998). Raises DataError where there is nothing to draw.
+    What is drawn is a reply, or all replies to a question that has to be right each time. Strata are the readings, of a
+    question the one most in doubt. Within one, units are drawn with probabilities in proportion to what they weigh in
+    the mean over all accuracies of the run (equal ones for a single benchmark), by sequential Poisson sampling: the
+    least u / weight, u uniform (Ohlsson 1998). Raises DataError where there is nothing to draw.
     """
-    accuracies = list(audited_accuracies(run))
-    strata: dict[str, list[tuple[float, float, AuditedReply]]] = defaultdict(list)
-    for accuracy in accuracies:
-        for reply in accuracy.replies:
-            if reply.reading != WORDLESS:
-                weight = reply.share / len(accuracy.scores) / len(accuracies)
-                strata[reply.reading].append((_uniform(reply, seed) / weight, weight, reply))
+    protocols = list(audited_protocols(run))
+    strata: dict[str, list[_Drawable]] = defaultdict(list)
+    for audited in protocols:
+        for unit in audited.units:
+            if unit.to_label:
+                weight = unit.share / len(audited.scores) / len(protocols)
+                strata[unit.reading].append(_Drawable(_uniform(unit.replies[0], seed) / weight, weight, unit))
     if not strata:
         raise DataError(f"{run.folder}: no accuracy is of replies with known answers, so that there is none to label")
     for members in strata.values():
-        members.sort(key=lambda member: (member[0], msgspec.json.encode(member[2].key)))
-    weights = {reading: [weight for _, weight, _ in members] for reading, members in strata.items()}
-    order = list(allocation({reading: (math.fsum(own), len(own)) for reading, own in weights.items()}, limit))
+        members.sort(key=lambda member: (member.place, msgspec.json.encode(reply_key(member.unit.replies[0]))))
+    order = list(_order(strata, limit))
+    weights = {reading: [member.weight for member in members] for reading, members in strata.items()}
     probabilities = {reading: proportional_probabilities(own, order.count(reading)) for reading, own in weights.items()}
     upcoming = {
-        reading: zip((reply for *_, reply in members), probabilities[reading], strict=True)
+        reading: zip((member.unit for member in members), probabilities[reading], strict=True)
         for reading, members in strata.items()
     }
-    chosen = [next(upcoming[reading]) for reading in order]
-    items = drawn_items(run.folder, [reply.key for reply, _ in chosen])
+    chosen = [
+        (reply, reading, probability)
+        for reading in order
+        for unit, probability in [next(upcoming[reading])]
+        for reply in unit.to_label
+    ]
+    drawn = Counter(reading for _, reading, _ in chosen)
+    items = drawn_items(run.folder, [reply_key(reply) for reply, _, _ in chosen])
     return AuditDesign(
         snellen=__version__,
         seed=seed,
         read_by=(*(find_extractor(name).version for name in run.extractors), *run.reading_stages),
         journals=_sizes(run.folder),
-        strata=tuple(Stratum(name, len(members), order.count(name)) for name, members in sorted(strata.items())),
+        strata=tuple(
+            Stratum(name, sum(len(member.unit.to_label) for member in members), drawn[name])
+            for name, members in sorted(strata.items())
+        ),
         drawn=tuple(
-            DrawnReply(items[reply.key].id, *reply.key, reply.reading, probability) for reply, probability in chosen
+            DrawnReply(items[reply_key(reply)].id, *reply_key(reply), reading, probability)
+            for reply, reading, probability in chosen
         ),
     )
+
+
+class _Drawable(Struct, frozen=True, gc=False):
+    place: float
+    """In the order of the draw: the least are drawn first."""
+    weight: float
+    unit: AuditedUnit
+
+
+def _order(strata: Mapping[str, Sequence[_Drawable]], limit: int) -> Iterator[str]:
+    """From which stratum each unit is drawn, until `limit` replies are to be expected."""
+    sizes = {reading: (math.fsum(member.weight for member in own), len(own)) for reading, own in strata.items()}
+    replies = {reading: sum(len(member.unit.to_label) for member in own) / len(own) for reading, own in strata.items()}
+    expected = 0.0
+    for reading in allocation(sizes, limit):
+        if expected >= limit:
+            return
+        expected += replies[reading]
+        yield reading
 
 
 def drawn_items(run: Path, keys: Sequence[ReplyKey]) -> dict[ReplyKey, LabelItem]:
@@ -179,9 +221,9 @@ def proportional_probabilities(weights: Sequence[float], count: int) -> list[flo
     return [min(1.0, (count - taken) * weight / rest) for weight in weights]
 
 
-def _uniform(reply: AuditedReply, seed: int) -> float:
-    purpose = f"audit {reply.prediction.protocol} {msgspec.json.encode(reply.prediction.variant).decode()}"
-    return rng_for(reply.prediction.benchmark, reply.prediction.sample_id, purpose, seed).random()
+def _uniform(reply: Prediction, seed: int) -> float:
+    purpose = f"audit {reply.protocol} {msgspec.json.encode(reply.variant).decode()}"
+    return rng_for(reply.benchmark, reply.sample_id, purpose, seed).random()
 
 
 def _sizes(run: Path) -> dict[str, int]:

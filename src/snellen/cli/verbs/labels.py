@@ -12,6 +12,7 @@ import click
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.audit.correction import audit_of, corrected_rows
 from snellen.analysis.audit.draw import AUDIT, design_for, drawn_items
+from snellen.analysis.subset import filter_runs
 from snellen.building.benchmark import Benchmark, ErrorBound
 from snellen.cli.flags import PATH, WholeNumber, json_flag, judge_flags, judge_from_flags
 from snellen.cli.show import announce, out, print_built, print_records, print_tables, show_table
@@ -211,10 +212,13 @@ def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
 @click.option("--settle", is_flag=True, help="Of a benchmark: decide where raters differ, in sight of what they said.")
 @click.option("--only", type=PATH, help="Of a benchmark: the questions of a JSONL list (id), without a bound.")
 @click.option("--keep", metavar="NAME", help="Of a benchmark: make one without what people found bad.")
+@click.option(
+    "--where", default="", help="Of a run: only questions that meet a condition: \"l2 != 'logic_reasoning'\"."
+)
 @judge_flags
 @json_flag
 def audit_command(target: str, limit: int, seed: int, labels: Path | None, by: str | None, form: bool | None,
-            page: Path | None, settle: bool, only: Path | None, keep: str | None, as_json: bool,
+            page: Path | None, settle: bool, only: Path | None, keep: str | None, where: str, as_json: bool,
             **flags: Any) -> None:  # fmt: skip
     """Have people look at a random part: of a benchmark's questions, or of a run's replies.
 
@@ -241,8 +245,12 @@ def audit_command(target: str, limit: int, seed: int, labels: Path | None, by: s
     if (Path(target) / RUN_MANIFEST).exists():
         if useless := [flag for flag, value in of_benchmark.items() if value]:
             raise DataError(f"{useless[0]}: {target} is a run, and this is for benchmarks; leave it out")
-        _audit_run(Path(target), limit, seed, labels, by, form, judge, as_json)
+        _audit_run(Path(target), limit, seed, labels, by, form, judge, where, as_json)
         return
+    if where:
+        raise DataError(
+            f"--where: {target} is a benchmark, and this is for runs; --only names questions of a benchmark"
+        )
     if judge.models:
         raise DataError(
             f"--judge: {target} is a benchmark, which people audit; models check it by `snellen lint --jury`"
@@ -324,14 +332,18 @@ def _show_bound(bound: ErrorBound, as_json: bool) -> None:
 
 def _audit_run(
     run: Path, limit: int, seed: int, labels: Path | None, by: str | None, form: bool | None, judge: JudgeSpec,
-    as_json: bool,
+    where: str, as_json: bool,
 ) -> None:  # fmt: skip
-    """Label replies, and show the corrected accuracies."""
-    [scored] = score_folders([run], ScoringSpec(), JudgeSpec(), announce)
-    design = design_for(scored, limit, seed)
+    """Label replies, and show the corrected numbers."""
+    [whole] = score_folders([run], ScoringSpec(), JudgeSpec(), announce)
+    [scored] = filter_runs([whole], where) if where else [whole]
+    design = design_for(whole, limit, seed, scored)
     strata = ", ".join(f"{s.drawn:,} of {s.replies:,} {s.reading}" for s in design.strata)
     announce(f"drawn: {strata}; kept in {run / AUDIT}")
-    items = list({item.id: item for item in drawn_items(run, [reply.key for reply in design.drawn]).values()}.values())
+    keys = [reply.key for reply in design.drawn_in(scored)]
+    if where:
+        announce(f"of these, {len(keys):,} are about questions where {where}")
+    items = list({item.id: item for item in drawn_items(run, keys).values()}.values())
     if labels:
         fitting, count = agreement.import_labels(labels, run)
         announce(f"{fitting:,} of {count:,} labels are about replies of this run, and were added")
@@ -342,9 +354,13 @@ def _audit_run(
         announce(f"labels are kept in {run / agreement.LABELS}; the same command goes on")
     audit = audit_of(scored, by)
     if audit is None:
-        raise DataError(f"{run}: no drawn reply is labelled yet; run `snellen audit {as_word(run)}` in a terminal")
+        raise DataError(f"{run}: no drawn reply is labelled yet; run {_command(run, where)} in a terminal")
     name, rows = scored.manifest.model, results_of(scored)
     if as_json:
         print_records([*audit.readings, *map(flat_row, corrected_rows(scored, rows, audit))])
         return
     print_tables([readings_table(name, audit), corrected_table(name, scored, rows, audit)])
+
+
+def _command(run: Path, where: str) -> str:
+    return f"`snellen audit {as_word(run)}{f' --where {as_word(where)}' if where else ''}`"
