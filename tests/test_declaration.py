@@ -199,7 +199,9 @@ def test_a_strangers_metric_of_choices_leaves_open_questions_alone_and_says_why_
 
 
 def test_a_value_out_of_the_declared_bounds_is_refused(scored: sn.Results) -> None:
-    with pytest.raises(DataError, match=r"metric too_high: 11 is out of its bounds 0 to 10; correct the metric"):
+    with pytest.raises(
+        DataError, match=r"metric too_high: 11, of mine q0, is out of its bounds 0 to 10; correct the metric"
+    ):
         sn.score("runs/times", metrics=["too_high"])
 
 

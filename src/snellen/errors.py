@@ -35,6 +35,14 @@ class NoSourceError(DataError):
     """A benchmark whose files are not here and cannot be fetched."""
 
 
+class HookError(SnellenError):
+    """What a suite, a package or a user's own code brings cannot be imported, raised an error, or returned nonsense."""
+
+    def __init__(self, fault: str, cause: BaseException | None = None) -> None:
+        raised = f": {' '.join(f'{type(cause).__name__}: {cause}'.split())} (--debug shows where)" if cause else ""
+        super().__init__(fault + raised)
+
+
 class ModelError(SnellenError):
     """A model that cannot be loaded or does not support what was asked of it."""
 

@@ -410,14 +410,14 @@ class Exchange(Struct, frozen=True, gc=False, omit_defaults=True):
 ReadingConfidence = Literal["certain", "likely"]
 """How plainly a reply names the option that rules read in it."""
 ExtractionMethod = Literal[
-    "label", "label+text", "text", "verbatim", "likelihood", "tie", "semantic", "judge", "random guess"
+    "label", "label+text", "text", "own rule", "verbatim", "likelihood", "tie", "semantic", "judge", "random guess"
 ]
 """How an answer was found.
 
-By rules: `label` (its label), `label+text` (its label and its own text beside it), `text` (its text alone), `verbatim`
-(the reply to an open question, as it came). By log-likelihood: `likelihood`, or `tie` where several options are exactly
-the most likely and the first of them counts. After the rules: `semantic` (the nearest in meaning), `judge`, and
-`random guess` (as published systems do).
+By rules: `label` (its label), `label+text` (its label and its own text beside it), `text` (its text alone), `own rule`
+(by a function that says no more than which option it is), `verbatim` (the reply to an open question, as it came). By
+log-likelihood: `likelihood`, or `tie` where several options are exactly the most likely and the first of them counts.
+After the rules: `semantic` (the nearest in meaning), `judge`, and `random guess` (as published systems do).
 """
 
 

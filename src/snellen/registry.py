@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from snellen.errors import UnknownNameError
+from snellen.errors import HookError, SnellenError, UnknownNameError
 from snellen.installation import entry_points_of
 
 SuiteGroup = Literal[
@@ -352,11 +352,24 @@ def singular(group: Group) -> str:
 
 
 def find(group: Group, name: str) -> Any:
-    """The object behind a name, imported now. Raises UnknownNameError with a suggestion."""
+    """The object behind a name, imported now.
+
+    Raises UnknownNameError with a suggestion, HookError for what cannot be imported.
+    """
     target = _NAMES[group].get(name) or _added(group).get(name)
     if target is None:
         raise unknown(singular(group), name, names(group))
-    return load_target(target) if isinstance(target, str) else target
+    return load_hook(f"the {singular(group)} {name!r} ({target})", target) if isinstance(target, str) else target
+
+
+def load_hook(what: str, target: str) -> Any:
+    """The object `module:attribute`, which others may have written. Raises HookError, naming it as `what`."""
+    try:
+        return load_target(target)
+    except SnellenError:
+        raise
+    except Exception as error:  # a module of others runs when it is imported: anything may be raised
+        raise HookError(f"{what} cannot be loaded", error) from error
 
 
 def load_target(target: str) -> Any:
@@ -365,7 +378,11 @@ def load_target(target: str) -> Any:
     module = sys.modules.get(name)  # asked for with every reply, and `import_module` takes 20 times as long
     if module is None or getattr(module.__spec__, "_initializing", False):  # another thread is at it: wait for it
         module = _module_of(Path(name)) if name.endswith(".py") else importlib.import_module(name)
-    return getattr(module, attribute)
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        attributes = [known for known in vars(module) if not known.startswith("_")]
+        raise AttributeError(str(unknown("attribute", attribute, attributes))) from None
 
 
 def unknown(kind: str, name: str, candidates: Iterable[str]) -> UnknownNameError:

@@ -31,7 +31,7 @@ from snellen.analysis.sequential import (
 )
 from snellen.building.benchmark import Benchmark, Part, RandomPart
 from snellen.common.paths import as_word
-from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
+from snellen.errors import DataError, ErrorBudgetError, HookError, ModelError, SpentBudgetError
 from snellen.models.base import AsyncModel, Model, load_model, parse_spec
 from snellen.protocols.verdict import matching_prompt
 from snellen.registry import find, targets
@@ -57,7 +57,7 @@ from snellen.scoring.kept_scoring import (
     scoring_names,
     scoring_settings,
 )
-from snellen.scoring.run_scoring import check_scoring, score_run
+from snellen.scoring.run_scoring import check_scoring, check_scoring_of, score_run
 from snellen.scoring.scored_run import ScoredRun, cut_reply_sentences
 
 REPORT, LONGEST_NAME = "report.html", 100
@@ -100,6 +100,15 @@ def evaluate_spec(
     ]
 
 
+def planned(spec: RunSpec, announce: Announce = silent) -> RunPlan:
+    """What `plan_run` gives, once all that its replies will be read and scored by was found and imported: whoever pays
+    for replies is told before. Raises SnellenError."""
+    plan = plan_run(spec, announce)
+    for use in plan.benchmarks:
+        check_scoring_of(use.benchmark.spec, spec.scoring)
+    return plan
+
+
 def check_models(spec: RunSpec, models: Sequence[Any], roles: Mapping[str, Any]) -> RunSpec:
     """The spec with the names of the models, which may be objects. Raises SnellenError for what is not a model string,
     and for an object that several workers cannot share."""
@@ -129,7 +138,7 @@ def ask_share(
     check_models(spec, question.models, roles)
     cast, outcomes = Cast(roles), []
     for place, model in enumerate(question.models):
-        plan = plan_run(spec.for_model(place, model), announce)
+        plan = planned(spec.for_model(place, model), announce)
         own_plan = replace(plan, spec=plan.spec.with_execution(workers=shares), worker=number - 1)
         # A share that is the whole run is held by its runner.
         with _noting_folder(own_plan), locked_share(own_plan.folder, shares) if shares > 1 else nullcontext():
@@ -147,7 +156,7 @@ def forecasts(spec: RunSpec, announce: Announce = silent) -> list[str]:
     return [
         line
         for number, name in enumerate(spec.question.models)
-        for line in forecast(plan_run(spec.for_model(number, name), announce)).lines(spec.execution.price)
+        for line in forecast(planned(spec.for_model(number, name), announce)).lines(spec.execution.price)
     ]
 
 
@@ -184,7 +193,7 @@ def _check_model(model: Any, execution: ExecutionSpec) -> None:
 def _evaluate_one(
     spec: RunSpec, model: Any, cast: Cast, progress: ProgressListener, announce: Callable[[str], object]
 ) -> FinishedRun:
-    plan, execution = plan_run(spec, announce), spec.execution
+    plan, execution = planned(spec, announce), spec.execution
     if isinstance(model, str):
         announce(f"loading {model}")
     if execution.until:
@@ -469,7 +478,12 @@ def _score_folder(
 
 def _score_run(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | None) -> ScoredRun:
     """One that a rule is to stop has not ended while the rule wants more, though all that it was asked was answered."""
-    scored = score_run(folder, scoring, panel)
+    try:
+        scored = score_run(folder, scoring, panel)
+    except HookError as error:
+        raise HookError(
+            f"{error}; the replies are kept: correct it, then `snellen score {as_word(folder)}` goes on"
+        ) from error
     wanting = open_by_width(scored)
     return replace(scored, extent=replace(scored.extent or RunExtent(), wanting=tuple(wanting))) if wanting else scored
 
@@ -545,7 +559,7 @@ def decide_between(
     rounds = []
     for number, model in enumerate(models):
         model_spec = named_spec.for_model(number, named_spec.question.models[number])
-        plan = plan_run(model_spec, announce if not number else silent)
+        plan = planned(model_spec, announce if not number else silent)
         rules = {
             use.benchmark.name: decision_rule(metric or headline_metric(use.benchmark.spec)) for use in plan.benchmarks
         }

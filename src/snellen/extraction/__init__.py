@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from snellen import registry
 from snellen.errors import UnknownNameError
-from snellen.extraction.reading import Confidence, ExtractedChoice, Extractor, NamedExtractor, RuleMethod
+from snellen.extraction.reading import (
+    Confidence,
+    ExtractedChoice,
+    Extractor,
+    NamedExtractor,
+    RuleMethod,
+    as_extractor,
+)
 
 if TYPE_CHECKING:
     from snellen.extraction.standard import STANDARD, STRICT, VERSION, read_choice
 
+_EXTRACTORS: dict[tuple[str, int], tuple[Any, NamedExtractor]] = {}
+"""By name and identity of what is registered: that itself, which so keeps its identity, and the extractor it is."""
 _OF_THE_STANDARD = ("STANDARD", "STRICT", "VERSION", "read_choice")
 
 
@@ -30,10 +39,15 @@ def __getattr__(name: str) -> Any:
 def find_extractor(name: str) -> NamedExtractor:
     """An extractor by its name; `NAME?error=0.01` is one of which that share of the readings may be wrong.
 
-    Raises UnknownNameError for an extractor that nobody has, and for an error rate that is none or cannot be set.
+    Raises UnknownNameError for an extractor that nobody has, and for an error rate that is none or cannot be set,
+    HookError for one that cannot be imported or is not an extractor.
     """
     base, _, error = name.partition("?error=")
-    extractor: NamedExtractor = registry.find("extractors", base)
+    registered = registry.find("extractors", base)
+    key = base, id(registered)  # asked for with every reply
+    if key not in _EXTRACTORS:
+        _EXTRACTORS[key] = registered, as_extractor(base, registered)
+    extractor = _EXTRACTORS[key][1]
     if not error:
         return extractor
     if extractor.allowing is None:

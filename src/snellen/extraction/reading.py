@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from snellen.errors import HookError
 from snellen.reasons import NoChoiceReason
 
-RuleMethod = Literal["label", "label+text", "text"]
-"""How rules find an option: by its label, by its label and its own text beside it, by its text alone."""
+RuleMethod = Literal["label", "label+text", "text", "own rule"]
+"""How rules find an option: by its label, by its label and its own text beside it, by its text alone, or by a function
+that says no more than which option it is."""
 Confidence = Literal["certain", "likely", "none"]
 STATED = "stated as the answer"
+_TOLD = ("finish", "question")
+"""What an extractor is told besides reply, options and labels."""
 
 
 class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
@@ -39,7 +47,10 @@ class ExtractedChoice(Struct, frozen=True, omit_defaults=True):
 
 
 class Extractor(Protocol):
-    """(reply, options in the order shown, labels in the same order) -> what the reply names. Pure, never raises."""
+    """(reply, options in the order shown, labels in the same order) -> what the reply names. Pure, never raises.
+
+    One of another package may leave out `finish` and `question`, and return the index of an option, or None.
+    """
 
     def __call__(
         self,
@@ -81,6 +92,73 @@ class NamedExtractor(Struct, frozen=True):
     """Why a right reply may go unread where options are shown with these labels, or none; empty where it is read."""
     allowing: Callable[[float], NamedExtractor] | None = None
     """The same extractor where so great a share of its readings may be wrong; None where none can be set."""
+
+    def reading(
+        self,
+        of: str,
+        reply: str,
+        options: Sequence[str],
+        labels: Sequence[str],
+        finish: str | None = None,
+        question: str = "",
+    ) -> ExtractedChoice:
+        """What `read` makes of a reply; a rule may return no more than the index of an option, or None.
+
+        Raises HookError, naming the sample `of` which the reply is, where the rule raises an error or returns anything
+        else.
+        """
+        try:
+            choice: Any = self.read(reply, options, labels, finish=finish, question=question)
+        except Exception as error:  # a rule of others: anything may be raised
+            raise HookError(f"the extractor {self.version}, on {of}", error) from error
+        place = choice.choice if isinstance(choice, ExtractedChoice) else choice
+        if place is None or (type(place) is int and 0 <= place < len(options)):
+            if isinstance(choice, ExtractedChoice):
+                return choice
+            return no_choice("no match") if place is None else ExtractedChoice(place, "own rule", "certain")
+        raise HookError(
+            f"the extractor {self.version} returned {choice!r} for {of}; it has to be None, the index of one of the "
+            f"{len(options)} options as they were shown, or an ExtractedChoice with such a choice"
+        )
+
+
+def as_extractor(name: str, registered: Any) -> NamedExtractor:
+    """What is registered under a name: a `NamedExtractor`, or a function of reply, options and labels, whose version
+    is its name with a digest of its file. Either need not take `finish` and `question`.
+
+    Raises HookError for anything else.
+    """
+    if not isinstance(registered, NamedExtractor):
+        if not callable(registered) or isinstance(registered, type):
+            raise HookError(
+                f"the extractor {name!r} is {registered!r}; it has to be a NamedExtractor, or a function of reply, "
+                "options and labels"
+            )
+        registered = NamedExtractor(f"{name}-{_digest_of_file(registered)}", registered)
+    read = _called_with_what_it_takes(name, registered.read)
+    return registered if read is registered.read else replace(registered, read=read)
+
+
+def _digest_of_file(function: Callable[..., Any]) -> str:
+    """Of the file in which a function is written; of what it is called where it has none, as one that was typed in."""
+    try:
+        text = Path(inspect.getfile(function)).read_bytes()
+    except (TypeError, OSError):
+        text = repr(type(function)).encode()
+    return hashlib.sha256(text).hexdigest()[:8]
+
+
+def _called_with_what_it_takes(name: str, read: Callable[..., Any]) -> Extractor:
+    signature = inspect.signature(read)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    told = [key for key in _TOLD if key in signature.parameters or inspect.Parameter.VAR_KEYWORD in kinds]
+    try:
+        signature.bind("", (), (), **dict.fromkeys(told))
+    except TypeError:
+        raise HookError(f"the extractor {name!r} takes {signature}; it has to take (reply, options, labels)") from None
+    if len(told) == len(_TOLD):
+        return read
+    return lambda reply, options, labels, **more: read(reply, options, labels, **{key: more[key] for key in told})
 
 
 def no_choice(reason: NoChoiceReason) -> ExtractedChoice:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, ClassVar, Literal, overload
 
@@ -22,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.errors import DataError
+from snellen.errors import DataError, HookError
 from snellen.records import Answer, Better, Prediction
 
 IntervalKind = Literal["proportion", "mean", "linearised", "none"]
@@ -89,11 +90,12 @@ class MetricRow(Struct, frozen=True, kw_only=True):
         """The least and the greatest possible value; infinite where there is none."""
         return -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
 
-    def check(self, value: float) -> float:
-        """The value itself. Raises DataError if it is outside the declared bounds."""
+    def check(self, value: float, of: str) -> float:
+        """The value itself. Raises DataError, naming the question `of` which it is, if it is out of its bounds."""
         if (self.low is not None and value < self.low - 1e-9) or (self.high is not None and value > self.high + 1e-9):
             raise DataError(
-                f"metric {self.name}: {value:g} is out of its bounds {_bound(self.low)} to {_bound(self.high)}; "
+                f"metric {self.name}: {value:g}, of {of}, is out of its bounds {_bound(self.low)} to "
+                f"{_bound(self.high)}; "
                 "correct the metric, or the bounds it declares"
             )
         return value
@@ -213,7 +215,8 @@ def _first_line(documented: object) -> str:
 
 
 def find_metric(name: str) -> Metric:
-    """The metric registered under a name. Raises UnknownNameError with a suggestion.
+    """The metric registered under a name. Raises UnknownNameError with a suggestion, HookError for what cannot be
+    imported or is not a metric.
 
     A plain function declares nothing: no unit, no bounds, higher is better, no mean over benchmarks. The row of a
     metric with a single row takes the name that the metric is registered under.
@@ -223,6 +226,8 @@ def find_metric(name: str) -> Metric:
 
 def _as_metric(name: str, registered: Any) -> Metric:
     if not isinstance(registered, Metric):
+        if not callable(registered):
+            raise HookError(f"the metric {name!r} is {registered!r}; it has to be a declared metric or a function")
         return ReplyMetric(what=_first_line(registered), rows=(MetricRow(name=name),), measure=registered)
     if len(registered.rows) == 1 and registered.rows[0].name != name:
         return replace(registered, rows=(replace(registered.rows[0], name=name),))
@@ -275,8 +280,12 @@ def metric_of(row: str) -> Metric | None:
 @cache
 def _metrics_by_row(targets: tuple[tuple[str, str | int], ...]) -> dict[str, Metric]:
     """The metrics by their rows. The key holds what is registered, so that later registrations are seen."""
-    metrics = [find_metric(name) for name, _ in reversed(targets)]
-    return {row.name: metric for metric in metrics for row in metric.rows}
+    metrics: dict[str, Metric] = {}
+    for name, _ in reversed(targets):
+        # What is broken has no rows: whoever uses it by its name is told, and a run that does not is none the worse.
+        with suppress(HookError):
+            metrics |= dict.fromkeys(find_metric(name).names, find_metric(name))
+    return metrics
 
 
 # --- metrics of the whole: what each counts on a question, and what follows from the sums -----------------------------

@@ -32,7 +32,8 @@ def predict(
 
     `baseline` is what the same options score without the picture; None when the protocol asks for none,
     empty when it asked and got none.
-    Raises UnknownNameError for an extractor that does not exist; never for what a model replied.
+    Raises UnknownNameError for an extractor that does not exist, HookError for one that fails; never for what a model
+    replied.
     """
     rules = find_extractor(extractor)
     likelihood = request.kind == "loglikelihood"
@@ -117,7 +118,8 @@ def _by_reply(unread: Prediction, question: Turn, response: Response, rules: Nam
     """The option that the reply names, by identity."""
     places, reply = _places(unread, question), response.text or ""
     options = [question.options[place] for place in places]
-    reading = rules.read(reply, options, unread.variant.labels, finish=response.finish, question=question.question)
+    of = f"{unread.benchmark} {unread.sample_id}"
+    reading = rules.reading(of, reply, options, unread.variant.labels, response.finish, question.question)
     return replace(
         unread,
         choice=None if reading.choice is None else places[reading.choice],

@@ -302,7 +302,8 @@ class Reasoning(ProtocolSettings, frozen=True):
 
     def _written_out(self, sample: Sample, answer: str, labels: Sequence[str]) -> Response:
         """The option that decided the talk with label and text, so that all rules of scoring find the same one."""
-        choice = find_extractor(self.extractor).read(answer, sample.options, labels).choice if labels else None
+        of = f"{sample.benchmark} {sample.id}"
+        choice = find_extractor(self.extractor).reading(of, answer, sample.options, labels).choice if labels else None
         if choice is None:
             return Response(text=answer)
         return Response(text=f"({labels[choice]}) {sample.options[choice]}", notes=(f"read in {answer!r}",))

@@ -189,7 +189,7 @@ def _clean(words: str) -> str:
 
 def _answers(words: str, options: Sequence[str], labels: Sequence[str], extractor: NamedExtractor) -> bool:
     if options:
-        return extractor.read(words, options, labels).choice is not None
+        return extractor.reading("a step of a talk", words, options, labels).choice is not None
     return 0 < len(words.split()) <= LONGEST_BARE_ANSWER
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from snellen.building.benchmark import Benchmark, ChosenPart
 from snellen.errors import DataError
-from snellen.experiments.evaluation import Cast, Rounds, check_judging, check_models, silent
+from snellen.experiments.evaluation import Cast, Rounds, check_judging, check_models, planned, silent
 from snellen.formats.whole_files import write_atomically
 from snellen.protocols.base import declaration_of
 from snellen.psychometrics import WIDTH
@@ -30,7 +30,7 @@ from snellen.psychometrics.thresholds import Ideal
 from snellen.records import Method
 from snellen.runs.finding import Announce
 from snellen.runs.forecast import forecast
-from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, protocols_of, with_parts
+from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, protocols_of, with_parts
 from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest
 from snellen.runs.spec import RunSpec
 from snellen.scoring.run_scoring import score_run
@@ -90,7 +90,7 @@ def _planned(spec: RunSpec, effort: Effort, announce: Announce) -> tuple[RunPlan
         spec = spec.with_question(protocols=tuple(ONCE[method] for method in spec.question.methods))
     if spec.question.limit is not None or spec.question.where:
         raise DataError("limit, where: questions are placed by what was answered before; say how many with budget")
-    plan = plan_run(spec, announce)
+    plan = planned(spec, announce)
     for use in plan.benchmarks:
         declared_test(use.benchmark.spec)
         for protocol in protocols_of(use.benchmark.spec, plan):

@@ -15,6 +15,7 @@ from itertools import takewhile
 from math import comb
 from typing import Any
 
+from snellen.errors import HookError, SnellenError
 from snellen.metrics.declaration import (
     ChoiceMetric,
     MetricRow,
@@ -368,9 +369,16 @@ def score_choice_metric(question: AskedQuestion, metric: ChoiceMetric) -> Iterat
     if question.answer is None or not question.unbiased:
         yield question.score(row.name, HIDDEN_ANSWER if question.unbiased else why_unanswered(question))
         return
-    value = metric.measure(question.unbiased, question.answer)
+    try:
+        value = metric.measure(question.unbiased, question.answer)
+    except SnellenError:
+        raise
+    except Exception as error:  # a metric of others: anything may be raised
+        raise HookError(f"the metric {row.name}, on {question.place}", error) from error
     absence = Unscored("metric undefined", "for this question")
-    yield question.score(row.name, absence if value is None else row.check(value), len(question.unbiased))
+    yield question.score(
+        row.name, absence if value is None else row.check(value, question.place), len(question.unbiased)
+    )
 
 
 def _circular_scores(question: AskedQuestion) -> Iterator[Score]:

@@ -62,6 +62,11 @@ class AskedQuestion(Struct, frozen=True, gc=False):
         return self.sample.rounds[self.number]
 
     @property
+    def place(self) -> str:
+        """The question's name in messages: benchmark, sample, and the round after the first."""
+        return f"{self.sample.benchmark} {self.sample.id}{f' round {self.number + 1}' if self.number else ''}"
+
+    @property
     def came(self) -> tuple[Prediction, ...]:
         """The presentations that were answered at all."""
         return tuple(p for p in self.predictions if p.error is None)

@@ -16,9 +16,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.catalogue import BenchmarkSpec, suite_of
+from snellen.catalogue import BenchmarkSpec, entry_file, suite_facts, suite_of
 from snellen.catalogue.suites import AsPublished
-from snellen.errors import DataError
+from snellen.errors import DataError, HookError, SnellenError, UnknownNameError
 from snellen.extraction import find_extractor
 from snellen.metrics.declaration import ChoiceMetric, CorpusCountMetric, CorpusMetric, ReplyMetric, find_metric
 from snellen.protocols.base import Protocol, parse_protocol
@@ -84,8 +84,9 @@ def score_run(
     A benchmark is scored in parts of `samples_at_once` samples, which changes no number. Judges, and metrics that need
     all replies at once, see a benchmark as a whole.
 
-    Raises UnknownNameError for a name that nobody has, StoreError for a folder that is not a run, DataError when a
-    benchmark has changed since or a judged metric has no judge, and what reading stages and panel raise.
+    Raises UnknownNameError for a name that nobody has, HookError for a metric or extractor that fails, StoreError for a
+    folder that is not a run, DataError when a benchmark has changed since or a judged metric has no judge, and what
+    reading stages and panel raise.
     """
     check_scoring(spec, judged=panel is not None)
     manifest = read_manifest(folder)
@@ -141,6 +142,23 @@ def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
             raise DataError(f"the metric {name} needs a judge; name a model with --judge (judge=)")
 
 
+def check_scoring_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> None:
+    """Raise UnknownNameError or HookError, naming the benchmark, for a metric or an extractor that it is to be scored
+    by and that is not there or cannot be imported."""
+    rules = rules_of(spec, scoring)
+    try:
+        find_extractor(_reading(spec, scoring, rules).extractor)
+        for name in _metrics_of(spec_by_rules(spec, rules), scoring.metrics):
+            find_metric(name)
+    except (UnknownNameError, HookError) as error:
+        if spec.suite and spec.suite not in suite_facts():
+            raise UnknownNameError(
+                f"{spec.name}: {str(error).partition(';')[0]}; its suite {spec.suite!r} is not known here: name its "
+                "folder with --suites (sn.add_suites), or install its package"
+            ) from None
+        raise type(error)(f"{entry_file(spec) or spec.name}: {error}") from error
+
+
 def check_metrics(names: Iterable[str]) -> None:
     """Raise UnknownNameError for a metric that nobody has, DataError for one that the caller cannot choose."""
     for name in names:
@@ -193,6 +211,7 @@ def _scorable(
     use: BenchmarkUse, folder: Path, manifest: RunManifest, scoring: ScoringSpec, *, is_hidden: bool
 ) -> _Scorable:
     opened = reopen_benchmark(use, folder)
+    check_scoring_of(opened.spec, scoring)
     rules = rules_of(opened.spec, scoring)
     answers: Mapping[Key, Answer] = {} if is_hidden else open_answers(opened.folder)
     return _Scorable(
@@ -305,27 +324,42 @@ def _score_part(
         ]
         scored.extent = scored.extent.plus(extent_of(questions))
         scored.add_scores((number, 0), _choice_scores(questions, part_read.costs))
-        open_questions = [question for question in questions if not question.turn.options]
         for place, name in enumerate(_metrics_of(scorable.spec, metrics), 1):
-            section, metric = (number, place), find_metric(name)
-            if isinstance(metric, ChoiceMetric):
-                counted = (q.counted_unbiased for q in questions if q.turn.options)
-                chosen = (s for question in counted for s in score_choice_metric(question, metric))
-                scored.add_scores(section, chosen)
-            elif isinstance(metric, OptionRanking):
-                scored.add_scores(section, score_ranks(questions, metric))
-            elif isinstance(metric, (GroupedMetric, CorpusCountMetric)):
-                if isinstance(metric, GroupedMetric):
-                    tallied = metric.tallies(questions, name, scorable.spec)
-                else:
-                    tallied = count_questions([question.counted_unbiased for question in questions], name, metric)
-                scored.add_tallies(section, tallied)
-                scored.add_scores(section, own_scores(tallied))
-            elif isinstance(metric, RatedMetric):
-                scored.add_scores(section, score_ratings(open_questions, metric, scorable.ratings))
-            elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):
-                scored.add_scores(section, score_texts(open_questions, metric, panel))
+            try:
+                _score_metric((number, place), name, questions, scorable, panel, scored)
+            except SnellenError:
+                raise
+            except Exception as error:  # a metric of others: anything may be raised
+                raise HookError(f"the metric {name}, on {scorable.name}", error) from error
     scored.add_predictions(_in_sample_order(part, presented))
+
+
+def _score_metric(
+    section: Section,
+    name: str,
+    questions: Sequence[AskedQuestion],
+    scorable: _Scorable,
+    panel: JudgeEnsemble | None,
+    scored: _ScoredParts,
+) -> None:
+    metric = find_metric(name)
+    open_questions = [question for question in questions if not question.turn.options]
+    if isinstance(metric, ChoiceMetric):
+        counted = (q.counted_unbiased for q in questions if q.turn.options)
+        scored.add_scores(section, (s for question in counted for s in score_choice_metric(question, metric)))
+    elif isinstance(metric, OptionRanking):
+        scored.add_scores(section, score_ranks(questions, metric))
+    elif isinstance(metric, (GroupedMetric, CorpusCountMetric)):
+        if isinstance(metric, GroupedMetric):
+            tallied = metric.tallies(questions, name, scorable.spec)
+        else:
+            tallied = count_questions([question.counted_unbiased for question in questions], name, metric)
+        scored.add_tallies(section, tallied)
+        scored.add_scores(section, own_scores(tallied))
+    elif isinstance(metric, RatedMetric):
+        scored.add_scores(section, score_ratings(open_questions, metric, scorable.ratings))
+    elif isinstance(metric, (ReplyMetric, CorpusMetric, JudgedMetric)):
+        scored.add_scores(section, score_texts(open_questions, metric, panel))
 
 
 def _rounds_before(presented: Presented, protocol: Protocol, sample: Sample, turn: int) -> AnswersInARow:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 from msgspec import Struct
 
-from snellen.errors import DataError, MissingExtraError, StoreError
+from snellen.errors import DataError, HookError, MissingExtraError, SnellenError, StoreError
 from snellen.metrics.declaration import CorpusMetric, Metric, MetricInput, ReplyMetric, find_metric
 from snellen.reasons import NEVER_ANSWERED
 from snellen.records import Prediction, Score
@@ -45,7 +46,7 @@ def score_texts(
                 yield question.score(row.name, HIDDEN_ANSWER if question.came else why_unanswered(question))
             elif row.name in measured:
                 value = next(values)
-                checked = value if isinstance(value, Unscored) else row.check(value)
+                checked = value if isinstance(value, Unscored) else row.check(value, question.place)
                 yield question.score(row.name, checked, len(question.came))
 
 
@@ -71,6 +72,10 @@ def _values(questions: Sequence[AskedQuestion], metric: ReplyMetric) -> list[Val
             return _mean([_value(metric, prediction, references) for prediction in question.came])
         except DataError as error:  # a gold that this metric cannot use: unscored, and said so
             return Unscored("metric undefined", str(error))
+        except SnellenError:
+            raise
+        except Exception as error:  # a metric of others: anything may be raised
+            raise HookError(f"the metric {metric.names[0]}, on {question.place}", error) from error
 
     return [value(question) for question in questions]
 
@@ -81,7 +86,10 @@ def _value(metric: ReplyMetric, prediction: Prediction, references: Sequence[str
     worst = row.low if row.better == "higher" else row.high
     if prediction.reason in NEVER_ANSWERED and worst is not None:
         return worst
-    return metric.measure(prediction.text or "", references)
+    value = metric.measure(prediction.text or "", references)
+    if not isinstance(value, Real):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
 
 
 def _corpus_values(questions: Sequence[AskedQuestion], metric: CorpusMetric) -> list[Value]:
@@ -160,6 +168,6 @@ def score_ratings(
             if not question.came:
                 yield question.score(row.name, why_unanswered(question))
             elif column in rated:
-                yield question.score(row.name, row.check(rated[column]))
+                yield question.score(row.name, row.check(rated[column], question.place))
             else:
                 yield question.score(row.name, Unscored("not rated", f"snellen rate form --study {metric.study}"))

@@ -17,7 +17,7 @@ from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec
 from snellen.common.paths import benchmark_folder, slug
 from snellen.errors import DataError, ModelError, StoreError
-from snellen.experiments.evaluation import Cast, carry_out, check_budget, check_judging, score_folders, silent
+from snellen.experiments.evaluation import Cast, carry_out, check_budget, check_judging, planned, score_folders, silent
 from snellen.experiments.studies.cell_table import STUDY_FILES, StudyOutcome, write_study
 from snellen.experiments.studies.declaration import (
     BUILD_DISTRACTORS,
@@ -39,7 +39,7 @@ from snellen.protocols.base import needed_kind
 from snellen.records import Kind
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.finding import Announce, find_benchmarks, specs_of
-from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, protocols_of
+from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, protocols_of
 from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.runner import RunOutcome
 from snellen.runs.spec import JudgeSpec, QuestionSpec, RunSpec, ScoringSpec, check_sharing, record_fields, run_spec
@@ -206,7 +206,7 @@ class _Asking:
         check_sharing(spec.execution)
         opened = self._open(model, cell, spec)
         name = opened if isinstance(opened, str) else load_model(opened).name
-        plan = plan_run(spec.with_question(models=(name,)).of_model(), self._announce)
+        plan = planned(spec.with_question(models=(name,)).of_model(), self._announce)
         if why := _cannot(name, self._kinds_of(opened), plan):
             self._announce(f"left out: {why}")
             return StudyCell(label, cell, why=why, wholes=wholes), None

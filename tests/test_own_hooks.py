@@ -1,0 +1,234 @@
+"""What authors of suites get wrong is said before a model is asked; what fails later is said by name, and goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import small
+import snellen as sn
+from snellen import registry
+from snellen.errors import HookError, SnellenError, UnknownNameError
+from snellen.extraction import find_extractor
+from snellen.metrics.declaration import declared
+from snellen.plugin_api import ExtractedChoice, NamedExtractor
+
+
+class Counted(sn.Scripted):
+    """A model that knows how often it was asked."""
+
+    asked = 0
+
+    def generate(self, requests: Sequence[Any], images: Any) -> Any:
+        self.asked += len(requests)
+        return super().generate(requests, images)
+
+
+@pytest.fixture
+def model() -> Counted:
+    return Counted(lambda request: "B", name="counted")
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, Any], None]:
+    """Registers until the test ends."""
+
+    def register(group: Any, name: str, target: Any) -> None:
+        monkeypatch.setitem(registry._NAMES[group], name, target)
+
+    return register
+
+
+@pytest.fixture(scope="module")
+def choices(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A benchmark of questions with options, whose golds are A, B, C."""
+    return str(small.built(small.rows(3, 3), tmp_path_factory.mktemp("choices")).folder)
+
+
+@pytest.fixture(scope="module")
+def open_questions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A benchmark of open questions, which is scored by the metric `own`."""
+    rows = [{"id": f"q{i}", "question": f"Which letter is {i}?", "answer": "B", "image": small.cell(i)} for i in (0, 1)]
+    folder = tmp_path_factory.mktemp("open")
+    yield str(small.built(rows, folder, formulation="text", metrics=("own",)).folder)
+
+
+@pytest.fixture
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_code.py").write_text("def shortness(reply, references):\n    return 1.0\n")
+    return tmp_path
+
+
+FILE = "own_code.py"
+
+
+@pytest.mark.parametrize(
+    ("target", "line"),
+    [
+        (None, r"mine: unknown metric 'own'"),
+        (
+            "own_cod:shortness",
+            r"mine: the metric 'own' \(own_cod:shortness\) cannot be loaded: ModuleNotFoundError: No ",
+        ),
+        (
+            f"{FILE}:shortnes",
+            r"mine: the metric 'own' \(own_code.py:shortnes\) cannot be loaded: AttributeError: unknown attribute "
+            r"'shortnes'; did you mean shortness\?",
+        ),
+        (3, "mine: the metric 'own' is 3; it has to be a declared metric or a function"),
+    ],
+)
+def test_a_metric_that_cannot_be_had_is_told_before_the_model_is_asked(
+    target: Any, line: str, model: Counted, open_questions: str, registered: Any, in_a_folder: Path
+) -> None:
+    if target is not None:
+        registered("metrics", "own", target)
+    with pytest.raises(SnellenError, match=line):
+        sn.evaluate(model, open_questions, name="x")
+    assert model.asked == 0
+
+
+def test_a_metric_that_fails_is_told_with_question_and_what_goes_on(
+    model: Counted, open_questions: str, registered: Any, in_a_folder: Path
+) -> None:
+    def failing(reply: str, references: Sequence[str]) -> float:
+        raise ValueError("no such\nword")
+
+    registered("metrics", "own", failing)
+    line = (
+        r"the metric own, on mine q0: ValueError: no such word \(--debug shows where\); the replies are kept: correct "
+        r"it, then `snellen score runs/x` goes on"
+    )
+    with pytest.raises(HookError, match=line) as raised:
+        sn.evaluate(model, open_questions, name="x")
+    chain = raised.value.__cause__
+    assert chain is not None and isinstance(chain.__cause__, ValueError)  # where it was raised stays to be seen
+    assert model.asked == 2
+    registered("metrics", "own", lambda reply, references: float(reply == references[0]))
+    assert sn.score("runs/x").value("own", benchmark="mine") == 1.0
+    assert sn.evaluate(model, open_questions, name="x").value("own", benchmark="mine") == 1.0
+    assert model.asked == 2
+
+
+def test_a_metric_that_returns_no_number_is_told(
+    model: Counted, open_questions: str, registered: Any, in_a_folder: Path
+) -> None:
+    registered("metrics", "own", lambda reply, references: "much")
+    with pytest.raises(HookError, match="the metric own, on mine q0: TypeError: 'much' is not a number"):
+        sn.evaluate(model, open_questions, name="x")
+
+
+def test_a_run_is_none_the_worse_for_a_broken_metric_that_it_does_not_use(
+    model: Counted, open_questions: str, registered: Any, in_a_folder: Path
+) -> None:
+    registered("metrics", "own", lambda reply, references: 1.0)
+    registered("metrics", "of_others", "no_such_module:metric")
+    assert sn.evaluate(model, open_questions, name="x").value("own", benchmark="mine") == 1.0
+    assert declared("of_others").heading == "of others"
+    with pytest.raises(HookError, match=r"the metric 'of_others' \(no_such_module:metric\) cannot be loaded"):
+        sn.score("runs/x", metrics=["of_others"])
+
+
+def test_a_run_of_a_suite_that_is_not_named_says_so_before_the_model_is_asked(
+    model: Counted, tmp_path: Path, in_a_folder: Path
+) -> None:
+    rows = [{"id": "q0", "question": "Which?", "answer": "B", "image": small.cell()}]
+    facts = {"formulation": "text", "metrics": ("word_shar",), "suite": "kitchen"}
+    folder = small.built(rows, tmp_path / "built", name="kitchen/words", **facts).folder
+    line = (
+        r"kitchen/words: unknown metric 'word_shar'; its suite 'kitchen' is not known here: name its folder with "
+        r"--suites \(sn.add_suites\), or install its package"
+    )
+    with pytest.raises(UnknownNameError, match=line):
+        sn.evaluate(model, str(folder), name="x")
+    assert model.asked == 0
+
+
+# --- extractors ---------------------------------------------------------------------------------------------------
+
+
+def last_letter(reply: str, options: Sequence[str], labels: Sequence[str]) -> Any:
+    return labels.index(reply[-1]) if reply[-1] in labels else None
+
+
+def as_record(reply: str, options: Sequence[str], labels: Sequence[str], question: str) -> ExtractedChoice:
+    assert question.startswith("Which animal")
+    return ExtractedChoice(1, "label", "certain")
+
+
+@pytest.mark.parametrize(
+    "extractor", [last_letter, NamedExtractor("last-1", last_letter), NamedExtractor("record-1", as_record), as_record]
+)
+def test_a_function_of_reply_options_and_labels_is_an_extractor(
+    extractor: Any, model: Counted, choices: str, registered: Any, in_a_folder: Path
+) -> None:
+    registered("extractors", "own", extractor)
+    results = sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(extractor="own"))
+    assert results.value("accuracy", benchmark="mine") == pytest.approx(1 / 3)
+
+
+def test_the_version_of_a_function_is_its_name_with_a_digest_of_its_file(registered: Any, in_a_folder: Path) -> None:
+    versions = []
+    for comment in ("", "# changed\n"):
+        path = in_a_folder / f"rules{len(versions)}.py"
+        path.write_text(f"{comment}def rule(reply, options, labels):\n    return 0\n")
+        registered("extractors", "own", f"{path}:rule")
+        versions.append(find_extractor("own").version)
+    assert versions[0] != versions[1] and all(version.startswith("own-") for version in versions)
+
+
+@pytest.mark.parametrize(
+    ("extractor", "line"),
+    [
+        ("no_such_module:rule", r"mine: the extractor 'own' \(no_such_module:rule\) cannot be loaded: ModuleNotFound"),
+        (lambda reply: 0, r"the extractor 'own' takes \(reply\); it has to take \(reply, options, labels\)"),
+        ("own_code.py:shortness", r"the extractor 'own' takes \(reply, references\); it has to take"),
+        (NamedExtractor, "the extractor 'own' is <class .*>; it has to be a NamedExtractor, or a function of reply"),
+    ],
+)
+def test_what_cannot_be_an_extractor_is_told_before_the_model_is_asked(
+    extractor: Any, line: str, model: Counted, choices: str, registered: Any, in_a_folder: Path
+) -> None:
+    registered("extractors", "own", extractor)
+    with pytest.raises(HookError, match=line.removeprefix("mine: ")):
+        sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(extractor="own"))
+    assert model.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        (lambda reply, options, labels: "B", "the extractor own-[0-9a-f]{8} returned 'B' for mine q000; it has to be"),
+        (lambda reply, options, labels: 3, "returned 3 for mine q000; .* the index of one of the 3 options"),
+        (lambda reply, options, labels: True, "returned True for mine q000"),
+        (
+            lambda reply, options, labels: ExtractedChoice(-1, "label", "certain"),
+            r"returned ExtractedChoice\(choice=-1.* for mine q000",
+        ),
+        (lambda reply, options, labels: {}[reply], "the extractor own-.{8}, on mine q000: KeyError: 'B'"),
+    ],
+)
+def test_an_extractor_that_fails_is_told_with_question_and_what_goes_on(
+    rule: Any, line: str, model: Counted, choices: str, registered: Any, in_a_folder: Path
+) -> None:
+    registered("extractors", "own", rule)
+    with pytest.raises(HookError, match=line) as raised:
+        sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(extractor="own"))
+    assert "the replies are kept: correct it, then `snellen score runs/x` goes on" in str(raised.value)
+    assert model.asked == 3
+    assert sn.score("runs/x").value("accuracy", benchmark="mine") == pytest.approx(1 / 3)
+
+
+def test_a_metric_of_choices_that_fails_is_told_with_its_question(
+    model: Counted, choices: str, registered: Any, in_a_folder: Path
+) -> None:
+    from snellen.metrics.declaration import ChoiceMetric, metric_row
+
+    metric = ChoiceMetric(what="", rows=(metric_row("own"),), measure=lambda predictions, answer: 1 / 0)
+    registered("metrics", "own", metric)
+    with pytest.raises(HookError, match="the metric own, on mine q000: ZeroDivisionError: division by zero"):
+        sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(metrics=("own",)))
