@@ -32,7 +32,7 @@ from snellen.analysis.sequential import (
 from snellen.building.benchmark import Benchmark, Part, RandomPart
 from snellen.common.paths import as_word
 from snellen.errors import DataError, ErrorBudgetError, HookError, ModelError, SpentBudgetError
-from snellen.models.base import AsyncModel, Model, load_model, parse_spec
+from snellen.models.base import AsyncModel, Model, find_opener, load_model, parse_spec
 from snellen.protocols.verdict import matching_prompt
 from snellen.registry import find, targets
 from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
@@ -178,7 +178,7 @@ class Cast:
 def _check_model(model: Any, execution: ExecutionSpec) -> None:
     if isinstance(model, str):
         spec = parse_spec(model)
-        find("models", spec.scheme)
+        find_opener(spec)
         if spec.scheme in targets("model_checks"):
             find("model_checks", spec.scheme)(spec)
     elif execution.is_asked_elsewhere:
@@ -402,7 +402,7 @@ def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
     matching_prompt(judge.prompt)
     for model in judge.models:
         if isinstance(model, str):
-            find("models", parse_spec(model).scheme)
+            find_opener(parse_spec(model))
 
 
 def score_folders(

@@ -128,15 +128,17 @@ def as_extractor(name: str, registered: Any) -> NamedExtractor:
 
     Raises HookError for anything else.
     """
-    if not isinstance(registered, NamedExtractor):
-        if not callable(registered) or isinstance(registered, type):
-            raise HookError(
-                f"the extractor {name!r} is {registered!r}; it has to be a NamedExtractor, or a function of reply, "
-                "options and labels"
-            )
-        registered = NamedExtractor(f"{name}-{_digest_of_file(registered)}", registered)
-    read = _called_with_what_it_takes(name, registered.read)
-    return registered if read is registered.read else replace(registered, read=read)
+    if isinstance(registered, NamedExtractor):
+        extractor = registered
+    elif callable(registered) and not isinstance(registered, type):
+        extractor = NamedExtractor(f"{name}-{_digest_of_file(registered)}", registered)
+    else:
+        raise HookError(
+            f"the extractor {name!r} is {registered!r}; it has to be a NamedExtractor, or a function of reply, options "
+            "and labels"
+        )
+    read = _called_with_what_it_takes(name, extractor.read)
+    return extractor if read is extractor.read else replace(extractor, read=read)
 
 
 def _digest_of_file(function: Callable[..., Any]) -> str:

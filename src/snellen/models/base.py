@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.util
+import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, get_origin, runtime_checkable
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
-from msgspec import Struct, inspect
+from msgspec import Struct
+from msgspec import inspect as msgspec_inspect
 
 from snellen import registry
 from snellen.common.images import Images
-from snellen.errors import ModelError, UnknownNameError
+from snellen.errors import HookError, ModelError, SnellenError, UnknownNameError
 from snellen.formats.shown_text import object_line
 from snellen.records import ErrorKind, Failure, ImageRef, Kind, Request, Response
 
@@ -259,13 +263,79 @@ def _option(spec: ModelSpec, name: str, kind: Any) -> Any:
 def load_model(model: str | Any) -> Model | AsyncModel:
     """Load the model that a string names, or adapt an object that has a model's methods.
 
-    Raises UnknownNameError for an unknown scheme and ModelError for a model that cannot be loaded.
+    Raises UnknownNameError for an unknown scheme, HookError for code of others that cannot be imported or fails, and
+    ModelError for a model that cannot be loaded.
     """
     if not isinstance(model, str):
-        return model if isinstance(model, (Model, AsyncModel)) else ModelAdapter(model)
+        return _adapted(model)
     spec = parse_spec(model)
-    opened: Model | AsyncModel = registry.find("models", spec.scheme)(spec)
-    return opened
+    return _adapted(_opened(find_opener(spec), spec), spec.text)
+
+
+def find_opener(spec: ModelSpec) -> Any:
+    """What opens the model of a string: that of its scheme, or the class, function or object that `my_model.py:NAME` or
+    `my_package.my_module:NAME` names, imported now. Raises UnknownNameError, HookError."""
+    if not (place := _place_of_code(spec.scheme)):
+        try:
+            return registry.find("models", spec.scheme)
+        except UnknownNameError as error:
+            own = spec.scheme.endswith(".py") or spec.target.isidentifier()
+            hint = "; a class of your own is my_model.py:MyModel, or my_package.my_module:MyModel" * own
+            raise UnknownNameError(f"{error}{hint}") from None
+    if place.endswith(".py") and (folder := str(Path(place).parent)) not in sys.path:
+        sys.path.append(folder)  # where the modules lie that it imports
+    return registry.load_hook(f"the model {spec.text}", f"{place}:{spec.target}")
+
+
+def names_model(text: str) -> bool:
+    """Whether a text is a model string, by what stands before its colon."""
+    scheme, colon, _ = text.partition(":")
+    return bool(colon) and (scheme in registry.names("models") or bool(_place_of_code(scheme)))
+
+
+def _place_of_code(scheme: str) -> str:
+    """The file or module in which a model of the user's is written; empty where it is neither."""
+    names = scheme.split(".")
+    if scheme in registry.targets("models"):
+        return ""
+    for file in (Path(scheme), Path(*names).with_suffix(".py")):
+        if file.suffix == ".py" and file.is_file():
+            return str(file.resolve())
+    if len(names) > 1 and all(map(str.isidentifier, names)):
+        with suppress(ModuleNotFoundError):
+            return scheme if importlib.util.find_spec(scheme) else ""
+    return ""
+
+
+def _opened(opener: Any, spec: ModelSpec) -> Any:
+    """What a function makes of a spec, or an object of a class, which need not take a spec. An object is the model."""
+    if callable(getattr(opener, "generate", None)) and not isinstance(opener, type):
+        return opener
+    own = spec.scheme not in registry.own_targets("models")
+    alone = _binds(opener) if isinstance(opener, type) else not _binds(opener, spec)
+    try:
+        return opener() if own and alone else opener(spec)
+    except SnellenError:
+        raise
+    except Exception as error:
+        if not own:
+            raise
+        raise HookError(f"the model {spec.text} cannot be opened", error) from error
+
+
+def _binds(opener: Any, *arguments: Any) -> bool:
+    """Whether something can be called with these arguments."""
+    try:
+        inspect.signature(opener).bind(*arguments)
+    except TypeError:
+        return False
+    return True
+
+
+def _adapted(model: Any, name: str = "") -> Model | AsyncModel:
+    if isinstance(model, type):
+        raise ModelError(f"{model.__name__} is a class; give an object of it: {model.__name__}()")
+    return model if isinstance(model, (Model, AsyncModel)) else ModelAdapter(model, name)
 
 
 class ModelAdapter(ShownByName):
@@ -275,14 +345,18 @@ class ModelAdapter(ShownByName):
     `batch_size`, `fingerprint` and `answers_by_sample` are taken over where it has them.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, name: str = "") -> None:
+        """`name` is the model string that it was opened by, if it was."""
         if not callable(getattr(model, "generate", None)):
+            rule = "; for a function of one request that returns a text there is sn.Scripted(function)"
             raise ModelError(
                 f"{type(model).__name__} is not a model: it needs generate(requests, images) returning one text "
                 "per request, and may have loglikelihood(requests, images) returning one number per continuation"
+                + rule
+                * callable(model)
             )
         self._model = model
-        self.name = str(getattr(model, "name", type(model).__name__))
+        self.name = name or str(getattr(model, "name", type(model).__name__))
         self.batch_size = int(getattr(model, "batch_size", 16))
         self.answers_by_sample = answers_by_sample(model)
         scores = callable(getattr(model, "loglikelihood", None))
@@ -295,7 +369,9 @@ class ModelAdapter(ShownByName):
 
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         replies = self._model.generate(requests, images)
-        return [reply if isinstance(reply, Response) else Response(text=str(reply)) for reply in replies]
+        if isinstance(replies, str) or not isinstance(replies, Iterable):
+            raise ModelError(f"{self.name}: generate returned {replies!r}, not a list with a text for each request")
+        return [Response(text=reply) if isinstance(reply, str) else reply for reply in replies]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         from snellen.records import ContinuationScore
@@ -319,12 +395,12 @@ class ModelAdapter(ShownByName):
 
 _EXAMPLES = ('["one", "two"]', '{"name": "value"}', "true", "0.5", "1")
 """From the most specific type to the least: what can be a table or a flag is not taken for a number."""
-_NOUNS: dict[type[inspect.Type], str] = {
-    inspect.BoolType: "true or false",
-    inspect.IntType: "a whole number",
-    inspect.FloatType: "a number",
-    inspect.DictType: "a table in JSON",
-    inspect.VarTupleType: "a text, or a list of texts in JSON",
+_NOUNS: dict[type[msgspec_inspect.Type], str] = {
+    msgspec_inspect.BoolType: "true or false",
+    msgspec_inspect.IntType: "a whole number",
+    msgspec_inspect.FloatType: "a number",
+    msgspec_inspect.DictType: "a table in JSON",
+    msgspec_inspect.VarTupleType: "a text, or a list of texts in JSON",
 }
 _LIMITS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 
@@ -342,11 +418,13 @@ def option_value(text: str, kind: Any) -> Any:
 
 def option_fault(name: str, text: str, kind: Any) -> str:
     """What is wrong with an option whose text has no value, and what to write instead."""
-    alternatives = [alternative for alternative in _alternatives(kind) if not isinstance(alternative, inspect.NoneType)]
+    alternatives = [
+        alternative for alternative in _alternatives(kind) if not isinstance(alternative, msgspec_inspect.NoneType)
+    ]
     choices = [
         str(value)
         for alternative in alternatives
-        if isinstance(alternative, inspect.LiteralType)
+        if isinstance(alternative, msgspec_inspect.LiteralType)
         for value in alternative.values
         if value
     ]
@@ -360,12 +438,12 @@ def option_fault(name: str, text: str, kind: Any) -> str:
     return f"{fault}; write {name}={example}" if example else fault
 
 
-def _alternatives(kind: Any) -> tuple[inspect.Type, ...]:
-    described = inspect.type_info(kind)
-    return described.types if isinstance(described, inspect.UnionType) else (described,)
+def _alternatives(kind: Any) -> tuple[msgspec_inspect.Type, ...]:
+    described = msgspec_inspect.type_info(kind)
+    return described.types if isinstance(described, msgspec_inspect.UnionType) else (described,)
 
 
-def _limits(number: inspect.Type) -> str:
+def _limits(number: msgspec_inspect.Type) -> str:
     """` that is at least 0 and at most 1`."""
     limits = {words: getattr(number, limit, None) for limit, words in _LIMITS.items()}
     stated = " and ".join(f"{words} {value:g}" for words, value in limits.items() if value is not None)

@@ -20,6 +20,7 @@ import argparse
 import base64
 import importlib
 import importlib.util
+import inspect
 import io
 import json
 import math
@@ -36,6 +37,8 @@ from typing import Any
 
 from PIL import Image
 
+DECODING = ("max_new_tokens", "temperature", "top_p", "seed", "stop")
+"""What `generate` is told besides messages and pictures."""
 VERSION = 1
 """Version of the extension announced by /v1/models and served by /v1/loglikelihood."""
 MOST_BYTES = 256 << 20
@@ -69,7 +72,23 @@ def load(target: str) -> Any:
         model = model() if callable(model) else model
     if not callable(getattr(model, "generate", None)):
         raise SystemExit(f"worker: {target} has no method generate(messages, images, **decoding)")
+    _check_call(model.generate, target, f"generate(messages, images, {', '.join(DECODING)})", **dict.fromkeys(DECODING))
+    if callable(getattr(model, "loglikelihood", None)):
+        _check_call(model.loglikelihood, target, "loglikelihood(messages, images, continuations)", [])
     return model
+
+
+def _check_call(method: Callable[..., Any], target: str, call: str, *more: Any, **decoding: Any) -> None:
+    """Raise SystemExit for a method that cannot be called as a worker calls it."""
+    signature = inspect.signature(method)
+    try:
+        signature.bind([], [], *more, **decoding)
+    except TypeError:
+        name = call.partition("(")[0]
+        raise SystemExit(
+            f"worker: the {name} of {target} takes {signature}, but a worker calls {call}; one of (requests, images) "
+            f"needs no worker: `snellen run {target} BENCHMARK`"
+        ) from None
 
 
 def _module(place: str) -> Any:

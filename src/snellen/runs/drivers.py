@@ -318,6 +318,9 @@ def answer_batch(model: Model, kind: Kind, requests: list[Request], images: Imag
     responses = list(ask(requests, images))
     if len(responses) != len(requests):
         raise ModelError(f"{model.name} gave {len(responses)} responses to {len(requests)} requests")
+    for response in responses:
+        if not isinstance(response, Response):
+            raise ModelError(f"{model.name} replied {response!r}; a reply has to be a text, or a Response")
     return [check_response(request, response) for request, response in zip(requests, responses, strict=True)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from snellen.registry import targets
+from snellen.models.base import names_model
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import RecordField, record_fields
 
@@ -18,7 +18,7 @@ def command_to_go_on(folder: Path, manifest: RunManifest) -> str:
     """`snellen run ...` as the last call of a run asked, which asks what is missing and scores.
 
     Empty for a run that was made elsewhere, or by objects of a program."""
-    if not manifest.asked or not manifest.executed or manifest.model.partition(":")[0] not in targets("models"):
+    if not manifest.asked or not manifest.executed or not names_model(manifest.model):
         return ""
     question, execution = manifest.asked[-1], manifest.executed[-1]
     words = [manifest.model, *question.benchmarks, *_flags(question, but=("models", "benchmarks"))]

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from snellen import registry
 from snellen.cli.flags import GroupedCommand, field_flags, flags_given, json_flag, offline_flag, scoring_flags, yes_flag
 from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import DataError, SnellenError
+from snellen.models.base import names_model
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, overlaid, read_run_spec, run_spec
 
 
@@ -84,23 +84,18 @@ def _spec(first: str, others: tuple[str, ...], flags: dict[str, Any]) -> RunSpec
     """The run that a file and flags describe together; flags take precedence, and so do models and benchmarks behind a
     file."""
     fields = flags_given(flags)
-    models = tuple(word for word in others if _is_model(word))
-    if benchmarks := tuple(word for word in others if not _is_model(word)):
+    models = tuple(word for word in others if names_model(word))
+    if benchmarks := tuple(word for word in others if not names_model(word)):
         fields["benchmarks"] = benchmarks
     if first.endswith(".toml"):
         spec = run_spec(overlaid(read_run_spec(Path(first)), fields | ({"models": models} if models else {})))
         if not spec.question.models:
             raise DataError(f"{first}: models = [...] is missing")
         return spec
-    if not _is_model(first) and (models or _is_benchmark(first)):
+    if not names_model(first) and (models or _is_benchmark(first)):
         line = shlex.join(("snellen", "run", *(models or ("MODEL",)), first, *(benchmarks if models else ())))
         raise DataError(f"the model comes first, then its benchmarks: `{line}`")
     return run_spec({**fields, "models": (first, *models)})
-
-
-def _is_model(word: str) -> bool:
-    scheme, colon, _ = word.partition(":")
-    return bool(colon) and scheme in registry.names("models")
 
 
 def _is_benchmark(word: str) -> bool:

@@ -1,0 +1,178 @@
+"""A class with a name and `generate` is a model by every door: an object, a file, a module, a hook."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import small
+import snellen as sn
+from snellen import registry
+from snellen.errors import HookError, ModelError, SnellenError, UnknownNameError
+from snellen.models import worker
+from snellen.models.base import load_model, names_model
+
+CODE = """
+import beside
+
+
+class AlwaysB:
+    name = "mine"
+
+    def generate(self, requests, images):
+        return [beside.REPLY for request in requests]
+
+
+class Letter(AlwaysB):
+    def __init__(self, letter="B"):
+        assert letter == "B"
+
+
+class Told(AlwaysB):
+    def __init__(self, spec):
+        self.target = spec.target
+
+
+def opened(spec):
+    return AlwaysB()
+
+
+def without_spec():
+    return AlwaysB()
+
+
+def broken(spec):
+    raise OSError("no weights")
+
+
+WITH_WEIGHTS = AlwaysB()
+NUMBER = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def choices(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A benchmark whose golds are A, B, C."""
+    return str(small.built(small.rows(3, 3), tmp_path_factory.mktemp("choices")).folder)
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("code")
+    (folder / "code_of_mine.py").write_text(CODE)
+    (folder / "beside.py").write_text('REPLY = "B"\n')
+    (folder / "mine_installed").mkdir()
+    (folder / "mine_installed/models.py").write_text("from code_of_mine import AlwaysB\n")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def in_the_folder(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(code)
+    monkeypatch.syspath_prepend(str(code))
+
+
+@pytest.mark.parametrize("name", ["AlwaysB", "Letter", "Told", "opened", "without_spec", "WITH_WEIGHTS"])
+@pytest.mark.parametrize("place", ["code_of_mine.py", "./code_of_mine.py", "code_of_mine", "hook"])
+def test_a_class_a_function_or_an_object_is_a_model_by_file_module_and_hook(
+    place: str, name: str, code: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if place == "hook":
+        monkeypatch.setattr(registry, "_added", lambda group: {"mine": f"{code / 'code_of_mine.py'}:{name}"})
+        text = "mine:anything"
+    else:
+        text = f"{place}:{name}"
+    model = load_model(text)
+    assert (model.name, model.kinds) == (text, {"generate"})
+    assert names_model(text)
+
+
+def test_a_module_of_a_package_is_found_by_its_dotted_name() -> None:
+    assert load_model("mine_installed.models:AlwaysB").name == "mine_installed.models:AlwaysB"
+
+
+def test_the_command_line_runs_a_file_and_goes_on_with_it(
+    capsys: pytest.CaptureFixture[str], choices: str, tmp_path: Path
+) -> None:
+    words = ("run", "code_of_mine.py:AlwaysB", choices, "--runs", str(tmp_path), "--name", "x", "--json")
+    code, out, _ = small.command(capsys, *words)
+    rows = [json.loads(line) for line in out.splitlines()]
+    [accuracy] = [
+        row["value"] for row in rows if (row["metric"], row["slice"], row["benchmark"]) == ("accuracy", "", "mine")
+    ]
+    assert (code, accuracy) == (0, pytest.approx(1 / 3))
+    journal = (tmp_path / "x/journal-0.jsonl").read_text()
+    assert small.command(capsys, *words)[0] == 0
+    assert (tmp_path / "x/journal-0.jsonl").read_text() == journal
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "line"),
+    [
+        (
+            "code_of_mine.py:AlwaysC",
+            HookError,
+            "the model code_of_mine.py:AlwaysC cannot be loaded: .*did you mean AlwaysB",
+        ),
+        ("code_of_mine.py:NUMBER", HookError, "the model code_of_mine.py:NUMBER cannot be opened: TypeError"),
+        ("code_of_mine.py:broken", HookError, "code_of_mine.py:broken cannot be opened: OSError: no weights"),
+        ("code_of_min.py:AlwaysB", UnknownNameError, "a class of your own is my_model.py:MyModel, or my_package"),
+        (
+            "code_of_min:AlwaysB",
+            UnknownNameError,
+            "unknown model 'code_of_min'; .*; a class of your own is my_model.py:My",
+        ),
+        ("opneai:gpt-4o", UnknownNameError, r"unknown model 'opneai'; did you mean openai\?$"),
+    ],
+)
+def test_a_wrong_place_is_told_in_one_line(text: str, error: type[SnellenError], line: str) -> None:
+    with pytest.raises(error, match=line) as raised:
+        load_model(text)
+    assert "\n" not in str(raised.value)
+
+
+class Replying:
+    name = "replying"
+
+    def __init__(self, replies: Any) -> None:
+        self.replies = replies
+
+    def generate(self, requests: Any, images: Any) -> Any:
+        return self.replies
+
+
+@pytest.mark.parametrize(
+    ("replies", "line"),
+    [
+        ([0, 1, 2], "replying replied 0; a reply has to be a text, or a Response"),
+        ([None] * 3, "replying replied None; a reply has to be a text"),
+        ("ABC", "replying: generate returned 'ABC', not a list with a text for each request"),
+        (None, "replying: generate returned None, not a list"),
+        (["A"], "replying gave 1 responses to 3 requests"),
+    ],
+)
+def test_replies_that_are_not_texts_are_refused(replies: Any, line: str, choices: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=line):
+        sn.evaluate(Replying(replies), choices, runs=str(tmp_path))
+
+
+def test_a_class_in_place_of_an_object_and_a_function_in_place_of_a_model_are_told(choices: str) -> None:
+    with pytest.raises(ModelError, match=r"Replying is a class; give an object of it: Replying\(\)"):
+        sn.evaluate(Replying, choices)
+    with pytest.raises(
+        ModelError, match=r"function is not a model: .*; for a function of one request .* sn.Scripted\(fun"
+    ):
+        sn.evaluate(lambda request: "A", choices)
+
+
+def test_a_worker_checks_how_its_model_can_be_called_before_it_serves() -> None:
+    line = (
+        r"worker: the generate of code_of_mine.py:AlwaysB takes \(requests, images\), but a worker calls generate\("
+        r"messages, images, max_new_tokens, temperature, top_p, seed, stop\); one of \(requests, images\) needs no "
+        "worker: `snellen run code_of_mine.py:AlwaysB BENCHMARK`"
+    )
+    with pytest.raises(SystemExit, match=line):
+        worker.load("code_of_mine.py:AlwaysB")
