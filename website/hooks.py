@@ -125,7 +125,20 @@ def plugin_api() -> str:
     return "\n".join(f"::: snellen.plugin_api.{name}\n    options: {{heading_level: 2}}\n" for name in public.__all__)
 
 
+def example_package() -> str:
+    """The files of the example package, each with what it is called."""
+    home = ROOT / "examples" / "snellen-birds"
+    languages = {".py": "py", ".toml": "toml", ".txt": "text"}
+    files = [home / "pyproject.toml", *sorted((home / "snellen_birds").rglob("*"))]
+    return "\n\n".join(
+        f"## `{file.relative_to(home)}`\n\n```{languages[file.suffix]}\n{file.read_text('utf-8').rstrip()}\n```"
+        for file in files
+        if file.suffix in languages
+    )
+
+
 MADE_OF_CODE = {
+    "<!-- example package -->": example_package,
     "<!-- commands -->": commands,
     "<!-- catalogue -->": catalogue,
     "<!-- plugin_api -->": plugin_api,
