@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from operator import mul
 
-from msgspec.structs import replace
-
+from snellen.analysis.question_means import with_counts
 from snellen.analysis.statistics import NO_BOUNDS, UNIT_INTERVAL, Bounds, group_spread, interval_of
 from snellen.metrics.declaration import Counts, Metric, metric_row, share, summed_metric
 from snellen.records import Estimate, Sample, Score
@@ -48,7 +47,7 @@ def corpus_estimates(scored: ScoredBenchmark, tallied: Sequence[QuestionCounts])
     groups = [scored.samples[tally.sample_id].group for tally in counted]
     estimates = linearised_estimates(counts, groups, pooled.compute, [row.bounds for row in pooled.rows])
     return {
-        row: _counted(estimate, tallied, len(counted)) for row, estimate in zip(pooled.names, estimates, strict=True)
+        row: with_counts(estimate, tallied, len(counted)) for row, estimate in zip(pooled.names, estimates, strict=True)
     }
 
 
@@ -77,7 +76,8 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
         [tuple(counts) for counts in by_dialogue.values()], groups, compute, [TREND_BOUNDS] * len(ROUND_TREND.names)
     )
     return {
-        row: _counted(estimate, scores, len(valued)) for row, estimate in zip(ROUND_TREND.names, estimates, strict=True)
+        row: with_counts(estimate, scores, len(valued))
+        for row, estimate in zip(ROUND_TREND.names, estimates, strict=True)
     }
 
 
@@ -119,25 +119,12 @@ def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score], part_of: Ca
             deviation = (score.value or 0.0) - means[part]
             shifts[scored.samples[score.sample_id].group].append(deviation / (len(means) * len(group)))
     if not means:
-        return _counted(Estimate(None, None, None, None, 0), scores, 0)
+        return with_counts(Estimate(None, None, None, None, 0), scores, 0)
     # The deviations of a part sum to zero, and so do those of all.
     deviations = [math.fsum(group_shifts) for group_shifts in shifts.values()]
     value = statistics.fmean(means.values())
     n = sum(map(len, by_part.values()))
-    return _counted(linear_estimate((value, deviations), list(shifts), UNIT_INTERVAL), scores, n)
-
-
-def _counted(estimate: Estimate, records: Sequence[Score | QuestionCounts], n: int) -> Estimate:
-    """The estimate with the numbers of these records, of which `n` have a value."""
-    unanswered, not_asked = sum(r.never_answered for r in records), sum(r.never_asked for r in records)
-    return replace(
-        estimate,
-        n=n,
-        unscored=len(records) - n - unanswered,
-        errors=unanswered - not_asked,
-        absent=sum(r.absent for r in records),
-        not_asked=not_asked,
-    )
+    return with_counts(linear_estimate((value, deviations), list(shifts), UNIT_INTERVAL), scores, n)
 
 
 def linearised_estimates(

@@ -28,6 +28,7 @@ from snellen.analysis.statistics import SAME, Bounds, GroupSpread, estimate_mean
 from snellen.metrics.declaration import OF_ANSWERED, MetricRow, ReplyMetric, declared, metric_of
 from snellen.reasons import Reason
 from snellen.records import Estimate, Result, Score
+from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import metric_row_names
 
@@ -191,18 +192,14 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
 
     Where answers in a row broke off it is what the mean would be without that (`snellen.analysis.question_means`).
     """
-    row, values, groups, errors, not_asked, absent, n_all = declared(metric), [], [], 0, 0, 0, 0
+    row, values, groups = declared(metric), [], []
     kinds: Counter[tuple[int, int]] = Counter()
     for scored, scores in parts:
         samples = scored.samples
-        n_all += len(scores)
         for score in scores:
             if score.value is None:
-                errors += score.never_answered and not score.never_asked
-                not_asked += score.never_asked
                 continue
             sample = samples[score.sample_id]
-            absent += score.absent
             values.append(score.value)
             groups.append(sample.group)
             if row.question_maximum:
@@ -211,12 +208,25 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
                 ] += 1
     bounds = _bounds(kinds, row)
     estimate = estimate_mean(values, groups, bounds=bounds)
+    estimate = with_counts(estimate, [score for _, scores in parts for score in scores], len(values))
     if any(is_censored(scores) for _, scores in parts):
         estimate = _censored_estimate(parts, bounds, estimate)
-    if errors or not_asked:
-        estimate = _with_worst_cases(estimate, math.fsum(values), errors + not_asked, bounds)
-    unscored = n_all - len(values) - errors - not_asked
-    return replace(estimate, unscored=unscored, errors=errors, absent=absent, not_asked=not_asked)
+    return _with_worst_cases(estimate, math.fsum(values), bounds) if estimate.unanswered else estimate
+
+
+def with_counts(estimate: Estimate, records: Sequence[Score | QuestionCounts], n: int) -> Estimate:
+    """An estimate with what these records, of which `n` have a value, are besides: errors, not asked, unscored."""
+    lacking = [record for record in records if record.reason is not None]
+    unanswered = sum(record.never_answered for record in lacking)
+    not_asked = sum(record.never_asked for record in lacking)
+    return replace(
+        estimate,
+        n=n,
+        unscored=len(records) - n - unanswered,
+        errors=unanswered - not_asked,
+        absent=sum(record.absent for record in lacking),
+        not_asked=not_asked,
+    )
 
 
 def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -> Estimate:
@@ -252,10 +262,11 @@ def _limit_where_doubtful(parts: Sequence[Part], bounds: Bounds, end: int) -> fl
     return interval_of(mean.value, _spread_of(worst, mean), bounds)[end] if mean else None
 
 
-def _with_worst_cases(estimate: Estimate, total: float, unanswered: int, bounds: Bounds) -> Estimate:
+def _with_worst_cases(estimate: Estimate, total: float, bounds: Bounds) -> Estimate:
     """With what the mean is if all questions without an answer had the least value, and the greatest."""
     if math.isinf(bounds[0]) or math.isinf(bounds[1]):
         return estimate
+    unanswered = estimate.unanswered
     least, most = ((total + unanswered * bound) / (estimate.n + unanswered) for bound in bounds)
     return replace(estimate, least=least, most=most)
 

@@ -59,8 +59,8 @@ def sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
-def unwritable(folder: Path, error: OSError) -> StoreError:
+def unwritable(folder: Path, error: OSError, way_out: str = "choose a folder you can write") -> StoreError:
     """The error of a folder that nothing more can be written to, in words."""
     if error.errno == errno.ENOSPC:
         return StoreError(f"{folder}: the disk is full; free some space, then run the same command to go on")
-    return StoreError(f"{folder}: cannot write ({error.strerror}); choose a folder you can write with --runs")
+    return StoreError(f"{folder}: cannot write ({error.strerror}); {way_out}")

@@ -28,7 +28,7 @@ from snellen.formats.digest_index import DigestIndex
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import sync_folder, unwritable
 from snellen.records import EVALUATED, Decoding, Exchange, Failure, Kind, Request, Response, Sample, Usage, key_of
-from snellen.runs.run_folder import RUN_MANIFEST, cut_torn_line, journals, lock_file, read_manifest
+from snellen.runs.run_folder import ELSEWHERE, RUN_MANIFEST, cut_torn_line, journals, lock_file, read_manifest
 
 if TYPE_CHECKING:
     from snellen.runs.earlier_answers import AnswerCache
@@ -237,7 +237,7 @@ class RunStore:
                 f"{self._path} is a folder and no journal; `snellen mend {as_word(self.folder)}`"
             ) from None
         except OSError as error:
-            raise unwritable(self.folder, error) from None
+            raise unwritable(self.folder, error, ELSEWHERE) from None
         lock_file(file, self.folder)
         try:
             cut_torn_line(file)
@@ -330,7 +330,7 @@ class RunStore:
             if self._clock() - self._synced > SYNC_SECONDS:
                 self.sync()
         except OSError as error:
-            raise unwritable(self.folder, error) from None
+            raise unwritable(self.folder, error, ELSEWHERE) from None
 
     def _count(self, exchange: Exchange) -> None:
         role, error = exchange.request.role, exchange.response.error
@@ -344,7 +344,7 @@ class RunStore:
         try:
             os.fsync(self._file)
         except OSError as error:
-            raise unwritable(self.folder, error) from None
+            raise unwritable(self.folder, error, ELSEWHERE) from None
         self._synced = self._clock()
 
     def close(self) -> None:

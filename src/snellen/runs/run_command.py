@@ -41,8 +41,8 @@ def _words(field: RecordField, value: Any) -> Iterator[str]:
         return
     if isinstance(value, Mapping):
         values = [f"{key}={item}" for key, item in value.items()]
-    elif field.name == "roles":
-        values = [f"{role}={model}" for role, model in value]
+    elif field.is_table:
+        values = [f"{name}={item}" for name, item in value]
     elif field.is_list:
         values = [str(item) for item in value]
     else:

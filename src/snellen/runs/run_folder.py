@@ -31,6 +31,7 @@ from snellen.runs.spec import ExecutionSpec, QuestionSpec
 
 
 LOCK = ".lock"
+ELSEWHERE = "choose a folder you can write with --runs"
 RECEIVED = "received"
 """The folder that lines name into which packed runs are unpacked; `runs` may have runs of the same names."""
 
@@ -71,7 +72,7 @@ def _opened(folder: Path, name: str) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         return os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        raise unwritable(folder, error) from None
+        raise unwritable(folder, error, ELSEWHERE) from None
 
 
 def lock_file(file: int, folder: Path, *, shared: bool = False) -> None:

@@ -72,6 +72,11 @@ class RecordField(Struct, frozen=True):
         return get_origin(self.type) is tuple and get_args(self.type)[1:] == (...,)
 
     @property
+    def is_table(self) -> bool:
+        """Whether each of the things is a name and a value: NAME=VALUE on the command line."""
+        return self.is_list and get_origin(get_args(self.type)[0]) is tuple
+
+    @property
     def flag(self) -> str:
         """Its flag on the command line, without the `no-` of one that says no."""
         if self.option.flag.startswith("--"):

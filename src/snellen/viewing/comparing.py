@@ -15,13 +15,12 @@ from snellen.errors import SnellenError
 from snellen.report.content import Block, ChartBlock, TableBlock, ViewsBlock
 from snellen.report.figures import ChartDrawer
 from snellen.report.findings import findings
-from snellen.report.flipped import Flips
 from snellen.report.paired_tables import circular_tables, comparison_tables
 from snellen.report.run_view import RunView, benchmarks_of, common_views, method_rows, run_views
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun, run_labels
-from snellen.viewing.library import RunLibrary, ShownRun, flips_of
+from snellen.viewing.library import Flips, RunLibrary, ShownRun, flips_of
 
 MOST_RUNS = 8
 RESAMPLES = 2_000

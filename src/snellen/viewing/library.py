@@ -20,7 +20,6 @@ from msgspec import Struct
 from snellen.common.paths import home
 from snellen.errors import SnellenError, StoreError
 from snellen.models.base import answers_as
-from snellen.report.flipped import Flips
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals, read_manifest, unpacking_line
 from snellen.viewing.filters import QuestionFilter, select_questions
 from snellen.viewing.indexing import (
@@ -281,6 +280,20 @@ def _rested(run: ShownRun) -> bool:
 
 
 # --- questions that went the other way in another run ----------------------------------------------------------------
+
+
+class Flips(Struct, frozen=True):
+    """How many questions of a benchmark one of two runs has right and the other has not."""
+
+    first: str
+    second: str
+    benchmark: str
+    """Empty for all benchmarks together."""
+    protocol: str
+    only_first: int
+    only_second: int
+    common: int
+    """Questions that are right or not in both runs."""
 
 
 def flips_of(library: RunLibrary, first: ShownRun, second: ShownRun) -> list[Flips]:
