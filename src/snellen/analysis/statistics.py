@@ -12,7 +12,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from operator import mul
 from statistics import NormalDist
@@ -37,6 +37,33 @@ RARE = 11
 """Outcomes of which there are more than this are not rare: Wilson's limit is below `rare_limit` from 10.1 on."""
 
 
+class GroupLabels(tuple[GroupT, ...]):
+    """The group (picture, dialogue) of each question, with what is asked of the same labels again and again."""
+
+    @classmethod
+    def of(cls, groups: Sequence[GroupT]) -> GroupLabels[GroupT]:
+        return groups if isinstance(groups, GroupLabels) else cls(groups)
+
+    @cached_property
+    def sizes(self) -> Counter[GroupT]:
+        return Counter(self)
+
+    @cached_property
+    def others(self) -> array[int]:
+        """For each question how many others are in its group."""
+        return array("q", (self.sizes[group] - 1 for group in self))
+
+    @cached_property
+    def order(self) -> array[int]:
+        """The questions by number, one group behind the other."""
+        ends = dict(zip(self.sizes, accumulate(self.sizes.values(), initial=0), strict=False))
+        order = array("q", bytes(8 * len(self)))
+        for place, group in enumerate(self):
+            order[ends[group]] = place
+            ends[group] += 1
+        return order
+
+
 def estimate_mean(
     values: Sequence[float],
     groups: Sequence[Hashable],
@@ -55,7 +82,7 @@ def estimate_mean(
     n = len(values)
     if not n:
         return Estimate(None, None, None, None, 0, unscored)
-    mean = math.fsum(values) / n
+    mean, groups = math.fsum(values) / n, GroupLabels.of(groups)
     spread = group_spread(array("d", ((value - mean) / n for value in values)), groups)
     low, high = _mean_interval(values, groups, mean, spread, bounds)
     return Estimate(mean, spread.error, low, high, n, unscored, groups=spread.groups)
@@ -111,7 +138,8 @@ def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> Gro
     G / (G - 1) sum_g S_g^2 for groups of one size. Satterthwaite's degrees of freedom when groups come out alike are
     (sum w^2)^2 / sum w^4 - 1, G - 1 for groups of one size.
     """
-    n, sizes = len(deviations), Counter(groups)
+    groups = GroupLabels.of(groups)
+    n, sizes = len(deviations), groups.sizes
     of_size = Counter(sizes.values())
     total = math.fsum(map(mul, deviations, deviations))
     count, squares = len(sizes), sum(number * size**2 for size, number in of_size.items()) / n**2
@@ -124,7 +152,7 @@ def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> Gro
     else:
         shifts = [sums[group] / (1 - size / n) for group, size in sizes.items()]
     df = max(1.0, squares**2 / (sum(number * size**4 for size, number in of_size.items()) / n**4) - 1)
-    correlation = _correlation(deviations, groups, sums, sizes) if count < n and total else 0.0
+    correlation = _correlation(deviations, groups, sums) if count < n and total else 0.0
     dependent = n * total * squares
     jackknife = (count - 1) / count * math.fsum(map(mul, shifts, shifts))
     cubes = (count - 1) ** 2 / count / max(1, count - 2) * math.fsum(map(mul, map(mul, shifts, shifts), shifts))
@@ -143,31 +171,26 @@ def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> Gro
 
 def sum_by_group(deviations: Sequence[float], groups: Sequence[GroupT]) -> dict[GroupT, float]:
     """The sum of each group, whatever the order of the questions in it."""
-    sizes = Counter(groups)
-    by_group = array("d", bytes(8 * len(deviations)))  # one group behind the other
-    ends = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
-    for deviation, group in zip(deviations, groups, strict=True):
-        by_group[ends[group]] = deviation
-        ends[group] += 1
-    return {group: math.fsum(by_group[end - sizes[group] : end]) for group, end in ends.items()}
+    labels = GroupLabels.of(groups)
+    by_group = array("d", map(deviations.__getitem__, labels.order))
+    ends = accumulate(labels.sizes.values())
+    return {
+        group: math.fsum(by_group[end - size : end])
+        for (group, size), end in zip(labels.sizes.items(), ends, strict=True)
+    }
 
 
-def _correlation(
-    deviations: Sequence[float],
-    groups: Sequence[Hashable],
-    sums: Mapping[Hashable, float],
-    sizes: Mapping[Hashable, int],
-) -> float:
+def _correlation(deviations: Sequence[float], groups: GroupLabels[Hashable], sums: Mapping[Hashable, float]) -> float:
     """Mean correlation of two questions of one group, 0 to 1; all questions in groups of two or more weigh the same.
 
     sum_g sum_{i != j in g} d_i d_j / (n_g - 1), over that for a correlation of 1.
     """
-    n, total = len(deviations), math.fsum(map(mul, deviations, deviations))
+    n, sizes, total = len(deviations), groups.sizes, math.fsum(map(mul, deviations, deviations))
     between = math.fsum(sums[group] ** 2 / (size - 1) for group, size in sizes.items() if size > 1)
     if len(set(sizes.values())) == 1:
         within = total / (n / len(sizes) - 1)
     else:
-        within = math.fsum(d * d / (sizes[g] - 1) for d, g in zip(deviations, groups, strict=True) if sizes[g] > 1)
+        within = math.fsum(d * d / others for d, others in zip(deviations, groups.others, strict=True) if others)
     paired = n - sum(size == 1 for size in sizes.values())
     return min(1.0, max(0.0, n * (between - within) / paired / total))
 

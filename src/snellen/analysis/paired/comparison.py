@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice
 
 from msgspec.structs import replace
@@ -15,7 +15,6 @@ from snellen.analysis.paired.differences import (
     Paired,
     PairedDifference,
     QuestionFlip,
-    QuestionKey,
     QuestionMeasures,
     RankInterval,
     flips,
@@ -38,6 +37,8 @@ from snellen.scoring.scored_run import ScoredRun, run_labels
 
 Place = tuple[str, Method]
 """Benchmark and method."""
+ComparedPlace = tuple[frozenset[str], str, Method]
+"""Two runs by label, benchmark and method."""
 RankedOn = tuple[str, str]
 """Benchmark, or `*`, and dimension."""
 
@@ -69,20 +70,22 @@ def compare_runs(
     flipped: list[QuestionFlip] = []
     by_metric = [[run_measures(run, metric) for run in runs] for metric in metrics or ("",)]
     differences: list[list[PairedDifference]] = [[] for _ in by_metric]
-    for tables, of_metric in zip(by_metric, differences, strict=True):
+    paired: list[dict[ComparedPlace, Paired]] = [{} for _ in by_metric]
+    for tables, of_metric, known in zip(by_metric, differences, paired, strict=True):
         for i, j in pairs:
             names = labels[i], labels[j]
             common = list(common_measures([tables[i], tables[j]]))
-            paired = [pair(names, first, second) for first, second in common]
-            of_metric += [*(pairing.result for pairing in paired), *_means(paired)]
+            pairings = [pair(names, first, second) for first, second in common]
+            known |= {_place_of(pairing.result): pairing for pairing in pairings}
+            of_metric += [*(pairing.result for pairing in pairings), *_means(pairings)]
             flipped += [flip for first, second in common for flip in flips(names, first, second)]
     corrected = iter(_corrected(list(chain.from_iterable(differences)), correction))
     differences = [list(islice(corrected, len(of_metric))) for of_metric in differences]
     ranks = [
         rank
-        for tables, of_metric in zip(by_metric, differences, strict=True)
+        for tables, of_metric, known in zip(by_metric, differences, paired, strict=True)
         for method in (METHODS if resamples else ())
-        for rank in _rank_intervals(labels, tables, of_metric, method, correction, resamples, seed)
+        for rank in _rank_intervals(labels, tables, of_metric, known, method, correction, resamples, seed)
     ]
     return Comparison(
         tuple(labels), tuple(chain.from_iterable(differences)), tuple(ranks), tuple(flipped), correction, resamples,
@@ -94,6 +97,7 @@ def _rank_intervals(
     labels: Sequence[str],
     tables: Sequence[dict[Place, dict[str, QuestionMeasures]]],
     compared: Sequence[PairedDifference],
+    known: Mapping[ComparedPlace, Paired],
     method: Method,
     correction: Correction,
     resamples: int,
@@ -104,7 +108,7 @@ def _rank_intervals(
 
     everywhere = [measures for measures in common_measures(tables) if measures[0].method == method]
     of_method = [difference for difference in compared if difference.method == method]
-    better = _shown_better(labels, everywhere, of_method, correction)
+    better = _shown_better(labels, everywhere, of_method, known, correction)
     return rank_intervals(labels, everywhere, better, resamples, seed)
 
 
@@ -112,32 +116,28 @@ def _shown_better(
     labels: Sequence[str],
     benchmarks: Sequence[Sequence[QuestionMeasures]],
     compared: Sequence[PairedDifference],
+    known: Mapping[ComparedPlace, Paired],
     correction: Correction,
 ) -> dict[RankedOn, list[tuple[str, str]]]:
     """Which run is shown to be better than which other one, on the questions that all of them have a value for.
 
     A pair that was `compared` on the same questions counts as corrected there, the others are corrected for all pairs.
+    `known` are those that were paired already.
     """
-    common = {measures[0].scored.spec.name: _common_questions(measures) for measures in benchmarks}
-    of_pair: dict[frozenset[str], list[PairedDifference]] = defaultdict(list)
-    for difference in compared:
-        of_pair[frozenset((difference.first, difference.second))].append(difference)
+    common = [frozenset.intersection(*(measure.keys for measure in measures)) for measures in benchmarks]
     differences: list[PairedDifference] = []
     for i, j in combinations(range(len(labels)), 2):
-        known = of_pair[frozenset((labels[i], labels[j]))]
-        alike = [d for d in known if d.benchmark in common and d.difference.n == len(common[d.benchmark])]
-        if len(alike) < len(benchmarks):
-            paired = [
-                pair((labels[i], labels[j]), measures[i], measures[j], common[measures[0].scored.spec.name])
-                for measures in benchmarks
-            ]
-            known = [*(pairing.result for pairing in paired), *_means(paired)]
-        differences += known
-    if any(difference.p_adjusted is None for difference in differences):
-        differences = list(_corrected(differences, correction))
+        paired = []
+        for measures, questions in zip(benchmarks, common, strict=True):
+            place = frozenset((labels[i], labels[j])), measures[0].scored.spec.name, measures[0].method
+            pairing = known.get(place)
+            if pairing is None or pairing.result.difference.n != len(questions):
+                pairing = pair((labels[i], labels[j]), measures[i], measures[j], questions)
+            paired.append(pairing)
+        differences += [*(pairing.result for pairing in paired), *_means(paired)]
     by_pair = {_pair_key(difference): difference for difference in compared}
     better: dict[RankedOn, list[tuple[str, str]]] = defaultdict(list)
-    for difference in differences:
+    for difference in _corrected(differences, correction):
         as_compared = by_pair.get(_pair_key(difference), difference)
         decisive = as_compared if as_compared.difference.n == difference.difference.n else difference
         if is_shown(decisive):
@@ -146,8 +146,8 @@ def _shown_better(
     return better
 
 
-def _common_questions(measures: Sequence[QuestionMeasures]) -> frozenset[QuestionKey]:
-    return frozenset.intersection(*(measure.keys for measure in measures))
+def _place_of(difference: PairedDifference) -> ComparedPlace:
+    return frozenset((difference.first, difference.second)), difference.benchmark, difference.method
 
 
 def _pair_key(difference: PairedDifference) -> tuple[object, ...]:

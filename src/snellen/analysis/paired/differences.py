@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -21,6 +21,7 @@ from snellen.analysis.question_means import censored_mean, is_censored
 from snellen.analysis.statistics import (
     NO_BOUNDS,
     Bounds,
+    GroupLabels,
     estimate_mean,
     group_spread,
     interval_of,
@@ -183,6 +184,17 @@ QuestionKey = tuple[str, int]
 """Sample and round."""
 
 
+Spread = tuple[float, list[float]] | None
+"""A value, and what each question's deviation adds to it."""
+
+
+class Questions(NamedTuple):
+    """Questions in order, and the picture or dialogue of each: those of one group may depend on each other."""
+
+    keys: list[QuestionKey]
+    groups: GroupLabels[str]
+
+
 class QuestionMeasures(Struct, frozen=True, dict=True):
     """One metric of one benchmark in one run: a value for each question, or the counts its value is computed from."""
 
@@ -206,15 +218,35 @@ class QuestionMeasures(Struct, frozen=True, dict=True):
         return frozenset(self.counts if self.counted_by else self.censored or self.values)
 
     def group(self, key: QuestionKey) -> str:
-        """The picture or dialogue of a question: questions of one group may depend on each other."""
+        """The picture or dialogue of a question."""
         return self.scored.samples[key[0]].group
 
-    def spread_over(self, keys: Sequence[QuestionKey]) -> tuple[float, list[float]] | None:
-        """The metric's value over these questions, and how each question's deviation adds to it; these sum to zero.
+    @cached_property
+    def _ordered(self) -> Questions:
+        return self._in_order(self.keys)
+
+    @cached_property
+    def _own_spread(self) -> Spread:
+        return self._spread_over(self._ordered.keys)
+
+    def _in_order(self, keys: Iterable[QuestionKey]) -> Questions:
+        ordered = sorted(keys)
+        return Questions(ordered, GroupLabels(map(self.group, ordered)))
+
+    def questions(self, keys: frozenset[QuestionKey]) -> Questions:
+        """Some of its questions, in order."""
+        return self._ordered if len(keys) == len(self.keys) else self._in_order(keys)
+
+    def spread_over(self, keys: Sequence[QuestionKey]) -> Spread:
+        """The metric's value over these of its questions, in order, and how each one's deviation adds to it; these sum
+        to zero.
 
         For a mean, (v_i - mean) / n; for a metric of summed counts the first-order change (Woodruff 1971). None where
         the metric is undefined.
         """
+        return self._own_spread if len(keys) == len(self.keys) else self._spread_over(keys)
+
+    def _spread_over(self, keys: Sequence[QuestionKey]) -> Spread:
         if self.counted_by:
             metric = summed_metric(self.counted_by)
             place = metric.names.index(self.metric)
@@ -291,12 +323,11 @@ def pair(
     questions: frozenset[QuestionKey] | None = None,
 ) -> Paired:
     """The difference of two runs in one metric of one benchmark, on these questions or on all that they share."""
-    keys = sorted(first.keys & second.keys if questions is None else questions)
+    keys, groups = first.questions(first.keys & second.keys if questions is None else questions)
     spec, n = first.scored.spec, len(keys)
-    groups = [first.group(key) for key in keys]
     values = first.spread_over(keys), second.spread_over(keys)
     first_value, second_value = (value[0] if value else None for value in values)
-    difference = Estimate(None, None, None, None, n, groups=len(set(groups)))
+    difference = Estimate(None, None, None, None, n, groups=len(groups.sizes))
     p, contributions = None, {}
     if values[0] and values[1]:
         gap = values[0][0] - values[1][0]

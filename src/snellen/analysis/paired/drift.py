@@ -153,11 +153,11 @@ class _Side:
     """What all models measured on the questions of a version that each has a value for."""
 
     def __init__(self, measures: Sequence[QuestionMeasures]) -> None:
-        keys = sorted(frozenset.intersection(*(measured.keys for measured in measures)))
+        keys, groups = measures[0].questions(frozenset.intersection(*(measured.keys for measured in measures)))
         spreads = [spread for measured in measures if (spread := measured.spread_over(keys))]
         if not keys or len(spreads) < len(measures):
             raise DataError(f"{measures[0].scored.spec.name}: no question has a value of all models; run them again")
-        self._row, self._of = measures[0].row, [measures[0].group(key) for key in keys]
+        self._row, self._of = measures[0].row, groups
         self.values = np.array([value for value, _ in spreads])
         self._deviations = np.array([deviations for _, deviations in spreads])
         self.groups = set(self._of)

@@ -78,8 +78,7 @@ def rank_intervals(
 
 def _resample(measures: Sequence[QuestionMeasures], resamples: int, seed: int) -> _Resampled | None:
     """The values of one benchmark in each resample; None where one of the runs has no value."""
-    keys = sorted(frozenset.intersection(*(measure.keys for measure in measures)))
-    groups = [measures[0].group(key) for key in keys]
+    keys, groups = measures[0].questions(frozenset.intersection(*(measure.keys for measure in measures)))
     spreads = [spread for measure in measures if (spread := measure.spread_over(keys))]
     if len(spreads) < len(measures):
         return None
