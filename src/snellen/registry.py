@@ -22,7 +22,7 @@ import difflib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -324,6 +324,8 @@ _NAMES: dict[Group, dict[str, Any]] = {
 }
 _HOOKS = "snellen.catalogue.loading:hook_targets"
 """Gives what suites add to a group. A string, since the suites themselves are found through this registry."""
+_FOLDERS = "snellen.catalogue.loading:folders_named"
+"""Gives the folders that a user names, on which alone it depends what suites add in a process."""
 
 
 def register(group: Group, name: str, target: Any) -> None:
@@ -338,7 +340,14 @@ def names(group: Group) -> list[str]:
 
 def targets(group: Group) -> dict[str, Any]:
     """What the names of a group stand for: those of this process first, then those of other packages and of suites."""
-    return {**_NAMES[group], **{name: target for name, target in _added(group).items() if name not in _NAMES[group]}}
+    own = _NAMES[group]
+    return {**own, **_added(group), **own}
+
+
+def key_of_targets(group: Group) -> Hashable:
+    """What changes whenever `targets(group)` does, at less cost: the key of what is kept about them."""
+    own = [target if isinstance(target, str) else id(target) for target in _NAMES[group].values()]
+    return *_NAMES[group], *own, load_target(_FOLDERS)(), *_entry_points(group).items()
 
 
 def own_targets(group: Group) -> Mapping[str, Any]:

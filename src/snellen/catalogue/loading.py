@@ -123,13 +123,13 @@ def add_suites(path: str | Path) -> None:
     Raises DataError when there are none, for an invalid file, and for a name already taken, naming both files.
     """
     folder = str(Path(path).expanduser().resolve())
-    earlier = _named_folders()
+    earlier = folders_named()
     if folder in earlier:
         return
     before = os.environ.get(VARIABLE)
     # Workers are separate processes and must find the same suites.
     os.environ[VARIABLE] = os.pathsep.join((*earlier, folder))
-    named_folders = _named_folders()
+    named_folders = folders_named()
     try:
         for load in (_entries, _dimensions, _hooks):
             load(named_folders)
@@ -145,7 +145,7 @@ def add_suites(path: str | Path) -> None:
 
 def suite_facts() -> Mapping[str, Suite]:
     """All suites by name, Snellen's own first."""
-    return _suites(_named_folders())
+    return _suites(folders_named())
 
 
 def suite_of(spec: BenchmarkSpec) -> Suite | None:
@@ -163,12 +163,12 @@ def broken_suites() -> tuple[str, ...]:
 
 def suite_folders() -> Mapping[str, Traversable]:
     """The folder of each suite, by the suite's name."""
-    return {folder.suite.name: folder.folder for folder in _folders(_named_folders()) if folder.suite}
+    return {folder.suite.name: folder.folder for folder in _folders(folders_named()) if folder.suite}
 
 
 def entries() -> Entries:
     """All benchmarks of the catalogue, by name."""
-    return _entries(_named_folders())
+    return _entries(folders_named())
 
 
 class DeclaredFile(Struct, frozen=True):
@@ -206,12 +206,12 @@ def declared_file(kind: Literal["study", "analysis"], name: str) -> DeclaredFile
 
 def study_files() -> Mapping[str, Traversable]:
     """The files of all studies that suites and named folders declare, by name: `SUITE/FILE`, without a suite `FILE`."""
-    return _declared(_named_folders(), STUDIES)
+    return _declared(folders_named(), STUDIES)
 
 
 def analysis_files() -> Mapping[str, Traversable]:
     """The same of analyses."""
-    return _declared(_named_folders(), ANALYSES)
+    return _declared(folders_named(), ANALYSES)
 
 
 def entry_folder(spec: BenchmarkSpec) -> Path | None:
@@ -266,7 +266,7 @@ def entry_file(spec: BenchmarkSpec) -> str:
 
 def dimension_titles() -> Mapping[str, str]:
     """The dimensions that suites declare, by name, in the order of their tables."""
-    return _dimensions(_named_folders())
+    return _dimensions(folders_named())
 
 
 def aggregation_of(spec: BenchmarkSpec) -> Aggregation:
@@ -285,10 +285,11 @@ def aggregation_of(spec: BenchmarkSpec) -> Aggregation:
 
 def hook_targets(group: str) -> Mapping[str, str]:
     """What suites add to a registry group: `module:attribute` by name. The registry refers to this function by name."""
-    return _hooks(_named_folders()).get(group, {})
+    return _hooks(folders_named()).get(group, {})
 
 
-def _named_folders() -> tuple[str, ...]:
+def folders_named() -> tuple[str, ...]:
+    """The folders of suites that the environment names."""
     return tuple(path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path)
 
 
@@ -504,7 +505,7 @@ def _entry(file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...])
 def read_entry_file(file: Path) -> LoadedEntry:
     """The benchmark of one file, whose own files lie beside it. Raises DataError naming it."""
     home = SuiteFolder(None, str(file), file.parent, file.parent, (), {}, named=True)
-    entry = _entry(file, home, _named_folders())
+    entry = _entry(file, home, folders_named())
     _check_protocols(entry)
     return entry
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
@@ -57,7 +58,9 @@ def count_conformance(extractor: str, some: Iterable[ConformanceCase]) -> Confor
     return ConformanceCounts(outcomes.count("right"), outcomes.count("mislabelled"), outcomes.count("open"))
 
 
+@cache
 def read(extractor: str, case: ConformanceCase) -> int | None:
+    """The option that an extractor reads; the counts and the table of a page ask for the same."""
     return find_extractor(extractor).read(case.reply, case.options, case.labels).choice
 
 

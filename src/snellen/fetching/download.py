@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from email.message import Message
+from functools import cache
 from http.client import HTTPMessage
 from pathlib import Path
 from typing import Any
@@ -197,8 +198,14 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def ssl_context() -> ssl.SSLContext:
-    chosen = os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE")
-    return ssl.create_default_context(cafile=chosen or certifi.where())
+    """What is trusted: the authorities that the environment names, or those of certifi."""
+    return _trusting(os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where())
+
+
+@cache
+def _trusting(authorities: str) -> ssl.SSLContext:
+    """Kept, since reading a hundred certificates takes longer than most answers."""
+    return ssl.create_default_context(cafile=authorities)
 
 
 def check_kind(address: str, headers: Message) -> None:

@@ -14,7 +14,7 @@ one of the kinds below, or a plain function of a reply and its references, which
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, ClassVar, Literal, overload
@@ -272,16 +272,14 @@ def of_answered(row: MetricRow) -> MetricRow:
 
 def metric_of(row: str) -> Metric | None:
     """The metric that has a row of that name; None for an unknown row."""
-    targets = registry.targets("metrics").items()
-    key = tuple((name, target if isinstance(target, str) else id(target)) for name, target in targets)
-    return _metrics_by_row(key).get(_plain(row))
+    return _metrics_by_row(registry.key_of_targets("metrics")).get(_plain(row))
 
 
 @cache
-def _metrics_by_row(targets: tuple[tuple[str, str | int], ...]) -> dict[str, Metric]:
-    """The metrics by their rows. The key holds what is registered, so that later registrations are seen."""
+def _metrics_by_row(key: Hashable) -> dict[str, Metric]:
+    """The metrics by their rows. The key stands for what is registered, so that later registrations are seen."""
     metrics: dict[str, Metric] = {}
-    for name, _ in reversed(targets):
+    for name in reversed(registry.targets("metrics")):
         # What is broken has no rows: whoever uses it by its name is told, and a run that does not is none the worse.
         with suppress(HookError):
             metrics |= dict.fromkeys(find_metric(name).names, find_metric(name))

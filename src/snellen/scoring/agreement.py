@@ -91,7 +91,11 @@ def cohen_kappa(pairs: Sequence[Pair]) -> float | None:
     n = len(pairs)
     if not n:
         return None
-    first, second = Counter(reading for reading, _ in pairs), Counter(reading for _, reading in pairs)
+    first: Counter[Reading] = Counter()
+    second: Counter[Reading] = Counter()
+    for (said_by_first, said_by_second), count in Counter(pairs).items():
+        first[said_by_first] += count
+        second[said_by_second] += count
     expected = sum(count * second[value] for value, count in first.items()) / n**2
     if expected >= 1:
         return None
@@ -104,13 +108,16 @@ def krippendorff_alpha(units: Sequence[Sequence[Reading]]) -> float | None:
     A unit holds what each rater said of one reply; units of one rating count for nothing. None where all ratings
     are the same, or none can be compared.
     """
-    paired = [Counter(unit) for unit in units if len(unit) > 1]
     total: Counter[Reading] = Counter()
     apart = 0.0
-    for counts in paired:
-        size = counts.total()
-        total.update(counts)
-        apart += (size**2 - sum(count**2 for count in counts.values())) / (size - 1)
+    for unit, times in Counter(map(tuple, units)).items():
+        size = len(unit)
+        if size < 2:
+            continue
+        counts = Counter(unit)
+        for value, count in counts.items():
+            total[value] += times * count
+        apart += times * (size**2 - sum(count**2 for count in counts.values())) / (size - 1)
     n = total.total()
     expected = n**2 - sum(count**2 for count in total.values())
     return 1 - (n - 1) * apart / expected if expected else None
