@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.errors import StoreError
 from snellen.experiments.evaluation import score_folders
 from snellen.protocols.base import parse_protocol
-from snellen.records import Exchange, Request, Response, Sample, Score, Step, Variant
+from snellen.records import Exchange, Request, Response, Result, Sample, Score, Step, Variant
 from snellen.report import samples as gallery
 from snellen.report.run_view import run_views
 from snellen.runs.drivers import ProgressUpdate
@@ -68,6 +69,13 @@ def everything(run: ScoredRun) -> list[tuple[object, ...]]:
     ]
 
 
+@cache
+def scored_whole(folder: Path, spec: ScoringSpec) -> tuple[ScoredRun, list[tuple[object, ...]], list[Result]]:
+    """A run scored in one part, with all its records and its rows."""
+    whole = score_run(folder, spec)
+    return whole, everything(whole), results_of(whole)
+
+
 @pytest.mark.parametrize("size", [1, 7])
 @pytest.mark.parametrize(
     "spec",
@@ -78,15 +86,15 @@ def everything(run: ScoredRun) -> list[tuple[object, ...]]:
     ids=["corpus metrics", "random guesses"],
 )
 def test_scored_in_parts_a_run_has_the_very_same_numbers(folder: Path, size: int, spec: ScoringSpec) -> None:
-    whole, parts = score_run(folder, spec), score_run(folder, spec, samples_at_once=size)
-    assert everything(parts) == everything(whole)
+    whole, records, rows = scored_whole(folder, spec)
+    parts = score_run(folder, spec, samples_at_once=size)
+    assert everything(parts) == records
     assert (parts.asked, parts.reused, parts.roles, parts.costs) == (
         whole.asked,
         whole.reused,
         whole.roles,
         whole.costs,
     )
-    rows = results_of(whole)
     assert results_of(parts) == rows
     assert len(rows) > 100 and any(row.estimate.errors for row in rows)
     assert any(one.tallies for one in whole.benchmarks)
