@@ -11,6 +11,7 @@ import shutil
 import threading
 import weakref
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +29,12 @@ from safetensors.torch import load_file
 import tiny_archs
 from snellen.common.images import FIRST_FRAME, inspect_image
 from snellen.errors import ModelError
-from snellen.models.base import Model, load_model
+from snellen.models.base import Model, ModelSpec, load_model, parse_spec
 from snellen.models.hf import encode
 from snellen.models.hf.conversation import THOUGHTLESS
 from snellen.models.hf.encode import Lookahead
-from snellen.models.hf.load import unless_out_of_memory
+from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, unless_out_of_memory
+from snellen.models.hf.model import open_hf
 from snellen.records import Decoding, ImageRef, Message, TextPart
 from tiny_archs import CHAT, Pictures, ask
 
@@ -73,10 +75,29 @@ def kept(picture: Image.Image, form: str = "PNG", **settings: Any) -> ImageRef:
     return image
 
 
+@pytest.fixture(scope="module")
+def model_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
+    """The model of an architecture by its name, opened once."""
+    return cache(lambda name: load_model(f"hf:{tiny_archs.save(name, tmp_path_factory.mktemp('model'))}"))
+
+
+SELF_CHECKS: dict[tuple[Any, ...], Any] = {}
+
+
+def opened(folder: Path, options: str = "") -> Any:
+    """A model of the very weights of `folder` above, whose self-check was made when the first was opened. What else is
+    tried of each is tried of this one: that a prompt can be written and repeated, and the spot checks."""
+
+    def load(spec: ModelSpec, options: HfOptions) -> LoadedModel:
+        return dataclasses.replace(load_pretrained(spec, options), self_checks=SELF_CHECKS)
+
+    return open_hf(parse_spec(f"hf:{folder}{options}"), load)
+
+
 def with_template(folder: Path, to: Path, template: str) -> Any:
     shutil.copytree(folder, to)
     (to / "chat_template.jinja").write_text(template)
-    return load_model(f"hf:{to}")
+    return opened(to)
 
 
 def sums(model: Model, *requests: Any) -> list[list[float]]:
@@ -278,19 +299,19 @@ def test_a_reply_ends_at_the_tokenizers_end_token_where_no_other_is_named(
     shutil.copytree(folder, endless)
     for file in (endless / "config.json", endless / "generation_config.json"):
         file.write_text(re.sub(r'"eos_token_id": \d+', '"eos_token_id": null', file.read_text()))
-    model: Any = load_model(f"hf:{endless}{exact}")
+    model = opened(endless, exact)
     paths = model._proofs[model._usual].fast_paths
     [[first, *_]] = model._write([model._encoded(asked, PICTURES)], [asked], paths)
     tokenizer = model._encoder.tokenizer
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(first)
     tokenizer.save_pretrained(endless)
-    [reply] = load_model(f"hf:{endless}{exact}").generate([asked], PICTURES)
+    [reply] = opened(endless, exact).generate([asked], PICTURES)
     assert (reply.text, reply.finish, reply.usage.completion_tokens) == ("", "stop", 1)
 
 
 @pytest.mark.parametrize("name", ["LLaVA", "Florence-2"])
-def test_a_request_without_continuations_fails_alone(name: str, tmp_path: Path) -> None:
-    model = load_model(f"hf:{tiny_archs.save(name, tmp_path)}")
+def test_a_request_without_continuations_fails_alone(name: str, model_of: Callable[[str], Any]) -> None:
+    model = model_of(name)
     good = ask("Which?", RED, continuations=("red", "no"))
     first, bad, last = model.loglikelihood([good, replace(good, continuations=()), good], PICTURES)
     assert first.error is last.error is None
@@ -301,8 +322,8 @@ def test_a_request_without_continuations_fails_alone(name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["LLaVA", "Florence-2", "BLIP-2 OPT"])
-def test_a_prompt_that_is_too_long_fails_alone(name: str, tmp_path: Path) -> None:
-    model = load_model(f"hf:{tiny_archs.save(name, tmp_path)}")
+def test_a_prompt_that_is_too_long_fails_alone(name: str, model_of: Callable[[str], Any]) -> None:
+    model = model_of(name)
     long = "word " * 2000
     for ways in ({}, {"continuations": ("red",)}):
         run = model.loglikelihood if ways else model.generate
@@ -328,7 +349,7 @@ def test_broken_pictures_fail_alone(model: Model, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("kind", ["generate", "loglikelihood"])
 def test_a_request_that_does_not_fit_in_memory_fails_alone(folder: Path, kind: str) -> None:
-    model: Any = load_model(f"hf:{folder}")
+    model = opened(folder)
     first_block, limit = model._layout.model.model.language_model.layers[0], 60
 
     def short(module: Any, given: Any, named: dict[str, Any]) -> None:
@@ -349,7 +370,7 @@ def test_a_request_that_does_not_fit_in_memory_fails_alone(folder: Path, kind: s
 def test_a_request_that_does_not_fit_leaves_the_batches_of_the_others_as_large_as_they_were(
     folder: Path, kind: str, exact: str
 ) -> None:
-    model: Any = load_model(f"hf:{folder}?batch_size=8{exact}")
+    model = opened(folder, f"?batch_size=8{exact}")
     engine, first_block = model._engine, model._layout.model.model.language_model.layers[0]
     budget, room = engine.budget, engine.prefix_cache.room
 
@@ -440,8 +461,8 @@ def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answere
 
     shown = [kept(Image.new("RGB", (50 + 9 * i, 40), (40 * i, 9, 200))) for i in range(4)]
     asked = [ask("Which?", image, continuations=("red", "no")) for image in shown]
-    expected = sums(load_model(f"hf:{folder}"), *asked)
-    model: Any = load_model(f"hf:{folder}")
+    expected = sums(opened(folder), *asked)
+    model = opened(folder)
     monkeypatch.setattr(encode, "decode_picture", noted)
     model._encoder.expect(shown, PICTURES)
     for future in model._encoder._lookahead._coming.values():
@@ -497,7 +518,7 @@ def test_a_system_prompt_and_room_to_reason_are_options_of_the_model_string(tmp_
 
 def at_random(monkeypatch: pytest.MonkeyPatch, folder: Path, change: Callable[[Any], Any]) -> None:
     """Pixels of the folder's image processor are changed after they were computed."""
-    kind = type(load_model(f"hf:{folder}")._encoder._pixels._processor)  # type: ignore[attr-defined]
+    kind = type(opened(folder)._encoder._pixels._processor)
     made = kind.__call__
 
     def changed(self: Any, images: Any, *args: Any, **settings: Any) -> Any:
