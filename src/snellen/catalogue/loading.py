@@ -158,7 +158,7 @@ def suite_of(spec: BenchmarkSpec) -> Suite | None:
 
 def broken_suites() -> tuple[str, ...]:
     """What other packages bring and is left out, as it cannot be read: suites and entries, each with its fault."""
-    return (*_folders_and_faults(_named_folders())[1], *entries().faults)
+    return (*_folders_and_faults(folders_named())[1], *entries().faults)
 
 
 def suite_folders() -> Mapping[str, Traversable]:
