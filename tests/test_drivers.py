@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 
 import small
 from slow_model import Slow, SlowAsync
-from snellen.api import evaluate, score
+from snellen.api import build_table, evaluate, score
 from snellen.building.benchmark import FORMAT, Benchmark
 from snellen.catalogue import select
 from snellen.common.images import Images
@@ -353,6 +355,26 @@ def test_a_fact_that_only_some_benchmarks_have_chooses_among_those(
     assert names("eyechart/odd", str(bare.folder), where="level == 'easy'") == {"eyechart/odd": 100}
     with pytest.raises(DataError, match="unknown fact 'level'"):
         find_benchmarks([str(bare.folder)], "level == 'easy'")
+
+
+def test_a_table_that_has_changed_since_it_was_built_is_said_and_a_file_is_to_be_built_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    table = small.write(small.rows(3), tmp_path / "tables/birds.jsonl")
+    for pattern in (str(table), os.path.relpath(table)):
+        with pytest.raises(DataError, match=r"birds.jsonl is a file; `snellen build \S+birds.jsonl` makes a benchmark"):
+            find_benchmarks([pattern])
+    build_table(table)
+    said: list[str] = []
+    find_benchmarks(["birds"], announce=said.append)
+    assert said == []
+    small.write(small.rows(4), table)
+    find_benchmarks(["birds"], announce=said.append)
+    assert said == [f"{table} has changed since birds was built of it; build it again to ask what it says now"]
+    shutil.rmtree(table.parent)
+    find_benchmarks(["birds"], announce=said.append)
+    assert len(said) == 1
 
 
 def test_two_benchmarks_of_one_name_are_refused(questions: Benchmark, tmp_path: Path) -> None:

@@ -155,8 +155,6 @@ class BuildInfo(Struct, frozen=True, omit_defaults=True):
     """The versions of which it is a refresh, the first one first: none of its pictures was in any of them."""
     left: int = 0
     """Of a refresh: questions of the source that no version has used yet, this one included."""
-    beside: str = ""
-    """`snellen.catalogue.state_beside` when it was built."""
 
 
 class BenchmarkManifest(Struct, frozen=True):

@@ -50,7 +50,8 @@ from snellen.building.benchmark import (
 )
 from snellen.building.checking import DraftChecker, Question, SoundRows
 from snellen.building.recipe import BuildStats, Decisions, DistractorWriter, Drafts, Recipe, reformulate
-from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder, state_beside
+from snellen.building.source_state import keep_state, source_state
+from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder
 from snellen.common.conditions import Condition
 from snellen.common.drafts import (
     PARAMS,
@@ -319,7 +320,7 @@ def build_benchmark(
     with staging_folder(target) as folder, _naming_entry(spec):
         stats = BuildStats()
         files = source or entry_folder(spec)
-        beside = "" if source else state_beside(spec)
+        state = source_state(spec, source)
         read: Drafts = lambda: reader(spec.source.params, files)  # noqa: E731
         sound = SoundRows(read) if recipe.lenient else None
         read = sound or read
@@ -344,11 +345,12 @@ def build_benchmark(
                 origin or (OWN_FILES if source else BESIDE if files else WITH_SNELLEN),
                 used.earlier if used else (),
                 used.left if used else 0,
-                beside,
             ),
             verification=verification,
         )
         (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+    if target == benchmark_folder(spec.name):
+        keep_state(spec.name, state)
     return Benchmark(target)
 
 

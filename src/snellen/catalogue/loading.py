@@ -11,7 +11,6 @@ studies and analyses without one.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +18,6 @@ from functools import cache, partial
 from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -220,43 +218,6 @@ def entry_folder(spec: BenchmarkSpec) -> Path | None:
         return None
     loaded = entries().loaded(spec.name)
     return loaded.folder if loaded.spec.source == spec.source else None
-
-
-def state_beside(spec: BenchmarkSpec) -> str:
-    """A digest of the files beside a benchmark's entry that its parameters name: paths, sizes and times of change.
-
-    Where they name none, all files of the folder that its source has; empty where no files lie beside its entry.
-    """
-    folder = entry_folder(spec)
-    if folder is None:
-        return ""
-    # Unlike Path.exists() this answers for any text, however long.
-    named = [folder / text for text in _texts(spec.source.params) if os.path.exists(folder / text)]  # noqa: PTH110
-    if not named and spec.source.folder:
-        named = [folder]
-    digest = hashlib.sha256()
-    for path in sorted({file for place in named for file in _files_below(place)}):
-        state = path.stat()
-        digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
-    return digest.hexdigest() if named else ""
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in parameters that are not empty, however deep."""
-    match value:
-        case str():
-            yield from [value] if value else ()
-        case dict():
-            yield from chain.from_iterable(map(_texts, value.values()))
-        case list() | tuple():
-            yield from chain.from_iterable(map(_texts, value))
-
-
-def _files_below(path: Path) -> Iterator[Path]:
-    if path.is_file():
-        yield path
-    for folder, _, names in os.walk(path):
-        yield from (Path(folder, name) for name in names)
 
 
 def entry_file(spec: BenchmarkSpec) -> str:

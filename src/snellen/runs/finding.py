@@ -10,7 +10,8 @@ from msgspec import Struct
 from snellen import registry
 from snellen.building.benchmark import MANIFEST, Benchmark, Selection, own_benchmarks
 from snellen.building.builder import build_benchmark
-from snellen.catalogue import BenchmarkSpec, PromptSet, entries, select, state_beside, suite_members
+from snellen.building.source_state import kept_state, source_state
+from snellen.catalogue import BenchmarkSpec, PromptSet, entries, select, suite_members
 from snellen.catalogue.cards import benchmarks_seen, load_cards
 from snellen.common.conditions import Condition
 from snellen.common.paths import as_word, benchmark_folder
@@ -148,12 +149,19 @@ def _open(
         yield Benchmark(folder)
         return
     if (benchmark_folder(pattern) / MANIFEST).exists() and pattern not in entries():
-        yield Benchmark(benchmark_folder(pattern))
+        benchmark = Benchmark(benchmark_folder(pattern))
+        for table in kept_state(pattern).changed_tables():
+            announce(f"{table} has changed since {pattern} was built of it; build it again to ask what it says now")
+        yield benchmark
         return
     _check_folder(pattern)
     try:
         chosen = select(pattern)
     except UnknownNameError:
+        if folder.is_file():
+            raise DataError(
+                f"{pattern} is a file; `snellen build {as_word(pattern)}` makes a benchmark of it"
+            ) from None
         if pattern.partition(":")[0] in suite_members():
             raise
         raise registry.unknown("benchmark", pattern, [*entries(), *own_benchmarks()]) from None
@@ -225,8 +233,15 @@ def _check_folder(pattern: str) -> None:
     folder = Path(pattern).expanduser()
     if not pattern.startswith((".", "/", "~")):
         return
+    _check_file(pattern)
     fault = f"{folder} is not a built benchmark" if folder.is_dir() else f"there is no folder {pattern}"
     raise DataError(f"{fault}; build it with `snellen build FILE --to {as_word(folder)}`")
+
+
+def _check_file(pattern: str) -> None:
+    """Raise DataError for a file, of which a benchmark is to be built first."""
+    if Path(pattern).expanduser().is_file():
+        raise DataError(f"{pattern} is a file; `snellen build {as_word(pattern)}` makes a benchmark of it")
 
 
 def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None) -> Benchmark:
@@ -258,7 +273,7 @@ def outdated(spec: BenchmarkSpec) -> str:
         return "what was built is of another format, or damaged" if spec.source.embedded else ""
     if spec.source.embedded and benchmark.spec != spec:
         return "its catalogue entry has changed"
-    built_of = benchmark.manifest.made.beside
-    if (spec.source.embedded or built_of) and built_of != state_beside(spec):
+    built_of = kept_state(spec.name).beside
+    if (spec.source.embedded or built_of) and built_of != source_state(spec).beside:
         return "files beside its entry have changed"
     return ""

@@ -1,0 +1,93 @@
+"""Whether the files that a benchmark was built of have changed since.
+
+Kept beside the built folder, not in it: two builds of the same files are the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from snellen.catalogue import BenchmarkSpec, entry_folder
+from snellen.common.paths import benchmark_folder
+
+
+class SourceState(Struct, frozen=True):
+    """How the files of a source were when a benchmark was built of them."""
+
+    beside: str = ""
+    """A digest of paths, sizes and times of change of the files beside its entry that its parameters name, or, where
+    they name none, of all in the folder that its source has; empty where no files lie beside its entry."""
+    tables: dict[str, int] = {}
+    """Of files that a user gave, those that its parameters name: path -> time of the last change, in ns."""
+
+    def changed_tables(self) -> Iterator[str]:
+        for table, changed in self.tables.items():
+            with suppress(OSError):  # gone, or on another machine: nothing can be said
+                if Path(table).stat().st_mtime_ns != changed:
+                    yield table
+
+
+def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState:
+    """The files of a benchmark as they are now: those in a folder that a user gave, else those beside its entry."""
+    if source:
+        files = [path.absolute() for path in _named(spec, source) if path.is_file()]
+        return SourceState(tables={str(file): file.stat().st_mtime_ns for file in files})
+    folder = entry_folder(spec)
+    if folder is None:
+        return SourceState()
+    places = list(_named(spec, folder)) or [folder] * bool(spec.source.folder)
+    digest = hashlib.sha256()
+    for path in sorted({file for place in places for file in _files_below(place)}):
+        state = path.stat()
+        digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
+    return SourceState(beside=digest.hexdigest() if places else "")
+
+
+def keep_state(name: str, state: SourceState) -> None:
+    """Write the state of what the benchmark of that name has just been built of."""
+    _file(name).write_bytes(msgspec.json.encode(state))
+
+
+def kept_state(name: str) -> SourceState:
+    """As it was when the benchmark of that name was built; nothing where that was not kept, or is damaged."""
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(_file(name).read_bytes(), type=SourceState)
+    return SourceState()
+
+
+def _file(name: str) -> Path:
+    folder = benchmark_folder(name)
+    return folder.with_name(f".{folder.name}.source.json")
+
+
+def _named(spec: BenchmarkSpec, folder: Path) -> Iterator[Path]:
+    for text in _texts(spec.source.params):
+        if os.path.exists(path := folder / text):  # noqa: PTH110  (unlike Path.exists() for any text, however long)
+            yield path
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in parameters that are not empty, however deep."""
+    match value:
+        case str():
+            yield from [value] if value else ()
+        case dict():
+            yield from chain.from_iterable(map(_texts, value.values()))
+        case list() | tuple():
+            yield from chain.from_iterable(map(_texts, value))
+
+
+def _files_below(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+    for folder, _, names in os.walk(path):
+        yield from (Path(folder, name) for name in names)
