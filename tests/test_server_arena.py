@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
@@ -133,7 +134,13 @@ class Talker:
         pass
 
 
+LATE = threading.Event()
+"""What opening the model `late` waits for."""
+
+
 def open_talker(spec: ModelSpec) -> Talker:
+    if spec.target == "late":
+        assert LATE.wait(60)
     if spec.target == "nobody":
         raise ModelError("nobody is there")
     return Talker(spec.target)
@@ -461,10 +468,24 @@ def test_a_model_that_cannot_be_opened_is_left_out(tmp_path: Path) -> None:
     with fighting(tmp_path, models("quokka", "nobody")) as running:
         running.do(settled(running.services))
         assert "fewer than two" in running.visitor().get("/readyz").json()["missing"]["arena"]
+        page = running.visitor().get("/arena").text
+        assert "cannot begin: fewer than two of its models could be opened" in page and "data-again" not in page
         digest = (anna := running.visitor()).send("/api/v1/pictures", picture()).json()["digest"]
         assert anna.ask("/api/v1/arena/battles", {"question": "?", "picture": digest}).status_code == 503
         chat = Fight(anna, kind="chat", left="quokka")
         assert chat.outcome == "answered"
+
+
+def test_while_models_are_loaded_the_page_looks_again_by_itself(tmp_path: Path) -> None:
+    with fighting(tmp_path, models("quokka", "late")) as running:
+        visitor = running.visitor()
+        waiting = visitor.get("/arena").text
+        LATE.set()
+        assert "models are being loaded" in waiting and 'role="status" data-again="1"' in waiting
+        assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in waiting and 'id="arena"' not in waiting
+        running.do(loaded(running.services))
+        ready = visitor.get("/arena").text
+        assert 'id="arena"' in ready and "data-again" not in ready and "http-equiv" not in ready
 
 
 def test_a_model_that_is_gone_stays_nameless(server: RunningServer, visitor: Browser) -> None:

@@ -30,11 +30,32 @@ class WholeNumber(click.IntRange):
 
     name = "integer"
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"give a whole number{_between(self)}, not {value}", param, ctx)
+
 
 class Number(click.FloatRange):
     """The same of any number."""
 
     name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"give a number{_between(self)}, not {value}", param, ctx)
+
+
+def _between(numbers: click.IntRange | click.FloatRange) -> str:
+    least, most = numbers.min, numbers.max
+    if least is None:
+        return "" if most is None else f" of at most {most:g}"
+    if most is None:
+        return f" above {least:g}" if numbers.min_open else f" of {least:g} or more"
+    return f" from {least:g} to {most:g}"
 
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])

@@ -54,7 +54,7 @@ def _request_table(views: Sequence[RunView]) -> Table:
         ("model", "asked", "reused", "rotations presented", "rotations avoided"),
         calls,
         hints={
-            "reused": "presentations answered by an earlier response to the same request",
+            "reused": "replies taken from an earlier response to the same request",
             "rotations avoided": "those that CircularEval need not ask, as earlier ones had failed the question",
         },
     )
@@ -82,7 +82,7 @@ def _reply_table(views: Sequence[RunView]) -> Table:
             "model",
             "protocol",
             "questions",
-            "presentations",
+            "asked",
             "read",
             "unparsed",
             "errors",
@@ -92,9 +92,9 @@ def _reply_table(views: Sequence[RunView]) -> Table:
         replies,
         label_columns=2,
         hints={
-            "presentations": "a question in one wording and one order of its options",
-            "unparsed": "presentations whose reply names no option, by reason",
-            "errors": "presentations that were not answered, by reason",
+            "asked": "replies asked for: one for each wording and order of the options that a question is shown in",
+            "unparsed": "replies that name no option, by reason",
+            "errors": "requests that got no reply, by reason",
             "to the grader": "replies that speak to whoever grades them, read as any other",
             "unscored questions": "questions without a value, by reason",
         },

@@ -206,11 +206,16 @@ class ModelPool:
         return [name for name, model in self.models.items() if model.is_available]
 
     @property
+    def is_loading(self) -> bool:
+        """Whether models that cannot be asked yet soon will be."""
+        return any(model.state == "loading" for model in self.models.values())
+
+    @property
     def fault(self) -> str | None:
         """What keeps battles from being fought, in words that anybody may read."""
         if len(self.models) < 2 or sum(model.state == "ready" for model in self.models.values()) >= 2:
             return None
-        if any(model.state == "loading" for model in self.models.values()):
+        if self.is_loading:
             return "its models are being loaded"
         return "fewer than two of its models could be opened; the log says why"
 

@@ -388,6 +388,7 @@ async def battle_page(request: Request, services: ServicesDep, caller: CallerDep
         "models": names,
         "has_models": bool(arena.settings.models),
         "fault": arena.pool.fault,
+        "is_loading": arena.pool.is_loading,
         "examples": arena.examples,
         "has_recorded": bool(arena.recorded.shared),
         "question_characters": arena.settings.question_characters,

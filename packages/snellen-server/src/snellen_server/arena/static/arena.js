@@ -1,6 +1,8 @@
 "use strict";
 // One battle at a time: ask, show both replies while they come, vote, show the names. All text is set as text.
 (() => {
+  const waiting = document.querySelector("[data-again]");
+  if (waiting) setTimeout(() => location.reload(), 1000 * waiting.dataset.again);
   const arena = document.getElementById("arena");
   if (!arena) return;
   const find = (place) => arena.querySelector(place);
