@@ -73,6 +73,8 @@ class AnswerCache:
 
     def _open(self) -> None:
         write_ahead(self._file, SECONDS)
+        # A loss of power may take the last answers from here; the journals of their runs have them.
+        self._file.execute("PRAGMA synchronous=NORMAL")
         [version] = self._file.execute("PRAGMA user_version").fetchone()
         if version not in (0, FORMAT):
             raise StoreError(f"{self._path} is of format {version}, not {FORMAT}; name another folder with --cache")
