@@ -19,6 +19,8 @@ from snellen.records import Estimate, Sample, Score
 from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.scored_run import ScoredBenchmark
 
+FEWEST_GROUPS = 3
+"""Of fewer pictures no interval is given: it would hold BLEU-4 on two captions in 87 of 100."""
 STEP = 1e-4
 """Step of central differences, relative to the sum."""
 ROUND_TREND = Metric(
@@ -137,7 +139,7 @@ def linearised_estimates(
 
     A question deviates by sum_j dvalue/dsum_j count_j, the first-order change of the value when it is counted once
     more. The deviations are then treated like those of a mean: by group, with Student's t, within the bounds. There is
-    no interval for a single group, or where the value is undefined nearby; a value outside the bounds is treated as
+    no interval for one or two groups, or where the value is undefined nearby; a value outside the bounds is treated as
     unbounded.
     """
     if not counts:
@@ -178,6 +180,8 @@ def linear_estimate(linearised: tuple[float, list[float]], groups: Sequence[Hash
     value, deviations = linearised
     spread = group_spread(deviations, groups)
     low, high = interval_of(value, spread, bounds if bounds[0] <= value <= bounds[1] else NO_BOUNDS)
+    if spread.groups < FEWEST_GROUPS:
+        low = high = None
     error = spread.error if spread.groups > 1 else None
     return Estimate(value, error, low, high, len(deviations), groups=spread.groups)
 

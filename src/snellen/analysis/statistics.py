@@ -33,6 +33,9 @@ UNIT_INTERVAL: Bounds = (0.0, 1.0)
 NO_BOUNDS: Bounds = (-math.inf, math.inf)
 SAME = 1e-12
 """Values that differ by less than this, relative to their size, differ by rounding."""
+FEW_GROUPS, FEW_UNBOUNDED = 3, 5
+"""Up to so many pictures Student's t covers 90 to 92 for values that never come near a bound, or have none: they get a
+variance G / (G - 1) times as great."""
 RARE = 11
 """Outcomes of which there are more than this are not rare: Wilson's limit is below `rare_limit` from 10.1 on."""
 
@@ -228,7 +231,10 @@ def interval_of(
     if not varied or not bounds[0] < value < bounds[1]:
         return unvaried_interval(value, spread.effective_groups, bounds)
     observed = (1 - 1 / spread.groups) * spread.jackknife
-    return score_interval(value, spread.variance(binary), bounds, observed=observed, skew=spread.skew)
+    ends = sum(map(math.isfinite, bounds))
+    is_short = spread.groups <= (FEW_GROUPS if ends == 2 and not binary else FEW_UNBOUNDED if ends == 0 else 0)
+    variance = spread.variance(binary) * (spread.groups / (spread.groups - 1) if is_short else 1.0)
+    return score_interval(value, variance, bounds, observed=observed, skew=spread.skew)
 
 
 def score_interval(

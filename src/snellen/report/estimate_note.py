@@ -18,7 +18,10 @@ def estimate_note(estimate: Estimate, shown: Callable[[float], str]) -> str:
 def _notes(estimate: Estimate, shown: Callable[[float], str]) -> Iterator[str]:
     if estimate.value is not None and estimate.groups:
         if estimate.low is None or estimate.high is None:
-            yield "no interval: one picture or dialogue alone, or no two different values of a metric without bounds"
+            yield (
+                "no interval: one picture or dialogue alone, two for a number that is no mean, or no two different "
+                "values of a metric without bounds"
+            )
         elif estimate.groups < FEW_GROUPS:
             yield FEW_GROUPS_NOTE
     if estimate.absent:
