@@ -428,6 +428,28 @@ def test_a_run_that_is_not_finished_shows_no_number_that_early_stops_bend(
     assert "> accuracy under circular, over 8 questions" in page("stopped.sqlite")
 
 
+def test_replies_that_are_alike_are_kept_once_and_found_as_long_as_a_run_has_them(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
+    benchmark, runs = make(small.rows(8)), tmp_path / "runs"
+    said = sn.Scripted(lambda request: "A zebra: (A)" if int(request.sample_id[1:]) % 2 else "(B)", name="said")
+    for name in ("first", "second"):
+        sn.evaluate(said, str(benchmark.folder), "vanilla", runs=runs, name=name, report=False)
+    library = RunLibrary([runs], tmp_path / "index.sqlite", may_be_empty=True)
+
+    def kept_and_found() -> tuple[int, int, int]:
+        library.refresh()
+        counts = (library.rows(f"SELECT count(*) FROM {table}")[0][0] for table in ("reply_words", "reply_digest"))
+        return *counts, len(library.selection(QuestionFilter(q="zebra"), library.runs()))
+
+    assert kept_and_found() == (2, 2, 4)
+    shutil.rmtree(runs / "first")
+    assert kept_and_found() == (2, 2, 4)
+    shutil.rmtree(runs / "second")
+    sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=runs, name="third", report=False)
+    assert kept_and_found() == (1, 1, 0)
+
+
 def test_a_benchmark_that_no_protocol_can_ask_is_not_counted_as_asked(
     make: Callable[..., Benchmark], tmp_path: Path
 ) -> None:

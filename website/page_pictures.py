@@ -116,7 +116,7 @@ def house(folder: Path, runs: Sequence[str]) -> Iterator[RunningServer]:
         for name, model in (("Model A", gold), ("Model B", lambda i: gold(i) if i % 3 else other(i))):
             scored(anna, as_jsonl(predictions(model, 200)), model=name, is_public="true", parameters="7B")
         visitor = server.visitor()
-        until(lambda: "cannot begin" not in visitor.get("/arena").text, seconds=300)
+        until(lambda: 'id="arena"' in visitor.get("/arena").text, seconds=300)
         for number in range(12):
             Fight(visitor, "How many shapes are there?").vote("left" if number % 3 else "tie")
         server.do(rate_arena(server.services))

@@ -193,7 +193,6 @@ def _search(text: str) -> tuple[str, Sequence[object]]:
         escaped = re.sub(r"([\\%_])", r"\\\1", text)
         phrase, compared = f"%{escaped}%", "LIKE ? ESCAPE '\\'"
     questions = f"SELECT rowid FROM question_words WHERE words {compared}"
-    matching_entries = f"SELECT rowid FROM reply_words WHERE words {compared}"
-    replies = f"SELECT question FROM entry WHERE id IN ({matching_entries})"
+    replies = f"SELECT question FROM entry WHERE words IN (SELECT rowid FROM reply_words WHERE words {compared})"
     # Without the sign each match is looked up in the table and all are sorted: slow where most questions match.
     return f"(+{_among(questions)} OR +{_among(replies)})", [phrase, phrase]

@@ -5,6 +5,7 @@ Of a run as a whole it keeps one number and counts for the table of runs, and mo
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import time
 from collections import Counter, defaultdict
@@ -165,7 +166,7 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
 
 
-INDEX_FORMAT = 13
+INDEX_FORMAT = 14
 LONGEST_READING = 48
 REPLY_END = "\x1e"
 """Between the replies to a question where words are looked for in them."""
@@ -289,6 +290,8 @@ def join_runs(connection: sqlite3.Connection) -> None:
     """Work out what follows from all runs together: shares, disagreement, and questions that nobody has any more."""
     with _transaction(connection):
         connection.execute("DELETE FROM question_words WHERE rowid NOT IN (SELECT question FROM entry)")
+        connection.execute("DELETE FROM reply_words WHERE rowid NOT IN (SELECT words FROM entry WHERE words NOT NULL)")
+        connection.execute("DELETE FROM reply_digest WHERE words NOT IN (SELECT words FROM entry WHERE words NOT NULL)")
         connection.execute("DELETE FROM tag WHERE question NOT IN (SELECT question FROM entry)")
         connection.execute("DELETE FROM question_record WHERE question NOT IN (SELECT question FROM entry)")
         connection.execute("DELETE FROM question WHERE id NOT IN (SELECT question FROM entry)")
@@ -328,7 +331,6 @@ def _run_row(connection: sqlite3.Connection, folder: Path) -> int:
 
 
 def _forget_rows(connection: sqlite3.Connection, run: int) -> None:
-    connection.execute("DELETE FROM reply_words WHERE rowid IN (SELECT id FROM entry WHERE run = ?)", (run,))
     connection.execute("DELETE FROM entry_record WHERE entry IN (SELECT id FROM entry WHERE run = ?)", (run,))
     connection.execute("DELETE FROM entry WHERE run = ?", (run,))
     connection.execute("DELETE FROM exchange WHERE run = ?", (run,))
@@ -399,7 +401,7 @@ class _Writer:
         self.counter.add(entry)
         choices = {p.choice for p in entry.predictions if p.error is None and p.text is None}
         row = self._insert(
-            "INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO entry VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, NULL)",
             (
                 question,
                 self._run,
@@ -432,8 +434,18 @@ class _Writer:
                 if entry is not None and exchange.response.text:
                     replies[entry].append(exchange.response.text)
         self._connection.executemany("INSERT INTO exchange VALUES (?, ?, ?, ?)", places)
-        texts = ((entry, REPLY_END.join(entry_replies)) for entry, entry_replies in replies.items())
-        self._connection.executemany("INSERT INTO reply_words (rowid, words) VALUES (?, ?)", texts)
+        words = ((self._words_of(REPLY_END.join(of_entry)), entry) for entry, of_entry in replies.items())
+        self._connection.executemany("UPDATE entry SET words = ? WHERE id = ?", words)
+
+    def _words_of(self, text: str) -> int:
+        """Where replies stand among those that are searched, once for all entries with the same."""
+        digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        row = self._connection.execute("SELECT words FROM reply_digest WHERE digest = ?", (digest,)).fetchone()
+        if row is not None:
+            return int(row[0])
+        words = self._insert("INSERT INTO reply_words (words) VALUES (?)", (text,))
+        self._insert("INSERT INTO reply_digest VALUES (?, ?)", (digest, words))
+        return words
 
     def _question_of(self, exchange: Exchange, builds: dict[str, str]) -> int | None:
         request = exchange.request

@@ -167,7 +167,13 @@ def _with_replies(
     """The lines with the cells of these columns, and in each the beginning of its replies."""
     entries = [line.cells[column].entry for line in lines for column in columns if column in line.cells]
     marks = ", ".join("?" * len(entries))
-    words = dict(library.rows(f"SELECT rowid, words FROM reply_words WHERE rowid IN ({marks})", *entries))
+    words = dict(
+        library.rows(
+            "SELECT entry.id, reply_words.words FROM entry JOIN reply_words ON reply_words.rowid = entry.words "
+            f"WHERE entry.id IN ({marks})",
+            *entries,
+        )
+    )
     return tuple(
         replace(
             line,

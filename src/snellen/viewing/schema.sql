@@ -34,10 +34,12 @@ CREATE TABLE entry (
   outcome INTEGER NOT NULL,  -- index in OUTCOMES
   unstable INTEGER NOT NULL,
   presentations INTEGER NOT NULL,
-  reading TEXT NOT NULL      -- what the shown presentation was read as, in short
+  reading TEXT NOT NULL,     -- what the shown presentation was read as, in short
+  words INTEGER              -- the replies, in reply_words; entries with the same replies share them
 );
 CREATE TABLE entry_record (entry INTEGER PRIMARY KEY, predictions BLOB NOT NULL, scores BLOB NOT NULL); -- JSON
 CREATE UNIQUE INDEX entry_of_question ON entry (question, run, protocol);
+CREATE INDEX entry_of_words ON entry (words, question);
 CREATE INDEX entry_by_outcome ON entry (run, protocol, outcome, question);
 CREATE TABLE exchange (run INTEGER NOT NULL, question INTEGER NOT NULL, journal INTEGER NOT NULL, offset INTEGER NOT NULL);
 CREATE INDEX exchange_of_question ON exchange (question, run);
@@ -46,3 +48,4 @@ CREATE TABLE picture (
 );
 CREATE VIRTUAL TABLE question_words USING fts5 (words, tokenize = 'trigram');
 CREATE VIRTUAL TABLE reply_words USING fts5 (words, tokenize = 'trigram');
+CREATE TABLE reply_digest (digest BLOB PRIMARY KEY, words INTEGER NOT NULL) WITHOUT ROWID; -- of a text in reply_words
