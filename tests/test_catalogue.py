@@ -73,7 +73,7 @@ def test_every_dimension_of_reform_eval_and_both_formulations_are_in_the_eye_cha
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (ENTRY + "\nembeded = true", "b.toml: Object contains unknown field `embeded`"),
+        (ENTRY + "\nembeded = true", r"b.toml: source: unknown field 'embeded'; did you mean embedded\?"),
         ("nmae = 'b'\n" + ENTRY, r"b.toml: unknown field 'nmae'; did you mean name\?"),
         (ENTRY.replace("choice", "riddle"), r"b.toml: Invalid enum value 'riddle'"),
         (ENTRY.replace('title = "B"', ""), "b.toml: .*missing required field `title`"),

@@ -222,7 +222,7 @@ def test_a_benchmark_without_the_set_is_refused_with_those_it_has(tmp_path: Path
 
 def test_a_wrong_layout_of_an_entry_is_refused_with_its_place() -> None:
     for layout, fault in (
-        ({"header": ""}, "unknown field `header`"),
+        ({"header": ""}, r"unknown field 'header'; did you mean heading\?"),
         ({"label": "-"}, r"label = '-' must hold \{label\}"),
     ):
         with pytest.raises(DataError, match=rf"zoo/names: \[prompts.mine\].*{fault}"):

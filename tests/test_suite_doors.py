@@ -18,6 +18,7 @@ from snellen.catalogue import add_suites, entries, select, suite_facts
 from snellen.catalogue.suites import parse_suite
 from snellen.errors import DataError
 from snellen.runs.finding import find_benchmarks
+from snellen.runs.journal import read_exchanges
 
 
 @pytest.fixture(autouse=True)
@@ -167,7 +168,10 @@ def test_a_wrong_folder_is_refused_in_one_line_and_leaves_nothing_behind(
             "hooks.metrics.m is 'module'; write it as module:attr",
         ),
         (SUITE + '[aggregation]\nover = "days"', "s.toml: Invalid enum value 'days'"),
-        (SUITE + "[as_published]\nscales = { share = 100 }", "s.toml: .*unknown field `scales`"),
+        (
+            SUITE + "[as_published]\nscales = { share = 100 }",
+            r"s.toml: as_published: unknown field 'scales'; did you mean sc",
+        ),
         (SUITE + 'taxonomy = "b"\n[dimensions]\nX = "y"', "dimensions of its own or another's"),
         ("name = ", "s.toml: "),
     ],
@@ -198,11 +202,57 @@ def test_all_that_suites_name_can_be_found() -> None:
 
 def test_a_protocol_that_nobody_has_is_refused_when_the_folder_is_named(tmp_path: Path) -> None:
     folder = folder_of_entries(tmp_path / "mine", more='generation = ["vanila"]')
-    with pytest.raises(
-        DataError, match=r"animals.toml, or its suite: unknown protocol 'vanila'; did you mean vanilla\?"
-    ):
+    with pytest.raises(DataError, match=r"animals.toml: unknown protocol 'vanila'; did you mean vanilla\?"):
         add_suites(folder)
     assert "animals" not in entries()
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ('generation = ["vanila"]', r"suite.toml: unknown protocol 'vanila'; did you mean vanilla\?"),
+        ('templates = "plane"', r"suite.toml: unknown set of templates 'plane'; did you mean plain\?"),
+    ],
+)
+def test_a_name_that_a_suite_gives_to_its_entries_is_told_with_the_file_of_the_suite(
+    line: str, fault: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mine"
+    folder_of_entries(folder / "entries", "mine/animals")
+    (folder / "suite.toml").write_text(f'name = "mine"\ntitle = "Mine"\n{line}\n')
+    with pytest.raises(DataError, match=fault):
+        add_suites(folder)
+
+
+def test_a_formulation_that_the_questions_do_not_have_is_refused_by_the_build(tmp_path: Path) -> None:
+    folder = folder_of_entries(tmp_path / "mine")
+    entry_of_text = (folder / "animals.toml").read_text().replace('formulation = "choice"', 'formulation = "text"')
+    (folder / "animals.toml").write_text(entry_of_text)
+    add_suites(folder)
+    with pytest.raises(DataError, match=r"animals.toml: formulation = 'text', but most of its questions have options"):
+        snellen.build("animals", to=tmp_path / "built")
+
+
+@pytest.mark.parametrize("of_suite", [False, True])
+def test_a_wording_is_the_default_of_an_entry_or_of_a_suite_and_a_run_says_otherwise(
+    tmp_path: Path, of_suite: bool
+) -> None:
+    folder = tmp_path / "mine"
+    line = 'templates = "short"'
+    folder_of_entries(folder / "entries", "mine/animals", more="" if of_suite else line)
+    (folder / "suite.toml").write_text(f'name = "mine"\ntitle = "Mine"\n{line if of_suite else ""}\n')
+    with (folder / "entries/mine-animals.toml").open("a") as file:
+        file.write('[prompts.short]\nform = "letter"\nlayout = { stop = " One letter." }\nmax_new_tokens = 4\n')
+    add_suites(folder)
+    asked = {}
+    for name, fields in {"own": {}, "snellen": {"templates": "snellen"}, "same": {"templates": "short"}}.items():
+        fields = {"name": name, "runs": str(tmp_path / "runs"), **fields}
+        run = snellen.evaluate("snellen:uniform", "mine/animals", limit=1, **fields).runs[0]
+        [exchange] = read_exchanges(run.folder)
+        asked[name] = exchange.request
+        assert run.manifest.templates.startswith("of entries (") == (name == "own")
+    assert asked["own"].messages[0].text.endswith(" One letter.") and asked["own"].decoding.max_new_tokens == 4
+    assert asked["own"].key == asked["same"].key != asked["snellen"].key
 
 
 def test_a_wrong_key_of_a_mapping_is_told_by_file_key_and_the_nearest_right_one(tmp_path: Path) -> None:

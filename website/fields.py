@@ -1,14 +1,25 @@
-"""`make fields`: writes what is made of the fields of a run's records, types of keywords and the tables of a page."""
+"""`make fields`: writes what is made of records: types of a run's keywords, and tables of pages between their marks.
+
+A page has `<!-- table NAME -->` and `<!-- end of table -->` around a table of `TABLES`.
+"""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
-from collections.abc import Iterable
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
+import msgspec
 from msgspec import Struct
 
+from snellen.catalogue.entries import BenchmarkSpec, PromptSet, SourceSpec
+from snellen.catalogue.suites import HOOK_GROUPS, AsPublished, HookGroup, Suite
 from snellen.experiments.studies.declaration import NOT_FIXED
 from snellen.runs.spec import (
     ExecutionSpec,
@@ -22,8 +33,9 @@ from snellen.runs.spec import (
 
 ROOT = Path(__file__).parent.parent
 KEYWORDS = ROOT / "src" / "snellen" / "runs" / "keywords.pyi"
-PAGE = ROOT / "docs" / "reference" / "run-fields.md"
-BEGIN, END = "<!-- fields -->\n", "<!-- end of fields -->\n"
+REFERENCE = ROOT / "docs" / "reference"
+PAGES = [REFERENCE / f"{name}.md" for name in ("run-fields", "entry-fields", "suite-fields")]
+MARKED = re.compile(r"(<!-- table (.*?) -->\n).*?(<!-- end of table -->\n)", re.DOTALL)
 ARGUMENTS = ("models", "benchmarks", "protocols")
 """What has a place of its own in `evaluate`."""
 STUB = '''"""The fields of a run as keywords of Python, for type checkers and editors. Written by `make fields`."""
@@ -120,12 +132,144 @@ def _text(field: RecordField) -> str:
     return f"{field.option.help}{choices}{page}"
 
 
+def form_table(form: type[Struct]) -> str:
+    """The fields of a record that a user writes in TOML, with the docstrings below them."""
+    texts = {name: text for base in reversed(form.__mro__) for name, text in _docstrings(base)}
+    rows = [
+        f"| `{field.name}` | {_kind(field.type)} | {_default(field)} | {texts[field.name]} |"
+        for field in msgspec.structs.fields(form)
+    ]
+    return "\n".join(("| field | value | default | meaning |", "|---|---|---|---|", *rows, ""))
+
+
+def _docstrings(form: type) -> Iterator[tuple[str, str]]:
+    """The fields of a class with the text below each, on one line."""
+    if not issubclass(form, Struct) or form is Struct:
+        return
+    [body] = ast.parse(textwrap.dedent(inspect.getsource(form))).body
+    assert isinstance(body, ast.ClassDef)
+    for field, below in zip(body.body, body.body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            assert isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant), (
+                f"{field.target.id} says nothing"
+            )
+            yield field.target.id, " ".join(str(below.value.value).split()).replace("|", "\\|")
+
+
+_KINDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
+
+
+def _kind(kind: Any) -> str:
+    """What a value of a type is called in words."""
+    arguments = [argument for argument in get_args(kind) if argument is not type(None)]
+    if kind in _KINDS:
+        return _KINDS[kind]
+    if get_origin(kind) is Literal:
+        return ", ".join(f"`{value}`" for value in arguments)
+    if get_origin(kind) is tuple:
+        return "texts" if arguments[0] is str else "tables"
+    if get_origin(kind) is dict or (isinstance(kind, type) and issubclass(kind, Struct)):
+        return "table"
+    return ", ".join(map(_kind, arguments))
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
+    return (
+        json.dumps(field.default)
+        if isinstance(field.default, (int, float))
+        else f"`{field.default}`" * bool(isinstance(field.default, str) and field.default)
+    )
+
+
+HOOKS: dict[HookGroup, tuple[str, str]] = {
+    "readers": ("`read(params, folder)`, which yields `Draft`s", "`[source] reader = ...`"),
+    "metrics": ("a declared metric or a plain function ([metrics](../metrics.md))", "`metrics = [...]`, `--metric`"),
+    "protocols": (
+        "a protocol: a class, by default a record of its options ([example](../../CONTRIBUTING.md#a-protocol))",
+        "`-p NAME`, `generation` and `likelihood` of suites and entries",
+    ),
+    "models": (
+        "a function from the parsed string to any object with `generate` ([own models](../tutorials/own-model.md))",
+        "model strings `NAME:...`",
+    ),
+    "transforms": (
+        "`transform(texts)`, which gives the changed texts",
+        "`{field:NAME}` in the templates of the reader `mapped`",
+    ),
+    "extractors": (
+        "a function of reply, options and labels, or a `NamedExtractor` ([below](#an-extractor))",
+        "`--extractor`, `[as_published]`",
+    ),
+    "judge_prompts": ("a `JudgePrompt`, by its version", "`--judge-prompt`"),
+    "matching_prompts": ("the version of a `JudgePrompt`", "`--judge-prompt`, `[as_published]`"),
+    "reasoning_prompts": (
+        "`ReasoningPrompts`, loaded by `load_reasoning_prompts` from a `reasoning_prompts.toml` in the package",
+        "`prompts` of the protocol `reasoning`",
+    ),
+    "templates": (
+        "`Templates`, loaded by `packaged_templates` ([their form](protocol-fields.md#templates))",
+        "`--templates`, `[as_published]`, `form` of a set of prompts",
+    ),
+    "table_forms": ("a `TableForm`: tables that your reader reads", "`snellen build FILE`"),
+    "submission_forms": (
+        "a function that writes a run as a server's file (`SubmissionWriter`)",
+        "`snellen submit --format`",
+    ),
+    "prediction_forms": (
+        "a `PredictionForm`: a file of predictions becomes a run ([predictions](../predictions.md))",
+        "`snellen score FILE --as`",
+    ),
+    "importers": (
+        "an `Importer`: published data, from a folder or the hub",
+        "`snellen import NAME`; with `names`, also the last place that benchmarks are downloaded from",
+    ),
+    "scaffolds": ("a function that starts a benchmark (`Scaffold`)", "`snellen init NAME`"),
+    "report_tables": ("`SuiteTables`: tables in the section *Suites*", "every report"),
+    "source_counters": ("a function like `count_source`, by the suite's name", "`snellen verify`"),
+    "rating_studies": (
+        "a `RatingStudy`, read by `read_study` from a TOML file",
+        "`snellen rate --study NAME` ([ratings](../ratings.md))",
+    ),
+    "study_statistics": (
+        "a `StudyStatistic`: what is computed over the cells of a study ([studies](../studies.md))",
+        "`statistics = [...]` of a study",
+    ),
+    "analysis_statistics": (
+        "an `AnalysisStatistic` over groups of models ([analyses](../analyses.md))",
+        "`statistic` of an analysis",
+    ),
+    "analysis_measures": ("a function from a run to `Measured` values", "`measure` of an analysis"),
+    "acuity_tests": ("an `AcuityTest` ([acuity](../acuity.md))", "the reader `acuity`"),
+}
+"""What a name of each group of hooks stands for, and where it is used."""
+
+
+def hook_table() -> str:
+    """All groups of hooks."""
+    rows = [f"| `{group}` | {' | '.join(HOOKS[group])} |" for group in HOOK_GROUPS]
+    return "\n".join(("| group | a name stands for | used by |", "|---|---|---|", *rows, ""))
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "run": tables,
+    "entry": partial(form_table, BenchmarkSpec),
+    "source": partial(form_table, SourceSpec),
+    "prompts": partial(form_table, PromptSet),
+    "suite": partial(form_table, Suite),
+    "as published": partial(form_table, AsPublished),
+    "hooks": hook_table,
+}
+"""What stands on pages between marks of these names."""
+
+
 def page(text: str) -> str:
     """A page with the tables between its marks."""
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{tables()}\n{END}{rest.partition(END)[2]}"
+    return MARKED.sub(lambda marks: f"{marks[1]}\n{TABLES[marks[2]]()}\n{marks[3]}", text)
 
 
 if __name__ == "__main__":
     KEYWORDS.write_text(keywords(), "utf-8")
-    PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")
+    for file in PAGES:
+        file.write_text(page(file.read_text("utf-8")), "utf-8")

@@ -64,6 +64,7 @@ from snellen.errors import DataError
 from snellen.formats.record_files import ENDING, RecordWriter, Stored, sort_by_group
 from snellen.records import (
     Example,
+    Formulation,
     History,
     IndistinguishableQuestion,
     SourcePictures,
@@ -331,6 +332,8 @@ def build_benchmark(
         apart = ExampleDrawer(recipe.examples, spec, recipe.seed)
         _write_records(decisions.values(), folder / DECISIONS)
         manifest = _write(spec, drafts, apart, folder, progress, is_part=limit is not None)
+        if entry_folder(spec) and not recipe.distractors:
+            _check_formulation(spec, manifest.spec.formulation)
         manifest = replace(
             manifest,
             warnings=(*manifest.warnings, *stats.notes, *(sound.note() if sound else ())),
@@ -363,6 +366,15 @@ def _naming_entry(spec: BenchmarkSpec) -> Iterator[None]:
         if str(error).startswith(PARAMS):
             raise DataError(f"{entry_file(spec) or spec.name}: {error}") from None
         raise
+
+
+def _check_formulation(spec: BenchmarkSpec, built: Formulation) -> None:
+    if built != spec.formulation:
+        forms = {"choice": "have options", "text": "have no options", "dialogue": "come in rounds"}
+        raise DataError(
+            f"{entry_file(spec)}: formulation = {spec.formulation!r}, but most of its questions {forms[built]}: write "
+            f"{built!r}, or change what the entry names as options"
+        )
 
 
 def _first_by_place(drafts: Sequence[Draft], limit: int) -> Iterator[Draft]:

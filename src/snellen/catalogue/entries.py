@@ -27,26 +27,27 @@ class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """Where a benchmark's questions come from: a reader with its parameters, and how it is sampled."""
 
     reader: str
-    """A name in the registry's group `readers`."""
+    """What reads the files: `table`, `mapped`, one of Snellen's others, or one of a suite's hooks."""
     params: dict[str, Any] = {}
+    """Parameters of the reader: files, columns, templates."""
     choices: dict[str, dict[str, dict[str, Any]]] = {}
     """Choices of a build by name: for each value what changes in `params`, table by table. The first is as it is."""
     embedded: bool = False
-    """Needs no files from the user, so it is built on its first run."""
+    """Whether its files lie beside the entry, so that it is built when it is first run."""
     folder: str = ""
-    """Where its files are below the folder of the whole suite; the benchmark's own name when empty. For an
-    embedded benchmark, where they are relative to its entry."""
+    """Where its files are: of an embedded benchmark relative to its entry, of any other below `--source` (the
+    benchmark's own name where it is left out)."""
     select: Sampling = Sampling()
     """How the complete benchmark is drawn from the official files (ReForm-Eval, Tables 5 and 6)."""
     sample: Sampling = Sampling()
     """How the evaluated part of it is drawn (ReForm-Eval E.1)."""
     drawn_with: str = ""
-    """The benchmark whose draw it shares, when both use the same samples; its own name when empty."""
+    """The benchmark whose draw it shares, when both use the same samples; its own where it is left out."""
     options: int = 4
-    """Number of options of a question whose distractors are made at build time."""
+    """The number of options of a question whose wrong options are made when it is built."""
     distractors: str = ""
-    """Where those distractors come from, by names in the registry's group `distractor_sources`, the first tier first
-    (`near-text:2,random:1`); as the reader has them when empty."""
+    """Where those wrong options come from, the first tier first: `near-text:2,random:1`. As the reader has them where
+    it is left out."""
     written: bool = False
     """Whether a model writes its distractors, which a build from its official files then needs (`--writer`)."""
     places: tuple[Place, ...] = ()
@@ -101,41 +102,56 @@ class PromptSet(Struct, frozen=True, forbid_unknown_fields=True):
     """How others ask a benchmark: a shared form, what is different from it, how they show pictures and decode."""
 
     form: str
-    """A set of templates by name, whose words it has."""
+    """The set of templates that it starts from: `plain`, `letter`, or that of a suite."""
     layout: dict[str, str] = {}
-    """What its layout says otherwise, by the fields of `[layout]` in a template file."""
+    """Parts of its layout in other words, by the fields of `[layout]` in a template file."""
     pictures: PictureLimits = PictureLimits()
+    """How large pictures are shown: `max_pixels` (width times height), `max_side`, and of a clip the most `frames`."""
     max_new_tokens: int = 0
-    """The benchmark's own limit when 0."""
+    """The longest reply, in tokens; the benchmark's own limit when 0."""
     temperature: float = 0.0
+    """That of sampling; 0 takes the most likely token."""
     top_p: float = 1.0
+    """The share of likely tokens that are sampled from."""
     stop: tuple[str, ...] = ()
+    """Texts that end a reply."""
 
 
 class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     """The facts of one benchmark."""
 
     name: str
+    """The name to run it by; in a suite `SUITE/...`. In a package it has to be that of its file: `entries/names.toml`
+    of the suite `zoo` is `zoo/names`, and `entries/zoo.toml` is `zoo`."""
     title: str
+    """One line for lists and reports."""
     formulation: Formulation
+    """Whether questions have options (`choice`), have none (`text`), or come in several rounds (`dialogue`). A build
+    refuses another form than its questions have."""
     source: SourceSpec
+    """Where its questions come from, as below."""
     suite: str = ""
+    """That of its folder where it is left out."""
     dimension: str = ""
-    """A capability, by its name in the taxonomy of a suite."""
+    """The capability that it tests, by its name in `[dimensions]` of a suite."""
     task: str = ""
+    """What kind of task it is: for `--where`, and for protocols by `[tasks.TASK]` of its suite."""
     family: str = ""
-    """Family of prompt templates; each sample's formulation when empty."""
+    """The family of prompt templates that it is asked by; that of its formulation where it is left out."""
     instructions: tuple[str, ...] = ()
-    """Instructions that come with the data, for a run with `--templates data`."""
+    """Instructions that come with the data. They count only in a run with `--templates data`; to change how it is asked
+    otherwise, give it `prompts`."""
     split: str = "test"
+    """The split of the dataset that it is."""
     metrics: tuple[str, ...] = ()
-    """Metrics for text replies, the first one being the headline, and further ones of options."""
+    """Metrics of its open questions, the first one being the headline, and further ones of options. Without any, open
+    questions have `exact_match` and `word_accuracy`."""
     headline: str = ""
     """The row that stands for it where a run has it, instead of the accuracy or the first metric."""
     expected: Expected = Expected()
-    """Counts that a build should give."""
+    """Counts that a build should give: `samples` and `images`. One that differs warns and goes on."""
     complete: Expected = Expected()
-    """Counts of the complete benchmark in the paper's tables, before sampling."""
+    """The same of the complete benchmark in the paper's tables, before sampling."""
     implied: Implied = Implied()
     """What published accuracies imply of the answers and of the numbers of options."""
     remark: str = ""
@@ -145,25 +161,33 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     pictures: tuple[str, ...] = ()
     """Collections that the pictures come from."""
     licence: str = ""
+    """The licence of its data, such as `CC-BY-4.0`."""
     agreement: str = ""
     """Whom or what its data are for alone, which a user agrees to once before they are fetched."""
     citation: str = ""
+    """Its paper."""
     url: str = ""
+    """Its home on the web."""
     max_new_tokens: int = 30
+    """The longest reply, in tokens, where neither a run nor a set of prompts says otherwise."""
     likelihood_rule: Literal["sum", "mean", "byte", "softmax"] = "sum"
-    """How its paper reduces the log-likelihoods of options."""
+    """How its paper reduces the log-likelihoods of options to a score."""
     groups: dict[Grouping, str] = {}
     """The tags that samples have in common which ask one question, show one picture, or ask one question about
     several pictures that are answered together (docs/metrics.md, Score groups of questions)."""
     same_requests: bool = False
     """Whether its published data ask the very same with several answers, so that one reply has to serve them."""
     topics: tuple[str, ...] = ()
+    """Words to find it by, with `--where`."""
     prompts: dict[str, PromptSet] = {}
-    """How others ask it, by the name of the set: `--templates NAME`."""
+    """Wordings by name, for `--templates NAME`: how others ask it, or how you do."""
+    templates: str = ""
+    """The set that it is asked by when a run names none (`--templates snellen`): one of its `prompts`, or a name of the
+    group `templates`. As its suite says where it is left out."""
     generation: tuple[str, ...] = ()
-    """Default protocols by generation; the suite's when empty."""
+    """Its protocols by generation when a run names none; the suite's where they are left out."""
     likelihood: tuple[str, ...] = ()
-    """Default protocols by likelihood; never used for a benchmark without options."""
+    """The same by likelihood; never used for a benchmark without options."""
 
     @property
     def short(self) -> str:

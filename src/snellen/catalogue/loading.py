@@ -339,7 +339,7 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
             else:
                 try:
                     entry = _entry(file, folder, named_folders)
-                    _check_protocols(entry)
+                    _check_asking(entry, folder)
                     if folder.suite and not folder.named:
                         _check_name(entry, _name_by_file(file, folder.suite))
                 except DataError as error:
@@ -353,11 +353,17 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
     return Entries(loaded, late, tuple(faults))
 
 
-def _check_protocols(entry: LoadedEntry) -> None:
-    """Raise DataError, naming the file, for a default protocol of a benchmark that nobody has."""
-    for label in (*entry.spec.generation, *entry.spec.likelihood):
+def _check_asking(entry: LoadedEntry, home: SuiteFolder) -> None:
+    """Raise DataError, naming the file that says so, for a default protocol or set of prompts that nobody has."""
+    spec, suite = entry.spec, home.suite
+    of_suite = suite.protocols_for(spec.task) if suite else None
+    for label in (*spec.generation, *spec.likelihood):
         if (name := label.partition("?")[0]) not in (protocols := registry.names("protocols")):
-            raise DataError(f"{entry.where}, or its suite: {registry.unknown('protocol', name, protocols)}")
+            where = home.where if of_suite and label in (*of_suite.generation, *of_suite.likelihood) else entry.where
+            raise DataError(f"{where}: {registry.unknown('protocol', name, protocols)}")
+    if spec.templates and spec.templates not in (sets := {*spec.prompts, *registry.targets("templates")}):
+        where = home.where if suite and suite.templates == spec.templates else entry.where
+        raise DataError(f"{where}: {registry.unknown('set of templates', spec.templates, sets)}")
 
 
 def _name_by_file(file: Traversable, suite: Suite) -> str:
@@ -467,7 +473,7 @@ def read_entry_file(file: Path) -> LoadedEntry:
     """The benchmark of one file, whose own files lie beside it. Raises DataError naming it."""
     home = SuiteFolder(None, str(file), file.parent, file.parent, (), {}, named=True)
     entry = _entry(file, home, folders_named())
-    _check_protocols(entry)
+    _check_asking(entry, home)
     return entry
 
 
@@ -505,10 +511,16 @@ def _check_dimension(spec: BenchmarkSpec, suite: Suite | None, named_folders: tu
 
 
 def _in_suite(spec: BenchmarkSpec, suite: Suite) -> BenchmarkSpec:
-    """The entry with its suite's protocols wherever it has none of its own."""
+    """The entry with its suite's protocols and templates wherever it has none of its own."""
     defaults = suite.protocols_for(spec.task)
     likelihood = () if spec.formulation == "text" else spec.likelihood or defaults.likelihood
-    return replace(spec, suite=suite.name, generation=spec.generation or defaults.generation, likelihood=likelihood)
+    return replace(
+        spec,
+        suite=suite.name,
+        generation=spec.generation or defaults.generation,
+        likelihood=likelihood,
+        templates=spec.templates or suite.templates,
+    )
 
 
 def _with_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:

@@ -18,12 +18,11 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
-import msgspec
 from msgspec import Struct
 
 from snellen.catalogue.entries import BenchmarkSpec
 from snellen.errors import DataError
-from snellen.formats.json_files import parse_toml
+from snellen.formats.json_files import converted, parse_toml
 from snellen.registry import SuiteGroup, unknown
 
 HookGroup = Literal["readers", "metrics", "protocols", "models", "transforms", SuiteGroup]
@@ -36,7 +35,9 @@ class DefaultProtocols(Struct, frozen=True, forbid_unknown_fields=True):
     """Protocols of a run that does not name any."""
 
     generation: tuple[str, ...] = ()
+    """By generation; once in vanilla order where it is left out."""
     likelihood: tuple[str, ...] = ()
+    """By likelihood."""
 
 
 class SuitePart(Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,51 +67,59 @@ class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
     """By what rules the tables of a suite's paper were made."""
 
     templates: str = ""
-    """How its questions are asked: a name of the group `templates`; as any others when empty."""
+    """How its questions are asked: a name of the group `templates`; as any others where it is left out."""
     extractor: str = "standard"
-    """Who reads the replies: a name of the registry's group `extractors`."""
+    """How replies are read: a name of the group `extractors`."""
     judge_prompt: str = ""
-    """How judges are asked to match: a name of the registry's group `matching_prompts`; the run's when empty."""
+    """How judges are asked: a name of the group `matching_prompts`; as in any run where it is left out."""
     metrics: dict[str, tuple[str, ...]] = {}
-    """By task: metrics of open questions, the headline first; those of the entry where a task is not named."""
+    """By task, the metrics of open questions, the headline first; those of the entry for any other task."""
     headline: str = ""
-    """The row that stands for a benchmark with options; accuracy when empty."""
+    """The row of questions with options that stands for a benchmark; accuracy where it is left out."""
     instead: dict[str, str] = {}
-    """Rows of choices that stand in the tables in place of Snellen's own."""
+    """Rows of questions with options that stand in place of others."""
     dimension: PrintedMean = "mean"
-    """What is printed for a dimension."""
+    """The number printed for a dimension: the `mean` of values on one scale, or the `mean of printed` figures."""
     overall: PrintedMean | Literal["sum"] = "mean"
-    """What is printed over all dimensions: a mean of their values, or their sum."""
+    """The number printed over all dimensions: the same, or their `sum`."""
     scale: dict[str, float] = {}
-    """By unit: what its values are multiplied by in print."""
+    """By unit, the factor in print."""
 
 
 class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A suite of benchmarks, as its paper defines it. An entry's own protocols take precedence."""
 
     name: str
-    """The usual prefix of its benchmarks' names; `snellen run MODEL NAME` runs the whole suite."""
+    """By custom, benchmarks are called `NAME/...`; `snellen run MODEL NAME` runs all."""
     title: str
+    """One line for lists and reports."""
     citation: str = ""
+    """Its paper."""
     url: str = ""
+    """Where its data are."""
+    templates: str = ""
+    """The set of prompts that its benchmarks are asked by when a run names none (`--templates snellen`): one that each
+    of its entries declares, or a name of the group `templates`."""
     short_names: bool = False
     """Whether a name without a suite that several suites have is the benchmark of this one."""
     dimensions: dict[str, str] = {}
-    """Capabilities that its benchmarks test, in the order of its tables, with their titles."""
+    """Capabilities with their titles, in the order of the tables; each entry's `dimension` is one of them."""
     taxonomy: str = ""
-    """The suite whose dimensions its benchmarks use, where it has none of its own."""
+    """In place of `[dimensions]`: another suite, whose dimensions the entries use."""
     tasks: dict[str, DefaultProtocols] = {}
-    """Protocols for the benchmarks of a task, replacing the suite's."""
+    """`[tasks.TASK]`: `generation` and `likelihood` for the benchmarks of a task, in place of the suite's."""
     parts: dict[str, SuitePart] = {}
-    """Named parts besides its dimensions and tasks: `snellen run MODEL SUITE:PART`."""
+    """`[parts.NAME]`: `held_out_for = [models]`; the part `SUITE:NAME` holds what none of these models has seen."""
     pools: dict[str, tuple[str, ...]] = {}
-    """Benchmarks (without the suite's name) whose questions are also counted together, as `SUITE/POOL`."""
+    """Benchmarks whose questions are also scored together as `SUITE/POOL`, if a run has all of them:
+    `pope = ["pope-random", ...]`."""
     aggregation: Aggregation | None = None
-    """None for that of the suite whose taxonomy it uses, else a mean over benchmarks."""
+    """`average` (`macro`: units count alike; `micro`: all questions do) `over` `questions`, `benchmarks` or
+    `dimensions`. As the suite of its `taxonomy` where it is left out, else macro over benchmarks."""
     as_published: AsPublished | None = None
-    """None where its paper has no tables, or none by rules of their own."""
+    """The rules behind the paper's tables, for `--as-published`, as below."""
     hooks: dict[HookGroup, dict[str, str]] = {}
-    """For each registry group: names and their targets (`module:attribute`)."""
+    """`[hooks.GROUP]`: names with what they stand for, `name = "module:attribute"`, as below."""
 
     def protocols_for(self, task: str) -> DefaultProtocols:
         return self.tasks.get(task, self)
@@ -118,16 +127,11 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 def parse_suite(text: str, where: str) -> Suite:
     """A suite's facts. Raises DataError naming the file for a wrong or unknown field."""
-    try:
-        content = parse_toml(text, where)
-        if strange := set(content).difference(Suite.__struct_fields__):
-            raise DataError(f"{where}: {unknown('field', min(strange), Suite.__struct_fields__)}")
-        hooks = content.get("hooks", {})
-        if isinstance(hooks, dict) and (strange := set(hooks) - set(HOOK_GROUPS)):
-            raise DataError(f"{where}: {unknown('group of hooks', min(strange), HOOK_GROUPS)}")
-        suite = msgspec.convert(content, Suite)
-    except msgspec.ValidationError as error:
-        raise DataError(f"{where}: {error}") from None
+    content = parse_toml(text, where)
+    hooks = content.get("hooks", {})
+    if isinstance(hooks, dict) and (strange := set(hooks) - set(HOOK_GROUPS)):
+        raise DataError(f"{where}: {unknown('group of hooks', min(strange), HOOK_GROUPS)}")
+    suite = converted(content, Suite, where)
     if suite.dimensions and suite.taxonomy:
         raise DataError(f"{where}: a suite has dimensions of its own or another's taxonomy, not both; leave one out")
     for group, targets in suite.hooks.items():

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen import registry
+from snellen.common.faults import told
 from snellen.errors import DataError
 from snellen.records import Box, Region, RowRef
 
@@ -165,20 +164,7 @@ def read_params(params: dict[str, Any], form: type[ParamsT]) -> ParamsT:
     try:
         return msgspec.convert(params, form)
     except msgspec.ValidationError as error:
-        raise DataError(f"{PARAMS}{_told(str(error), form)}") from None
-
-
-def _told(fault: str, form: Any) -> str:
-    """A fault that msgspec found, by its key: `.records: unknown field 'fild'; did you mean file?`"""
-    message, _, where = fault.partition(" - at `$")
-    path = where.rstrip("`")
-    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message)
-    if unknown is None:
-        return f"{path}: {message}"
-    for step in re.findall(r"\w+", path):
-        kind = get_type_hints(form).get(step)
-        form = next((inner for inner in (kind, *get_args(kind)) if hasattr(inner, "__struct_fields__")), form)
-    return f"{path}: {registry.unknown('field', unknown[1], form.__struct_fields__)}"
+        raise DataError(f"{PARAMS}{': '.join(told(error, form, params))}") from None
 
 
 SourceReader = Callable[[dict[str, Any], Path | None], Iterable[Draft]]

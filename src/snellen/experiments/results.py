@@ -83,6 +83,9 @@ SHOWN_RUNS = 3
 class Results:
     """What one or several runs found. `rows` are Result records; they and frames are made when asked for.
 
+    A row with a `slice` is of a part of a benchmark, one without is of all of it (`*`: a mean over benchmarks); `value`
+    gives one number of these.
+
     Runs of the same model are told apart by their folders: `model` is then `name (folder)`. Several runs have their
     `average_rank` among the rows."""
 

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 from msgspec import Struct
 
+from snellen.common.faults import told_in_line, told_of_json
 from snellen.errors import DataError, StoreError
 from snellen.formats.delimited import open_text
 
@@ -39,7 +40,7 @@ def converted(content: Any, form: type[RecordT], where: str) -> RecordT:
     try:
         return msgspec.convert(content, form)
     except msgspec.ValidationError as error:
-        raise DataError(f"{where}: {error}") from None
+        raise DataError(f"{where}: {told_in_line(error, form, content)}") from None
 
 
 def read_text(file: Path | Traversable) -> str:
@@ -83,7 +84,7 @@ def list_items(
         try:
             yield where, decode(item)
         except JSON_FAULTS as error:
-            raise DataError(f"{where}: {error}") from None
+            raise DataError(f"{where}: {told_of_json(error, form, item)}") from None
 
 
 def json_lines(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]:
@@ -98,7 +99,7 @@ def json_lines(path: Path, form: type[RecordT]) -> Iterator[tuple[str, RecordT]]
                 try:
                     yield f"{path}:{number}", decode(line)
                 except JSON_FAULTS as error:
-                    raise DataError(f"{path}:{number}: {error}") from None
+                    raise DataError(f"{path}:{number}: {told_of_json(error, form, line)}") from None
 
 
 def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:

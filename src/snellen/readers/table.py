@@ -31,6 +31,7 @@ from snellen.formats.rows import SourceRow, listed, read_rows
 from snellen.recognition.columns import AnswerForm, as_text, option_meant
 from snellen.recognition.profiles import ENCODED, LOOKED_AT, URL
 from snellen.recognition.tables import ANSWER_TAG, TAG, accepted_texts, row_options, table_roles
+from snellen.registry import nearest
 
 if TYPE_CHECKING:
     from snellen.fetching.sources import FetchedPictures
@@ -178,9 +179,11 @@ def _check_there(rows: Iterator[SourceRow], path: Path, columns: TableColumns) -
     for role, names in columns.used().items():
         lacking = [name for name in names[: 1 if role == "options" else None] if name not in there]
         if there and lacking:
+            near = nearest(lacking[0], sorted(there))
+            hint = f"did you mean {' or '.join(near)}?" if near else f"they are {', '.join(sorted(there)[:12])}"
             raise DataError(
-                f"{path}: no row has the column {lacking[0]!r}, which the entry names as {role}; its columns are "
-                f"{', '.join(map(repr, sorted(there)[:12]))}; change the entry, or remove it to have them recognised"
+                f"{path}: no row has the column {lacking[0]!r}, which the entry names as {role}; change the entry, or "
+                f"leave its columns out to have them recognised; {hint}"
             )
 
 
@@ -345,7 +348,7 @@ def _answer(
     names = source.options if _has_columns(source) else ()
     place = option_meant(source.answer_is, answer, options, names)
     if place is None:
-        raise _no_option(answer, options, where)
+        raise _no_option(source.answer_is, answer, options, where)
     return (place,), ()
 
 
@@ -363,7 +366,7 @@ def _any(answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source
         return LETTERS.index(bare)
     if same is None:
         if letter is None:
-            raise _no_option(answer, options, where)
+            raise _no_option("any", answer, options, where)
         return letter
     if not has_columns and len(bare) == 1 and bare in LETTERS[: len(options)] and same != LETTERS.index(bare):
         raise DataError(
@@ -373,11 +376,9 @@ def _any(answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source
     return same
 
 
-def _no_option(answer: Any, options: Sequence[str], where: str) -> DataError:
-    return DataError(
-        f"{where}: answer {as_text(answer)!r} is neither one of the letters {LETTERS[0]}-{LETTERS[len(options) - 1]} "
-        "nor the text of an option"
-    )
+def _no_option(form: AnswerForm, answer: Any, options: Sequence[str], where: str) -> DataError:
+    letters = "" if form == "text" else f"neither one of the letters {LETTERS[0]}-{LETTERS[len(options) - 1]} nor "
+    return DataError(f"{where}: answer {as_text(answer)!r} is {letters or 'not '}the text of an option")
 
 
 def _index(answer: int, options: tuple[str, ...], cells: Mapping[str, Any], source: _Source, where: str) -> int:

@@ -56,7 +56,12 @@ def benchmarks_without_prompts(
 
 def prompts_of(spec: BenchmarkSpec) -> dict[str, PromptSet]:
     """The sets of prompts of a benchmark, by its entry of today: they are not part of what is built."""
-    return entries().get(spec.name, spec).prompts
+    return entry_of_today(spec).prompts
+
+
+def entry_of_today(spec: BenchmarkSpec) -> BenchmarkSpec:
+    """What the catalogue says of a benchmark that was built, perhaps by an earlier entry."""
+    return entries().get(spec.name, spec)
 
 
 def find_benchmarks(

@@ -26,6 +26,7 @@ from snellen.protocols.prompts.templates import (
     AS_PUBLISHED,
     Templates,
     declared_templates,
+    default_templates_of,
     named_templates,
 )
 from snellen.protocols.wrapping import with_controls
@@ -35,6 +36,7 @@ from snellen.runs.finding import (
     Announce,
     SelectedBenchmark,
     benchmarks_without_prompts,
+    entry_of_today,
     find_benchmarks,
     held_out_benchmarks,
     open_benchmark,
@@ -141,7 +143,9 @@ def _templates_of(name: str, benchmarks: Sequence[SelectedBenchmark], published:
     sets = {use.benchmark.name: prompts_of(use.benchmark.spec) for use in benchmarks}
     if name and all(name in prompts for prompts in sets.values()):
         return declared_templates(name, {benchmark: prompts[name] for benchmark, prompts in sets.items()})
-    return named_templates(name, published)
+    if name:
+        return named_templates(name, published)
+    return default_templates_of([entry_of_today(use.benchmark.spec) for use in benchmarks])
 
 
 def _undone(templates: Templates, question: QuestionSpec) -> Templates:

@@ -109,6 +109,12 @@ class StoredRecords(Collection[RecordT], Generic[RecordT]):
                 records = self._decoder.decode_lines(lines)
             yield from records
 
+    def __getitem__(self, place: int) -> RecordT:
+        """The record at a place. Reads all before it: to look at many, go through them."""
+        if not -len(self) <= place < len(self):
+            raise IndexError(f"{place}: there are {len(self)} records")
+        return next(islice(self, place % len(self), None))
+
     def lines(self) -> Iterator[bytes]:
         """The records as they are stored, some thousands of lines at once."""
         for lines in self._ranges:

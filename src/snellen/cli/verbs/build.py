@@ -268,7 +268,11 @@ def _asked(spec: BenchmarkSpec, answers: Path | None, lenient: bool) -> Benchmar
     if not (answers or lenient):
         return spec
     if spec.source.reader not in {form.reader for form in table_forms()}:
-        raise DataError(f"{spec.name} is not of {titles_of_forms()}, for which --answers and --lenient are")
+        flags = " and ".join(["--answers"] * bool(answers) + ["--lenient"] * lenient)
+        raise DataError(
+            f"{flags}: for `snellen build FILE` and {titles_of_forms()}, but {spec.name} has an entry; correct its "
+            f"rows, or leave {flags} out"
+        )
     return replace(
         spec, source=replace(spec.source, params=params_with(spec.source.params, answers=answers, lenient=lenient))
     )

@@ -8,23 +8,23 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from snellen import registry
-from snellen.catalogue import PictureLimits, PromptSet, entries
+from snellen.catalogue import BenchmarkSpec, PictureLimits, PromptSet, entries
 from snellen.errors import DataError, UnknownNameError
-from snellen.formats.json_files import parse_toml
+from snellen.formats.json_files import converted, parse_toml
 from snellen.protocols.prompts.role_prompts import ReasoningPrompts, parse_reasoning_prompts
-from snellen.records import Decoding, Method
+from snellen.records import METHODS, Decoding, Method
 
 QUESTION = "{question}"
 """Stands for a sample's own question in a prompt."""
@@ -191,12 +191,27 @@ def declared_templates(name: str, sets: Mapping[str, PromptSet]) -> Templates:
     return replace(default_templates(), id=f"{name} ({digest})", by_benchmark=by_benchmark)
 
 
+def default_templates_of(specs: Sequence[BenchmarkSpec]) -> Templates:
+    """Snellen's own templates, but those that entries name as their defaults. Raises UnknownNameError."""
+    defaults = default_templates()
+    own = {spec.name: _default_of(spec) for spec in specs if spec.templates}
+    if not own:
+        return defaults
+    text = msgspec.json.encode({benchmark: templates.id for benchmark, templates in sorted(own.items())})
+    digest = hashlib.sha256(text).hexdigest()[:12]
+    return replace(defaults, id=f"of entries ({digest}), else {defaults.id}", by_benchmark=own)
+
+
+def _default_of(spec: BenchmarkSpec) -> Templates:
+    if spec.templates in spec.prompts:
+        return _of_set(spec.prompts[spec.templates], f"{spec.name}: [prompts.{spec.templates}]")
+    chosen: Templates = registry.find("templates", spec.templates)
+    return chosen
+
+
 def _of_set(own: PromptSet, where: str) -> Templates:
     form: Templates = registry.find("templates", own.form)
-    try:
-        layout = msgspec.convert({**asdict(form.layout), **own.layout}, Layout)
-    except msgspec.ValidationError as error:
-        raise DataError(f"{where}: layout: {error}") from None
+    layout = converted({**asdict(form.layout), **own.layout}, Layout, f"{where}: layout")
     _check_layout(layout, where)
     # Without limits of pictures as before there were any, so that runs of that time go on.
     said = {name: value for name, value in asdict(own).items() if name != "pictures" or own.pictures.words}
@@ -223,26 +238,23 @@ def load_templates(path: Path) -> Templates:
 
 def parse_templates(text: str, where: str, base: Templates | None = None) -> Templates:
     content = parse_toml(text, f"{where}: not a template file")
-    try:
-        in_context, layout = content.pop("in_context", None), content.pop("layout", None)
-        reasoning = parse_reasoning_prompts(content.pop("reasoning", {}), where)
-        prompt = msgspec.convert(content.pop("prompt", ""), str)
-        written_families = msgspec.convert(content, dict[str, dict[Method, Instructions]])
-        families = {name: dict(methods) for name, methods in (base.families if base else {}).items()}
-        for family, methods in written_families.items():
-            families[family] = {**families.get(family, {}), **methods}
-        templates = Templates(
-            id=hashlib.sha256(text.encode()).hexdigest()[:12],
-            families=families,
-            in_context=msgspec.convert(in_context, InContext) if in_context or not base else base.in_context,
-            layout=msgspec.convert(layout, Layout) if layout or not base else base.layout,
-            reasoning=reasoning,
-            prompt=checked_prompt(prompt),
-        )
-    except msgspec.ValidationError as error:
-        raise DataError(
-            f"{where}: not a template file ({error}); it needs [FAMILY.METHOD] with instructions = [...]"
-        ) from None
+    in_context, layout = content.pop("in_context", None), content.pop("layout", None)
+    reasoning = parse_reasoning_prompts(content.pop("reasoning", {}), where)
+    prompt = converted(content.pop("prompt", ""), str, f"{where}: prompt")
+    written_families = {family: _methods(methods, f"{where}: [{family}") for family, methods in content.items()}
+    families = {name: dict(methods) for name, methods in (base.families if base else {}).items()}
+    for family, methods in written_families.items():
+        families[family] = {**families.get(family, {}), **methods}
+    templates = Templates(
+        id=hashlib.sha256(text.encode()).hexdigest()[:12],
+        families=families,
+        in_context=base.in_context
+        if base and not in_context
+        else converted(in_context, InContext, f"{where}: [in_context]"),
+        layout=base.layout if base and not layout else converted(layout, Layout, f"{where}: [layout]"),
+        reasoning=reasoning,
+        prompt=checked_prompt(prompt),
+    )
     _check_layout(templates.layout, where)
     for family, methods in written_families.items():
         for method, group in methods.items():
@@ -252,6 +264,16 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
                 if field := re.search(r"\{\w*\}", instruction):
                     raise DataError(f"{where}: [{family}.{method}] leaves {field[0]} unfilled in {instruction!r}")
     return templates
+
+
+def _methods(content: Any, where: str) -> dict[Method, Instructions]:
+    """The instructions of a family by method. Raises DataError."""
+    if not isinstance(content, dict):
+        raise DataError(f"{where}] is not a table; a template file has [FAMILY.METHOD] with instructions = [...]")
+    for method in content:
+        if method not in METHODS:
+            raise DataError(f"{where}]: {registry.unknown('method', method, METHODS)}")
+    return {method: converted(table, Instructions, f"{where}.{method}]") for method, table in content.items()}
 
 
 def _check_layout(layout: Layout, where: str) -> None:

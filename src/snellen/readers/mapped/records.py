@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from snellen import registry
+from snellen.common.faults import told_of_json
 from snellen.common.seeds import numpy_permutation
 from snellen.errors import DataError
 from snellen.formats.delimited import TABLES, DelimitedLines, DelimitedTable, open_text
@@ -225,7 +226,7 @@ def _keyed(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
         try:
             record = decode(content[key])
         except JSON_FAULTS as error:
-            raise DataError(f"{where}: {error}") from None
+            raise DataError(f"{where}: {told_of_json(error, record_type(records.fields), content[key])}") from None
         yield where, {**record, "@key": key}
 
 

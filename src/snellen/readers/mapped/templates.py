@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from snellen import registry
+from snellen.common.drafts import PARAMS
 from snellen.errors import DataError, UnknownNameError
 from snellen.readers.mapped.records import Fields, Record, is_integer, is_optional
 
@@ -95,10 +96,13 @@ class Template:
     def __init__(self, text: str, fields: Fields, *, needed: bool = False) -> None:
         pieces = _BRACES.split(text)
         if stray := [piece for piece in pieces[::2] if "{" in piece or "}" in piece]:
-            raise DataError(f"the template {text!r} has a brace without its other one: {stray[0]!r}")
+            raise DataError(f"{PARAMS}: the template {text!r} has a brace without its other one: {stray[0]!r}")
         self.text = text
         self._literals = pieces[::2]
-        self.fields = [Field(piece, fields, needed=needed) for piece in pieces[1::2]]
+        try:
+            self.fields = [Field(piece, fields, needed=needed) for piece in pieces[1::2]]
+        except (DataError, UnknownNameError) as error:
+            raise DataError(f"{PARAMS}: the template {text!r}: {error}") from None
         self.is_field = len(self.fields) == 1 and not any(self._literals)
 
     def fill(self, record: Record) -> str:
@@ -158,7 +162,7 @@ def _getter(path: tuple[str, ...], fields: Fields) -> ValueGetter:
 
 def _check(path: tuple[str, ...], fields: Fields) -> None:
     if path[0] not in fields and not path[0].startswith(SPECIAL):
-        raise DataError(f"a template: {registry.unknown('field', path[0], fields)}")
+        raise registry.unknown("field", path[0], fields)
 
 
 def _along(value: Any, path: tuple[str, ...]) -> Any:
@@ -186,10 +190,7 @@ def _item_at(values: Any, place: str, record: Record, name: str) -> Any:
 def _transform(step: str) -> Transform:
     if _NUMBER.fullmatch(step):
         return lambda texts: [_numbered(text, step) for text in texts]
-    try:
-        transform: Transform = registry.find("transforms", step)
-    except UnknownNameError as error:
-        raise DataError(f"a template: {error}") from None
+    transform: Transform = registry.find("transforms", step)
     return transform
 
 
