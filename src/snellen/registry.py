@@ -397,7 +397,7 @@ def load_target(target: str) -> Any:
 def unknown(kind: str, name: str, candidates: Iterable[str]) -> UnknownNameError:
     """The error for an unknown name, suggesting the nearest known ones."""
     candidates = sorted(candidates)
-    if near := nearest(name, candidates):
+    if near := nearest_names(name, candidates):
         hint = "did you mean " + " or ".join(near) + "?"
     elif kind in ("benchmark", "metric") and len(candidates) > 12:
         hint = f"`snellen list {kind}s` shows all {len(candidates)}"
@@ -406,7 +406,7 @@ def unknown(kind: str, name: str, candidates: Iterable[str]) -> UnknownNameError
     return UnknownNameError(f"unknown {kind} {name!r}; {hint}")
 
 
-def nearest(name: str, candidates: Sequence[str]) -> list[str]:
+def nearest_names(name: str, candidates: Sequence[str]) -> list[str]:
     """Up to three candidates that are spelt alike, none more than twice as far off as the nearest."""
     near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
     distances = [1 - difflib.SequenceMatcher(None, candidate, name).ratio() for candidate in near]

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from snellen.registry import nearest, unknown
+from snellen.registry import nearest_names, unknown
 
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 
@@ -30,7 +30,7 @@ def told(error: Exception, form: Any, content: Any = None) -> tuple[str, str]:
         return path, str(unknown("field", field[2], form.__struct_fields__))
     if "[" in path or not isinstance(content, Mapping):
         return path, message
-    near = nearest(field[2], sorted(content))
+    near = nearest_names(field[2], sorted(content))
     return path, f"{message}; " + (
         f"did you mean it by {' or '.join(near)}?" if near else f"it has {', '.join(content)}"
     )

@@ -31,7 +31,7 @@ from snellen.formats.rows import SourceRow, listed, read_rows
 from snellen.recognition.columns import AnswerForm, as_text, option_meant
 from snellen.recognition.profiles import ENCODED, LOOKED_AT, URL
 from snellen.recognition.tables import ANSWER_TAG, TAG, accepted_texts, row_options, table_roles
-from snellen.registry import nearest
+from snellen.registry import nearest_names
 
 if TYPE_CHECKING:
     from snellen.fetching.sources import FetchedPictures
@@ -179,7 +179,7 @@ def _check_there(rows: Iterator[SourceRow], path: Path, columns: TableColumns) -
     for role, names in columns.used().items():
         lacking = [name for name in names[: 1 if role == "options" else None] if name not in there]
         if there and lacking:
-            near = nearest(lacking[0], sorted(there))
+            near = nearest_names(lacking[0], sorted(there))
             hint = f"did you mean {' or '.join(near)}?" if near else f"they are {', '.join(sorted(there)[:12])}"
             raise DataError(
                 f"{path}: no row has the column {lacking[0]!r}, which the entry names as {role}; change the entry, or "
