@@ -139,6 +139,15 @@ def test_two_threads_read_the_same_records_at_once(folder: Path) -> None:
         assert all(read == expected for read in pool.map(lambda _: list(benchmark.predictions), range(40)))
 
 
+def test_stored_records_have_places_as_those_of_a_list_have(folder: Path) -> None:
+    records = score_run(folder).benchmarks[0].predictions
+    everything = list(records)
+    assert [records[place] for place in (0, 1, -1)] == [everything[place] for place in (0, 1, -1)]
+    for place in (len(records), -len(records) - 1):
+        with pytest.raises(IndexError, match=f"{place}: there are {len(records)} records"):
+            _ = records[place]
+
+
 def test_what_is_damaged_in_a_kept_file_is_told(tmp_path: Path) -> None:
     spool = RecordSpool(tmp_path)
     lines = spool.write([Score("p", "generation", "b", "s", 0, "accuracy", 1.0)])

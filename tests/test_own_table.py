@@ -441,6 +441,13 @@ def built_from(rows: list[dict[str, Any]], path: Path, to: Path, **meant: bool) 
     return build_table(small.write(rows, path), name="t", to=to, **meant)
 
 
+def test_an_answer_that_has_to_be_a_text_is_not_asked_for_by_letter(tmp_path: Path) -> None:
+    small.write([{**TWO, "answer": "cow"}], tmp_path / "t.csv")
+    params = {"file": "t.csv", "answer_is": "text", "no_pictures": True}
+    with pytest.raises(DataError, match=r"t.csv:2: answer 'cow' is not the text of an option"):
+        list(read(params, tmp_path))
+
+
 def test_a_folder_of_pictures_beside_the_table_is_found(tmp_path: Path) -> None:
     (tmp_path / "t_files").mkdir()
     (tmp_path / "t_files" / "1.png").write_bytes(small.picture(1))

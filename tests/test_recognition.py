@@ -437,6 +437,10 @@ def test_the_command_says_what_it_takes_and_the_next_build_does_as_the_entry_say
     assert (
         code == 2 and "no row has the column 'Frage', which the entry names as question" in err and err.count("\n") == 2
     )
+    assert "to have them recognised; they are Foto, Question, x" in err
+    save(rows(Foto=name, Fragen=question, x=right), "fragen.csv")
+    code, _, err = small.command(capsys, "build", "fragen.csv")
+    assert code == 2 and "to have them recognised; did you mean Fragen?" in err
 
 
 def test_an_entry_is_never_written_over_something_else(capsys: pytest.CaptureFixture[str]) -> None:

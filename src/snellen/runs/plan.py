@@ -26,8 +26,8 @@ from snellen.protocols.prompts.templates import (
     AS_PUBLISHED,
     Templates,
     declared_templates,
-    default_templates_of,
     named_templates,
+    with_defaults_of,
 )
 from snellen.protocols.wrapping import with_controls
 from snellen.records import Decoding, Example, Formulation, ImageRef, Method, Sample
@@ -143,9 +143,10 @@ def _templates_of(name: str, benchmarks: Sequence[SelectedBenchmark], published:
     sets = {use.benchmark.name: prompts_of(use.benchmark.spec) for use in benchmarks}
     if name and all(name in prompts for prompts in sets.values()):
         return declared_templates(name, {benchmark: prompts[name] for benchmark, prompts in sets.items()})
-    if name:
-        return named_templates(name, published)
-    return default_templates_of([entry_of_today(use.benchmark.spec) for use in benchmarks])
+    templates = named_templates(name, published)
+    return (
+        templates if name else with_defaults_of(templates, [entry_of_today(use.benchmark.spec) for use in benchmarks])
+    )
 
 
 def _undone(templates: Templates, question: QuestionSpec) -> Templates:

@@ -191,9 +191,8 @@ def declared_templates(name: str, sets: Mapping[str, PromptSet]) -> Templates:
     return replace(default_templates(), id=f"{name} ({digest})", by_benchmark=by_benchmark)
 
 
-def default_templates_of(specs: Sequence[BenchmarkSpec]) -> Templates:
-    """Snellen's own templates, but those that entries name as their defaults. Raises UnknownNameError."""
-    defaults = default_templates()
+def with_defaults_of(defaults: Templates, specs: Sequence[BenchmarkSpec]) -> Templates:
+    """The templates of a run that names none, but those that entries name as their own. Raises UnknownNameError."""
     own = {spec.name: _default_of(spec) for spec in specs if spec.templates}
     if not own:
         return defaults
