@@ -23,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
-.PHONY: demo test tests quick slow coverage fuzz speed check style types site pictures fields dist system clean
+.PHONY: demo test ready tests quick slow coverage fuzz speed check style types site pictures fields dist system clean
 
 demo: $(VENV)/demo.done
 	$(BIN)/snellen demo
@@ -33,12 +33,14 @@ coverage: $(VENV)/dev.done system
 	$(PYTEST) --cov --cov-report=term:skip-covered
 
 # Beside each other: what is fetched, and mypy, which takes one core for a minute, and the tests.
-test:
-	@$(MAKE) --no-print-directory -j2 $(VENV)/dev.done system
+test: ready
 	@$(MAKE) --no-print-directory style
 	@$(MAKE) --no-print-directory -j2 types tests
 
-tests:
+ready:
+	@$(MAKE) --no-print-directory -j2 $(VENV)/dev.done system
+
+tests: $(VENV)/compiled.done
 	$(PYTEST) -m "not slow"
 
 # While one writes: the tests that what changed since the last `make quick` reaches; the first time, all of them, slowly.
@@ -106,6 +108,11 @@ $(VENV)/demo.done: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/dev.done: $(VENV)/bin/python $(PROJECTS) constraints.txt
 	$(INSTALL) -c constraints.txt torch -e '.[dev]' -e '$(SERVER)[postgres]'
 	@touch $@ $(VENV)/demo.done $(VENV)/docs.done
+
+# Compiled once, and not by each of the workers that begin together. Tests that cannot be collected are told of by `tests`.
+$(VENV)/compiled.done: $(VENV)/dev.done
+	$(BIN)/python -m pytest --collect-only -qq >/dev/null || true
+	@touch $@
 
 # The pages about the server's verbs need their help, and nothing that these load.
 $(VENV)/docs.done: $(VENV)/bin/python $(PROJECTS) constraints.txt

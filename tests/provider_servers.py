@@ -11,6 +11,7 @@ import importlib
 import types
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal, NotRequired, Required, Union, get_args, get_origin
 
 import msgspec
@@ -19,9 +20,19 @@ from typing_extensions import get_type_hints, is_typeddict
 
 from servers import Fault, Service
 
-ANTHROPIC = pytest.importorskip("anthropic.types")
-GEMINI = pytest.importorskip("google.genai.types")
+for package in ("anthropic", "google.genai"):
+    if not find_spec(package):
+        pytest.skip(f"waits for {package}", allow_module_level=True)
 Json = dict[str, Any]
+
+
+def anthropic_types() -> Any:
+    """Late, as they take three seconds to import, in each process that merely collects the tests."""
+    return importlib.import_module("anthropic.types")
+
+
+def gemini_types() -> Any:
+    return importlib.import_module("google.genai.types")
 
 
 def refusal(message: str) -> Fault:
@@ -63,7 +74,7 @@ class AnthropicService(PublishedService):
     def check(self, asked: Json, headers: dict[str, str]) -> str:
         if headers.get("anthropic-version") != "2023-06-01":
             return "anthropic-version: header is required"
-        return misfit(asked, ANTHROPIC.message_create_params.MessageCreateParamsNonStreaming)
+        return misfit(asked, anthropic_types().message_create_params.MessageCreateParamsNonStreaming)
 
     def reply(self, asked: Json) -> Json:
         return anthropic_reply([{"type": "text", "text": "(B)", "citations": None}], "end_turn")
@@ -80,7 +91,9 @@ def anthropic_reply(content: list[Json], stop_reason: str, **usage: Any) -> Json
         "stop_sequence": None,
         "usage": {"input_tokens": 7, "output_tokens": 3, **usage},
     }
-    built: Json = ANTHROPIC.Message.model_validate(body, strict=True).model_dump(mode="json", exclude_unset=True)
+    built: Json = (
+        anthropic_types().Message.model_validate(body, strict=True).model_dump(mode="json", exclude_unset=True)
+    )
     return built
 
 
@@ -88,10 +101,11 @@ class GeminiService(PublishedService):
     place, key_header = "/v1beta/models/gemini-3-flash:generateContent", "x-goog-api-key"
 
     def check(self, asked: Json, headers: dict[str, str]) -> str:
-        forms = {"systemInstruction": GEMINI.Content, "generationConfig": GEMINI.GenerationConfig}
+        published = gemini_types()
+        forms = {"systemInstruction": published.Content, "generationConfig": published.GenerationConfig}
         try:
             for content in asked["contents"]:
-                GEMINI.Content.model_validate(content)
+                published.Content.model_validate(content)
             for name, form in forms.items():
                 form.model_validate(asked.get(name, {}))
         except (ValueError, KeyError) as error:
@@ -111,8 +125,10 @@ def gemini_reply(parts: list[Json], finish: str = "STOP", candidate: Json | None
 
 
 def published_gemini(body: Json) -> Json:
-    built: Json = GEMINI.GenerateContentResponse.model_validate(body).model_dump(
-        mode="json", by_alias=True, exclude_unset=True
+    built: Json = (
+        gemini_types()
+        .GenerateContentResponse.model_validate(body)
+        .model_dump(mode="json", by_alias=True, exclude_unset=True)
     )
     return built
 
