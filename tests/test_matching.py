@@ -562,8 +562,8 @@ def test_random_guesses_are_drawn_anew_for_each_benchmark_protocol_and_presentat
 def test_a_random_guess_falls_on_each_option_and_on_none_alike(tmp_path: Path) -> None:
     rows = [{k: v for k, v in row.items() if k != "image"} for row in small.rows(1000)]
     many = small.built(rows, tmp_path / "made", name="mine")
-    run = hard_run(many, tmp_path, reply=lambda request: HARD)
-    counts = Counter(p.choice for p in predictions(score(run, unparsed="legacy-random")).values())
+    results = evaluate(Scripted(lambda request: HARD), str(many.folder), runs=tmp_path, unparsed="legacy-random")
+    counts = Counter(p.choice for p in predictions(results).values())
     assert set(counts) == {0, 1, 2, 3, None}
     # Five standard errors of a binomial with p = 1/5.
     assert all(abs(count - 200) < 5 * (1000 * 0.2 * 0.8) ** 0.5 for count in counts.values())
