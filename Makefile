@@ -11,9 +11,11 @@ ifneq ($(UV),)
 MAKE_VENV = $(UV) venv -q --python $(PYTHON) $(VENV)
 INSTALL = $(UV) pip install -q --python $(BIN)/python --torch-backend auto
 else
-MAKE_VENV = $(PYTHON) -m venv $(VENV)
+# The pip that comes with Python 3.11 takes a minute longer to find what fits together; it does where no newer is to be had.
+PIP = $(BIN)/python -m pip --disable-pip-version-check -q install
+MAKE_VENV = $(PYTHON) -m venv $(VENV) && { $(PIP) --upgrade -c constraints.txt pip || true; }
 # Modules are compiled when they are first imported: most never are.
-INSTALL = $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile
+INSTALL = $(PIP) --no-compile
 endif
 
 # Tests start hundreds of processes: each module is compiled once, whatever the surroundings say.
