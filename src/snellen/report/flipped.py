@@ -9,7 +9,10 @@ from snellen.report.samples import question_entries
 from snellen.report.table import Table
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
-FLIPS_NOTE = "A question counts as right if every reply to it was: under circular, in each order of the options."
+FLIPS_NOTE = (
+    "A question counts as right if every reply to it was: under circular, in each order of the options. One that is "
+    "only right so far, as not all was asked, does not count."
+)
 VERDICTS = ("right", "wrong", "unparsed")
 """The outcomes that runs can differ by."""
 QuestionKey = tuple[str, str, str, int]
