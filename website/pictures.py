@@ -64,7 +64,7 @@ def photograph(page: Page, report: Path, place: str, name: str) -> None:
 
 def keep(picture: Image.Image, name: str) -> None:
     """A picture of the documentation, in few colours."""
-    few = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    few = picture.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.save(PICTURES / name, optimize=True)
 
 
