@@ -36,7 +36,7 @@ from snellen.protocols.verdict import (
 )
 from snellen.records import Answer, Failure, Prediction, Request, Response, Turn, Usage, Variant
 from snellen.runs.run_folder import journals
-from snellen.runs.spec import JudgeSpec
+from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring import choice_metrics
 from snellen.scoring.judges import estimate_cost, stored_verdicts
 from snellen.scoring.unparsed import UnparsedReply, matching_item
@@ -562,7 +562,8 @@ def test_random_guesses_are_drawn_anew_for_each_benchmark_protocol_and_presentat
 def test_a_random_guess_falls_on_each_option_and_on_none_alike(tmp_path: Path) -> None:
     rows = [{k: v for k, v in row.items() if k != "image"} for row in small.rows(1000)]
     many = small.built(rows, tmp_path / "made", name="mine")
-    results = evaluate(Scripted(lambda request: HARD), str(many.folder), runs=tmp_path, unparsed="legacy-random")
+    scoring = ScoringSpec(unparsed="legacy-random")
+    results = evaluate(Scripted(lambda request: HARD), str(many.folder), runs=tmp_path, scoring=scoring)
     counts = Counter(p.choice for p in predictions(results).values())
     assert set(counts) == {0, 1, 2, 3, None}
     # Five standard errors of a binomial with p = 1/5.
