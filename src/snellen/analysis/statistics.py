@@ -297,8 +297,8 @@ def _difference_interval(
     low = g - l - sqrt((g - g_low)^2 + (l_high - l)^2 - 2 r (g - g_low) (l_high - l)), and high in the same way. So
     the interval of two systems that seldom differ still allows for gains and losses that were not seen.
     """
-    gain = estimate_mean([max(value, 0.0) for value in values], groups, bounds=(0.0, bounds[1]))
-    loss = estimate_mean([max(-value, 0.0) for value in values], groups, bounds=(0.0, -bounds[0]))
+    gain = estimate_mean([value if value > 0 else 0.0 for value in values], groups, bounds=(0.0, bounds[1]))
+    loss = estimate_mean([-value if value < 0 else 0.0 for value in values], groups, bounds=(0.0, -bounds[0]))
     (down, up), (better, worse) = margins(gain), margins(loss)
     error_of_gain, error_of_loss = gain.stderr or 0.0, loss.stderr or 0.0
     covariance = (error_of_gain**2 + error_of_loss**2 - spread.error**2) / 2
