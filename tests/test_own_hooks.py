@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import small
 import snellen as sn
 from snellen import registry
-from snellen.errors import HookError, SnellenError, UnknownNameError
+from snellen.errors import HookError, SnellenError, SuiteWarning, UnknownNameError
 from snellen.extraction import find_extractor
 from snellen.metrics.declaration import declared
 from snellen.plugin_api import ExtractedChoice, NamedExtractor
@@ -131,6 +132,19 @@ def test_a_run_is_none_the_worse_for_a_broken_metric_that_it_does_not_use(
     assert declared("of_others").heading == "of others"
     with pytest.raises(HookError, match=r"the metric 'of_others' \(no_such_module:metric\) cannot be loaded"):
         sn.score("runs/x", metrics=["of_others"])
+
+
+@pytest.mark.parametrize("what", ["metrics", "protocols", "exporters"])
+def test_commands_that_look_at_all_go_on_without_what_is_broken(
+    what: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = registry.names(what)
+    monkeypatch.setattr(registry, "_added", lambda group, added=registry._added: {**added(group), "aa": "no_such:x"})
+    with pytest.warns(
+        SuiteWarning, match=rf"left out: the {what[:-1]} 'aa' \(no_such:x\) cannot be loaded: ModuleNotFound"
+    ):
+        code, out, _ = small.command(capsys, "list", what, "--json")
+    assert code == 0 and sorted(json.loads(line)[what[:-1]] for line in out.splitlines()) == names
 
 
 def test_a_run_of_a_suite_that_is_not_named_says_so_before_the_model_is_asked(

@@ -22,11 +22,12 @@ import difflib
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from snellen.errors import HookError, SnellenError, UnknownNameError
+from snellen.errors import HookError, SnellenError, SuiteWarning, UnknownNameError
 from snellen.installation import entry_points_of
 
 SuiteGroup = Literal[
@@ -369,6 +370,20 @@ def find(group: Group, name: str) -> Any:
     if target is None:
         raise unknown(singular(group), name, names(group))
     return load_hook(f"the {singular(group)} {name!r} ({target})", target) if isinstance(target, str) else target
+
+
+def loadable(group: Group) -> dict[str, Any]:
+    """All that the names of a group stand for, in the order of `targets`, imported now. What others brought and cannot
+    be imported is left out, with a warning: commands that look at all go on without it."""
+    loaded = {}
+    for name in targets(group):
+        try:
+            loaded[name] = find(group, name)
+        except HookError as error:
+            if name in _NAMES[group]:
+                raise
+            warnings.warn(f"left out: {error}", SuiteWarning, stacklevel=2)
+    return loaded
 
 
 def load_hook(what: str, target: str) -> Any:

@@ -89,7 +89,7 @@ def _suite_part(suite: str, part: str) -> tuple[BenchmarkSpec, ...]:
 
 def table_forms() -> list[TableForm]:
     """All table formats; those of Snellen's own suites come first."""
-    return [registry.find("table_forms", name) for name in registry.targets("table_forms")]
+    return list(registry.loadable("table_forms").values())
 
 
 def recognised_form(path: Path) -> TableForm | None:
@@ -139,9 +139,7 @@ def prediction_form(name: str, path: Path, benchmark: str) -> tuple[str, Predict
         if fault := chosen_form.fault(path, benchmark):
             raise DataError(f"{path} is not {chosen_form.title}: {fault}")
         return name, chosen_form
-    forms: dict[str, PredictionForm] = {
-        name: registry.find("prediction_forms", name) for name in registry.targets("prediction_forms")
-    }
+    forms: dict[str, PredictionForm] = registry.loadable("prediction_forms")
     faults = {name: form.fault(path, benchmark) for name, form in forms.items()}
     fitting = [name for name, fault in faults.items() if not fault]
     if not fitting:

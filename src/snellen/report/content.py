@@ -162,6 +162,6 @@ class SuiteSection(Struct, frozen=True):
 
 def suite_sections(views: Sequence[RunView]) -> list[SuiteSection]:
     """The sections that suites add to a report of these runs."""
-    layouts: list[SuiteTables] = [registry.find("report_tables", name) for name in registry.targets("report_tables")]
+    layouts: list[SuiteTables] = list(registry.loadable("report_tables").values())
     sections = [SuiteSection(layout, tuple(layout.tables(views))) for layout in layouts]
     return [section for section in sections if section.tables]

@@ -143,7 +143,7 @@ def diagnose_programs() -> Iterator[Diagnosis]:
 
 def diagnose_keys() -> Iterator[Diagnosis]:
     """Which variables hold keys: those that models declare, and others by their name. Never what they hold."""
-    services = (registry.find("models", name) for name in registry.names("models"))
+    services = registry.loadable("models").values()
     declared = {name for service in services for name in getattr(service, "key_variables", ())}
     for name in sorted({*USUAL_KEYS, *declared, *(name for name in os.environ if name.endswith(KEY_NAME))}):
         key = os.environ.get(name, "").strip()

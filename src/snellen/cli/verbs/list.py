@@ -262,8 +262,7 @@ def _protocols() -> Listing:
     import msgspec
 
     rows: Rows = []
-    for name in registry.names("protocols"):
-        form = registry.find("protocols", name)
+    for name, form in sorted(registry.loadable("protocols").items()):
         options = ", ".join(f"{field.name}={field.default}" for field in msgspec.structs.fields(form))
         rows.append((name, (form.__doc__ or "").splitlines()[0], options))
     return ("protocol", "what it does", "options"), rows
@@ -272,7 +271,7 @@ def _protocols() -> Listing:
 def _metrics() -> Listing:
     from snellen.metrics.declaration import find_metric
 
-    metrics = [(name, find_metric(name)) for name in registry.names("metrics")]
+    metrics = [(name, find_metric(name)) for name in sorted(registry.loadable("metrics"))]
     rows: Rows = [
         (name, metric.computed_over, metric.rows[0].unit or "-", metric.rows[0].better, metric.what)
         for name, metric in metrics
@@ -313,7 +312,7 @@ _OVER: tuple[MetricInput, ...] = (
 
 
 def _titled(group: registry.Group, title: str) -> Listing:
-    rows: Rows = [(name, registry.find(group, name).title) for name in registry.names(group)]
+    rows: Rows = [(name, target.title) for name, target in sorted(registry.loadable(group).items())]
     return (registry.singular(group), title), rows
 
 
