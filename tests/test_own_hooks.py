@@ -93,6 +93,11 @@ def test_a_metric_that_cannot_be_had_is_told_before_the_model_is_asked(
     assert model.asked == 0
 
 
+def test_a_forecast_tells_it_too(capsys: pytest.CaptureFixture[str], open_questions: str, in_a_folder: Path) -> None:
+    code, _, error = small.command(capsys, "run", "snellen:uniform", open_questions, "--dry-run")
+    assert code == 2 and error.startswith("snellen: mine: unknown metric 'own'") and error.count("\n") == 1
+
+
 def test_a_metric_that_fails_is_told_with_question_and_what_goes_on(
     model: Counted, open_questions: str, registered: Any, in_a_folder: Path
 ) -> None:

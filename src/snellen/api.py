@@ -111,9 +111,10 @@ def evaluate(
     `JudgeSpec`. `progress` is called with a `RunProgress` whenever something was answered, from one thread at a time;
     `announce` with lines for a reader (what is built, left out, or asked of a judge).
 
-    Raises UnknownNameError, DataError, ModelError or StoreError, each with one line that says what to do,
-    SpentBudgetError where `max_cost`, `max_requests` or `max_time` came before the end, and, when
-    all models have been asked, ErrorBudgetError when more than `error_budget` (a share) of a run's requests failed.
+    Raises UnknownNameError, DataError, ModelError, HookError (a metric or an extractor of others that fails) or
+    StoreError, each with one line that says what to do, SpentBudgetError where `max_cost`, `max_requests` or `max_time`
+    came before the end, and, when all models have been asked, ErrorBudgetError when more than `error_budget` (a share)
+    of a run's requests failed.
     """
     models = [as_model_string(entry) for entry in (model if isinstance(model, (list, tuple)) else [model])]
     check_known(fields, KEYWORDS, "field", "")
