@@ -67,13 +67,13 @@ def model_string(reader: str) -> Iterator[str]:
     if reader.startswith(("snellen:", "ocr:")):
         yield reader
         return
-    with Server(Service(_worker(reader), reader)) as server:
+    with Server(Service(worker_of(reader), reader)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"openai:{reader}@{server.url}"
         server.shutdown()
 
 
-def _worker(reader: str) -> Any:
+def worker_of(reader: str) -> Any:
     if reader == "tesseract":
         return Tesseract()
     sys.path.append(str(Path(__file__).parent.parent / "examples/image-classifier"))

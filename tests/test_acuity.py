@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections import Counter
@@ -24,7 +25,7 @@ from snellen.cli import cli, main
 from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.psychometrics import posterior
 from snellen.psychometrics.acuity_run import AcuityRun, read_acuity, threshold_differences
-from snellen.psychometrics.thresholds import LevelScale
+from snellen.psychometrics.thresholds import LevelScale, threshold_of
 from snellen.report.acuity import LINES, acuity_page, curve_panels, line_read, prescription
 from snellen.report.charts import Text
 from snellen.runs.plan import RunProgress
@@ -91,6 +92,30 @@ def test_chance_throughout_gives_a_bound_and_no_threshold(seed: int) -> None:
     assert (found.verdict, found.value, found.low, found.high) == ("sees none", None, None, None)
     assert found.text == "not even 160 px"
     assert prescription(run) == "cannot tell letters of even 160 px."
+
+
+def test_who_finds_nothing_in_four_of_ten_pictures_however_easy_has_its_threshold_where_it_finds_half_as_many() -> None:
+    """An engine that says nothing where it finds nothing: 12 answers at each level, as many right as expected."""
+    test = declared("letter-size")
+    rises = {level: 1 / (1 + math.exp(-posterior.STEEPNESS * math.log2(level / 12))) for level in test.levels}
+    pairs = [(level, n < round(12 * 0.6 * rise)) for level, rise in rises.items() for n in range(12)]
+    silent = sum(not is_right for _, is_right in pairs)
+    found = threshold_of(test, "", "generation", pairs, 0.25, silent=silent)
+    assert found.value == pytest.approx(12, rel=0.05) and (found.low or 0) < 12 < (found.high or 0)
+    assert found.guess.high < 0.1 and found.lapse.low < 0.4 < found.lapse.high
+    guessing = threshold_of(test, "", "generation", pairs, 0.25)  # had it named a wrong one each time
+    assert (guessing.value or 160) > 14
+
+
+def test_wrong_answers_without_an_option_tell_how_often_one_guesses() -> None:
+    grid = LevelScale.of(declared("letter-size")).posterior((), 0.25, silent=1).grid
+    logs = grid.likelihood_of_silence(3, 2).reshape(grid.shape[1:])[0, 0]
+    for guess, log in zip(grid.guesses, logs, strict=True):
+        names = min(guess / 0.25, 0.999)  # an option, where nothing is seen: the right one in one of four
+        silent, wrong = 1 - names, names * 0.75
+        assert log == pytest.approx(
+            3 * math.log(silent / (silent + wrong)) + 2 * math.log(wrong / (silent + wrong)), rel=1e-4
+        )
 
 
 def test_perfect_throughout_gives_a_bound_and_no_threshold() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import combinations
@@ -48,8 +49,8 @@ class TestAnswers(Struct, frozen=True):
     """By sample."""
     right: Mapping[str, bool]
     """By sample that was answered."""
-    always_answers: bool = True
-    """Whether each reply named an option."""
+    silent: int = 0
+    """How many replies named no option."""
 
     @property
     def pairs(self) -> Answers:
@@ -59,12 +60,12 @@ class TestAnswers(Struct, frozen=True):
         """The threshold that they speak for."""
         return threshold_of(
             self.test, self.benchmark, self.method, self.pairs, self.chance,
-            always_answers=self.always_answers, ideal=ideal,
+            silent=self.silent, ideal=ideal,
         )  # fmt: skip
 
     def posterior(self) -> Posterior:
         """What is known of the psychometric function."""
-        return LevelScale.of(self.test).posterior(self.pairs, self.chance, self.always_answers)
+        return LevelScale.of(self.test).posterior(self.pairs, self.chance, self.silent)
 
 
 class AcuityRun(Struct, frozen=True, dict=True):
@@ -136,11 +137,11 @@ def _answers_of(scored: ScoredBenchmark) -> list[TestAnswers]:
     test, samples = declared_test(scored.spec), scored.samples
     levels = {name: float(sample.tags[LEVEL]) for name, sample in samples.items()}
     chance = sum(1 / len(sample.options) for sample in samples.values()) / max(len(samples), 1)
-    silent = {reply.method for reply in scored.predictions if reply.choice is None and reply.error is None}
+    silent = Counter(reply.method for reply in scored.predictions if reply.choice is None and reply.error is None)
     return [
         TestAnswers(
             test, scored.spec.name, method, chance, levels,
-            {score.sample_id: score.value > 0.5 for score in scores if score.value is not None}, method not in silent,
+            {score.sample_id: score.value > 0.5 for score in scores if score.value is not None}, silent[method],
         )
         for (_, method, metric), scores in scored.score_rows.items()
         if metric == "accuracy"

@@ -27,6 +27,9 @@ THRESHOLDS, WIDTHS = 201, 12
 """Points of the grid along two of its four axes."""
 LAPSES = (0.002, 0.015, 0.04, 0.08, 0.14, 0.24)
 """Shares of answers that are wrong however easy the question is."""
+SILENT_LAPSES, OFTEN = (*LAPSES, 0.4, 0.6), 0.01
+"""Those where some replies named no option, and the density of any of them beside Beta(1, 20): a reader of text may
+find nothing in half of the pictures, however easy."""
 GUESSES = {0.7: 0.05, 1.0: 0.9, 1.3: 0.05}
 """Shares of right answers to what cannot be seen, in units of chance, with their prior probabilities. Options are
 turned, so that whoever names one each time is right by chance or nearly so, whatever it prefers."""
@@ -54,7 +57,7 @@ class ParameterGrid:
 
     Thresholds are equally likely within the levels, and less and less likely beyond. Widths lie around a sixth of the
     levels' range (an octave for sizes of letters), 95% within a factor of four; lapses follow Beta(1, 20), and guess
-    rates are near chance, or less where some replies name no option.
+    rates are near chance. Where some replies name no option, more lapses and fewer guesses are likely, too.
     """
 
     def __init__(self, levels: Sequence[float], chance: float, always_answers: bool = True) -> None:
@@ -64,12 +67,13 @@ class ParameterGrid:
         span = most - least
         self.thresholds = np.linspace(least - MARGIN * span, most + MARGIN * span, THRESHOLDS)
         self.widths = np.geomspace(span / 40, span, WIDTHS)
-        self.lapses, self.guesses = np.array(LAPSES), np.array(list(guesses)) * chance
+        self.lapses = np.array(LAPSES if always_answers else SILENT_LAPSES)
+        self.guesses = np.array(list(guesses)) * chance
         outside = np.maximum(np.maximum(least - self.thresholds, self.thresholds - most) / (MARGIN * span), 0.0)
         self._priors = (
             np.where(outside > 0, 0.5 + 0.5 * np.cos(np.pi * np.minimum(outside, 1.0)), 1.0),
             np.exp(-0.5 * np.log2(self.widths * 6 / span) ** 2),
-            (1 - self.lapses) ** 19 * np.gradient(self.lapses),
+            ((1 - self.lapses) ** 19 + (0.0 if always_answers else OFTEN)) * np.gradient(self.lapses),
             np.array(list(guesses.values())),
         )
 
@@ -100,19 +104,38 @@ class ParameterGrid:
         probability = self.right[:, place]
         return np.asarray(np.float32(right) * np.log(probability) + np.float32(wrong) * np.log1p(-probability))
 
+    def likelihood_of_silence(self, silent: float, named: float) -> npt.NDArray[np.float32]:
+        """(K,) logarithms of how likely so many wrong answers name no option, and so many a wrong one.
+
+        Who names one with a probability of g where nothing is seen is right in a share of g times chance, and of the
+        wrong answers g (1 - chance) / (1 - g chance) name an option.
+        """
+        names = np.minimum(self.guesses / self.chance, 1 - 1e-3)
+        named_share = names * (1 - self.chance) / (1 - names * self.chance)
+        logs = named * np.log(named_share) + silent * np.log1p(-named_share)
+        return np.asarray(np.broadcast_to(logs, self.shape[1:]).reshape(-1), dtype=np.float32)
+
 
 class Posterior:
     """What is known after `right` of `total` answers at each level were right; the order of answers does not matter."""
 
     def __init__(
-        self, grid: ParameterGrid, right: npt.ArrayLike, total: npt.ArrayLike, weights: Array | None = None
+        self,
+        grid: ParameterGrid,
+        right: npt.ArrayLike,
+        total: npt.ArrayLike,
+        weights: Array | None = None,
+        silent: int = 0,
     ) -> None:
-        """`weights` are in proportion to what follows from the answers, where that is known already."""
+        """`weights` are in proportion to what follows from the answers, where that is known already; `silent` of the
+        wrong answers named no option."""
         self.grid, self.right, self.total = grid, np.asarray(right, dtype=float), np.asarray(total, dtype=float)
         if weights is None:
             logs = np.zeros_like(grid.prior)
             for place in np.flatnonzero(self.total).tolist():
                 logs += grid.likelihood(place, self.right[place], self.total[place] - self.right[place])
+            if silent:
+                logs += grid.likelihood_of_silence(silent, float((self.total - self.right).sum()) - silent)
             weights = grid.prior * np.exp(logs - logs.max())
         self.weights: Array = weights / weights.sum()
         """(T, K) as the grid's prior."""

@@ -65,14 +65,14 @@ class LevelScale(Struct, frozen=True, dict=True):
         """The place of each level, the hardest first."""
         return {level: place for place, level in enumerate(self.levels)}
 
-    def posterior(self, answers: Answers, chance: float, always_answers: bool = True) -> Posterior:
-        """What is known after these answers of one who names an option each time, or does not."""
-        grid = _grid(tuple(self.x(level) for level in self.levels), chance, always_answers)
+    def posterior(self, answers: Answers, chance: float, silent: int = 0) -> Posterior:
+        """What is known after these answers, of which so many named no option."""
+        grid = _grid(tuple(self.x(level) for level in self.levels), chance, not silent)
         right, total = [0] * len(self.levels), [0] * len(self.levels)
         for level, is_right in answers:
             total[self.places[level]] += 1
             right[self.places[level]] += is_right
-        return Posterior(grid, right, total)
+        return Posterior(grid, right, total, silent=silent)
 
 
 @lru_cache(maxsize=48)
@@ -183,11 +183,11 @@ def input_words(threshold: Threshold) -> str:
 
 def threshold_of(
     test: AcuityTest, benchmark: str, method: str, answers: Answers, chance: float, *,
-    always_answers: bool = True, ideal: Ideal | None = None,
+    silent: int = 0, ideal: Ideal | None = None,
 ) -> Threshold:  # fmt: skip
-    """The threshold that answers speak for."""
+    """The threshold that answers speak for, of which `silent` named no option."""
     scale = LevelScale.of(test)
-    posterior = scale.posterior(answers, chance, always_answers)
+    posterior = scale.posterior(answers, chance, silent)
     ends, interval = posterior.grid.levels[[0, -1]], posterior.threshold
     verdict = _verdict(posterior)
     curve = posterior.curve()
