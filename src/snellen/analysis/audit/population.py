@@ -126,6 +126,8 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
 
     def part(self, metric: str, meanings: Meanings) -> AuditedPart | None:
         """One of its numbers with what these labels say of it; None where it has no value to correct."""
+        if metric not in (ACCURACY, CIRCULAR) and not isinstance(metric_of(metric), CorpusCountMetric):
+            return None
         if why_not_audited(self.scored, self.protocol, metric):
             return None
         if metric == CIRCULAR:
