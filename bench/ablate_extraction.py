@@ -36,23 +36,14 @@ def first(item: Any, *_: Any) -> Any:
     return item
 
 
-def second(_: Any, item: Any, *__: Any) -> Any:
-    return item
-
-
 MECHANISMS: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "exact texts": ("full_reading", "exact_option", nothing),
-    "options that differ in signs": ("full_reading", "without_twins", second),
     "what is plainly said": ("full_reading", "_certain", nothing),
     "equals of options": ("option_index", "aliases", no_items),
-    "synonyms": ("option_index", "_synonyms", no_items),
     "inflected words": ("inflections", "resolved", first),
-    "quantities": ("quantity_mentions", "quantity_options", nothing),
-    "dates": ("quantity_mentions", "date_options", nothing),
     "other languages": ("languages", "guess", lambda *_: ()),
     "verdicts": ("statements", "_stated", no_items),
     "denials": ("statements", "_denied", no_items),
-    "lists of options": ("statements", "_listed", no_items),
     "statements on yes and no": ("clues", "_of_statement", lambda *_: _NO_STATEMENT),
     "contraries": ("propositions", "opposites", lambda *_: 0),
     "the reader": ("full_reading", "_weighed", lambda *_: _open()),

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from snellen.extraction import ExtractedChoice, read_choice
+from snellen.errors import DataError
+from snellen.extraction import ExtractedChoice, likeness, read_choice
+from snellen.extraction.reader import MODEL
 
 REPLIES = Path(__file__).parent / "replies"
 Case = dict[str, Any]
@@ -118,3 +122,24 @@ def test_switching_mechanisms_off_shows_what_they_earn() -> None:
     lost, _, _, _ = table["the reader"]
     assert lost > 20
     assert all(counts[1] <= max(2, counts[0]) for counts in table.values())  # none costs more than it earns
+
+
+def test_the_reader_was_trained_on_the_replies_and_the_clues_of_today() -> None:
+    sys.path.insert(0, str(Path(__file__).parent.parent / "training" / "reader"))
+    from inputs import digest, hands, looked_at, sampled
+
+    with files("snellen.extraction").joinpath(MODEL).open("rb") as file, np.load(file) as held:
+        about, sample = json.loads(str(held["about"])), held["sample"]
+    everything = hands()
+    assert about["inputs"] == digest(everything, about["names"]), "run: python training/reader/train.py"
+    views = [looked_at(case) for case in sampled(everything)]
+    weighed = np.vstack([values for _, _, values in views if len(values)])
+    assert {names for _, names, values in views if len(values)} == {tuple(about["names"])}
+    assert len(weighed) > 60
+    np.testing.assert_allclose(weighed, sample, atol=1e-3, err_msg="run: python training/reader/train.py")
+
+
+def test_a_package_without_its_data_says_which_file_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(likeness, "TABLE", "absent.npz")
+    with pytest.raises(DataError, match=r"absent\.npz: this file of Snellen is missing.*install Snellen again"):
+        likeness._table.__wrapped__()

@@ -7,7 +7,6 @@ from itertools import permutations
 import pytest
 
 from snellen.extraction import read_choice
-from snellen.extraction.reader import model
 
 YES_NO = ("yes", "no")
 THINGS = ("dog", "cat", "boy", "robot")
@@ -201,13 +200,68 @@ ACCIDENT = "Did any accident or anything unexpected happen in the video?"
     [
         ("Yes, the waiter drops a plate while running through the hall.", "yes"),
         ("Yes, a waiter stumbles over the dog while serving the guests, and another waiter laughs.", "yes"),
-        ("Yes, one waiter says that the other drops a plate while running through the hall.", None),
-        ("Yes, there was, they said, a collision where a waiter fell and another waiter fell over him.", None),
+        ("No, there were no accidents. The guests look at the dog.", "no"),
+        ("At first I thought yes, but the plate only seems to fall.", None),
     ],
 )
-def test_a_yes_that_nothing_takes_back_is_read_from_half_a_chance_on(reply: str, answer: str | None) -> None:
-    reading = read_choice(reply, YES_NO, (), question=ACCIDENT)
-    assert reading.probability is not None
-    assert 0.5 < reading.probability < model().limit(0.03)
+def test_a_yes_that_nothing_takes_back_is_read(reply: str, answer: str | None) -> None:
     assert said(reply, ACCIDENT) == answer
-    assert read_choice(reply, YES_NO, (), question=ACCIDENT, error=0.005).choice is None
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "answer"),
+    [
+        ("Does the rider fall?", "Yes, the rider does not fall.", None),
+        ("Does the rider fall?", "No, the rider falls.", None),
+        ("Does the rider fall?", "Yes, the rider falls.", "yes"),
+        ("Does the rider fall?", "No, the rider does not fall.", "no"),
+        ("Is the gate locked?", "It is not true that the gate is unlocked.", LEFT_OPEN),
+        ("Is the oven switched on?", "It would be wrong to say that the oven isn't switched on.", LEFT_OPEN),
+        ("Is anyone apart from the guide wearing a helmet?", "Not only the guide is wearing a helmet.", LEFT_OPEN),
+        ("Is the red car faster than the blue one?", "The red car is not as slow as the blue one.", LEFT_OPEN),
+        (
+            "Is the red car bigger than the white car?",
+            "Compared with the red car, the white car is smaller.",
+            LEFT_OPEN,
+        ),
+        (
+            "True or false: The ladder leans against the tree.",
+            "The ladder leans against the tree, not the shed.",
+            LEFT_OPEN,
+        ),
+    ],
+)
+def test_what_does_not_stand_as_asked_is_left_open(question: str, reply: str, answer: str | None) -> None:
+    assert said(reply, question) == answer
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "reply"),
+    [
+        (
+            "Where is the cup in relation to the plate?",
+            ("to the left", "to the right"),
+            "To the right of the cup there is the plate.",
+        ),
+        ("Which country exports less wheat?", ("Spain", "Poland"), "Spain does not export as much wheat as Poland."),
+        (
+            "Which is wider?",
+            ("the road", "the path", "they are equal in width"),
+            "The path isn't narrower than the road.",
+        ),
+        ("Ist der Mann größer oder kleiner als die Frau?", ("größer", "kleiner"), "Die Frau ist größer."),
+        (
+            "¿La torre es más alta o más baja que el árbol?",
+            ("más alta", "más baja"),
+            "El árbol es más alto que la torre.",
+        ),
+    ],
+)
+def test_things_the_other_way_round_choose_no_option(question: str, options: tuple[str, ...], reply: str) -> None:
+    assert read_choice(reply, options, (), question=question).choice is None
+
+
+@pytest.mark.parametrize("form", ["({}) {}\n\nThe boxes are alike.", "I add the rows: 7 and 3 and 2.\n\n**{}. {}**"])
+def test_a_label_with_its_text_alone_in_the_first_or_last_line_is_the_answer(form: str) -> None:
+    options = ("7 boxes", "10 boxes", "12 boxes", "14 boxes")
+    assert read_choice(form.format("C", options[2]), options, LABELS, question="How many are there?").choice == 2

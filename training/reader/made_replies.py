@@ -251,7 +251,7 @@ def walks(seed: int = 30) -> Iterator[dict[str, Any]]:
         cut = draw.random() < 0.4
         end = draw.randrange(len(verdict) + 1 if form == "first" else 40, len(reply)) if cut else len(reply)
         chosen = form == "first" or (form == "last" and not cut)
-        yield _made(f"walk-{number:03d}", form, "", options, "ABCD", reply[:end], gold if chosen else None, cut=cut)
+        yield made_case(f"walk-{number:03d}", form, "", options, "ABCD", reply[:end], gold if chosen else None, cut=cut)
     for number in range(300):
         said = draw.choice(SENTENCES).rstrip(".")
         form, judged = draw.choice(JUDGED)
@@ -260,12 +260,21 @@ def walks(seed: int = 30) -> Iterator[dict[str, Any]]:
         options = list(draw.choice(sides))
         place = None if judged is None else judged if options[0].lower() in ("yes", "true") else 1 - judged
         reply = capital(form.format(s=said[0].lower() + said[1:]))
-        yield _made(f"judged-{number:03d}", "judged", question.format(said), options, "AB", reply, place, cut=False)
+        yield made_case(f"judged-{number:03d}", "judged", question.format(said), options, "AB", reply, place)
 
 
-def _made(
-    name: str, kind: str, question: str, options: list[str], labels: str, reply: str, gold: int | None, *, cut: bool
+def made_case(
+    name: str,
+    kind: str,
+    question: str,
+    options: list[str],
+    labels: str,
+    reply: str,
+    gold: int | None,
+    *,
+    cut: bool = False,
 ) -> dict[str, Any]:
+    """A labelled reply as in `replies/*.jsonl`."""
     return {
         "id": name, "kind": kind, "question": question, "options": options, "labels": list(labels), "reply": reply,
         "finish": "length" if cut else "stop", "gold": gold, "ambiguous": False, "lang": "en",

@@ -7,8 +7,8 @@ what was learnt of one subject or language holds for others. Every number has a 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -19,9 +19,9 @@ from snellen.common.late import late_pattern
 from snellen.extraction import languages, patterns, phrases
 from snellen.extraction.inflections import english_stem
 from snellen.extraction.likeness import Sentences, in_sentences, likeness
-from snellen.extraction.option_index import OptionIndex, tokens
+from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Skeleton
-from snellen.extraction.patterns import dense_pattern, words_of, words_pattern
+from snellen.extraction.patterns import dense_pattern, words_of
 from snellen.extraction.propositions import content, opposites, proposition, verdict_on_statement
 from snellen.extraction.statements import Statements, named, statements
 
@@ -61,21 +61,59 @@ TURNS = (
 """Words of these kinds may turn what is said."""
 _FAR = 80.0
 _LONGEST = 4_000
-_OPENING = 100
-"""Characters in which a reply may agree or disagree with what is asked."""
 
 
-@lru_cache(maxsize=1024)
-def _pattern(kind: str, spoken: tuple[str, ...]) -> re.Pattern[str]:
-    """The words of some languages, and of English, that do one thing."""
-    tables = _FOREIGN.get(kind, ())
-    words = {word for table in tables for word in words_of(table, spoken)} | set(languages.MARKS.get(kind, "").split())
-    if kind in _ENGLISH_TOO:
-        words |= {word for table in tables for word in table.get("en", "").split()}
-    alternatives = [words_pattern(words - {"→", "∴"})]
-    alternatives += [r"n't\b"] if kind == "denial" else ["[→∴⇒]"] if kind == "conclusion" else []
-    dense = f"{_DENSE_TABLES.get(kind, '')} {languages.DENSE_MARKS.get(kind, '')}".strip()
-    return re.compile("|".join([*alternatives, *([dense_pattern(dense)] if dense else [])]))
+@lru_cache(maxsize=256)
+def _phrases(spoken: tuple[str, ...]) -> Mapping[str, Sequence[tuple[str, tuple[str, ...]]]]:
+    """The words of some languages, and of English, by their first: of each what it does, and all of its words."""
+    phrases_of: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+    for kind in KINDS:
+        tables = _FOREIGN.get(kind, ())
+        words = {word for table in tables for word in words_of(table, spoken)}
+        words |= set(languages.MARKS.get(kind, "").split()) | (set("→∴⇒") if kind == "conclusion" else set())
+        if kind in _ENGLISH_TOO:
+            words |= {word for table in tables for word in table.get("en", "").split()}
+        for word in sorted(words, key=len, reverse=True):
+            parts = tuple(word.split("_"))
+            phrases_of.setdefault(parts[0], []).append((kind, parts))
+    return phrases_of
+
+
+_DENSE_MARKS = {
+    kind: late_pattern(dense_pattern(words))
+    for kind in KINDS
+    if (words := f"{_DENSE_TABLES.get(kind, '')} {languages.DENSE_MARKS.get(kind, '')}".strip())
+}
+
+
+def _marks(whole: Skeleton) -> dict[str, list[int]]:
+    """Of each kind of words where they begin in a skeleton, ascending."""
+    marks: dict[str, list[int]] = {kind: [] for kind in KINDS}
+    ends = dict.fromkeys(KINDS, 0)
+    known, words, offset = _phrases(whole.spoken), whole.text.split(" "), 0
+    for number, word in enumerate(words):
+        does = known.get(word, ())
+        if word.endswith("n't"):
+            does = (("denial", (word,)), *does)
+        for kind, parts in does:
+            if offset >= ends[kind] and tuple(words[number : number + len(parts)]) == parts:
+                marks[kind].append(offset)
+                ends[kind] = offset + sum(map(len, parts)) + len(parts) - 1
+        offset += len(word) + 1
+    if not whole.text.isascii():
+        for kind, pattern in _DENSE_MARKS.items():
+            marks[kind] = sorted({*marks[kind], *(match.start() for match in pattern.finditer(whole.text))})
+    return marks
+
+
+class _Shown(NamedTuple):
+    """Options by what is said of them."""
+
+    named: frozenset[int]
+    denied: frozenset[int]
+    stated: frozenset[int]
+    declared: frozenset[int]
+    leading: frozenset[int]
 
 
 class Sight(Struct, frozen=True, dict=True):
@@ -96,6 +134,22 @@ class Sight(Struct, frozen=True, dict=True):
         """Its sentences, which nothing but the weighing needs."""
         return in_sentences(self.text, self.question.lower()[:LONGEST_QUESTION], self.options)
 
+    @cached_property
+    def yes(self) -> list[int]:
+        """The options that affirm."""
+        return _agreeing(self.options, _YES)
+
+    @cached_property
+    def no(self) -> list[int]:
+        """The options that deny."""
+        return _agreeing(self.options, _NO)
+
+    @cached_property
+    def shown(self) -> _Shown:
+        """The options that are named, and as what."""
+        claims = self.claims
+        return _Shown(*map(self.places, (None, claims.denied, claims.stated, claims.declared, claims.leading)))
+
     def places(self, offsets: Iterable[int] | None = None) -> frozenset[int]:
         """The options that are named at some offsets, or anywhere."""
         some = self.whole.offsets if offsets is None else offsets
@@ -104,20 +158,10 @@ class Sight(Struct, frozen=True, dict=True):
 
 def sight_of(whole: Skeleton, index: OptionIndex, question: str, text: str, *, cut: bool) -> Sight:
     """The reply with all that is looked for in it."""
-    marks = {kind: [match.start() for match in _pattern(kind, whole.spoken).finditer(whole.text)] for kind in KINDS}
-    spoken = text[:_LONGEST].lower()
-    return Sight(whole, index, question, statements(whole), marks, cut, spoken)
+    return Sight(whole, index, question, statements(whole), _marks(whole), cut, text[:_LONGEST].lower())
 
 
 _YES, _NO = languages.YES | {"true", "correct"}, languages.NO | {"false", "incorrect"}
-_AGREES = late_pattern(
-    r"(?:well , |sure , )?(?:(?:that's|that is|this is|it's) (?:correct|right|true)|absolutely|certainly|definitely"
-    r"|of course|sure|indeed|correct|affirmative|true|exactly)\b"
-)
-_DISAGREES = late_pattern(
-    r"(?:that's|that is|this is|it's) (?:incorrect|wrong|false|not)|(?:incorrect|false|negative|not really|not at all"
-    r"|unlikely|hardly|nope)\b"
-)
 _POLAR = late_pattern(r"(?:is|are|does|do|did|can|was|were|has|have|will|statement)\b")
 CANNOT_BE_TOLD = late_pattern(
     r"\b(?:can't|cannot|can not|couldn't|could not|unable to|not able to|impossible to|not possible to"
@@ -131,17 +175,14 @@ CANNOT_BE_TOLD = late_pattern(
 def of_reply(sight: Sight) -> Clues:
     """What holds for the reply as a whole."""
     text, every = sight.whole.text, sight.places()
-    asserted = frozenset(named(sight.whole)) - sight.claims.denied
     question = sight.question.lower().strip()
-    spoken = " ".join(token.text for token in tokens(sight.text[:_OPENING]))
-    first = spoken.split(" ", 1)[0]
+    first = next((word for word in sight.whole.words if word[0].isalnum()), "")
     clues: dict[str, float] = {
         "options": sight.options.count,
         "options with labels": bool(sight.options.labels),
         "options of numbers": sight.options.numeric,
-        "yes and no": len(_agreeing(sight.options, _YES)) == len(_agreeing(sight.options, _NO)) == 1,
+        "yes and no": len(sight.yes) == len(sight.no) == 1,
         "options named": len(every),
-        "options asserted": len(sight.places(asserted)),
         "options denied": len(sight.places(sight.claims.denied)),
         "mentions": min(len(sight.whole.at), 12),
         "sentences": min(len(sight.claims.sentences), 12),
@@ -154,7 +195,6 @@ def of_reply(sight: Sight) -> Clues:
         "colons": min(text.count(" :"), 8),
         "arrow": "→" in text,
         "table": "|" in text,
-        "object": "{" in text,
         "cannot be told": CANNOT_BE_TOLD.search(sight.text) is not None,
         "refuses": patterns.REFUSAL.search(text) is not None,
         "question": bool(question),
@@ -164,11 +204,11 @@ def of_reply(sight: Sight) -> Clues:
         "question has or": " or " in question,
         "opens with yes": first in _YES,
         "opens with no": first in _NO,
-        "agrees": _AGREES.match(spoken) is not None,
-        "disagrees": _DISAGREES.match(spoken) is not None,
         "answering sentence": min(sight.parts.answering, 12),
         "sentences behind it": min(len(sight.parts.spans) - 1 - sight.parts.answering, 12),
         "covered there": sight.parts.covered[sight.parts.answering],
+        "as such there": sight.parts.as_such[sight.parts.answering],
+        "likened there": sight.parts.likened[sight.parts.answering],
     }
     clues |= {f"{kind} words": min(len(at), 6) for kind, at in sight.marks.items()}
     return {**clues, **proposition(sight.text, sight.question)}
@@ -183,7 +223,7 @@ def _agreeing(index: OptionIndex, words: frozenset[str]) -> list[int]:
     ]
 
 
-_AT_ONCE = late_pattern(r"\W*([^\W\d_]+)(?=[,;:!\n—–]|[.](?! \d)| - |\s*$)(?![\s\S]*\b\1\b)")
+_AT_ONCE = late_pattern(r"\W*([^\W\d_]+)(?=[,;:!\n—–]|[.](?! \d)| - |\s*$)(?![\s\S]*\b(?:\1|yes|no)\b(?! \w))")
 
 
 def answers_at_once(sight: Sight) -> int | None:
@@ -191,14 +231,33 @@ def answers_at_once(sight: Sight) -> int | None:
     where it says so of several things, and where the rest, or a question for what is not, could mean the other."""
     opening = _AT_ONCE.match(sight.text)
     word = opening[1] if opening else ""
-    agreeing = _agreeing(sight.options, _YES if word in _YES else _NO) if word in _YES | _NO else []
+    agreeing = sight.yes if word in _YES else sight.no if word in _NO else []
     doubtful = asks_for_what_is_not(sight.question) or (word in _YES and sight.marks["denial"])
     return agreeing[0] if len(agreeing) == 1 and not doubtful else None
 
 
-def yes_or_no(index: OptionIndex) -> list[int]:
-    """The options that affirm or deny what is asked."""
-    return [*_agreeing(index, _YES), *_agreeing(index, _NO)]
+_FIRST_SENTENCE = late_pattern(r"\W*[^\W\d_]+\b\W*([^.!?\n;。！？；]*)")
+
+
+def contradicts_itself(sight: Sight, place: int) -> bool:
+    """Whether a reply that begins with yes or no denies in the same sentence what it affirms, or says just what it
+    denies: "Yes, the rider does not fall." of "Does the rider fall?"."""
+    opening = _FIRST_SENTENCE.match(sight.text)
+    said = sight.text.lstrip(" \n\"'(").split(" ", 1)[0].strip(" ,.:;!")
+    if opening is None or said not in _YES | _NO or asks_for_what_is_not(sight.question):
+        return False
+    clause = proposition(opening[1], sight.question)
+    turns = clause["proposition denials"] + clause["proposition opposites"]
+    if place in sight.yes:
+        return said in _YES and turns % 2 == 1 and clause["proposition covered"] > 0.5
+    besides = clause["proposition missing"] + clause["proposition words besides"]
+    return (
+        said in _NO
+        and not turns
+        and clause["proposition covered"] == 1
+        and besides == 0
+        and clause["proposition in order"] == 1
+    )
 
 
 class _Words(NamedTuple):
@@ -225,23 +284,26 @@ def _words(sight: Sight) -> _Words:
     for rank, stem in enumerate(content(sight.question.lower()[:2_000])):
         if stem not in every:
             topic.setdefault(stem, rank)
-    return _Words(own, telling, topic, tuple(english_stem(token.text) for token in tokens(sight.text)))
+    return _Words(own, telling, topic, tuple([english_stem(word) for word in sight.whole.words]))
 
 
 def of_options(sight: Sight) -> list[Clues]:
-    """What speaks for each option and against it."""
+    """What speaks for each option and against it; last the clues that are not compared with those of other options."""
     words = _words(sight)
     offsets = named(sight.whole)
     around = {offset: _clause(sight, offsets, rank) for rank, offset in enumerate(offsets)}
     shared = {o: len(frozenset(content(sight.whole.text[s:e])) & words.topic.keys()) for o, (s, e) in around.items()}
     alike = likeness(sight.text, sight.question.lower()[:LONGEST_QUESTION], sight.options, sight.parts)
+    at_once = answers_at_once(sight)
     return [
         {
+            "answers at once": place == at_once,
             **_of_mentions(sight, place, offsets),
             **_of_last(sight, place, offsets, words, around, shared),
             **_of_words(sight, place, words),
             **_where_asked(sight, place, offsets),
             **alike[place],
+            **_of_marks(sight, place, offsets),
         }
         for place in range(sight.options.count)
     ]
@@ -254,13 +316,16 @@ def _where_asked(sight: Sight, place: int, offsets: list[int]) -> Clues:
     asserted = [offset for offset in inside if offset not in sight.claims.denied]
     named_there = sight.places(asserted)
     own = [
-        sight.parts.covered[sight.parts.at(sight.whole.at[offset].start)]
+        sight.parts.at(sight.whole.at[offset].start)
         for offset in offsets
         if place in sight.whole.at[offset].places and offset not in sight.claims.denied
     ]
+    covered = [sight.parts.covered[number] for number in own]
     return {
-        "covered around it": max(own, default=-1.0),
-        "covered around the last": own[-1] if own else -1.0,
+        "covered around it": max(covered, default=-1.0),
+        "covered around the last": covered[-1] if own else -1.0,
+        "as such around the last": sight.parts.as_such[own[-1]] if own else -1.0,
+        "likened around the last": sight.parts.likened[own[-1]] if own else -1.0,
         "named where asked": place in named_there,
         "denied where asked": place in sight.places(inside) - named_there,
         "others where asked": len(named_there - {place}),
@@ -282,11 +347,8 @@ def _of_mentions(sight: Sight, place: int, offsets: list[int]) -> Clues:
     own = [offset for offset in every if place in sight.whole.at[offset].places]
     naming = [offset for offset in own if sight.whole.text[offset] <= phrases.CONFLICT]
     asserted = [offset for offset in naming if offset not in claims.denied]
-    others = sight.places() - {place}
-    denied = sight.places(claims.denied)
-    stated, declared, leading = (
-        sight.places(mentions) for mentions in (claims.stated, claims.declared, claims.leading)
-    )
+    every_place, denied, stated, declared, leading = sight.shown
+    others = every_place - {place}
     last, first = claims.sentences[-1], claims.sentences[0]
     kinds = [sight.whole.at[offset].kind for offset in own]
     clues: dict[str, float] = {
@@ -298,7 +360,6 @@ def _of_mentions(sight: Sight, place: int, offsets: list[int]) -> Clues:
         "named": min(len(naming), 3),
         "asserted": min(len(asserted), 3),
         "denied": min(len(naming) - len(asserted), 3),
-        "listed": any(offset in claims.listed for offset in own),
         "others named": len(others),
         "others denied": len(denied - {place}),
         "all others denied": len(denied - {place}) == sight.options.count - 1,
@@ -318,7 +379,8 @@ def _of_mentions(sight: Sight, place: int, offsets: list[int]) -> Clues:
         "others declared": len(declared - {place}),
         "leading": place in leading,
         "opens": bool(naming) and naming[0] in claims.leading and naming[0] <= first.end,
-        "others leading": len(leading - {place}),
+        "opens alone": bool(naming) and naming[0] in claims.declared and naming[0] <= first.end,
+        "ends alone": bool(naming) and naming[-1] in claims.declared and naming[-1] >= last.start,
         "in last sentence": any(last.start <= offset <= last.end for offset in asserted),
         "alone in last sentence": {
             p for o in offsets if o >= last.start and o not in claims.denied for p in sight.whole.at[o].places
@@ -343,10 +405,10 @@ def _of_last(
     shared: Mapping[int, int],
 ) -> Clues:
     """What stands around the last mention of an option that is not denied, or the last."""
-    own = [offset for offset in offsets if place in sight.whole.at[offset].places]
-    if not own:
+    at = _last_mention(sight, place, offsets)
+    if at is None:
         return _NOTHING_AROUND
-    at = next((offset for offset in reversed(own) if offset not in sight.claims.denied), own[-1])
+    own = [offset for offset in offsets if place in sight.whole.at[offset].places]
     text, sentence = sight.whole.text, sight.claims.around(at)
     start, end = around[at]
     before, behind = content(text[sentence.start : at]), content(text[at + 1 : sentence.end])
@@ -359,14 +421,11 @@ def _of_last(
     clues: dict[str, float] = {
         "shares with the question": best,
         "shares more": best - max(other_clauses, default=0),
-        "sentence shares": len(asked_before) + len(asked_behind),
         "question words": len(words.topic),
         "others in sentence": sum(
             1 for o in offsets if sentence.start <= o <= sentence.end and place not in sight.whole.at[o].places
         ),
         "clause says more": len(frozenset(content(text[start:end])) - words.topic.keys()),
-        "asked before": len(asked_before),
-        "asked behind": len(asked_behind),
         "first asked before": asked_before[0] if asked_before else -1,
         "last asked before": asked_before[-1] if asked_before else -1,
         "first asked behind": asked_behind[0] if asked_behind else -1,
@@ -379,40 +438,40 @@ def _of_last(
         "asked": sentence.ending == "?",
         "behind a small word": previous in phrases.AUXILIARIES or previous in phrases.PREPOSITIONS,
         "behind a copula": previous in ("is", "be", ":", "=", "→", "it's", "answer", "that's"),
-        "behind the": previous in ("the", "this", "that"),
-        "behind a": previous in ("a", "an"),
-        "before a verb": following in ("is", "are", "was", "has", "does", "can"),
-        "before a comma": following in (",", "and", "or"),
-        "in quotes": _in_quotes(sight, at),
-        "last is bare": sight.whole.at[at].kind == phrases.BARE,
-        "last is a label": sight.whole.at[at].kind in (phrases.STRONG, phrases.BOTH),
-        "last is soft": sight.whole.at[at].soft,
-        "last is an alias": sight.whole.at[at].alias,
-        "introduced": not previous or previous in phrases.BEFORE_BARE,
-        "ends a clause": patterns.END.match(text, at + 1) is not None,
     }
-    for kind, places in sight.marks.items():
-        inside = [mark - at for mark in places if sentence.start <= mark < sentence.end]
-        clues[f"{kind} before"] = min((-far for far in inside if far < 0), default=_FAR)
-        clues[f"{kind} behind"] = min((far for far in inside if far > 0), default=_FAR)
-        clues[f"{kind} later"] = min(sum(mark >= sentence.end for mark in places), 4)
     return clues
 
 
-def _in_quotes(sight: Sight, offset: int) -> bool:
-    """Whether the reply has quotation marks around the mention."""
-    start = sight.whole.at[offset].start
-    return sight.text[:start].count('"') % 2 == 1 and '"' in sight.text[start:]
+def _of_marks(sight: Sight, place: int, offsets: list[int]) -> Clues:
+    """How far words of each kind stand before and behind the last mention of an option in its sentence, and how many
+    follow that sentence."""
+    at = _last_mention(sight, place, offsets)
+    if at is None:
+        return _NOTHING_MARKED
+    start, end, _ = sight.claims.around(at)
+    clues: dict[str, float] = {}
+    for kind, places in sight.marks.items():
+        behind, later = bisect_left(places, at), bisect_left(places, end)
+        before = places[behind - 1] if behind else -1
+        clues[f"{kind} before"] = at - before if before >= start else _FAR
+        clues[f"{kind} behind"] = places[behind] - at if behind < later else _FAR
+        clues[f"{kind} later"] = min(len(places) - later, 4)
+    return clues
+
+
+def _last_mention(sight: Sight, place: int, offsets: list[int]) -> int | None:
+    """Where an option is mentioned last without being denied, else last; None where it is not mentioned."""
+    own = [offset for offset in offsets if place in sight.whole.at[offset].places]
+    return next((offset for offset in reversed(own) if offset not in sight.claims.denied), own[-1] if own else None)
 
 
 _AROUND = (
-    "shares with the question", "shares more", "sentence shares", "question words", "others in sentence",
-    "clause says more", "asked before", "asked behind", "first asked before", "last asked before", "first asked behind",
-    "turned round", "more before", "more behind", "opposites", "begins the sentence", "ends the sentence", "asked",
-    "behind a small word", "behind a copula", "behind the", "behind a", "before a verb", "before a comma", "in quotes",
-    "last is bare", "last is a label", "last is soft", "last is an alias", "introduced", "ends a clause",
+    "shares with the question", "shares more", "question words", "others in sentence", "clause says more",
+    "first asked before", "last asked before", "first asked behind", "turned round", "more before", "more behind",
+    "opposites", "begins the sentence", "ends the sentence", "asked", "behind a small word", "behind a copula",
 )  # fmt: skip
-_NOTHING_AROUND: Clues = dict.fromkeys(_AROUND, -1.0) | {
+_NOTHING_AROUND: Clues = dict.fromkeys(_AROUND, -1.0)
+_NOTHING_MARKED: Clues = {
     f"{kind} {where}": far for kind in KINDS for where, far in (("before", _FAR), ("behind", _FAR), ("later", 0.0))
 }
 
@@ -430,12 +489,10 @@ def _of_words(sight: Sight, place: int, words: _Words) -> Clues:
         "telling words first": len(telling & frozenset(words.spoken[:12])) / max(1, len(telling)),
         "telling words last": len(telling & frozenset(words.spoken[-25:])) / max(1, len(telling)),
         "telling words of others": max(others, default=0.0),
-        "is yes": place in _agreeing(sight.options, _YES),
-        "is no": place in _agreeing(sight.options, _NO),
+        "is yes": place in sight.yes,
+        "is no": place in sight.no,
         "is none": first in (("none",), ("neither",), ("nothing",)),
-        "is all": place in sight.options.summing_up,
         "is unknown": CANNOT_BE_TOLD.search(sight.options.options[place].lower()[:200]) is not None,
-        "is longer than another": place in sight.options.nested,
         "is a number": bool(first) and first[0][:1].isdigit(),
         **_of_statement(sight, place),
     }
@@ -444,7 +501,7 @@ def _of_words(sight: Sight, place: int, words: _Words) -> Clues:
 def _of_statement(sight: Sight, place: int) -> Clues:
     """Of yes and no: whether the clause that is nearest to the question says so, or says the contrary, and how fully;
     apart where it has the question's words in another order."""
-    side = (place in _agreeing(sight.options, _YES)) - (place in _agreeing(sight.options, _NO))
+    side = (place in sight.yes) - (place in sight.no)
     clause = proposition(sight.text, sight.question) if side else {}
     if not clause:
         return dict.fromkeys(("statement for", "statement turned", "statement to the point", "statement judged"), 0.0)
@@ -481,15 +538,18 @@ def asks_for_what_is_not(question: str) -> bool:
 def rows(sight: Sight) -> tuple[tuple[str, ...], Array]:
     """The names of all clues, and a row of them an option: its own, the most that any other has, the reply's."""
     of_each, shared = of_options(sight), of_reply(sight)
-    names = tuple(of_each[0])
-    own = np.array([[clues[name] for name in names] for clues in of_each], dtype=np.float64)
+    own = np.array([[*clues.values()] for clues in of_each], dtype=np.float64)
     everything = np.array([*shared.values()], dtype=np.float64)
-    return _names(names, tuple(shared)), np.hstack([own, _most(own), np.tile(everything, (len(own), 1))])
+    compared = own[:, : own.shape[1] - len(_NOTHING_MARKED)]
+    return _names(tuple(of_each[0]), tuple(shared)), np.hstack(
+        [own, _most(compared), np.tile(everything, (len(own), 1))]
+    )
 
 
 @lru_cache(maxsize=4)
 def _names(own: tuple[str, ...], shared: tuple[str, ...]) -> tuple[str, ...]:
-    return *own, *(f"others: {name}" for name in own), *(f"reply: {name}" for name in shared)
+    compared = own[: len(own) - len(_NOTHING_MARKED)]
+    return *own, *(f"others: {name}" for name in compared), *(f"reply: {name}" for name in shared)
 
 
 def _most(values: Array) -> Array:

@@ -14,14 +14,29 @@ from msgspec.structs import replace
 
 from snellen.common.late import late_pattern
 from snellen.extraction import languages, patterns, phrases, reader
-from snellen.extraction.clues import LONGEST_QUESTION, TURNS, Sight, answers_at_once, sight_of, yes_or_no
+from snellen.extraction.clues import (
+    LONGEST_QUESTION,
+    TURNS,
+    Sight,
+    answers_at_once,
+    contradicts_itself,
+    sight_of,
+)
 from snellen.extraction.normalisation import FinalAnswer, NormalisedReply, find_final_answer, normalise_reply
-from snellen.extraction.option_index import OptionIndex, index_options
+from snellen.extraction.option_index import OptionIndex, tokens
 from snellen.extraction.option_mentions import Mention, skeleton
 from snellen.extraction.patterns import REFUSED
-from snellen.extraction.propositions import content, opposites, proposition, turned_round, verdict_on_statement
+from snellen.extraction.propositions import (
+    content,
+    judged_in_other_words,
+    opposites,
+    stands_as_asked,
+    turned_round,
+    verdict_on_statement,
+)
 from snellen.extraction.reading import STATED, ExtractedChoice, RuleMethod
 from snellen.extraction.statements import named
+from snellen.formats.quantities import quantities, whole_quantity
 from snellen.reasons import NoChoiceReason
 
 _FENCED = late_pattern(r"```[\w+-]{0,20}\n(.{1,4000}?)\n?```", re.DOTALL)
@@ -50,35 +65,6 @@ def exact_option(reply: str, index: OptionIndex) -> int | None:
 def _without_dollars(option: str) -> str:
     """ "x^2" of "$x^2$", but not "3.50" of "$3.50"."""
     return option[1:-1] if len(option) > 2 and option[0] == option[-1] == "$" else option
-
-
-def without_twins(reply: str, index: OptionIndex) -> OptionIndex:
-    """The options, but of those with the same words only the one whose text stands in the reply, if just one does."""
-    if not index.twins:
-        return index
-    options = list(index.options)
-    for twins in index.twins:
-        spelt = [place for place in twins if _stands(options[place], reply, [options[p] for p in twins])]
-        if len(spelt) == 1:
-            for place in twins:
-                if place != spelt[0]:
-                    options[place] = ""
-    return index_options(tuple(options), index.labels)
-
-
-def _stands(option: str, reply: str, twins: list[str]) -> bool:
-    """Whether a text stands in the reply, other than inside a longer one of its twins."""
-    for longer in twins:
-        if option in longer and option != longer:
-            reply = reply.replace(longer, " ")
-    at = reply.find(option)
-    while at >= 0:
-        before, behind = reply[max(0, at - 1) : at], reply[at + len(option) : at + len(option) + 2]
-        runs_on = (before.isalnum() and option[:1].isalnum()) or (behind[:1].isalnum() and option[-1:].isalnum())
-        if not runs_on and not re.match(r"[.,]\d", behind):
-            return True
-        at = reply.find(option, at + 1)
-    return False
 
 
 # --- plain sayings and what is weighed --------------------------------------------------------------------------------
@@ -122,7 +108,6 @@ def look_at(reply: str, index: OptionIndex, *, finish: str | None = None, questi
     """What a reply plainly says, and what there is to weigh."""
     part = find_final_answer(reply)
     answer = reply[part.start : part.end]
-    index = without_twins(answer, index)
     spoken, left_out = _readable(answer)
     text = normalise_reply(spoken)
     cut = finish == "length" and part.end == len(reply) and not part.framed
@@ -158,7 +143,7 @@ _OF_ANOTHER_THING = late_pattern(rf"{phrases.TEXT} \. \d|\b(?:previous|earlier|l
 def _certain(sight: Sight) -> ExtractedChoice | None:
     """The one option that a reply names, as its answer, where nothing else could be meant."""
     whole = sight.whole
-    if len(sight.places()) != 1 or "?" in whole.text or '"' in sight.text or len(whole.words) > _MOST_WORDS:
+    if len(sight.places()) != 1 or "?" in whole.text or '"' in sight.text or len(frozenset(whole.words)) > _MOST_WORDS:
         return None
     if any(sight.marks[kind] for kind in TURNS) or _OF_ANOTHER_THING.search(whole.text):
         return None
@@ -196,41 +181,61 @@ def _weighed(sight: Sight, error: float) -> ExtractedChoice:
     if not plain:
         detail = f"in other words, {chance:.1%}"
         return ExtractedChoice(place, "text", "likely", detail, (0, len(sight.text)), probability=chance)
+    if _is_another_quantity(sight, place, sight.whole.at[plain[-1]]):
+        return _open("no match", "another unit or root", chance)
     return _read(
         sight, sight.whole.at[plain[-1]], f"weighed, {chance:.1%}", place=place, certain=False, probability=chance
     )
 
 
-_TAKES_BACK = ("wrong", "alternative", "supposition", "speech", "correction", "tentative")
-_ERROR_OF_DIRECT, _LEAST_OF_DIRECT = 0.01, 0.5
+_TAKES_BACK = ("speech", "tentative")
+_ERROR_OF_DIRECT, _LEAST_OF_DIRECT = 0.01, 0.45
 """Of 203 natural replies of held-out hands that answer directly, with at least this probability, none was misread."""
 
 
 def _is_direct(sight: Sight, place: int) -> bool:
-    """Whether a reply says yes or no at once, or an option's label and text as its answer at last, and nothing in it
-    could turn that."""
-    if sight.cut or "?" in sight.whole.text or '"' in sight.text:
+    """Whether a reply says yes or no at once, or an option's label and text as its answer at last or at the beginning
+    or the end of it alone, and nothing in it could turn that."""
+    if sight.cut or "?" in sight.whole.text or any(sight.marks[kind] for kind in _TAKES_BACK):
         return False
-    if any(sight.marks[kind] for kind in _TAKES_BACK):
-        return False
-    stated = sight.whole.at[max(sight.claims.stated)] if sight.claims.stated else None
-    at_last = stated is not None and stated.kind == phrases.BOTH and stated.places == (place,)
-    return at_last or (answers_at_once(sight) == place and not sight.places() - {place})
+    whole, claims = sight.whole, sight.claims
+    stated = max(claims.stated, default=-1)
+    if stated >= 0 and whole.at[stated].kind == phrases.BOTH and not _is_quoted(sight, stated):
+        return sight.shown.stated == {place}
+    first, last = whole.offsets[:1], whole.offsets[-1:]
+    for offset in (claims.declared & {*first, *last}) | (claims.leading & {*first}):
+        if whole.at[offset].kind == phrases.BOTH and not _is_quoted(sight, offset):
+            labels = [o for o in claims.stated | claims.declared | claims.leading if whole.at[o].kind in _LABELS]
+            return sight.places(labels) == {place}
+    return '"' not in sight.text and answers_at_once(sight) == place and not sight.places() - {place}
+
+
+_LABELS = (phrases.STRONG, phrases.BOTH, phrases.CONFLICT)
+
+
+def _is_quoted(sight: Sight, offset: int) -> bool:
+    return sight.text[: sight.whole.at[offset].start].count('"') % 2 == 1
 
 
 def _order_is_open(sight: Sight, place: int) -> bool:
     """Whether an option follows from a statement alone that may have the question's things in another order."""
     asserted = frozenset(named(sight.whole)) - sight.claims.denied
-    named_plainly = sight.places(sight.claims.stated | asserted)
-    judges = {*yes_or_no(sight.options)}
-    if place in (named_plainly if place in judges else sight.places(sight.claims.stated)):
+    named_plainly = sight.shown.stated | sight.places(asserted)
+    if place in (*sight.yes, *sight.no):
+        if place in named_plainly:
+            return contradicts_itself(sight, place)
+        if verdict_on_statement(" ".join(sight.text.split())):
+            return judged_in_other_words(sight.text, sight.question)
+        return not stands_as_asked(sight.text, sight.question)
+    if _by_label(sight, place, asserted):
         return False
+    if sight.whole.spoken and len(frozenset(sight.whole.words)) > _FEW_WORDS and _offers_contraries(sight):
+        return True
+    if place in sight.shown.stated:
+        return False
+    if _COMPARES_EQUALS.search(sight.text):
+        return True
     options = sight.options.words
-    if place in judges:
-        if proposition(sight.text, sight.question)["proposition denials"] > 1:
-            return True  # "it is not true that the woman is not painting"
-        judged = verdict_on_statement(" ".join(sight.text.split())) != 0
-        return not judged and turned_round(sight.text, sight.question, options)
     stems = [frozenset(content(" ".join(words))) for words in options]
     if stems.count(stems[place]) > 1 and place not in named_plainly:
         return True
@@ -238,6 +243,41 @@ def _order_is_open(sight: Sight, place: int) -> bool:
     placed = all(words[:1] and words[0] in languages.INVERTS for words in options)
     compared = contrary and " than " in sight.text
     return (contrary or placed) and not compared and turned_round(sight.text, sight.question, options)
+
+
+_FEW_WORDS = 3
+"""So few words name an option and nothing that it is said of."""
+
+
+def _by_label(sight: Sight, place: int, asserted: frozenset[int]) -> bool:
+    """Whether an option is named by its label, and not denied."""
+    mentions = (sight.whole.at[offset] for offset in asserted)
+    return any(place in mention.places and mention.kind in (phrases.STRONG, phrases.BOTH) for mention in mentions)
+
+
+_COMPARES_EQUALS = late_pattern(
+    r"(?:\bnot|n't)\b[^.]{0,60}(?:\bas \w+(?: \w+)? as|\b(?:\w+er|more \w+|less \w+) than)\b"
+)
+
+
+def _offers_contraries(sight: Sight) -> bool:
+    """Whether a question has its two options beside each other: "Ist der Mann größer oder kleiner als die Frau?"."""
+    asked = " ".join(token.text for token in tokens(sight.question[:LONGEST_QUESTION]))
+    one, *others = (re.escape(" ".join(words)) for words in sight.options.words)
+    return len(others) == 1 and re.search(rf"\b(?:{one} \w+ {others[0]}|{others[0]} \w+ {one})\b", asked) is not None
+
+
+def _is_another_quantity(sight: Sight, place: int, mention: Mention) -> bool:
+    """Whether the number of an option stands with another unit or root than the option has: "5 km" of "5 cm"."""
+    own = whole_quantity(sight.options.options[place][:200]) if mention.kind == phrases.TEXT else None
+    if own is None:
+        return False
+    start = max(0, mention.start - 2)
+    stretch = quantities(sight.text[start : mention.start + 40])
+    said = next((q for q in stretch if start + q.start <= mention.start < start + q.end), None)
+    if said is None:
+        return False
+    return (said.root, said.pi) != (own.root, own.pi) or bool(said.unit and own.unit and not said.equals(own))
 
 
 def _only_reached(sight: Sight, place: int, offsets: list[int]) -> bool:

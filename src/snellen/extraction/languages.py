@@ -87,10 +87,6 @@ OPPOSITES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
     (frozenset(word.split()), frozenset(contrary.split())) for word, contrary in _ENGLISH["opposites"]
 )
 """Words of which the one denies the other."""
-SYNONYMS: tuple[frozenset[str], ...] = tuple(
-    frozenset(word.replace("_", " ") for word in words.split()) for words in _ENGLISH["synonyms"]
-)
-"""Words and phrases that mean the same."""
 
 
 ENGLISH = frozenset(_ENGLISH["speaking"].split())

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from snellen.common.late import late_pattern
-from snellen.extraction.inflections import common_beginning
+from snellen.errors import DataError
+from snellen.extraction.inflections import common_beginning, english_stem
 from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.phrases import FUNCTION_WORDS, PREPOSITIONS
 from snellen.extraction.propositions import SMALL, content
@@ -25,10 +27,22 @@ Array = np.ndarray[Any, Any]
 TABLE = "word_vectors.npz"
 
 
+@contextmanager
+def packaged_arrays(name: str) -> Iterator[Any]:
+    """The arrays of a file that comes with the package. Raises DataError where it was left out."""
+    path = files("snellen.extraction").joinpath(name)
+    if not path.is_file():
+        raise DataError(
+            f"{path}: this file of Snellen is missing, without which no reply is weighed; install Snellen again"
+        )
+    with path.open("rb") as file, np.load(file) as held:
+        yield held
+
+
 @lru_cache(maxsize=1)
 def _table() -> tuple[dict[str, int], Array]:
     """The row of each word, and the rows: [words, dimensions], the last of them zero, for words without a vector."""
-    with files("snellen.extraction").joinpath(TABLE).open("rb") as file, np.load(file) as held:
+    with packaged_arrays(TABLE) as held:
         words, vectors = held["words"].tobytes().decode("ascii").split("\n"), held["vectors"]
     rows = np.concatenate([vectors, np.zeros_like(vectors[:1])])
     return {word: row for row, word in enumerate(words)}, rows
@@ -85,6 +99,11 @@ class Sentences(NamedTuple):
     spans: tuple[tuple[int, int], ...]
     covered: tuple[float, ...]
     """Of each sentence how much of the question's words it has, as such or in words near to them."""
+    as_such: tuple[float, ...]
+    """... and how much of them as such alone."""
+    likened: tuple[float, ...]
+    """Of each sentence how near a word that the question does not have comes to one that the sentence lacks: the
+    girl's umbrella where the boy's is asked for."""
     answering: int
     """The sentence that has most of them; of several the last."""
 
@@ -101,24 +120,37 @@ def in_sentences(text: str, question: str, options: OptionIndex) -> Sentences:
     offered = frozenset(word for words in options.words for word in words)
     stems = frozenset(content(question)) - frozenset(stem for word in offered for stem in content(word))
     words = [word for word in dict.fromkeys(_WORD.findall(question)) if word not in _IDLE and word not in offered]
+    words = words[:_MOST_ASKED]
     spoken = [match for match in _WORD.finditer(text) if match[0] not in _IDLE][:_MOST_WORDS]
-    near = _near(words[:_MOST_ASKED], [match[0] for match in spoken])
-    near[near < _FARTHEST] = 0.0
+    near = _near(words, [match[0] for match in spoken])
+    numbers: dict[str, int] = {}
+    asked, said = (
+        np.array([numbers.setdefault(english_stem(word), len(numbers)) for word in some], dtype=int)
+        for some in (words, [match[0] for match in spoken])
+    )
+    same = asked[:, None] == said
+    new = np.array([match[0] not in offered for match in spoken], dtype=bool) & ~same.any(axis=0)
     sentence = np.searchsorted([start for start, _ in spans], [match.start() for match in spoken], side="right") - 1
     covered: list[float] = []
+    as_such, likened = [0.0] * len(spans), [0.0] * len(spans)
     here = np.zeros((len(near), len(spans)))
-    for number in np.unique(sentence):
-        here[:, number] = near[:, sentence == number].max(axis=1)
+    for number in np.unique(sentence) if words else ():
+        inside = sentence == number
+        here[:, number] = near[:, inside].max(axis=1)
+        has = same[:, inside].any(axis=1)
+        as_such[number] = float(has.mean())
+        likened[number] = float(near[~has][:, inside & new].max(initial=0.0))
+    here[here < _FARTHEST] = 0.0
     with_before = np.maximum(here, np.hstack([np.zeros((len(near), 1)), here[:, :-1] / 2]))
     by_meaning = with_before.mean(axis=0).tolist() if len(near) else [0.0] * len(spans)
     stems_before = frozenset[str]()
     for (start, end), meant in zip(spans, by_meaning, strict=True):
         stems_here = stems.intersection(content(text[start:end])) if stems else stems
-        as_such = (len(stems_here) + len(stems_before - stems_here) / 2) / max(1, len(stems))
-        covered.append(max(as_such, meant))
+        by_stem = (len(stems_here) + len(stems_before - stems_here) / 2) / max(1, len(stems))
+        covered.append(max(by_stem, meant))
         stems_before = stems_here
     answering = max(range(len(spans)), key=lambda number: (covered[number], number))
-    return Sentences(tuple(spans), tuple(covered), answering)
+    return Sentences(tuple(spans), tuple(covered), tuple(as_such), tuple(likened), answering)
 
 
 def likeness(text: str, question: str, options: OptionIndex, parts: Sentences) -> list[Mapping[str, float]]:
@@ -143,9 +175,10 @@ def likeness(text: str, question: str, options: OptionIndex, parts: Sentences) -
     worded = [place for place, words in enumerate(own) if words]
     lengths = np.array([len(own[place]) for place in worded])
     starts = np.cumsum(lengths) - lengths
+    values = [0.0] * len(own)
     for name, inside in regions.items():
-        values = [0.0] * len(own)
-        if worded and spoken:
+        if worded and spoken and (name == "anywhere" or len(parts.spans) > 1):
+            values = [0.0] * len(own)
             most = near.max(axis=1, where=inside, initial=0.0)
             for place, mean in zip(worded, (np.add.reduceat(most, starts) / lengths).tolist(), strict=True):
                 values[place] = mean
@@ -190,6 +223,8 @@ def _alike(word: str, other: str) -> float:
 
 def _letters(options: OptionIndex, text: str) -> list[float]:
     """Of options in scripts whose words run together: the share of the letters of each alone that a text has."""
+    if text.isascii():
+        return [0.0] * options.count
     letters = [frozenset(_DENSE.findall(option)) for option in options.options]
     shares = []
     for place, own in enumerate(letters):

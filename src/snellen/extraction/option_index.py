@@ -14,7 +14,6 @@ from msgspec import Struct
 from snellen.common.late import late_pattern
 from snellen.extraction import languages, phrases
 from snellen.extraction.normalisation import normalise_reply
-from snellen.extraction.quantity_mentions import DateOptions, QuantityOptions, date_options, quantity_options
 
 ELISIONS = r"[ldcnjstLDCNJST]|[Qq]u|[Uu]n|[Dd]ell|[Aa]ll|[Nn]ell|[Ss]ull|[Dd]all|[Jj]usqu|[Ll]orsqu|[Pp]uisqu|[Qq]uest"
 """What stands before the apostrophe of a French or Italian elision."""
@@ -67,7 +66,6 @@ def aliases(words: Words, every: Sequence[Words]) -> list[Words]:
         *_numbers(words),
         *_times(words),
         *_other_forms(words, every),
-        *_synonyms(words, every),
     ]
 
 
@@ -176,21 +174,6 @@ def digits(word: str) -> str:
     """A whole number in digits, of digits or of a number word in any language; nothing of another word."""
     number = _DIGITS.get(word) or phrases.NUMBER_WORDS.get(word, "")
     return word if word.isascii() and word.isdigit() else number if number.isdigit() else ""
-
-
-def _synonyms(words: Words, every: Sequence[Words]) -> Iterator[Words]:
-    """ "Gray" of "grey", "a bike" of "a bicycle", where no other option has a word of that meaning."""
-    for at, word in enumerate(words):
-        for meaning in _MEANINGS.get(word, ()):
-            if not any(meaning.intersection(rival) for rival in every if rival != words):
-                same = (tuple(synonym.split()) for synonym in sorted(meaning) if synonym != word)
-                yield from ((*words[:at], *synonym, *words[at + 1 :]) for synonym in same)
-
-
-_MEANINGS: dict[str, list[frozenset[str]]] = {}
-for _meaning in languages.SYNONYMS:
-    for _word in _meaning:
-        _MEANINGS.setdefault(_word, []).append(_meaning)
 
 
 # --- the index of a question ------------------------------------------------------------------------------------------
@@ -324,16 +307,6 @@ class OptionIndex(Struct, frozen=True, dict=True):
         return any(w and w[0].lstrip("-")[:1].isdigit() for w in self.words)
 
     @cached_property
-    def nested(self) -> frozenset[int]:
-        """Places whose text has another option's text inside it."""
-        return frozenset(
-            i
-            for i, long in enumerate(self.words)
-            for j, short in enumerate(self.words)
-            if i != j and len(short) < len(long) and _inside(short, long)
-        )
-
-    @cached_property
     def endings(self) -> frozenset[str]:
         """One-word texts that end another option's text: "left" beside "top left"."""
         longer = [w for w in self.words if len(w) > 1]
@@ -362,34 +335,9 @@ class OptionIndex(Struct, frozen=True, dict=True):
         return frozenset(word[0] for word in self.vocabulary)
 
     @cached_property
-    def twins(self) -> tuple[tuple[int, ...], ...]:
-        """Places of options that differ only in case or signs."""
-        groups: dict[tuple[str, ...], list[int]] = {}
-        for place, sequence in enumerate(self.words):
-            if sequence:
-                groups.setdefault(sequence, []).append(place)
-        several = (tuple(group) for group in groups.values() if len(group) > 1)
-        return tuple(group for group in several if len({self.options[place] for place in group}) == len(group))
-
-    @cached_property
-    def quantities(self) -> QuantityOptions | None:
-        """What the options are as quantities, where they are such."""
-        return quantity_options(self.options)
-
-    @cached_property
-    def numbered(self) -> bool:
-        """The marks are numbers."""
-        return any(mark.isdigit() for mark in self.exact)
-
-    @cached_property
     def votes(self) -> Counter[str]:
         """Which languages other than English the options' words speak for."""
         return languages.votes_of(self.vocabulary)
-
-    @cached_property
-    def dates(self) -> DateOptions | None:
-        """What the options are as dates, where they are such."""
-        return date_options(self.options)
 
     @cached_property
     def letters_in_texts(self) -> frozenset[str]:
@@ -416,12 +364,6 @@ class OptionIndex(Struct, frozen=True, dict=True):
         counted = Counter(ending for first in firsts for ending in ("ing", "s", "ed") if first.endswith(ending))
         return frozenset(ending for ending, count in counted.items() if count >= max(3, len(firsts) - 1))
 
-    @cached_property
-    def summing_up(self) -> frozenset[int]:
-        """Places of "all of the above" and its like, which stand for the others."""
-        heads = (("all", "of"), ("all", "the"), ("all", "these"), ("both", "of"))
-        return frozenset(place for place, words in enumerate(self.words) if words[:2] in heads and len(words) <= 5)
-
     @property
     def count(self) -> int:
         return len(self.options)
@@ -447,14 +389,11 @@ MOST_WORDS = 120
 """Words of an option's text that are looked for."""
 
 
+@lru_cache(maxsize=4096)
 def _option_words(option: str) -> tuple[str, ...]:
     stream = tokens(normalise_reply(option[:LONGEST_OPTION]).text)
     words = tuple(token.text for token in stream if means(token))[:MOST_WORDS]
     return words[1:] if len(words) > 1 and words[0] in _ARTICLES else words
-
-
-def _inside(short: tuple[str, ...], long: tuple[str, ...]) -> bool:
-    return bool(short) and any(long[k : k + len(short)] == short for k in range(len(long) - len(short) + 1))
 
 
 @lru_cache(maxsize=1024)

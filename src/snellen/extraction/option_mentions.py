@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from itertools import dropwhile
 from typing import NamedTuple
 
@@ -17,7 +16,6 @@ from snellen.extraction.languages import SPEAKING, guess
 from snellen.extraction.option_index import OptionIndex, Token, is_cjk, runs_on, tokens
 from snellen.extraction.option_texts import TextMatch, text_at
 from snellen.extraction.phrases import BARE, BOTH, CONFLICT, DOUBTFUL, STRONG, TEXT
-from snellen.extraction.quantity_mentions import QuantityMatch, date_matches, quantity_matches
 
 OPENING = "([{<【〔〈《"
 CLOSING = ")]}>】〕〉》"
@@ -208,10 +206,8 @@ class Skeleton(NamedTuple):
     """The keys of `at`, ascending."""
     spoken: tuple[str, ...] = ()
     """The languages other than English that the reply may be in."""
-    words: frozenset[str] = frozenset()
-    """The tokens of the whole reply, whatever has been set aside."""
-    offered: int = 0
-    """How many options the question has."""
+    words: tuple[str, ...] = ()
+    """The tokens of the whole reply, whatever has been set aside, without line breaks."""
 
 
 Item = Token | Mention
@@ -229,9 +225,9 @@ def skeleton(text: str, question: OptionIndex, topic: frozenset[str] = frozenset
     offset = 0
     last = ""
     stream = list(dropwhile(lambda token: token.kind == "newline", tokens(text.rstrip())))
-    words = frozenset([token.text for token in stream])
+    words = tuple([token.text for token in stream if token.kind != "newline"])
     votes = question.votes
-    plain = not votes and text.isascii() and words.isdisjoint(SPEAKING)
+    plain = not votes and text.isascii() and SPEAKING.isdisjoint(words)
     spoken = () if plain else guess([token.text for token in stream if token.kind == "word"], votes)
     if spoken or question.verb_endings:
         stream = resolved(stream, question, spoken)
@@ -250,7 +246,7 @@ def skeleton(text: str, question: OptionIndex, topic: frozenset[str] = frozenset
         pieces.append(piece)
         offset += len(piece)
         last = piece
-    return Skeleton("".join(pieces), at, list(at), spoken, words, question.count)
+    return Skeleton("".join(pieces), at, list(at), spoken, words)
 
 
 def _unsaid(token: Token, last: str) -> bool:
@@ -265,18 +261,11 @@ def _mentions(
     """Tokens, with those that make up a mention replaced by it; of nested texts the longest wins."""
     items: list[Item] = []
     at = 0
-    counted = _quantities(text, question)
     while at < len(stream):
         token = stream[at]
-        quantity = counted.get(token.start)
         if token.kind == "number" and at and stream[at - 1].text in (*phrases.COUNTED_THINGS, "^"):
             items.append(token)  # step 3; m/s^2
             at += 1
-            continue
-        if quantity is not None and not _is_mark(text, stream, at, question):
-            match = None if quantity.places else text_at(text, stream, at, question, foreign=foreign, topic=topic)
-            counted_items, at = _of_quantity(stream, at, quantity, match)
-            items.extend(counted_items)
             continue
         if (
             token.text not in question.folded
@@ -293,37 +282,6 @@ def _mentions(
         items.append(item or stream[at])
         at = match.after if match and item else at + 1
     return items
-
-
-def _of_quantity(
-    stream: list[Token], at: int, quantity: QuantityMatch, match: TextMatch | None
-) -> tuple[Sequence[Item], int]:
-    """What stands where a quantity begins, and the index of the token behind it."""
-    if match is not None and match.after - at > 1:  # "three fifths"
-        end = stream[match.after - 1].end
-        return [Mention(TEXT, match.phrase.places, stream[at].start, end, alias=True)], match.after
-    behind = next((i for i in range(at, len(stream)) if stream[i].start >= quantity.end), len(stream))
-    behind = max(behind, at + 1)
-    if not quantity.places:
-        return stream[at:behind], behind
-    return [Mention(TEXT, quantity.places, quantity.start, quantity.end, alias=quantity.loose)], behind
-
-
-def _quantities(text: str, question: OptionIndex) -> dict[int, QuantityMatch]:
-    """Where a quantity begins -> what it is, for options that are quantities."""
-    if question.quantities is not None:
-        return {match.start: match for match in quantity_matches(text, question.quantities)}
-    if question.dates is not None:
-        return {match.start: match for match in date_matches(text, question.dates)}
-    return {}
-
-
-def _is_mark(text: str, stream: list[Token], at: int, question: OptionIndex) -> bool:
-    """Whether a number is a mark of the question, and stands as one."""
-    if question.label(stream[at].text) is None:
-        return False
-    glance = LabelContext(text, stream, at, question)
-    return glance.kind == STRONG or glance.alone() or question.numbered
 
 
 def _mention(glance: LabelContext, match: TextMatch | None) -> Mention | None:

@@ -41,7 +41,7 @@ def text_at(
         if follower is not None and follower.text in phrases.ANSWER_NOUNS:
             continue  # "the right answer" is not the option "right"
         if len(phrase.words) == 1 and phrase.words[0] in phrases.FUNCTION_WORDS:
-            if _closed_off(before, follower) or _answers(phrase.words[0], before, follower) or _counts_none(stream, at):
+            if _closed_off(before, follower) or _answers(phrase.words[0], before, follower):
                 return TextMatch(phrase, after)
             continue
         match = TextMatch(phrase, after)
@@ -101,17 +101,6 @@ def _answers(word: str, before: Token | None, follower: Token | None) -> bool:
     """ "Yes it is", without the comma."""
     begins = before is None or before.kind in ("sign", "newline")
     return word in ("yes", "no") and begins and follower is not None and follower.text in phrases.SUBJECTS
-
-
-def _counts_none(stream: list[Token], at: int) -> bool:
-    """ "None of the zebras drinks", but not "none of the above"."""
-    if stream[at].text != "none" or at + 3 >= len(stream) or stream[at + 1].text != "of":
-        return False
-    return stream[at + 2].text in ("the", "them") and stream[at + 3].text not in phrases.ANSWER_NOUNS | {
-        "above",
-        "given",
-        "listed",
-    }
 
 
 def _doubtful(

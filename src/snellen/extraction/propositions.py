@@ -83,7 +83,7 @@ def opposites(stems: Collection[str], question_stems: Collection[str]) -> int:
 
 _NAMES = (
     "covered", "to the point", "words besides", "in order", "first word first", "second word first", "last word last",
-    "last word first", "opposites", "denials", "passive", "clause", "clause words",
+    "last word first", "opposites", "denials", "passive", "clause", "clause words", "missing",
 )  # fmt: skip
 
 
@@ -110,6 +110,7 @@ def proposition(text: str, question: str) -> Mapping[str, float]:
             _common(shared, in_order) / min(len(shared), len(in_order)),
             shared[0] == in_order[0], len(in_order) > 1 and shared[0] == in_order[1], shared[-1] == in_order[-1],
             shared[0] == in_order[-1], turned, len(_DENIES.findall(clause)), " by " in clause, number, len(stems),
+            len(frozenset(question_stems)) - len(frozenset(shared)),
         )  # fmt: skip
     return {f"proposition {name}": float(value) for name, value in zip(_NAMES, best[1], strict=True)}
 
@@ -143,7 +144,8 @@ def turned_round(text: str, question: str, options: Sequence[Sequence[str]]) -> 
     own = [content(" ".join(words)) for words in options]
     every = Counter(stem for stems in own for stem in frozenset(stems))
     common = [stem for stem in dict.fromkeys(stem for stems in own for stem in stems) if every[stem] > 1]
-    question_stems = [stem for stem in content(question.lower()[:_LONGEST]) if not every[stem]] + common
+    things = [stem for stem in content(question.lower()[:_LONGEST]) if not every[stem]] + common
+    question_stems = [stem for stem in things if stem not in phrases.PREPOSITIONS]
     best, turned = 1, False
     for clause in _CLAUSE.split(text[:_LONGEST]):
         stems = [stem for stem in content(clause) if stem in question_stems]
@@ -151,9 +153,61 @@ def turned_round(text: str, question: str, options: Sequence[Sequence[str]]) -> 
         if len(in_order) > best:
             best = len(in_order)
             swapped = stems[0] != in_order[0] and stems[-1] != in_order[-1]
-            inverted = not languages.INVERTS.isdisjoint(_WORD.findall(clause)[:_FIRST_WORDS])
-            turned = (swapped and not inverted) != (_PASSIVE.search(clause) is not None)
+            turned = (swapped != _is_inverted(clause, question_stems)) != (_PASSIVE.search(clause) is not None)
     return turned
+
+
+def _is_inverted(clause: str, question_stems: Collection[str]) -> bool:
+    """Whether a clause begins with a preposition and what it belongs to: "On the sofa lies a cat", but not "In the
+    image, a cat lies on the sofa"."""
+    lead, comma, rest = clause.partition(",")
+    if comma and not frozenset(content(lead)) & frozenset(question_stems):
+        clause = rest
+    return not languages.INVERTS.isdisjoint(_WORD.findall(clause)[:_FIRST_WORDS])
+
+
+_OTHER_WORDS = late_pattern(
+    r", (?:and )?not\b|(?:\bnot|n't) (?:only|just|as|so)\b"
+    r"|\b(?:instead|rather|compared|except|unless|without|other than|apart from|anything but|far from|fails?|failed)\b"
+    r"|\b(?:stopped|only|almost|nearly|neither|either|if|whether)\b"
+    r"|(?:\bnot|n't)\b[^.]{0,60}\bas \w+(?: \w+)? as\b"
+)
+"""What makes another thing of a statement than its words and a denial."""
+
+
+_STATEMENT = r"(?:statement|claim|caption|sentence|description|assertion)"
+_JUDGE = "(?:right|true|correct|accurate|false|wrong)"
+_FRAME = late_pattern(
+    rf"\b(?:is|are) (?:(?:this|that|it)(?: {_STATEMENT})?|the (?:following |given |above )?{_STATEMENT})"
+    rf"(?: about [^.:?]{{0,40}})? {_JUDGE}(?! \w)|\b{_JUDGE} or {_JUDGE}\b|\byes or no\b"
+    rf"|\b(?:(?:is|does) (?:the|this) |judge the )?(?:following )?{_STATEMENT}(?: (?:fit|match))?\b"
+    r"|\bis it (?:true|correct|right|the case) that\b",
+    re.IGNORECASE,
+)
+
+
+def _without_frame(question: str) -> str:
+    """What a question asks about: "The horse pulls the cart" of "The horse pulls the cart. Is this right?"."""
+    return _FRAME.sub(" ", question[:_LONGEST])
+
+
+def stands_as_asked(text: str, question: str) -> bool:
+    """Whether the clause that comes nearest to a question, which denies nothing, says of all its things, in their
+    order, what is asked, or denies that; a contrary may stand for a word. In another order, with a thing missing, or
+    with words such as "not only" a statement is none on what is asked."""
+    about = _without_frame(question)
+    clause = proposition(text, about)
+    denials, contraries = clause["proposition denials"], clause["proposition opposites"]
+    missing = clause["proposition missing"] - contraries
+    ordered = clause["proposition in order"] == 1 and not clause["proposition passive"]
+    return (
+        ordered
+        and missing <= denials <= 1
+        and denials + contraries <= 1
+        and bool(clause["proposition covered"])
+        and _DENIES.search(about.lower()) is None
+        and _OTHER_WORDS.search(_CLAUSE.split(text[:_LONGEST])[int(clause["proposition clause"])]) is None
+    )
 
 
 _JUDGED = r"(?:statement|claim|caption|description|sentence|assertion|premise)(?: [\"“][^\"”]*[\"”])?"
@@ -175,6 +229,19 @@ def verdict_on_statement(text: str) -> int:
     matches = [match for match in _VERDICT.finditer(text) if not _WHETHER.search(text[: match.start()])]
     verdicts = {1 if _holds(match) else -1 for match in matches}
     return verdicts.pop() if len(verdicts) == 1 else 0
+
+
+def judged_in_other_words(text: str, question: str) -> bool:
+    """Whether a reply judges a statement of its own, which is not plainly that of the question: "It is not true that
+    the gate is unlocked" of "Is the gate locked?"."""
+    own = [match for match in _VERDICT.finditer(text) if match["it_is"]]
+    return bool(own) and not all(_repeats(text[match.end() :], question) for match in own)
+
+
+def _repeats(text: str, question: str) -> bool:
+    clause = proposition(text, _without_frame(question))
+    other = clause["proposition missing"] + clause["proposition denials"] + clause["proposition opposites"]
+    return bool(clause["proposition covered"]) and not other and clause["proposition in order"] == 1
 
 
 def _holds(verdict: re.Match[str]) -> bool:

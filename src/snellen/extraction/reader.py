@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from snellen.extraction import clues
 from snellen.extraction.clues import Sight
+from snellen.extraction.likeness import packaged_arrays
 
 Array = np.ndarray[Any, Any]
 
@@ -78,16 +78,15 @@ class ReaderModel(NamedTuple):
 @lru_cache(maxsize=1)
 def model() -> ReaderModel:
     """The reader that ships with Snellen."""
-    with files("snellen.extraction").joinpath(MODEL).open("rb") as file, np.load(file) as held:
-        arrays = {name: held[name] for name in held.files}
-    about = json.loads(str(arrays["about"]))
-    parts = {name: arrays[name] for name in ("roots", "column", "limit", "children", "value")}
-    return ReaderModel(
-        about["version"],
-        tuple(about["names"]),
-        Trees(**parts, depth=about["depth"]),
-        *(arrays[name] for name in ("scores", "chances", "limits", "errors")),
-    )
+    with packaged_arrays(MODEL) as held:
+        about = json.loads(str(held["about"]))
+        parts = {name: held[name] for name in ("roots", "column", "limit", "children", "value")}
+        return ReaderModel(
+            about["version"],
+            tuple(about["names"]),
+            Trees(**parts, depth=about["depth"]),
+            *(held[name] for name in ("scores", "chances", "limits", "errors")),
+        )
 
 
 def probabilities(sight: Sight) -> Array:

@@ -14,7 +14,7 @@ from snellen.common.late import late_pattern
 from snellen.extraction.option_index import OptionIndex, index_options
 from snellen.extraction.reading import STATED, ExtractedChoice, NamedExtractor, RuleMethod, labels_alone, no_choice
 
-VERSION = "snellen-choice-10"
+VERSION = "snellen-choice-11"
 """Stored with every prediction; any change that can change a reading changes it."""
 ERROR = 0.03
 """The share of readings that may be wrong, unless said otherwise."""

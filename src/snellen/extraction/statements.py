@@ -1,4 +1,4 @@
-"""What a skeleton says of each mention in so many words: the answer, a sentence of its own, denied, one of a list."""
+"""What a skeleton says of each mention in so many words: the answer, a sentence of its own, denied."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ class Statements(NamedTuple):
     leading: frozenset[int]
     """At the beginning of a sentence, before a comma or a reason."""
     denied: frozenset[int]
-    listed: frozenset[int]
-    """Of a list of all options, or all but one, in the order shown."""
     ends: tuple[int, ...]
     """Where each sentence ends."""
 
@@ -67,7 +65,6 @@ def statements(skeleton: Skeleton) -> Statements:
         frozenset(declared),
         frozenset(leading),
         frozenset(_denied(skeleton)),
-        frozenset(_listed(skeleton)),
         tuple(sentence.end for sentence in every),
     )
 
@@ -113,16 +110,3 @@ def _denied(skeleton: Skeleton) -> Iterator[int]:
         for match in pattern.finditer(text):
             first, last = (bisect_left(skeleton.offsets, at) for at in match.span("group"))
             yield from skeleton.offsets[first:last]
-
-
-def _listed(skeleton: Skeleton) -> Iterator[int]:
-    """Mentions of one kind that name the options one after the other: "A. cat B. dog C. cow D. hen"."""
-    run: list[int] = []
-    for offset in [*skeleton.offsets, -1]:
-        places = skeleton.at[offset].places if offset >= 0 else ()
-        if run and places == (skeleton.at[run[-1]].places[0] + 1,):
-            run.append(offset)
-            continue
-        if len(run) >= max(2, skeleton.offered - 1):
-            yield from run
-        run = [offset] if len(places) == 1 else []
