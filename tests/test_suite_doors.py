@@ -17,6 +17,7 @@ from snellen import registry
 from snellen.catalogue import add_suites, entries, select, suite_facts
 from snellen.catalogue.suites import parse_suite
 from snellen.errors import DataError
+from snellen.metrics.declaration import metric_of
 from snellen.runs.finding import find_benchmarks
 from snellen.runs.journal import read_exchanges
 
@@ -101,8 +102,9 @@ def test_a_suite_in_a_folder_brings_modules_that_lie_beside_it(tmp_path: Path) -
     (suite / "zoo_reader.py").write_text(
         "from snellen.readers.table import read\n\n\ndef length(reply, references):\n    return float(len(reply))\n"
     )
+    assert metric_of("zoo_length") is None
     snellen.add_suites(tmp_path / "suites")
-    assert registry.names("metrics").count("zoo_length") == 1
+    assert registry.names("metrics").count("zoo_length") == 1 and metric_of("zoo_length") is not None
     assert snellen.build("zoo", to=tmp_path / "built").manifest.counts.questions == 4
     # The folder of one suite itself will do; a copy of it is a clash.
     with pytest.raises(DataError, match="both have the suite 'zoo'"):
