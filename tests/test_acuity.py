@@ -26,7 +26,7 @@ from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.psychometrics import posterior
 from snellen.psychometrics.acuity_run import AcuityRun, read_acuity, threshold_differences
 from snellen.psychometrics.thresholds import LevelScale, threshold_of
-from snellen.report.acuity import LINES, acuity_page, curve_panels, line_read, prescription
+from snellen.report.acuity import LINES, acuity_page, curve_panels, line_read, prescription, prescription_line
 from snellen.report.charts import Text
 from snellen.runs.plan import RunProgress
 from snellen.runs.spec import ScoringSpec
@@ -149,13 +149,19 @@ def test_by_likelihood_and_by_generation_the_same_choices_give_the_same_threshol
     assert set(by_method) == {"generation", "likelihood"}
     assert by_method["generation"].value == by_method["likelihood"].value
     assert "letter-size (likelihood)" in acuity_page([run])
+    said = prescription_line(run)
+    assert said.startswith(f"{run.model}, by generation and likelihood: needs")
+    assert said.count("px) (by generation)") == said.count("px) (by likelihood)") == 1
     assert [panel.title for panel in curve_panels([run])] == ["letter-size (generation)", "letter-size (likelihood)"]
     by_likelihood = measured(Observer(12.0, name="alone"), tmp_path, method="likelihood")
     [alone] = by_likelihood.thresholds
     assert alone.method == "likelihood" and alone.value == by_method["likelihood"].value
     together = [twelve[0], by_likelihood]
     assert [panel.title for panel in curve_panels(together)] == ["letter-size"], "each model has a method of its own"
-    assert acuity_page(together).count(", n=48, by likelihood") == 1
+    page = acuity_page(together)
+    assert page.count(", n=48, by likelihood") == 1
+    assert page.count("<li>same, by generation: needs") == page.count("<li>alone, by likelihood: needs") == 1
+    assert page.count("Three levels are told apart") == 1, "of the size needed, the threshold and the mark"
 
 
 @pytest.mark.parametrize("row", json.loads(Path(__file__).with_name("psignifit.json").read_text("utf-8")))
@@ -264,7 +270,7 @@ def test_the_command_prints_bounds_and_a_line_and_writes_the_card(tmp_path: Path
     outcome = spoken("snellen:oracle", "snellen:uniform", "--test", "shape-contrast", "--card", "card.html")
     assert outcome.exit_code == 0, outcome.output
     assert "sees all, to 0.004237" in outcome.output and "not even 0.9153" in outcome.output
-    assert "snellen:oracle: sees shapes of a contrast of even 0.004237" in outcome.output
+    assert "snellen:oracle, by generation: sees shapes of a contrast of even 0.004237" in outcome.output
     assert "card: card.html" in outcome.output
     page = (tmp_path / "card.html").read_text("utf-8")
     assert page.count("snellen:uniform") > 3 and "<polyline" in page

@@ -446,9 +446,9 @@ def test_the_command_prints_tables_and_writes_files(
     cli.main(["compare", *runs, "--resamples", "200", *outputs], standalone_mode=False)
     text = " ".join(capsys.readouterr().out.split())
     assert text.startswith("early is better than late by 3.2 to 36.3 points of accuracy (95% interval, paired on 40")
-    assert "Paired differences of accuracy under vanilla: early minus late" in text and "20.0% [" in text
+    assert "Paired differences of accuracy under vanilla: early minus late" in text and "20.0 points [" in text
     assert "12 questions differ in accuracy under vanilla" in text and "Ranks" not in text, "of two there is one order"
-    assert re.search("only early right only late right asked of both ─+ vanilla 10 2 40 ", text)
+    assert re.search("only early right only late right settled in both ─+ vanilla 10 2 40 ", text)
     markdown, table, everything = (file.read_text("utf-8") for file in files)
     assert "## Paired differences of accuracy under vanilla: early minus late" in markdown
     assert table.startswith("first,second,benchmark")

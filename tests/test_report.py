@@ -484,7 +484,7 @@ def test_a_report_of_circular_runs_says_what_its_numbers_are_of(questions: Bench
     pair = "snellen:oracle minus snellen:always-a"
     assert f"### Paired differences of circular accuracy under circular: {pair}\n" in text
     assert f"### Paired differences of accuracy under circular (first order alone): {pair}\n" in text
-    assert "| mine | 100.0% | 0.0% | 100.0% [" in text
+    assert "| mine | 100.0% | 0.0% | 100.0 points [" in text
     assert "Of each question's first presentation alone: accuracy, hit rate and unparsed rate." in text
     assert "By generation: from circular, each first presentation." in text
     assert "| snellen:oracle | circular | 48 | 48 | 0 |" in text, (

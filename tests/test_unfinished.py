@@ -158,11 +158,31 @@ def test_a_report_of_a_stopped_run_says_why_it_tells_the_accuracy_of_the_first_o
 ) -> None:
     results = sn.score(stopped(half_right, tmp_path / "early", 9))
     told = " ".join(findings(run_views(results.runs, results.rows)))
-    assert "Too few questions to half were asked in every order of the options to say how many answers" in told
+    assert "Too few questions were put to half in every order of the options to say how many answers" in told
     whole = sn.score(half_right)
     assert "Answers that stay right in every order of the options: half 50.0%" in " ".join(
         findings(run_views(whole.runs, whole.rows))
     )
+
+
+def test_footnotes_say_what_each_number_lacks_and_once_what_is_taken_of_the_rest(
+    half_right: Path, tmp_path: Path
+) -> None:
+    """After 18 of 36 answers: accuracy lacks questions never begun; circular accuracy more, which have no verdict."""
+    [run] = sn.score(stopped(half_right, tmp_path / "cut", 18)).runs
+    extent = run.extent
+    text = sn.Results([run]).report(tmp_path / "r.md").read_text("utf-8")
+    summary = text[text.index("## Summary") :].split("\n## ")[0]
+    never_begun, not_settled = extent.questions - extent.begun, extent.questions - extent.finished
+    assert 0 < never_begun < not_settled
+    assert f"{never_begun} of 12 questions were not asked as far as this number needs; at worst it is from" in summary
+    assert f"{not_settled} of 12 questions were not asked as far as this number needs" in summary
+    assert summary.count("to be like the others") == 1
+    with serving(tmp_path / "cut", index=tmp_path / "index.sqlite") as client:
+        page = client.get("/run?run=cut").text
+    lead = page[page.index('class="lead"') :].split("</p>")[0]
+    assert f"and {not_settled} not asked as far as it needs, which it takes to be like them" in lead
+    assert lead.endswith("1 benchmark asked so far")
 
 
 def test_a_stopped_run_is_stopped_on_the_pages_however_often_it_was_scored(half_right: Path, tmp_path: Path) -> None:

@@ -81,6 +81,17 @@ def test_no_word_is_broken_in_two_on_a_phone(page: Page, address: str, path: str
     assert page.run("document.querySelector('tbody th').offsetWidth") > 250
 
 
+def test_a_phone_shows_no_dot_at_the_end_of_a_line_and_no_empty_strip_above_a_table(page: Page, address: str) -> None:
+    page.resize(390)
+    page.open(f"{address}/")
+    benchmarks = "document.querySelector('td[data-label=benchmarks]')"
+    assert page.run(f"getComputedStyle({benchmarks}, '::before').content") == '"·\u00a0"', "what follows stays with it"
+    assert page.run(f"getComputedStyle({benchmarks}).paddingRight") == "0px"
+    page.open(f"{address}/run?run=unclear")
+    heads = page.run("[...document.querySelectorAll('#benchmarks thead th')].map(head => head.clientHeight)")
+    assert max(heads) < 40, "a line of words, not the height of the longest heading"
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_axe_finds_nothing(page: Page, address: str, width: int, scheme: str) -> None:
     page.resize(width)

@@ -116,12 +116,12 @@ def test_a_note_that_cannot_be_read_is_named(client: httpx.Client, runs: Path) -
 
 def test_a_runs_page_leads_to_its_failures(client: httpx.Client) -> None:
     page = client.get("/run?run=half").text
-    links = re.findall(r'<a href="([^"]*)">(\d+)(?: of (\d+))?</a> <bdi>([^<]*)</bdi>', page)
-    by_words = {words: (unescape(link), int(count), total) for link, count, total, words in links}
+    links = re.findall(r'<bdi>([^<]*)</bdi> · <a href="([^"]*)">(\d+)(?: of (\d+))? questions?</a>', page)
+    by_words = {words: (unescape(link), int(count), total) for words, link, count, total in links}
     assert by_words["level=hard"][1:] == (8, "12")
     for link, count, _ in by_words.values():
         assert f" of {count} questions" in client.get(link).text, link
-    assert by_words["refused"][1] == 4, "why replies were unparsed"
+    assert by_words["refused"][1] == 4, "why questions were unparsed"
 
 
 def test_letters_are_those_of_the_replies(client: httpx.Client) -> None:

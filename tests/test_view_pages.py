@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
@@ -13,7 +14,9 @@ import small
 import snellen as sn
 from observers import Observer, measured
 from snellen.building.benchmark import Benchmark
-from snellen.records import Request
+from snellen.records import Failure, Request
+from snellen.runs.run_folder import read_manifest
+from snellen.viewing.running import Progress, RunState
 from view_runs import Replying, serving
 
 
@@ -25,6 +28,61 @@ def test_a_run_of_placed_questions_shows_thresholds_and_no_share(tmp_path: Path)
         assert f"<td>{run.thresholds[0].text}</td>" in page and "says nothing" in page
         assert "Nothing is scored" not in page
         assert 'data-label="headline" class="num headline"><span class="none">—' in client.get("/").text
+
+
+def test_a_run_that_places_questions_is_under_way_between_its_rounds_and_promises_no_number(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    runs, much_later = tmp_path / "runs", time.time() + 10_000
+    states: list[RunState] = []
+    pages: list[str] = []
+
+    class Looking(Observer):
+        """Asked what becomes of a picture, which is when all is answered, it looks at the pages of its own run."""
+
+        def seen_pixels(self, picture: object) -> list[object]:
+            [folder] = runs.iterdir()
+            states.append(Progress(clock=lambda: much_later).of(folder, read_manifest(folder)))
+            pages.append(client.get("/").text)
+            return []
+
+    with serving(runs, index=tmp_path / "index") as client:
+        run = measured(Looking(13.0, name="looking"), runs)
+    asked = len(run.answers[0].right)
+    assert [(state.state, state.reached, state.total) for state in states] == [("under way", asked, None)]
+    assert f"<b>{asked}</b> questions begun" in pages[0] and "<progress" not in pages[0]
+
+
+def test_a_question_with_a_wrong_and_an_unparsed_reply_is_counted_as_the_notes_say(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
+    """Question 0 is answered wrongly twice, then not at all; question 1 rightly, then not at all; the third rightly."""
+
+    def choose(request: Request) -> int:
+        number = int(request.sample_id[1:])
+        is_unread = request.variant.test >= 2 and number < 2
+        return -1 if is_unread else (number + (number == 0)) % 4
+
+    results = sn.evaluate(
+        Replying("mixed", choose), str(make(small.rows(3)).folder), "circular", runs=tmp_path / "runs", name="run"
+    )
+    [benchmark] = results.runs[0].benchmarks
+    unread = {p.sample_id for p in benchmark.predictions if p.choice is None}
+    assert unread == {"q000", "q001"}
+    with serving(tmp_path / "runs", index=tmp_path / "index") as client:
+        table, page = client.get("/").text, client.get("/run?run=run").text
+        assert "of 1 questions" in client.get("/questions?outcome=unparsed").text
+    assert re.findall(r'data-label="unparsed"[^>]*><a [^>]*>(\d+)</a>', table) == ["1"]
+    assert "a reply that names no option, and none that is wrong" in table
+    assert "counts as wrong if any of them was wrong, else as unparsed if any names no option" in page
+
+
+def test_a_finished_run_of_which_every_request_failed_says_so(make: Callable[..., Benchmark], tmp_path: Path) -> None:
+    model = sn.Scripted(lambda request: sn.Response(error=Failure("server", "gone")), name="gone")
+    folder = str(make(small.rows(2)).folder)
+    sn.evaluate(model, folder, "vanilla", runs=tmp_path / "runs", name="run", error_budget=1.0)
+    with serving(tmp_path / "runs", index=tmp_path / "index") as client:
+        page = client.get("/run?run=run").text
+    assert "No question was answered: requests failed." in page and "[no interval]" not in page
 
 
 def half_in_each_order(request: Request) -> int:

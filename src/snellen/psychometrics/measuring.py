@@ -31,7 +31,7 @@ from snellen.records import Method
 from snellen.runs.finding import Announce
 from snellen.runs.forecast import forecast
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, protocols_of, with_parts
-from snellen.runs.run_folder import RUN_MANIFEST, holds_answers, read_manifest
+from snellen.runs.run_folder import RUN_MANIFEST, held_while_scored, holds_answers, read_manifest
 from snellen.runs.spec import RunSpec
 from snellen.scoring.run_scoring import score_run
 
@@ -119,14 +119,15 @@ def _measure(
         parts = next_questions(pools, parts, {}, effort)
     while True:
         rounds.ask(parts, announce)
-        run = read_acuity(score_run(plan.folder, spec.scoring))
-        # Where a question is asked by generation and by likelihood, the first places both.
-        answers = {test_answers.benchmark: test_answers for test_answers in reversed(run.answers)}
-        grown = next_questions(pools, parts, answers, effort)
-        if grown == parts:
-            if ideals := _ideals(rounds.model, plan, effort, kept_ideals(plan.folder)):
-                write_atomically(plan.folder / IDEALS, msgspec.json.encode(ideals))
-            return read_acuity(rounds.score(announce), rounds.outcome)
+        with held_while_scored(plan.folder):
+            run = read_acuity(score_run(plan.folder, spec.scoring))
+            # Where a question is asked by generation and by likelihood, the first places both.
+            answers = {test_answers.benchmark: test_answers for test_answers in reversed(run.answers)}
+            grown = next_questions(pools, parts, answers, effort)
+            if grown == parts:
+                if ideals := _ideals(rounds.model, plan, effort, kept_ideals(plan.folder)):
+                    write_atomically(plan.folder / IDEALS, msgspec.json.encode(ideals))
+                return read_acuity(rounds.score(announce), rounds.outcome)
         parts = grown
 
 

@@ -20,6 +20,11 @@ from snellen.report.table import DASH, Cell, Table, percent, shorten
 THRESHOLD = (
     "A threshold is the level at which a model is halfway between guessing and its best, with a 95% credible interval."
 )
+SIZES = (
+    "Three levels are told apart: at its threshold a model is halfway between guessing and its best; what it needs is "
+    "an easier level, at which it is nearly at its best; its mark in the chart stands at the next line above its "
+    "threshold."
+)
 BOUND = "“sees all” and “not even” are bounds: the threshold lies beyond the hardest or the easiest level."
 DIFFERENCE = (
     "x 2 [1.4, 2.9]: the threshold of the second model is twice that of the first. Which sees better is decided by the "
@@ -35,9 +40,8 @@ _CURVES = (
 )
 _FIELD = "A letter of one size at places of the picture: the stronger the colour, the more often it was read."
 _WALL = (
-    "In pixels of the picture. A model's mark stands at the smallest line above its threshold, where it is more than "
-    "halfway from guessing to its best. The size that it needs to be nearly at its best is larger: the sentences at "
-    "the head say which. A hollow mark stands at the smallest line that its input allows."
+    "In pixels of the picture. A model's mark stands at the smallest line above its threshold, a hollow one at the "
+    "smallest line that its input allows."
 )
 Series = Sequence[tuple[int, Threshold]]
 """Thresholds with the number of the model."""
@@ -347,10 +351,21 @@ def _field(shares: Sequence[PlaceShare]) -> ChartDrawing:
 # --- the card ---------------------------------------------------------------------------------------------------------
 
 
+def prescription_line(run: AcuityRun) -> str:
+    """`snellen:tiny, by likelihood: needs shapes of 39 px or more`: a model may see otherwise when asked otherwise."""
+    methods = " and ".join(dict.fromkeys(answers.method for answers in run.answers))
+    return f"{run.model}, by {methods}: {prescription(run)}"
+
+
 def prescription(run: AcuityRun) -> str:
-    """One line: what the model needs, and what it lacks."""
+    """What the model needs, and what it lacks; by which method, where it was asked by several."""
     needs = {answers.test.name: answers.test.needs for answers in run.answers if answers.test.needs}
-    parts = [_need(needs[threshold.test], threshold) for threshold in run.thresholds if threshold.test in needs]
+    is_mixed = _has_several_methods([run])
+    parts = [
+        f"{need} (by {threshold.method})" if is_mixed else need
+        for threshold in run.thresholds
+        if threshold.test in needs and (need := _need(needs[threshold.test], threshold))
+    ]
     parts += [_field_words(shares) for shares in run.fields.values()]
     parts += [f"{threshold.test}: does not only rise" for threshold in run.thresholds if threshold.notes]
     return "; ".join(filter(None, parts)) + "." if any(parts) else "the tests asked are in the table."
@@ -420,7 +435,9 @@ def acuity_page(runs: Sequence[AcuityRun]) -> str:
     """The card of several models as one page."""
     names = tuple(run.model for run in runs)
     n_answers = sum(len(answers.right) for run in runs for answers in run.answers)
-    lines = tuple(f"{run.model} {prescription(run)}" for run in runs)
+    lines = tuple(map(prescription_line, runs))
+    if any(threshold.value is not None for run in runs for threshold in run.thresholds):
+        lines += (SIZES,)
     head = Head("Snellen acuity card", names, facts=((n_answers, "answers"),), findings=lines)
     curves, fields = tuple(curve_panels(runs)), tuple(field_panels(runs))
     sections = [

@@ -8,6 +8,8 @@ from snellen.records import Estimate
 
 FEW_GROUPS = 10
 FEW_GROUPS_NOTE = f"fewer than {FEW_GROUPS} pictures or dialogues, which say little of how much others would differ"
+LIKE_OTHERS = "Numbers take questions that were not asked, or not answered, to be like the others."
+"""What stands once below a table with such a number."""
 
 
 def estimate_note(estimate: Estimate, shown: Callable[[float], str]) -> str:
@@ -29,14 +31,8 @@ def _notes(estimate: Estimate, shown: Callable[[float], str]) -> Iterator[str]:
     if estimate.value is None:
         return
     if estimate.not_asked:
-        yield (
-            f"{estimate.not_asked:,} of {estimate.questions:,} questions were not asked, or not to the end: the value "
-            "is estimated as if these were like the others"
-        )
+        yield f"{estimate.not_asked:,} of {estimate.questions:,} questions were not asked as far as this number needs"
     if estimate.errors:
-        yield (
-            f"{estimate.errors:,} of {estimate.questions:,} questions were not answered in full, as requests failed: "
-            "the value takes these to be like the others"
-        )
+        yield f"{estimate.errors:,} of {estimate.questions:,} questions were not answered in full, as requests failed"
     if estimate.unanswered and estimate.least is not None and estimate.most is not None:
         yield f"at worst it is from {shown(estimate.least)} to {shown(estimate.most)}"

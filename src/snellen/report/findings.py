@@ -290,8 +290,8 @@ def _stability(models: Sequence[ModelNumbers]) -> str:
     """How often an answer holds in every order of the options; without such a test, how far it wavers."""
     if open_runs := [m.name for m in models if m.circular and m.circular.value is None and m.circular.unanswered]:
         return (
-            f"Too few questions to {_names(open_runs)} were asked in every order of the options to say how many "
-            "answers stay right; accuracy is of the first order alone."
+            f"Too few questions were put to {_names(open_runs)} in every order of the options to say how many answers "
+            "stay right; accuracy is of the first order alone."
         )
     if words := _listed([(model.name, model.circular) for model in models], SHARE):
         return f"Answers that stay right in every order of the options: {words}."
@@ -315,7 +315,7 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
     """Replies that were not read, requests that failed, and questions that were left out."""
     words = []
     if unparsed := _listed([(m.name, m.unparsed) for m in models if m.unparsed and m.unparsed.value], SHARE):
-        words.append(f"replies that name no option are not counted as right: {unparsed}")
+        words.append(f"share of replies that name no option, and count as not right: {unparsed}")
     if failed := [model for model in models if model.errors]:
         count = sum(model.errors for model in failed)
         words.append(f"{count:,} questions got no answer from {_names([model.name for model in failed])}")

@@ -11,7 +11,7 @@ from snellen.scoring.scored_run import ScoredRun, run_labels
 
 FLIPS_NOTE = (
     "A question counts as right if every reply to it was: under circular, in each order of the options. One that is "
-    "only right so far, as not all was asked, does not count."
+    "only right so far, as not all was asked, is not settled, and does not count."
 )
 VERDICTS = ("right", "wrong", "unparsed")
 """The outcomes that runs can differ by."""
@@ -28,7 +28,7 @@ def flip_tables(runs: Sequence[ScoredRun], pairs: Iterable[tuple[str, str]]) -> 
         return []
     is_one_pair = len(pairs) == 1
     first, second = pairs[0] if is_one_pair else ("the first", "the second")
-    header = ("protocol", f"only {first} right", f"only {second} right", "asked of both")
+    header = ("protocol", f"only {first} right", f"only {second} right", "settled in both")
     if is_one_pair:
         return [Table("Questions that flipped", header, tuple(row for _, row in rows), notes=(FLIPS_NOTE,))]
     named = ((", ".join(pair), *row) for pair, row in rows)

@@ -14,7 +14,7 @@ from snellen.analysis.statistics import z
 from snellen.metrics.declaration import SHARE
 from snellen.records import Estimate
 from snellen.report.run_view import RunView
-from snellen.report.table import AbsentCell, Cell, NumberCell, Table, capitalised, decimal_text
+from snellen.report.table import AbsentCell, Cell, NumberCell, Table, capitalised, decimal_text, unit_of_difference
 
 HEADER = ("run", "protocol", "letter", "chosen [95%] n", "right answer there", "difference")
 NOTES = (
@@ -51,8 +51,8 @@ def letter_tables(views: Sequence[RunView]) -> list[Table]:
 
 def _cells(letter: LetterPreference) -> Iterator[Cell]:
     yield NumberCell(SHARE, letter.chosen)
-    for estimate in (letter.correct, letter.difference):
-        yield AbsentCell("the answers are hidden") if estimate.value is None else NumberCell(SHARE, estimate)
+    for estimate, unit in ((letter.correct, SHARE), (letter.difference, unit_of_difference(SHARE))):
+        yield AbsentCell("the answers are hidden") if estimate.value is None else NumberCell(unit, estimate)
 
 
 def letter_sentences(letters: Sequence[LetterPreference]) -> list[str]:

@@ -37,6 +37,7 @@ from snellen.report.table import (
     dimension_title,
     metric_title,
     percent,
+    unit_of_difference,
     value_text,
 )
 from snellen.scoring.scored_run import ScoredRun, run_labels
@@ -201,7 +202,7 @@ def _value(difference: PairedDifference, value: float | None) -> str:
 def _difference(difference: PairedDifference) -> NumberCell | AbsentCell:
     if difference.difference.value is None:
         return AbsentCell(word_reason(difference.reason))
-    return NumberCell(difference.unit, corrected_estimate(difference))
+    return NumberCell(unit_of_difference(difference.unit), corrected_estimate(difference))
 
 
 def _p(p: float | None) -> str:
@@ -291,9 +292,8 @@ def decision_table(differences: Sequence[SequentialDifference]) -> Table:
     """Two models asked the same pictures in a random order until it was decided which is better."""
     rows: list[tuple[Cell, ...]] = []
     for difference in differences:
-        cell = NumberCell(
-            difference.unit, Estimate(difference.value, None, difference.low, difference.high, difference.n)
-        )
+        estimate = Estimate(difference.value, None, difference.low, difference.high, difference.n)
+        cell = NumberCell(unit_of_difference(difference.unit), estimate)
         better = {"first": f"{difference.first} is better", "second": f"{difference.second} is better"}
         verdict = better.get(difference.verdict, difference.verdict)
         labels = difference.benchmark, difference.protocol, metric_title(difference.metric)
@@ -311,7 +311,7 @@ def drift_table(drift: Drift) -> Table:
             line.model,
             NumberCell(drift.unit, line.before),
             NumberCell(drift.unit, line.after),
-            NumberCell(drift.unit, line.difference),
+            NumberCell(unit_of_difference(drift.unit), line.difference),
             DASH if line.p is None else f"{line.p:.2g}",
         )
         for line in drift.models

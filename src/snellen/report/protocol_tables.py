@@ -17,7 +17,16 @@ from snellen.protocols.base import labelled_declaration
 from snellen.records import Answer, Estimate, Turn
 from snellen.report.charts import Axis, ChartPanel, Point, ScatterPoint, axis_of, scatter_chart
 from snellen.report.run_view import RunView, question_metric
-from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, metric_title, value_text
+from snellen.report.table import (
+    DASH,
+    AbsentCell,
+    Cell,
+    NumberCell,
+    Table,
+    metric_title,
+    unit_of_difference,
+    value_text,
+)
 from snellen.scoring.request_costs import COST
 from snellen.scoring.scored_run import ScoredBenchmark
 
@@ -51,7 +60,8 @@ def _dose_rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
         clean = value_text(Estimate(response.clean, None, None, None, 0), response.unit)
         half = _half_text(response)
         for point in response.points:
-            loss = NumberCell(response.unit, point.loss) if point.loss.value is not None else AbsentCell("no questions")
+            unit, is_known = unit_of_difference(response.unit), point.loss.value is not None
+            loss = NumberCell(unit, point.loss) if is_known else AbsentCell("no questions")
             yield (
                 response.benchmark, response.protocol, metric_title(response.metric),
                 DEGRADATIONS[response.kind].title.format(f"{point.dose:g}"), clean,
@@ -149,7 +159,7 @@ def _figures(score: QuestionMeasures, control: QuestionMeasures) -> Iterator[Cel
     if result.difference.value is None:
         yield AbsentCell("no question has a value with and without its picture")
     else:
-        yield NumberCell(unit, result.difference)
+        yield NumberCell(unit_of_difference(unit), result.difference)
     level = score.scored.chance_accuracy if score.metric == "accuracy" else None
     yield DASH if level is None else value_text(Estimate(level, None, None, None, 0), unit)
 

@@ -31,7 +31,7 @@ COUNT_HINTS = {
     "method": "generation reads the reply, likelihood compares how likely each option is",
     "unscored": "questions whose answer is not known here",
     "errors": "questions that were not answered, or not in full",
-    "not asked": "questions that the run has not come to, or not to their end",
+    "not asked": "questions that the run has not asked as far as the accuracy needs",
 }
 
 

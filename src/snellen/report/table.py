@@ -15,9 +15,10 @@ from msgspec import Struct
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import SHARE, declared, metric_of, unit_multiplier
 from snellen.records import Estimate
-from snellen.report.estimate_note import estimate_note
+from snellen.report.estimate_note import LIKE_OTHERS, estimate_note
 
 DASH = "—"
+SHARE_POINTS = "points of a share"
 LETTERS = 28
 """Longest label in a chart, in characters."""
 
@@ -46,6 +47,11 @@ def hint_text(column: str, hint: str) -> str:
     return f"{capitalised(column)}: {hint}."
 
 
+def unit_of_difference(unit: str) -> str:
+    """What a difference of two values in this unit is in: of two shares in points, as it is no share itself."""
+    return SHARE_POINTS if unit == SHARE else unit
+
+
 def percent(share: float) -> str:
     return f"{decimal_text(100 * share, 1)}%"
 
@@ -72,6 +78,8 @@ def _style(unit: str) -> tuple[int, int, str]:
     """The factor and digits of values in this unit, and the sign after them."""
     if unit == SHARE:
         return 100, 1, "%"
+    if unit == SHARE_POINTS:
+        return 100, 1, " points"
     return (1, 2, "") if unit_multiplier(unit) != 1 else (1, 3, "")
 
 
@@ -166,7 +174,14 @@ class Table(Struct, frozen=True):
     @property
     def all_notes(self) -> tuple[str, ...]:
         """What the columns are, then the notes."""
-        return (*(hint_text(name, hint) for name, hint in self.hints.items()), *self.notes)
+        return (*(hint_text(name, hint) for name, hint in self.hints.items()), *self.own_notes)
+
+    @property
+    def own_notes(self) -> tuple[str, ...]:
+        """The notes, then what holds of all numbers that are of fewer questions than they should be."""
+        estimates = (cell.estimate for row in self.rows for cell in row if isinstance(cell, NumberCell))
+        is_of_fewer = any(estimate.value is not None and estimate.unanswered for estimate in estimates)
+        return (*self.notes, LIKE_OTHERS) if is_of_fewer else self.notes
 
     def has_numbers(self, column: int) -> bool:
         """Whether the column is one of numbers, and no label."""

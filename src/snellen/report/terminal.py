@@ -57,7 +57,7 @@ def summary_table(views: Sequence[RunView]) -> RichTable:
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=0,
-        caption=Text("\n".join((*table.notes, *(f"{superscript(i)} {note}" for note, i in notes.items())))),
+        caption=Text("\n".join((*table.own_notes, *(f"{superscript(i)} {note}" for note, i in notes.items())))),
         caption_justify="left",
     )
     # Model and method share a column, and so do the counts: with four figures that just fits 80 columns. Headings

@@ -49,7 +49,7 @@ def failure_clusters(library: RunLibrary, run: ShownRun, protocol: str) -> list[
     groups = [
         ClusterGroup("tags with clearly more wrong answers than others", _by_tag(library, run, chosen)),
         ClusterGroup("wrong answers given most often", _by_reading(library, run, chosen.to(outcome="wrong"))),
-        ClusterGroup("why replies were unparsed", _by_reading(library, run, chosen.to(outcome="unparsed"))),
+        ClusterGroup("why questions were unparsed", _by_reading(library, run, chosen.to(outcome="unparsed"))),
         ClusterGroup("errors", _by_reading(library, run, chosen.to(outcome="error"))),
     ]
     return [group for group in groups if group.clusters]

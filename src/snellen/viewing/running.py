@@ -83,13 +83,14 @@ class RunState(Struct, frozen=True):
     """Failed requests by kind; those that were asked again later count too."""
     reached: int
     """Questions of which something was asked, counted once per protocol."""
-    total: int
+    total: int | None
+    """How many it asks; None where a rule chooses them by what was answered."""
     rate: float | None
     """Questions a second, by the answers that came since it was first seen under way; None before there are some."""
 
     @property
     def seconds_left(self) -> float | None:
-        return (self.total - self.reached) / self.rate if self.rate else None
+        return (self.total - self.reached) / self.rate if self.rate and self.total is not None else None
 
     @property
     def failed(self) -> int:
@@ -182,8 +183,11 @@ def _has_ended(folder: Path) -> bool:
         return False
 
 
-def _count(folder: Path, manifest: RunManifest) -> int:
-    """How many questions a run asks, once per protocol. Raises DataError for a benchmark that is not there any more."""
+def _count(folder: Path, manifest: RunManifest) -> int | None:
+    """How many questions a run asks, once per protocol; None where a rule adds some by what was answered. Raises
+    DataError for a benchmark that is not there any more."""
+    if any(use.part for use in manifest.benchmarks):
+        return None
     protocols = {text: parse_protocol(text) for text in manifest.protocols}
     total = 0
     for use in manifest.benchmarks:

@@ -65,7 +65,7 @@ def acuity_command(
     from snellen.experiments.evaluation import check_budget
     from snellen.formats.whole_files import write_atomically
     from snellen.psychometrics.measuring import acuity_forecasts, measure_acuity
-    from snellen.report.acuity import acuity_page, acuity_records, acuity_tables, prescription
+    from snellen.report.acuity import acuity_page, acuity_records, acuity_tables, prescription_line
 
     for test in tests:
         if "/" not in test:
@@ -86,7 +86,7 @@ def acuity_command(
     else:
         print_tables(acuity_tables(runs))
         for run in runs:
-            out.print(f"{run.model}: {prescription(run)}", soft_wrap=not out.is_terminal, highlight=False)
+            out.print(prescription_line(run), soft_wrap=not out.is_terminal, highlight=False)
     target = card or runs[0].folder / CARD
     write_atomically(target, acuity_page(runs).encode())
     announce(f"card: {target}")
@@ -174,7 +174,7 @@ def _acuity_card(runs: Path, limit: int) -> Path:
     """How small and how faint shapes may be for the trained models to see them: their card. Where a sample of each
     benchmark is asked that is smaller than the demo's, so is that of each test."""
     from snellen.psychometrics.measuring import measure_acuity
-    from snellen.report.acuity import acuity_page, prescription
+    from snellen.report.acuity import acuity_page, prescription_line
 
     question = QuestionSpec(models=DEMO_MODELS, benchmarks=ACUITY_TESTS, method="likelihood")
     execution = ExecutionSpec(runs=str(runs / "acuity"), report=False)
@@ -186,7 +186,7 @@ def _acuity_card(runs: Path, limit: int) -> Path:
             announce=announce,
         )
     for run in measured:
-        announce(f"{run.model}: {prescription(run)}")
+        announce(prescription_line(run))
     card = runs / "acuity.html"
     write_atomically(card, acuity_page(measured).encode())
     return card
