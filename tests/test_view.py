@@ -274,6 +274,16 @@ def test_a_rotation_that_was_not_asked_says_why(circled: Shown) -> None:
     assert "not asked" not in circled.page("/question", of="animals", sample="q005")
 
 
+def test_a_question_says_the_letter_of_its_right_answer_and_shares_as_shares(circled: Shown) -> None:
+    page = circled.page("/question", of="animals", sample="q001", protocol="vanilla")
+    gold = page[page.index("<dt>right answer</dt>") :].split("</dd>")[0]
+    letter = re.findall(r'<span class="none">\((\w) above\)</span>', gold)
+    options = re.findall(r'<li dir="auto">([^<]*)</li>', page[: page.index("<dt>right answer</dt>")])
+    assert letter == ["B"] and f"<bdi>{options[1]}</bdi>" in gold, "question 1 is answered by its second option"
+    of_vanilla = page[page.index("<h2><bdi>vanilla</bdi></h2>") :]
+    assert "accuracy 100%; " in of_vanilla.split("</summary>")[0] and "not asked" not in of_vanilla.split("</summary>")[0]
+
+
 def test_a_list_shows_the_protocol_under_which_its_questions_were_chosen(circled: Shown) -> None:
     def columns(**query: str) -> list[str]:
         page = circled.page("/questions", **query)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from snellen.common.images import data_uri, to_plain_file
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.metrics.declaration import declared
+from snellen.metrics.declaration import SHARE, declared
 from snellen.protocols.base import Declaration, labelled_declaration
 from snellen.protocols.prediction import holds_shares
 from snellen.reasons import word_reason
@@ -465,13 +465,20 @@ def _message(message: Message, is_last: bool) -> SentMessage:
 
 
 def scores_text(scores: Sequence[Score]) -> str:
-    """The metrics of a question with their values, or why they have none."""
+    """The metrics of a question with their values, or why they have none; not those for which more had to be asked."""
     return "; ".join(
-        f"{metric_title(score.metric)} {DASH if score.value is None else f'{score.value:.3g}'}"
+        f"{metric_title(score.metric)} {_score_value(score)}"
         + (f" ({word_reason(score.reason, score.detail)})" if score.reason else "")
         for score in scores
-        if not declared(score.metric).secondary_to
+        if not declared(score.metric).secondary_to and score.reason != "not asked"
     )
+
+
+def _score_value(score: Score) -> str:
+    """`100%` for shares, of few replies: no decimals."""
+    if score.value is None:
+        return DASH
+    return f"{score.value:.0%}" if declared(score.metric).unit == SHARE else f"{score.value:.3g}"
 
 
 def shown_options(prediction: Prediction, answer: Answer | None, options: Sequence[str]) -> tuple[OptionRow, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import cache
@@ -280,6 +281,12 @@ class QuestionPage(Struct, frozen=True):
     @property
     def asked(self) -> Turn:
         return self.sample.rounds[self.turn]
+
+    @property
+    def letters_of_right(self) -> str:
+        """Of the right options, as they stand in the list above; empty without options, or where they are hidden."""
+        places = self.answer.options if self.answer and self.asked.options else ()
+        return ", ".join(string.ascii_uppercase[place] for place in places if place < len(string.ascii_uppercase))
 
     @property
     def most_presentations(self) -> int:
