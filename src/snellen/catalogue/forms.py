@@ -37,9 +37,12 @@ def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
     """Entries for a name, a glob (`eyechart/*`), a suite, a suite's part (`eyechart:spatial`), a name without its
     suite (of several benchmarks that of a suite that claims short names), or the same words in another order.
 
-    Raises UnknownNameError with similar names when there are none, and DataError for a short name that several have.
+    Raises UnknownNameError with similar names when there are none, and DataError for a short name that several have,
+    or for an entry that is left out as it cannot be read.
     """
     catalogue, groups = entries(), suite_members()
+    if pattern in catalogue.faults:
+        raise DataError(catalogue.faults[pattern])
     if pattern in catalogue:
         return (catalogue[pattern],)
     if pattern in groups:

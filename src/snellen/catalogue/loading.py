@@ -74,11 +74,11 @@ class LoadedEntry(Struct, frozen=True):
 class Entries(Mapping[str, BenchmarkSpec]):
     """The facts of all benchmarks by name, sorted by name; Snellen's own are read when they are asked for.
 
-    `faults` says what is left out: entries of other packages that cannot be read.
+    `faults` says what is left out: entries of other packages that cannot be read, by the names that they would have.
     """
 
     def __init__(
-        self, loaded: Mapping[str, LoadedEntry], late: Mapping[str, _LateEntry], faults: tuple[str, ...] = ()
+        self, loaded: Mapping[str, LoadedEntry], late: Mapping[str, _LateEntry], faults: Mapping[str, str]
     ) -> None:
         self._loaded = dict(loaded)
         self._late = late
@@ -156,7 +156,7 @@ def suite_of(spec: BenchmarkSpec) -> Suite | None:
 
 def broken_suites() -> tuple[str, ...]:
     """What other packages bring and is left out, as it cannot be read: suites and entries, each with its fault."""
-    return (*_folders_and_faults(folders_named())[1], *entries().faults)
+    return (*_folders_and_faults(folders_named())[1], *entries().faults.values())
 
 
 def suite_folders() -> Mapping[str, Traversable]:
@@ -330,7 +330,7 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
     places: dict[str, str] = {}
     loaded: dict[str, LoadedEntry] = {}
     late: dict[str, _LateEntry] = {}
-    faults = []
+    faults: dict[str, str] = {}
     for folder in _folders(named_folders):
         for file in folder.entries:
             if folder.suite and folder.suite.name in registry.own_targets("suites"):
@@ -345,12 +345,12 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
                 except DataError as error:
                     if folder.named:
                         raise
-                    faults.append(_left_out(error))
+                    faults[_name_by_file(file, folder.suite) if folder.suite else str(file)] = _left_out(error)
                     continue
                 name = entry.spec.name
                 loaded[name] = entry
             _claim(places, "benchmark", name, str(file))
-    return Entries(loaded, late, tuple(faults))
+    return Entries(loaded, late, faults)
 
 
 def _check_asking(entry: LoadedEntry, home: SuiteFolder) -> None:
