@@ -324,6 +324,28 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert journal.read_bytes().endswith(b"\n")
 
 
+@pytest.mark.parametrize(
+    ("journal", "line"),
+    [
+        (None, "stopped before any answer came; nothing is kept yet. Run the same command to begin anew.\n"),
+        ("", "stopped before any answer came; nothing is kept yet. Run the same command to begin anew.\n"),
+        ("{}\n", "stopped; all answers so far are kept in {folder}. Run the same command to go on.\n"),
+    ],
+)
+def test_ctrl_c_says_what_is_kept_in_one_line(
+    journal: str | None, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / ("a-folder-with-a-long-name-" * 4)
+    if journal is not None:
+        folder.mkdir()
+        (folder / "journal-0.jsonl").write_text(journal)
+    with pytest.raises(SystemExit) as stop, show.run_progress() as listen:
+        listen(RunProgress("snellen:tiny", str(folder), 0, 8))
+        raise KeyboardInterrupt
+    assert stop.value.code == 130
+    assert capsys.readouterr().err.endswith(line.format(folder=folder))
+
+
 def test_a_read_only_place_for_runs_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     Path("runs").write_text("a file stands where the folder should be")
     code, _, err = run(capsys, "run", "snellen:oracle", "eyechart/shape", "--limit", "5")

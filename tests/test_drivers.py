@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import itertools
 import math
 import os
@@ -16,6 +17,7 @@ import pytest
 import small
 from slow_model import Slow, SlowAsync
 from snellen.api import build_table, evaluate, score
+from snellen.building import source_state
 from snellen.building.benchmark import FORMAT, Benchmark
 from snellen.catalogue import select
 from snellen.common.images import Images
@@ -375,6 +377,30 @@ def test_a_table_that_has_changed_since_it_was_built_is_said_and_a_file_is_to_be
     shutil.rmtree(table.parent)
     find_benchmarks(["birds"], announce=said.append)
     assert len(said) == 1
+
+
+def test_a_folder_of_pictures_that_has_changed_since_is_said_unless_it_has_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for place, row in enumerate(small.rows(2)):
+        (pictures / f"{place}.png").write_bytes(base64.b64decode(row["image"]))
+    table = small.write(
+        [{**row, "image": f"{place}.png"} for place, row in enumerate(small.rows(2))], tmp_path / "t.jsonl"
+    )
+    said: list[str] = []
+    for most, expected in ((2, 1), (1, 0)):
+        monkeypatch.setattr(source_state, "MOST_FILES", most)
+        build_table(table, images=pictures, name="birds")
+        find_benchmarks(["birds"], announce=said.append)
+        assert said == []
+        (pictures / "1.png").write_bytes((pictures / "0.png").read_bytes() + bytes(most))
+        find_benchmarks(["birds"], announce=said.append)
+        line = f"{pictures} has changed since birds was built of it; build it again to ask what it says now"
+        assert said == expected * [line]
+        said.clear()
 
 
 def test_two_benchmarks_of_one_name_are_refused(questions: Benchmark, tmp_path: Path) -> None:

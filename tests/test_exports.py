@@ -92,6 +92,21 @@ def test_a_dataset_has_a_card_and_no_gold_unless_asked_for(results: sn.Results) 
     assert pl.read_parquet(whole)["gold"].to_list()[0] == ["cat"]
 
 
+@pytest.mark.parametrize("name", ["odd.csv", "odd.xlsx", "odd"])
+def test_a_file_that_ends_as_another_form_is_refused_in_one_line(
+    results: sn.Results, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert small.command(capsys, "export", "runs/run", "-o", name) == (
+        2,
+        "",
+        f"snellen: {name}: the form samples is a file that ends in .parquet; name it so, choose another form with --as "
+        "(dataset, inspect, lm-eval, lmms-eval), or have `snellen report -o` write the numbers as .csv, .json, .md, "
+        ".tex or .html\n",
+    )
+    assert not Path(name).exists()
+    assert results.export("samples", "odd.PARQUET") == [Path("odd.PARQUET")]
+
+
 def test_a_strangers_exporter_is_found_by_name(
     results: sn.Results, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ import pytest
 import small
 import snellen as sn
 from snellen.building.benchmark import Benchmark
+from snellen.building.builder import build_benchmark
 from snellen.errors import DataError, StoreError
 from snellen.records import ImagePart, Request
 from snellen.runs.journal import read_exchanges
@@ -262,7 +263,7 @@ def test_a_run_has_the_questions_that_it_asked_and_no_answers(tmp_path: Path) ->
 def test_a_run_is_reported_after_its_benchmark_was_rebuilt_and_not_scored_by_other_answers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made(tmp_path)
+    before_version = made(tmp_path).manifest.version
     before = sn.load_run("runs/run").rows
     small.built(small.rows(9), tmp_path / "made")
     code, _, err = small.command(capsys, "report", "runs/run", "-o", "again.html", "-o", "again.json")
@@ -270,10 +271,59 @@ def test_a_run_is_reported_after_its_benchmark_was_rebuilt_and_not_scored_by_oth
     assert sn.load_run("runs/run").rows == before
     assert json.loads(Path("again.json").read_text())[0]["value"] == before[0].estimate.value
     assert "Which animal is number 2?" in Path("again.html").read_text("utf-8")
-    with pytest.raises(DataError, match="`snellen report runs/run` shows the scores that were kept"):
+    now = Benchmark(tmp_path / "made").manifest.version
+    with pytest.raises(DataError) as refused:
         sn.score("runs/run")
+    assert str(refused.value) == (
+        "runs/run cannot be scored, as the answers of mine are not here as they were when it was asked (mine has been "
+        f"built again: its version was {before_version} and is {now}): `snellen report runs/run` shows the scores that "
+        "were kept, or build that version again, of a table of your own from the table as it was then, or have the run "
+        "packed with its answers (`snellen pack --answers`)"
+    )
     with pytest.raises(DataError, match=r"cannot be scored, as the answers of mine are not here .* --answers"):
         sn.score("runs/run", extractor="strict")
+
+
+def test_of_a_table_that_was_built_again_a_cache_has_what_did_not_change(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def telling(request: Request) -> str:
+        asked.append(request.sample_id)
+        return "(A)"
+
+    benchmark = small.built(small.rows(4), tmp_path / "made")
+    sn.evaluate(sn.Scripted(telling), str(benchmark.folder), "vanilla", name="run", cache="cache")
+    changed = small.rows(4)
+    changed[2]["question"] = "Which animal is it?"
+    small.built(changed, tmp_path / "made")
+    with pytest.raises(StoreError, match=r"choose another --name, which asks all again but what a --cache of both"):
+        sn.evaluate(sn.Scripted(telling), str(benchmark.folder), "vanilla", name="run")
+    asked.clear()
+    sn.evaluate(sn.Scripted(telling), str(benchmark.folder), "vanilla", name="again", cache="cache")
+    assert asked == ["q002"]
+
+
+def test_a_limit_that_leaves_nothing_out_is_not_partial_and_a_smaller_one_says_what_it_scores(tmp_path: Path) -> None:
+    benchmark = small.built(small.rows(12), tmp_path / "made")
+    lines: list[str] = []
+    partial = {}
+    for limit in (12, 5, 20, 5):
+        results = sn.evaluate(
+            sn.Scripted(told), str(benchmark.folder), "vanilla", name="run", limit=limit, announce=lines.append
+        )
+        report = results.report("r.md").read_text("utf-8")
+        partial[limit] = "Partial: only part of the questions of mine was asked." in report
+        assert results.runs[0].manifest.benchmarks[0].limit == (5 if limit == 5 else None)
+    assert partial == {12: False, 5: True, 20: False}
+    assert [line for line in lines if "earlier" in line] == 2 * [
+        "runs/run: an earlier call chose 12 samples of mine, this one 5; these alone are scored, answers to the others "
+        "are kept for a call that chooses them again"
+    ]
+    # What was built for a limit may lack others.
+    table = small.write(small.rows(12), tmp_path / "t.jsonl")
+    part = build_benchmark(small.spec_of(table, "mine"), source=tmp_path, to=tmp_path / "part", limit=5)
+    results = sn.evaluate(sn.Scripted(told), str(part.folder), "vanilla", name="part", limit=5)
+    assert "Partial: only part" in results.report("r.md").read_text("utf-8")
 
 
 def test_changed_answers_are_told_before_they_change_numbers(

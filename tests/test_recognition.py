@@ -183,6 +183,50 @@ def test_answers_that_name_no_option_are_one_line() -> None:
     assert "\n" not in str(e.value)
 
 
+@pytest.mark.parametrize(
+    ("cells", "lines"),
+    [
+        (
+            {3: "why", 5: "Z"},
+            [
+                "t.csv:5: answer 'why' is neither one of the letters A-B nor the text of an option",
+                "t.csv:7: answer 'Z' is neither one of the letters A-B nor the text of an option",
+            ],
+        ),
+        (
+            dict.fromkeys(range(1, COUNT), "same"),
+            [
+                f"t.csv:{n + 2}: the options A and B are both 'same', as is the answer; change one"
+                for n in range(1, COUNT)
+            ],
+        ),
+    ],
+)
+def test_each_wrong_answer_is_named_with_its_line(cells: dict[int, str], lines: list[str]) -> None:
+    """Be it one, a few, or more than there are right ones."""
+    same = {number for number, cell in cells.items() if cell == "same"}
+    path = save(
+        rows(
+            img=name,
+            question=question,
+            A=lambda n: "same" if n in same else "x",
+            B=lambda n: "same" if n in same else "y",
+            answer=lambda n: cells.get(n, "A"),
+        ),
+        "t.csv",
+    )
+    with pytest.raises(DataError) as refused:
+        build_table(path, to="made")
+    assert str(refused.value).splitlines() == lines
+
+
+def test_a_single_wrong_cell_does_not_advise_another_column() -> None:
+    path = save(rows(img=name, question=question, A="x", B="y", answer="why")[:1], "t.csv")
+    with pytest.raises(DataError) as refused:
+        build_table(path, to="made")
+    assert str(refused.value) == "t.csv:2: answer 'why' is neither one of the letters A-B nor the text of an option"
+
+
 def test_pictures_are_found_by_name_in_folders_of_folders() -> None:
     Path("deep/er").mkdir(parents=True)
     Path("files").rename("deep/er/files")
@@ -441,6 +485,27 @@ def test_the_command_says_what_it_takes_and_the_next_build_does_as_the_entry_say
     save(rows(Foto=name, Fragen=question, x=right), "fragen.csv")
     code, _, err = small.command(capsys, "build", "fragen.csv")
     assert code == 2 and "to have them recognised; did you mean Fragen?" in err
+
+
+def test_an_entry_in_another_folder_is_built_from_where_one_is(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("own").mkdir()
+    Path("files").rename("own/pictures")
+    save(rows(img=name, question=question, A="red", B="blue", answer=lambda n: "AB"[n % 2]), "own/t.csv")
+    first = small.command(capsys, "build", "own/t.csv", "--images", "own/pictures", "--name", "mine")
+    assert first[0] == 0 and "written to own/mine.toml" in first[2]
+    assert tomllib.loads(Path("own/mine.toml").read_text())["source"]["params"]["images"] == "pictures"
+    assert small.command(capsys, "build", "own/mine.toml")[:2] == first[:2]
+
+
+def test_columns_that_are_tags_by_their_names_are_said_and_written(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = {"tag_kind": "round", "tag_level": lambda n: ("easy", "hard")[n % 2], "answer_tag_why": "seen"}
+    save(rows(img=name, question=question, A="red", B="blue", answer="A", **cells), "t.csv")
+    code, _, err = small.command(capsys, "build", "t.csv")
+    assert code == 0
+    assert "  tag  `tag_kind` `tag_level`                      answer tag  `answer_tag_why`\n" in err
+    assert tomllib.loads(Path("t.toml").read_text())["source"]["params"]["columns"]["tag"] == ["tag_kind", "tag_level"]
+    tags = {"kind": {"round": COUNT}, "level": {"easy": COUNT // 2, "hard": COUNT // 2}}
+    assert sn.build("t.toml", to="made").manifest.tags == tags
 
 
 def test_an_entry_is_never_written_over_something_else(capsys: pytest.CaptureFixture[str]) -> None:

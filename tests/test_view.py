@@ -538,10 +538,15 @@ def test_a_run_whose_benchmark_is_gone_is_shown_as_it_was_scored(
 ) -> None:
     benchmark = make(small.rows(4), name="gone")
     sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path / "runs", name="run")
+    why = "The answers are not here as they were when it was asked; its benchmark may have been built again since."
+    with serving(tmp_path / "runs", index=tmp_path / "before.sqlite", refresh=False) as client:
+        until(lambda: "1 to 4 of 4 questions" in client.get("/questions").text)
+        assert why not in client.get("/run?run=run").text
     shutil.rmtree(benchmark.folder)
     with serving(tmp_path / "runs", index=tmp_path / "index.sqlite", refresh=False) as client:
         until(lambda: "1 to 4 of 4 questions" in client.get("/questions").text)
         assert "This run cannot be shown" not in client.get("/").text
+        assert why in client.get("/run?run=run").text
 
 
 def test_an_index_is_made_once_and_only_for_runs_that_changed(shown: Shown, tmp_path: Path) -> None:

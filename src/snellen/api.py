@@ -33,7 +33,7 @@ from snellen.experiments.evaluation import (
     silent,
 )
 from snellen.experiments.results import Results, StudyResults
-from snellen.interchange.exports.base import BenchmarkJob, Exporter
+from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
 from snellen.models.base import as_model_string, load_model
 from snellen.psychometrics import WIDTH
 from snellen.recognition.own_sources import OwnSource, entry_of, is_own, own_source, write_entry, write_rows
@@ -84,7 +84,7 @@ def export_benchmark(
         forms = ", ".join(name for name in names("exporters") if find("exporters", name).write_benchmark)
         raise DataError(f"{form} is a form of runs; a benchmark is written as {forms}")
     opened = open_benchmark(str(benchmark))
-    to = Path(path) if path else Path(f"{slug(opened.name)}-{form}{exporter.suffix}")
+    to = export_path(form, exporter, path, f"{slug(opened.name)}-{form}")
     return list(exporter.write_benchmark(BenchmarkJob(opened, to, answers)))
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ from msgspec import Struct
 
 from snellen.catalogue import BenchmarkSpec, entry_folder
 from snellen.common.paths import benchmark_folder
+
+MOST_FILES = 20_000
+"""Of a folder that a user gave: looking at so many takes some tenths of a second."""
 
 
 class SourceState(Struct, frozen=True):
@@ -28,28 +31,37 @@ class SourceState(Struct, frozen=True):
     they name none, of all in the folder that its source has; empty where no files lie beside its entry."""
     tables: dict[str, int] = {}
     """Of files that a user gave, those that its parameters name: path -> time of the last change, in ns."""
+    folders: dict[str, str] = {}
+    """Of folders that a user gave, those that its parameters name: path -> a digest of paths, sizes and times of
+    change of its files. One of more than `MOST_FILES` is absent."""
 
-    def changed_tables(self) -> Iterator[str]:
+    def changed_sources(self) -> Iterator[str]:
+        """The tables that have changed since, and the folders in which a file has, is new, or is gone."""
         for table, changed in self.tables.items():
             with suppress(OSError):  # gone, or on another machine: nothing can be said
                 if Path(table).stat().st_mtime_ns != changed:
                     yield table
+        for folder, digest in self.folders.items():
+            with suppress(OSError):
+                if Path(folder).is_dir() and _folder_digest(Path(folder)) != digest:
+                    yield folder
 
 
 def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState:
     """The files of a benchmark as they are now: those in a folder that a user gave, else those beside its entry."""
     if source:
-        files = [path.absolute() for path in _named(spec, source) if path.is_file()]
-        return SourceState(tables={str(file): file.stat().st_mtime_ns for file in files})
+        places = [path.absolute() for path in _named(spec, source)]
+        folders = {str(place): _folder_digest(place) for place in places if place.is_dir()}
+        return SourceState(
+            tables={str(place): place.stat().st_mtime_ns for place in places if place.is_file()},
+            folders={folder: digest for folder, digest in folders.items() if digest},
+        )
     folder = entry_folder(spec)
     if folder is None:
         return SourceState()
     places = list(_named(spec, folder)) or [folder] * bool(spec.source.folder)
-    digest = hashlib.sha256()
-    for path in sorted({file for place in places for file in _files_below(place)}):
-        state = path.stat()
-        digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
-    return SourceState(beside=digest.hexdigest() if places else "")
+    files = {file for place in places for file in _files_below(place)}
+    return SourceState(beside=_digest(files) if places else "")
 
 
 def keep_state(name: str, state: SourceState) -> None:
@@ -69,6 +81,21 @@ def _file(name: str) -> Path:
     return folder.with_name(f".{folder.name}.source.json")
 
 
+def _folder_digest(folder: Path) -> str:
+    """That of a folder's files; empty where there are too many to look at each time that the benchmark is asked."""
+    files = list(islice(_files_below(folder), MOST_FILES + 1))
+    return _digest(files) if len(files) <= MOST_FILES else ""
+
+
+def _digest(files: Iterable[str]) -> str:
+    """Of the paths, sizes and times of change of files."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        state = os.stat(path)  # noqa: PTH116  (a text takes half of the time of a Path)
+        digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
 def _named(spec: BenchmarkSpec, folder: Path) -> Iterator[Path]:
     for text in _texts(spec.source.params):
         if os.path.exists(path := folder / text):  # noqa: PTH110  (unlike Path.exists() for any text, however long)
@@ -86,8 +113,8 @@ def _texts(value: Any) -> Iterator[str]:
             yield from chain.from_iterable(map(_texts, value))
 
 
-def _files_below(path: Path) -> Iterator[Path]:
+def _files_below(path: Path) -> Iterator[str]:
     if path.is_file():
-        yield path
+        yield str(path)
     for folder, _, names in os.walk(path):
-        yield from (Path(folder, name) for name in names)
+        yield from (f"{folder}{os.sep}{name}" for name in names)

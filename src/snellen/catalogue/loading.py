@@ -526,7 +526,7 @@ def _in_suite(spec: BenchmarkSpec, suite: Suite) -> BenchmarkSpec:
 def _with_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
     """The entry with paths relative to it made absolute, so that they do not depend on the working directory."""
     params = {
-        name: str(folder / value) if name in OF_PATHS and value and (folder / str(value)).exists() else value
+        name: str(folder.absolute() / value) if name in OF_PATHS and value and (folder / str(value)).exists() else value
         for name, value in spec.source.params.items()
     }
     return replace(spec, source=replace(spec.source, params=params)) if params != spec.source.params else spec

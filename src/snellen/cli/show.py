@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -14,6 +15,7 @@ from rich.text import Text
 from snellen.building.benchmark import SET_APART
 from snellen.common.paths import as_word
 from snellen.formats.shown_text import short_name
+from snellen.runs.run_folder import holds_answers
 
 if TYPE_CHECKING:
     from snellen.building.benchmark import Benchmark
@@ -48,8 +50,12 @@ def run_progress() -> Iterator[ProgressListener]:
     except KeyboardInterrupt:
         if not latest:
             raise
-        folder = latest[0].folder
-        err.print(f"stopped; all answers so far are kept in {folder}. Run the same command to go on.")
+        folder = Path(latest[0].folder)
+        if holds_answers(folder):
+            line = f"stopped; all answers so far are kept in {folder}. Run the same command to go on."
+        else:
+            line = "stopped before any answer came; nothing is kept yet. Run the same command to begin anew."
+        err.print(line, soft_wrap=True)
         sys.exit(130)
 
 

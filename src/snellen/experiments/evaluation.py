@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -42,7 +42,15 @@ from snellen.runs.forecast import forecast
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, progress_of, with_parts
 from snellen.runs.run_command import command_to_go_on
-from snellen.runs.run_folder import held_while_scored, is_held, is_read_only, locked_share, read_manifest
+from snellen.runs.run_folder import (
+    RUN_MANIFEST,
+    held_while_scored,
+    holds_answers,
+    is_held,
+    is_read_only,
+    locked_share,
+    read_manifest,
+)
 from snellen.runs.runner import RunOutcome, next_parts, no_parts, run_plan, summed_outcome
 from snellen.runs.spec import ExecutionSpec, JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
@@ -235,6 +243,7 @@ def _ask(
 ) -> RunOutcome:
     """Ask in this process, or through the processes that the spec names, which load the models themselves."""
     _announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
+    _announce_fewer_questions(plan, announce)
     with _noting_folder(plan):
         if not plan.execution.is_asked_elsewhere:
             return run_plan(load(), plan, update, cast.roles)
@@ -251,13 +260,31 @@ def _announce_changed_answers(folder: Path, benchmarks: Iterable[Benchmark], ann
         announce(f"{folder}: the answers of {names} have changed since it was last asked; it is scored by those of now")
 
 
+def _announce_fewer_questions(plan: RunPlan, announce: Announce) -> None:
+    """Say of each benchmark that fewer questions are scored than earlier calls of this run chose."""
+    if not (plan.folder / RUN_MANIFEST).exists():
+        return
+    earlier = {use.name: use.selection for use in read_manifest(plan.folder).benchmarks}
+    for use in plan.benchmarks:
+        before = earlier.get(use.benchmark.name, use.selection)
+        if before == use.selection or before.part or use.selection.part:
+            continue
+        chosen, now = use.benchmark.count(before), use.benchmark.count(use.selection)
+        if now < chosen:
+            announce(
+                f"{plan.folder}: an earlier call chose {chosen:,} samples of {use.benchmark.name}, this one {now:,}; "
+                "these alone are scored, answers to the others are kept for a call that chooses them again"
+            )
+
+
 @contextmanager
 def _noting_folder(plan: RunPlan) -> Iterator[None]:
     """An interruption gets a note that says where the answers are."""
     try:
         yield
     except KeyboardInterrupt as stopped:
-        stopped.add_note(f"all answers so far are kept in {plan.folder}; the same call goes on")
+        if holds_answers(plan.folder):
+            stopped.add_note(f"all answers so far are kept in {plan.folder}; the same call goes on")
         raise
 
 
@@ -505,6 +532,17 @@ def _without_answers(folder: Path) -> list[str]:
     return [use.name for use in uses if not has_answers(reopen_benchmark(use, folder).folder)]
 
 
+def _built_since(folder: Path, names: Sequence[str]) -> str:
+    """Which benchmarks have been built again where a run found them, in brackets; empty for none."""
+    since = []
+    for use in read_manifest(folder).benchmarks:
+        with suppress(DataError):  # nothing is there, or it is damaged
+            version = Benchmark(Path(use.folder)).manifest.version
+            if use.name in names and version != use.version:
+                since.append(f"{use.name} has been built again: its version was {use.version} and is {version}")
+    return f" ({'; '.join(since)})" if since else ""
+
+
 def _kept(
     folder: Path, settings: ScoringSettings, absent: Sequence[str], announce: Announce, will_do: bool
 ) -> ScoredRun:
@@ -513,8 +551,9 @@ def _kept(
     if not (is_kept and will_do):
         way_out = f"`snellen report {as_word(folder)}` shows the scores that were kept, or " if is_kept else ""
         raise DataError(
-            f"{folder} cannot be scored, as the answers of {names} are not here as they were when it was asked: "
-            f"{way_out}build that version again, or have the run packed with its answers (`snellen pack --answers`)"
+            f"{folder} cannot be scored, as the answers of {names} are not here as they were when it was asked"
+            f"{_built_since(folder, absent)}: {way_out}build that version again, of a table of your own from the table "
+            "as it was then, or have the run packed with its answers (`snellen pack --answers`)"
         )
     announce(f"{folder}: the answers of {names} are not here; these are the scores that were kept by these settings")
     return load_scoring(folder, settings.name)

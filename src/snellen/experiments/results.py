@@ -231,11 +231,11 @@ class Results:
         golds into forms that are made to be published with `answers` alone. Raises UnknownNameError, DataError for
         what a form cannot hold, StoreError.
         """
-        from snellen.interchange.exports.base import ExportJob
+        from snellen.interchange.exports.base import ExportJob, export_path
 
         exporter: Exporter = find("exporters", form)
         name = "-".join([self.runs[0].folder.name, *([form] if form != "samples" else [])])
-        to = Path(path) if path else Path(name + exporter.suffix)
+        to = export_path(form, exporter, path, name)
         return list(exporter.write(ExportJob(self.runs, tuple(self.rows), to, pictures, answers)))
 
     def track(self, target: str) -> list[str]:

@@ -291,7 +291,10 @@ def _draft(row: SourceRow, source: _Source) -> Draft:
         where=where,
         context=str(context) if context else None,
         group=str(cells.get(columns.group, "")),
-        tags={**_tags(cells, TAG), **{name: str(cells[name]) for name in _names(columns.tag) if name in cells}},
+        tags={
+            **_tags(cells, TAG),
+            **{name.removeprefix(TAG): str(cells[name]) for name in _names(columns.tag) if name in cells},
+        },
         answer_tags=_tags(cells, ANSWER_TAG),
     )
 
@@ -377,6 +380,10 @@ def _any(answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source
 
 
 def _no_option(form: AnswerForm, answer: Any, options: Sequence[str], where: str) -> DataError:
+    text = as_text(answer).strip()
+    alike = [letter for letter, option in zip(LETTERS, options, strict=False) if option.strip() == text]
+    if len(alike) > 1:
+        return DataError(f"{where}: the options {' and '.join(alike)} are both {text!r}, as is the answer; change one")
     letters = "" if form == "text" else f"neither one of the letters {LETTERS[0]}-{LETTERS[len(options) - 1]} nor "
     return DataError(f"{where}: answer {as_text(answer)!r} is {letters or 'not '}the text of an option")
 

@@ -15,7 +15,7 @@ from snellen.formats.locate import PICTURE_FILE, PictureFinder, is_picture, name
 from snellen.formats.rows import SUFFIXES, is_row_file, text_encoding
 from snellen.recognition.columns import FORM_WORDS, Doubt, Roles, usual_names
 from snellen.recognition.profiles import picture_folder
-from snellen.recognition.tables import TableRoles, table_roles
+from snellen.recognition.tables import ANSWER_TAG, TableRoles, table_roles
 
 Kind = Literal["questions", "conversations", "annotations"]
 FILE_NAME = "file-name"
@@ -162,6 +162,7 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
         params["answer_is"] = roles.answer_is
     is_choice = not roles.roles.keys().isdisjoint({"options", "distractors"})
     forms = {"conversations": "conversations", "annotations": "annotations"}
+    answer_tags = [name for name in roles.profiles if roles.kind == "questions" and name.startswith(ANSWER_TAG)]
     form = forms.get(roles.kind, "multiple choice" if is_choice else "open questions")
     return Recognition(
         path=path,
@@ -172,6 +173,7 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
         rows=roles.rows,
         taken=(
             *((role, _words(role, names, roles)) for role, names in roles.roles.items()),
+            *((("answer tag", " ".join(f"`{name}`" for name in answer_tags)),) if answer_tags else ()),
             *((("encoding", settings["encoding"]),) if settings.get("encoding") else ()),
         ),
         unused=roles.unused,
@@ -193,7 +195,7 @@ def _column_param(role: str, names: Sequence[str]) -> Any:
 
 
 def _words(role: str, names: Sequence[str], roles: TableRoles) -> str:
-    if role in ("attributes", "fields"):
+    if role in ("attributes", "fields", "tag"):
         return " ".join(f"`{name}`" for name in names)
     text = f"`{names[0]}`" if len(names) == 1 else f"`{names[0]}`-`{names[-1]}`"
     if role == "answer" and "options" in roles.roles:

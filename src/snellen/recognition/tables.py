@@ -190,6 +190,8 @@ class _Assignment:
         for role in ("context", "group", "relevance"):
             self._settle(role, (one_by_name(role, free, self._taken), None))
         rows, form = self._answers(free)
+        by_name = [name for name in profiles if name.startswith(TAG)]
+        self._roles["tag"] = tuple(dict.fromkeys((*self._roles.get("tag", ()), *by_name)))
         roles = _filled(self._roles)
         self._check_names([name for name in free if name not in self._taken])
         repeated = [name for names in roles.values() for name in names if f"{name} (2)" in free]
@@ -278,7 +280,8 @@ class _Assignment:
     def _form(self, column: AnswerColumn) -> AnswerForm:
         if self._answer_is:
             return self._answer_is  # type: ignore[return-value]
-        if column.rows and column.fit < FITTING and column.example:
+        # Of one wrong cell, or where other rows fit, the reader names each row that is wrong.
+        if column.rows > 1 and not column.fit and column.example:
             where, answer, options = column.example
             self._faults.append(
                 f"{where}: the answers in {column.name!r} name no option: {as_text(answer)[:40]!r} beside "

@@ -155,8 +155,8 @@ def _open(
         return
     if (benchmark_folder(pattern) / MANIFEST).exists() and pattern not in entries():
         benchmark = Benchmark(benchmark_folder(pattern))
-        for table in kept_state(pattern).changed_tables():
-            announce(f"{table} has changed since {pattern} was built of it; build it again to ask what it says now")
+        for place in kept_state(pattern).changed_sources():
+            announce(f"{place} has changed since {pattern} was built of it; build it again to ask what it says now")
         yield benchmark
         return
     _check_folder(pattern)

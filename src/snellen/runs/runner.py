@@ -161,6 +161,14 @@ def check_model_kinds(model: Model | AsyncModel, plan: RunPlan, roles: Roles = N
             )
 
 
+def _limit_that_leaves_out(use: SelectedBenchmark) -> int | None:
+    """The limit of a benchmark's samples; None where there are no more of them, and all are asked."""
+    limit, manifest = use.selection.limit, use.benchmark.manifest
+    if limit is None or 0 < manifest.made.limit <= manifest.counts.samples:
+        return limit  # none is named, or the build may have left out the others
+    return limit if limit < use.benchmark.count(replace(use.selection, limit=None, part=None)) else None
+
+
 def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLES) -> RunManifest:
     started = datetime.now(UTC).isoformat(timespec="seconds")
     labels = [tuple(p.label for p in protocols_of(use.benchmark.spec, plan)) for use in plan.benchmarks]
@@ -174,7 +182,7 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
                 use.benchmark.manifest.version,
                 str(use.benchmark.folder.resolve()),
                 use.selection.where,
-                use.selection.limit,
+                _limit_that_leaves_out(use),
                 asked_by,
                 use.benchmark.manifest.questions,
                 use.selection.part,
@@ -320,7 +328,8 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
         if use.name in earlier_uses and not use.fits(earlier_uses[use.name].version, earlier_uses[use.name].questions):
             raise StoreError(
                 f"{folder} was run on version {use.version} of {use.name}, which is now "
-                f"{earlier_uses[use.name].version}; choose another --name"
+                f"{earlier_uses[use.name].version}; choose another --name, which asks all again but what a --cache of "
+                "both runs holds, or build that version again from its source as it was"
             )
         if use.name in earlier_uses and use.examples != earlier_uses[use.name].examples:
             raise StoreError(f"{folder}: {use.name} was shown other examples; choose another --name")

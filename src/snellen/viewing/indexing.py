@@ -77,6 +77,8 @@ class RunDetails(Struct, frozen=True):
     """The accuracy that guessing has, of each benchmark with options."""
     thresholds: tuple[tuple[str, str], ...] = ()
     """Of questions placed to measure them: what varied, and the threshold in words."""
+    golds_absent: bool = False
+    """Whether the numbers are those that the run keeps, as there are answers, but not at hand."""
 
 
 def visible_results(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
@@ -151,6 +153,7 @@ class EntryCounter:
             tuple(letter_preferences(run.benchmarks)),
             {b.spec.name: level for b in run.benchmarks if (level := b.chance_accuracy) is not None},
             _thresholds(visible(run, hidden)),
+            any(benchmark.golds_absent for benchmark in run.benchmarks),
         )  # fmt: skip
 
 
@@ -166,7 +169,7 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
 
 
-INDEX_FORMAT = 14
+INDEX_FORMAT = 15
 LONGEST_READING = 48
 REPLY_END = "\x1e"
 """Between the replies to a question where words are looked for in them."""

@@ -168,6 +168,7 @@ class ViewPages:
             "notes": metric_notes(benchmarks),
             "numbers": number_table(details.results),
             "thresholds": details.thresholds,
+            "golds_absent": details.golds_absent,
             "asked": details.asked,
             "of_headline": _n_benchmarks(details, line.headline) if line.headline else 0,
             "letters": corrected_letters(letters),

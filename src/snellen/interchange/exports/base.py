@@ -15,9 +15,10 @@ from msgspec import Struct
 from snellen.building.benchmark import Benchmark
 from snellen.common.late import check_polars
 from snellen.common.paths import slug
-from snellen.errors import StoreError
+from snellen.errors import DataError, StoreError
 from snellen.formats.whole_files import write_atomically
 from snellen.records import Answer, Exchange, ImagePart, Message, Prediction, Result, Sample, Score, Turn, Variant
+from snellen.registry import names
 from snellen.runs.journal import read_exchanges
 from snellen.scoring.journal_reading import with_conclusions
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
@@ -64,6 +65,20 @@ class Exporter(Struct, frozen=True, kw_only=True):
     """The same for a built benchmark, where the form has a place for its questions."""
     for_hub: bool = False
     """Whether what is written is a dataset in the layout of the Hugging Face hub, which can be pushed there."""
+
+
+def export_path(form: str, exporter: Exporter, path: str | Path | None, default: str) -> Path:
+    """Where a form is written: `path`, or `default` here with the form's suffix. Raises DataError for a file whose name
+    ends as another form."""
+    if path is None:
+        return Path(default + exporter.suffix)
+    if exporter.suffix and Path(path).suffix.lower() != exporter.suffix:
+        others = ", ".join(name for name in names("exporters") if name != form)
+        raise DataError(
+            f"{path}: the form {form} is a file that ends in {exporter.suffix}; name it so, choose another form with "
+            f"--as ({others}), or have `snellen report -o` write the numbers as .csv, .json, .md, .tex or .html"
+        )
+    return Path(path)
 
 
 _Place = tuple[str, str, str, Variant]
