@@ -3,6 +3,7 @@
 A file has a JSON object a line: id, kind, question, options, labels, reply, finish, gold (index or null), ambiguous,
 and lang where it is not English. Figures are over replies that are not ambiguous. Silently wrong is a choice that the
 reader of the reply did not make, the one fault that nothing downstream mends; open is none where there is one.
+`held_out/*.jsonl` are in no training.
 """
 
 from __future__ import annotations

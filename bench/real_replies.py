@@ -1,13 +1,13 @@
 """How replies that real models wrote are read.
 
     python bench/real_replies.py CLONES draw FOLDER             # write what is drawn
-    python bench/real_replies.py CLONES [--half unread] [--list] [--error 0.01]
+    python bench/real_replies.py CLONES [--part unread] [--list] [--error 0.01]
 
 CLONES holds git clones of public benchmarks whose authors published what models replied, each as OWNER+NAME/repo (bare
 will do); nothing of them is kept here but ids and labels (`real_labels.json`: id -> index of the option that the reply
 names, null for none, "either" where careful readers may differ). The draw is by seed: as many from each source, in
 it from each model, and of its replies a fifth of at most 15 characters, two fifths of up to 200, two fifths longer.
-Half of the ids are for development, the other half is unread: of it only totals may be looked at.
+Two draws: the first is for development; of the second (`unread`, with a source of its own) only totals are looked at.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from snellen.extraction import find_extractor
 
 LABELS = Path(__file__).parent / "real_labels.json"
 EACH = 72
-"""Replies drawn from each source."""
+"""Replies drawn from each source in either draw."""
+ONLY_UNREAD = {"EMMA": 150}
+"""Sources that the first draw leaves alone -> replies drawn in the second."""
 BANDS = {"short": 15, "middle": 200, "long": 1_000_000}
 """The most characters that replies of a band have."""
 SHARES = ("short", "middle", "long", "middle", "long")
@@ -188,6 +190,17 @@ def event_hallusion(clone: Clone) -> Iterator[Case]:
                 yield yes_no(model, f"{entry['id']}:{number}", pair["question"], pair["prediction"])
 
 
+def emma(clone: Clone) -> Iterator[Case]:
+    for name in clone.files(r"results/EMMA-mini/[^/]+/.*_(CoT|Direct)\.json"):
+        for entry in json.loads(clone.read(name) or "{}").values():
+            if entry["type"] == "Multiple Choice":
+                written = entry["options"]
+                options = ast.literal_eval(written) if isinstance(written, str) else written
+                yield case(
+                    Path(name).stem, entry["pid"], entry["question"], options, letters(options), entry["response"]
+                )
+
+
 SOURCES: dict[str, tuple[str, Callable[[Clone], Iterator[Case]]]] = {
     "MathVista": ("lupantech/MathVista", mathvista),
     "MATH-Vision": ("mathllm/MATH-V", math_vision),
@@ -198,6 +211,7 @@ SOURCES: dict[str, tuple[str, Callable[[Clone], Iterator[Case]]]] = {
     "TempCompass": ("llyx97/TempCompass", tempcompass),
     "M3CoT": ("LightChen233/M3CoT", m3cot),
     "EventHallusion": ("Stevetich/EventHallusion", event_hallusion),
+    "EMMA": ("EMMA-Bench/EMMA", emma),
 }
 """Name -> repository, and what makes cases of its files."""
 
@@ -226,8 +240,8 @@ def pools(clones: Path) -> dict[str, list[Case]]:
     return gathered
 
 
-def drawn(pool: Sequence[Case]) -> list[Case]:
-    """`EACH` replies of a source, in turns of models and bands; no reply twice where it is longer than a label."""
+def drawn(pool: Sequence[Case], count: int) -> list[Case]:
+    """So many replies of a source, in turns of models and bands; no reply twice where it is longer than a label."""
     waiting: dict[tuple[str, str], list[Case]] = defaultdict(list)
     for item in sorted(pool, key=rank, reverse=True):
         waiting[item["model"], band(item["reply"])].append(item)
@@ -242,15 +256,20 @@ def drawn(pool: Sequence[Case]) -> list[Case]:
         if queue:
             chosen.append(queue.pop())
             seen.add(chosen[-1]["reply"])
-        if len(chosen) == EACH or not any(waiting.values()):
+        if len(chosen) == count or not any(waiting.values()):
             return chosen
     raise AssertionError("turns never end")
 
 
-def halves(chosen: Sequence[Case]) -> Iterator[Case]:
-    """The cases, each with its half: every other one by rank."""
-    for number, item in enumerate(sorted(chosen, key=rank)):
-        yield {**item, "half": "unread" if number % 2 else "development"}
+def both_draws(source: str, pool: Sequence[Case]) -> Iterator[Case]:
+    """The cases of a source, each with its part. What the first draw showed does not come again in the second."""
+    first = [] if source in ONLY_UNREAD else drawn(pool, EACH)
+    ids = {item["id"] for item in first}
+    texts = {item["reply"] for item in first if len(item["reply"]) > 15}
+    others = [item for item in pool if item["id"] not in ids and item["reply"] not in texts]
+    second = drawn(others, ONLY_UNREAD.get(source, EACH))
+    for part, items in (("development", first), ("unread", second)):
+        yield from ({**item, "source": source, "part": part} for item in items)
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------
@@ -292,25 +311,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clones", type=Path)
     parser.add_argument("draw", nargs="*", help="`draw FOLDER` writes the replies as JSON lines")
-    parser.add_argument("--half", choices=["development", "unread"], default="development")
+    parser.add_argument("--part", choices=["development", "unread"], default="development")
     parser.add_argument("--error", type=float, default=0.03)
     parser.add_argument("--list", action="store_true", help="print what was not read right")
     given = parser.parse_args()
     gathered = pools(given.clones)
-    cases = [{**item, "source": source} for source, pool in gathered.items() for item in halves(drawn(pool))]
+    cases = [item for source, pool in gathered.items() for item in both_draws(source, pool)]
     if given.draw:
         labels = json.loads(LABELS.read_text("utf-8"))
-        for half in ("development", "unread"):
-            some = (labelled(item, labels.get(item["id"], "either")) for item in cases if item["half"] == half)
+        for part in ("development", "unread"):
+            some = (labelled(item, labels.get(item["id"], "either")) for item in cases if item["part"] == part)
             text = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in some)
-            (Path(given.draw[1]) / f"{half}.jsonl").write_text(text, "utf-8")
+            (Path(given.draw[1]) / f"{part}.jsonl").write_text(text, "utf-8")
         for source, pool in gathered.items():
             counted = Counter(band(item["reply"]) for item in pool)
             print(f"{source:<16}{len(pool):>8,} replies, {len({c['model'] for c in pool})} models", dict(counted))
         return
-    read = outcomes([item for item in cases if item["half"] == given.half], given.error)
-    print("\n".join(table(read, by_model=given.half == "development")))
-    if given.list and given.half == "development":
+    read = outcomes([item for item in cases if item["part"] == given.part], given.error)
+    print("\n".join(table(read, by_model=given.part == "development")))
+    if given.list and given.part == "development":
         print("\n".join(faults(read)))
 
 
