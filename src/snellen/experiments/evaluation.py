@@ -6,8 +6,8 @@ Two models are asked the same pictures, in a random order, until it is decided w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -29,9 +29,10 @@ from snellen.analysis.sequential import (
     sequential_estimates,
     width_rule,
 )
-from snellen.building.benchmark import Benchmark, Part, RandomPart
+from snellen.building.benchmark import Part, RandomPart
 from snellen.common.paths import as_word
 from snellen.errors import DataError, ErrorBudgetError, HookError, ModelError, SpentBudgetError
+from snellen.experiments.changed_since import announce_changed_answers, announce_fewer_questions, built_since
 from snellen.models.base import AsyncModel, Model, find_opener, load_model, parse_spec
 from snellen.protocols.verdict import matching_prompt
 from snellen.registry import find, targets
@@ -43,7 +44,6 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, progress_of, with_parts
 from snellen.runs.run_command import command_to_go_on
 from snellen.runs.run_folder import (
-    RUN_MANIFEST,
     held_while_scored,
     holds_answers,
     is_held,
@@ -54,7 +54,7 @@ from snellen.runs.run_folder import (
 from snellen.runs.runner import RunOutcome, next_parts, no_parts, run_plan, summed_outcome
 from snellen.runs.spec import ExecutionSpec, JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
-from snellen.scoring.answers import changed_answers, has_answers
+from snellen.scoring.answers import has_answers
 from snellen.scoring.extent import RunExtent
 from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.kept_scoring import (
@@ -242,8 +242,8 @@ def _ask(
     plan: RunPlan, load: Callable[[], Model | AsyncModel], cast: Cast, update: ProgressCallback, announce: Announce
 ) -> RunOutcome:
     """Ask in this process, or through the processes that the spec names, which load the models themselves."""
-    _announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
-    _announce_fewer_questions(plan, announce)
+    announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
+    announce_fewer_questions(plan, announce)
     with _noting_folder(plan):
         if not plan.execution.is_asked_elsewhere:
             return run_plan(load(), plan, update, cast.roles)
@@ -252,29 +252,6 @@ def _ask(
         from snellen.runs.ray_cluster import run_on_ray
 
         return run_on_ray(plan, update, announce)
-
-
-def _announce_changed_answers(folder: Path, benchmarks: Iterable[Benchmark], announce: Announce) -> None:
-    if changed := changed_answers(folder, benchmarks):
-        names = ", ".join(changed)
-        announce(f"{folder}: the answers of {names} have changed since it was last asked; it is scored by those of now")
-
-
-def _announce_fewer_questions(plan: RunPlan, announce: Announce) -> None:
-    """Say of each benchmark that fewer questions are scored than earlier calls of this run chose."""
-    if not (plan.folder / RUN_MANIFEST).exists():
-        return
-    earlier = {use.name: use.selection for use in read_manifest(plan.folder).benchmarks}
-    for use in plan.benchmarks:
-        before = earlier.get(use.benchmark.name, use.selection)
-        if before == use.selection or before.part or use.selection.part:
-            continue
-        chosen, now = use.benchmark.count(before), use.benchmark.count(use.selection)
-        if now < chosen:
-            announce(
-                f"{plan.folder}: an earlier call chose {chosen:,} samples of {use.benchmark.name}, this one {now:,}; "
-                "these alone are scored, answers to the others are kept for a call that chooses them again"
-            )
 
 
 @contextmanager
@@ -493,7 +470,7 @@ def _score_folder(
     folder: Path, settings: ScoringSettings, panel: JudgeEnsemble | None, announce: Announce
 ) -> ScoredRun:
     uses = read_manifest(folder).benchmarks
-    _announce_changed_answers(folder, (reopen_benchmark(use, folder) for use in uses), announce)
+    announce_changed_answers(folder, (reopen_benchmark(use, folder) for use in uses), announce)
     scored = _keep(_score_run(folder, settings.standard.scoring, panel), settings.standard)
     if settings.scoring.as_published:
         published = replace(_score_run(folder, settings.scoring, panel), counterpart=scored)
@@ -532,17 +509,6 @@ def _without_answers(folder: Path) -> list[str]:
     return [use.name for use in uses if not has_answers(reopen_benchmark(use, folder).folder)]
 
 
-def _built_since(folder: Path, names: Sequence[str]) -> str:
-    """Which benchmarks have been built again where a run found them, in brackets; empty for none."""
-    since = []
-    for use in read_manifest(folder).benchmarks:
-        with suppress(DataError):  # nothing is there, or it is damaged
-            version = Benchmark(Path(use.folder)).manifest.version
-            if use.name in names and version != use.version:
-                since.append(f"{use.name} has been built again: its version was {use.version} and is {version}")
-    return f" ({'; '.join(since)})" if since else ""
-
-
 def _kept(
     folder: Path, settings: ScoringSettings, absent: Sequence[str], announce: Announce, will_do: bool
 ) -> ScoredRun:
@@ -552,7 +518,7 @@ def _kept(
         way_out = f"`snellen report {as_word(folder)}` shows the scores that were kept, or " if is_kept else ""
         raise DataError(
             f"{folder} cannot be scored, as the answers of {names} are not here as they were when it was asked"
-            f"{_built_since(folder, absent)}: {way_out}build that version again, of a table of your own from the table "
+            f"{built_since(folder, absent)}: {way_out}build that version again, of a table of your own from the table "
             "as it was then, or have the run packed with its answers (`snellen pack --answers`)"
         )
     announce(f"{folder}: the answers of {names} are not here; these are the scores that were kept by these settings")
