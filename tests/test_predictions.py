@@ -17,7 +17,7 @@ import snellen as sn
 from snellen.api import Results, build_table
 from snellen.building.benchmark import Benchmark
 from snellen.records import Exchange, Sample
-from snellen.report.estimate_note import estimate_note
+from snellen.report.table import estimate_note
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import read_manifest
 from snellen.scoring.answers import open_answers

@@ -28,7 +28,7 @@ from snellen.analysis.statistics import (
     z,
 )
 from snellen.records import Estimate
-from snellen.report.estimate_note import estimate_note
+from snellen.report.table import estimate_note
 
 REPLICATES = 1000
 
