@@ -65,8 +65,11 @@ def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState
 
 
 def keep_state(name: str, state: SourceState) -> None:
-    """Write the state of what the benchmark of that name has just been built of."""
-    _file(name).write_bytes(msgspec.json.encode(state))
+    """Write the state of what the benchmark of that name has just been built of, if there is anything to say of it."""
+    if state == SourceState():
+        _file(name).unlink(missing_ok=True)
+    else:
+        _file(name).write_bytes(msgspec.json.encode(state))
 
 
 def kept_state(name: str) -> SourceState:
