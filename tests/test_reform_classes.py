@@ -361,7 +361,7 @@ def test_without_wordnet_the_error_says_what_to_install(tmp_path: Path, monkeypa
         ("medic-dts", "MEDIC/MEDIC_test.tsv", "\tdisaster_types", "\tdisasters", r"tsv:1: the column 'disaster_types'"),
         ("medic-dts", "MEDIC/MEDIC_test.tsv", "images/7.jpg", "images/77.jpg", r"tsv:9: cannot read .*77.jpg"),
         ("vizwiz-4", "annotations/val.json", '"FRM": 4', '"FRM": 6', r"val.json: items\[0\]: .*<= 5.*flaws.FRM"),
-        ("vizwiz-4", "annotations/val.json", '"ROT": 0', '"RTO": 0', r"val.json: items\[0\]: flaws: .*`ROT`; did you mean it by RTO"),
+        ("vizwiz-4", "annotations/val.json", '"ROT": 0', '"RTO": 0', r"val.json: items\[0\]: flaws: .*`ROT`; .*RTO"),
         ("vizwiz-2", "annotations/val.json", "val_00000002", "val_00000099", r"items\[2\]: cannot read .*val_00000099"),
         ("imagenet-1k", "LOC_val_solution.csv", f"{stem(3)},n", f"{stem(3)},x", r"csv:15: 'x\d+' is not a class"),
         ("imagenet-1k", "LOC_val_solution.csv", stem(3), stem(99), rf"{stem(3)}.JPEG: LOC_val_solution.csv has no row"),
