@@ -387,11 +387,12 @@ def test_a_folder_of_pictures_that_has_changed_since_is_said_unless_it_has_too_m
     pictures.mkdir()
     for place, row in enumerate(small.rows(2)):
         (pictures / f"{place}.png").write_bytes(base64.b64decode(row["image"]))
+    (pictures / "nowhere.png").symlink_to(pictures / "gone.png")
     table = small.write(
         [{**row, "image": f"{place}.png"} for place, row in enumerate(small.rows(2))], tmp_path / "t.jsonl"
     )
     said: list[str] = []
-    for most, expected in ((2, 1), (1, 0)):
+    for most, expected in ((3, 1), (2, 0)):
         monkeypatch.setattr(source_state, "MOST_FILES", most)
         build_table(table, images=pictures, name="birds")
         find_benchmarks(["birds"], announce=said.append)

@@ -94,8 +94,9 @@ def _digest(files: Iterable[str]) -> str:
     """Of the paths, sizes and times of change of files."""
     digest = hashlib.sha256()
     for path in sorted(files):
-        state = os.stat(path)  # noqa: PTH116  (a text takes half of the time of a Path)
-        digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
+        with suppress(OSError):  # a link that leads nowhere, or gone since it was listed
+            state = os.stat(path)  # noqa: PTH116  (a text takes half of the time of a Path)
+            digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 

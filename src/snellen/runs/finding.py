@@ -163,10 +163,7 @@ def _open(
     try:
         chosen = select(pattern)
     except UnknownNameError:
-        if folder.is_file():
-            raise DataError(
-                f"{pattern} is a file; `snellen build {as_word(pattern)}` makes a benchmark of it"
-            ) from None
+        _check_file(pattern)
         if pattern.partition(":")[0] in suite_members():
             raise
         raise registry.unknown("benchmark", pattern, [*entries(), *own_benchmarks()]) from None
