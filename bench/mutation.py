@@ -93,7 +93,6 @@ ROOMS: dict[str, dict[str, str]] = {
         "extraction/option_index.py": "extract replies statements reading_changes",
         "extraction/likeness.py": "extract replies statements reading_changes",
         "extraction/normalisation.py": "extract replies statements reading_changes",
-        "extraction/quantity_mentions.py": "extract replies quantities",
     },
 }
 """For each module the test files that stand nearest to it."""
