@@ -23,7 +23,7 @@ import argparse
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -138,22 +138,11 @@ def draw(setting: Setting, rng: np.random.Generator) -> tuple[np.ndarray, np.nda
     pictures = np.arange(setting.replies) // setting.group
     correlation = CORRELATION if setting.group > 1 else 0.0
 
-    def below(share: float) -> np.ndarray:
-        return uniform() < share
-
-    def uniform() -> np.ndarray:
+    def uniform(shape: tuple[int, ...]) -> np.ndarray:
         shared = rng.standard_normal(pictures[-1] + 1)[pictures]
-        return ndtr(math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * rng.standard_normal(len(pictures)))
+        return ndtr(math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * rng.standard_normal(shape))
 
-    reader, truth = setting.reader, below(setting.accuracy)
-    readings = np.digitize(uniform(), np.cumsum(reader.shares[:2]))
-    chance, right = uniform(), truth.copy()
-    for place, (lost, gained) in enumerate((reader.certain, reader.likely)):
-        misread = (readings == place) & (chance < np.where(truth, lost, gained))
-        right[misread] = ~truth[misread]
-    is_open = readings == 2
-    right[is_open] = False
-    truth[is_open] &= chance[is_open] < reader.open
+    readings, right, truth = read(uniform(pictures.shape) < setting.accuracy, setting.reader, uniform)
     return truth.astype(float), right.astype(float), readings, pictures.tolist()
 
 
@@ -253,11 +242,14 @@ def draw_units(readings: np.ndarray, weights: np.ndarray, limit: int, rng: np.ra
     return inverse
 
 
-def read(truth: np.ndarray, reader: Reader, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How each reply is read, whether as right, and whether it is right in truth (an open one may mean nothing)."""
+def read(
+    truth: np.ndarray, reader: Reader, uniform: Callable[[tuple[int, ...]], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How each reply is read, whether as right, and whether it is right in truth (an open one may mean nothing);
+    `uniform` draws from [0, 1]."""
     truth = truth.copy()
-    readings = np.digitize(rng.random(truth.shape), np.cumsum(reader.shares[:2]))
-    chance, right = rng.random(truth.shape), truth.copy()
+    readings = np.digitize(uniform(truth.shape), np.cumsum(reader.shares[:2]))
+    chance, right = uniform(truth.shape), truth.copy()
     for place, (lost, gained) in enumerate((reader.certain, reader.likely)):
         misread = (readings == place) & (chance < np.where(truth, lost, gained))
         right[misread] = ~truth[misread]
@@ -276,7 +268,7 @@ def circular_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, flo
     """Questions are always right, or right each time with one chance."""
     always = rng.random((case.replies, 1)) < case.accuracy - 0.1
     truth = always | (rng.random((case.replies, PASSES)) < 0.5)
-    readings, right, truth = read(truth, case.reader, rng)
+    readings, right, truth = read(truth, case.reader, rng.random)
     ended = [int(np.argmin(row)) + 1 if not row.all() else PASSES for row in right]
     doubt = np.array([readings[i, :n].max() for i, n in enumerate(ended)])
     inverse = draw_units(doubt, np.ones(case.replies), case.labels, rng)
@@ -303,7 +295,7 @@ def circular_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, flo
 def pope_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, float]:
     """Half of the questions want a yes; an open reply counts as neither."""
     wanted = np.arange(case.replies) % 2 == 0
-    readings, right, truth = read(rng.random(case.replies) < case.accuracy, case.reader, rng)
+    readings, right, truth = read(rng.random(case.replies) < case.accuracy, case.reader, rng.random)
     inverse, given = draw_units(readings, np.ones(case.replies), case.labels, rng), []
     meant = rng.random(case.replies) < case.reader.open
     for i in range(case.replies):
@@ -330,7 +322,7 @@ def mean_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, float]:
     worse = Reader("", (0.1, 0.1), (0.3, 0.3), case.reader.open, case.reader.shares)
     values = [case.accuracy + shift for shift in shifts]
     drawn = [
-        read(rng.random(size) < value, worse if place == 1 else case.reader, rng)
+        read(rng.random(size) < value, worse if place == 1 else case.reader, rng.random)
         for place, (size, value) in enumerate(zip(sizes, values, strict=True))
     ]
     weights = np.concatenate([np.full(size, 1 / size / len(sizes)) for size in sizes])
@@ -341,7 +333,7 @@ def mean_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, float]:
 
 
 def part_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, float]:
-    readings, right, truth = read(rng.random(3 * case.replies) < case.accuracy, case.reader, rng)
+    readings, right, truth = read(rng.random(3 * case.replies) < case.accuracy, case.reader, rng.random)
     inverse, n = draw_units(readings, np.ones(3 * case.replies), 3 * case.labels, rng), case.replies
     part = _accuracy_part(readings[:n], right[:n], truth[:n], inverse[:n])
     return corrected_number([[[part]]]), case.accuracy * means_share(case.reader)

@@ -9,9 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snellen.formats.quantities import (
-    dates,
-    days_come_first,
-    decimal_sign,
     plain_latex,
     quantities,
     readings,
@@ -50,9 +47,6 @@ def test_a_separator_that_can_be_either_gives_both_readings_unless_settled() -> 
     assert set(readings("1,250")) == {Fraction(1250), Fraction(5, 4)}
     assert readings("1.250", ",") == (Fraction(1250),)
     assert readings("1.250", ".") == (Fraction(5, 4),)
-    assert decimal_sign(["1.250", "12,5"]) == ","
-    assert decimal_sign(["1,250.00"]) == "."
-    assert decimal_sign(["12", "1.250"]) is None
 
 
 @given(st.integers(-10_000, 10_000), st.sampled_from(["cm", "km", "%", "€"]))
@@ -76,12 +70,3 @@ def test_no_text_raises_and_plain_latex_keeps_the_length(text: str) -> None:
 def test_a_number_keeps_its_sign_and_unit_in_every_metric_of_answers(metric, reply: str, gold: str) -> None:  # type: ignore[no-untyped-def]
     assert metric(reply, [gold]) == 0.0
     assert metric(reply, [reply]) == 1.0
-
-
-def test_dates_are_the_same_day_however_they_are_written() -> None:
-    [spoken], [digits] = dates("on August 5th, 2024"), dates("05.08.2024", day_first=True)
-    assert spoken.equals(digits)
-    assert not spoken.equals(dates("5 September 2024")[0])
-    assert dates("2024-08-05")[0].days == ((8, 5),)
-    assert days_come_first(["05/08/2024", "15/08/2024"]) is True
-    assert days_come_first(["08/05/2024"]) is None

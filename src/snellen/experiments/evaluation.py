@@ -431,13 +431,9 @@ def score_folders(
 
 
 def _score_runs(
-    folders: Sequence[Path],
-    scoring: ScoringSpec,
-    judge: JudgeSpec,
-    announce: Announce = silent,
-    *,
-    kept_will_do: bool = False,
+    folders: Sequence[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce, *, kept_will_do: bool = False
 ) -> list[ScoredRun]:
+    """`score_folders` without a word about runs that have not come to their end, as one between two rounds has not."""
     check_judging(scoring, judge)
     judges = [load_model(model) for model in judge.models]
     settings = scoring_settings(scoring, judge, judges)

@@ -1,4 +1,4 @@
-"""Numbers, units, dates and LaTeX, read once for everything that compares them: extraction rules and metrics.
+"""Numbers, units and LaTeX, read once for everything that compares them: extraction rules and metrics.
 
 A quantity is an exact value (a fraction, with the root and the power of pi that multiply it) and a unit by its
 canonical name. "1,200" is 1200 and "12,50" is 12.5: a separator that can be either gives both readings.
@@ -7,7 +7,7 @@ canonical name. "1,200" is 1200 and "12,50" is 12.5: a separator that can be eit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
@@ -210,24 +210,6 @@ def units_agree(first: str, second: str) -> bool:
     return ("°" in pair and pair <= _DEGREES) or ("¥" in pair and pair <= _YENS)
 
 
-def decimal_sign(texts: Sequence[str]) -> DecimalSign | None:
-    """The sign that texts of one hand use before decimals, where one of them shows it; else None."""
-    for text in texts:
-        for match in _NUMBER.finditer(text):
-            digits = match[0]
-            signs = [sign for sign in digits if sign in ",."]
-            if not signs:
-                continue
-            last = signs[-1]
-            opposite: DecimalSign = "." if last == "," else ","
-            behind = len(digits) - digits.rfind(last) - 1
-            if len(set(signs)) == 2 or (len(signs) == 1 and behind != 3):
-                return "," if last == "," else "."
-            if len(signs) > 1:
-                return opposite
-    return None
-
-
 def quantities(text: str, decimal: DecimalSign | None = None) -> list[Quantity]:
     """All quantities of a text, in order; dates and times of day are none. `decimal` settles what 1.250 is."""
     text = plain_latex(text)
@@ -427,92 +409,3 @@ def holds_quantities(reply: str, gold: str) -> bool:
     """Whether every quantity of the gold stands in the reply."""
     reply_quantities = _of_text(reply)
     return all(any(quantity.equals(due) for quantity in reply_quantities) for due in _of_text(gold))
-
-
-# --- dates: 5 August 2024, 05/08/2024, March 13th ---------------------------------------------------------------------
-
-
-_MONTHS = (
-    "january jan januar januari janvier enero janeiro gennaio styczeń stycznia январь января ocak tháng_1 जनवरी يناير",
-    "february feb februar februari février febrero fevereiro febbraio luty lutego февраль февраля şubat फ़रवरी فبراير",
-    "march mar märz maart mars marzo março marzec marca март марта mart maret मार्च مارس",
-    "april apr avril abril aprile kwiecień kwietnia апрель апреля nisan अप्रैल أبريل",
-    "may mai mei mayo maio maggio maj maja май мая mayıs मई مايو",
-    "june jun juni juin junio junho giugno czerwiec czerwca июнь июня haziran जून يونيو",
-    "july jul juli juillet julio julho luglio lipiec lipca июль июля temmuz जुलाई يوليو",
-    "august aug augustus août agosto sierpień sierpnia август августа ağustos agustus अगस्त أغسطس",
-    "september sep sept septembre septiembre setembro settembre wrzesień września сентябрь сентября eylül सितंबर سبتمبر",
-    "october oct oktober octobre octubre outubro ottobre październik października октябрь октября ekim अक्टूबर أكتوبر",
-    "november nov novembre noviembre novembro listopad listopada ноябрь ноября kasım नवंबर نوفمبر",
-    "december dec dezember décembre diciembre dezembro dicembre grudzień grudnia декабрь декабря aralık "
-    "desember दिसंबर ديسمبر",
-)
-_MONTH_OF = {name.replace("_", " "): number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
-_NAMES = "|".join(sorted(map(re.escape, _MONTH_OF), key=len, reverse=True))
-_DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|º|ª|\.)?"
-_YEAR = r"(?:,? ?(?:de |del |г\. ?)?(?P<year>\d{4}))?(?!\d)"
-_FORMS = tuple(
-    late_pattern(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"(?<!\d){_DAY} (?:de |of |d')?(?P<name>{_NAMES})(?![^\W\d_])\.?{_YEAR}",
-        rf"(?<![^\W_])(?P<name>{_NAMES})\.? (?:the )?{_DAY}(?![\d]){_YEAR}",
-        r"(?:(?P<year>\d{4}) ?[年년] ?)?(?P<month>\d{1,2}) ?[月월] ?(?P<day>\d{1,2}) ?[日号號일]",
-        r"(?<![\d.,/-])(?P<year>\d{4})(?P<sign>[-/.])(?P<month>\d{1,2})(?P=sign)(?P<day>\d{1,2})(?![\d/-])",
-        r"(?<![\d.,/-])(?P<one>\d{1,2})(?P<sign>[-/.])(?P<other>\d{1,2})(?:(?P=sign)(?P<year>\d{4}|\d{2}))?(?![\d/%-])",
-    )
-)
-
-
-class Date(Struct, frozen=True):
-    """A day, where it stands in a text, and its readings as (month, day): two where their order is open."""
-
-    days: tuple[tuple[int, int], ...]
-    year: int | None
-    start: int
-    end: int
-
-    def equals(self, other: Date) -> bool:
-        """The same day; a missing year agrees with any."""
-        years = self.year is None or other.year is None or self.year % 100 == other.year % 100
-        return years and not set(self.days).isdisjoint(other.days)
-
-
-def dates(text: str, *, day_first: bool | None = None) -> list[Date]:
-    """All dates of a text, in order; `day_first` settles what 05/08 is."""
-    every = [date for pattern in _FORMS for match in pattern.finditer(text) if (date := _date(match, day_first))]
-    chosen: list[Date] = []
-    for date in sorted(every, key=lambda date: (date.start, -date.end)):
-        if not chosen or date.start >= chosen[-1].end:
-            chosen.append(date)
-    return chosen
-
-
-def _date(match: re.Match[str], day_first: bool | None) -> Date | None:
-    groups = match.groupdict()
-    year = int(groups["year"]) if groups.get("year") else None
-    if groups.get("one"):
-        first, second = int(groups["one"]), int(groups["other"])
-        days = {True: [(second, first)], False: [(first, second)], None: [(second, first), (first, second)]}[day_first]
-    else:
-        name = groups.get("name")
-        month = _MONTH_OF[name.lower()] if name else int(groups["month"])
-        days = [(month, int(groups["day"]))]
-    possible = tuple(dict.fromkeys(pair for pair in days if 1 <= pair[0] <= 12 and 1 <= pair[1] <= 31))
-    return Date(possible, year, match.start(), match.end()) if possible else None
-
-
-def days_come_first(texts: Sequence[str]) -> bool | None:
-    """Whether texts of one hand write the day before the month, where one of them shows it."""
-    for text in texts:
-        for date in dates(text):
-            digits = re.match(r"(\d{1,2})[-/.](\d{1,2})", text[date.start :])
-            if digits and len(date.days) == 1 and int(digits[1]) != int(digits[2]):
-                return int(digits[1]) > 12
-    return None
-
-
-def whole_date(text: str, *, day_first: bool | None = None) -> Date | None:
-    """The date that a text is, with nothing else in it."""
-    every = dates(text.strip(), day_first=day_first)
-    alone = len(every) == 1 and every[0].start == 0 and every[0].end == len(text.strip())
-    return every[0] if alone else None

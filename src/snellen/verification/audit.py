@@ -39,8 +39,6 @@ from snellen.verification.verify import with_verification
 Label = Literal["good", "wrong answer", "two right options", "no picture needed", "unclear or other"]
 LABELS: tuple[Label, ...] = get_args(Label)
 LEVEL = 0.95
-DRAWN = 150
-"""Questions of an audit, unless said otherwise: without a bad one among them at most 2.0% of very many are bad."""
 
 
 class AuditItem(Struct, frozen=True):
