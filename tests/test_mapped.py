@@ -102,7 +102,7 @@ ROWS: list[dict[str, Any]] = [
             {"question": "{quest}"},
             r"^source.params: the template '\{quest\}': unknown field 'quest'; did you mean question\?",
         ),
-        ({"records": {"fields": {**FIELDS, "choics": "text"}}}, r"l:1: .* `choics`; did you mean it by choices\?"),
+        ({"records": {"fields": {**FIELDS, "choics": "text"}}}, r"l:1: .* `choics`; did you write it as choices\?"),
         ({"records": {"fields": {**FIELDS, "xyz": "text"}}}, "`xyz`; it has question, choices, answer, grade"),
         ({"question": "{question:strap}"}, "unknown transform 'strap'; did you mean strip?"),
         ({"question": "{question"}, "has a brace without its other one"),

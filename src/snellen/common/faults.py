@@ -32,7 +32,7 @@ def told(error: Exception, form: Any, content: Any = None) -> tuple[str, str]:
         return path, message
     near = nearest_names(field[2], sorted(content))
     return path, f"{message}; " + (
-        f"did you mean it by {' or '.join(near)}?" if near else f"it has {', '.join(content)}"
+        f"did you write it as {' or '.join(near)}?" if near else f"it has {', '.join(content)}"
     )
 
 
