@@ -315,3 +315,9 @@ def test_what_a_stopped_run_does_not_tell_is_not_compared_either(half_right: Pat
     assert (withheld.difference.value, withheld.p, withheld.reason) == (None, None, "too few asked to the end")
     [first_order, *_] = both.compare(resamples=0).differences
     assert (first_order.metric, first_order.difference.value) == ("accuracy", 0.0)
+
+
+def test_the_part_that_benchmarks_of_a_mean_have_in_common_is_said_once(tmp_path: Path) -> None:
+    folders = [str(small.built(small.rows(4), tmp_path / name, name=name).folder) for name in ("first", "second")]
+    asked = sn.evaluate("snellen:oracle", folders, limit=2, runs=tmp_path, name="x", report=False)
+    assert {row.members for row in asked.rows if row.benchmark == "*"} == {"first, second (each: first 2)"}

@@ -39,6 +39,9 @@ def counted_alike(specs: Iterable[BenchmarkSpec]) -> MeanOver:
 def member_names(run: ScoredRun, names: Collection[str]) -> str:
     """Benchmarks by name, each with the part of its questions that was asked: the same words, the same questions."""
     parts = dict(_asked_parts(run))
+    own = {parts.get(name, "") for name in names}
+    if len(names) > 1 and len(own) == 1 and (part := own.pop()):
+        return f"{', '.join(sorted(names))} (each: {part})"
     return ", ".join(f"{name} ({parts[name]})" if name in parts else name for name in sorted(names))
 
 
