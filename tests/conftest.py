@@ -100,10 +100,10 @@ def make(tmp_path: Path) -> Callable[..., Benchmark]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def own_question_types() -> Iterator[None]:
-    """What a page of the documentation or a test registers is gone with its module: entries without types ask all."""
-    known = registry._NAMES["question_types"]
-    before = dict(known)
+def registered_names() -> Iterator[None]:
+    """What a page of the documentation or a test registers is gone with its module."""
+    before = {group: dict(known) for group, known in registry._NAMES.items()}
     yield
-    known.clear()
-    known.update(before)
+    for group, known in registry._NAMES.items():
+        known.clear()
+        known.update(before[group])
