@@ -156,6 +156,17 @@ def test_a_larger_part_serves_a_smaller_limit(hub: HubServer) -> None:
     assert {one for one, *_ in asked(small_one, 3)} < {one for one, *_ in asked(large, 6)}
 
 
+def test_a_part_of_a_benchmark_of_the_same_name_in_another_folder_does_not_serve(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = asked(found(4), 4)
+    (tmp_path / "others").mkdir()
+    text = ENTRY.format(more="").replace('question = "{question}"', 'question = "{question} Say it aloud."')
+    (tmp_path / "others" / "large.toml").write_text(text)
+    monkeypatch.setenv("SNELLEN_SUITES", str(tmp_path / "others"))
+    assert [question for _, question, _ in asked(found(4), 4)] == [f"{text} Say it aloud." for _, text, _ in wanted]
+
+
 def test_a_run_with_a_limit_is_asked_scored_and_scored_again_beside_the_whole(hub: HubServer, tmp_path: Path) -> None:
     lines: list[str] = []
     with attended(Attendance(lines.append)):

@@ -312,6 +312,79 @@ def test_files_beside_an_entry_that_have_changed_are_built_again_by_a_run_and_by
     assert questions() == 6 and len(said) == 1
 
 
+READER = """from snellen.plugin_api import Draft, QuestionDraft
+
+def read(params, folder):
+    yield Draft("{word}", (QuestionDraft("Is it one of the {word}?", options=("yes", "no"), gold=(0,)),))
+"""
+
+
+def named_suite(folder: Path, word: str, *, reader: str = "table", embedded: bool = True) -> Path:
+    """A suite `zoo` with a benchmark `zoo/animals` that asks about `word`: by its table, or by its module."""
+    text = entry("zoo/animals").replace('"table"', f'"{reader}"').replace("= true", f"= {str(embedded).lower()}")
+    (folder / "entries").mkdir(parents=True)
+    text = text if reader == "table" else re.sub("params = .*", "", text)
+    (folder / "entries/animals.toml").write_text(text)
+    (folder / "suite.toml").write_text('name = "zoo"\ntitle = "Zoo"\nhooks.readers = { drawn = "drawing:read" }\n')
+    (folder / "drawing.py").write_text(READER.format(word=word))
+    small.write(
+        [{**row, "question": f"{word} {row['question']}"} for row in small.rows(4)], folder / "entries/questions.jsonl"
+    )
+    return folder
+
+
+@pytest.mark.parametrize("reader", ["table", "drawn"])
+def test_two_folders_with_a_suite_of_one_name_never_share_what_is_built_of_one_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    said: list[str] = []
+    for word in ("apples", "birds"):
+        monkeypatch.setenv("SNELLEN_SUITES", str(named_suite(tmp_path / word, word, reader=reader)))
+        [use] = find_benchmarks(["zoo"], announce=said.append)
+        assert {word in sample.question for sample in use.benchmark.samples()} == {True}
+    entries_of = [f"{tmp_path}/{word}/entries/animals.toml" for word in ("apples", "birds")]
+    again = f"what is built is not of {entries_of[1]}, but of {entries_of[0]}"
+    assert said == ["building zoo/animals", f"building zoo/animals again: {again}"]
+
+
+def test_what_was_built_of_given_files_for_one_folder_is_not_asked_for_another_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    suites = {word: named_suite(tmp_path / word, word, embedded=False) for word in ("apples", "birds")}
+    for word, suite in suites.items():
+        (suite / "entries/questions.jsonl").rename(tmp_path / "official.jsonl")
+        small.write([{**row, "question": word} for row in small.rows(4)], tmp_path / f"files/{word}/questions.jsonl")
+    monkeypatch.setenv("SNELLEN_SUITES", str(suites["apples"]))
+    snellen.build("zoo/animals", source=tmp_path / "files/apples")
+    assert len(find_benchmarks(["zoo/animals"])) == 1
+    assert '"from":"built"' in small.command(capsys, "list", "zoo/animals", "--json")[1]
+    monkeypatch.setenv("SNELLEN_SUITES", str(suites["birds"]))
+    with pytest.raises(
+        DataError, match=r"not of .*birds/.*, but of .*apples/.*; have .*`snellen build zoo/animals --s"
+    ):
+        find_benchmarks(["zoo/animals"])
+    assert '"from":"built"' not in small.command(capsys, "list", "zoo/animals", "--json")[1]
+    source = str(tmp_path / "files/birds")
+    assert small.command(capsys, "build", "zoo/animals", "--source", source)[0] == 0
+    assert len(find_benchmarks(["zoo/animals"])) == 1
+
+
+def test_a_module_that_reads_the_questions_is_one_of_the_files_that_they_are_built_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    folder = named_suite(tmp_path / "zoo", "apples", reader="drawn")
+    monkeypatch.setenv("SNELLEN_SUITES", str(folder))
+    find_benchmarks(["zoo"])
+    for name in ("unrelated", "drawing"):
+        (folder / f"{name}.py").write_text(READER.format(word="pears"))
+        said: list[str] = []
+        find_benchmarks(["zoo"], announce=said.append)
+        assert bool(said) == (name == "drawing")
+
+
 def test_what_cannot_be_read_of_another_package_is_left_out_said_and_diagnosed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Whether the files that a benchmark was built of have changed since.
+"""What a benchmark was built of: by which entry, and whether the files have changed since.
 
 Kept beside the built folder, not in it: two builds of the same files are the same bytes.
 """
@@ -16,7 +16,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from snellen.building.benchmark import MANIFEST
 from snellen.catalogue import BenchmarkSpec, entry_folder
+from snellen.catalogue.loading import entry_with_files, hook_targets
 from snellen.common.paths import benchmark_folder
 
 MOST_FILES = 20_000
@@ -26,9 +28,13 @@ MOST_FILES = 20_000
 class SourceState(Struct, frozen=True):
     """How the files of a source were when a benchmark was built of them."""
 
+    entry: str = ""
+    """The file of the entry of its name: of a folder that a user names, or of a package where its files lie beside it.
+    Two suites of one name are told apart by it."""
     beside: str = ""
     """A digest of paths, sizes and times of change of the files beside its entry that its parameters name, or, where
-    they name none, of all in the folder that its source has; empty where no files lie beside its entry."""
+    they name none, of all in the folder that its source has, and of the modules beside its suite that read them; empty
+    where there are none."""
     tables: dict[str, int] = {}
     """Of files that a user gave, those that its parameters name: path -> time of the last change, in ns."""
     folders: dict[str, str] = {}
@@ -53,15 +59,23 @@ def source_state(spec: BenchmarkSpec, source: Path | None = None) -> SourceState
         places = [path.absolute() for path in _named(spec, source)]
         folders = {str(place): _folder_digest(place) for place in places if place.is_dir()}
         return SourceState(
+            entry_with_files(spec.name),
             tables={str(place): place.stat().st_mtime_ns for place in places if place.is_file()},
             folders={folder: digest for folder, digest in folders.items() if digest},
         )
     folder = entry_folder(spec)
     if folder is None:
-        return SourceState()
+        return SourceState(entry_with_files(spec.name))
     places = list(_named(spec, folder)) or [folder] * bool(spec.source.folder)
+    places += _modules(spec)
     files = {file for place in places for file in _files_below(place)}
-    return SourceState(beside=_digest(files) if places else "")
+    return SourceState(entry_with_files(spec.name), _digest(files) if places else "")
+
+
+def is_built(spec: BenchmarkSpec) -> bool:
+    """Whether a benchmark is built, and by its entry of today rather than by another of the same name."""
+    is_here = (benchmark_folder(spec.name) / MANIFEST).exists()
+    return is_here and kept_state(spec.name).entry == entry_with_files(spec.name)
 
 
 def keep_state(name: str, state: SourceState) -> None:
@@ -98,6 +112,16 @@ def _digest(files: Iterable[str]) -> str:
             state = os.stat(path)  # noqa: PTH116  (a text takes half of the time of a Path)
             digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\n".encode())
     return digest.hexdigest()
+
+
+def _modules(spec: BenchmarkSpec) -> Iterator[Path]:
+    """The modules beside a suite's file that read its questions, or change the texts of its templates."""
+    texts = list(_texts(spec.source.params))
+    targets = [target for name, target in hook_targets("readers").items() if name == spec.source.reader]
+    for name, target in hook_targets("transforms").items():
+        targets += [target] * any(f":{name}" in text for text in texts)
+    modules = {target.rpartition(":")[0] for target in targets}
+    yield from (Path(module) for module in modules if module.endswith(".py"))
 
 
 def _named(spec: BenchmarkSpec, folder: Path) -> Iterator[Path]:

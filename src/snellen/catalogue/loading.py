@@ -225,6 +225,15 @@ def entry_file(spec: BenchmarkSpec) -> str:
     return entries().loaded(spec.name).where if spec.name in entries() else ""
 
 
+def entry_with_files(name: str) -> str:
+    """The file of the entry of that name whose own files lie beside it: in a folder that a user names, or in a package
+    that brings them; empty where there is none."""
+    if name not in entries():
+        return ""
+    loaded = entries().loaded(name)
+    return loaded.where if loaded.folder else ""
+
+
 def dimension_titles() -> Mapping[str, str]:
     """The dimensions that suites declare, by name, in the order of their tables."""
     return _dimensions(folders_named())

@@ -13,10 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
+
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import BenchmarkSpec
-from snellen.catalogue.places import ByHandPlace, HubPlace, locked_commit
+from snellen.catalogue.places import ByHandPlace, HubPlace, UrlPlace, locked_commit
 from snellen.common.paths import home
 from snellen.errors import DataError
 from snellen.fetching.attendance import attendance, is_offline
@@ -33,20 +35,24 @@ def parts_folder() -> Path:
     return home() / "parts"
 
 
-def built_part(name: str, limit: int) -> Benchmark | None:
-    """A part of a benchmark that is already built and has what a run with this limit asks."""
-    folders = [folder for folder in (parts_folder() / name).glob("[0-9]*") if (folder / MANIFEST).exists()]
+def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
+    """A part of a benchmark that is already built of its place and has what a run with this limit asks."""
+    place = _first_place(spec)
+    folders = [folder for folder in (parts_folder() / spec.name).glob("[0-9]*") if (folder / MANIFEST).exists()]
     for folder in sorted(folders, key=lambda folder: int(folder.name)):
-        if int(folder.name) >= limit:
+        if int(folder.name) >= limit and isinstance(place, HubPlace):
             with suppress(DataError):  # damaged, or of another format: another serves, or it is built again
-                return Benchmark(folder)
+                part = Benchmark(folder)
+                as_built = spec.from_place(place, part.spec.hub.revision).source
+                if msgspec.json.encode(part.spec.source) == msgspec.json.encode(as_built):
+                    return part
     return None
 
 
 def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
     """What a run with this limit asks of a benchmark, built; None where its source is fetched whole: it is not one of
     Parquet files on the hub, is small, lies here, or cannot be reached. Raises DataError."""
-    place = next((place for place in source_places(spec) if not isinstance(place, ByHandPlace)), None)
+    place = _first_place(spec)
     if is_offline() or not isinstance(place, HubPlace) or place.importer:
         return None
     if place.pictures or place.archives or not all(pattern.endswith(".parquet") for pattern in place.rows):
@@ -72,6 +78,10 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
         )
     attendance().say(f"read {in_bytes(count())} of {in_bytes(files.size)}")
     return part
+
+
+def _first_place(spec: BenchmarkSpec) -> UrlPlace | HubPlace | None:
+    return next((place for place in source_places(spec) if not isinstance(place, ByHandPlace)), None)
 
 
 @contextmanager

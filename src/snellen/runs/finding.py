@@ -10,8 +10,8 @@ from msgspec import Struct
 from snellen import registry
 from snellen.building.benchmark import MANIFEST, Benchmark, Selection, own_benchmarks
 from snellen.building.builder import build_benchmark
-from snellen.building.source_state import kept_state, source_state
-from snellen.catalogue import BenchmarkSpec, PromptSet, entries, select, suite_members
+from snellen.building.source_state import is_built, kept_state, source_state
+from snellen.catalogue import BenchmarkSpec, PromptSet, entries, entry_file, select, suite_members
 from snellen.catalogue.cards import benchmarks_seen, load_cards
 from snellen.common.conditions import Condition
 from snellen.common.paths import as_word, benchmark_folder
@@ -197,7 +197,7 @@ def _open(
 
 def is_ready(spec: BenchmarkSpec) -> bool:
     """Whether a benchmark is built, or can be without fetching anything."""
-    return spec.source.embedded or (benchmark_folder(spec.name) / MANIFEST).exists()
+    return spec.source.embedded or is_built(spec)
 
 
 def _may_hold(condition: Condition | None, spec: BenchmarkSpec) -> bool:
@@ -224,7 +224,7 @@ def held_out_benchmarks(
 def specs_of(pattern: str) -> tuple[BenchmarkSpec, ...]:
     """The facts of what a name, glob, suite or folder stands for, built or not."""
     for folder in (Path(pattern).expanduser(), benchmark_folder(pattern)):
-        if (folder / MANIFEST).exists():
+        if (folder / MANIFEST).exists() and pattern not in entries():
             return (Benchmark(folder).spec,)
     _check_folder(pattern)
     return select(pattern)
@@ -249,33 +249,37 @@ def _check_file(pattern: str) -> None:
 def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None) -> Benchmark:
     """A benchmark, or a part of it that has what a run with this limit asks; fetched and built where it is not here."""
     folder = benchmark_folder(spec.name)
-    if (folder / MANIFEST).exists():
-        if not (reason := outdated(spec)):
-            return Benchmark(folder)
-        announce(f"building {spec.name} again: {reason}")
-    elif not spec.source.embedded:
-        from snellen.fetching.parts import build_part, built_part  # loaded where something is to be fetched
-        from snellen.fetching.sources import fetch_source
+    reason = ""
+    if (folder / MANIFEST).exists() and not (reason := outdated(spec)):
+        return Benchmark(folder)
+    again = f" again: {reason}" if reason else ""
+    if spec.source.embedded or (reason and source_state(spec).beside):
+        announce(f"building {spec.name}{again}")
+        return build_benchmark(spec)
+    from snellen.fetching.parts import build_part, built_part  # loaded where something is to be fetched
+    from snellen.fetching.sources import fetch_source
 
-        if limit is not None and (part := built_part(spec.name, limit) or build_part(spec, limit)):
-            return part
+    if limit is not None and (part := built_part(spec, limit) or build_part(spec, limit)):
+        return part
+    try:
         fetched = fetch_source(spec)
-        announce(f"building {spec.name}")
-        return build_benchmark(fetched.spec, source=fetched.folder, origin=fetched.origin)
-    else:
-        announce(f"building {spec.name}")
-    return build_benchmark(spec)
+    except NoSourceError as error:
+        raise NoSourceError(f"{spec.name} is not built{again}: {error}" if reason else str(error)) from None
+    announce(f"building {spec.name}{again}")
+    return build_benchmark(fetched.spec, source=fetched.folder, origin=fetched.origin)
 
 
 def outdated(spec: BenchmarkSpec) -> str:
-    """Why a benchmark that needs nothing from elsewhere is to be built again; empty where it is not."""
+    """Why a benchmark that is built is to be built again; empty where it is not."""
+    kept = kept_state(spec.name)
+    if not is_built(spec):
+        return f"what is built is not of {entry_file(spec)}" + f", but of {kept.entry}" * bool(kept.entry)
     try:
         benchmark = Benchmark(benchmark_folder(spec.name))
     except DataError:
         return "what was built is of another format, or damaged" if spec.source.embedded else ""
     if spec.source.embedded and benchmark.spec != spec:
         return "its catalogue entry has changed"
-    built_of = kept_state(spec.name).beside
-    if (spec.source.embedded or built_of) and built_of != source_state(spec).beside:
+    if (spec.source.embedded or kept.beside) and kept.beside != source_state(spec).beside:
         return "files beside its entry have changed"
     return ""

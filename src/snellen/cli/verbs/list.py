@@ -159,14 +159,12 @@ def _has(spec: BenchmarkSpec, word: str) -> bool:
 
 def benchmark_table(words: Sequence[str] = (), where: str = "") -> Listing:
     """What is known of each benchmark, for display."""
-    from snellen.building.benchmark import MANIFEST
+    from snellen.building.source_state import is_built
     from snellen.catalogue import dimension_titles
-    from snellen.common.paths import benchmark_folder
 
     titles = dimension_titles()
     rows: Rows = []
     for spec in _specs(words, where):
-        is_built = (benchmark_folder(spec.name) / MANIFEST).exists()
         rows.append(
             (
                 spec.name,
@@ -175,7 +173,7 @@ def benchmark_table(words: Sequence[str] = (), where: str = "") -> Listing:
                 spec.formulation,
                 "" if spec.expected.samples is None else f"{spec.expected.samples:,}",
                 ", ".join((*(spec.generation or ("vanilla",)), *spec.likelihood)),
-                "built" if is_built else _origin(spec),
+                "built" if is_built(spec) else _origin(spec),
                 spec.licence,
             )
         )

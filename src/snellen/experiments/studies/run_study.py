@@ -38,7 +38,7 @@ from snellen.models.base import load_model
 from snellen.protocols.base import needed_kind
 from snellen.records import Kind
 from snellen.reformulation.sampling import Sampling
-from snellen.runs.finding import Announce, find_benchmarks, specs_of
+from snellen.runs.finding import Announce, find_benchmarks, is_ready, specs_of
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, protocols_of
 from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.runner import RunOutcome
@@ -157,7 +157,7 @@ def _build(study: StudySpec, grid: CellGrid, source: Path | None, announce: Anno
     as_usual = [cell for cell in grid.cells if _recipe(cell) == Recipe()]
     patterns = [pattern for cell in as_usual for pattern in _fields(study, cell).get("benchmarks", ())]
     for spec in (spec for pattern in dict.fromkeys(patterns) for spec in specs_of(pattern)):
-        if not spec.source.embedded and not (benchmark_folder(spec.name) / MANIFEST).exists():
+        if not is_ready(spec):
             announce(f"building {spec.name}")
             build_benchmark(spec, source=spec.source_in(source))
 
