@@ -20,8 +20,8 @@ from scipy import stats
 import snellen as sn
 from small import built, rows
 from snellen import registry
-from snellen.analysis.paired.comparison import compare_runs, differences_from
-from snellen.analysis.paired.differences import QuestionFlip
+from snellen.analysis.paired.comparison import compare_runs
+from snellen.analysis.paired.differences import QuestionFlip, corrected_estimate
 from snellen.analysis.paired.rank_intervals import UNITS
 from snellen.analysis.paired.significance import adjusted, questions_needed, sign_flip_test
 from snellen.analysis.statistics import estimate_mean, sum_by_group
@@ -31,7 +31,9 @@ from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.cli import cli, show
 from snellen.metrics.declaration import reply_metric
 from snellen.records import Failure, Sample, Score
+from snellen.report.findings import findings
 from snellen.report.paired_tables import comparison_tables
+from snellen.report.run_view import run_views
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, by_row
@@ -229,8 +231,10 @@ def test_the_difference_over_all_benchmarks_is_the_one_that_the_sentence_at_the_
     results = sn.evaluate(models, [str(benchmark.folder) for benchmark in benchmarks], runs=folder / "head-runs")
     [overall] = [one for one in results.compare(resamples=0).differences if one.scope == "overall"]
     assert overall.difference.value == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
-    [told, *_] = differences_from(results.runs, ["right", "late"], 0, "accuracy", "generation")
-    assert (told.difference, told.p, told.p_adjusted) == (overall.difference, overall.p, overall.p_adjusted)
+    corrected = corrected_estimate(overall)
+    assert corrected.low is not None and corrected.high is not None
+    ends = f"{100 * corrected.low:.1f} to {100 * corrected.high:.1f}"
+    assert findings(run_views(results.runs, results.rows))[0].startswith(f"right is better than late by {ends} points")
     first, second = (results.value("accuracy", model=name, benchmark="*") for name in ("right", "late"))
     assert (overall.first_value, overall.second_value) == (pytest.approx(first), pytest.approx(second))
 

@@ -12,11 +12,13 @@ from msgspec.structs import replace
 
 import small
 import snellen as sn
+from snellen.analysis.paired.comparison import ComparedRuns
 from snellen.analysis.paired.differences import PairedDifference
 from snellen.building.benchmark import Benchmark
 from snellen.common.seeds import rng_for
 from snellen.records import Estimate, Failure, Request
 from snellen.report.findings import DimensionShare, ModelNumbers, findings, is_shown, sentences
+from snellen.report.markdown import markdown_report
 from snellen.report.run_view import run_views
 from snellen.scoring.scored_run import ScoredRun
 
@@ -184,6 +186,36 @@ def test_p_values_are_corrected_for_all_pairs_although_only_those_of_the_best_ar
     more = sn.evaluate([right_on(range(7, 62), f"middle {i}") for i in range(10)], hundred, name="middle")
     together = sn.Results([*results.runs, *more.runs])
     assert "is better than" not in words(together)
+
+
+def test_no_table_shows_a_difference_that_the_sentences_above_it_leave_open(hundred: str) -> None:
+    """Twelve runs: a p-value that counts among the eleven comparisons with the first, and not among all 66 pairs."""
+    results = sn.evaluate([right_on(range(62), "more"), right_on(range(16, 64), "fewer")], hundred)
+    [pair] = [d for d in results.compare().differences if d.scope == "benchmark"]
+    assert pair.p is not None and 0.05 / 66 < pair.p < 0.05 / 11
+    more = sn.evaluate([right_on(range(7, 62), f"middle {i}") for i in range(10)], hundred, name="middle")
+    together = sn.Results([*results.runs, *more.runs])
+    page = markdown_report(run_views(together.runs, together.rows))
+    assert "is better than" not in page and "more cannot be told apart from" in page
+    rows = [line.split("|") for line in page.splitlines() if "more - fewer" in line]
+    for row in rows:
+        low = float(row[5].partition("[")[2].partition(",")[0])
+        assert low <= 0 and float(row[6]) == pytest.approx(66 * pair.p, abs=0.001)
+    assert rows
+    assert "for all pairs, by kind (benchmarks, dimensions, overall)" in page
+
+
+def test_a_baseline_that_was_chosen_is_what_the_verdict_is_about(hundred: str) -> None:
+    """Corrected for the eleven pairs with it, as the table is."""
+    results = sn.evaluate([right_on(range(62), "more"), right_on(range(16, 64), "fewer")], hundred)
+    more = sn.evaluate([right_on(range(7, 62), f"middle {i}") for i in range(10)], hundred, name="middle")
+    together = sn.Results([*results.runs, *more.runs])
+    comparison = together.compare(baseline="fewer", resamples=0)
+    [said, *_] = findings(run_views(together.runs, together.rows), ComparedRuns(together.runs, comparison))
+    assert said.startswith(
+        "fewer cannot be told apart from middle 0, middle 1, middle 2 and 7 more; more is better than"
+    )
+    assert "95% interval, corrected for all pairs with fewer, paired on 100 questions" in said
 
 
 def test_unparsed_failed_and_partial_runs_are_said(hundred: str) -> None:

@@ -1,7 +1,8 @@
 """What runs found, in a few sentences: each rests on an interval or a test, and says no more than that does.
 
-A model is better than another where the paired difference over their common questions says so, with p-values corrected
-for all pairs of models. It is above guessing in a dimension where that holds for all its dimensions at once.
+A model is better than another where the paired difference over their common questions says so, with the p-value that
+the tables beside it have: corrected for all pairs of runs, or where a baseline was chosen for all pairs with that. It
+is above guessing in a dimension where that holds for all its dimensions at once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
-from snellen.analysis.paired.comparison import differences_from
+from snellen.analysis.paired.comparison import ComparedRuns, as_one_of, compare_runs, differences_of, overall_of
 from snellen.analysis.paired.differences import PairedDifference, corrected_estimate, gain, is_shown
 from snellen.analysis.paired.significance import LEVEL
 from snellen.analysis.sequential import parts_of
@@ -21,6 +22,7 @@ from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.psychometrics import is_adaptive
 from snellen.records import METHODS, Better, Estimate, Method
+from snellen.report.paired_tables import family_words
 from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, each_choice_benchmark, mean_chance
 from snellen.report.table import capitalised, decimal_text, dimension_title, metric_title, percent, value_text
 
@@ -31,15 +33,21 @@ Differences = Mapping[Method, Sequence[PairedDifference]]
 """Of the best model from each other one, by method."""
 
 
-def findings(views: Sequence[RunView], *, of_instruments: bool = False) -> list[str]:
+def findings(
+    views: Sequence[RunView], compared: ComparedRuns | None = None, *, of_instruments: bool = False
+) -> list[str]:
     """The sentences for a report: what was found first, then what to be careful about. Instruments that were run beside
-    models are left out, unless somebody asks about them."""
+    models are left out, unless somebody asks about them.
+
+    `compared` are the runs that were scored by the standard rules, as the tables beside the sentences compare them;
+    without it they are compared here.
+    """
     placed = [view.label for view in views if is_adaptive(view.run.manifest)]
     every = [view for view in views if view.label not in placed]
-    views = compared_views(every, of_instruments=of_instruments)
-    stopped = [view.label for view in views if parts_of(view.run)]
-    facts = [model for view in views if view.label not in stopped for model in model_numbers(view)]
-    left_out = [view.label for view in every if view not in views and view.run.convention == "standard"]
+    shown = compared_views(every, of_instruments=of_instruments)
+    stopped = [view.label for view in shown if parts_of(view.run)]
+    facts = [model for view in shown if view.label not in stopped for model in model_numbers(view)]
+    left_out = [view.label for view in every if view not in shown and view.run.convention == "standard"]
     cautions = [f"These sentences leave out {_names(left_out)}: instruments, not models."] if left_out else []
     cautions += (
         [f"A rule stopped {_names(stopped)} early; the section “Stopped by a rule” has intervals that allow for that."]
@@ -48,7 +56,7 @@ def findings(views: Sequence[RunView], *, of_instruments: bool = False) -> list[
     )
     cautions += [
         f"The run of {view.label} has not come to its end: {extent.words}."
-        for view in views
+        for view in shown
         if (extent := view.run.extent) and not extent.is_whole
     ]
     if placed:
@@ -59,19 +67,31 @@ def findings(views: Sequence[RunView], *, of_instruments: bool = False) -> list[
     differences: Differences = {}
     in_every_order: Sequence[PairedDifference] = ()
     try:
-        differences = leading_differences(views, facts)
-        if nearest := _nearest(differences.get("generation", ())):
-            in_every_order = order_differences(views, nearest.first, nearest.second)
+        if len({model.name for model in facts}) > 1:
+            compared = compared or _compared(views)
+            differences = leading_differences(compared, facts)
+            if nearest := _nearest(differences.get("generation", ())):
+                in_every_order = order_differences(compared, nearest.first, nearest.second)
     except DataError as error:
         cautions.append(f"The runs are not compared: {error}.")
-    return [*sentences(facts, differences, in_every_order), *cautions]
+    family = family_words(compared.headline) if compared else ""
+    return [*sentences(facts, differences, in_every_order, family), *cautions]
+
+
+def _compared(views: Sequence[RunView]) -> ComparedRuns:
+    runs = [view.run for view in views if view.run.convention == "standard"]
+    return ComparedRuns(runs, compare_runs(runs, resamples=0, with_flips=False))
 
 
 def sentences(
-    facts: Sequence[ModelNumbers], differences: Differences, in_every_order: Sequence[PairedDifference] = ()
+    facts: Sequence[ModelNumbers],
+    differences: Differences,
+    in_every_order: Sequence[PairedDifference] = (),
+    family: str = "all pairs",
 ) -> list[str]:
     """The sentences about some models, each a row for every method that it was asked by. `in_every_order` are what the
-    best differs by from the nearest: in circular accuracy, and in what the order of the options does."""
+    best differs by from the nearest: in circular accuracy, and in what the order of the options does. `family` says
+    what the differences are corrected for."""
     methods = [method for method in METHODS if any(model.method == method for model in facts)]
     if not methods:
         return []
@@ -80,7 +100,7 @@ def sentences(
         found = [_level(facts), _own_dimensions(first[0])]
     else:
         gap, guessing = _gap(differences.get(methods[0], ())), _above_guessing(first)
-        standings = list(_standings(differences))
+        standings = list(_standings(differences, family))
         order = _order_part(in_every_order)
         found = [*standings[:1], " ".join(filter(None, (gap, guessing))), order, *standings[1:]]
     return list(filter(None, (*found, _lowest(first), _stability(first), _caution(first))))
@@ -148,37 +168,38 @@ def _not_above(model: ModelNumbers) -> list[str]:
 # --- several models --------------------------------------------------------------------------------------------------
 
 
-def _standings(differences: Differences) -> Iterator[str]:
+def _standings(differences: Differences, family: str) -> Iterator[str]:
     """Who is better than whom, and who cannot be told apart: a sentence for each method."""
     overall = {method: [d for d in of_method if d.scope == "overall"] for method, of_method in differences.items()}
     methods = [method for method, of_method in overall.items() if of_method]
     for method in methods:
-        yield f"{f'By {method}, ' if len(methods) > 1 else ''}{_standing(overall[method])}."
+        yield f"{f'By {method}, ' if len(methods) > 1 else ''}{_standing(overall[method], family)}."
 
 
-def _standing(differences: Sequence[PairedDifference]) -> str:
+def _standing(differences: Sequence[PairedDifference], family: str) -> str:
     better, worse, level = _parted(differences)
     first, others = differences[0].first, len(differences)
     nearest = _nearest(differences)
     words = []
     if nearest and others == len(better) > 1:
-        words.append(f"{first} is the best of {others + 1} models, ahead of {nearest.second} by {_points(nearest)}")
+        lead = _points(nearest, family)
+        words.append(f"{first} is the best of {others + 1} models, ahead of {nearest.second} by {lead}")
     elif nearest:
         name = nearest.second
         whom = f"{len(better)} of the {others} other models, ahead of the nearest, {name}," if len(better) > 1 else name
-        words.append(f"{first} is better than {whom} by {_points(nearest)}")
+        words.append(f"{first} is better than {whom} by {_points(nearest, family)}")
     if level:
-        bounds = f": {_bounds(level[0])}" if others == 1 else ""
+        bounds = f": {_bounds(level[0], family)}" if others == 1 else ""
         who = "it" if words else first
         words.append(f"{who} cannot be told apart from {_names([d.second for d in level])}{bounds}")
-    words += [f"{difference.second} is better than {first} by {_points(difference)}" for difference in worse]
+    words += [f"{difference.second} is better than {first} by {_points(difference, family)}" for difference in worse]
     return "; ".join(words)
 
 
-def _bounds(difference: PairedDifference) -> str:
+def _bounds(difference: PairedDifference, family: str) -> str:
     if difference.difference.low is None:
         return f"with {difference.difference.n:,} questions in common, there are too few pictures for an interval"
-    return f"the difference lies between {_points(difference, ' and ')}"
+    return f"the difference lies between {_points(difference, family, ' and ')}"
 
 
 def _nearest(differences: Sequence[PairedDifference]) -> PairedDifference | None:
@@ -335,10 +356,10 @@ def _interval(estimate: Estimate, unit: str = SHARE) -> str:
     return " to ".join(ends).replace("%", "", 1)
 
 
-def _points(difference: PairedDifference, between: str = " to ") -> str:
+def _points(difference: PairedDifference, family: str, between: str = " to ") -> str:
     """`4.1 to 9.0 points of accuracy (95% interval, paired on 360 questions)`; where it is one of several, the interval
-    that is corrected for their number, as whether it is shown is."""
-    kind = "95% interval" if difference.p_adjusted == difference.p else "95% interval, corrected for all pairs"
+    that is corrected for that family, as whether it is shown is."""
+    kind = "95% interval" if difference.p_adjusted == difference.p else f"95% interval, corrected for {family}"
     is_of_one_metric = difference.unit == SHARE != difference.metric
     of_what = f" of {metric_title(difference.metric)}" if is_of_one_metric else ""
     return f"{_ends_of(difference, between)}{of_what} ({kind}, paired on {difference.difference.n:,} questions)"
@@ -462,34 +483,41 @@ def _merit(model: ModelNumbers) -> float:
 
 
 def leading_differences(
-    views: Sequence[RunView], facts: Sequence[ModelNumbers]
-) -> dict[Method, list[PairedDifference]]:
-    """Of the model with the highest headline from each other one. Raises DataError for different builds."""
-    by_method: dict[Method, list[PairedDifference]] = {}
-    for method in METHODS:
-        models = {model.name: model for model in facts if model.method == method}
-        compared = [view for view in views if view.label in models]
-        by_method[method] = []
-        if len(compared) > 1:
-            labels = [view.label for view in compared]
-            best = max(range(len(labels)), key=lambda place: _merit(models[labels[place]]))
-            metric = "accuracy" if models[labels[best]].metric == "accuracy" else ""
-            runs = [view.run for view in compared]
-            by_method[method] = differences_from(
-                runs, labels, best, compared[best].substitutes.get(metric, metric), method
-            )
-    return by_method
+    compared: ComparedRuns, facts: Sequence[ModelNumbers]
+) -> dict[Method, Sequence[PairedDifference]]:
+    """Of the model with the highest headline, or of the baseline, from each other one; of two models also by dimension.
+    Raises DataError for different builds."""
+    return {
+        method: _from_first(compared, of_method, method)
+        for method in METHODS
+        if len(of_method := [model for model in facts if model.method == method]) > 1
+    }
 
 
-def order_differences(views: Sequence[RunView], first: str, second: str) -> tuple[PairedDifference, ...]:
+def _from_first(compared: ComparedRuns, models: Sequence[ModelNumbers], method: Method) -> list[PairedDifference]:
+    """In accuracy where the best has one, else in the headlines: by the comparison that the tables show, unless the
+    headlines of some benchmarks are other metrics."""
+    best = max(models, key=_merit)
+    first = next((model for model in models if model.name == compared.headline.baseline), best).name
+    metric = "accuracy" if best.metric == "accuracy" else ""
+    others = [model.name for model in models if model.name != first]
+    by_pair = [list(differences_of(compared.headline, first, other, method, metric)) for other in others]
+    if metric and not all(map(overall_of, by_pair)):
+        in_metric = compared.in_metric(metric)
+        by_pair = [list(differences_of(in_metric, first, other, method, metric)) for other in others]
+    differences = [overall for of_pair in by_pair if (overall := overall_of(of_pair))]
+    if len(others) == 1:
+        differences += [difference for difference in by_pair[0] if difference.scope == "dimension"]
+    return differences
+
+
+def order_differences(compared: ComparedRuns, first: str, second: str) -> tuple[PairedDifference, ...]:
     """Of two models over all benchmarks in common: circular accuracy, and how far it falls short of the accuracy, which
     is what the order of the options does. Nothing where they were not asked in all orders. Raises DataError."""
-    pair = sorted((view for view in views if view.label in (first, second)), key=lambda view: view.label != first)
-    runs, labels = [view.run for view in pair], [view.label for view in pair]
-    found = (
-        difference
-        for metric in ("circular_accuracy", "circular_drop")
-        for difference in differences_from(runs, labels, 0, metric, "generation")
-        if difference.scope == "overall"
-    )
-    return tuple(found)
+    circular = overall_of(differences_of(compared.circular, first, second, "generation", ""))
+    if circular is None:
+        return ()
+    pair = [run for run, label in zip(compared.runs, compared.headline.labels, strict=True) if label in (first, second)]
+    drop = compare_runs(pair, metrics=("circular_drop",), resamples=0, with_flips=False)
+    known = overall_of(differences_of(drop, first, second, "generation", ""))
+    return (circular, as_one_of(known, compared.headline)) if known else ()

@@ -32,10 +32,10 @@ from snellen.report.content import (
 from snellen.report.figures import report_figures
 from snellen.report.findings import findings
 from snellen.report.markdown import markdown_report, markdown_tables
-from snellen.report.paired_tables import comparison_tables
+from snellen.report.paired_tables import Comparisons, compare_views, comparison_tables, standard_comparison
 from snellen.report.paper_files import latex_report
 from snellen.report.rendering import offline_document, report_asset
-from snellen.report.report_tables import SECTIONS
+from snellen.report.report_tables import report_sections
 from snellen.report.run_view import RunView, benchmarks_of, count_once, method_rows, run_views, was_asked
 from snellen.report.samples import OUTCOMES, Gallery, choose_gallery, sample_card
 from snellen.report.table import FOLDED
@@ -67,11 +67,12 @@ FOLDS: dict[str, Fold] = {"summary": "none", "dimensions": "open"}
 
 def html_report(views: Sequence[RunView]) -> str:
     """The whole page."""
-    gallery, sentences = choose_gallery(views), findings(views)
+    gallery, comparisons = choose_gallery(views), compare_views(views)
+    sentences = findings(views, standard_comparison(comparisons))
     return offline_document(
         _title(views),
         _head(views, sentences),
-        _sections(views, gallery, sentences[1:]),
+        _sections(views, gallery, sentences[1:], comparisons),
         script=report_asset("report.js"),
         pictures=list(gallery.images.values()),
     )
@@ -102,12 +103,14 @@ def _head(views: Sequence[RunView], sentences: Sequence[str]) -> Head:
     return Head(f"Snellen report · {when}", names, more, facts, tuple(sentences[:1]))
 
 
-def _sections(views: Sequence[RunView], gallery: Gallery, sentences: Sequence[str]) -> list[Section]:
+def _sections(
+    views: Sequence[RunView], gallery: Gallery, sentences: Sequence[str], comparisons: Comparisons
+) -> list[Section]:
     figures = report_figures(views)
     samples = {name: urlencode({"benchmark": name}) for name in benchmarks_of(views)}
     samples |= {view.label: urlencode({"model": place}) for place, view in enumerate(views)}
     sections = []
-    for section in SECTIONS:
+    for section in report_sections(comparisons):
         anchor = section.anchor
         blocks: list[Block] = [_samples(views, gallery)] if anchor == "samples" else []
         if anchor == "dimensions":

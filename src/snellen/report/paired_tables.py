@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from snellen.analysis.capability import ALL
-from snellen.analysis.paired.comparison import compare_runs
+from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 from snellen.analysis.paired.differences import (
     Comparison,
     PairedDifference,
     QuestionFlip,
     RankInterval,
     corrected_estimate,
+    seen_from,
 )
 from snellen.analysis.sequential import SequentialDifference, SequentialEstimate, sequential_estimates
 from snellen.building.benchmark import RandomPart
-from snellen.errors import DataError, MissingExtraError
+from snellen.errors import DataError, MissingExtraError, SnellenError
 from snellen.metrics.declaration import SHARE
 from snellen.reasons import word_reason
 from snellen.records import Estimate
@@ -40,22 +41,26 @@ from snellen.report.table import (
     unit_of_difference,
     value_text,
 )
-from snellen.scoring.scored_run import ScoredRun, run_labels
+from snellen.scoring.scored_run import ScoredRun
 
 if TYPE_CHECKING:  # it needs numpy
     from snellen.analysis.paired.drift import Drift
 
-CORRECTIONS = {
-    "holm": "corrected by Holm for the comparisons of their kind (benchmarks, dimensions, overall)",
-    "bh": "corrected by Benjamini and Hochberg for the comparisons of their kind (benchmarks, dimensions, overall)",
-    "none": "not corrected for their number",
-}
+CORRECTIONS = {"holm": "by Holm", "bh": "by Benjamini and Hochberg"}
+Comparisons = Mapping[str, ComparedRuns | SnellenError]
+"""Of the runs of each convention, or why there is none."""
 
 
-def comparison_tables(comparison: Comparison) -> list[Table]:
-    """Differences by benchmark, means of them, and ranks of more than two runs."""
-    single = [difference for difference in comparison.differences if difference.scope == "benchmark"]
-    means = [mean_difference for mean_difference in comparison.differences if mean_difference.scope != "benchmark"]
+def comparison_tables(comparison: Comparison, first: str = "") -> list[Table]:
+    """Differences by benchmark, means of them, and ranks of more than two runs. Of all pairs that were compared, or of
+    the run `first` with each other one, which then are corrected for all pairs nevertheless."""
+    shown = [
+        seen_from(difference, first) if first else difference
+        for difference in comparison.differences
+        if first in ("", difference.first, difference.second)
+    ]
+    single = [difference for difference in shown if difference.scope == "benchmark"]
+    means = [mean_difference for mean_difference in shown if mean_difference.scope != "benchmark"]
     tables = [_benchmark_table(single, comparison)]
     if means:
         tables.append(_mean_table(means))
@@ -64,34 +69,49 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     return tables
 
 
-def circular_tables(runs: Sequence[ScoredRun], baseline: str) -> list[Table]:
-    """Differences of circular accuracy, which is not a benchmark's headline; none of runs not asked in all orders."""
-    comparison = compare_runs(runs, metrics=("circular_accuracy",), baseline=baseline, resamples=0)
-    return comparison_tables(comparison) if comparison.differences else []
+def tables_of(compared: ComparedRuns, first: str = "") -> list[Table]:
+    """Differences in headlines and in circular accuracy, which is not a benchmark's headline, as in
+    `comparison_tables`; none where runs have nothing in common."""
+    both = (compared.headline, compared.circular)
+    return [table for each in both if each.differences for table in comparison_tables(each, first)]
 
 
-def paired_tables(views: Sequence[RunView]) -> list[Table]:
-    """Each run of a report compared with the first scored by the same rules, and ranks; none where runs have nothing in
+def compare_views(views: Sequence[RunView]) -> Comparisons:
+    """The runs of a report that were scored by the same rules, compared, by their convention."""
+    runs: dict[str, list[ScoredRun]] = defaultdict(list)
+    for view in views:
+        runs[view.run.convention].append(view.run)
+    return {convention: _compare(alike) for convention, alike in runs.items() if len(alike) > 1}
+
+
+def standard_comparison(comparisons: Comparisons) -> ComparedRuns | None:
+    """That of the runs which sentences are about, where there is one."""
+    compared = comparisons.get("standard")
+    return compared if isinstance(compared, ComparedRuns) else None
+
+
+def _compare(runs: Sequence[ScoredRun]) -> ComparedRuns | SnellenError:
+    try:
+        return ComparedRuns(runs, compare_runs(runs, with_flips=False))
+    except (DataError, MissingExtraError) as error:
+        return error
+
+
+def paired_tables(views: Sequence[RunView], comparisons: Comparisons) -> list[Table]:
+    """Each run of a report beside the first scored by the same rules, and ranks; none where runs have nothing in
     common."""
-    conventions = dict.fromkeys(view.run.convention for view in views)
-    if len(conventions) == 1:
-        return _compared([view.run for view in views])
+    is_mixed = len({view.run.convention for view in views}) > 1
     return [
-        replace(table, title=f"{table.title}, {convention}")
-        for convention in conventions
-        for table in _compared([view.run for view in views if view.run.convention == convention])
+        replace(table, title=f"{table.title}, {convention}") if is_mixed else table
+        for convention, compared in comparisons.items()
+        for table in _report_tables(compared)
     ]
 
 
-def _compared(runs: Sequence[ScoredRun]) -> list[Table]:
-    if len(runs) < 2:
-        return []
-    try:
-        comparison = compare_runs(runs, baseline=run_labels(runs)[0])
-        circular = circular_tables(runs, baseline=run_labels(runs)[0])
-    except (DataError, MissingExtraError) as error:
-        return [Table("Paired differences", ("runs",), (), notes=(f"Not compared: {error}",))]
-    return [*(comparison_tables(comparison) if comparison.differences else ()), *circular]
+def _report_tables(compared: ComparedRuns | SnellenError) -> list[Table]:
+    if isinstance(compared, SnellenError):
+        return [Table("Paired differences", ("runs",), (), notes=(f"Not compared: {compared}",))]
+    return tables_of(compared, compared.headline.labels[0])
 
 
 def _benchmark_table(differences: Sequence[PairedDifference], comparison: Comparison) -> Table:
@@ -170,13 +190,29 @@ def _hints(comparison: Comparison) -> dict[str, str]:
         "second": "the second model's",
         "difference": "first minus second, so below 0 where the second is higher; its 95% interval is corrected as the "
         "p beside it is, and excludes 0 where that is below 0.05",
-        "p corrected": CORRECTIONS[comparison.correction],
+        "p corrected": _correction(comparison),
         "p alone": "as if this comparison were the only one, by sign-flip test (for single right or wrong answers "
         "McNemar's) and interval, the larger",
         "only first better": "questions on which the first model did better",
         "only second better": "questions on which the second model did better",
         "needed": "questions that would show a difference of this size at the 5% level four times in five",
     }
+
+
+def _correction(comparison: Comparison) -> str:
+    """How p-values are corrected and for what."""
+    if comparison.correction == "none":
+        return "not corrected for their number"
+    pairs = family_words(comparison)
+    for_what = f"{pairs}, by kind" if len(comparison.labels) > 2 else "the comparisons of their kind"
+    return f"corrected {CORRECTIONS[comparison.correction]} for {for_what} (benchmarks, dimensions, overall)"
+
+
+def family_words(comparison: Comparison) -> str:
+    """The differences that are corrected together: `all pairs`, `all pairs with A`, of two runs `all comparisons`."""
+    if len(comparison.labels) < 3:
+        return "all comparisons"
+    return f"all pairs with {comparison.baseline}" if comparison.baseline else "all pairs"
 
 
 def flips_line(comparison: Comparison) -> str:

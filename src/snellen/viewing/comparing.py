@@ -9,17 +9,17 @@ import msgspec
 from msgspec import Struct
 
 from snellen.analysis.aggregate import results_of_all
-from snellen.analysis.paired.comparison import compare_runs
+from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 from snellen.analysis.subset import replied_by_all
 from snellen.errors import SnellenError
 from snellen.report.content import Block, ChartBlock, TableBlock, ViewsBlock
 from snellen.report.figures import ChartDrawer
 from snellen.report.findings import findings
-from snellen.report.paired_tables import circular_tables, comparison_tables
+from snellen.report.paired_tables import tables_of
 from snellen.report.run_view import RunView, benchmarks_of, common_views, method_rows, run_views
 from snellen.scoring.kept_scoring import is_scored_whole, load_scoring
 from snellen.scoring.run_scoring import score_run
-from snellen.scoring.scored_run import ScoredRun, run_labels
+from snellen.scoring.scored_run import ScoredRun
 from snellen.viewing.library import Flips, RunLibrary, ShownRun, flips_of
 
 MOST_RUNS = 8
@@ -49,19 +49,16 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
     flips = tuple(flip for other in runs[1:] for flip in flips_of(library, runs[0], other))
     try:
         scored = [read_scored(run) for run in runs]
-        labels = run_labels(scored)
-        comparison = compare_runs(scored, baseline=labels[0], resamples=RESAMPLES if len(runs) > 2 else 0)
-        tables = [
-            *(comparison_tables(comparison) if comparison.differences else ()),
-            *circular_tables(scored, baseline=labels[0]),
-        ]
+        comparison = compare_runs(scored, resamples=RESAMPLES if len(runs) > 2 else 0, with_flips=False)
+        compared = ComparedRuns(scored, comparison)
+        tables = tables_of(compared, comparison.labels[0])
     except SnellenError as error:
         return RunComparison((), (), (), flips, str(error))
     benchmarks = {run.name: [b.spec.name for b in its.benchmarks] for run, its in zip(runs, scored, strict=True)}
     shared = set.intersection(*map(set, benchmarks.values()))
     views = common_views(scored)
     return RunComparison(
-        tuple(findings(views, of_instruments=True)) if views else (),
+        tuple(findings(views, compared, of_instruments=True)) if views else (),
         tuple(_charts(views)) if views else (),
         tuple(TableBlock(table, "matrix", "folded") for table in tables),
         flips,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain, combinations, islice
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.capability import counted_alike, headlines_of
+from snellen.analysis.capability import ALL, counted_alike, headlines_of
 from snellen.analysis.paired.differences import (
     RESAMPLES,
     Comparison,
@@ -21,9 +23,9 @@ from snellen.analysis.paired.differences import (
     gain,
     is_shown,
     mean_differences,
-    overall_difference,
     pair,
     question_values,
+    seen_from,
     shared_protocol,
 )
 from snellen.analysis.paired.significance import Correction, adjusted, corrected_interval
@@ -51,13 +53,15 @@ def compare_runs(
     correction: Correction = "holm",
     resamples: int = RESAMPLES,
     seed: int = 0,
+    with_flips: bool = True,
 ) -> Comparison:
     """Compare runs question by question.
 
     Each benchmark counts by its headline metric, or by each of `metrics`, under the preferred protocol that both runs
-    have. All pairs are compared, or with the label of a run as `baseline` that one with each other. Without `resamples`
-    there are no ranks, which need numpy. Raises DataError for fewer than two runs and for runs on different builds of a
-    benchmark, UnknownNameError for a label that no run has, MissingExtraError without numpy.
+    have. All pairs are compared, or with the label of a run as `baseline` that one with each other; p-values are
+    corrected for as many. Without `resamples` there are no ranks, which need numpy. Raises DataError for fewer than two
+    runs and for runs on different builds of a benchmark, UnknownNameError for a label that no run has,
+    MissingExtraError without numpy.
     """
     if len(runs) < 2:
         raise DataError("a comparison needs two runs or more; name another run's folder")
@@ -78,7 +82,7 @@ def compare_runs(
             pairings = [pair(names, first, second) for first, second in common]
             known |= {_place_of(pairing.result): pairing for pairing in pairings}
             of_metric += [*(pairing.result for pairing in pairings), *_means(pairings)]
-            flipped += [flip for first, second in common for flip in flips(names, first, second)]
+            flipped += [flip for first, second in common if with_flips for flip in flips(names, first, second)]
     corrected = iter(_corrected(list(chain.from_iterable(differences)), correction))
     differences = [list(islice(corrected, len(of_metric))) for of_metric in differences]
     ranks = [
@@ -89,7 +93,7 @@ def compare_runs(
     ]
     return Comparison(
         tuple(labels), tuple(chain.from_iterable(differences)), tuple(ranks), tuple(flipped), correction, resamples,
-        _partial(labels, runs),
+        _partial(labels, runs), baseline,
     )  # fmt: skip
 
 
@@ -220,41 +224,60 @@ def _partial(labels: Sequence[str], runs: Sequence[ScoredRun]) -> dict[str, tupl
     return {name: tuple(has) for name, has in holders.items() if len(has) < len(labels)}
 
 
-# --- one run against each of some others ------------------------------------------------------------------------------
+# --- what a page says of its runs ------------------------------------------------------------------------------------
 
 
-def differences_from(
-    runs: Sequence[ScoredRun], labels: Sequence[str], first: int, metric: str, method: Method
-) -> list[PairedDifference]:
-    """How much better the run at place `first` is than each other one, in one metric: over all common benchmarks.
+class ComparedRuns(Struct, frozen=True, dict=True):
+    """Runs and how they compare: what all sentences and tables of a page rest on, so that none of them corrects for
+    another number of comparisons."""
 
-    p-values are corrected by Holm as if all pairs of runs had been compared, so that `first` may be the run that did
-    best. With two runs the differences by dimension follow, corrected by themselves. Raises DataError for runs on
-    different builds of a benchmark.
-    """
-    check_same_builds(runs)
-    tables = [run_measures(run, metric) for run in runs]
-    paired = {
-        i: [
-            pair((labels[first], labels[i]), own, others)
-            for own, others in common_measures([tables[first], tables[i]])
-            if own.method == method
-        ]
-        for i in range(len(runs))
-        if i != first
-    }
-    overall = [
-        difference for of_run in paired.values() if (difference := overall_difference(of_run, _counted_alike(of_run)))
-    ]
-    differences = _corrected_as_one_of(overall, len(runs) * (len(runs) - 1) // 2)
-    if len(runs) == 2:
-        means = [mean for pairs in paired.values() for mean in mean_differences(pairs) if mean.scope == "dimension"]
-        differences += _corrected_as_one_of(means, len(means))
-    return differences
+    runs: Sequence[ScoredRun]
+    headline: Comparison
+    """Of these runs in the headlines of their benchmarks."""
+
+    @cached_property
+    def circular(self) -> Comparison:
+        """In circular accuracy, which is not a headline."""
+        return self.in_metric("circular_accuracy")
+
+    def in_metric(self, metric: str) -> Comparison:
+        """The same pairs in one metric, corrected for as many; without ranks and questions that flipped."""
+        own = self.headline
+        return compare_runs(
+            self.runs,
+            metrics=(metric,),
+            baseline=own.baseline,
+            correction=own.correction,
+            resamples=0,
+            with_flips=False,
+        )
 
 
-def _corrected_as_one_of(differences: Sequence[PairedDifference], family: int) -> list[PairedDifference]:
-    """With p-values corrected for a family of comparisons; one that was not made counts as one that showed nothing."""
-    p_values = [1.0 if difference.p is None else difference.p for difference in differences]
-    corrected = adjusted([*p_values, *[1.0] * (family - len(differences))])
-    return [_as_one_of(difference, p, family) for difference, p in zip(differences, corrected, strict=False)]
+def differences_of(
+    comparison: Comparison, first: str, second: str, method: Method, metric: str
+) -> Iterator[PairedDifference]:
+    """The differences between two runs by one method, in one metric or with an empty one in the headlines."""
+    for difference in comparison.differences:
+        is_of_both = {difference.first, difference.second} == {first, second}
+        if is_of_both and difference.method == method and metric in ("", difference.metric):
+            yield seen_from(difference, first)
+
+
+def overall_of(differences: Iterable[PairedDifference]) -> PairedDifference | None:
+    """Of the differences between two runs in one metric the one over all benchmarks that both have it for: the row over
+    all, or that of the only dimension or benchmark; None without such a row."""
+    rows = [difference for difference in differences if difference.difference.value is not None]
+    single = [row for row in rows if row.scope == "benchmark"]
+    same_dimension = len({row.dimension for row in single}) == 1
+    for scope, is_over_all in (("overall", True), ("benchmark", len(single) == 1), ("dimension", same_dimension)):
+        if is_over_all and (of_scope := [row for row in rows if row.scope == scope]):
+            return replace(of_scope[0], benchmark=ALL, dimension=ALL)
+    return None
+
+
+def as_one_of(difference: PairedDifference, comparison: Comparison) -> PairedDifference:
+    """A difference between two of the runs that were compared, corrected for as many pairs (Bonferroni)."""
+    count = len(comparison.labels)
+    family = count - 1 if comparison.baseline else count * (count - 1) // 2
+    p = 1.0 if difference.p is None else difference.p
+    return _as_one_of(difference, min(1.0, family * p), family)

@@ -92,6 +92,31 @@ def gain(difference: PairedDifference) -> float:
     return -value if difference.better == "lower" else value
 
 
+def seen_from(difference: PairedDifference, run: str) -> PairedDifference:
+    """The same difference with this one of its two runs as the first."""
+    if difference.first == run:
+        return difference
+    estimate, negated = difference.difference, _negated
+    return replace(
+        difference,
+        first=difference.second,
+        second=difference.first,
+        first_value=difference.second_value,
+        second_value=difference.first_value,
+        difference=replace(
+            estimate, value=negated(estimate.value), low=negated(estimate.high), high=negated(estimate.low)
+        ),
+        low_corrected=negated(difference.high_corrected),
+        high_corrected=negated(difference.low_corrected),
+        only_first=difference.only_second,
+        only_second=difference.only_first,
+    )
+
+
+def _negated(number: float | None) -> float | None:
+    return None if number is None else 0.0 - number
+
+
 def corrected_estimate(difference: PairedDifference) -> Estimate:
     """The difference with the interval that is corrected as `p_adjusted` is: what tables and sentences show."""
     if difference.low_corrected is None or difference.high_corrected is None:
@@ -152,6 +177,8 @@ class Comparison(Struct, frozen=True):
     resamples: int
     partial: dict[str, tuple[str, ...]]
     """Benchmarks that not every run has, with the runs that have them."""
+    baseline: str = ""
+    """The run that each other one was compared with; empty where all pairs were, for which p-values are corrected."""
 
     def __repr__(self) -> str:
         return object_line(
@@ -402,6 +429,7 @@ def mean_differences(pairs: Sequence[Paired], over: MeanOver = "benchmarks") -> 
 
     Of the same two runs and the same method; only over metrics that share a scale. In the mean over all count what
     suites say counts alike (`over`), questions or else benchmarks, as in the numbers over all benchmarks of a run.
+    There is none where it is the mean of the only dimension.
     """
     usable = [paired for paired in pairs if paired.result.difference.value is not None]
     by_dimension: dict[str, list[Paired]] = defaultdict(list)
@@ -411,14 +439,15 @@ def mean_differences(pairs: Sequence[Paired], over: MeanOver = "benchmarks") -> 
     for dimension, members in by_dimension.items():
         if mean := mean_of_pairs(members, dimension):
             yield mean.result
-    if len(by_dimension) > 1 and (overall := overall_difference(usable, over)):
+    is_of_one_dimension = len(by_dimension) == 1 and all(paired.result.dimension for paired in usable)
+    is_another_number = len(usable) > 1 and (over == "questions" or not is_of_one_dimension)
+    if is_another_number and (overall := _overall_difference(usable, over)):
         yield overall
 
 
-def overall_difference(pairs: Sequence[Paired], over: MeanOver) -> PairedDifference | None:
-    """The mean over all benchmarks in which a difference has a value; None without any, and over different scales."""
-    usable = [paired for paired in pairs if paired.result.difference.value is not None]
-    mean = mean_of_pairs(usable, ALL, by_questions=over == "questions") if usable else None
+def _overall_difference(usable: Sequence[Paired], over: MeanOver) -> PairedDifference | None:
+    """The mean over all benchmarks; None over different scales."""
+    mean = mean_of_pairs(usable, ALL, by_questions=over == "questions")
     return mean.result if mean else None
 
 

@@ -30,6 +30,7 @@ from snellen.runs.spec import overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun
 
 if TYPE_CHECKING:
+    from snellen.analysis.paired.comparison import ComparedRuns
     from snellen.analysis.paired.differences import Comparison
     from snellen.report.table import Table
 
@@ -141,9 +142,9 @@ def compare_command(
         elif metrics:
             _show_tables(comparison, narrowed)
         else:
-            _show_verdict(narrowed)
-            first = comparison.differences[0].first
-            _show_tables(comparison, narrowed, circular_of=first if baseline else "")
+            compared = _compared(narrowed, comparison)
+            _show_verdict(compared)
+            _show_tables(comparison, narrowed, compared.circular)
 
 
 def _check_flags(sequential: bool, drift: bool, metrics: Sequence[str], *, of_runs: bool, of_models: bool) -> None:
@@ -170,27 +171,33 @@ def _print_differences(comparison: Comparison) -> None:
     print_records(map(flat_difference, comparison.differences))
 
 
-def _show_verdict(results: Results) -> None:
+def _compared(results: Results, comparison: Comparison) -> ComparedRuns:
+    from snellen.analysis.paired.comparison import ComparedRuns
+
+    return ComparedRuns(results.runs, comparison)
+
+
+def _show_verdict(compared: ComparedRuns) -> None:
     """Print which model is better over the benchmarks that all runs have, in the words of reports and pages."""
     from snellen.report.findings import findings
     from snellen.report.run_view import common_views
 
-    for sentence in findings(common_views(results.runs), of_instruments=True)[:1]:
+    for sentence in findings(common_views(compared.runs), compared, of_instruments=True)[:1]:
         out.print(Text(sentence))
         out.print()
 
 
-def _show_tables(comparison: Comparison, results: Results, circular_of: str | None = None) -> None:
-    """Print differences, those of circular accuracy (of one run, or with an empty name of all pairs), ranks, which
-    questions flipped, and letters of options."""
+def _show_tables(comparison: Comparison, results: Results, circular: Comparison | None = None) -> None:
+    """Print differences, those of circular accuracy where runs have it, ranks, which questions flipped, and letters of
+    options."""
     from snellen.report.flipped import flip_tables
     from snellen.report.letters import letter_tables
-    from snellen.report.paired_tables import circular_tables, comparison_tables, flips_line
+    from snellen.report.paired_tables import comparison_tables, flips_line
     from snellen.report.run_view import run_views
 
     tables = comparison_tables(comparison)
-    if circular_of is not None:
-        tables += circular_tables(results.runs, circular_of)
+    if circular is not None and circular.differences:
+        tables += comparison_tables(circular)
     tables += flip_tables(results.runs, ((each.first, each.second) for each in comparison.differences))
     told: set[str] = set()
     for table in (*tables, *letter_tables(run_views(results.runs, ()))):
