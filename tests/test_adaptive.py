@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import random
 import shlex
 from collections.abc import Sequence
@@ -26,10 +27,11 @@ from snellen.records import Failure, Request, Response
 from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import ignore_progress, plan_run, with_parts
 from snellen.runs.run_folder import read_manifest
-from snellen.runs.runner import no_parts
+from snellen.runs.runner import FIRST_PICTURES, no_parts
 from snellen.runs.spec import run_spec
 from snellen.runs.workers import run_workers
 from snellen.scoring.kept_scoring import has_ended
+from view_runs import serving
 
 PICTURES = ((1, 1.0), (3, 0.5), (2, 2.0), (1, 0.0), (2, 0.5), (4, 1.5))
 """Questions and sums of their values."""
@@ -326,6 +328,35 @@ def test_models_that_answer_alike_are_equivalent_before_the_end_and_equal_at_it(
     assert close.verdict == "equivalent" and close.part.pictures < 120
     [equal] = sn.decide(*alike, str(own.folder)).differences
     assert (equal.verdict, equal.low, equal.high, equal.saved) == ("equal", 0.0, 0.0, 0.0)
+
+
+def test_a_comparison_that_is_stopped_between_two_rounds_has_not_decided(shared_pictures: Benchmark) -> None:
+    """The first model has answered all of its second round, which is scored, when the second model is interrupted."""
+
+    class Impatient(SaysA):
+        def generate(self, requests: Sequence[Request], images: Any) -> list[Response]:
+            if len(self.asked) > FIRST_PICTURES:
+                raise KeyboardInterrupt
+            return super().generate(requests, images)
+
+    words, told = str(shared_pictures.folder), list[str]()
+    with pytest.raises(KeyboardInterrupt):
+        sn.decide(SaysA(), Impatient("other"), words)
+    first, second = sorted(Path("runs").iterdir(), key=lambda run: read_manifest(run).model, reverse=True)
+    results = sn.Results([*sn.score(first, announce=told.append).runs, *sn.score(second).runs])
+    undecided = f"which of two models is better in {shared_pictures.name} not decided"
+    assert not has_ended(first) and f"{first} was stopped: " in told[0] and f"{undecided}; the call that" in told[0]
+    report = results.report("r.md").read_text("utf-8")
+    assert "A rule stopped" not in report and report.count(undecided) == 2 and "accuracy decided (not yet)" in report
+    assert undecided in CliRunner().invoke(cli, ["compare", str(first), str(second)]).stderr
+    for name in ("manifest.json", "journal-0.jsonl"):
+        os.utime(first / name, (0, 0))  # long ago
+    with serving(Path("runs"), index=Path("index.sqlite"), may_change=True) as client:
+        page = client.get(f"/run?run={first.name}").text
+    assert "stopped before that was decided in " in page and "Resume" not in page and ">finished<" not in page
+    decided = sn.decide(SaysA(), SaysA("other", "no idea"), words)
+    assert decided.differences[0].verdict == "first" and has_ended(first) and not read_manifest(first).undecided
+    assert "(not yet)" not in sn.load_run(first).report("done.md").read_text("utf-8")
 
 
 def test_compare_asks_two_models_on_the_command_line(shared_pictures: Benchmark) -> None:

@@ -272,6 +272,13 @@ class SequentialEstimate(Struct, frozen=True):
         return (self.high - self.low) / 2
 
     @property
+    def is_open(self) -> bool:
+        """Whether the rule wants more pictures than were asked."""
+        width = rule_of(self.part.rule).half_width
+        is_wide = self.part.awaits_verdict if width is None else self.half_width > width
+        return is_wide and not self.part.is_whole
+
+    @property
     def saved(self) -> float:
         """The share of the questions that was not asked."""
         return 1 - self.asked / self.part.questions if self.part.questions else 0.0
@@ -294,7 +301,7 @@ def open_by_width(run: ScoredRun) -> list[str]:
         dict.fromkeys(
             estimate.benchmark
             for estimate in sequential_estimates(run)
-            if not estimate.part.is_whole and estimate.half_width > (rule_of(estimate.part.rule).half_width or math.inf)
+            if estimate.is_open and not estimate.part.awaits_verdict
         )
     )
 

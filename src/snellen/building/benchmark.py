@@ -194,6 +194,8 @@ class RandomPart(Struct, frozen=True, tag="random"):
     """Of the order."""
     rule: str
     """What stopped the run, as it was given."""
+    awaits_verdict: bool = False
+    """Whether the run is one of two that are asked until one is shown to be better, which is not decided yet."""
 
     @property
     def is_whole(self) -> bool:

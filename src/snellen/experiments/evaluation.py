@@ -6,7 +6,7 @@ Two models are asked the same pictures, in a random order, until it is decided w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
@@ -48,8 +48,10 @@ from snellen.runs.run_folder import (
     holds_answers,
     is_held,
     is_read_only,
+    locked_run,
     locked_share,
     read_manifest,
+    write_manifest,
 )
 from snellen.runs.runner import RunOutcome, next_parts, no_parts, run_plan, summed_outcome
 from snellen.runs.spec import ExecutionSpec, JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
@@ -312,6 +314,17 @@ class Rounds(Generic[PartT]):
         """All that was asked, scored."""
         return _scored(self.plan, announce)
 
+    def settle(self: Rounds[RandomPart], decided: Collection[str]) -> None:
+        """Note in the run that it is known which model is better on these benchmarks, or all of them was asked."""
+        self.parts = {
+            name: replace(part, awaits_verdict=part.awaits_verdict and name not in decided)
+            for name, part in self.parts.items()
+        }
+        with locked_run(self.plan.folder):
+            manifest = read_manifest(self.plan.folder)
+            uses = tuple(replace(use, part=self.parts.get(use.name, use.part)) for use in manifest.benchmarks)
+            write_manifest(self.plan.folder, replace(manifest, benchmarks=uses))
+
     @property
     def outcome(self) -> RunOutcome:
         """What all rounds did together."""
@@ -456,7 +469,7 @@ def _announce_stop(run: ScoredRun, announce: Announce) -> None:
     """Say of a run that has not come to its end how far it came, and which command goes on."""
     if run.extent is None or run.extent.is_whole:
         return
-    command = command_to_go_on(run.folder, run.manifest)
+    command = "" if run.extent.undecided else command_to_go_on(run.folder, run.manifest)
     way_on = f"to go on: {command}" if command else "the call that made it goes on"
     state = "is under way" if is_held(run.folder) else "was stopped"
     announce(f"{run.folder} {state}: {run.extent.words}; {way_on}")
@@ -484,8 +497,10 @@ def _score_run(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | None) 
         raise HookError(
             f"{error}; the replies are kept: correct it, then `snellen score {as_word(folder)}` goes on"
         ) from error
-    wanting = open_by_width(scored)
-    return replace(scored, extent=replace(scored.extent or RunExtent(), wanting=tuple(wanting))) if wanting else scored
+    wanting, undecided = tuple(open_by_width(scored)), scored.manifest.undecided
+    if not (wanting or undecided):
+        return scored
+    return replace(scored, extent=replace(scored.extent or RunExtent(), wanting=wanting, undecided=undecided))
 
 
 def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
@@ -564,7 +579,8 @@ def decide_between(
         rules = {
             use.benchmark.name: decision_rule(metric or headline_metric(use.benchmark.spec)) for use in plan.benchmarks
         }
-        rounds.append(Rounds(plan, no_parts(plan, rules), model, cast, progress))
+        parts = {name: replace(part, awaits_verdict=True) for name, part in no_parts(plan, rules).items()}
+        rounds.append(Rounds(plan, parts, model, cast, progress))
     if rounds[0].plan.folder == rounds[1].plan.folder:
         raise DataError(f"{FLAG}: both models are {named_spec.question.models[0]}; name two that differ")
     first, second = rounds
@@ -577,8 +593,12 @@ def decide_between(
             raise DataError(f"{min(without)}: the two runs have no protocol with the metric in common; name another")
         undecided = {difference.benchmark for difference in differences if difference.verdict == "undecided"}
         open_benchmarks = [name for name in first.unfinished if name in undecided]
+        for of_model in rounds:
+            of_model.settle(first.parts.keys() - set(open_benchmarks))
         if not open_benchmarks:
-            return DecidedComparison(tuple(differences), runs, (first.outcome, second.outcome))
+            runs = first.score(announce), second.score(announce)  # they have come to their end by now
+            decided = tuple(replace(difference, part=first.parts[difference.benchmark]) for difference in differences)
+            return DecidedComparison(decided, runs, (first.outcome, second.outcome))
 
 
 def _margin(metric: str, equivalent: float) -> float:

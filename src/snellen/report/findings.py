@@ -49,15 +49,14 @@ def findings(
     facts = [model for view in shown if view.label not in stopped for model in model_numbers(view)]
     left_out = [view.label for view in every if view not in shown and view.run.convention == "standard"]
     cautions = [f"These sentences leave out {_names(left_out)}: instruments, not models."] if left_out else []
-    cautions += (
-        [f"A rule stopped {_names(stopped)} early; the section “Stopped by a rule” has intervals that allow for that."]
-        if stopped
-        else []
-    )
+    if early := [view.label for view in shown if view.label in stopped and _has_ended(view)]:
+        cautions.append(
+            f"A rule stopped {_names(early)} early; the section “Stopped by a rule” has intervals that allow for that."
+        )
     cautions += [
-        f"The run of {view.label} has not come to its end: {extent.words}."
+        f"The run of {view.label} has not come to its end: {view.run.extent.words}."
         for view in shown
-        if (extent := view.run.extent) and not extent.is_whole
+        if view.run.extent and not _has_ended(view)
     ]
     if placed:
         cautions.append(
@@ -76,6 +75,10 @@ def findings(
         cautions.append(f"The runs are not compared: {error}.")
     family = family_words(compared.headline) if compared else ""
     return [*sentences(facts, differences, in_every_order, family), *cautions]
+
+
+def _has_ended(view: RunView) -> bool:
+    return view.run.extent is None or view.run.extent.is_whole
 
 
 def _compared(views: Sequence[RunView]) -> ComparedRuns:

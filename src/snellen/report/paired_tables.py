@@ -314,7 +314,7 @@ def _row(label: str, estimate: SequentialEstimate) -> tuple[Cell, ...]:
         estimate.protocol,
         metric_title(estimate.metric),
         cell,
-        estimate.part.rule,
+        f"{estimate.part.rule} (not yet)" if estimate.is_open else estimate.part.rule,
         *_part(estimate.part, estimate.asked),
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from snellen.building.benchmark import Part, Selection
+from snellen.building.benchmark import Part, RandomPart, Selection
 from snellen.errors import StoreError
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import unwritable, write_atomically
@@ -232,6 +232,12 @@ class RunManifest(Struct, frozen=True):
     def made_elsewhere(self) -> bool:
         """Whether another toolkit asked: what has not come never will."""
         return not self.asked
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The benchmarks that two models were asked until one is shown to be better, and were stopped before."""
+        parts = ((use.name, use.part) for use in self.benchmarks)
+        return tuple(name for name, part in parts if isinstance(part, RandomPart) and part.awaits_verdict)
 
     @property
     def by_sample(self) -> frozenset[str]:

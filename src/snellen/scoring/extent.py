@@ -20,17 +20,21 @@ class RunExtent(Struct, frozen=True):
     """Those of which nothing is left to ask, but for requests that failed: they were asked."""
     wanting: tuple[str, ...] = ()
     """Benchmarks of which the rule that stops the run wants more pictures than were asked."""
+    undecided: tuple[str, ...] = ()
+    """Benchmarks on which the comparison that the run is part of has not shown which model is better."""
 
     @property
     def is_whole(self) -> bool:
         """Whether a run has come to its end; otherwise it was stopped, or is under way."""
-        return self.finished == self.questions and not self.wanting
+        return self.finished == self.questions and not self.wanting and not self.undecided
 
     @property
     def words(self) -> str:
         """`83 of 240 questions begun, 33 finished`"""
-        counts = f"{self.begun:,} of {self.questions:,} questions begun, {self.finished:,} finished"
-        return f"{counts}, and more of {', '.join(self.wanting)} to come by --until" if self.wanting else counts
+        words = [f"{self.begun:,} of {self.questions:,} questions begun, {self.finished:,} finished"]
+        words += [f"more of {', '.join(self.wanting)} to come by --until"] if self.wanting else []
+        words += [f"which of two models is better in {', '.join(self.undecided)} not decided"] if self.undecided else []
+        return ", and ".join(words)
 
     def plus(self, other: RunExtent) -> RunExtent:
         return RunExtent(self.questions + other.questions, self.begun + other.begun, self.finished + other.finished)
