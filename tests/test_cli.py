@@ -353,13 +353,14 @@ def test_a_read_only_place_for_runs_is_one_line(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("name", ["openai:" + "long-name-" * 9 + "@http://host:8000/v1", "snellen:tiny"])
-def test_a_line_of_progress_in_80_columns_keeps_bar_counts_rate_and_time(
-    name: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("width", "counts"), [(80, "66000/123456"), (140, "66000/123456 questions")])
+def test_a_line_of_progress_keeps_bar_counts_rate_and_time(
+    name: str, width: int, counts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = io.StringIO()
     seconds = itertools.count()
     console = Console(
-        file=written, force_terminal=True, width=80, color_system=None, get_time=lambda: float(next(seconds))
+        file=written, force_terminal=True, width=width, color_system=None, get_time=lambda: float(next(seconds))
     )
     monkeypatch.setattr(show, "err", console)
     with show.run_progress() as listen:
@@ -367,8 +368,8 @@ def test_a_line_of_progress_in_80_columns_keeps_bar_counts_rate_and_time(
             listen(RunProgress(name, "runs/x", done, 123_456, done * 4, 17))
     plain = re.sub(r"\x1b\[[0-9?;]*[a-zA-Z]", "", written.getvalue())
     last = [line for line in re.split(r"[\r\n]", plain) if line.strip()][-1]
-    assert len(last.rstrip()) <= 80 and "…" not in last.rstrip()[-40:]
-    for shown in ("━", "66000/123456", "/s", "264,000 asked, 17 failed"):
+    assert len(last.rstrip()) <= width and "…" not in last.rstrip()[-40:]
+    for shown in ("━", counts, "/s", "264,000 requests, 17 failed"):
         assert shown in last, last
     assert re.search(r"\d:\d\d:\d\d", last)
 

@@ -269,7 +269,7 @@ def test_what_is_finished_is_passed_over_and_what_is_not_is_gone_through(questio
     every = [(one.sample.id, one.label) for one in work_items(plan)]
     # Circular rotations may stop early, so what it asks next is known only to itself.
     assert left == [(key, label) for key, label in every if key not in asked or label == "circular"]
-    assert sum(update.items for update in told) == 2 * 5 and len(asked) == 5
+    assert sum(update.questions for update in told) == 2 * 5 and len(asked) == 5
 
 
 def test_nothing_is_passed_over_where_the_requests_have_changed(questions: Benchmark, tmp_path: Path) -> None:

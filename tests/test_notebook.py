@@ -43,7 +43,7 @@ results
 """)
     assert not fault, fault
     bars = [data["text/html"] for data in shown if "<progress" in data.get("text/html", "")]
-    assert "10 of 10 samples done" in bars[-1] and len({bar.partition("<progress")[0] for bar in bars}) == 1
+    assert "10 of 10 questions done" in bars[-1] and len({bar.partition("<progress")[0] for bar in bars}) == 1
     assert "<table" in shown[-1]["text/html"], "the last line of a cell shows the summary"
     [printed] = [data["text/plain"] for data in shown if data["text/plain"].startswith("[")]
     plain = sn.evaluate(

@@ -486,11 +486,20 @@ def test_the_page_and_the_log_tell_the_time_left_by_this_sessions_answers_alone(
         )
 
     with locked_run(folder):
-        assert told(8) == (None, "8 of 20 samples done, 0 requests, 0 failed")
+        assert told(8) == (None, "8 of 20 questions done, 0 requests, 0 failed")
         now = 30.0  # the model was loaded all that time
-        assert told(9) == (None, "9 of 20 samples done, 1 requests, 0 failed")
+        assert told(9) == (None, "9 of 20 questions done, 1 requests, 0 failed")
         now = 34.0
-        assert told(11) == (18.0, "11 of 20 samples done, 0.5/s, 18 s left, 3 requests, 0 failed")
+        assert told(11) == (18.0, "11 of 20 questions done, 0.5/s, 18 s left, 3 requests, 0 failed")
+
+
+def test_page_and_terminal_count_the_same_questions(tmp_path: Path) -> None:
+    """Each turn of a dialogue is one."""
+    states: list[RunProgress] = []
+    sn.evaluate("snellen:always-a", "eyechart/dialogue", limit=8, runs=tmp_path, name="talk", progress=states.append)
+    with locked_run(tmp_path / "talk"):
+        on_page = Progress().of(tmp_path / "talk", read_manifest(tmp_path / "talk"))
+    assert on_page.reached == on_page.total == states[-1].done == states[-1].total > 8
 
 
 def test_the_log_of_a_run_that_goes_on_begins_with_all_that_was_answered_before() -> None:
@@ -499,7 +508,7 @@ def test_the_log_of_a_run_that_goes_on_begins_with_all_that_was_answered_before(
     for done in range(94):
         listen(RunProgress("m", "runs/again", done, 200))
     listen(RunProgress("m", "runs/again", 93, 200, requests=8))
-    assert lines == ["m: 93 of 200 samples done, 8 requests, 0 failed"]
+    assert lines == ["m: 93 of 200 questions done, 8 requests, 0 failed"]
 
 
 def test_a_finished_run_does_not_pass_what_was_answered_before_for_all(shown: Shown, tmp_path: Path) -> None:

@@ -23,22 +23,24 @@ from snellen.formats.shown_text import short_name
 from snellen.runs.plan import ProgressListener, RunProgress, SessionPace
 
 MOST_OF_A_LINE = 120
-"""A terminal with fewer columns has a shorter bar."""
+"""A terminal with fewer columns has a shorter bar, and no room for what it counts."""
 
 
 def _fitted(name: str, width: int) -> str:
     """A name that leaves bar, counts, rate, time left and note their place in a line; its middle goes first."""
-    room = max(width - (66 if width < MOST_OF_A_LINE else 100), 14)
+    room = max(width - (69 if width < MOST_OF_A_LINE else 113), 11)
     return name if len(name) <= room else f"{name[: room // 2]}…{name[-((room - 1) // 2) :]}"
 
 
 @contextmanager
 def run_bars(console: Console) -> Iterator[ProgressListener]:
     """A bar for each run, with counts, rate and time left."""
+    is_narrow = console.width < MOST_OF_A_LINE
     columns = (
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=8 if console.width < MOST_OF_A_LINE else 40),
+        BarColumn(bar_width=8 if is_narrow else 40),
         MofNCompleteColumn(),
+        *([] if is_narrow else [TextColumn("questions")]),
         TextColumn("[progress.data.speed]{task.fields[rate]} [progress.remaining]{task.fields[remaining]}"),
         TextColumn("{task.fields[note]}", markup=False),
     )
@@ -55,7 +57,7 @@ def run_bars(console: Console) -> Iterator[ProgressListener]:
             bars.update(
                 tasks[state.folder],
                 completed=state.done,
-                note=f"{state.requests:,} asked{failed}",
+                note=f"{state.requests:,} requests{failed}",
                 rate=f"{rate:,.{int(rate < 100)}f}/s" if rate else "",
                 remaining=str(timedelta(seconds=round((state.total - state.done) / rate))) if rate else "-:--:--",
             )

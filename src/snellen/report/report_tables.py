@@ -86,7 +86,7 @@ def _reply_table(views: Sequence[RunView]) -> Table:
             "asked",
             "read",
             "unparsed",
-            "errors",
+            "failed",
             "to the grader",
             "unscored questions",
         ),
@@ -95,7 +95,7 @@ def _reply_table(views: Sequence[RunView]) -> Table:
         hints={
             "asked": "replies asked for: one for each wording and order of the options that a question is shown in",
             "unparsed": "replies that name no option, by reason",
-            "errors": "requests that got no reply, by reason",
+            "failed": "requests that got no reply, by reason",
             "to the grader": "replies that speak to whoever grades them, read as any other",
             "unscored questions": "questions without a value, by reason",
         },

@@ -282,7 +282,7 @@ class ProgressWords:
         self._shown: dict[str, float] = {}
 
     def due(self, state: RunProgress) -> str:
-        """`120 of 400 samples done, 3.1/s, 90 s left, 130 requests, 2 failed`, or nothing where not enough time has
+        """`120 of 400 questions done, 3.1/s, 90 s left, 130 requests, 2 failed`, or nothing where not enough time has
         gone by and the run has not come to its end."""
         now = self._clock()
         rate = self._paces[state.folder].rate(now, state.requests, state.done)
@@ -296,7 +296,7 @@ class ProgressWords:
             if rate
             else ""
         )
-        done = f"{state.done:,} of {state.total:,} samples done"
+        done = f"{state.done:,} of {state.total:,} questions done"
         return f"{done}{pace}, {state.requests:,} requests, {state.failures:,} failed"
 
 

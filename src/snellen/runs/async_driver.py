@@ -25,6 +25,7 @@ from snellen.runs.drivers import (
     advance_item,
     check_response,
     played_role,
+    questions_of,
 )
 from snellen.runs.journal import RunStore
 
@@ -91,7 +92,7 @@ class _Asker:
             try:
                 requests = advance_item(wave, responses)
             except StopIteration:
-                self._progress(ProgressUpdate(items=1))
+                self._progress(ProgressUpdate(questions=questions_of(item)))
                 return
             if len(requests) == 1:
                 came = [await self._ask(item.label, requests[0], item.images)]

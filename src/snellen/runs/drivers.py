@@ -162,7 +162,7 @@ class SampleItem(Struct, frozen=True):
 class ProgressUpdate(Struct, frozen=True):
     """What happened since the last update, for progress bars."""
 
-    items: int = 0
+    questions: int = 0
     requests: int = 0
     failures: int = 0
 
@@ -192,6 +192,11 @@ class ActiveItem:
 
     def missing(self) -> list[int]:
         return [i for i, response in enumerate(self.responses) if response is None]
+
+
+def questions_of(item: WorkItem) -> int:
+    """How many questions it asks: each turn of a dialogue is one."""
+    return len(item.sample.rounds) if isinstance(item, SampleItem) else 1
 
 
 def advance_item(wave: RequestGenerator, responses: list[Response]) -> list[Request]:
@@ -225,7 +230,7 @@ def drive(
             live.append(active)
             waiting += len(active.missing())
         else:
-            progress(ProgressUpdate(items=1))
+            progress(ProgressUpdate(questions=questions_of(active.item)))
         if waiting >= window:
             live = _serve(models, live, store, budget, progress)
             waiting = sum(len(active.missing()) for active in live)
@@ -266,7 +271,7 @@ def _serve(
         if active.advance(store):
             unfinished.append(active)
         else:
-            progress(ProgressUpdate(items=1))
+            progress(ProgressUpdate(questions=questions_of(active.item)))
     return unfinished
 
 

@@ -320,14 +320,15 @@ def _decoded(asked: Decoding, usual: Decoding) -> Decoding:
     )
 
 
-def count_items(plan: RunPlan, *, of_worker: bool = False) -> int:
-    """How many (sample, protocol) pairs there are, for all workers or for the plan's own."""
+def count_questions(plan: RunPlan, *, of_worker: bool = False) -> int:
+    """How many questions are asked, once per protocol, by all workers or by the plan's own."""
     return sum(
-        protocol.applies(sample) and (plan.takes(sample) or not of_worker)
+        len(sample.rounds)
         for selected in plan.benchmarks
         for protocols in (protocols_of(selected.benchmark.spec, plan),)
         for sample in samples_of(selected)
         for protocol in protocols
+        if protocol.applies(sample) and (plan.takes(sample) or not of_worker)
     )
 
 
@@ -459,7 +460,7 @@ class RunProgress(Struct, frozen=True):
     folder: str
     """Folder of the run; every answer is kept there, whatever happens."""
     done: int
-    """Samples finished, counted once per protocol."""
+    """Questions finished, counted once per protocol; each turn of a dialogue is one."""
     total: int
     requests: int = 0
     """Requests answered or failed since this call began."""
@@ -467,14 +468,14 @@ class RunProgress(Struct, frozen=True):
 
 
 class SessionPace:
-    """How fast samples are finished, from this session's answers alone: not from what was answered before, nor from the
-    time before the first answer came."""
+    """How fast questions are finished, from this session's answers alone: not from what was answered before, nor from
+    the time before the first answer came."""
 
     def __init__(self) -> None:
         self._began: tuple[float, int, int] | None = None
 
     def rate(self, now: float, requests: int, done: int) -> float | None:
-        """Samples a second; None while no sample was finished by a second answer. `requests` are this session's."""
+        """Questions a second; None while none was finished by a second answer. `requests` are this session's."""
         if self._began is None or requests <= self._began[1]:
             # Of a first batch nobody knows how long it took.
             if requests:
@@ -498,7 +499,7 @@ def progress_of(plan: RunPlan, listener: ProgressListener, *, of_worker: bool = 
     if listener is ignore_progress:
         return lambda update: None
     [model] = plan.question.models
-    state = RunProgress(model, str(plan.folder), 0, count_items(plan, of_worker=of_worker))
+    state = RunProgress(model, str(plan.folder), 0, count_questions(plan, of_worker=of_worker))
     listener(state)
 
     def update_state(update: ProgressUpdate) -> None:
@@ -506,7 +507,7 @@ def progress_of(plan: RunPlan, listener: ProgressListener, *, of_worker: bool = 
         state = RunProgress(
             state.model,
             state.folder,
-            state.done + update.items,
+            state.done + update.questions,
             state.total,
             state.requests + update.requests,
             state.failures + update.failures,

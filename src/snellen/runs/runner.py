@@ -27,7 +27,7 @@ from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks,
 from snellen.models.object_digest import is_of_content, why_not_fingerprinted
 from snellen.protocols.base import declaration_of, needed_kind
 from snellen.records import EVALUATED, IndistinguishableQuestion
-from snellen.runs.drivers import ProgressCallback, ProgressUpdate, RunBudget, SampleItem
+from snellen.runs.drivers import ProgressCallback, ProgressUpdate, RunBudget, SampleItem, questions_of
 from snellen.runs.driving import NO_ROLES, Roles, drive_model
 from snellen.runs.finding import SelectedBenchmark
 from snellen.runs.journal import RunStore, read_journal
@@ -401,7 +401,7 @@ def unfinished_items(items: Iterator[SampleItem], store: RunStore, progress: Pro
             changed.add(kind)
             yield item
             continue
-        progress(ProgressUpdate(items=1))
+        progress(ProgressUpdate(questions=questions_of(item)))
 
 
 def _seems_finished(item: SampleItem, store: RunStore) -> bool:
