@@ -320,7 +320,7 @@ def _decoded(asked: Decoding, usual: Decoding) -> Decoding:
     )
 
 
-def count_questions(plan: RunPlan, *, of_worker: bool = False) -> int:
+def count_to_ask(plan: RunPlan, *, of_worker: bool = False) -> int:
     """How many questions are asked, once per protocol, by all workers or by the plan's own."""
     return sum(
         len(sample.rounds)
@@ -499,7 +499,7 @@ def progress_of(plan: RunPlan, listener: ProgressListener, *, of_worker: bool = 
     if listener is ignore_progress:
         return lambda update: None
     [model] = plan.question.models
-    state = RunProgress(model, str(plan.folder), 0, count_questions(plan, of_worker=of_worker))
+    state = RunProgress(model, str(plan.folder), 0, count_to_ask(plan, of_worker=of_worker))
     listener(state)
 
     def update_state(update: ProgressUpdate) -> None:
