@@ -18,9 +18,7 @@ import snellen as sn
 from small import command
 from snellen import registry
 from snellen.building.benchmark import Benchmark
-from snellen.catalogue import suite_facts
 from snellen.metrics.captions import cider
-from snellen.metrics.declaration import find_metric
 from snellen.records import Answer, Failure, Prediction, Request, Variant
 from snellen.scoring import choice_metrics
 
@@ -143,15 +141,6 @@ def test_a_rotation_that_is_parsed_and_wrong_fails_the_question_even_if_another_
 
 
 # --- as published ------------------------------------------------------------------------------------------------
-
-
-def test_every_rule_that_a_suite_published_by_is_a_name_that_exists() -> None:
-    for suite in suite_facts().values():
-        if suite.as_published:
-            assert suite.as_published.extractor in registry.names("extractors")
-            names = [*itertools.chain(*suite.as_published.metrics.values()), *suite.as_published.instead.values()]
-            metrics = registry.names("metrics")
-            assert set(names) <= {*metrics, *(row for metric in metrics for row in find_metric(metric).names)}
 
 
 CAPTIONS = {"q0": "A dog runs on the wet grass.", "q1": "Two cats sit on a red sofa", "q2": "a man rides a horse"}

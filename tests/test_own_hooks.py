@@ -93,6 +93,15 @@ def test_a_metric_that_cannot_be_had_is_told_before_the_model_is_asked(
     assert model.asked == 0
 
 
+def test_a_headline_that_is_no_row_of_any_metric_is_told_before_the_model_is_asked(
+    model: Counted, tmp_path: Path
+) -> None:
+    benchmark = small.built(small.rows(3, 3), tmp_path / "made", headline="acuracy")
+    with pytest.raises(UnknownNameError, match="mine: unknown headline 'acuracy'; did you mean accuracy"):
+        sn.evaluate(model, str(benchmark.folder), runs=tmp_path / "runs")
+    assert model.asked == 0
+
+
 def test_a_forecast_tells_it_too(capsys: pytest.CaptureFixture[str], open_questions: str, in_a_folder: Path) -> None:
     code, _, error = small.command(capsys, "run", "snellen:uniform", open_questions, "--dry-run")
     assert code == 2 and error.startswith("snellen: mine: unknown metric 'own'") and error.count("\n") == 1

@@ -401,7 +401,7 @@ VARY = f"{FIXED}[[vary]]\n"
             f"{VARY}name = 'seed'\nvalues = [1]\n[[vary]]\nname = 'seed'\nvalues = [2]",
             "two factors are called seed",
         ),
-        (f"statistics = ['spred']\n{FIXED}", "unknown statistic 'spred'; did you mean spread"),
+        (f"statistics = ['spred']\n{FIXED}", "statistics: unknown study statistic 'spred'; did you mean spread"),
         (f"{FIXED}[sample]\nrule = 'equal'", "the sampling rule equal takes each or count"),
         ("title = ", "t.toml: "),
     ],

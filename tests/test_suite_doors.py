@@ -16,6 +16,7 @@ import snellen
 from snellen import registry
 from snellen.catalogue import add_suites, entries, select, suite_facts
 from snellen.catalogue.suites import parse_suite
+from snellen.common.faults import check_names
 from snellen.errors import DataError
 from snellen.metrics.declaration import metric_of
 from snellen.runs.finding import find_benchmarks
@@ -204,7 +205,7 @@ def test_all_that_suites_name_can_be_found() -> None:
 
 def test_a_protocol_that_nobody_has_is_refused_when_the_folder_is_named(tmp_path: Path) -> None:
     folder = folder_of_entries(tmp_path / "mine", more='generation = ["vanila"]')
-    with pytest.raises(DataError, match=r"animals.toml: unknown protocol 'vanila'; did you mean vanilla\?"):
+    with pytest.raises(DataError, match=r"animals.toml: generation: unknown protocol 'vanila'; did you mean vanilla\?"):
         add_suites(folder)
     assert "animals" not in entries()
 
@@ -212,18 +213,65 @@ def test_a_protocol_that_nobody_has_is_refused_when_the_folder_is_named(tmp_path
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ('generation = ["vanila"]', r"suite.toml: unknown protocol 'vanila'; did you mean vanilla\?"),
-        ('templates = "plane"', r"suite.toml: unknown set of templates 'plane'; did you mean plain\?"),
+        ('generation = ["vanila?labels=lower"]', "generation: unknown protocol 'vanila'; did you mean vanilla?"),
+        ('tasks.t.likelihood = ["likelihod"]', "tasks.t.likelihood: unknown protocol 'likelihod'; did you mean lik"),
+        ('templates = "plane"', "templates: unknown template 'plane'; did you mean plain?"),
+        ('taxonomy = "mmbenhc"', "taxonomy: unknown suite 'mmbenhc'; did you mean mmbench?"),
+        ('pools.both = ["animals", "plants"]', "pools.both: unknown benchmark 'plants'; known: animals"),
+        (
+            'as_published.judge_prompt = "delimitted"',
+            "as_published.judge_prompt: unknown matching prompt 'delimitted';",
+        ),
+        (
+            'as_published.extractor = "strikt"',
+            "as_published.extractor: unknown extractor 'strikt'; did you mean strict",
+        ),
+        ('as_published.templates = "leter"', "as_published.templates: unknown template 'leter'; did you mean letter"),
+        ('as_published.metrics.t = ["anlz"]', "as_published.metrics.t: unknown metric 'anlz'; did you mean anls"),
     ],
 )
-def test_a_name_that_a_suite_gives_to_its_entries_is_told_with_the_file_of_the_suite(
-    line: str, fault: str, tmp_path: Path
-) -> None:
+def test_a_name_in_a_suite_that_nobody_has_is_told_with_its_file_and_key(line: str, fault: str, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder_of_entries(folder / "entries", "mine/animals")
     (folder / "suite.toml").write_text(f'name = "mine"\ntitle = "Mine"\n{line}\n')
-    with pytest.raises(DataError, match=fault):
+    with pytest.raises(DataError, match=re.escape(f"suite.toml: {fault}")):
         add_suites(folder)
+    assert "mine" not in suite_facts()
+
+
+@pytest.mark.parametrize(
+    ("more", "source", "fault"),
+    [
+        ('metrics = ["anls", "exact_mach"]', "", "metrics: unknown metric 'exact_mach'; did you mean exact_match?"),
+        ('likelihood = ["likelihod"]', "", "likelihood: unknown protocol 'likelihod'; did you mean likelihood?"),
+        ('prompts.own.form = "leter"', "", "prompts.own.form: unknown template 'leter'; did you mean letter?"),
+        ("", 'reader = "tabel"', "source.reader: unknown reader 'tabel'; did you mean table?"),
+        ("", 'files_of = "eyechart/wrod"', "source.files_of: unknown benchmark 'eyechart/wrod'; did you mean eye"),
+        ("", 'distractors = "pool:2,randm:1"', "source.distractors: unknown distractor source 'randm'; did you mean r"),
+        ("", 'places = [{ kind = "hub", repo = "a/b", importer = "reform-evel" }]', "source.places.importer: unknown "),
+    ],
+)
+def test_a_name_in_an_entry_that_nobody_has_is_told_with_its_file_and_key(
+    more: str, source: str, fault: str, tmp_path: Path
+) -> None:
+    text = entry("animals", more)
+    text = text.replace('reader = "table"', source) if "reader" in source else f"{text}{source}\n"
+    (tmp_path / "animals.toml").write_text(text)
+    with pytest.raises(DataError, match=re.escape(f"animals.toml: {fault}")):
+        add_suites(tmp_path)
+
+
+def test_suites_and_entries_of_snellen_name_nothing_that_is_not_there() -> None:
+    catalogue = entries()
+    for name, spec in catalogue.items():
+        check_names(spec, name, {"templates": spec.prompts, "benchmarks": catalogue})
+    short = {spec.short for spec in catalogue.values()}
+    for name, suite in suite_facts().items():
+        check_names(suite, name, {"suites": suite_facts(), "benchmarks": short})
+    rules = [suite.as_published for suite in suite_facts().values() if suite.as_published]
+    headlines = {*(spec.headline for spec in catalogue.values()), *(rule.headline for rule in rules)}
+    for row in {*headlines, *(row for rule in rules for row in rule.instead.values())} - {""}:
+        assert metric_of(row), row
 
 
 def test_a_formulation_that_the_questions_do_not_have_is_refused_by_the_build(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Struct
@@ -161,13 +161,15 @@ _KINDS = {str: "text", int: "whole number", float: "number", bool: "`true` or `f
 
 def _kind(kind: Any) -> str:
     """What a value of a type is called in words."""
+    if get_origin(kind) is Annotated:
+        return _kind(get_args(kind)[0])
     arguments = [argument for argument in get_args(kind) if argument is not type(None)]
     if kind in _KINDS:
         return _KINDS[kind]
     if get_origin(kind) is Literal:
         return ", ".join(f"`{value}`" for value in arguments)
     if get_origin(kind) is tuple:
-        return "texts" if arguments[0] is str else "tables"
+        return "texts" if _kind(arguments[0]) == "text" else "tables"
     if get_origin(kind) is dict or (isinstance(kind, type) and issubclass(kind, Struct)):
         return "table"
     return ", ".join(map(_kind, arguments))

@@ -356,7 +356,7 @@ def own_targets(group: Group) -> Mapping[str, Any]:
     return _NAMES[group]
 
 
-def singular(group: Group) -> str:
+def singular(group: str) -> str:
     """The singular of a group's name, for error messages."""
     return (f"{group[:-3]}y" if group.endswith("ies") else group[:-1]).replace("_", " ")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import tomli_w
@@ -16,17 +16,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue.places import HubPlace, Place, UrlPlace
+from snellen.catalogue.places import HubPlace, Place, ReaderName, UrlPlace
+from snellen.common.faults import names_of
 from snellen.errors import DataError
 from snellen.formats.json_files import converted
 from snellen.records import Formulation
 from snellen.reformulation.sampling import Sampling
 
+MetricName = Annotated[str, names_of("metrics")]
+ProtocolLabel = Annotated[str, names_of("protocols")]
+TemplatesName = Annotated[str, names_of("templates")]
+BenchmarkName = Annotated[str, names_of("benchmarks")]
+
 
 class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """Where a benchmark's questions come from: a reader with its parameters, and how it is sampled."""
 
-    reader: str
+    reader: ReaderName
     """What reads the files: `table`, `mapped`, one of Snellen's others, or one of a suite's hooks."""
     params: dict[str, Any] = {}
     """Parameters of the reader: files, columns, templates."""
@@ -41,18 +47,18 @@ class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """How the complete benchmark is drawn from the official files (ReForm-Eval, Tables 5 and 6)."""
     sample: Sampling = Sampling()
     """How the evaluated part of it is drawn (ReForm-Eval E.1)."""
-    drawn_with: str = ""
+    drawn_with: BenchmarkName = ""
     """The benchmark whose draw it shares, when both use the same samples; its own where it is left out."""
     options: int = 4
     """The number of options of a question whose wrong options are made when it is built."""
-    distractors: str = ""
+    distractors: Annotated[str, names_of("distractor_sources", listed=True)] = ""
     """Where those wrong options come from, the first tier first: `near-text:2,random:1`. As the reader has them where
     it is left out."""
     written: bool = False
     """Whether a model writes its distractors, which a build from its official files then needs (`--writer`)."""
     places: tuple[Place, ...] = ()
     """Where it can be fetched, in the order in which they are tried."""
-    files_of: str = ""
+    files_of: BenchmarkName = ""
     """The benchmark whose official files it reads too: their places are its own."""
 
 
@@ -101,7 +107,7 @@ class PictureLimits(Struct, frozen=True, forbid_unknown_fields=True):
 class PromptSet(Struct, frozen=True, forbid_unknown_fields=True):
     """How others ask a benchmark: a shared form, what is different from it, how they show pictures and decode."""
 
-    form: str
+    form: TemplatesName
     """The set of templates that it starts from: `plain`, `letter`, or that of a suite."""
     layout: dict[str, str] = {}
     """Parts of its layout in other words, by the fields of `[layout]` in a template file."""
@@ -143,7 +149,7 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     otherwise, give it `prompts`."""
     split: str = "test"
     """The split of the dataset that it is."""
-    metrics: tuple[str, ...] = ()
+    metrics: tuple[MetricName, ...] = ()
     """Metrics of its open questions, the first one being the headline, and further ones of options. Without any, open
     questions have `exact_match` and `word_accuracy`."""
     headline: str = ""
@@ -181,12 +187,12 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     """Words to find it by, with `--where`."""
     prompts: dict[str, PromptSet] = {}
     """Wordings by name, for `--templates NAME`: how others ask it, or how you do."""
-    templates: str = ""
+    templates: TemplatesName = ""
     """The set that it is asked by when a run names none (`--templates snellen`): one of its `prompts`, or a name of the
     group `templates`. As its suite says where it is left out."""
-    generation: tuple[str, ...] = ()
+    generation: tuple[ProtocolLabel, ...] = ()
     """Its protocols by generation when a run names none; the suite's where they are left out."""
-    likelihood: tuple[str, ...] = ()
+    likelihood: tuple[ProtocolLabel, ...] = ()
     """The same by likelihood; never used for a benchmark without options."""
 
     @property

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, partial
 from importlib import import_module
 from importlib.resources import files
@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry
 from snellen.catalogue.suites import Aggregation, Suite, parse_suite
+from snellen.common.faults import check_names
 from snellen.errors import DataError, SuiteWarning, UnknownNameError
 from snellen.formats.json_files import parse_toml, read_text
 
@@ -340,15 +341,17 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
     loaded: dict[str, LoadedEntry] = {}
     late: dict[str, _LateEntry] = {}
     faults: dict[str, str] = {}
+    by_folder: list[tuple[SuiteFolder, dict[str, LoadedEntry]]] = []
     for folder in _folders(named_folders):
+        is_own = folder.suite is not None and folder.suite.name in registry.own_targets("suites")
+        by_folder += [(folder, {})] * (not is_own)
         for file in folder.entries:
-            if folder.suite and folder.suite.name in registry.own_targets("suites"):
+            if is_own and folder.suite:
                 name = _name_by_file(file, folder.suite)
                 late[name] = _LateEntry(folder.suite.name, partial(_entry_called, file, folder, named_folders))
             else:
                 try:
                     entry = _entry(file, folder, named_folders)
-                    _check_asking(entry, folder)
                     if folder.suite and not folder.named:
                         _check_name(entry, _name_by_file(file, folder.suite))
                 except DataError as error:
@@ -357,22 +360,44 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
                     faults[_name_by_file(file, folder.suite) if folder.suite else str(file)] = _left_out(error)
                     continue
                 name = entry.spec.name
-                loaded[name] = entry
+                loaded[name] = by_folder[-1][1][name] = entry
             _claim(places, "benchmark", name, str(file))
-    return Entries(loaded, late, faults)
+    names = {"benchmarks": [*loaded, *late, *faults], "suites": _suites(named_folders)}
+    for folder, members in by_folder:
+        faults |= _wrong_names(folder, members, names)
+    return Entries({name: entry for name, entry in loaded.items() if name not in faults}, late, faults)
 
 
-def _check_asking(entry: LoadedEntry, home: SuiteFolder) -> None:
-    """Raise DataError, naming the file that says so, for a default protocol or set of prompts that nobody has."""
-    spec, suite = entry.spec, home.suite
-    of_suite = suite.protocols_for(spec.task) if suite else None
-    for label in (*spec.generation, *spec.likelihood):
-        if (name := label.partition("?")[0]) not in (protocols := registry.names("protocols")):
-            where = home.where if of_suite and label in (*of_suite.generation, *of_suite.likelihood) else entry.where
-            raise DataError(f"{where}: {registry.unknown('protocol', name, protocols)}")
-    if spec.templates and spec.templates not in (sets := {*spec.prompts, *registry.targets("templates")}):
-        where = home.where if suite and suite.templates == spec.templates else entry.where
-        raise DataError(f"{where}: {registry.unknown('set of templates', spec.templates, sets)}")
+def _wrong_names(
+    home: SuiteFolder, members: Mapping[str, LoadedEntry], names: Mapping[str, Collection[str]]
+) -> dict[str, str]:
+    """The benchmarks of a package that give a name that nobody has, or whose suite does, with the fault.
+
+    Raises DataError for those of a folder that the user names.
+    """
+    faults: dict[str, str] = {}
+    if suite := home.suite:
+        sets = [set(entry.spec.prompts) for entry in members.values() if entry.spec.templates == suite.templates]
+        prefix = f"{suite.name}/"
+        short_names = [name.removeprefix(prefix) for name in names["benchmarks"] if name.startswith(prefix)]
+        of_all = set.intersection(*sets) if sets else ()
+        fault = _fault(suite, home, home.where, {**names, "templates": of_all, "benchmarks": short_names})
+        faults |= dict.fromkeys(members if fault else (), fault)
+    for name, entry in members.items():
+        own_names = {**names, "templates": entry.spec.prompts}
+        if name not in faults and (fault := _fault(entry.spec, home, entry.where, own_names)):
+            faults[name] = fault
+    return faults
+
+
+def _fault(record: Struct, home: SuiteFolder, where: str, names: Mapping[str, Collection[str]]) -> str:
+    try:
+        check_names(record, where, names)
+    except DataError as error:
+        if home.named:
+            raise
+        return _left_out(error)
+    return ""
 
 
 def _name_by_file(file: Traversable, suite: Suite) -> str:
@@ -482,7 +507,7 @@ def read_entry_file(file: Path) -> LoadedEntry:
     """The benchmark of one file, whose own files lie beside it. Raises DataError naming it."""
     home = SuiteFolder(None, str(file), file.parent, file.parent, (), {}, named=True)
     entry = _entry(file, home, folders_named())
-    _check_asking(entry, home)
+    check_names(entry.spec, entry.where, {"templates": entry.spec.prompts, "benchmarks": entries()})
     return entry
 
 

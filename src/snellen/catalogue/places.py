@@ -7,14 +7,17 @@ import itertools
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import tomli_w
 from msgspec import Struct
 
+from snellen.common.faults import names_of
 from snellen.errors import DataError
 from snellen.formats.json_files import read_toml
+
+ReaderName = Annotated[str, names_of("readers")]
 
 
 class SourceFile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +47,7 @@ class UrlPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
     """Files at addresses, which together are the source."""
 
     files: tuple[SourceFile, ...]
-    reader: str = ""
+    reader: ReaderName = ""
     """What reads them in place of the source's own reader; empty for the official files."""
     params: dict[str, Any] = {}
 
@@ -67,9 +70,9 @@ class HubPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     """Patterns of zip and tar files whose members stand in their place among the files that are read."""
     revision: str = ""
     """Full commit; for a built benchmark, the one that it was built from."""
-    reader: str = "hub-rows"
+    reader: ReaderName = "hub-rows"
     params: dict[str, Any] = {}
-    importer: str = ""
+    importer: Annotated[str, names_of("importers")] = ""
     """Who reads the files in place of a reader: a name in the registry's group `importers`."""
 
     @property

@@ -16,11 +16,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Annotated, Any, Literal, Protocol, get_args
 
 from msgspec import Struct
 
-from snellen.catalogue.entries import BenchmarkSpec
+from snellen.catalogue.entries import BenchmarkName, BenchmarkSpec, MetricName, ProtocolLabel, TemplatesName
+from snellen.common.faults import names_of
 from snellen.errors import DataError
 from snellen.formats.json_files import converted, parse_toml
 from snellen.registry import SuiteGroup, unknown
@@ -34,9 +35,9 @@ _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 class DefaultProtocols(Struct, frozen=True, forbid_unknown_fields=True):
     """Protocols of a run that does not name any."""
 
-    generation: tuple[str, ...] = ()
+    generation: tuple[ProtocolLabel, ...] = ()
     """By generation; once in vanilla order where it is left out."""
-    likelihood: tuple[str, ...] = ()
+    likelihood: tuple[ProtocolLabel, ...] = ()
     """By likelihood."""
 
 
@@ -66,13 +67,13 @@ PrintedMean = Literal["mean", "mean of printed"]
 class AsPublished(Struct, frozen=True, forbid_unknown_fields=True):
     """By what rules the tables of a suite's paper were made."""
 
-    templates: str = ""
+    templates: TemplatesName = ""
     """How its questions are asked: a name of the group `templates`; as any others where it is left out."""
-    extractor: str = "standard"
+    extractor: Annotated[str, names_of("extractors")] = "standard"
     """How replies are read: a name of the group `extractors`."""
-    judge_prompt: str = ""
+    judge_prompt: Annotated[str, names_of("matching_prompts")] = ""
     """How judges are asked: a name of the group `matching_prompts`; as in any run where it is left out."""
-    metrics: dict[str, tuple[str, ...]] = {}
+    metrics: dict[str, tuple[MetricName, ...]] = {}
     """By task, the metrics of open questions, the headline first; those of the entry for any other task."""
     headline: str = ""
     """The row of questions with options that stands for a benchmark; accuracy where it is left out."""
@@ -97,20 +98,20 @@ class Suite(DefaultProtocols, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Its paper."""
     url: str = ""
     """Where its data are."""
-    templates: str = ""
+    templates: TemplatesName = ""
     """The set of prompts that its benchmarks are asked by when a run names none (`--templates snellen`): one that each
     of its entries declares, or a name of the group `templates`."""
     short_names: bool = False
     """Whether a name without a suite that several suites have is the benchmark of this one."""
     dimensions: dict[str, str] = {}
     """Capabilities with their titles, in the order of the tables; each entry's `dimension` is one of them."""
-    taxonomy: str = ""
+    taxonomy: Annotated[str, names_of("suites")] = ""
     """In place of `[dimensions]`: another suite, whose dimensions the entries use."""
     tasks: dict[str, DefaultProtocols] = {}
     """`[tasks.TASK]`: `generation` and `likelihood` for the benchmarks of a task, in place of the suite's."""
     parts: dict[str, SuitePart] = {}
     """`[parts.NAME]`: `held_out_for = [models]`; the part `SUITE:NAME` holds what none of these models has seen."""
-    pools: dict[str, tuple[str, ...]] = {}
+    pools: dict[str, tuple[BenchmarkName, ...]] = {}
     """Benchmarks whose questions are also scored together as `SUITE/POOL`, if a run has all of them:
     `pope = ["pope-random", ...]`."""
     aggregation: Aggregation | None = None

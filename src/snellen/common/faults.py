@@ -1,15 +1,22 @@
-"""What is wrong with a table or an object that a user wrote, by its key and the nearest right one."""
+"""What is wrong with a table or an object that a user wrote, by its key and the nearest right one.
+
+Also names of things in it that nobody has: a field says of which group of the registry the names are that it takes.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, get_args, get_type_hints
+from functools import cache
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import Meta, Struct
 
-from snellen.registry import nearest_names, unknown
+from snellen.errors import DataError
+from snellen.registry import Group, nearest_names, singular, targets, unknown
 
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 
@@ -50,3 +57,41 @@ def told_of_json(error: Exception, form: Any, text: bytes | str | msgspec.Raw) -
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         content = msgspec.json.decode(text)
     return told_in_line(error, form, content)
+
+
+def names_of(group: Group | Literal["benchmarks"], *, listed: bool = False) -> Meta:
+    """What the type of a field is annotated with that takes a name of a group, of the registry or of the catalogue;
+    `listed`: several with commas between them. After `?` or `:` stand options of what a name stands for."""
+    return Meta(extra={"group": group, "separator": "," if listed else None})
+
+
+def check_names(record: Struct, where: str, also: Mapping[str, Collection[str]] = MappingProxyType({})) -> None:
+    """Raise DataError, with file and key, for the first name that a record gives and nobody has. `also` are names that
+    count in this record besides those of the registry, by group."""
+    for path, mark, text in _given_names(record, type(record), ""):
+        group = mark["group"]
+        candidates = {*also.get(group, ()), *(targets(group) if group != "benchmarks" else ())}
+        for label in text.split(mark["separator"]) if mark["separator"] else [text]:
+            if label not in candidates and (name := re.split("[?:]", label, maxsplit=1)[0]) not in candidates:
+                raise DataError(f"{where}: {path}: {unknown(singular(group), name, candidates)}")
+
+
+def _given_names(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
+    """The names that a value gives of some group, each with the keys that lead to it and what `names_of` says."""
+    if get_origin(kind) is Annotated:
+        yield from ((path, mark.extra, value) for mark in kind.__metadata__ if value and mark.extra)
+    elif isinstance(value, Struct):
+        for name, inner in _hints(type(value)).items():
+            if name in value.__struct_fields__:
+                yield from _given_names(getattr(value, name), inner, f"{path}.{name}" if path else name)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _given_names(item, get_args(kind)[0], path)
+    elif isinstance(value, dict) and get_origin(kind) is dict:
+        for name, item in value.items():
+            yield from _given_names(item, get_args(kind)[1], f"{path}.{name}")
+
+
+@cache
+def _hints(form: type[Struct]) -> Mapping[str, Any]:
+    return get_type_hints(form, include_extras=True)

@@ -275,6 +275,12 @@ def metric_of(row: str) -> Metric | None:
     return _metrics_by_row(registry.key_of_targets("metrics")).get(_plain(row))
 
 
+def check_row(kind: str, row: str) -> None:
+    """Raise UnknownNameError, which calls it a `kind`, for a row that no metric has."""
+    if metric_of(row) is None:
+        raise registry.unknown(kind, row, _metrics_by_row(registry.key_of_targets("metrics")))
+
+
 @cache
 def _metrics_by_row(key: Hashable) -> dict[str, Metric]:
     """The metrics by their rows. The key stands for what is registered, so that later registrations are seen."""

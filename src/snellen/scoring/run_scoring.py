@@ -20,7 +20,14 @@ from snellen.catalogue import BenchmarkSpec, entry_file, suite_facts, suite_of
 from snellen.catalogue.suites import AsPublished
 from snellen.errors import DataError, HookError, SnellenError, UnknownNameError
 from snellen.extraction import find_extractor
-from snellen.metrics.declaration import ChoiceMetric, CorpusCountMetric, CorpusMetric, ReplyMetric, find_metric
+from snellen.metrics.declaration import (
+    ChoiceMetric,
+    CorpusCountMetric,
+    CorpusMetric,
+    ReplyMetric,
+    check_row,
+    find_metric,
+)
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score
 from snellen.runs.own_questions import reopen_benchmark
@@ -144,12 +151,15 @@ def check_scoring(spec: ScoringSpec, *, judged: bool) -> None:
 
 def check_scoring_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> None:
     """Raise UnknownNameError or HookError, naming the benchmark, for a metric or an extractor that it is to be scored
-    by and that is not there or cannot be imported."""
+    by and that is not there or cannot be imported, and for a headline that is no row of any."""
     rules = rules_of(spec, scoring)
     try:
         find_extractor(_reading(spec, scoring, rules).extractor)
         for name in _metrics_of(spec_by_rules(spec, rules), scoring.metrics):
             find_metric(name)
+        for row in (spec.headline, *((rules.headline, *rules.instead.values()) if rules else ())):
+            if row:
+                check_row("headline", row)
     except (UnknownNameError, HookError) as error:
         if spec.suite and spec.suite not in suite_facts():
             raise UnknownNameError(

@@ -5,15 +5,16 @@ docs/reference/analysis-files.md shows each field in use.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen import registry
-from snellen.catalogue import analysis_files, declared_file
+from snellen.catalogue import analysis_files, declared_file, suite_facts
 from snellen.catalogue.cards import ModelCard
+from snellen.common.faults import check_names, names_of
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats.json_files import parse_toml
 from snellen.records import Method
@@ -36,7 +37,7 @@ class AnalysisSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Labels that the rows do not have."""
     method: Method | None = None
     """Where the table says the method by its column."""
-    measure: str = ""
+    measure: Annotated[str, names_of("analysis_measures")] = ""
     """What is measured on runs, by its name in the registry's group `analysis_measures`."""
 
 
@@ -81,13 +82,13 @@ class AnalysisSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The figure or table that it repeats."""
     notes: tuple[str, ...] = ()
     """What a reader of its numbers has to know."""
-    suite: str = ""
+    suite: Annotated[str, names_of("suites")] = ""
     """The suite whose paper's tables are read; the one that declares the analysis when empty."""
     values: tuple[AnalysisSource, ...]
     groups: tuple[Grouping, ...] = (Grouping(by=MODEL),)
     pool: bool = False
     """Whether all quantities of a group count as one: each value of each model is an observation."""
-    statistic: str = "mean"
+    statistic: Annotated[str, names_of("analysis_statistics")] = "mean"
     """A name of the registry's group `analysis_statistics`."""
     plot: Plot = "intervals"
     printed: PrintedGroups | None = None
@@ -119,11 +120,7 @@ def _check(spec: AnalysisSpec, where: str) -> None:
         if group.by not in ("", MODEL) and group.by not in ModelCard.__struct_fields__:
             fields = [MODEL, *ModelCard.__struct_fields__]
             raise UnknownNameError(f"{where}: {registry.unknown('field of a model card', group.by, fields)}")
-    known_names = registry.names("analysis_statistics"), registry.names("analysis_measures")
-    if spec.statistic not in known_names[0]:
-        raise UnknownNameError(f"{where}: {registry.unknown('statistic', spec.statistic, known_names[0])}")
+    check_names(spec, where, {"suites": suite_facts()})
     for source in spec.values:
         if not source.cells and not source.measure:
             raise DataError(f"{where}: values need cells = [...] of a paper's tables, or a measure of runs")
-        if source.measure and source.measure not in known_names[1]:
-            raise UnknownNameError(f"{where}: {registry.unknown('measure', source.measure, known_names[1])}")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.catalogue import declared_file, study_files
-from snellen.errors import DataError, UnknownNameError
+from snellen.common.faults import check_names, names_of
+from snellen.errors import DataError
 from snellen.formats.json_files import parse_toml
 from snellen.reformulation.sampling import Sampling
 from snellen.runs.spec import RUN_FIELDS, QuestionSpec, check_known, overlaid, run_spec
@@ -83,7 +84,7 @@ class StudySpec(Struct, frozen=True, kw_only=True):
     """Fields of a run that make one more cell, shown beside the others and left out of their statistics."""
     metrics: tuple[str, ...] = ()
     """Rows of metrics; each benchmark's headline when empty."""
-    statistics: tuple[str, ...] = ("cells", "spread", "variance", "pairs")
+    statistics: tuple[Annotated[str, names_of("study_statistics")], ...] = ("cells", "spread", "variance", "pairs")
     """Names of the registry's group `study_statistics`."""
     folder: Path | None = None
     """Where the files that its factors name are; None for a study without a file."""
@@ -124,10 +125,7 @@ def parse_study(text: str, name: str, where: str, folder: Path | None = None) ->
     declared = _converted({**content, "name": name}, StudySpec, where)
     _check_fields(declared.fixed, where, "fixed")
     _check_fields(declared.baseline, where, "baseline", OF_A_CELL)
-    for statistic in declared.statistics:
-        if statistic not in registry.names("study_statistics"):
-            known_names = registry.names("study_statistics")
-            raise UnknownNameError(f"{where}: {registry.unknown('statistic', statistic, known_names)}")
+    check_names(declared, where)
     _check_factors(declared.vary, where)
     if not sample and (sampling_factors := {SAMPLE_SEED, SAMPLE_RATIO} & {factor.sets for factor in declared.vary}):
         raise DataError(f"{where}: a factor sets {min(sampling_factors)}, but nothing is drawn; write a table [sample]")
