@@ -107,6 +107,19 @@ def test_a_forecast_tells_it_too(capsys: pytest.CaptureFixture[str], open_questi
     assert code == 2 and error.startswith("snellen: mine: unknown metric 'own'") and error.count("\n") == 1
 
 
+def test_the_command_line_says_which_flag_shows_where_code_of_others_raised_and_python_does_not(
+    capsys: pytest.CaptureFixture[str], model: Counted, open_questions: str, registered: Any, in_a_folder: Path
+) -> None:
+    registered("metrics", "own", "own_cod:shortness")
+    hint = " (--debug shows where)"
+    assert small.command(capsys, "run", "snellen:uniform", open_questions)[2].endswith(f"'own_cod'{hint}\n")
+    assert hint not in small.command(capsys, "--debug", "run", "snellen:uniform", open_questions)[2]
+    assert hint not in small.command(capsys, "run", "snellen:uniform", "nowhere")[2]
+    with pytest.raises(HookError) as raised:
+        sn.evaluate(model, open_questions)
+    assert "--debug" not in str(raised.value)
+
+
 def test_a_metric_that_fails_is_told_with_question_and_what_goes_on(
     model: Counted, open_questions: str, registered: Any, in_a_folder: Path
 ) -> None:
@@ -115,7 +128,7 @@ def test_a_metric_that_fails_is_told_with_question_and_what_goes_on(
 
     registered("metrics", "own", failing)
     line = (
-        r"the metric own, on mine q0: ValueError: no such word \(--debug shows where\); the replies are kept: correct "
+        r"the metric own, on mine q0: ValueError: no such word; the replies are kept: correct "
         r"it, then `snellen score runs/x` goes on"
     )
     with pytest.raises(HookError, match=line) as raised:

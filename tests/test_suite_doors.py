@@ -16,6 +16,7 @@ import snellen
 from snellen import registry
 from snellen.catalogue import add_suites, entries, select, suite_facts
 from snellen.catalogue.suites import parse_suite
+from snellen.cli.verbs.doctor import diagnose_hooks
 from snellen.common.faults import check_names
 from snellen.errors import DataError
 from snellen.metrics.declaration import metric_of
@@ -445,7 +446,8 @@ def test_what_cannot_be_read_of_another_package_is_left_out_said_and_diagnosed(
         about = library / f"{package}-1.dist-info"
         about.mkdir()
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
-        (about / "entry_points.txt").write_text(f"[snellen.suites]\n{package} = {package}\n")
+        points = f"[snellen.suites]\n{package} = {package}\n[snellen.metrics]\n{package}_size = {package}:size\n"
+        (about / "entry_points.txt").write_text(f"{points}[snellen.metrix]\nweight = {package}:weight\n")
         small.write(small.rows(4), library / package / "data/questions.jsonl")
         for file in (name, "tigers") if name else ():
             text = entry.format(name="zoo/lions", more="", reader="table")
@@ -460,6 +462,29 @@ def test_what_cannot_be_read_of_another_package_is_left_out_said_and_diagnosed(
     diagnosed = subprocess.run(
         [sys.executable, "-m", "snellen", "doctor", "--json"], capture_output=True, text=True, check=False
     )
-    rows = [row for line in diagnosed.stdout.splitlines() if (row := json.loads(line))["name"] == "suite"]
-    assert diagnosed.returncode == 1 and [row["state"] for row in rows] == ["broken", "broken"]
+    rows = [row for line in map(json.loads, diagnosed.stdout.splitlines()) if (row := line)["state"] == "broken"]
+    assert diagnosed.returncode == 1 and [(row["part"], row["name"]) for row in rows] == [
+        ("packages", "suite"),
+        ("packages", "suite"),
+        ("hooks", "aquarium_size"),
+        ("hooks", "zoo_size"),
+        ("hooks", "snellen.metrix"),
+    ]
     assert rows[1]["found"].endswith(fault)
+    assert "the metric 'zoo_size' (zoo:size) cannot be loaded: AttributeError" in rows[3]["found"]
+    assert rows[4]["found"] == "unknown group of entry points 'metrix'; did you mean metrics?"
+
+
+def test_doctor_names_each_hook_of_a_suite_that_cannot_be_imported_with_the_line_that_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = named_suite(tmp_path / "zoo", "apples")
+    assert list(diagnose_hooks()) == []
+    text = (folder / "suite.toml").read_text() + 'hooks.metrics = { lost = "gone:size", raising = "raising:size" }\n'
+    (folder / "suite.toml").write_text(text)
+    (folder / "raising.py").write_text("import json\n\nsize = json.loads('{')\n")
+    monkeypatch.setenv("SNELLEN_SUITES", str(folder))
+    lost, raising = diagnose_hooks()
+    line = f"{folder}/suite.toml: hooks.metrics: the metric 'lost' (gone:size) cannot be loaded: ModuleNotFoundError: "
+    assert lost.found == f"{line}No module named 'gone'"
+    assert raising.found.endswith(f" ({folder}/raising.py:3)") and "JSONDecodeError: Expecting" in raising.found

@@ -39,7 +39,7 @@ class HookError(SnellenError):
     """What a suite, a package or a user's own code brings cannot be imported, raised an error, or returned nonsense."""
 
     def __init__(self, fault: str, cause: BaseException | None = None) -> None:
-        raised = f": {' '.join(f'{type(cause).__name__}: {cause}'.split())} (--debug shows where)" if cause else ""
+        raised = f": {' '.join(f'{type(cause).__name__}: {cause}'.split())}" if cause else ""
         super().__init__(fault + raised)
 
 

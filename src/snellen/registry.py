@@ -345,6 +345,11 @@ def targets(group: Group) -> dict[str, Any]:
     return {**own, **_added(group), **own}
 
 
+def of_other_packages() -> dict[Group, list[str]]:
+    """The names that other packages add by entry points, by group."""
+    return {group: sorted(_entry_points(group)) for group in _NAMES}
+
+
 def key_of_targets(group: Group) -> Hashable:
     """What changes whenever `targets(group)` does, at less cost: the key of what is kept about them."""
     own = [target if isinstance(target, str) else id(target) for target in _NAMES[group].values()]

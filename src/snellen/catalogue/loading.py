@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec, merged, parse_entry
-from snellen.catalogue.suites import Aggregation, Suite, parse_suite
+from snellen.catalogue.suites import Aggregation, HookGroup, Suite, parse_suite
 from snellen.common.faults import check_names
 from snellen.errors import DataError, SuiteWarning, UnknownNameError
 from snellen.formats.json_files import parse_toml, read_text
@@ -158,6 +158,14 @@ def suite_of(spec: BenchmarkSpec) -> Suite | None:
 def broken_suites() -> tuple[str, ...]:
     """What other packages bring and is left out, as it cannot be read: suites and entries, each with its fault."""
     return (*_folders_and_faults(folders_named())[1], *entries().faults.values())
+
+
+def hooks_of_others() -> Iterator[tuple[str, HookGroup, str]]:
+    """The hooks of suites that are not Snellen's own: the suite's file, group and name."""
+    for folder in _folders(folders_named()):
+        if folder.suite and folder.suite.name not in registry.own_targets("suites"):
+            for group, hooks in folder.suite.hooks.items():
+                yield from ((folder.where, group, name) for name in hooks)
 
 
 def suite_folders() -> Mapping[str, Traversable]:

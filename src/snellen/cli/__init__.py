@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from snellen import __version__
-from snellen.errors import SnellenError, SuiteWarning, UnknownNameError
+from snellen.errors import HookError, SnellenError, SuiteWarning, UnknownNameError
 from snellen.fetching.attendance import Attendance, attended
 from snellen.formats.shown_text import strip_controls
 from snellen.installation import entry_points_of
@@ -291,9 +291,11 @@ def main(args: Sequence[str] | None = None) -> None:
         with _Bar() as bar, attended(Attendance(_say, bar, _agree, _accept)):
             code = cli.main(words, prog_name="snellen", standalone_mode=False)
     except SnellenError as error:
+        hint = " (--debug shows where)" if _is_of_others(error) else ""
         if "--debug" in words:
             sys.excepthook(type(error), error, error.__traceback__)
-        click.echo(f"snellen: {strip_controls(str(error))}", err=True)
+            hint = ""
+        click.echo(f"snellen: {strip_controls(str(error))}{hint}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         if isinstance(error, click.NoSuchOption) and error.option_name in _FLAGS_ELSEWHERE:
@@ -309,6 +311,15 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(0)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_of_others(error: BaseException) -> bool:
+    """Whether what others wrote raised the error behind this one."""
+    while isinstance(error, SnellenError) and error.__cause__:
+        if isinstance(error, HookError) and not isinstance(error.__cause__, SnellenError):
+            return True
+        error = error.__cause__
+    return False
 
 
 def _line_of(error: click.ClickException) -> str:

@@ -4,11 +4,13 @@ packages declare; and what lies around: accelerators, folders and their space, p
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import shutil
 import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -22,13 +24,21 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from snellen import __version__, registry
-from snellen.catalogue.loading import broken_suites
+from snellen.catalogue.loading import broken_suites, hooks_of_others
 from snellen.cli.completion import hub_cache
 from snellen.cli.flags import json_flag
 from snellen.cli.show import out, show_table
 from snellen.common.paths import home
-from snellen.errors import SuiteWarning
-from snellen.installation import PACKAGE, SERVER, distribution, install_line, origin, server_install_line
+from snellen.errors import SnellenError, SuiteWarning
+from snellen.installation import (
+    PACKAGE,
+    SERVER,
+    distribution,
+    entry_points_of,
+    install_line,
+    origin,
+    server_install_line,
+)
 
 GIB = 1 << 30
 ROOM = {"benchmarks": 2 * GIB, "runs": GIB, "hub cache": 20 * GIB}
@@ -266,9 +276,35 @@ def diagnose_suites() -> Iterator[Diagnosis]:
         yield Diagnosis("packages", "suite", "broken", fault, "mend or uninstall the package that brings it")
 
 
+def _place_in_module(cause: BaseException | None) -> str:
+    """The line of a module of others that raised when it was imported; empty where none was run."""
+    frames = traceback.extract_tb(cause.__traceback__) if cause else []
+    imports = (registry.__file__, importlib.__file__)
+    places = (frame for frame in frames if frame.filename not in imports and not frame.filename.startswith("<frozen"))
+    return next((f" ({frame.filename}:{frame.lineno})" for frame in places), "")
+
+
+def diagnose_hooks() -> Iterator[Diagnosis]:
+    """What suites and other packages add to the registry and cannot be imported, each with the line that raises."""
+    by_packages = registry.of_other_packages()
+    hooks = [(f"{where}: hooks.{group}: ", group, name) for where, group, name in hooks_of_others()]
+    hooks += [("", group, name) for group, names in by_packages.items() for name in names if group != "suites"]
+    for where, group, name in hooks:
+        try:
+            registry.find(group, name)
+        except SnellenError as error:
+            found = f"{where}{error}{_place_in_module(error.__cause__)}"
+            yield Diagnosis("hooks", name, "broken", found, "mend what it names, or take it out")
+    for group in entry_points_of("snellen."):
+        if (name := group.removeprefix("snellen.")) not in (*by_packages, "verbs"):
+            fault = str(registry.unknown("group of entry points", name, by_packages))
+            yield Diagnosis("hooks", group, "broken", fault, "correct it in the package's pyproject.toml")
+
+
 def _diagnoses(runs: Path) -> Iterator[Diagnosis]:
     yield from diagnose_packages()
     yield from diagnose_suites()
+    yield from diagnose_hooks()
     yield from diagnose_accelerator()
     yield from diagnose_places(runs)
     yield from diagnose_programs()
