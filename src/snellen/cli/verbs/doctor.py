@@ -287,7 +287,9 @@ def _place_in_module(cause: BaseException | None) -> str:
 def diagnose_hooks() -> Iterator[Diagnosis]:
     """What suites and other packages add to the registry and cannot be imported, each with the line that raises."""
     by_packages = registry.of_other_packages()
-    hooks = [(f"{where}: hooks.{group}: ", group, name) for where, group, name in hooks_of_others()]
+    hooks: list[tuple[str, registry.Group, str]] = [
+        (f"{where}: hooks.{group}: ", group, name) for where, group, name in hooks_of_others()
+    ]
     hooks += [("", group, name) for group, names in by_packages.items() for name in names if group != "suites"]
     for where, group, name in hooks:
         try:
@@ -295,10 +297,10 @@ def diagnose_hooks() -> Iterator[Diagnosis]:
         except SnellenError as error:
             found = f"{where}{error}{_place_in_module(error.__cause__)}"
             yield Diagnosis("hooks", name, "broken", found, "mend what it names, or take it out")
-    for group in entry_points_of("snellen."):
-        if (name := group.removeprefix("snellen.")) not in (*by_packages, "verbs"):
+    for entry_points in entry_points_of("snellen."):
+        if (name := entry_points.removeprefix("snellen.")) not in (*by_packages, "verbs"):
             fault = str(registry.unknown("group of entry points", name, by_packages))
-            yield Diagnosis("hooks", group, "broken", fault, "correct it in the package's pyproject.toml")
+            yield Diagnosis("hooks", entry_points, "broken", fault, "correct it in the package's pyproject.toml")
 
 
 def _diagnoses(runs: Path) -> Iterator[Diagnosis]:
