@@ -284,6 +284,14 @@ def test_a_question_says_the_letter_of_its_right_answer_and_shares_as_shares(cir
     assert "accuracy 100%; " in of_vanilla and "not asked" not in of_vanilla
 
 
+def test_a_question_says_what_each_of_its_numbers_is(circled: Shown) -> None:
+    page = circled.page("/question", of="animals", sample="q001", protocol="vanilla")
+    told = set(re.findall(r"[;>] ?([a-z ]+) (?:\d+%|—)", "".join(re.findall(r'<span class="facts">.*?</span>', page))))
+    [meanings] = re.findall(r'<p class="notes">(.*?)</p>', page)
+    assert "hit rate" in told and "Hit rate: share of the replies that name a label that was shown." in meanings
+    assert all(f"{name.capitalize()}: " in meanings for name in told)
+
+
 def test_a_list_shows_the_protocol_under_which_its_questions_were_chosen(circled: Shown) -> None:
     def columns(**query: str) -> list[str]:
         page = circled.page("/questions", **query)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Literal, get_args
 
@@ -25,7 +25,7 @@ from snellen.protocols.prediction import holds_shares
 from snellen.reasons import word_reason
 from snellen.records import Answer, Exchange, ImagePart, ImageRef, Message, Prediction, Sample, Score, Step, Variant
 from snellen.report.run_view import RunView, question_metric
-from snellen.report.table import DASH, decimal_text, metric_title, shorten
+from snellen.report.table import DASH, capitalised, decimal_text, metric_meaning, metric_title, shorten
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import RunPictures
 from snellen.scoring.journal_reading import steps_in_order
@@ -470,8 +470,19 @@ def scores_text(scores: Sequence[Score]) -> str:
         f"{metric_title(score.metric)} {_score_value(score)}"
         + (f" ({word_reason(score.reason, score.detail)})" if score.reason else "")
         for score in scores
-        if not declared(score.metric).secondary_to and score.reason != "not asked"
+        if _is_told(score)
     )
+
+
+def score_meanings(scores: Iterable[Score]) -> str:
+    """What each metric in `scores_text` is, a sentence for each that declares it."""
+    metrics = dict.fromkeys(score.metric for score in scores if _is_told(score))
+    meanings = {capitalised(metric_title(metric)): metric_meaning(metric) for metric in metrics}
+    return " ".join(f"{title}: {meaning}." for title, meaning in meanings.items() if meaning)
+
+
+def _is_told(score: Score) -> bool:
+    return not declared(score.metric).secondary_to and score.reason != "not asked"
 
 
 def _score_value(score: Score) -> str:

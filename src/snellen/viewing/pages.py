@@ -28,6 +28,7 @@ from snellen.report.run_view import is_of_first_alone
 from snellen.report.samples import (
     OUTCOMES,
     ShownTalk,
+    score_meanings,
     scores_text,
     shown_gold,
     shown_options,
@@ -82,6 +83,7 @@ def _environment(look: ViewLook) -> Environment:
         "shown_reading": shown_reading,
         "shown_gold": shown_gold,
         "scores_text": scores_text,
+        "score_meanings": score_meanings,
         "chosen_label": chosen_label,
         "is_of_first_alone": is_of_first_alone,
     }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 import msgspec
@@ -292,6 +292,10 @@ class QuestionPage(Struct, frozen=True):
     def most_presentations(self) -> int:
         """In one row of the table, those that were not asked any more included."""
         return max((len(entry.presentations) + entry.not_asked for entry in self.entries), default=0)
+
+    @property
+    def scores(self) -> Iterator[Score]:
+        return chain.from_iterable(entry.scores for entry in self.entries)
 
     @property
     def by_protocol(self) -> list[tuple[str, list[ShownEntry]]]:
