@@ -42,6 +42,17 @@ BROKEN_WORDS = """(() => {
 """Words of which a part stands on another line; replies, which may hold anything, aside."""
 
 
+LOST_LABELS = """[...document.querySelectorAll('.scroll')].flatMap(box => {
+    box.scrollLeft = 500;
+    const left = box.getBoundingClientRect().left, rows = [...box.querySelectorAll('tbody tr')];
+    return !box.scrollLeft ? [] : rows.filter(row => row.checkVisibility()).filter(row => {
+        const labels = [...row.querySelectorAll('th')].filter(label => label.checkVisibility());
+        return labels.length != 1 || Math.abs(labels[0].getBoundingClientRect().left - left) > 1;
+    }).map(row => row.textContent);
+})"""
+"""Rows of tables that have lost a label, or show only one of several, once the other columns were scrolled."""
+
+
 class Page:
     """One page of a running browser."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import axe
-from browser import BROKEN_WORDS, CHROMIUM, Page, browsing
+from browser import BROKEN_WORDS, CHROMIUM, LOST_LABELS, Page, browsing
 from report_runs import BENCHMARKS, HOSTILE, counted_runs
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
@@ -48,6 +48,17 @@ def test_seven_models_stand_side_by_side_on_a_desk_and_a_phones_page_never_scrol
     assert page.run("document.documentElement.scrollWidth") == 390
     assert page.run(TOO_WIDE) != []  # tables scroll in boxes of their own
     assert page.complaints == [] and page.requested == [address, address]
+
+
+def test_on_a_phone_each_row_keeps_all_its_labels_in_sight(page: Page, smaller: str) -> None:
+    page.resize(390)
+    page.open(smaller)
+    page.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    assert page.run(LOST_LABELS) == [] and page.run("document.querySelectorAll('.scroll').length") > 20
+    label = page.run("document.querySelector('#comparison tbody th.together').innerText").split("\n")
+    assert len(label) == 2 and label[0] in BENCHMARKS
+    page.resize(1280)
+    assert page.run("[...document.querySelectorAll('.together')].some(label => label.checkVisibility())") is False
 
 
 def test_the_samples_fill_themselves_offline_and_replies_are_text(page: Page, address: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 import axe
 import small
 import snellen as sn
-from browser import BROKEN_WORDS, CHROMIUM, Page, browsing
+from browser import BROKEN_WORDS, CHROMIUM, LOST_LABELS, Page, browsing
 from snellen.records import Request
 from view_runs import HOSTILE, Replying, serving, until
 
@@ -79,6 +79,18 @@ def test_no_word_is_broken_in_two_on_a_phone(page: Page, address: str, path: str
     page.open(address + path)
     assert page.run(BROKEN_WORDS) == []
     assert page.run("document.querySelector('tbody th').offsetWidth") > 250
+
+
+def test_on_a_phone_rows_keep_their_labels_in_sight(page: Page, address: str) -> None:
+    page.resize(390)
+    for path in ("/run?run=unclear", "/compare?run=unclear&run=first", "/question?of=animals&sample=q001"):
+        page.open(address + path)
+        page.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
+        assert page.run(LOST_LABELS) == [], path
+    page.open(f"{address}/run?run=unclear")
+    page.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    label = page.run("document.querySelector('#benchmarks .matrix tbody th').innerText")
+    assert label.split("\n") == ["animals", "instability?m=2"]
 
 
 def test_a_phone_shows_no_dot_at_the_end_of_a_line_and_no_empty_strip_above_a_table(page: Page, address: str) -> None:

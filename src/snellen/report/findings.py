@@ -362,7 +362,8 @@ def _interval(estimate: Estimate, unit: str = SHARE) -> str:
 def _points(difference: PairedDifference, family: str, between: str = " to ") -> str:
     """`4.1 to 9.0 points of accuracy (95% interval, paired on 360 questions)`; where it is one of several, the interval
     that is corrected for that family, as whether it is shown is."""
-    kind = "95% interval" if difference.p_adjusted == difference.p else f"95% interval, corrected for {family}"
+    is_alone = corrected_estimate(difference) == difference.difference
+    kind = "95% interval" if is_alone else f"95% interval, corrected for {family}"
     is_of_one_metric = difference.unit == SHARE != difference.metric
     of_what = f" of {metric_title(difference.metric)}" if is_of_one_metric else ""
     return f"{_ends_of(difference, between)}{of_what} ({kind}, paired on {difference.difference.n:,} questions)"

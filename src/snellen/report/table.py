@@ -5,12 +5,13 @@ Formatting of numbers, never without interval and n.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import SHARE, declared, metric_of, unit_multiplier
@@ -264,7 +265,11 @@ class Figure(Struct, frozen=True):
 
 
 class ShownCell(Struct, frozen=True):
-    """A cell; `scope` is empty where it labels nothing."""
+    """A cell; `scope` is empty where it labels nothing.
+
+    On a page the labels of a row that has several stand in columns of their own (`is_apart`) and once more `together`
+    in the first: the page shows the ones, or on a narrow screen the other, which stays in sight.
+    """
 
     text: str = ""
     figures: tuple[Figure, ...] = ()
@@ -276,6 +281,8 @@ class ShownCell(Struct, frozen=True):
     is_number: bool = False
     hint: str = ""
     samples: str = ""
+    is_apart: bool = False
+    together: tuple[ShownCell, ...] = ()
 
 
 class ShownTable(Struct, frozen=True):
@@ -295,14 +302,17 @@ def figure_of(estimate: Estimate, unit: str, label: str = "") -> Figure:
     return Figure(*figure_parts(estimate, unit), label)
 
 
-def shown_table(table: Table, *, is_folded: bool = False) -> ShownTable:
-    """The cells of a table; if that is `is_folded` and long, its first rows apart from the others."""
+def shown_table(table: Table, *, on_page: bool = False) -> ShownTable:
+    """The cells of a table; on a page, of a long one the first rows apart from the others, and several labels together
+    once more."""
     numbers, count = table.footnotes(), len(table.rows)
-    shown = FOLDED if is_folded and count > FOLDED + 3 else count
-    rows = tuple(_row(table, place, numbers, shown) for place in range(count))
+    shown = FOLDED if on_page and count > FOLDED + 3 else count
+    rows, head = tuple(_row(table, place, numbers, shown) for place in range(count)), _head(table)
+    if on_page and table.label_columns > 1:
+        rows, head = _labels_together(table, rows), _heading_together(table, head)
     return ShownTable(
         table.title,
-        _head(table),
+        head,
         rows[:shown],
         rows[shown:],
         table.all_notes,
@@ -346,6 +356,29 @@ def _row(table: Table, place: int, numbers: dict[str, int], fold: int) -> tuple[
             rows, samples = _run_length(table, place, fold), table.samples.get(text, "")
             cells.append(ShownCell(text, figures, is_absent, note, "rowgroup", rows, samples=samples))
     return tuple(cells)
+
+
+Rows = tuple[tuple[ShownCell, ...], ...]
+
+
+def _labels_together(table: Table, rows: Rows) -> Rows:
+    labels = [tuple(cell for cell in row if cell.scope)[-table.label_columns + 1 :] for row in rows]
+    firsts = (ShownCell(_content(row[0])[0], samples=table.samples.get(_content(row[0])[0], "")) for row in table.rows)
+    return tuple(
+        (ShownCell(scope="row", together=(first, *others)), *_apart(row))
+        for first, others, row in zip(firsts, labels, rows, strict=True)
+    )
+
+
+def _heading_together(table: Table, head: Rows) -> Rows:
+    top, *below = head
+    labels = top[: table.label_columns]
+    together = ShownCell(", ".join(label.text for label in labels), scope="col", rows=top[0].rows, together=labels)
+    return ((together, *_apart(labels), *top[table.label_columns :]), *below)
+
+
+def _apart(cells: Sequence[ShownCell]) -> tuple[ShownCell, ...]:
+    return tuple(replace(cell, is_apart=True) if cell.scope else cell for cell in cells)
 
 
 def _run_length(table: Table, place: int, fold: int) -> int:
