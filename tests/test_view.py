@@ -510,6 +510,14 @@ def test_page_and_terminal_count_the_same_questions(tmp_path: Path) -> None:
     assert on_page.reached == on_page.total == states[-1].done == states[-1].total > 8
 
 
+def test_the_terminal_says_how_many_different_questions_several_protocols_ask(tmp_path: Path) -> None:
+    lines: list[str] = []
+    protocols = ("vanilla", "circular")
+    listen = progress_lines(lines.append)
+    sn.evaluate("snellen:always-a", "eyechart/count", protocols, limit=6, runs=tmp_path, name="two", progress=listen)
+    assert "12 of 12 questions done (6 different ones, by several protocols)" in lines[-1]
+
+
 def test_the_log_of_a_run_that_goes_on_begins_with_all_that_was_answered_before() -> None:
     lines: list[str] = []
     listen = progress_lines(lines.append)

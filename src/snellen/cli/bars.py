@@ -53,11 +53,12 @@ def run_bars(console: Console) -> Iterator[ProgressListener]:
                 name = _fitted(short_name(state.model), console.width)
                 tasks[state.folder] = bars.add_task(name, total=state.total, note="", rate="", remaining="")
             failed = f", {state.failures:,} failed" if state.failures else ""
+            different = f", {state.different:,} different questions" if state.different and not is_narrow else ""
             rate = paces[state.folder].rate(bars.get_time(), state.requests, state.done)
             bars.update(
                 tasks[state.folder],
                 completed=state.done,
-                note=f"{state.requests:,} requests{failed}",
+                note=f"{state.requests:,} requests{failed}{different}",
                 rate=f"{rate:,.{int(rate < 100)}f}/s" if rate else "",
                 remaining=str(timedelta(seconds=round((state.total - state.done) / rate))) if rate else "-:--:--",
             )

@@ -296,7 +296,8 @@ class ProgressWords:
             if rate
             else ""
         )
-        done = f"{state.done:,} of {state.total:,} questions done"
+        different = f" ({state.different:,} different ones, by several protocols)" if state.different else ""
+        done = f"{state.done:,} of {state.total:,} questions done{different}"
         return f"{done}{pace}, {state.requests:,} requests, {state.failures:,} failed"
 
 

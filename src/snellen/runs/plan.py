@@ -320,16 +320,17 @@ def _decoded(asked: Decoding, usual: Decoding) -> Decoding:
     )
 
 
-def count_to_ask(plan: RunPlan, *, of_worker: bool = False) -> int:
-    """How many questions are asked, once per protocol, by all workers or by the plan's own."""
-    return sum(
-        len(sample.rounds)
-        for selected in plan.benchmarks
-        for protocols in (protocols_of(selected.benchmark.spec, plan),)
-        for sample in samples_of(selected)
-        for protocol in protocols
-        if protocol.applies(sample) and (plan.takes(sample) or not of_worker)
-    )
+def count_to_ask(plan: RunPlan, *, of_worker: bool = False) -> tuple[int, int]:
+    """How many questions are asked, by all workers or by the plan's own: once per protocol, and each but once."""
+    by_protocol = of_any = 0
+    for selected in plan.benchmarks:
+        protocols = protocols_of(selected.benchmark.spec, plan)
+        for sample in samples_of(selected):
+            times = sum(protocol.applies(sample) for protocol in protocols)
+            if times and (plan.takes(sample) or not of_worker):
+                by_protocol += times * len(sample.rounds)
+                of_any += len(sample.rounds)
+    return by_protocol, of_any
 
 
 def check_roles(plan: RunPlan, played: Collection[str]) -> None:
@@ -465,6 +466,8 @@ class RunProgress(Struct, frozen=True):
     requests: int = 0
     """Requests answered or failed since this call began."""
     failures: int = 0
+    different: int = 0
+    """How many different questions the total is of, where several protocols ask the same ones; else 0."""
 
 
 class SessionPace:
@@ -499,7 +502,8 @@ def progress_of(plan: RunPlan, listener: ProgressListener, *, of_worker: bool = 
     if listener is ignore_progress:
         return lambda update: None
     [model] = plan.question.models
-    state = RunProgress(model, str(plan.folder), 0, count_to_ask(plan, of_worker=of_worker))
+    total, different = count_to_ask(plan, of_worker=of_worker)
+    state = RunProgress(model, str(plan.folder), 0, total, different=different if different != total else 0)
     listener(state)
 
     def update_state(update: ProgressUpdate) -> None:
@@ -511,6 +515,7 @@ def progress_of(plan: RunPlan, listener: ProgressListener, *, of_worker: bool = 
             state.total,
             state.requests + update.requests,
             state.failures + update.failures,
+            state.different,
         )
         listener(state)
 
