@@ -77,6 +77,16 @@ def test_entries_share_a_file_that_they_include_and_set_what_is_their_own(tmp_pa
     assert snellen.build("calm", to=tmp_path / "built").manifest.counts.questions == 4
 
 
+def test_an_entry_without_a_name_has_that_of_its_file(tmp_path: Path) -> None:
+    for folder, stem in (("zoo/entries", "lions"), ("zoo/entries", "zoo"), (".", "tigers")):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / f"{stem}.toml").write_text(entry("").replace('name = ""\n', ""))
+    (tmp_path / "zoo/suite.toml").write_text('name = "zoo"\ntitle = "Zoo"')
+    before = set(entries())
+    add_suites(tmp_path)
+    assert set(entries()) - before == {"zoo/lions", "zoo", "tigers"} and entries()["zoo/lions"].name == "zoo/lions"
+
+
 @pytest.mark.parametrize(
     ("include", "shared", "fault"),
     [

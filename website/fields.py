@@ -132,12 +132,14 @@ def _text(field: RecordField) -> str:
     return f"{field.option.help}{choices}{page}"
 
 
-def form_table(form: type[Struct]) -> str:
-    """The fields of a record that a user writes in TOML, with the docstrings below them."""
+def form_table(form: type[Struct], **defaults: str) -> str:
+    """The fields of a record that a user writes in TOML, with the docstrings below them; `defaults` are in words, where
+    a file may leave out what the record needs."""
     texts = {name: text for base in reversed(form.__mro__) for name, text in _docstrings(base)}
     rows = [
-        f"| `{field.name}` | {_kind(field.type)} | {_default(field)} | {texts[field.name]} |"
+        f"| `{name}` | {_kind(field.type)} | {defaults.get(name) or _default(field)} | {texts[name]} |"
         for field in msgspec.structs.fields(form)
+        for name in (field.name,)
     ]
     return "\n".join(("| field | value | default | meaning |", "|---|---|---|---|", *rows, ""))
 
@@ -256,7 +258,7 @@ def hook_table() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "run": tables,
-    "entry": partial(form_table, BenchmarkSpec),
+    "entry": partial(form_table, BenchmarkSpec, name="that of its file"),
     "source": partial(form_table, SourceSpec),
     "prompts": partial(form_table, PromptSet),
     "suite": partial(form_table, Suite),

@@ -127,8 +127,8 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
     """The facts of one benchmark."""
 
     name: str
-    """The name to run it by; in a suite `SUITE/...`. In a package it has to be that of its file: `entries/names.toml`
-    of the suite `zoo` is `zoo/names`, and `entries/zoo.toml` is `zoo`."""
+    """The name to run it by. Leave it out and it is that of its file: `entries/names.toml` of the suite `zoo` is
+    `zoo/names`, and `entries/zoo.toml` is `zoo`. A package cannot say otherwise."""
     title: str
     """One line for lists and reports."""
     formulation: Formulation

@@ -1,8 +1,9 @@
 """Where suites and entries come from: Snellen's own, those of installed packages, and folders that a user names.
 
 All load the same way. A suite is a folder with `suite.toml`; its benchmarks are the files `entries/*.toml` in it,
-its studies the files `studies/*.toml`, its analyses the files `analyses/*.toml`. A benchmark of a package is called
-`SUITE/FILE` without `.toml`, or `SUITE` if the file is called so too: thus its name is known before its file is read.
+its studies the files `studies/*.toml`, its analyses the files `analyses/*.toml`. A benchmark is called `SUITE/FILE`
+without `.toml`, or `SUITE` if the file is called so too, unless it says otherwise, which one of a package may not: thus
+its name is known before its file is read.
 Packages are named in the registry's group `suites` (third parties: by an entry point in the group `snellen.suites`),
 folders by `add_suites`, `snellen --suites` or $SNELLEN_SUITES. A named folder is a suite or contains suites; TOML
 files directly in it are benchmarks without a suite, and those in its folders `studies` and `analyses` are
@@ -408,9 +409,9 @@ def _fault(record: Struct, home: SuiteFolder, where: str, names: Mapping[str, Co
     return ""
 
 
-def _name_by_file(file: Traversable, suite: Suite) -> str:
+def _name_by_file(file: Traversable, suite: Suite | None) -> str:
     stem = file.name.removesuffix(".toml")
-    return stem if stem == suite.name else f"{suite.name}/{stem}"
+    return f"{suite.name}/{stem}" if suite and stem != suite.name else stem
 
 
 def _entry_called(file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...], name: str) -> LoadedEntry:
@@ -499,8 +500,8 @@ def _toml_files(folder: Traversable) -> tuple[Traversable, ...]:
 def _entry(file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...]) -> LoadedEntry:
     """Load one benchmark file. Raises DataError naming it."""
     where = str(file)
-    spec = parse_entry(_content(file, home.entry_folder), where)
-    suite = home.suite
+    suite, content = home.suite, _content(file, home.entry_folder)
+    spec = parse_entry({**content, "name": content.get("name") or _name_by_file(file, suite)}, where)
     if suite and spec.suite not in ("", suite.name):
         raise DataError(f"{where}: suite = {spec.suite!r}, but it is an entry of the suite {suite.name!r}")
     _check_dimension(spec, suite, named_folders, where)
