@@ -1,14 +1,15 @@
 """How replies that real models wrote are read.
 
     python bench/real_replies.py CLONES draw FOLDER             # write what is drawn
-    python bench/real_replies.py CLONES [--part unread|third] [--list] [--error 0.01]
+    python bench/real_replies.py CLONES [--part unread|third|fourth] [--list] [--error 0.01]
 
 CLONES holds git clones of public benchmarks whose authors published what models replied, each as OWNER+NAME/repo (bare
 will do); nothing of them is kept here but ids and labels (`real_labels.json`: id -> index of the option that the reply
 names, null for none, "either" where careful readers may differ). The draw is by seed: as many from each source, in
 it from each model, and of its replies a fifth of at most 15 characters, two fifths of up to 200, two fifths longer.
 The first draw is for development; of the second (`unread`, with a source of its own) only totals are looked at, and of
-the third, which has other sources, and more of some than of others, drawn by somebody who knew nothing of the reader.
+the third and the fourth, which have other sources, and more of some than of others, drawn by somebody who knew nothing
+of the reader.
 """
 
 from __future__ import annotations
@@ -23,20 +24,21 @@ from itertools import cycle
 from pathlib import Path
 
 from blind_replies import Outcome, faults, row
-from real_sources import SOURCES, THIRD_SOURCES, Case, Clone, Sources
+from real_sources import SOURCES, LATER_SOURCES, Case, Clone, Sources
 from snellen.extraction import find_extractor
+from snellen.extraction.standard import ERROR
 
 LABELS = Path(__file__).parent / "real_labels.json"
 EACH = 72
 """Replies drawn from each source in either of the first two draws."""
 ONLY_UNREAD = {"EMMA": 150}
 """Sources that the first draw leaves alone -> replies drawn in the second."""
-THIRD = {
+LATER = {
     "visonlyqa": 125, "logicvista": 80, "iqbench": 60, "halp": 70, "aokvqa-dapo": 50, "vqa-rad": 40, "benchlmm": 25
 }  # fmt: skip
-"""Source -> replies drawn in the third."""
-THIRD_SEED = "lab4-1"
-PARTS = ("development", "unread", "third")
+"""Source -> replies drawn in either of the later two draws."""
+LATER_SEED = "lab4-1"
+PARTS = ("development", "unread", "third", "fourth")
 BANDS = {"short": 15, "middle": 200, "long": 1_000_000}
 """The most characters that replies of a band have."""
 SHARES = ("short", "middle", "long", "middle", "long")
@@ -108,25 +110,31 @@ def both_draws(source: str, pool: Sequence[Case]) -> Iterator[Case]:
         yield from ({**item, "part": part} for item in items)
 
 
-def third_fits(item: Case, chosen: Sequence[Case]) -> bool:
+def later_fits(item: Case, chosen: Sequence[Case]) -> bool:
     """At most two replies to a question of a source, a quarter of them short, none of words without end."""
     text = item["reply"].encode()
     shorts = sum(band(other["reply"]) == "short" for other in chosen)
     return (
         len(text) <= 6 * len(zlib.compress(text))
         and sum(item["question"] == other["question"] for other in chosen) < 2
-        and (band(item["reply"]) != "short" or 4 * shorts < THIRD[item["source"]])
+        and (band(item["reply"]) != "short" or 4 * shorts < LATER[item["source"]])
         and not repeats(item, chosen)
     )
 
 
-def third_draw(gathered: dict[str, list[Case]]) -> list[Case]:
-    """The cases of all its sources, by rank."""
-    drawn: list[Case] = []
-    for source, pool in gathered.items():
-        models = sorted({item["model"] for item in pool}, key=lambda model: rank(THIRD_SEED, f"{source}/{model}"))
-        drawn += ({**item, "part": "third"} for item in by_turns(pool, models, THIRD[source], third_fits))
-    return sorted(drawn, key=lambda item: rank(THIRD_SEED, item["id"]))
+def later_draws(gathered: dict[str, list[Case]]) -> Iterator[Case]:
+    """The cases of the third draw and of the fourth, which is drawn alike of what the third left, each by rank."""
+    before: dict[str, list[Case]] = {source: [] for source in gathered}
+    for part in ("third", "fourth"):
+        drawn: list[Case] = []
+        for source, pool in gathered.items():
+            ids = {item["id"] for item in before[source]}
+            others = [item for item in pool if item["id"] not in ids and not repeats(item, before[source])]
+            models = sorted({item["model"] for item in pool}, key=lambda model: rank(LATER_SEED, f"{source}/{model}"))
+            items = by_turns(others, models, LATER[source], later_fits)
+            before[source] += items
+            drawn += ({**item, "part": part} for item in items)
+        yield from sorted(drawn, key=lambda item: rank(LATER_SEED, item["id"]))
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------
@@ -169,17 +177,17 @@ def main() -> None:
     parser.add_argument("clones", type=Path)
     parser.add_argument("draw", nargs="*", help="`draw FOLDER` writes the replies as JSON lines")
     parser.add_argument("--part", choices=PARTS, default="development")
-    parser.add_argument("--error", type=float, default=0.03)
+    parser.add_argument("--error", type=float, default=ERROR)
     parser.add_argument("--list", action="store_true", help="print what was not read right")
     given = parser.parse_args()
     gathered: dict[str, list[Case]] = {}
     cases: list[Case] = []
-    if given.draw or given.part != "third":
+    if given.draw or given.part in PARTS[:2]:
         gathered = pools(given.clones, SOURCES, ":", "real replies")
         cases += (item for source, pool in gathered.items() for item in both_draws(source, pool))
-    if given.draw or given.part == "third":
-        others = pools(given.clones, THIRD_SOURCES, "/", THIRD_SEED)
-        cases += third_draw(others)
+    if given.draw or given.part in PARTS[2:]:
+        others = pools(given.clones, LATER_SOURCES, "/", LATER_SEED)
+        cases += later_draws(others)
         gathered |= others
     if given.draw:
         labels = json.loads(LABELS.read_text("utf-8"))

@@ -346,7 +346,7 @@ SOURCES: Sources = {
     "EMMA": ("EMMA-Bench/EMMA", emma),
 }
 """Name -> repository, and what makes cases of its files."""
-THIRD_SOURCES: Sources = {
+LATER_SOURCES: Sources = {
     "visonlyqa": ("psunlpgroup/VisOnlyQA@33a1355dbe467352f6f82d3911636f7cc8de6ada", visonlyqa),
     "logicvista": ("Yijia-Xiao/LogicVista@e5795f17189ce1243231250af7d8c112ae2c5a57", logicvista),
     "iqbench": ("phuvinhnguyen/IQBench@e5ad3dff3f9ae2792cd58b99d66ebcf4f897473e", iqbench),
