@@ -24,7 +24,7 @@ from itertools import cycle
 from pathlib import Path
 
 from blind_replies import Outcome, faults, row
-from real_sources import SOURCES, LATER_SOURCES, Case, Clone, Sources
+from real_sources import LATER_SOURCES, SOURCES, Case, Clone, Sources
 from snellen.extraction import find_extractor
 from snellen.extraction.standard import ERROR
 
