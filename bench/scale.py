@@ -26,7 +26,8 @@ from msgspec.structs import replace
 from snellen.analysis.aggregate import results_of
 from snellen.api import build_table
 from snellen.common.images import Images
-from snellen.experiments.evaluation import Cast, carry_out, score_folders
+from snellen.experiments.evaluation import Cast, carry_out
+from snellen.experiments.scored_folders import score_folders
 from snellen.models.base import ALL_KINDS
 from snellen.records import Request, Response
 from snellen.report.page import write_report

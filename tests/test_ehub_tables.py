@@ -14,7 +14,7 @@ from snellen.analysis.aggregate import results_of_all
 from snellen.building.builder import build_benchmark
 from snellen.catalogue import entries
 from snellen.errors import DataError
-from snellen.experiments.evaluation import score_folders
+from snellen.experiments.scored_folders import score_folders
 from snellen.report.run_view import run_views
 from snellen.report.table import NumberCell, Table
 from snellen.runs.spec import JudgeSpec, ScoringSpec

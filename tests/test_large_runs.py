@@ -18,7 +18,7 @@ from snellen.analysis.aggregate import results_of
 from snellen.api import evaluate
 from snellen.building.benchmark import Benchmark
 from snellen.errors import StoreError
-from snellen.experiments.evaluation import score_folders
+from snellen.experiments.scored_folders import score_folders
 from snellen.protocols.base import parse_protocol
 from snellen.records import Exchange, Request, Response, Result, Sample, Score, Step, Variant
 from snellen.report import samples as gallery

@@ -24,15 +24,9 @@ from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.suites import params_with
 from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.errors import DataError, ModelError
-from snellen.experiments.evaluation import (
-    DecidedComparison,
-    check_budget,
-    decide_between,
-    evaluate_spec,
-    score_folders,
-    silent,
-)
+from snellen.experiments.evaluation import DecidedComparison, check_budget, decide_between, evaluate_spec
 from snellen.experiments.results import Results, StudyResults
+from snellen.experiments.scored_folders import score_folders
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
 from snellen.models.base import as_model_string, load_model
 from snellen.psychometrics import WIDTH
@@ -41,7 +35,7 @@ from snellen.recognition.recognising import TableSettings
 from snellen.reformulation.distractors import PictureEmbedder
 from snellen.registry import find, names, unknown
 from snellen.runs.distractor_writer import ModelDistractorWriter
-from snellen.runs.finding import Announce, open_benchmark
+from snellen.runs.finding import Announce, open_benchmark, silent
 from snellen.runs.plan import ProgressListener, ignore_progress
 from snellen.runs.spec import (
     RUN_FIELDS,

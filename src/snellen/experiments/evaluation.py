@@ -31,22 +31,19 @@ from snellen.analysis.sequential import (
 )
 from snellen.building.benchmark import Part, RandomPart
 from snellen.common.paths import as_word
-from snellen.errors import DataError, ErrorBudgetError, HookError, ModelError, SpentBudgetError
-from snellen.experiments.changed_since import announce_changed_answers, announce_fewer_questions, built_since
+from snellen.errors import DataError, ErrorBudgetError, ModelError, SpentBudgetError
+from snellen.experiments.scored_folders import announce_changed_answers, check_judging, score_runs
 from snellen.models.base import AsyncModel, Model, find_opener, load_model, parse_spec
-from snellen.protocols.verdict import matching_prompt
 from snellen.registry import find, targets
 from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles
-from snellen.runs.finding import Announce
+from snellen.runs.finding import Announce, silent
 from snellen.runs.forecast import forecast
-from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, progress_of, with_parts
-from snellen.runs.run_command import command_to_go_on
 from snellen.runs.run_folder import (
+    RUN_MANIFEST,
     held_while_scored,
     holds_answers,
-    is_held,
     is_read_only,
     locked_run,
     locked_share,
@@ -54,20 +51,9 @@ from snellen.runs.run_folder import (
     write_manifest,
 )
 from snellen.runs.runner import RunOutcome, next_parts, no_parts, run_plan, summed_outcome
-from snellen.runs.spec import ExecutionSpec, JudgeSpec, RunSpec, ScoringSpec, check_sharing, role_models, share_of_run
+from snellen.runs.spec import ExecutionSpec, RunSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
-from snellen.scoring.answers import has_answers
-from snellen.scoring.extent import RunExtent
-from snellen.scoring.judges import JudgeEnsemble
-from snellen.scoring.kept_scoring import (
-    ScoringSettings,
-    keep_scoring,
-    load_scoring,
-    scoring_folder,
-    scoring_names,
-    scoring_settings,
-)
-from snellen.scoring.run_scoring import check_scoring, check_scoring_of, score_run
+from snellen.scoring.run_scoring import check_scoring_of
 from snellen.scoring.scored_run import ScoredRun, cut_reply_sentences
 
 REPORT, LONGEST_NAME = "report.html", 100
@@ -78,10 +64,6 @@ class FinishedRun(Struct, frozen=True):
 
     outcome: RunOutcome
     scored: ScoredRun
-
-
-def silent(line: str) -> None:
-    """Nobody reads what is announced."""
 
 
 def evaluate_spec(
@@ -236,7 +218,7 @@ def carry_out(
 def _scored(plan: RunPlan, announce: Announce) -> ScoredRun:
     """What was asked by a plan, scored as its spec says."""
     with held_while_scored(plan.folder):
-        [scored] = _score_runs([plan.folder], plan.spec.scoring, plan.spec.judge, announce)
+        [scored] = score_runs([plan.folder], plan.spec.scoring, plan.spec.judge, announce)
     return scored
 
 
@@ -245,7 +227,7 @@ def _ask(
 ) -> RunOutcome:
     """Ask in this process, or through the processes that the spec names, which load the models themselves."""
     announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
-    announce_fewer_questions(plan, announce)
+    _announce_fewer_questions(plan, announce)
     with _noting_folder(plan):
         if not plan.execution.is_asked_elsewhere:
             return run_plan(load(), plan, update, cast.roles)
@@ -254,6 +236,23 @@ def _ask(
         from snellen.runs.ray_cluster import run_on_ray
 
         return run_on_ray(plan, update, announce)
+
+
+def _announce_fewer_questions(plan: RunPlan, announce: Announce) -> None:
+    """Say of each benchmark that fewer questions are scored than earlier calls of this run chose."""
+    if not (plan.folder / RUN_MANIFEST).exists():
+        return
+    earlier = {use.name: use.selection for use in read_manifest(plan.folder).benchmarks}
+    for use in plan.benchmarks:
+        before = earlier.get(use.benchmark.name, use.selection)
+        if before == use.selection or before.part or use.selection.part:
+            continue
+        chosen, now = use.benchmark.count(before), use.benchmark.count(use.selection)
+        if now < chosen:
+            announce(
+                f"{plan.folder}: an earlier call chose {chosen:,} samples of {use.benchmark.name}, this one {now:,}; "
+                "these alone are scored, answers to the others are kept for a call that chooses them again"
+            )
 
 
 @contextmanager
@@ -408,132 +407,6 @@ def _main_reasons(outcome: RunOutcome, most: int = 3) -> str:
         return first[0][0]
     more = f", and {len(first) - most} other reasons" if len(first) > most else ""
     return ", ".join(f"{count} x {reason}" for reason, count in first[:most]) + more
-
-
-# --- scoring -----------------------------------------------------------------------------------------------------
-
-
-def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
-    """Raise UnknownNameError or DataError for what scoring would refuse, before a model or a judge is asked."""
-    check_scoring(scoring, judged=bool(judge.models))
-    matching_prompt(judge.prompt)
-    for model in judge.models:
-        if isinstance(model, str):
-            find_opener(parse_spec(model))
-
-
-def score_folders(
-    folders: Sequence[Path],
-    scoring: ScoringSpec,
-    judge: JudgeSpec,
-    announce: Announce = silent,
-    *,
-    kept_will_do: bool = False,
-) -> list[ScoredRun]:
-    """Read and score runs; a judge is loaded once for all of them.
-
-    Each scoring is kept in the run's folder (`snellen.scoring.kept_scoring`), unless that is read-only, which is
-    announced, as is a run that has not come to its end. Where the answers are not at hand, as in a run from elsewhere,
-    nothing can be scored, which raises DataError; or, if it will do, what was kept by the same settings is opened and
-    that is announced.
-    """
-    runs = _score_runs(folders, scoring, judge, announce, kept_will_do=kept_will_do)
-    for run in runs:
-        _announce_stop(run, announce)
-    return runs
-
-
-def _score_runs(
-    folders: Sequence[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce, *, kept_will_do: bool = False
-) -> list[ScoredRun]:
-    """`score_folders` without a word about runs that have not come to their end, as one between two rounds has not."""
-    check_judging(scoring, judge)
-    judges = [load_model(model) for model in judge.models]
-    settings = scoring_settings(scoring, judge, judges)
-    runs = []
-    for folder in folders:
-        if absent := _without_answers(folder):
-            runs.append(_kept(folder, settings, absent, announce, kept_will_do))
-        else:
-            panel = JudgeEnsemble(judges, folder, judge, announce) if judges else None
-            runs.append(_score_folder(folder, settings, panel, announce))
-    if judges and judge.calibrate:
-        from snellen.scoring.agreement import agreement_sentence, calibrate
-
-        for agreement in calibrate(judges, judge, announce):
-            announce(agreement_sentence(agreement))
-    return runs
-
-
-def _announce_stop(run: ScoredRun, announce: Announce) -> None:
-    """Say of a run that has not come to its end how far it came, and which command goes on."""
-    if run.extent is None or run.extent.is_whole:
-        return
-    command = "" if run.extent.undecided else command_to_go_on(run.folder, run.manifest)
-    way_on = f"to go on: {command}" if command else "the call that made it goes on"
-    state = "is under way" if is_held(run.folder) else "was stopped"
-    announce(f"{run.folder} {state}: {run.extent.words}; {way_on}")
-
-
-def _score_folder(
-    folder: Path, settings: ScoringSettings, panel: JudgeEnsemble | None, announce: Announce
-) -> ScoredRun:
-    uses = read_manifest(folder).benchmarks
-    announce_changed_answers(folder, (reopen_benchmark(use, folder) for use in uses), announce)
-    scored = _keep(_score_run(folder, settings.standard.scoring, panel), settings.standard)
-    if settings.scoring.as_published:
-        published = replace(_score_run(folder, settings.scoring, panel), counterpart=scored)
-        scored = _keep(published, settings)
-    if is_read_only(folder):
-        announce(f"{folder} is read-only: its scores are shown and not kept")
-    return scored
-
-
-def _score_run(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | None) -> ScoredRun:
-    """One that a rule is to stop has not ended while the rule wants more, though all that it was asked was answered."""
-    try:
-        scored = score_run(folder, scoring, panel)
-    except HookError as error:
-        raise HookError(
-            f"{error}; the replies are kept: correct it, then `snellen score {as_word(folder)}` goes on"
-        ) from error
-    wanting, undecided = tuple(open_by_width(scored)), scored.manifest.undecided
-    if not (wanting or undecided):
-        return scored
-    return replace(scored, extent=replace(scored.extent or RunExtent(), wanting=wanting, undecided=undecided))
-
-
-def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
-    """The results of a scoring as published hold those by the standard rules too, the first ones."""
-    if is_read_only(scored.folder):
-        return scored
-    standard = scored.counterpart
-    rows = results_of(scored)
-    before = results_of(standard) if standard else []
-    keep_scoring(scored, settings, [*before, *rows], settings.standard.name if standard else None)
-    return replace(scored, kept_rows=tuple(rows), kept_in=scoring_folder(scored.folder, settings.name))
-
-
-def _without_answers(folder: Path) -> list[str]:
-    """The benchmarks of a run whose answers are known, but not here."""
-    uses = read_manifest(folder).benchmarks
-    return [use.name for use in uses if not has_answers(reopen_benchmark(use, folder).folder)]
-
-
-def _kept(
-    folder: Path, settings: ScoringSettings, absent: Sequence[str], announce: Announce, will_do: bool
-) -> ScoredRun:
-    names = ", ".join(absent)
-    is_kept = settings.name in scoring_names(folder)
-    if not (is_kept and will_do):
-        way_out = f"`snellen report {as_word(folder)}` shows the scores that were kept, or " if is_kept else ""
-        raise DataError(
-            f"{folder} cannot be scored, as the answers of {names} are not here as they were when it was asked"
-            f"{built_since(folder, absent)}: {way_out}build that version again, of a table of your own from the table "
-            "as it was then, or have the run packed with its answers (`snellen pack --answers`)"
-        )
-    announce(f"{folder}: the answers of {names} are not here; these are the scores that were kept by these settings")
-    return load_scoring(folder, settings.name)
 
 
 # --- two models until one is better ----------------------------------------------------------------------------------

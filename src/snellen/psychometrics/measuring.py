@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from snellen.building.benchmark import Benchmark, ChosenPart
 from snellen.errors import DataError
-from snellen.experiments.evaluation import Cast, Rounds, check_judging, check_models, planned, silent
+from snellen.experiments.evaluation import Cast, Rounds, check_models, planned
+from snellen.experiments.scored_folders import check_judging
 from snellen.formats.whole_files import write_atomically
 from snellen.protocols.base import declaration_of
 from snellen.psychometrics import WIDTH
@@ -28,7 +29,7 @@ from snellen.psychometrics.placing import Effort, Parts, QuestionPool, most_aske
 from snellen.psychometrics.posterior import AT_ONCE
 from snellen.psychometrics.thresholds import Ideal
 from snellen.records import Method
-from snellen.runs.finding import Announce
+from snellen.runs.finding import Announce, silent
 from snellen.runs.forecast import forecast
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, protocols_of, with_parts
 from snellen.runs.run_folder import RUN_MANIFEST, held_while_scored, holds_answers, read_manifest

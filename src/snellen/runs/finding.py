@@ -24,6 +24,10 @@ Announce = Callable[[str], object]
 """Called with one line for the user."""
 
 
+def silent(line: str) -> None:
+    """Says nothing."""
+
+
 class SelectedBenchmark(Struct, frozen=True):
     """A benchmark and which of its samples take part."""
 
@@ -33,9 +37,7 @@ class SelectedBenchmark(Struct, frozen=True):
     """What this call has asked already, where it asks in rounds."""
 
 
-def benchmarks_without_prompts(
-    patterns: Sequence[str], name: str, announce: Announce = lambda line: None
-) -> tuple[str, ...]:
+def benchmarks_without_prompts(patterns: Sequence[str], name: str, announce: Announce = silent) -> tuple[str, ...]:
     """Names of the benchmarks whose entries do not declare a set of prompts that others do, which is announced.
 
     Raises DataError where no benchmark of the patterns has it.
@@ -68,7 +70,7 @@ def find_benchmarks(
     patterns: Sequence[str],
     where: str = "",
     limit: int | None = None,
-    announce: Announce = lambda line: None,
+    announce: Announce = silent,
     *,
     without: Collection[str] = (),
     partial: bool = False,
@@ -111,7 +113,7 @@ def find_benchmarks(
 
 def open_benchmark(pattern: str) -> Benchmark:
     """The one benchmark that a name or folder stands for. Raises UnknownNameError or DataError."""
-    benchmarks = list(_open(pattern, None, lambda line: None, (), False, None))
+    benchmarks = list(_open(pattern, None, silent, (), False, None))
     if len(benchmarks) != 1:
         raise DataError(f"{pattern} stands for {len(benchmarks)} benchmarks; name one of them")
     return benchmarks[0]
@@ -207,7 +209,7 @@ def _may_hold(condition: Condition | None, spec: BenchmarkSpec) -> bool:
 
 
 def held_out_benchmarks(
-    patterns: Sequence[str], models: Sequence[str], cards: str = "", announce: Announce = lambda line: None
+    patterns: Sequence[str], models: Sequence[str], cards: str = "", announce: Announce = silent
 ) -> tuple[str, ...]:
     """Names of the benchmarks whose data one of the models was trained on, by model cards (a file of the user's
     beside Snellen's own); each is announced with the reason. Raises UnknownNameError, DataError."""

@@ -41,6 +41,7 @@ from snellen.runs.finding import (
     held_out_benchmarks,
     open_benchmark,
     prompts_of,
+    silent,
 )
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec
 
@@ -79,7 +80,7 @@ class RunPlan(Struct, frozen=True):
         return workers == 1 or zlib.crc32(sample.group.encode()) % workers == self.worker
 
 
-def plan_run(spec: RunSpec, announce: Announce = lambda line: None) -> RunPlan:
+def plan_run(spec: RunSpec, announce: Announce = silent) -> RunPlan:
     """Look up what a spec of one model names; benchmarks that are embedded are built where they are not.
 
     Benchmarks of a suite or glob that have to be built from files first are left out, which is announced, as are

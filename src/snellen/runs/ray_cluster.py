@@ -22,7 +22,7 @@ from msgspec import Struct
 from snellen import __version__
 from snellen.errors import MissingExtraError, ModelError
 from snellen.runs.drivers import ProgressCallback
-from snellen.runs.finding import Announce
+from snellen.runs.finding import Announce, silent
 from snellen.runs.plan import RunPlan
 from snellen.runs.ray_pool import PoolWorker, RayPool, RayWorker, Refusal, WorkerModel, WorkerPlace, models_on_ray
 from snellen.runs.run_folder import changed_fact
@@ -44,7 +44,7 @@ class WorkerSize(Struct, frozen=True):
     wanted: int
 
 
-def run_on_ray(plan: RunPlan, progress: ProgressCallback, announce: Announce = lambda line: None) -> RunOutcome:
+def run_on_ray(plan: RunPlan, progress: ProgressCallback, announce: Announce = silent) -> RunOutcome:
     """Carry out a plan on the cluster that its spec names. The folder is the same as that of one process.
 
     Raises MissingExtraError without Ray, ModelError when there is no such cluster, no room on it, or a model that

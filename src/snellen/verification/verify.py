@@ -25,11 +25,10 @@ from snellen.building.recipe import Decisions
 from snellen.common.images import Images, decode_picture
 from snellen.common.paths import benchmark_folder, home
 from snellen.errors import DataError
-from snellen.experiments.evaluation import silent
 from snellen.formats.whole_files import write_atomically
 from snellen.records import Estimate, ImageRef, ItemDecision
 from snellen.reformulation.sampling import Sampling
-from snellen.runs.finding import Announce
+from snellen.runs.finding import Announce, silent
 from snellen.runs.plan import ProgressListener, ignore_progress
 from snellen.scoring.resampling import draw_subset
 

@@ -31,7 +31,7 @@ from snellen.cli.show import (
 )
 from snellen.common.paths import as_word, slug
 from snellen.errors import DataError
-from snellen.experiments.evaluation import score_folders
+from snellen.experiments.scored_folders import score_folders
 from snellen.formats.shown_text import strip_controls
 from snellen.formats.whole_files import write_atomically
 from snellen.models.base import load_model

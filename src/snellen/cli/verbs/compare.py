@@ -23,8 +23,9 @@ from snellen.cli.flags import (
 )
 from snellen.cli.show import announce, out, print_records, print_tables, run_progress
 from snellen.errors import DataError
-from snellen.experiments.evaluation import check_budget, score_folders
+from snellen.experiments.evaluation import check_budget
 from snellen.experiments.results import Results
+from snellen.experiments.scored_folders import score_folders
 from snellen.psychometrics import is_adaptive
 from snellen.runs.spec import overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun

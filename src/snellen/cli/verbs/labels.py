@@ -18,7 +18,7 @@ from snellen.cli.flags import PATH, WholeNumber, json_flag, judge_flags, judge_f
 from snellen.cli.show import announce, out, print_built, print_records, print_tables, show_table
 from snellen.common.paths import as_word
 from snellen.errors import DataError
-from snellen.experiments.evaluation import score_folders
+from snellen.experiments.scored_folders import score_folders
 from snellen.formats.json_files import add_lines
 from snellen.formats.shown_text import short_name, strip_controls
 from snellen.models.base import load_model

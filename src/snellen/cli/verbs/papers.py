@@ -71,8 +71,8 @@ def _views(runs: Sequence[Path], *, kept_will_do: bool = False) -> Sequence[Any]
     """The runs, scored as published; with `kept_will_do` scores that were kept are as good."""
     if not runs:
         return ()
-    from snellen.experiments.evaluation import score_folders
     from snellen.experiments.results import Results
+    from snellen.experiments.scored_folders import score_folders
     from snellen.report.run_view import run_views
     from snellen.runs.spec import JudgeSpec, ScoringSpec
 

@@ -17,7 +17,8 @@ from snellen.building.recipe import Recipe
 from snellen.catalogue import BenchmarkSpec
 from snellen.common.paths import benchmark_folder, slug
 from snellen.errors import DataError, ModelError, StoreError
-from snellen.experiments.evaluation import Cast, carry_out, check_budget, check_judging, planned, score_folders, silent
+from snellen.experiments.evaluation import Cast, carry_out, check_budget, planned
+from snellen.experiments.scored_folders import check_judging, score_folders
 from snellen.experiments.studies.cell_table import STUDY_FILES, StudyOutcome, write_study
 from snellen.experiments.studies.declaration import (
     BUILD_DISTRACTORS,
@@ -38,7 +39,7 @@ from snellen.models.base import load_model
 from snellen.protocols.base import needed_kind
 from snellen.records import Kind
 from snellen.reformulation.sampling import Sampling
-from snellen.runs.finding import Announce, find_benchmarks, is_ready, specs_of
+from snellen.runs.finding import Announce, find_benchmarks, is_ready, silent, specs_of
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, protocols_of
 from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.runner import RunOutcome
