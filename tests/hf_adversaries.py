@@ -12,14 +12,13 @@ from transformers.models.llama.modeling_llama import LlamaMLP, LlamaModel, Llama
 
 from tiny_configs import CLIP, IMAGE, TEXT, begun, normal, sharpen
 
-LONG_TEXT = {**TEXT, "max_position_embeddings": 4096}
-
 
 def llava(text: Any = None) -> Any:
+    """A model that reads 512 tokens, more than any window here, so that its self-check tries no longer texts."""
     torch.manual_seed(0)
     config = tf.LlavaConfig(
         vision_config=tf.CLIPVisionConfig(**CLIP),
-        text_config=text or tf.LlamaConfig(**LONG_TEXT),
+        text_config=text or tf.LlamaConfig(**TEXT),
         image_token_index=IMAGE,
         vision_feature_select_strategy="default",
         vision_feature_layer=-2,
@@ -179,7 +178,7 @@ def quantised() -> Any:
 
 def selecting(window: int = 8) -> Any:
     """Attention to so many of the earlier tokens, as Doge's is released: its settings name their number."""
-    return llava(tf.DogeConfig(**LONG_TEXT, keep_window_size=window))
+    return llava(tf.DogeConfig(**TEXT, keep_window_size=window))
 
 
 def plain_reply(model: Any, row: Any, longest: int) -> list[int]:
@@ -202,12 +201,12 @@ def long_rope() -> Any:
         "rope_theta": 1e4,
         "original_max_position_embeddings": 96,
     }
-    return llava(tf.LlamaConfig(**LONG_TEXT, rope_parameters=rope))
+    return llava(tf.LlamaConfig(**TEXT, rope_parameters=rope))
 
 
 def sliding() -> Any:
     """A window as released, whose cache layers name it."""
-    return llava(tf.MistralConfig(**LONG_TEXT, sliding_window=100))
+    return llava(tf.MistralConfig(**TEXT, sliding_window=100))
 
 
 ADVERSARIES: dict[str, Callable[[], Any]] = {

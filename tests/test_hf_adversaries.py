@@ -51,7 +51,7 @@ from snellen.models.hf.thresholds import (
 )
 from snellen.runs.run_folder import read_manifest
 from tiny_archs import Pictures, ask, save
-from tiny_configs import ARCHITECTURES, asked, make, tokens
+from tiny_configs import ARCHITECTURES, TEXT, asked, make, tokens
 
 
 def checked(model: Any, facts: ModelFacts | None = None) -> tuple[Engine, SelfCheckResult]:
@@ -261,7 +261,7 @@ def test_texts_shorter_than_a_selection_share_everything() -> None:
 def test_a_length_that_is_no_window_holds_as_far_as_it_was_tried() -> None:
     """Chunks that texts are cut into may matter again where the next begins."""
     facts = ModelFacts(lengths=(("attention_chunk_size", 24),))
-    _, verdict = checked(llava(), facts)
+    _, verdict = checked(llava(tf.LlamaConfig(**{**TEXT, "max_position_embeddings": 4096})), facts)
     assert verdict.fast_paths.cache
     assert verdict.fast_paths.proved.longest == LONGEST_UNKNOWN
 
