@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
@@ -204,15 +205,55 @@ def test_rouge_l_is_that_of_the_textbooks_common_subsequence(first, second):
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="waits for a Java runtime")
 
 
-@needs_java
-@pytest.mark.slow
-def test_meteor_is_that_of_the_coco_evaluation():
+def statistics(*numbers):
+    """The program's answer: counts of words, of exact matches (no others are found here), and of chunks."""
+    return (*map(float, numbers[:8]), *[0.0] * 12, *map(float, numbers[8:]))
+
+
+SCORED_BY_METEOR = {
+    "a dog is running on a beach ||| the man 's dog runs happily by the sea ||| a man 's dog runs on the beach": (
+        statistics(9, 10, 5, 5, 3, 3, 3, 3, 2, 6, 6)
+    ),
+    "two cats are lying on a red sofa ||| a pair of cats one black on a couch ||| two cats on a sofa": (
+        statistics(5, 8, 3, 4, 2, 2, 3, 3, 3, 5, 5)
+    ),
+    "a skateboarder in a t-shirt does a trick ||| he is n't falling ||| a t-shirt-wearing skateboarder does a trick": (
+        statistics(8, 9, 2, 4, 5, 5, 2, 2, 3, 7, 7)
+    ),
+    "an empty street at 5 p.m. ||| ": statistics(0, 6, 0, 2, 0, 0, 0, 0, 0, 0, 0),
+    "a man ||| a woman and a child ||| a ||| a a a a a a": statistics(6, 1, 6, 1, 0, 0, 1, 1, 1, 1, 1),
+    "a red sofa ||| a couch ||| a red sofa": statistics(3, 3, 1, 1, 2, 2, 1, 1, 1, 3, 3),
+}
+"""What METEOR 1.5 answered to `SCORE`, by what it was asked; its Java program takes twelve seconds to start."""
+SPEAKS_AS_METEOR = """\
+import sys
+
+assert sys.argv[2:4] == ["-Xmx2G", "-jar"] and sys.argv[5:] == "- - -stdio -l en -norm".split()
+for line in sys.stdin:
+    print(*{answers!r}[line.rstrip("\\n").removeprefix("SCORE ||| ")], flush=True)
+"""
+
+
+@pytest.mark.parametrize("program", ["recorded", pytest.param("java", marks=[needs_java, pytest.mark.slow])])
+def test_meteor_is_that_of_the_coco_evaluation(program, tmp_path, monkeypatch):
     """The numbers that pycocoevalcap 1.2's own wrapper gave for these captions after its tokeniser."""
+    if program == "recorded":
+        (tmp_path / "java").write_text(f"#!{sys.executable} -S\n{SPEAKS_AS_METEOR.format(answers=SCORED_BY_METEOR)}")
+        (tmp_path / "java").chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     # The last reply is its reference: its one chunk does not count when statistics are summed.
     counts = meteor_counts([*REPLIES, "A red sofa."], [*REFERENCES, ["A red sofa", "a couch"]])
     assert meteor_from_sums(np.sum(counts, axis=0)) == pytest.approx(0.30845249891587095, abs=1e-12)
     expected = [0.31817190564329095, 0.27588264629992343, 0.43811838253734087, 0.0, 0.22857142857142856, 1.0]
     assert list(map(meteor_from_sums, counts)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_meteor_program_that_ends_without_an_answer_is_told(tmp_path, monkeypatch):
+    (tmp_path / "java").write_text("#!/bin/sh\nread line\n")
+    (tmp_path / "java").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(DataError, match="ended without an answer; run `java -jar` on it"):
+        meteor_counts(["a dog"], [["a cat"]])
 
 
 def test_without_pycocoevalcap_meteor_names_its_extra(monkeypatch):
