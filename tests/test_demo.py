@@ -15,7 +15,7 @@ def test_the_demo_prints_seven_rows_with_their_numbers_and_writes_a_report(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stopped:
-        main(["demo", "--limit", "3"])
+        main(["demo", "--limit", "1"])
     shown = capsys.readouterr().out
     assert stopped.value.code == 0
     for row in (

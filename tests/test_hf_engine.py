@@ -159,7 +159,7 @@ def test_kept_prefixes_stay_within_their_room_and_the_first_ones_stay() -> None:
     window = [replace(first, context=replace(first.context, digests=(str(i),))) for i in range(6)]
     engine = engine_of(model)
     tokens_kept = len(first.context.ids)
-    row = 2 * tokens_kept * 3 * 2 * 16 * 4  # keys and values, 3 layers of 2 heads of 16 numbers of 4 bytes
+    row = 2 * tokens_kept * 2 * 2 * 16 * 4  # keys and values, 2 layers of 2 heads of 16 numbers of 4 bytes
     engine.prefix_cache = PrefixCache(int(3.5 * row))
     for _ in range(2):
         engine.score(window, ALL)

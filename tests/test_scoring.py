@@ -86,7 +86,7 @@ def test_the_oracle_is_right_on_the_whole_eye_chart_under_every_protocol(
 def test_the_oracle_is_right_on_easy_vqa(home: Path, tmp_path: Path) -> None:
     pytest.importorskip("easy_vqa", reason="waits for easy-vqa")
     protocols = ("vanilla", "circular", "likelihood")
-    results = run("snellen:oracle", "easy-vqa", protocols, tmp_path, limit=500)
+    results = run("snellen:oracle", "easy-vqa", protocols, tmp_path, limit=100)
     for protocol in protocols:
         assert results.value("accuracy", protocol=protocol) == 1.0
     assert results.value("circular_accuracy", protocol="circular") == 1.0
@@ -103,13 +103,13 @@ def test_the_oracle_has_nothing_to_say_where_answers_are_hidden(questions: Bench
 
 @pytest.fixture(scope="module", params=[2, 4])
 def many(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Benchmark]:
-    """1200 questions with two or four options, each about a picture-less group of its own."""
+    """480 questions with two or four options, each about a picture-less group of its own."""
     count: int = request.param
-    rows = [{k: v for k, v in row.items() if k != "image"} for row in small.rows(1200, count)]
+    rows = [{k: v for k, v in row.items() if k != "image"} for row in small.rows(480, count)]
     return count, small.built(rows, tmp_path_factory.mktemp("many") / "made", name=f"many-{count}")
 
 
-def near(results: Results, metric: str, protocol: str, wanted: float, n: int = 1200) -> None:
+def near(results: Results, metric: str, protocol: str, wanted: float, n: int = 480) -> None:
     """The value is within four standard errors of a binomial."""
     value = results.value(metric, protocol=protocol)
     assert value == pytest.approx(wanted, abs=4 * math.sqrt(max(wanted * (1 - wanted), 1 / n) / n)), (metric, protocol)

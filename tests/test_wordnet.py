@@ -15,6 +15,7 @@ from snellen.reformulation import wordnet
 from snellen.reformulation.wordnet import DEBIAN, WordNet, open_wordnet
 
 nltk_data = pytest.importorskip("nltk.data", reason="waits for nltk")
+nltk_wordnet = pytest.importorskip("nltk.corpus.reader.wordnet", reason="waits for nltk")
 
 TENCH, GOLDFISH, SHARK, CRANE = "n01440764", "n01443537", "n01484850", "n03126707"
 
@@ -48,6 +49,12 @@ def test_an_id_that_points_nowhere_is_refused(wrong: str, words: WordNet) -> Non
 def test_a_word_that_is_no_noun_is_refused(words: WordNet) -> None:
     with pytest.raises(DataError, match="WordNet has no noun 'quickly'"):
         words.noun_synset("quickly")
+
+
+def test_names_occur_in_tagged_texts_as_often_as_nltk_counts(words: WordNet, nouns: list[str]) -> None:
+    lemmas = [lemma for noun in nouns[::400] for lemma in words._synset(noun).lemmas()]
+    counts = [nltk_wordnet.WordNetCorpusReader.lemma_count(words._reader, lemma) for lemma in lemmas]
+    assert [lemma.count() for lemma in lemmas] == counts and len(set(counts)) > 5
 
 
 places = st.integers(0, 82_114)

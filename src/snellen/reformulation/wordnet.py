@@ -11,7 +11,7 @@ import io
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +212,16 @@ def _reader_class() -> Callable[[Any, Any], Any]:
             if file == "lexnames":
                 return io.StringIO("".join(f"{number:02}\t{name}\t0\n" for number, name in enumerate(_LEXNAMES)))
             return super().open(file)
+
+        @cached_property
+        def counts(self) -> dict[str, int]:
+            """How often each name of a synset occurs in tagged texts, by its key."""
+            lines = (line.split() for line in self.open("cntlist.rev"))
+            return {key: int(count) for key, _, count in lines}
+
+        def lemma_count(self, lemma: Any) -> int:
+            """As NLTK's, which searches the file anew for each name."""
+            return self.counts.get(lemma.key(), 0)
 
         def map_wn(self, version: str = "wordnet") -> None:
             """Does nothing: the map to other versions serves other languages, and needs a file that Debian lacks."""
