@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from math import sqrt
+from math import ceil, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ COMPLETE = Recipe(sample=Sampling(), distractors="pool")
 """The complete benchmark; distractors that a model would write are drawn from the source's answers."""
 CERTAIN = {"rouge_l", "word_accuracy", "exact_match"}
 """Metrics that are 1 for a reply that is a reference."""
+GUESSES = 320
+"""By which chance is told to 11 points of four options, half of what a second right option would add."""
 SAID = {"subject", "topic", "grade", "key", "subset"}
 """Tags of what the question itself is about, each value of which has one answer in a miniature."""
 
@@ -43,14 +45,15 @@ def holds_together(benchmark: Benchmark, runs: Path) -> None:
     assert samples
     no_tag_tells(benchmark)
     oracle = evaluate("snellen:oracle", str(benchmark.folder), _protocols(benchmark, 1), runs=runs, name="oracle")
-    guesser = evaluate("snellen:uniform", str(benchmark.folder), _protocols(benchmark, 40), runs=runs, name="uniform")
+    questions = sum(len(sample.rounds) for sample in samples)
+    asked = _protocols(benchmark, min(40, ceil(GUESSES / questions)))
+    guesser = evaluate("snellen:uniform", str(benchmark.folder), asked, runs=runs, name="uniform")
     if benchmark.spec.formulation == "text":
         _is_perfect_on_texts(oracle, benchmark)
         return
     assert _means(oracle, "accuracy") == pytest.approx([1.0] * 2)
-    likelihoods = sum(len(sample.rounds) for sample in samples)
     [run] = guesser.runs
-    chance, tolerance = _chance(samples, run.asked - likelihoods)
+    chance, tolerance = _chance(samples, run.asked - questions)
     # Under likelihood the guesser guesses once a template, which all presentations share.
     generation = _means(guesser, "accuracy", "generation")
     assert generation == pytest.approx([chance], abs=tolerance)

@@ -210,16 +210,16 @@ def test_the_order_of_answers_does_not_matter(tmp_path: Path, twelve: tuple[Acui
 def test_a_budget_is_kept_and_shared_and_a_larger_one_goes_on(tmp_path: Path) -> None:
     tests = [pool("letter-size"), pool("crowding"), pool("place")]
     observer = Observer(12.0)
-    sn.acuity(observer, tests, runs=str(tmp_path), budget=60)
+    sn.acuity(observer, tests, runs=str(tmp_path), budget=30)
     asked = Counter(sample.partition("-size")[0].partition("-")[0] for sample in observer.asked)
-    assert 60 - len(tests) < len(observer.asked) <= 60 and asked["place"] == 20
+    assert 30 - len(tests) < len(observer.asked) <= 30 and asked["place"] == 10
     more = Observer(12.0)
-    [larger] = sn.acuity(more, tests, runs=str(tmp_path), budget=120)
+    [larger] = sn.acuity(more, tests, runs=str(tmp_path), budget=60)
     assert not set(more.asked) & set(observer.asked)
-    assert 120 - len(tests) < len(observer.asked) + len(more.asked) <= 120
-    assert sum(share.asked for share in larger.fields["acuity/place"]) == 40
+    assert 60 - len(tests) < len(observer.asked) + len(more.asked) <= 60
+    assert sum(share.asked for share in larger.fields["acuity/place"]) == 20
     states: list[RunProgress] = []
-    [smaller] = sn.acuity(Observer(12.0), tests, runs=str(tmp_path), budget=60, progress=states.append)
+    [smaller] = sn.acuity(Observer(12.0), tests, runs=str(tmp_path), budget=30, progress=states.append)
     asked_before = len(observer.asked) + len(more.asked)
     assert smaller.thresholds == larger.thresholds
     assert (states[-1].done, states[-1].total, states[-1].requests) == (asked_before, asked_before, 0)

@@ -54,7 +54,7 @@ from snellen.formats.json_files import add_lines
 from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.packing import pack_runs
 from snellen.models.embedded import Scripted
-from snellen.records import Failure, Request, Response, Result
+from snellen.records import Estimate, Failure, Request, Response, Result
 from snellen.scoring.agreement import LABELS, NONE, HumanLabel, agreement_study, label_items, read_labels
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
@@ -272,10 +272,19 @@ def test_labels_of_all_replies_give_the_true_accuracy(run: ScoredRun) -> None:
     assert all(error.labelled == error.replies and error.share == error.at_most for error in audit.readings)
 
 
-def test_estimates_are_right_on_average_and_their_intervals_hold(run: ScoredRun) -> None:
+@pytest.fixture(scope="module")
+def draws(run: ScoredRun) -> list[tuple[Estimate, AuditDesign]]:
+    """What forty draws of 60 replies make of the mean over benchmarks, and how each was drawn."""
+    estimates = [audited(run, 60, seed)["*"].estimate for seed in range(40)]
+    return [(estimate, draw_replies(run, 60, seed)) for seed, estimate in enumerate(estimates)]
+
+
+def test_estimates_are_right_on_average_and_their_intervals_hold(
+    run: ScoredRun, draws: list[tuple[Estimate, AuditDesign]]
+) -> None:
     """Fails where all replies count alike, whatever their benchmark, and where doubtful ones alone are labelled."""
     truth = true_accuracy(run)
-    estimates = [audited(run, 60, seed)["*"].estimate for seed in range(40)]
+    estimates = [estimate for estimate, _ in draws]
     values = [estimate.value or 0.0 for estimate in estimates]
     assert abs(fmean(values) - truth) < 3 * stdev(values) / math.sqrt(len(values))
     assert abs(fmean(values) - truth) < 0.02
@@ -292,12 +301,10 @@ def as_if_each_alike(design: AuditDesign) -> AuditDesign:
     return replace(design, drawn=tuple(replace(reply, probability=0.2) for reply in design.drawn))
 
 
-def test_a_wrong_design_gives_wrong_estimates(run: ScoredRun) -> None:
+def test_a_wrong_design_gives_wrong_estimates(run: ScoredRun, draws: list[tuple[Estimate, AuditDesign]]) -> None:
     truth, errors = true_accuracy(run), []
-    for seed in range(25):
-        estimates = [audited(run, 60, seed)["*"].estimate.value or 0.0]
-        design = read_design(run.folder)
-        assert design is not None
+    for estimate, design in draws[:25]:
+        estimates = [estimate.value or 0.0]
         for wrong in (without_the_large, as_if_each_alike):
             write_atomically(run.folder / AUDIT, msgspec.json.encode(wrong(design)))
             rows = corrected_rows(run, rows_as_read(run), audit_of(run))

@@ -560,14 +560,14 @@ def test_random_guesses_are_drawn_anew_for_each_benchmark_protocol_and_presentat
 
 
 def test_a_random_guess_falls_on_each_option_and_on_none_alike(tmp_path: Path) -> None:
-    rows = [{k: v for k, v in row.items() if k != "image"} for row in small.rows(1000)]
+    rows = [{k: v for k, v in row.items() if k != "image"} for row in small.rows(400)]
     many = small.built(rows, tmp_path / "made", name="mine")
     scoring = ScoringSpec(unparsed="legacy-random")
     results = evaluate(Scripted(lambda request: HARD), str(many.folder), runs=tmp_path, scoring=scoring)
     counts = Counter(p.choice for p in predictions(results).values())
     assert set(counts) == {0, 1, 2, 3, None}
     # Five standard errors of a binomial with p = 1/5.
-    assert all(abs(count - 200) < 5 * (1000 * 0.2 * 0.8) ** 0.5 for count in counts.values())
+    assert all(abs(count - 80) < 5 * (400 * 0.2 * 0.8) ** 0.5 for count in counts.values())
 
 
 def test_random_guesses_come_last(questions: Benchmark, tmp_path: Path) -> None:

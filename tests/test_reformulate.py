@@ -173,7 +173,7 @@ def test_a_picture_that_lacks_a_label_gives_nothing_and_says_so_and_more_sets_th
     ],
 )
 def test_every_sample_is_drawn_with_the_probability_that_is_stated(strata: list[str], sampling: Sampling) -> None:
-    draws = 1500
+    draws = 750
     chances = inclusion_probabilities(strata, sampling)
     counts: Counter[int] = Counter()
     for seed in range(draws):

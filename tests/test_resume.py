@@ -115,7 +115,7 @@ class Stopping(Slow):
         return super().respond(request)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(stops=st.lists(st.tuples(st.integers(0, 60), st.sampled_from([1, 3, 16])), max_size=3), torn=st.integers(0, 300))
 def test_however_often_a_run_is_stopped_it_ends_the_same(
     stops: list[tuple[int, int]],
