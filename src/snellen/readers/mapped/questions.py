@@ -269,7 +269,7 @@ class _Options:
         """The index of the right option. Raises FieldError for an answer that is not among the options."""
         text = answer.fill(record)
         choices: dict[OptionName, Sequence[str]] = {
-            "index": index_texts(len(options)),
+            "index": [str(number) for number in range(len(options))],
             "letter": LETTERS[: len(options)],
             "text": options,
             "label": self._labels,
@@ -285,8 +285,3 @@ class _Options:
 
 def _name(answer: Template) -> str:
     return answer.fields[0].name if answer.fields else "answer"
-
-
-def index_texts(count: int) -> list[str]:
-    """The numbers from 0 to `count` - 1 as texts."""
-    return [str(number) for number in range(count)]

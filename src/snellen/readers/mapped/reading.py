@@ -282,12 +282,7 @@ class _Reading:
     def drafts(self) -> Iterator[Draft]:
         expected = {rule.why: rule.none_met for rule in self._mapping.leave_out if rule.none_met}
         name = Path(self._mapping.records.file[0]) if self._mapping.records.kind == "parquet" else self._path
-        may_leave_out = self._leave_out or self._mapping.unreadable
-        return without_exclusions(self._items(), name, expected) if may_leave_out else self._plain()
-
-    def _plain(self) -> Iterator[Draft]:
-        """The drafts when there are no exclusion rules."""
-        return (item for item in self._items() if isinstance(item, Draft))
+        return without_exclusions(self._items(), name, expected)
 
     def _items(self) -> Iterator[Draft | Exclusion]:
         pools = self._pools() if self._questions.pools_answers else {}

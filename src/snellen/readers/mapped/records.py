@@ -112,15 +112,18 @@ def _is_optional(declared: Any) -> bool:
     )
 
 
-def decoder(fields: Fields) -> Callable[[bytes | msgspec.Raw], Record]:
-    """A function from JSON to a record, which raises msgspec's DecodeError naming a wrong field."""
-    return msgspec.json.Decoder(record_type(fields)).decode
-
-
-def converter(fields: Fields, *, strict: bool = True) -> Callable[[Mapping[str, Any]], Record]:
-    """A function from cells to a record, which raises msgspec's ValidationError. Unless strict, texts are parsed."""
+def converter(fields: Fields) -> Callable[[Mapping[str, Any], str], Record]:
+    """A function from cells and their location to a record; texts are parsed. It raises DataError for a wrong one."""
     kind = record_type(fields)
-    return lambda cells: msgspec.convert(cells, kind, strict=strict)
+
+    def convert(cells: Mapping[str, Any], where: str) -> Record:
+        try:
+            record: Record = msgspec.convert(cells, kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise DataError(f"{where}: {error}") from None
+        return record
+
+    return convert
 
 
 Form = Literal["json", "list", "keyed", "lines", "table", "columns", "pattern", "folder", "parquet"]
@@ -218,15 +221,15 @@ def _lines(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
 
 def _keyed(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
     content = read_json(path, dict[str, msgspec.Raw])
-    decode = decoder(records.fields)
+    kind = record_type(records.fields)
     for key, source in _keys(records.split, content, path, folder):
         where = f"{path}: {key}"
         if key not in content:
             raise DataError(f"{source}: there is no record {key!r} in {path.name}")
         try:
-            record = decode(content[key])
+            record = msgspec.json.decode(content[key], type=kind)
         except JSON_FAULTS as error:
-            raise DataError(f"{where}: {told_of_json(error, record_type(records.fields), content[key])}") from None
+            raise DataError(f"{where}: {told_of_json(error, kind, content[key])}") from None
         yield where, {**record, "@key": key}
 
 
@@ -256,7 +259,7 @@ def _folder(records: Records, path: Path, folder: Path | None) -> LocatedRecords
 
 
 def _table(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    convert = converter(records.fields, strict=False)
+    convert = converter(records.fields)
     needed = tuple(required(records.fields))
     with open_text(path) as file:
         table = DelimitedTable(file, path)
@@ -266,7 +269,7 @@ def _table(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
             where = f"{path}:{line}"
             if empty := [name for name in needed if name not in cells]:
                 raise DataError(f"{where}: {empty[0]} is empty")
-            yield where, _converted(convert, _unpacked(cells, records.json_cells, where), where)
+            yield where, convert(_unpacked(cells, records.json_cells, where), where)
 
 
 def _unpacked(cells: dict[str, str], names: tuple[str, ...], where: str) -> dict[str, Any]:
@@ -281,13 +284,6 @@ def _unpacked(cells: dict[str, str], names: tuple[str, ...], where: str) -> dict
     return {**cells, **decoded}
 
 
-def _converted(convert: Callable[[Mapping[str, Any]], Record], cells: Mapping[str, Any], where: str) -> Record:
-    try:
-        return convert(cells)
-    except msgspec.ValidationError as error:
-        raise DataError(f"{where}: {error}") from None
-
-
 def _columns(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
     """Parallel lines of several files; errors name the file that holds the wrong line."""
     files = {name: path.with_name(file) for name, file in records.columns.items()}
@@ -296,11 +292,11 @@ def _columns(records: Records, path: Path, folder: Path | None) -> LocatedRecord
     for name, other_lines in other_columns:
         if len(other_lines) != len(lines):
             raise DataError(f"{files[name]}: {len(other_lines)} lines, but {files[first].name} has {len(lines)}")
-    converts = {name: converter({name: declared}, strict=False) for name, declared in records.fields.items()}
+    converts = {name: converter({name: declared}) for name, declared in records.fields.items()}
     for number in range(len(lines)):
         record: Record = {"@row": number + 1}
         for name, convert in converts.items():
-            record |= _converted(convert, {name: columns[name][number]}, f"{files[name]}:{number + 1}")
+            record |= convert({name: columns[name][number]}, f"{files[name]}:{number + 1}")
         yield f"{files[first]}:{number + 1}", record
 
 
@@ -310,7 +306,7 @@ def _text_lines(path: Path) -> list[str]:
 
 
 def _pattern(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
-    fitting, convert = re.compile(records.pattern), converter(records.fields, strict=False)
+    fitting, convert = re.compile(records.pattern), converter(records.fields)
     with open_text(path) as file:
         for number, line in enumerate(DelimitedLines(file, path), 1):
             text = line.strip()
@@ -319,7 +315,7 @@ def _pattern(records: Records, path: Path, folder: Path | None) -> LocatedRecord
             parts = fitting.fullmatch(text)
             if parts is None:
                 raise DataError(f"{path}:{number}: {text[:60]!r} is not {records.looks_like or records.pattern}")
-            yield f"{path}:{number}", _converted(convert, parts.groupdict(), f"{path}:{number}")
+            yield f"{path}:{number}", convert(parts.groupdict(), f"{path}:{number}")
 
 
 def _parquet(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
