@@ -27,6 +27,7 @@ from snellen.analysis.audit.correction import (
     labelled_beginning,
     labels_that_count,
     most_misread,
+    uncorrected_headlines,
 )
 from snellen.analysis.audit.draw import (
     AUDIT,
@@ -44,7 +45,7 @@ from snellen.analysis.audit.estimate import (
     right_each_time,
     with_reading_error,
 )
-from snellen.analysis.audit.population import audited_protocols, reading_of, reply_key
+from snellen.analysis.audit.population import AuditedUnit, Meaning, audited_protocols, reading_of, reply_key
 from snellen.analysis.statistics import estimate_mean, wilson
 from snellen.cli.verbs.labels import audit_command
 from snellen.common.seeds import rng_for
@@ -555,6 +556,54 @@ def test_questions_that_failed_stay_out_and_are_counted(tmp_path: Path) -> None:
     design_for(scored, 100, 0)
     [row] = [row for row in results_of(scored) if (row.metric, row.benchmark) == (AUDITED, "mine")]
     assert (row.estimate.n, row.estimate.errors, row.estimate.unscored) == (20, 4, 0)
+
+
+def test_the_reply_most_in_doubt_speaks_for_a_question_and_all_have_to_be_labelled(run: ScoredRun) -> None:
+    reply = next(reply for reply in run.benchmarks[0].predictions if reading_of(reply) == "certain")
+    replies = {
+        reading: replace(reply, confidence=None, extraction_method=reading, variant=replace(reply.variant, test=place))
+        for place, reading in enumerate(("judge", "model"), 1)
+    }
+    likely, untold = (replace(reply, confidence=confidence, extraction_method=None) for confidence in ("likely", None))
+    assert [reading_of(other) for other in (replies["judge"], likely, untold)] == ["judge", "likely", "open"]
+    assert AuditedUnit((reply.sample_id, 0), (reply, likely, replies["judge"]), 1.0).reading == "judge"
+    assert AuditedUnit((reply.sample_id, 0), (replies["judge"], untold), 1.0).reading == "open"
+    unit = AuditedUnit((reply.sample_id, 0), tuple(replies.values()), 1.0)
+    labels = {reply_key(other): Meaning(place, 2.0) for place, other in enumerate(unit.replies)}
+    assert unit.meanings(labels) == [0, 1] and unit.weight(labels) == 2.0
+    [first, _] = labels
+    assert unit.meanings({first: labels[first]}) is None
+
+
+def test_each_headline_that_labels_cannot_correct_says_why(tmp_path: Path) -> None:
+    class Failing(Scripted):
+        def generate(self, requests: Any, images: Any) -> list[Response]:
+            down = Response(error=Failure("server", "down"))
+            responses = super().generate(requests, images)
+            return [
+                down if (r.variant.test, r.sample_id < "q004") == (1, True) else reply
+                for r, reply in zip(requests, responses, strict=True)
+            ]
+
+    made = str(small.built(small.rows(12), tmp_path / "mine", headline="circular_accuracy").folder)
+    sn.evaluate(Failing(says), made, "circular", runs=tmp_path, name="failing", error_budget=1.0)
+    sn.evaluate("snellen:uniform", made, ("vanilla", "likelihood"), runs=tmp_path, name="both")
+    reasons = {}
+    for name in ("failing", "both"):
+        label_all(tmp_path / name, lambda item: "A")
+        scored = score_run(tmp_path / name)
+        design_for(scored, 100, 0)
+        audit = audit_of(scored)
+        assert audit is not None
+        for left in uncorrected_headlines(scored, results_of(scored), audit):
+            reasons[left.row.protocol, left.row.metric] = left.why
+    assert reasons == {
+        (
+            "circular",
+            "circular_accuracy",
+        ): "requests failed, or it was stopped, so that it is no plain mean over questions",
+        ("likelihood", "accuracy"): "a likelihood is no reply that could be misread",
+    }
 
 
 def yes_or_no(request: Request) -> str:

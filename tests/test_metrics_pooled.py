@@ -29,9 +29,11 @@ from snellen.metrics.captions import BLEU_4, meteor_from_sums
 from snellen.metrics.declaration import CorpusCountMetric, corpus_metric, find_metric, reply_metric
 from snellen.metrics.hallucination import LEGACY_POPE, POPE
 from snellen.metrics.kie import ENTITY_F1
+from snellen.metrics.numbers import COUNTING
 from snellen.models.embedded import Scripted
 from snellen.reasons import Reason
 from snellen.records import Failure, Request, Response, Result, Sample, Score, Turn
+from snellen.scoring.questions import QuestionCounts, own_scores
 from snellen.scoring.scored_run import ScoredBenchmark, by_row
 from snellen.scoring.text_scoring import metric_row_names
 from snellen.suites.lvlm_ehub.extraction import KIE_WORD_F1
@@ -177,10 +179,10 @@ def test_pope_takes_the_options_yes_and_no_and_leaves_other_questions_alone(tmp_
 
 
 def test_errors_hidden_answers_and_unusable_golds_are_counted_beside_n(tmp_path: Path) -> None:
-    made = open_questions(tmp_path / "made", [["yes"], ["a dog"], ["no"], []])
+    made = open_questions(tmp_path / "made", [[], ["no"], ["yes"], ["a dog"]])
 
     def reply(request: Request) -> Response:
-        return Response(text="yes") if request.sample_id != "q2" else Response(error=Failure("timeout", "late"))
+        return Response(text="yes") if request.sample_id != "q1" else Response(error=Failure("timeout", "late"))
 
     evaluate(Scripted(reply), str(made.folder), runs=tmp_path, name="run", error_budget=1.0)
     results = score(tmp_path / "run", metrics=["pope"])
@@ -189,15 +191,24 @@ def test_errors_hidden_answers_and_unusable_golds_are_counted_beside_n(tmp_path:
     assert one.value == 1.0
     scores = [s for s in results.runs[0].benchmarks[0].scores if s.metric == "pope_accuracy"]
     assert {s.sample_id: (s.value, s.reason) for s in scores} == {
-        "q0": (1.0, None),
-        "q1": (None, "metric undefined"),
-        "q2": (None, "request failed"),
-        "q3": (None, "hidden answer"),
+        "q0": (None, "hidden answer"),
+        "q1": (None, "request failed"),
+        "q2": (1.0, None),
+        "q3": (None, "metric undefined"),
     }
     assert {(s.protocol, s.method, s.benchmark, s.turn) for s in scores} == {("vanilla", "generation", "mine", 0)}
     details = {s.sample_id: s.detail for s in scores}
-    assert (details["q0"], details["q2"], details["q3"]) == ("", "timeout", "")
-    assert "a dog" in details["q1"]
+    assert (details["q2"], details["q1"], details["q0"]) == ("", "timeout", "")
+    assert "a dog" in details["q3"]
+
+
+def test_a_row_that_a_single_question_does_not_have_says_so() -> None:
+    [counts] = COUNTING.count(["several"], [["3"]])
+    assert not isinstance(counts, str)
+    tallied = QuestionCounts("vanilla", "generation", "mine", "q0", 0, "counting", counts)
+    scores = {score.metric: (score.value, score.reason, score.detail) for score in own_scores([tallied])}
+    assert scores["count_mae"] == (None, "metric undefined", "for a single question")
+    assert scores["count_accuracy"] == (0.0, None, "")
 
 
 def test_several_presentations_of_a_question_count_as_one(tmp_path: Path) -> None:

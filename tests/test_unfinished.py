@@ -23,9 +23,10 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from snellen.analysis.question_means import censored_mean
-from snellen.protocols.base import Protocol
+from snellen.metrics.declaration import reply_metric
+from snellen.protocols.base import Protocol, parse_protocol
 from snellen.protocols.choice import Circular, Vanilla
-from snellen.records import Failure, Prediction, Request, Sample, Score, Turn, Variant
+from snellen.records import Answer, Failure, Prediction, Request, Sample, Score, Turn, Variant
 from snellen.report.findings import findings
 from snellen.report.flipped import flip_tables
 from snellen.report.run_view import run_views
@@ -37,6 +38,7 @@ from snellen.runs.spec import ExecutionSpec, QuestionSpec
 from snellen.scoring.extent import RunExtent, extent_of
 from snellen.scoring.kept_scoring import has_ended, load_scoring
 from snellen.scoring.questions import AskedQuestion
+from snellen.scoring.text_scoring import score_texts
 from snellen.viewing.indexing import headline_of
 from view_runs import Replying, serving
 
@@ -262,6 +264,27 @@ def test_a_request_that_failed_was_asked_and_rounds_after_it_are_not_waited_for(
     assert extent(Circular(), single, [right, failed]) == RunExtent(1, 1, 1)
     assert extent(Vanilla(), dialogue, [right], []) == RunExtent(2, 1, 1)
     assert extent(Vanilla(), dialogue, [failed], []) == RunExtent(2, 1, 2)
+
+
+def test_an_answer_that_never_came_counts_as_the_worst_even_where_silence_would_be_right() -> None:
+    lenient = reply_metric(lambda reply, references: 1.0, name="lenient", low=0.0, high=1.0)
+    sample = Sample("1", "mine", "What is it?")
+    came = Prediction("instability?m=3", "generation", "mine", "1", Variant(test=1), "", text="a cat")
+    asked = AskedQuestion(parse_protocol("instability?m=3"), sample, 0, Answer("1", "mine", texts=("a cat",)), (came,))
+    [score] = score_texts([asked], lenient)
+    assert (score.value, score.n_presentations) == (1.0, 1)
+    final = replace(asked, final=True)
+    assert [prediction.variant.test for prediction in final.counted.predictions] == [1, 0, 2]
+    assert {prediction.reason for prediction in final.counted.predictions[1:]} == {"not asked"}
+    [score] = score_texts([final], lenient)
+    assert (score.value, score.n_presentations) == (pytest.approx(1 / 3), 3)
+
+
+def test_what_never_came_of_biased_presentations_changes_nothing_of_the_others() -> None:
+    sample = Sample("1", "mine", "What is it?", options=("a cat", "a dog"))
+    right = Prediction("circular", "generation", "mine", "1", Variant(), "", choice=0)
+    asked = AskedQuestion(Circular(), sample, 0, Answer("1", "mine", options=(0,)), (right,), final=True)
+    assert asked.counted is not asked and asked.counted_unbiased is asked
 
 
 def test_a_mean_of_a_stopped_run_says_of_which_benchmark_it_is_and_what_was_not_asked_is_no_error(
