@@ -3,19 +3,22 @@
     python bench/view.py [--questions 100000] [--models 2] [--small-runs 98] [--rounds 5] [--folder FOLDER]
 
 Models are objects that answer at once; the runs, the index and the server are the real ones. Beside the runs of
-`questions` there are `small-runs` of 1,000, most of them copies of two. Best and worst of `rounds` requests, in
-milliseconds, with the first one apart, which makes what later ones take from memory. The last column is what the first
-one took of the processor, server and client together: on a machine with other work that says more than the clock. In a
-`--folder`, runs and index are kept for the next call.
+`questions` there are `small-runs` of 1,000, most of them copies of two. Medians of `rounds`, in milliseconds: of each
+page's first request to a server that has just begun, and of the next one, for which much is kept in memory. The last
+column is what the first took of the processor, server and client together: on a machine with other work that says more
+than the clock. In a `--folder`, runs and index are kept for the next call, also of other code, which is to be compared
+in turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import statistics
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -107,6 +110,18 @@ def make_runs(folder: Path, questions: int, models: int, small_runs: int) -> Non
         shutil.copytree(folder / f"runs/small{number % 2}", folder / f"runs/small{number}")
 
 
+def time_pages(library: RunLibrary, times: dict[str, list[tuple[float, float, float]]]) -> None:
+    """By page what the first request took, the next one, and of the processor the first."""
+    listener = listen(0)
+    server = make_server(LocalPages(library))
+    threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
+    with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=120) as client:
+        for words, address in PAGES.items():
+            (first, busy), (following, _) = milliseconds(client, address), milliseconds(client, address)
+            times[words].append((first, following, busy))
+    server.should_exit = True
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=100_000)
@@ -127,16 +142,13 @@ def main() -> None:
         size = (folder / "index.sqlite").stat().st_size / 1e6
         runs = f"{chosen.models} x {chosen.questions:,} and {chosen.small_runs} x {SMALL:,}"
         print(f"index of {runs}: {time.perf_counter() - start:.1f} s, {size:.0f} MB", flush=True)
-        listener = listen(0)
-        server = make_server(LocalPages(library))
-        threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
-        print(f"{'page':28} {'first':>8} {'best':>8} {'worst':>8} {'busy':>8}   ms")
-        with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=120) as client:
-            for words, address in PAGES.items():
-                first, busy = milliseconds(client, address)
-                later = [milliseconds(client, address)[0] for _ in range(chosen.rounds)]
-                print(f"{words:28} {first:8.0f} {min(later):8.0f} {max(later):8.0f} {busy:8.0f}", flush=True)
-        server.should_exit = True
+        times: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+        for _ in range(chosen.rounds):
+            time_pages(RunLibrary([folder / "runs"], folder / "index.sqlite"), times)
+        print(f"{'page':28} {'first':>8} {'next':>8} {'busy':>8}   ms")
+        for words, of_page in times.items():
+            first, following, busy = map(statistics.median, zip(*of_page, strict=True))
+            print(f"{words:28} {first:8.0f} {following:8.0f} {busy:8.0f}")
 
 
 if __name__ == "__main__":

@@ -61,12 +61,14 @@ def _by_tag(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> tuple
         f"SELECT sum(outcome = {WRONG}), count(*) FROM entry WHERE {scored}", run.id, chosen.protocol
     )
     share = (wrong or 0) / (total or 1)
+    of_run = "question IN (SELECT question FROM entry WHERE run = ?1 AND protocol = ?2 AND outcome IN ({}))"
+    # One look through all tags: to look up those of each question is slower, and more so the more tags there are.
     rows = library.rows(
-        f"SELECT tag, sum(outcome = {WRONG}) AS wrong, count(*) AS n FROM entry JOIN tag USING (question) "
-        f"WHERE {scored} GROUP BY tag HAVING n >= ? AND wrong > n * ? "
-        "AND (wrong - n * ?) * (wrong - n * ?) > ? * n ORDER BY wrong - n * ? DESC LIMIT ?",
-        run.id, chosen.protocol, FEWEST_QUESTIONS, share, share, share, STANDARD_ERRORS**2 * share * (1 - share), share,
-        MOST_CLUSTERS,
+        "WITH counted AS MATERIALIZED (SELECT tag, "
+        f"sum({of_run.format(WRONG)}) AS wrong, sum({of_run.format(f'{RIGHT}, {UNPARSED}')}) AS others "
+        "FROM tag GROUP BY tag) SELECT tag, wrong, wrong + others AS n FROM counted WHERE n >= ?3 AND wrong > n * ?4 "
+        "AND (wrong - n * ?4) * (wrong - n * ?4) > ?5 * n ORDER BY wrong - n * ?4 DESC LIMIT ?6",
+        run.id, chosen.protocol, FEWEST_QUESTIONS, share, STANDARD_ERRORS**2 * share * (1 - share), MOST_CLUSTERS,
     )  # fmt: skip
     return tuple(Cluster(tag, count, n, chosen.to(tag=tag, outcome="wrong")) for tag, count, n in rows)
 

@@ -216,10 +216,10 @@ def all_answers(use: BenchmarkUse) -> bool:
     return True
 
 
-def run_stamp(folder: Path) -> str:
+def run_stamp(folder: Path, manifest: RunManifest) -> str:
     """Changes when anything does that a run's rows are made from."""
-    uses = read_manifest(folder).benchmarks
-    paths = [folder / RUN_MANIFEST, *journals(folder), *(Path(use.folder) / MANIFEST for use in uses)]
+    built = (Path(use.folder) / MANIFEST for use in manifest.benchmarks)
+    paths = [folder / RUN_MANIFEST, *journals(folder), *built]
     states = [(path.name, *_state(path)) for path in paths]
     return repr((__version__, STANDARD.version, states))
 

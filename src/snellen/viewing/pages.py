@@ -13,6 +13,7 @@ import msgspec
 from jinja2 import Environment
 from msgspec import Struct
 from msgspec.structs import replace
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -142,7 +143,6 @@ class ViewPages:
 
     def run(self, request: Request) -> Response:
         """One run: how it stands, its benchmarks, its letters, its failures, and what changed."""
-        self._refresh()
         runs = self.library.runs()
         lines = self.lines(runs)
         line = self._line(request, lines)
@@ -185,7 +185,6 @@ class ViewPages:
         return self._page(request, "run.html", values)
 
     def questions(self, request: Request) -> Response:
-        self._refresh()
         chosen = self._chosen(request.query_params)
         runs = self.library.runs()
         matches = list_questions(self.library, chosen, runs)
@@ -305,11 +304,9 @@ class ViewPages:
 
     def _page(self, request: Request, template: str, values: Mapping[str, Any], code: int = 200) -> Response:
         content = {**self.about_request(request), **values}
-        return HTMLResponse(self._templates.get_template(template).render(content), code)
-
-    def _refresh(self) -> None:
-        if self._look.is_local:
-            self.library.refresh_in_background()
+        # What is new is looked for once the page was sent, so that it has not to wait for that.
+        later = BackgroundTask(self.library.refresh_in_background) if self._look.is_local else None
+        return HTMLResponse(self._templates.get_template(template).render(content), code, background=later)
 
     def _chosen(self, query: Mapping[str, str]) -> QuestionFilter:
         chosen = QuestionFilter.from_query(query)
@@ -323,7 +320,6 @@ class ViewPages:
         return line
 
     def _overview(self, request: Request) -> dict[str, Any]:
-        self._refresh()
         runs = self.library.runs()
         lines = self.lines(runs)
         chosen = RunFilter.from_query(request.query_params)

@@ -89,17 +89,20 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     pages = max(-(-len(ids) // PAGE), 1)
     page = min(chosen.page, pages)
     start = (page - 1) * PAGE
-    lines = _lines(library, ids[start : start + PAGE], runs)
-    present = {column for line in lines for column in line.cells}
-    compared = chosen.compared
+    on_page, compared = ids[start : start + PAGE], chosen.compared
     order = {run.name: place for place, run in enumerate(runs_in_order(runs, compared))}
-    fitting = [column for column in present if _is_asked_for(column, chosen, compared)]
+    fitting = [column for column in _present(library, on_page, runs) if _is_asked_for(column, chosen, compared)]
     columns = sorted(fitting, key=lambda column: (order[column[0]], protocol_preference(column[1])))
     if compared:  # the two beside each other, under each protocol: which of them tells the two apart is not known
         columns.sort(key=lambda column: protocol_preference(column[1]))
-    first_columns = (
-        columns if compared or chosen.columns == "all" else _first_columns(columns, _deciding(lines, chosen))
-    )
+    shows_all = bool(compared) or chosen.columns == "all"
+    if chosen.is_by_replies and not shows_all:
+        lines = _lines(library, on_page, runs)
+        first_columns = _first_columns(columns, _deciding(lines, chosen))
+    else:  # what came in other columns is not looked up
+        first_columns = columns if shows_all else _first_columns(columns, ())
+        names = {name for name, _ in first_columns}
+        lines = _lines(library, on_page, [run for run in runs if run.name in names])
     return QuestionList(
         _with_replies(library, lines, first_columns),
         tuple(first_columns),
@@ -197,7 +200,15 @@ def _beginning(replies: str, reading: str) -> str:
     return shorten(" / ".join(shown), LONGEST_REPLY)
 
 
+def _present(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) -> list[Column]:
+    """Where anything came of these questions."""
+    names, marks = {run.id: run.name for run in runs}, ", ".join("?" * len(ids))
+    rows = library.rows(f"SELECT DISTINCT run, protocol FROM entry WHERE question IN ({marks})", *ids)
+    return [(names[run], protocol) for run, protocol in rows if run in names]
+
+
 def _lines(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) -> list[QuestionLine]:
+    """The questions with what came of them in these runs."""
     names = {run.id: run.name for run in runs}
     marks = ", ".join("?" * len(ids))
     rows = library.rows(
@@ -211,11 +222,12 @@ def _lines(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) ->
     }
     entries = library.rows(
         "SELECT question, run, protocol, outcome, reading, presentations, unstable, id FROM entry "
-        f"WHERE question IN ({marks})",
+        f"WHERE question IN ({marks}) AND run IN ({', '.join('?' * len(names))})",
         *ids,
+        *names,
     )
     for question, run, protocol, outcome, reading, presentations, unstable, entry in entries:
-        if run in names and question in lines:
+        if question in lines:
             promised = _declared(protocol).n_presentations(lines[question].sample)
             cell = Cell(OUTCOMES[outcome], reading, presentations, bool(unstable), entry, promised)
             lines[question].cells[names[run], protocol] = cell
