@@ -1,14 +1,14 @@
 """How replies that real models wrote are read.
 
     python bench/real_replies.py CLONES draw FOLDER             # write what is drawn
-    python bench/real_replies.py CLONES [--part unread|third|fourth] [--list] [--error 0.01]
+    python bench/real_replies.py CLONES [--part unread|third|fourth|fifth] [--list] [--error 0.01]
 
 CLONES holds git clones of public benchmarks whose authors published what models replied, each as OWNER+NAME/repo (bare
 will do); nothing of them is kept here but ids and labels (`real_labels.json`: id -> index of the option that the reply
 names, null for none, "either" where careful readers may differ). The draw is by seed: as many from each source, in
 it from each model, and of its replies a fifth of at most 15 characters, two fifths of up to 200, two fifths longer.
 The first draw is for development; of the second (`unread`, with a source of its own) only totals are looked at, and of
-the third and the fourth, which have other sources, and more of some than of others, drawn by somebody who knew nothing
+the later ones, which have other sources, and more of some than of others, drawn by somebody who knew nothing
 of the reader.
 """
 
@@ -36,9 +36,9 @@ ONLY_UNREAD = {"EMMA": 150}
 LATER = {
     "visonlyqa": 125, "logicvista": 80, "iqbench": 60, "halp": 70, "aokvqa-dapo": 50, "vqa-rad": 40, "benchlmm": 25
 }  # fmt: skip
-"""Source -> replies drawn in either of the later two draws."""
+"""Source -> replies drawn in any of the later draws."""
 LATER_SEED = "lab4-1"
-PARTS = ("development", "unread", "third", "fourth")
+PARTS = ("development", "unread", "third", "fourth", "fifth")
 BANDS = {"short": 15, "middle": 200, "long": 1_000_000}
 """The most characters that replies of a band have."""
 SHARES = ("short", "middle", "long", "middle", "long")
@@ -123,9 +123,9 @@ def later_fits(item: Case, chosen: Sequence[Case]) -> bool:
 
 
 def later_draws(gathered: dict[str, list[Case]]) -> Iterator[Case]:
-    """The cases of the third draw and of the fourth, which is drawn alike of what the third left, each by rank."""
+    """The cases of the third draw and of the next two, each drawn alike of what is left, by rank."""
     before: dict[str, list[Case]] = {source: [] for source in gathered}
-    for part in ("third", "fourth"):
+    for part in ("third", "fourth", "fifth"):
         drawn: list[Case] = []
         for source, pool in gathered.items():
             ids = {item["id"] for item in before[source]}
