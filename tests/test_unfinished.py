@@ -24,6 +24,7 @@ import small
 import snellen as sn
 from snellen.analysis.question_means import censored_mean
 from snellen.metrics.declaration import reply_metric
+from snellen.metrics.numbers import COUNTING
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.protocols.choice import Circular, Vanilla
 from snellen.records import Answer, Failure, Prediction, Request, Sample, Score, Turn, Variant
@@ -37,7 +38,7 @@ from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
 from snellen.scoring.extent import RunExtent, extent_of
 from snellen.scoring.kept_scoring import has_ended, load_scoring
-from snellen.scoring.questions import AskedQuestion
+from snellen.scoring.questions import AskedQuestion, count_questions
 from snellen.scoring.text_scoring import score_texts
 from snellen.viewing.indexing import headline_of
 from view_runs import Replying, serving
@@ -278,6 +279,12 @@ def test_an_answer_that_never_came_counts_as_the_worst_even_where_silence_would_
     assert {prediction.reason for prediction in final.counted.predictions[1:]} == {"not asked"}
     [score] = score_texts([final], lenient)
     assert (score.value, score.n_presentations) == (pytest.approx(1 / 3), 3)
+
+
+def test_where_no_answer_came_at_all_nothing_is_counted() -> None:
+    asked = AskedQuestion(Vanilla(), Sample("1", "mine", "How many?"), 0, Answer("1", "mine", texts=("3",)), ())
+    [counts] = count_questions([asked], "counting", COUNTING)
+    assert (counts.counts, counts.reason) == ((), "not asked")
 
 
 def test_what_never_came_of_biased_presentations_changes_nothing_of_the_others() -> None:
