@@ -28,7 +28,7 @@ def open_answers(folder: Path) -> Mapping[Key, Answer]:
     path = answers_file(folder)
     if path is None:
         return {}
-    return PackedRecords(Answer, _key, read_records(path, Answer))
+    return PackedRecords(Answer, attrgetter("sample_id", "turn"), read_records(path, Answer))
 
 
 def sample_answers(folder: Path) -> dict[str, list[Answer]]:
@@ -37,10 +37,6 @@ def sample_answers(folder: Path) -> dict[str, list[Answer]]:
     for (sample_id, _), answer in open_answers(folder).items():
         answers.setdefault(sample_id, []).append(answer)
     return answers
-
-
-def _key(answer: Answer) -> Key:
-    return answer.sample_id, answer.turn
 
 
 def answers_at_hand(folder: Path) -> Mapping[Key, Answer] | None:

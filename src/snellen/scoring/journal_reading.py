@@ -142,6 +142,13 @@ class PartRead(Struct):
     rows: dict[Question, AnswersInARow]
     """How many of these steps were answered one after the other."""
 
+    def note_doubt(self, prediction: Prediction, question: Turn, response: Response) -> None:
+        """Keep the reply if something may read on in it; in the doubt with which a talk ended there is no answer."""
+        if prediction.method != "generation" or prediction.error is not None or prediction.reason == "undecided":
+            return
+        if question.options and prediction.confidence != "certain":
+            self.doubtful[id(prediction)] = UnparsedReply(prediction, question, response.text or "")
+
 
 def look_through(folder: Path, manifest: RunManifest, parts: Mapping[str, Mapping[str, int]]) -> Asked:
     """What was asked, and where; `parts` has the number of the part of each sample, by benchmark and id.
@@ -209,20 +216,16 @@ class PartReader:
                 # The same request again, after a failure or by another worker: the last answer that came counts.
                 if prediction.error is None or earlier is None:
                     tests[prediction.variant] = prediction
-                    if _is_doubtful(prediction, question):
-                        part.doubtful[id(prediction)] = UnparsedReply(
-                            prediction, question, exchange.response.text or ""
-                        )
+                    part.note_doubt(prediction, question, exchange.response)
         for talk in talks.begun({benchmark: samples}):
             key, conclusion = (talk.protocol, talk.sample.id, 0), talk.conclusion
             part.rows[key] = talk.row
             if conclusion is None:
                 continue
-            question, text = talk.sample.rounds[0], conclusion.response.text or ""
+            question = talk.sample.rounds[0]
             prediction = predict_conclusion(talk.protocol, question, conclusion, reading.extractor)
             part.presented[key] = {prediction.variant: prediction}
-            if _is_doubtful(prediction, question):
-                part.doubtful[id(prediction)] = UnparsedReply(prediction, question, text)
+            part.note_doubt(prediction, question, conclusion.response)
             if conclusion.response.error is None:
                 part.costs[key] = talk.cost
         return part
@@ -274,14 +277,6 @@ class _Shared:
             sample_id=sample.id,
             variant=self._variants.setdefault(prediction.variant, prediction.variant),
         )
-
-
-def _is_doubtful(prediction: Prediction, question: Turn) -> bool:
-    """Whether something may read on in a reply; in the doubt with which a talk ended there is no answer."""
-    if prediction.reason == "undecided":
-        return False
-    generated = prediction.method == "generation" and prediction.error is None
-    return generated and bool(question.options) and prediction.confidence != "certain"
 
 
 def read_on(parts: Sequence[PartRead], stages: Sequence[NamedStage]) -> None:

@@ -38,6 +38,11 @@ AT_ONCE = AnswersInARow()
 """Of a value that takes no more answers than any other."""
 
 
+def question_place(benchmark: str, sample_id: str, number: int) -> str:
+    """A question by name: benchmark, sample, and the round after the first."""
+    return f"{benchmark} {sample_id}{f' round {number + 1}' if number else ''}"
+
+
 class AskedQuestion(Struct, frozen=True, gc=False):
     """One question under one protocol, with its gold and what was predicted, by presentation."""
 
@@ -63,8 +68,8 @@ class AskedQuestion(Struct, frozen=True, gc=False):
 
     @property
     def place(self) -> str:
-        """The question's name in messages: benchmark, sample, and the round after the first."""
-        return f"{self.sample.benchmark} {self.sample.id}{f' round {self.number + 1}' if self.number else ''}"
+        """The question's name in messages."""
+        return question_place(self.sample.benchmark, self.sample.id, self.number)
 
     @property
     def came(self) -> tuple[Prediction, ...]:

@@ -1,8 +1,6 @@
 """From a run's journal to scores: responses are read anew and answers opened; the model is asked nothing.
 
 Judges are asked where the caller brings a panel of them (`snellen.scoring.judges`).
-
-Scores of questions with options: accuracy, CircularEval, instability, and how the format was kept.
 """
 
 from __future__ import annotations
@@ -111,10 +109,8 @@ def score_run(
             for scorable in scorables
         },
     )
-    reader, benchmarks = (
-        PartReader(folder, manifest, asking.journals),
-        {scorable.name: _ScoredParts(spool) for scorable in scorables},
-    )
+    reader = PartReader(folder, manifest, asking.journals)
+    benchmarks = {scorable.name: _ScoredParts(spool) for scorable in scorables}
     all_parts = _parts(scorables, sizes)
     # Judges are asked about the replies of all benchmarks at once.
     for parts in [list(all_parts)] if panel else ([part] for part in all_parts):

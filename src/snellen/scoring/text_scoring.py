@@ -129,7 +129,7 @@ class RunRatings(Struct, frozen=True):
     study: str
     raters: int
     means: dict[str, dict[str, float]]
-    """By `rated_question`, then by dimension and overall of the study; high is good."""
+    """By `question_place`, then by dimension and overall of the study; high is good."""
 
 
 class RatedMetric(Metric, frozen=True, kw_only=True):
@@ -139,11 +139,6 @@ class RatedMetric(Metric, frozen=True, kw_only=True):
     study: str
     columns: tuple[str, ...]
     """What the study calls each row."""
-
-
-def rated_question(benchmark: str, sample_id: str, turn: int) -> str:
-    """The name of a question among those that are rated."""
-    return f"{benchmark} {sample_id}{f' round {turn + 1}' if turn else ''}"
 
 
 def read_run_ratings(run: Path) -> RunRatings | None:
@@ -164,7 +159,7 @@ def score_ratings(
     means = ratings.means if ratings and ratings.study == metric.study else {}
     for row, column in zip(metric.rows, metric.columns, strict=True):
         for question in questions:
-            rated = means.get(rated_question(question.sample.benchmark, question.sample.id, question.number), {})
+            rated = means.get(question.place, {})
             if not question.came:
                 yield question.score(row.name, why_unanswered(question))
             elif column in rated:

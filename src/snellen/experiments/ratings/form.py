@@ -24,7 +24,7 @@ from snellen.report.rendering import OfflinePage, report_asset, templates
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import RunPictures
 from snellen.runs.run_folder import read_manifest
-from snellen.scoring.text_scoring import rated_question
+from snellen.scoring.questions import question_place
 
 # --- items -----------------------------------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ def _rated(model: str, request: Request, text: str) -> RatedReply:
     texts = [message.text.strip() for message in request.messages if message.role != "assistant"]
     return RatedReply(
         model,
-        rated_question(request.benchmark, request.sample_id, request.variant.turn),
+        question_place(request.benchmark, request.sample_id, request.variant.turn),
         "\n\n".join(filter(None, texts)),
         text.strip() or NOTHING,
         tuple(dict.fromkeys(image.digest for image in request.images)),
