@@ -35,16 +35,12 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     shutil.copytree(EXAMPLE, folder / "source", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
     venv.create(folder / "venv", symlinks=True)
     python = str(folder / "venv/bin/python")
-    apart = ["--no-deps", "--no-index"]
-    pip("wheel", *apart, "--no-build-isolation", "--wheel-dir", str(folder), str(folder / "source"))
-    [wheel] = folder.glob("*.whl")
-    pip("--python", python, "install", *apart, str(wheel))
-    site = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        check=True, capture_output=True, text=True,
-    ).stdout.strip()  # fmt: skip
+    [site] = folder.glob("venv/lib/python*/site-packages")
     places = (Path(snellen.__file__).parents[1], sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
-    (Path(site) / "tested.pth").write_text("".join(f"{place}\n" for place in places))
+    (site / "tested.pth").write_text("".join(f"{place}\n" for place in places))
+    apart = ["--no-deps", "--no-index", "--no-build-isolation"]
+    pip("--python", python, "install", *apart, str(folder / "source"))
+    assert list(site.glob("snellen_birds-*.dist-info/RECORD"))
     return python
 
 
