@@ -189,7 +189,21 @@ def test_a_model_that_cannot_be_loaded_says_why_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_loading_prints_nothing_and_a_model_that_is_not_in_the_cache_says_so_when_offline(
+def test_loading_prints_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    load_model(f"hf:{folder}")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_model_that_is_not_in_the_cache_says_so_when_offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(ModelError, match="not in the local cache and HF_HUB_OFFLINE is set"):
+        load_model("hf:nobody/nothing")
+
+
+@pytest.mark.slow
+def test_a_process_that_loads_a_model_prints_nothing_and_says_what_is_not_in_the_cache(
     folder: Path, tmp_path: Path
 ) -> None:
     code = (

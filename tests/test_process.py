@@ -103,7 +103,9 @@ import snellen
 snellen.evaluate("snellen:tiny", "eyechart/shape", ["vanilla", "likelihood"], limit=3, name="tiny", temperature=0.7)
 """
 PICTURES = ("PIL.Image", "PIL.ImageFile")
-PACKAGES = (*PICTURES, "rich.style", "numpy", "pandas", "polars", "pyarrow", "torch", "transformers")
+PACKAGES = (*PICTURES, "rich.style", "numpy", "pandas", "polars", "pyarrow")
+OF_MODELS = ("torch", "transformers")
+"""Loaded by a model in this process alone (`tests/test_imports.py`); what it takes longest to load."""
 CHANGES = "import csv, gc\ncsv.field_size_limit(10**9)\ngc.disable()\n"
 
 
@@ -125,7 +127,7 @@ def test_building_running_scoring_and_reporting_change_no_setting_of_the_process
 @pytest.mark.slow
 def test_a_model_in_this_process_changes_no_setting_of_it(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="waits for torch")
-    assert changed_by(WITH_TORCH, tmp_path) == []
+    assert changed_by(WITH_TORCH, tmp_path, (*PACKAGES, *OF_MODELS)) == []
 
 
 def test_a_changed_setting_is_seen(tmp_path: Path) -> None:
