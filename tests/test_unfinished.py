@@ -23,6 +23,7 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from snellen.analysis.question_means import censored_mean
+from snellen.experiments.scored_folders import command_to_go_on
 from snellen.metrics.declaration import reply_metric
 from snellen.metrics.numbers import COUNTING
 from snellen.protocols.base import Protocol, parse_protocol
@@ -33,7 +34,6 @@ from snellen.report.flipped import flip_tables
 from snellen.report.run_view import run_views
 from snellen.report.samples import SIGNS, question_entries
 from snellen.runs.journal import read_exchanges
-from snellen.runs.run_command import command_to_go_on
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
 from snellen.scoring.extent import RunExtent, extent_of

@@ -185,7 +185,6 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "unparsed_rate": "snellen.scoring.choice_metrics:UNPARSED_RATE",
         "talk_cost": "snellen.scoring.request_costs:COST",
         "ranking": "snellen.scoring.ranking:RANKING",
-        "picture_mean": "snellen.scoring.grouped:PICTURE_MEAN",
         "word_accuracy": "snellen.metrics.ocr:WORD_ACCURACY",
         "contains_answer": "snellen.metrics.ocr:CONTAINS_ANSWER",
         "exact_match": "snellen.metrics.ocr:EXACT_MATCH",

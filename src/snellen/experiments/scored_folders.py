@@ -1,11 +1,15 @@
-"""Runs that were asked are scored, and each scoring is kept in the run's folder."""
+"""Runs that were asked are scored, and each scoring is kept in the run's folder; one that was stopped comes with the
+command that goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of
@@ -13,13 +17,12 @@ from snellen.analysis.sequential import open_by_width
 from snellen.building.benchmark import Benchmark
 from snellen.common.paths import as_word
 from snellen.errors import DataError, HookError
-from snellen.models.base import find_opener, load_model, parse_spec
+from snellen.models.base import find_opener, load_model, names_model, parse_spec
 from snellen.protocols.verdict import matching_prompt
 from snellen.runs.finding import Announce, silent
 from snellen.runs.own_questions import reopen_benchmark
-from snellen.runs.run_command import command_to_go_on
-from snellen.runs.run_folder import is_held, is_read_only, read_manifest
-from snellen.runs.spec import JudgeSpec, ScoringSpec
+from snellen.runs.run_folder import RunManifest, is_held, is_read_only, read_manifest
+from snellen.runs.spec import JudgeSpec, RecordField, ScoringSpec, record_fields
 from snellen.scoring.answers import changed_answers, has_answers
 from snellen.scoring.extent import RunExtent
 from snellen.scoring.judges import JudgeEnsemble
@@ -174,3 +177,43 @@ def _built_since(folder: Path, names: Sequence[str]) -> str:
             if use.name in names and version != use.version:
                 since.append(f"{use.name} has been built again: its version was {use.version} and is {version}")
     return f" ({'; '.join(since)})" if since else ""
+
+
+# --- the command that goes on with a run ------------------------------------------------------------------------------
+
+
+def command_to_go_on(folder: Path, manifest: RunManifest) -> str:
+    """`snellen run ...` as the last call of a run asked, which asks what is missing and scores.
+
+    Empty for a run that was made elsewhere, or by objects of a program."""
+    if not manifest.asked or not manifest.executed or not names_model(manifest.model):
+        return ""
+    question, execution = manifest.asked[-1], manifest.executed[-1]
+    words = [manifest.model, *question.benchmarks, *_flags(question, but=("models", "benchmarks"))]
+    words += _flags(execution, but=("name", "runs"))
+    runs = ["--runs", str(folder.parent)] if folder.parent != Path("runs") else []
+    return shlex.join(["snellen", "run", *words, *runs, "--name", folder.name])
+
+
+def _flags(record: Struct, but: tuple[str, ...]) -> Iterator[str]:
+    """The flags of the fields that are not at their default."""
+    for name, field in record_fields(type(record)).items():
+        value = getattr(record, name)
+        if name not in but and value != field.default:
+            yield from _words(field, value)
+
+
+def _words(field: RecordField, value: Any) -> Iterator[str]:
+    if isinstance(value, bool):
+        yield field.flag if value else f"--no-{field.flag.removeprefix('--')}"
+        return
+    if isinstance(value, Mapping):
+        values = [f"{key}={item}" for key, item in value.items()]
+    elif field.is_table:
+        values = [f"{name}={item}" for name, item in value]
+    elif field.is_list:
+        values = [str(item) for item in value]
+    else:
+        values = [",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+    for text in values:
+        yield from (field.flag, text)

@@ -8,13 +8,11 @@ The arithmetic of CIDEr is the standard one: only the tokens differ.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choice, published_rule, texts_alone
-from snellen.formats.json_files import packaged_toml
 from snellen.metrics import captions
 from snellen.metrics.captions import pooled_bleu, pooled_meteor
 from snellen.metrics.declaration import (
@@ -30,7 +28,6 @@ from snellen.metrics.declaration import (
 )
 from snellen.metrics.normalise import contains_words, legacy_ocr_normalise, vqa_normalise
 from snellen.records import Answer, Prediction
-from snellen.scoring.grouped import all_options, picture_mean, softmax
 
 
 def class_match(reply: str, references: Sequence[str]) -> float:
@@ -145,42 +142,6 @@ BLEU_1, BLEU_2, BLEU_3, BLEU_4 = (pooled_bleu(order, "legacy") for order in (1, 
 METEOR = pooled_meteor("legacy")
 
 
-def inverse_losses(scores: Sequence[float]) -> list[float]:
-    """LVLM-eHub, ImageNetVC: softmax of 1 / loss, of log-likelihoods per token. One sure picture outweighs the others.
-
-    The original scored the first token of each candidate alone; here all of them count.
-    """
-    return softmax([1 / max(-score, _LEAST_LOSS) for score in scores])
-
-
-def published_candidates(options: Sequence[str], right: Sequence[int]) -> Sequence[int]:
-    """Places of the published candidates in the published order, of which numpy's arg max takes the first of tied ones.
-
-    Of `others` the original shows those of the gold's own type. Options that hold no published list stay as they are.
-    """
-    places = {option: place for place, option in enumerate(options)}
-    for candidates in _published_candidates():
-        if places.keys() >= set(candidates) and any(options[place] in candidates for place in right):
-            return [places[candidate] for candidate in candidates]
-    return all_options(options, right)
-
-
-@cache
-def _published_candidates() -> Collection[Sequence[str]]:
-    candidates = packaged_toml("snellen.suites.lvlm_ehub", "imagenetvc_candidates.toml", dict[str, tuple[str, ...]])
-    return candidates.values()
-
-
-_LEAST_LOSS = 1e-9
-PICTURE_MEAN = picture_mean(
-    inverse_losses,
-    "the same as published: softmax of 1 / loss averaged over pictures, the first of tied candidates in the published "
-    "lists chosen",
-    "legacy_",
-    first_of_tied=True,
-    of_shares=False,
-    listed=published_candidates,
-)
 KIE_WORD_F1 = CorpusCountMetric(
     what="F1 of the set's white-space words, case kept, which LVLM-eHub prints as entity F1; 0 without a match",
     rows=tuple(

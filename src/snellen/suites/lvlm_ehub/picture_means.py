@@ -1,0 +1,181 @@
+"""One question about several pictures: the option that is likeliest on their average (LVLM-eHub, A.3)."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from typing import Any
+
+from snellen.catalogue import BenchmarkSpec
+from snellen.formats.json_files import packaged_toml
+from snellen.metrics.declaration import Counts, metric_row, share
+from snellen.protocols.prediction import holds_shares
+from snellen.records import Prediction
+from snellen.scoring.grouped import GroupedMetric
+from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, QuestionCounts, Unscored, tally_of, why_unanswered
+
+LEAST_LOSS = 1e-9
+Weighing = Callable[[Sequence[float]], Sequence[float]]
+"""Log-likelihoods of the options about one picture -> their weights in the average over pictures."""
+Listing = Callable[[Sequence[str], Sequence[int]], Sequence[int]]
+"""Options and the places of the right ones -> the places of those that are weighed, the first of tied ones first."""
+
+
+def all_options(options: Sequence[str], right: Sequence[int]) -> Sequence[int]:
+    """Those of the question, in its own order."""
+    return range(len(options))
+
+
+class PictureMean(GroupedMetric, frozen=True, kw_only=True):
+    """Accuracy of the option with the greatest weight on average over a question's pictures, in each presentation.
+
+    Its rows: the mean over presentations (prefixes) of the accuracy, its sample standard deviation over them
+    (none for one), and the share of presentations in which several options are exactly the most likely.
+    """
+
+    weigh: Weighing
+    first_of_tied: bool = False
+    """Whether the first of tied options is chosen; otherwise a tie is not right."""
+    of_shares: bool = True
+    """Whether it can be told from shares (the rule `softmax`) and not only from log-likelihoods."""
+    listed: Listing = all_options
+    """Which options are weighed, and in which order."""
+
+    def tallies(self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec) -> list[QuestionCounts]:
+        """One for each question that a protocol of likelihoods asks; it stands under the sample of its first picture.
+
+        Nothing where the entry names no tag. A question of which a picture was not answered is not counted, and says
+        why.
+        """
+        by_question: dict[str, list[AskedQuestion]] = defaultdict(list)
+        for question in questions:
+            if (tag := spec.groups.get("pictures")) and _is_scored(question):
+                by_question[question.sample.tags.get(tag, question.sample.id)].append(question)
+        return [tally_of(members[0], name, _count_pictures(self, members)) for members in by_question.values()]
+
+
+def _is_scored(question: AskedQuestion) -> bool:
+    return bool(question.turn.options) and question.protocol.method == "likelihood"
+
+
+def softmax(values: Sequence[float]) -> list[float]:
+    """exp(s_i) / sum_j exp(s_j) (LVLM-eHub, equation 2)."""
+    best = max(values)
+    weights = [math.exp(value - best) for value in values]
+    total = math.fsum(weights)
+    return [weight / total for weight in weights]
+
+
+def _count_pictures(metric: PictureMean, members: Sequence[AskedQuestion]) -> Counts | Unscored:
+    """Right in each presentation, one for each presentation, and how many were ties."""
+    first = members[0]
+    if first.answer is None:
+        return HIDDEN_ANSWER
+    if any((m.turn.options, m.golds) != (first.turn.options, first.golds) for m in members):
+        return Unscored("metric undefined", "the options or answers of its pictures differ")
+    presentations = first.declaration.n_presentations(first.sample)
+    places = metric.listed(first.turn.options, first.answer.options)
+    right, ties = [], 0
+    for test in range(presentations):
+        tests = [next((p for p in m.came if p.variant.test == test), None) for m in members]
+        answered = [prediction for prediction in tests if prediction is not None]
+        if len(answered) < len(tests):
+            return why_unanswered(members[tests.index(None)])
+        if not metric.of_shares and any(map(holds_shares, answered)):
+            return Unscored("metric undefined", "it needs log-likelihoods, not shares (--likelihood-rule mean)")
+        means = _mean_weights(metric, answered, places)
+        if means is None:
+            return Unscored("not a number")
+        best = [place for place, value in zip(places, means, strict=True) if value == max(means)]
+        ties += len(best) > 1
+        right.append(float(best[0] in first.answer.options and (len(best) == 1 or metric.first_of_tied)))
+    return (*right, *[1.0] * presentations, float(ties))
+
+
+def _mean_weights(metric: PictureMean, pictures: Sequence[Prediction], places: Sequence[int]) -> list[float] | None:
+    """The weights of the options there, averaged over pictures; None where a score is missing or not a number."""
+    if not all(p.scores and all(map(math.isfinite, p.scores)) for p in pictures):
+        return None
+    scores = [[p.scores[place] for place in places] for p in pictures]
+    weights = [s if holds_shares(p) else metric.weigh(s) for p, s in zip(pictures, scores, strict=True)]
+    return [math.fsum(column) / len(weights) for column in zip(*weights, strict=True)]
+
+
+def rows_over_pictures(sums: Counts) -> tuple[float | None, ...]:
+    """The rows of a `PictureMean` from its summed counts."""
+    presentations = (len(sums) - 1) // 2
+    right, totals, ties = sums[:presentations], sums[presentations:-1], sums[-1]
+    shares = [count / total for count, total in zip(right, totals, strict=True)]
+    spread = statistics.stdev(shares) if presentations > 1 else None
+    return statistics.fmean(shares), spread, ties / math.fsum(totals)
+
+
+def picture_mean(weigh: Weighing, description: str, name_prefix: str = "", **rules: Any) -> PictureMean:
+    """Declare one, with rows `picture_mean_accuracy`, `picture_mean_std` and `picture_mean_tie_rate` after a prefix."""
+    title = name_prefix.replace("_", " ")
+    rows = (
+        share(
+            f"{name_prefix}picture_mean_accuracy", f"{title}accuracy over pictures", interval="linearised",
+            unparsed="wrong",
+        ),
+        metric_row(
+            f"{name_prefix}picture_mean_std", unit="share", title=f"{title}standard deviation over prefixes",
+            better="lower", scale="", interval="linearised", unparsed="wrong",
+        ),
+        share(
+            f"{name_prefix}picture_mean_tie_rate", f"{title}tie rate over pictures", interval="linearised",
+            better="neither", scale="", unparsed="counted",
+        ),
+    )  # fmt: skip
+    per_question = (rows[0].name, rows[2].name)
+    return PictureMean(
+        what=description, rows=rows, compute=rows_over_pictures, per_question=per_question, weigh=weigh, **rules
+    )
+
+
+PICTURE_MEAN = picture_mean(
+    softmax, "accuracy of the option with the greatest mean share over a question's pictures (arXiv 2306.09265, A.3)"
+)
+
+
+# --- as published ---------------------------------------------------------------------------------------------------
+
+
+def inverse_losses(scores: Sequence[float]) -> list[float]:
+    """LVLM-eHub, ImageNetVC: softmax of 1 / loss, of log-likelihoods per token. One sure picture outweighs the others.
+
+    The original scored the first token of each candidate alone; here all of them count.
+    """
+    return softmax([1 / max(-score, LEAST_LOSS) for score in scores])
+
+
+def published_candidates(options: Sequence[str], right: Sequence[int]) -> Sequence[int]:
+    """Places of the published candidates in the published order, of which numpy's arg max takes the first of tied ones.
+
+    Of `others` the original shows those of the gold's own type. Options that hold no published list stay as they are.
+    """
+    places = {option: place for place, option in enumerate(options)}
+    for candidates in _published_candidates():
+        if places.keys() >= set(candidates) and any(options[place] in candidates for place in right):
+            return [places[candidate] for candidate in candidates]
+    return all_options(options, right)
+
+
+@cache
+def _published_candidates() -> Collection[Sequence[str]]:
+    candidates = packaged_toml("snellen.suites.lvlm_ehub", "imagenetvc_candidates.toml", dict[str, tuple[str, ...]])
+    return candidates.values()
+
+
+LEGACY_PICTURE_MEAN = picture_mean(
+    inverse_losses,
+    "the same as published: softmax of 1 / loss averaged over pictures, the first of tied candidates in the published "
+    "lists chosen",
+    "legacy_",
+    first_of_tied=True,
+    of_shares=False,
+    listed=published_candidates,
+)
