@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,23 +48,34 @@ def built(source: FetchedSource, to: Path) -> Benchmark:
     return build_benchmark(source.spec, source=source.folder, to=to)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Benchmark]:
+    """The benchmark of an entry, fetched and built when it is first asked for."""
+
+    @cache
+    def make(name: str) -> Benchmark:
+        folder = tmp_path_factory.mktemp(name)
+        with pytest.MonkeyPatch.context() as patch:
+            return built(fetched(name, folder, patch), folder / "built")
+
+    return make
+
+
 def numbers(benchmark: Benchmark, sample: Any) -> list[int]:
     return [clips.number_shown(benchmark.images.read(image)) for image in sample.images]
 
 
 @pytest.mark.parametrize("name", archived_tables.MAKERS)
-def test_it_is_fetched_built_and_asked(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = built(fetched(name, tmp_path, monkeypatch), tmp_path / "built")
+def test_it_is_fetched_built_and_asked(name: str, tmp_path: Path, made: Callable[[str], Benchmark]) -> None:
+    benchmark = made(name)
     samples = list(benchmark.samples())
     assert len(samples) == (20 if name == "mvbench" else archived_tables.ROWS)
     test_modern.holds_together(benchmark, tmp_path / "runs")
 
 
 @pytest.mark.parametrize("name", archived_tables.VIDEOS)
-def test_the_frames_are_those_that_the_entry_declares(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    benchmark = built(fetched(name, tmp_path, monkeypatch), tmp_path / "built")
+def test_the_frames_are_those_that_the_entry_declares(name: str, made: Callable[[str], Benchmark]) -> None:
+    benchmark = made(name)
     video, names = benchmark.spec.source.params["video"], benchmark.source_pictures()
     for sample in benchmark.samples():
         shown, total = numbers(benchmark, sample), archived_tables.FRAMES
@@ -87,16 +100,16 @@ def test_a_build_may_show_other_frames(name: str, tmp_path: Path, monkeypatch: p
         with_params(source.spec, {"frames": "many"})
 
 
-def test_questions_about_one_clip_share_its_frames_and_a_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = built(fetched("video-mme", tmp_path, monkeypatch), tmp_path / "built")
+def test_questions_about_one_clip_share_its_frames_and_a_group(made: Callable[[str], Benchmark]) -> None:
+    benchmark = made("video-mme")
     first, second, third, *_ = benchmark.samples()
     assert first.images == second.images != third.images and first.group == second.group != third.group
     assert benchmark.manifest.counts.images == len({image for sample in benchmark.samples() for image in sample.images})
     assert benchmark.source_pictures()["002-1"][0] == "data/fFj-2_.mkv#t=0.000"
 
 
-def test_numbers_are_scored_by_their_relative_accuracy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = built(fetched("vsi-bench", tmp_path, monkeypatch), tmp_path / "built")
+def test_numbers_are_scored_by_their_relative_accuracy(tmp_path: Path, made: Callable[[str], Benchmark]) -> None:
+    benchmark = made("vsi-bench")
     results = sn.evaluate(sn.Scripted(lambda request: "about 5 metres"), str(benchmark.folder), runs=tmp_path / "runs")
     off = [abs(5 - gold) / gold for gold in (4.5, 5.5)]
     expected = [sum(one <= 1 - bound / 100 for bound in range(50, 100, 5)) / 10 for one in off]
