@@ -60,6 +60,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture
+def own_home(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """$SNELLEN_HOME of one test, in which the embedded suite is the session's."""
+    drawn, own = (folder / "benchmarks" / "eyechart" for folder in (home, tmp_path / "home"))
+    drawn.mkdir(parents=True, exist_ok=True)
+    own.parent.mkdir(parents=True)
+    own.symlink_to(drawn, target_is_directory=True)
+    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
 class EmbeddedSuite(Mapping[str, Benchmark]):
     """The embedded suite by task; a benchmark is built when it is first asked for, since few tests need all."""
 

@@ -40,9 +40,8 @@ PASSED = Verification(250, 240, CHECKS, BOUND)
 
 
 @pytest.fixture(autouse=True)
-def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
+def in_a_folder_of_its_own(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own_home.parent)
 
 
 @pytest.fixture(scope="module")

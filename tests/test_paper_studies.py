@@ -33,9 +33,8 @@ OF_MMBENCH = {"circular": "Table 4", "choice-matching": "Table 2"}
 
 
 @pytest.fixture(autouse=True)
-def in_a_home_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
+def in_a_home_of_its_own(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own_home.parent)
 
 
 def made(name: str, **facts: str) -> str:

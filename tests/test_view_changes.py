@@ -58,8 +58,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def client(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.Client]:
-    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
+def client(runs: Path, tmp_path: Path, own_home: Path) -> Iterator[httpx.Client]:
     with serving(runs, index=tmp_path / "index.sqlite", may_change=True) as client:
         yield client
 
