@@ -459,8 +459,9 @@ def test_what_cannot_be_read_of_another_package_is_left_out_said_and_diagnosed(
         points = f"[snellen.suites]\n{package} = {package}\n[snellen.metrics]\n{package}_size = {package}:size\n"
         (about / "entry_points.txt").write_text(f"{points}[snellen.metrix]\nweight = {package}:weight\n")
         small.write(small.rows(4), library / package / "data/questions.jsonl")
-        for file in (name, "tigers") if name else ():
-            text = entry.format(name="zoo/lions", more="", reader="table")
+        for file in (name, "tigers", "bears") if name else ():
+            own_name, more = ("zoo/bears", 'metrics = ["anlz"]') if file == "bears" else ("zoo/lions", "")
+            text = entry.format(name=own_name, more=more, reader="table")
             (library / package / f"entries/{file}.toml").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(library))
     words = ["run", "snellen:oracle", "zoo/lions", "--limit", "2", "--runs", str(tmp_path)]
@@ -476,13 +477,15 @@ def test_what_cannot_be_read_of_another_package_is_left_out_said_and_diagnosed(
     assert diagnosed.returncode == 1 and [(row["part"], row["name"]) for row in rows] == [
         ("packages", "suite"),
         ("packages", "suite"),
+        ("packages", "suite"),
         ("hooks", "aquarium_size"),
         ("hooks", "zoo_size"),
         ("hooks", "snellen.metrix"),
     ]
     assert rows[1]["found"].endswith(fault)
-    assert "the metric 'zoo_size' (zoo:size) cannot be loaded: AttributeError" in rows[3]["found"]
-    assert rows[4]["found"] == "unknown group of entry points 'metrix'; did you mean metrics?"
+    assert rows[2]["found"].endswith("bears.toml: metrics: unknown metric 'anlz'; did you mean anls?")
+    assert "the metric 'zoo_size' (zoo:size) cannot be loaded: AttributeError" in rows[4]["found"]
+    assert rows[5]["found"] == "unknown group of entry points 'metrix'; did you mean metrics?"
 
 
 def test_doctor_names_each_hook_of_a_suite_that_cannot_be_imported_with_the_line_that_raises(
