@@ -27,7 +27,8 @@ import snellen as sn
 from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.cli import main
-from snellen.records import Request
+from snellen.records import Request, Score
+from snellen.report.samples import score_meanings
 from snellen.report.terminal import ProgressWords, progress_lines
 from snellen.runs.plan import RunProgress
 from snellen.runs.run_folder import locked_run, read_manifest
@@ -290,6 +291,8 @@ def test_a_question_says_what_each_of_its_numbers_is(circled: Shown) -> None:
     [meanings] = re.findall(r'<p class="notes">(.*?)</p>', page)
     assert "hit rate" in told and "Hit rate: share of the replies that name a label that was shown." in meanings
     assert all(f"{name.capitalize()}: " in meanings for name in told)
+    of_text = Score("vanilla", "generation", "words", "q001", 0, "word_accuracy", 1.0)
+    assert score_meanings([of_text, of_text]).endswith("as whole words, in [0, 1].")
 
 
 def test_a_list_shows_the_protocol_under_which_its_questions_were_chosen(circled: Shown) -> None:

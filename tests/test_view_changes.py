@@ -331,7 +331,7 @@ def test_a_start_that_is_refused_keeps_what_was_typed_and_names_all_faults(clien
         "unknown embedded model 'tinny'",
         "unknown benchmark 'pop'",
         "unknown protocol 'circlar'",
-        "questions per benchmark: 'many' is not a whole number from 1 on",
+        "samples per benchmark: 'many' is not a whole number from 1 on",
     ]
     assert "'0' is not a whole number from 1 on" in unescape(send(client, "/start", **{**typed, "limit": "0"}).text)
     for text in (*typed.values(), "mine"):

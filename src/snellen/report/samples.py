@@ -478,7 +478,7 @@ def score_meanings(scores: Iterable[Score]) -> str:
     """What each metric in `scores_text` is, a sentence for each that declares it."""
     metrics = dict.fromkeys(score.metric for score in scores if _is_told(score))
     meanings = {capitalised(metric_title(metric)): metric_meaning(metric) for metric in metrics}
-    return " ".join(f"{title}: {meaning}." for title, meaning in meanings.items() if meaning)
+    return " ".join(f"{title}: {meaning.rstrip('.')}." for title, meaning in meanings.items() if meaning)
 
 
 def _is_told(score: Score) -> bool:

@@ -222,7 +222,7 @@ class StartForm(Struct, frozen=True):
     def fields(self) -> dict[str, Any]:
         """Those of a run that were given. Raises DataError for a limit that is not a number from 1 on."""
         if self.limit and not (self.limit.isdecimal() and int(self.limit)):
-            raise DataError(f"questions per benchmark: {self.limit!r} is not a whole number from 1 on; empty is all")
+            raise DataError(f"samples per benchmark: {self.limit!r} is not a whole number from 1 on; empty is all")
         fields = {
             "models": [self.model] if self.model else [],
             "benchmarks": self.benchmarks.split(),
