@@ -205,6 +205,21 @@ def test_no_table_shows_a_difference_that_the_sentences_above_it_leave_open(hund
     assert "for all pairs, by kind (benchmarks, dimensions, overall)" in page
 
 
+def test_instruments_that_were_run_beside_models_make_no_difference_of_theirs_less_sure(hundred: str) -> None:
+    models = sn.evaluate([right_on(range(62), "more"), right_on(range(45, 65), "fewer")], hundred, "vanilla")
+    beside = sn.evaluate(["snellen:oracle", "snellen:uniform"], hundred, "vanilla")
+    together = sn.Results([*models.runs, *beside.runs])
+    [alone] = [d for d in models.compare(resamples=0).differences if d.scope == "benchmark"]
+    comparison = together.compare(resamples=0)
+    of_pair = {(d.first, d.second): d for d in comparison.differences if d.scope == "benchmark"}
+    assert of_pair["more", "fewer"] == alone and alone.p == alone.p_adjusted
+    with_oracle = of_pair["more", "snellen:oracle"]
+    assert with_oracle.p and with_oracle.p_adjusted and with_oracle.p < with_oracle.p_adjusted <= 5 * with_oracle.p
+    page = markdown_report(run_views(together.runs, together.rows))
+    assert "pairs with snellen:oracle, snellen:uniform, no models but instruments, are corrected apart" in page
+    assert words(together).split(";")[0].split("(")[0] == words(models).split(";")[0].split("(")[0]
+
+
 def test_a_baseline_that_was_chosen_is_what_the_verdict_is_about(hundred: str) -> None:
     """Corrected for the eleven pairs with it, as the table is."""
     results = sn.evaluate([right_on(range(62), "more"), right_on(range(16, 64), "fewer")], hundred)

@@ -13,7 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of
-from snellen.analysis.paired.comparison import ComparedRuns, as_one_of, compare_runs, differences_of, overall_of
+from snellen.analysis.paired.comparison import (
+    ComparedRuns,
+    as_one_of,
+    compare_runs,
+    differences_of,
+    is_instrument,
+    overall_of,
+)
 from snellen.analysis.paired.differences import PairedDifference, corrected_estimate, gain, is_shown
 from snellen.analysis.paired.significance import LEVEL
 from snellen.analysis.sequential import parts_of
@@ -423,14 +430,9 @@ class ModelNumbers(Struct, frozen=True):
 
 def compared_views(views: Sequence[RunView], *, of_instruments: bool) -> list[RunView]:
     """The runs that sentences are about: models, unless all are Snellen's own instruments, by one convention."""
-    models = [view for view in views if of_instruments or not _is_instrument(view)] or list(views)
+    models = [view for view in views if of_instruments or not is_instrument(view.run.manifest)] or list(views)
     # Published numbers have scales of their own, which sentences do not know.
     return [view for view in models if view.run.convention == "standard"]
-
-
-def _is_instrument(view: RunView) -> bool:
-    manifest = view.run.manifest
-    return manifest.model.startswith("snellen:") and "instrument" in manifest.fingerprint
 
 
 def model_numbers(view: RunView) -> Iterator[ModelNumbers]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from snellen.analysis.capability import ALL
+from snellen.analysis.capability import ALL, few_names
 from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 from snellen.analysis.paired.differences import (
     Comparison,
@@ -203,9 +203,12 @@ def _correction(comparison: Comparison) -> str:
     """How p-values are corrected and for what."""
     if comparison.correction == "none":
         return "not corrected for their number"
-    pairs = family_words(comparison)
-    for_what = f"{pairs}, by kind" if len(comparison.labels) > 2 else "the comparisons of their kind"
-    return f"corrected {CORRECTIONS[comparison.correction]} for {for_what} (benchmarks, dimensions, overall)"
+    pairs = f"{family_words(comparison)}, by kind" if len(comparison.labels) > 2 else "the comparisons of their kind"
+    methods = {difference.method for difference in comparison.differences}
+    kinds = f"benchmarks, dimensions, overall{'; by each method apart' if len(methods) > 1 else ''}"
+    is_mixed = 0 < len(comparison.instruments) < len(comparison.labels) and len(comparison.labels) > 2
+    apart = f"; pairs with {few_names(comparison.instruments)}, no models but instruments, are corrected apart"
+    return f"corrected {CORRECTIONS[comparison.correction]} for {pairs} ({kinds}){apart if is_mixed else ''}"
 
 
 def family_words(comparison: Comparison) -> str:

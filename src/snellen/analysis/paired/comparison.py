@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, combinations, islice
 
@@ -35,6 +35,7 @@ from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
 from snellen.records import METHODS, MeanOver, Method
 from snellen.registry import unknown
+from snellen.runs.run_folder import RunManifest
 from snellen.scoring.scored_run import ScoredRun, run_labels
 
 Place = tuple[str, Method]
@@ -59,9 +60,9 @@ def compare_runs(
 
     Each benchmark counts by its headline metric, or by each of `metrics`, under the preferred protocol that both runs
     have. All pairs are compared, or with the label of a run as `baseline` that one with each other; p-values are
-    corrected for as many. Without `resamples` there are no ranks, which need numpy. Raises DataError for fewer than two
-    runs and for runs on different builds of a benchmark, UnknownNameError for a label that no run has,
-    MissingExtraError without numpy.
+    corrected for as many, those of pairs with an instrument apart. Without `resamples` there are no ranks, which need
+    numpy. Raises DataError for fewer than two runs and for runs on different builds of a benchmark, UnknownNameError
+    for a label that no run has, MissingExtraError without numpy.
     """
     if len(runs) < 2:
         raise DataError("a comparison needs two runs or more; name another run's folder")
@@ -83,17 +84,18 @@ def compare_runs(
             known |= {_place_of(pairing.result): pairing for pairing in pairings}
             of_metric += [*(pairing.result for pairing in pairings), *_means(pairings)]
             flipped += [flip for first, second in common if with_flips for flip in flips(names, first, second)]
-    corrected = iter(_corrected(list(chain.from_iterable(differences)), correction))
+    instruments = tuple(label for label, run in zip(labels, runs, strict=True) if is_instrument(run.manifest))
+    corrected = iter(_corrected(list(chain.from_iterable(differences)), correction, instruments))
     differences = [list(islice(corrected, len(of_metric))) for of_metric in differences]
     ranks = [
         rank
         for tables, of_metric, known in zip(by_metric, differences, paired, strict=True)
         for method in (METHODS if resamples else ())
-        for rank in _rank_intervals(labels, tables, of_metric, known, method, correction, resamples, seed)
+        for rank in _rank_intervals(labels, tables, of_metric, known, method, correction, instruments, resamples, seed)
     ]
     return Comparison(
         tuple(labels), tuple(chain.from_iterable(differences)), tuple(ranks), tuple(flipped), correction, resamples,
-        _partial(labels, runs), baseline,
+        _partial(labels, runs), baseline, instruments,
     )  # fmt: skip
 
 
@@ -104,6 +106,7 @@ def _rank_intervals(
     known: Mapping[ComparedPlace, Paired],
     method: Method,
     correction: Correction,
+    instruments: Collection[str],
     resamples: int,
     seed: int,
 ) -> list[RankInterval]:
@@ -112,7 +115,7 @@ def _rank_intervals(
 
     everywhere = [measures for measures in common_measures(tables) if measures[0].method == method]
     of_method = [difference for difference in compared if difference.method == method]
-    better = _shown_better(labels, everywhere, of_method, known, correction)
+    better = _shown_better(labels, everywhere, of_method, known, correction, instruments)
     return rank_intervals(labels, everywhere, better, resamples, seed)
 
 
@@ -122,6 +125,7 @@ def _shown_better(
     compared: Sequence[PairedDifference],
     known: Mapping[ComparedPlace, Paired],
     correction: Correction,
+    instruments: Collection[str],
 ) -> dict[RankedOn, list[tuple[str, str]]]:
     """Which run is shown to be better than which other one, on the questions that all of them have a value for.
 
@@ -141,7 +145,7 @@ def _shown_better(
         differences += [*(pairing.result for pairing in paired), *_means(paired)]
     by_pair = {_pair_key(difference): difference for difference in compared}
     better: dict[RankedOn, list[tuple[str, str]]] = defaultdict(list)
-    for difference in _corrected(differences, correction):
+    for difference in _corrected(differences, correction, instruments):
         as_compared = by_pair.get(_pair_key(difference), difference)
         decisive = as_compared if as_compared.difference.n == difference.difference.n else difference
         if is_shown(decisive):
@@ -191,14 +195,22 @@ def _counted_alike(paired: Sequence[Paired]) -> MeanOver:
     return counted_alike(pairing.spec for pairing in paired if pairing.result.difference.value is not None)
 
 
-def _corrected(differences: Sequence[PairedDifference], correction: Correction) -> Iterator[PairedDifference]:
-    """p-values adjusted within each scope: all benchmarks, all dimensions, all overall differences."""
-    by_scope: dict[str, list[int]] = defaultdict(list)
+def is_instrument(manifest: RunManifest) -> bool:
+    """Whether what was asked is no model but one of Snellen's references, such as a reader of the answers."""
+    return manifest.model.startswith("snellen:") and "instrument" in manifest.fingerprint
+
+
+def _corrected(
+    differences: Sequence[PairedDifference], correction: Correction, instruments: Collection[str]
+) -> Iterator[PairedDifference]:
+    """p-values adjusted within each kind: all benchmarks, all dimensions, or all overall differences by one method,
+    between models or with an instrument."""
+    by_kind: dict[tuple[str, Method, bool], list[int]] = defaultdict(list)
     for i, difference in enumerate(differences):
         if difference.p is not None:
-            by_scope[difference.scope].append(i)
+            by_kind[difference.scope, difference.method, _has_any(difference, instruments)].append(i)
     corrected: dict[int, PairedDifference] = {}
-    for places in by_scope.values():
+    for places in by_kind.values():
         p_values = adjusted([differences[i].p or 0.0 for i in places], correction)
         family = 1 if correction == "none" else len(places)
         corrected |= {i: _as_one_of(differences[i], p, family) for i, p in zip(places, p_values, strict=True)}
@@ -275,9 +287,18 @@ def overall_of(differences: Iterable[PairedDifference]) -> PairedDifference | No
     return None
 
 
+def _has_any(difference: PairedDifference, labels: Collection[str]) -> bool:
+    return difference.first in labels or difference.second in labels
+
+
 def as_one_of(difference: PairedDifference, comparison: Comparison) -> PairedDifference:
-    """A difference between two of the runs that were compared, corrected for as many pairs (Bonferroni)."""
-    count = len(comparison.labels)
-    family = count - 1 if comparison.baseline else count * (count - 1) // 2
+    """A difference between two of the runs that were compared, corrected for as many pairs of its kind (Bonferroni)."""
+    is_with_instrument = _has_any(difference, comparison.instruments)
+    alike = {
+        frozenset((other.first, other.second))
+        for other in comparison.differences
+        if _has_any(other, comparison.instruments) == is_with_instrument
+    }
+    family = len(alike)
     p = 1.0 if difference.p is None else difference.p
     return _as_one_of(difference, min(1.0, family * p), family)

@@ -64,7 +64,8 @@ class PairedDifference(Struct, frozen=True):
     p: float | None = None
     """By the sign-flip test over pictures and by the interval, the larger of both."""
     p_adjusted: float | None = None
-    """Corrected for the comparisons of its scope: benchmarks, dimensions, or overall."""
+    """Corrected for the comparisons of its kind: of its scope (benchmarks, dimensions, or overall) by the same method,
+    between models, or with an instrument."""
     low_corrected: float | None = None
     high_corrected: float | None = None
     """The interval corrected for the same comparisons: without zero where `p_adjusted` is below 5%, and only there."""
@@ -179,6 +180,8 @@ class Comparison(Struct, frozen=True):
     """Benchmarks that not every run has, with the runs that have them."""
     baseline: str = ""
     """The run that each other one was compared with; empty where all pairs were, for which p-values are corrected."""
+    instruments: tuple[str, ...] = ()
+    """Those of the runs that are no models' but references (`snellen:oracle`): pairs with one are corrected apart."""
 
     def __repr__(self) -> str:
         return object_line(
