@@ -95,7 +95,7 @@ def test_an_adversary_is_scored_and_answered_as_one_row_at_a_time(name: str) -> 
 )
 def test_replies_are_those_of_a_plain_loop(build: Callable[[], Any]) -> None:
     engine, verdict = checked(build())
-    rows = [prompt.context for prompt in requests((4, 5, 6, 9, 12, 17, 30, 31, 60, 61))]
+    rows = [prompt.context for prompt in requests((4, 6, 12, 17, 31, 61))]
     replies = engine.generate(rows, GreedyPicker(engine.layout.end_tokens), 8)
     assert verdict.fast_paths.writing == "token by token"
     assert replies == [plain_reply(engine.layout.model, row, 8) for row in rows]
