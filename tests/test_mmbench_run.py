@@ -523,7 +523,7 @@ def test_models_are_compared_on_the_questions_that_all_of_them_answered(capsys: 
     text = Path("c.md").read_text()
     assert "| shyer | 12 | 10 | refused 2 | 8 |" in text
     assert "| mine | 12 | shy: refused; shyer: refused |" in text
-    assert "| mine | shy - a | 100.0% | 0.0% | 100.0 points [25.8, 100.0] n=8" in text
+    assert "| mine | shy - a | 100.0% | 0.0% | 100.0 points [20.8, 100.0] n=8" in text
     words = ("--common-answered", "--where", "l1 == 'reasoning'", "-o", "c.html")
     assert small.command(capsys, "report", *map(str, folders), *words)[0] == 0
     assert "Questions left out" in Path("c.html").read_text()
