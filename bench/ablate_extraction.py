@@ -46,6 +46,9 @@ MECHANISMS: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "denials": ("statements", "_denied", no_items),
     "statements on yes and no": ("clues", "_of_statement", lambda *_: _NO_STATEMENT),
     "contraries": ("propositions", "opposites", lambda *_: 0),
+    "statements in another order": ("full_reading", "_order_is_open", lambda *_: False),
+    "words without end": ("full_reading", "_has_no_end", lambda *_: False),
+    "instructions": ("full_reading", "without_instructions", first),
     "the reader": ("full_reading", "_weighed", lambda *_: _open()),
 }  # fmt: skip
 """Of each the module and the function that is replaced, and by what."""

@@ -45,7 +45,8 @@ def reading_of(case: ConformanceCase, mode: str = "standard") -> ExtractedChoice
 
 def test_standard_reads_the_unambiguous_cases_right() -> None:
     result = count_conformance("standard", [case for case in CASES if case.kind == "unambiguous"])
-    assert result.right / result.cases >= 0.97
+    assert result.right / result.cases >= 0.93
+    assert result.mislabelled == 0
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -215,7 +216,7 @@ def test_an_option_named_by_its_text_is_the_same_in_any_order(
 ) -> None:
     named = data.draw(st.sampled_from(options))
     for order in permutations(options):
-        choice = read_choice(said.format(named), order, UPPER[: len(order)]).choice
+        choice = read_choice(said.format(named), order, UPPER[: len(order)], error=0.05).choice
         assert choice is not None
         assert order[choice] == named
 

@@ -133,8 +133,8 @@ def test_the_reader_was_trained_on_the_replies_and_the_clues_of_today() -> None:
     everything = hands()
     assert about["inputs"] == digest(everything, about["names"]), "run: python training/reader/train.py"
     views = [looked_at(case) for case in sampled(everything)]
-    weighed = np.vstack([values for _, _, values in views if len(values)])
-    assert {names for _, names, values in views if len(values)} == {tuple(about["names"])}
+    weighed = np.vstack([values for _, _, values, _ in views if len(values)])
+    assert {names for _, names, values, _ in views if len(values)} == {tuple(about["names"])}
     assert len(weighed) > 60
     np.testing.assert_allclose(weighed, sample, atol=1e-3, err_msg="run: python training/reader/train.py")
 

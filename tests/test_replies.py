@@ -34,24 +34,24 @@ def outcomes(name: str) -> Counter[str]:
 
 
 MEASURED = (
-    ("awkward-a", 156, 77, 3),
-    ("awkward-b", 159, 90, 3),
-    ("en-dev-2", 349, 303, 0),
-    ("en-dev-3", 346, 291, 0),
-    ("en-dev", 499, 422, 0),
-    ("en-fifth", 196, 154, 0),
-    ("en-fourth", 447, 383, 1),
-    ("en-natural", 398, 382, 0),
-    ("en-sixth", 196, 144, 0),
-    ("ml-dev-2", 171, 154, 0),
-    ("ml-dev-3", 175, 166, 0),
-    ("ml-dev", 302, 268, 1),
-    ("ml-fourth", 196, 188, 0),
-    ("natural-a", 197, 173, 0),
-    ("natural-b", 198, 186, 0),
-    ("natural-c", 218, 158, 0),
+    ("awkward-a", 156, 71, 2),
+    ("awkward-b", 159, 78, 5),
+    ("en-dev-2", 349, 266, 0),
+    ("en-dev-3", 346, 264, 0),
+    ("en-dev", 499, 379, 0),
+    ("en-fifth", 196, 132, 0),
+    ("en-fourth", 447, 336, 0),
+    ("en-natural", 398, 360, 0),
+    ("en-sixth", 196, 128, 0),
+    ("ml-dev-2", 171, 145, 0),
+    ("ml-dev-3", 175, 158, 0),
+    ("ml-dev", 302, 244, 0),
+    ("ml-fourth", 196, 177, 0),
+    ("natural-a", 197, 157, 0),
+    ("natural-b", 198, 177, 0),
+    ("natural-c", 218, 131, 0),
     ("other-near-misses", 713, 713, 0),
-    ("swaps", 1154, 607, 0),
+    ("swaps", 1154, 508, 0),
 )
 """Of each set: replies, and how many are read right and wrong. The reader has learnt from all of them."""
 
@@ -89,7 +89,8 @@ def test_no_more_replies_are_misread_or_left_open_than_when_the_reader_was_last_
     ],
 )
 def test_the_replies_of_the_issue_are_read(reply: str, place: int | None) -> None:
-    assert read_choice(reply, OPTIONS, LABELS).choice == place
+    assert read_choice(reply, OPTIONS, LABELS, error=0.05).choice == place
+    assert read_choice(reply, OPTIONS, LABELS).choice in (place, None)
 
 
 @pytest.mark.parametrize(
@@ -152,8 +153,11 @@ def test_published_rules_know_nothing_of_the_end_of_a_reply() -> None:
 
 def test_the_question_tells_which_denial_is_the_answer() -> None:
     reply = "The picture shows a taxi, a train and a bicycle. It does not show a bus."
-    assert read_choice(reply, OPTIONS, LABELS, question="Which of these is not shown?").choice == 1
-    assert read_choice(reply, OPTIONS, LABELS, question="Which of these is shown?").choice is None
+    for error, denied in ((ERROR, (1, None)), (0.05, (1,))):
+        assert (
+            read_choice(reply, OPTIONS, LABELS, question="Which of these is not shown?", error=error).choice in denied
+        )
+        assert read_choice(reply, OPTIONS, LABELS, question="Which of these is shown?", error=error).choice is None
 
 
 def calls(reply: str, options: tuple[str, ...], labels: tuple[str, ...]) -> int:

@@ -376,7 +376,7 @@ def test_scoring_again_asks_nothing_and_changes_nothing(questions: Benchmark, tm
 
 def test_a_run_is_read_anew_with_another_extractor_or_rule(questions: Benchmark, tmp_path: Path) -> None:
     model = Scripted(
-        lambda request: "It is the cat, all things considered.",
+        lambda request: "It is the cat.",
         scores=lambda request: [-1.0 * len(text) for text in request.continuations],
     )
     results = run(model, str(questions.folder), ("vanilla", "likelihood"), tmp_path)

@@ -58,12 +58,12 @@ def test_a_statement_about_the_same_things_in_the_other_order_is_no_yes() -> Non
 @pytest.mark.parametrize(
     ("reply", "answer"),
     [
-        ("The laptop is behind the cat, so the statement is false.", LEFT_OPEN),
-        ("The laptop is behind the cat, so the statement is not correct.", LEFT_OPEN),
+        ("The laptop is behind the cat, so the statement is false.", "no"),
+        ("The laptop is behind the cat, so the statement is not correct.", "no"),
         ("The laptop is behind the cat. This statement is true.", "yes"),
         ("The laptop is behind the cat, but only from the left.", "yes"),
         ("The laptop is behind the cat in the image.", "yes"),
-        ("The laptop is in front of the cat.", "no"),
+        ("The laptop is in front of the cat.", LEFT_OPEN),
         ("The statement is true. The statement is false.", None),
     ],
 )
@@ -86,10 +86,10 @@ def test_the_verb_that_opens_a_question_may_stand_elsewhere(reply: str, question
 @pytest.mark.parametrize(
     ("reply", "answer"),
     [
-        ("The man is taller.", "taller"),
+        ("The man is taller.", LEFT_OPEN),
         ("The man is shorter than the woman.", LEFT_OPEN),
         ("Compared to the woman, the man is taller.", LEFT_OPEN),
-        ("The woman is taller.", "shorter"),
+        ("The woman is taller.", LEFT_OPEN),
         ("The woman is taller than the man.", "shorter"),
         ("The woman is shorter, so the man is taller.", LEFT_OPEN),
     ],

@@ -17,8 +17,9 @@ from made_replies import pairs, short_replies, walks
 
 from snellen.extraction import clues
 from snellen.extraction.conformance import conformance_cases
-from snellen.extraction.full_reading import look_at
+from snellen.extraction.full_reading import look_at, stays_open
 from snellen.extraction.option_index import index_options
+from snellen.extraction.reader import answers_directly
 from snellen.extraction.reading import ExtractedChoice
 
 HERE = Path(__file__).parent
@@ -60,13 +61,22 @@ def digest(cases: dict[str, list[Case]], names: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps([list(names), lines]).encode()).hexdigest()
 
 
-def looked_at(case: Case) -> tuple[ExtractedChoice | None, tuple[str, ...], clues.Array]:
-    """What a reply plainly says, else the names of its clues and their values: [options, names]."""
+KINDS = ("direct", "prose")
+UNREAD = -1
+
+
+def looked_at(case: Case) -> tuple[ExtractedChoice | None, tuple[str, ...], clues.Array, list[int]]:
+    """What a reply plainly says, else the names of its clues, their values: [options, names], and of each option which
+    of the KINDS of readings its would be, or UNREAD."""
     index = index_options(tuple(case["options"]), tuple(case["labels"]))
     view = look_at(case["reply"], index, finish=case["finish"], question=case["question"])
     if view.plain is not None:
-        return view.plain, (), clues.np.empty((0, 0))
-    return None, *clues.rows(view.sight)
+        return view.plain, (), clues.np.empty((0, 0)), []
+    kinds = [
+        UNREAD if stays_open(view.sight, place) else int(not answers_directly(view.sight, place))
+        for place in range(index.count)
+    ]
+    return None, *clues.rows(view.sight), kinds
 
 
 def sampled(cases: dict[str, list[Case]]) -> list[Case]:

@@ -12,21 +12,22 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
 
 import lightgbm  # type: ignore[import-not-found]
 import numpy as np
-from inputs import HERE, Case, digest, hands, looked_at, sampled
+from inputs import HERE, KINDS, Case, digest, hands, looked_at, sampled
 
 from snellen.extraction import reader
 
 TARGET = HERE.parents[1] / "src" / "snellen" / "extraction" / reader.MODEL
 NATURAL = "natural"
-"""What the names of hands have that write as models do."""
-VERSION = "reader-3"
+"""What the names of sets have that are written as models write."""
+KINDS_OF_SETS = (NATURAL, "awkward", "swaps")
+"""What the names of sets begin with; behind it stands who wrote them."""
+VERSION = "reader-4"
 FOLDS = 4
 MADE, WEIGHT_OF_MADE = "made", 0.3
 """What the names of replies begin with that were made from forms, and what such a reply weighs; others weigh 1."""
@@ -44,22 +45,20 @@ class Rows:
 
     def __init__(self, cases: dict[str, list[Case]], pool: ProcessPoolExecutor) -> None:
         rows: list[Array] = []
-        gold, reply, hand = [], [], []
+        gold, reply, hand, kinds = [], [], [], []
         self.names: tuple[str, ...] = ()
         number = plain = wrong = 0
-        self.plain_of: Counter[str] = Counter()
-        """Of each hand how many replies say it plainly."""
         every = [(name, case) for name, some in cases.items() for case in some]
         views = pool.map(looked_at, [case for _, case in every], chunksize=200)
-        for (name, case), (said, names, values) in zip(every, views, strict=True):
+        for (name, case), (said, names, values, kinds_here) in zip(every, views, strict=True):
             if said is not None:
                 plain += 1
                 wrong += said.choice != case["gold"] and said.choice is not None
-                self.plain_of[name] += said.choice is not None
                 continue
             self.names = names
             rows.append(values)
             gold += [place == case["gold"] for place in range(len(values))]
+            kinds += kinds_here
             reply += [number] * len(values)
             hand += [name] * len(values)
             number += 1
@@ -68,7 +67,7 @@ class Rows:
             flush=True,
         )
         self.rows, self.gold, self.reply = np.vstack(rows).astype(np.float32), np.array(gold), np.array(reply)
-        self.hand = np.array(hand)
+        self.hand, self.kind = np.array(hand), np.array(kinds)
         self.weight = np.where(np.char.startswith(self.hand, MADE), WEIGHT_OF_MADE, 1.0)
 
 
@@ -79,9 +78,10 @@ def grown(rows: Rows, kept: Array) -> lightgbm.Booster:
 
 
 def folds(rows: Rows) -> Array:
-    """The fold of each row: that of its hand."""
-    fold = {name: number % FOLDS for number, name in enumerate(sorted(set(rows.hand)))}
-    return np.array([fold[name] for name in rows.hand])
+    """The fold of each row: that of who wrote it."""
+    writers = [name.split("-", 1)[-1] if name.split("-")[0] in KINDS_OF_SETS else name for name in rows.hand]
+    fold = {writer: number % FOLDS for number, writer in enumerate(sorted(set(writers)))}
+    return np.array([fold[writer] for writer in writers])
 
 
 def held_out(rows: Rows, number: int) -> Array:
@@ -113,19 +113,19 @@ def isotonic(odds: Array, right: Array) -> tuple[Array, Array]:
     return middles, np.maximum.accumulate(shares)
 
 
-def bounds(rows: Rows, chances: Array) -> tuple[Array, Array]:
-    """Ascending probabilities of readings, and the bound on the share of wrong ones from each on, plain readings among
-    them. Of natural replies: adversarial ones are for learning, and no sample of what models say."""
+def bounds(rows: Rows, chances: Array, kind: int) -> tuple[Array, Array]:
+    """Ascending probabilities of a kind of readings, and the bound on the share of wrong ones from each on. Of natural
+    replies: adversarial ones are for learning, and no sample of what models say."""
     readings = []
     natural = np.char.find(rows.hand.astype(str), NATURAL) >= 0
     for reply in np.unique(rows.reply[natural]):
         at = np.flatnonzero(rows.reply == reply)
         best = at[chances[at].argmax()]
-        readings.append((chances[best] / max(1.0, chances[at].sum()), not rows.gold[best]))
+        if rows.kind[best] == kind:
+            readings.append((chances[best] / max(1.0, chances[at].sum()), not rows.gold[best]))
     readings.sort(reverse=True)
     limits, wrong = np.array([chance for chance, _ in readings]), np.cumsum([fault for _, fault in readings])
-    plain = sum(count for name, count in rows.plain_of.items() if NATURAL in name)
-    errors = (wrong + 1) / (plain + np.arange(len(readings)) + 2)
+    errors = (wrong + 1) / (np.arange(len(readings)) + 2)
     errors = np.minimum.accumulate(errors[::-1])[::-1]  # a limit may be as low as the bound allows
     keep = np.unique(np.linspace(0, len(limits) - 1, 500).astype(int))[::-1]
     return limits[keep], errors[keep]
@@ -164,12 +164,14 @@ def main() -> None:
         odds, booster = held_out_odds(rows, pool), last.result()
     real = ~np.char.startswith(rows.hand, MADE)
     scores, chances = isotonic(odds[real], rows.gold[real])
-    limits, errors = bounds(rows, np.interp(odds, scores, chances))
+    held: dict[str, Array] = {}
+    for number, kind in enumerate(KINDS):
+        held[f"{kind} chances"], held[f"{kind} errors"] = bounds(rows, np.interp(odds, scores, chances), number)
     trees, depth = arrays(booster)
     inputs = digest(cases, rows.names)
     about = json.dumps({"version": VERSION, "names": rows.names, "depth": depth, "inputs": inputs})
-    sample = np.vstack([values for _, _, values in map(looked_at, sampled(cases)) if len(values)]).astype(np.float32)
-    written = {"scores": scores, "chances": chances, "limits": limits, "errors": errors, **trees}
+    sample = np.vstack([values for _, _, values, _ in map(looked_at, sampled(cases)) if len(values)]).astype(np.float32)
+    written = {"scores": scores, "chances": chances, **held, **trees}
     write(written | {"about": np.array(about), "sample": sample})
     reader.model.cache_clear()
     own = reader.model().trees.log_odds(rows.rows[:2_000].astype(np.float64))
@@ -177,8 +179,8 @@ def main() -> None:
     print(f"{TARGET.name}: {TARGET.stat().st_size / 1e6:.2f} MB, {len(trees['column']):,} nodes, depth {depth}")
     print(f"largest difference to the library's log odds: {abs(own - theirs).max():.1e}")
     for error in (0.002, 0.005, 0.01, 0.02, 0.03, 0.05):
-        limit = reader.model().limit(error)
-        print(f"at most {error:.1%} wrong: from a probability of {limit:.3f} on")
+        direct, prose = (reader.model().limit(error, direct=kind == "direct") for kind in KINDS)
+        print(f"at most {error:.1%} wrong: from a probability of {direct:.3f} on, of {prose:.3f} in prose")
 
 
 def write(arrays_of: dict[str, Array]) -> None:

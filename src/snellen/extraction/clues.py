@@ -158,9 +158,13 @@ class Sight(Struct, frozen=True, dict=True):
 
 def sight_of(whole: Skeleton, index: OptionIndex, question: str, text: str, *, cut: bool) -> Sight:
     """The reply with all that is looked for in it."""
-    return Sight(whole, index, question, statements(whole), _marks(whole), cut, text[:_LONGEST].lower())
+    asks_for_falsehood = _FALSEHOOD.search(_without_verdicts(question)) is not None
+    claims = statements(whole, judging=not asks_for_falsehood)
+    return Sight(whole, index, question, claims, _marks(whole), cut, text[:_LONGEST].lower())
 
 
+_VERDICTS = frozenset({"true", "correct", "false", "incorrect"})
+"""What a statement is called, also one that denies: to call "It is not red" false is to say that it is red."""
 _YES, _NO = languages.YES | {"true", "correct"}, languages.NO | {"false", "incorrect"}
 _POLAR = late_pattern(r"(?:is|are|does|do|did|can|was|were|has|have|will|statement)\b")
 CANNOT_BE_TOLD = late_pattern(
@@ -193,6 +197,9 @@ def of_reply(sight: Sight) -> Clues:
         "quotes": sight.text.count('"'),
         "lines": min(text.count("\n"), 12),
         "colons": min(text.count(" :"), 8),
+        "different words": len(frozenset(sight.whole.words)) / max(1, len(sight.whole.words)),
+        "repeats the question": repeats_question(sight),
+        "exclaims": text.count("!"),
         "arrow": "→" in text,
         "table": "|" in text,
         "cannot be told": CANNOT_BE_TOLD.search(sight.text) is not None,
@@ -223,6 +230,12 @@ def _agreeing(index: OptionIndex, words: frozenset[str]) -> list[int]:
     ]
 
 
+def repeats_question(sight: Sight) -> bool:
+    """Whether a reply is a stretch of the question."""
+    said, asked = (" ".join(text.split()) for text in (sight.text, sight.question.lower()))
+    return said in asked
+
+
 _AT_ONCE = late_pattern(r"\W*([^\W\d_]+)(?=[,;:!\n—–]|[.](?! \d)| - |\s*$)(?![\s\S]*\b(?:\1|yes|no)\b(?! \w))")
 
 
@@ -232,8 +245,11 @@ def answers_at_once(sight: Sight) -> int | None:
     opening = _AT_ONCE.match(sight.text)
     word = opening[1] if opening else ""
     agreeing = sight.yes if word in _YES else sight.no if word in _NO else []
-    doubtful = asks_for_what_is_not(sight.question) or (word in _YES and sight.marks["denial"])
-    return agreeing[0] if len(agreeing) == 1 and not doubtful else None
+    denials = sight.marks["denial"] if word in _YES else []
+    turned = any(sight.marks[kind] for kind in ("contrast", "correction"))
+    doubtful = denials and (turned or denials[0] < sight.claims.sentences[0].end)
+    negative = word not in _VERDICTS and asks_for_what_is_not(sight.question)
+    return agreeing[0] if len(agreeing) == 1 and not doubtful and not negative else None
 
 
 _FIRST_SENTENCE = late_pattern(r"\W*[^\W\d_]+\b\W*([^.!?\n;。！？；]*)")
@@ -480,6 +496,7 @@ def _of_words(sight: Sight, place: int, words: _Words) -> Clues:
     """How many of an option's words the reply has, wherever they stand, and what kind of option it is."""
     own, telling, spoken = words.own[place], words.telling[place], frozenset(words.spoken)
     others = [len(t & spoken) / len(t) for p, t in enumerate(words.telling) if p != place and t]
+    longer = [len((t - own) & spoken) / len(t - own) for p, t in enumerate(words.own) if own < t]
     first = sight.options.words[place][:1]
     return {
         "telling words": len(telling & spoken) / max(1, len(telling)),
@@ -489,6 +506,7 @@ def _of_words(sight: Sight, place: int, words: _Words) -> Clues:
         "telling words first": len(telling & frozenset(words.spoken[:12])) / max(1, len(telling)),
         "telling words last": len(telling & frozenset(words.spoken[-25:])) / max(1, len(telling)),
         "telling words of others": max(others, default=0.0),
+        "part of another": max(longer, default=-1.0),
         "is yes": place in sight.yes,
         "is no": place in sight.no,
         "is none": first in (("none",), ("neither",), ("nothing",)),
@@ -526,13 +544,24 @@ _NEGATIVE = late_pattern(
     r"không|ليس|لا|नहीं)\b|不是|没有|沒有|不在|不属于|不見|不见|没|ない|ません|"
     r"いない|없는|않은|않는|아닌|않"
 )
-_EITHER = late_pattern(r"\b(?:true|right|correct|accurate) or (?:not|false|wrong|incorrect|untrue|inaccurate)\b")
+_EITHER = late_pattern(
+    rf"\b(?:{'|'.join(sorted(_YES | {'right', 'accurate'}))})['\"]?"
+    r"(?:\s?[,/|]\s?|,? (?:or|oder|ou|o|of|lub|czy|или|veya|atau|hay|hoặc|أو|या|또는) )['\"]?"
+    rf"(?:{'|'.join(sorted(_NO | {'not', 'wrong', 'untrue', 'inaccurate'}))})\b"
+)
+"""The verdicts that a question offers: "yes or no", "(True, False)"."""
+_FALSEHOOD = late_pattern(r"\b(?:false|incorrect|wrong|untrue|inaccurate|not (?:true|correct|right|accurate))\b")
 
 
 @lru_cache(maxsize=4096)
 def asks_for_what_is_not(question: str) -> bool:
     """Whether a question asks for the option that is denied: "Which of these is not in the picture?"."""
-    return _NEGATIVE.search(_EITHER.sub(" ", question[:LONGEST_QUESTION].lower())) is not None
+    return _NEGATIVE.search(_without_verdicts(question)) is not None
+
+
+@lru_cache(maxsize=4096)
+def _without_verdicts(question: str) -> str:
+    return _EITHER.sub(" ", question[:LONGEST_QUESTION].lower())
 
 
 def rows(sight: Sight) -> tuple[tuple[str, ...], Array]:

@@ -8,30 +8,35 @@ for certain. All others are weighed (`snellen.extraction.reader`); what is not p
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from snellen.common.late import late_pattern
-from snellen.extraction import languages, patterns, phrases, reader
+from snellen.extraction import patterns, phrases, reader
 from snellen.extraction.clues import (
     LONGEST_QUESTION,
     TURNS,
     Sight,
-    answers_at_once,
     contradicts_itself,
+    repeats_question,
     sight_of,
 )
-from snellen.extraction.normalisation import FinalAnswer, NormalisedReply, find_final_answer, normalise_reply
-from snellen.extraction.option_index import OptionIndex, tokens
+from snellen.extraction.normalisation import (
+    EXAMPLE,
+    FinalAnswer,
+    NormalisedReply,
+    find_final_answer,
+    normalise_reply,
+)
+from snellen.extraction.option_index import OptionIndex
 from snellen.extraction.option_mentions import Mention, skeleton
 from snellen.extraction.patterns import REFUSED
 from snellen.extraction.propositions import (
     content,
     judged_in_other_words,
-    opposites,
     stands_as_asked,
-    turned_round,
     verdict_on_statement,
 )
 from snellen.extraction.reading import STATED, ExtractedChoice, RuleMethod
@@ -93,6 +98,18 @@ def read_in_full(
     return reading
 
 
+_INSTRUCTION = late_pattern(
+    r"(?<=[.?!:\n])\s*(?:please |this is a closed|in your response|(?:do not|don't|your|the) (?:answer|include|explain)"
+    r"|(?:answer|reply|respond|select|choose|pick|give|provide|output|write)\b)[^.?!\n]*[.!?]?",
+    re.IGNORECASE,
+)
+
+
+def without_instructions(question: str) -> str:
+    """A question without what it says of its answer's form: "Answer with yes or no.", "Select from A, B, C and D."."""
+    return _INSTRUCTION.sub(" ", question)
+
+
 class ReplyView(NamedTuple):
     """What is seen of a reply before anything is weighed."""
 
@@ -111,7 +128,8 @@ def look_at(reply: str, index: OptionIndex, *, finish: str | None = None, questi
     spoken, left_out = _readable(answer)
     text = normalise_reply(spoken)
     cut = finish == "length" and part.end == len(reply) and not part.framed
-    about = frozenset(content(question.lower()[:LONGEST_QUESTION]))
+    question = without_instructions(question[:LONGEST_QUESTION])
+    about = frozenset(content(question.lower()))
     sight = sight_of(skeleton(text.text, index, about), index, question, text.text, cut=cut)
     if not text.text.strip():
         return ReplyView(part, _nothing(part, finish), sight, text)
@@ -138,6 +156,7 @@ def _open(reason: NoChoiceReason, detail: str = "", probability: float | None = 
 _MOST_WORDS = 60
 # "No. 417 is wearing a vest"; the answer to another question.
 _OF_ANOTHER_THING = late_pattern(rf"{phrases.TEXT} \. \d|\b(?:previous|earlier|last|next|other) question\b")
+_OTHER_LABEL = late_pattern(r"\(\w\)\s*$")
 
 
 def _certain(sight: Sight) -> ExtractedChoice | None:
@@ -147,6 +166,10 @@ def _certain(sight: Sight) -> ExtractedChoice | None:
         return None
     if any(sight.marks[kind] for kind in TURNS) or _OF_ANOTHER_THING.search(whole.text):
         return None
+    if EXAMPLE.search(sight.text):
+        return None
+    if any(_OTHER_LABEL.search(sight.text[: mention.start][-6:]) for mention in whole.at.values() if _is_text(mention)):
+        return None  # "(C) yes", where C is no label of it
     plainly = sight.claims.stated if sight.cut else sight.claims.stated | sight.claims.declared
     stated = [offset for offset in sorted(plainly) if _names(whole.at[offset])]
     if sight.cut and stated and not sight.claims.around(stated[-1]).ending:
@@ -158,6 +181,10 @@ def _certain(sight: Sight) -> ExtractedChoice | None:
     return _read(sight, whole.at[stated[-1]], why, certain=True, probability=1.0)
 
 
+def _is_text(mention: Mention) -> bool:
+    return mention.kind == phrases.TEXT
+
+
 def _names(mention: Mention) -> bool:
     return mention.kind <= phrases.BOTH and not mention.alias and len(mention.places) == 1
 
@@ -167,104 +194,65 @@ def _weighed(sight: Sight, error: float) -> ExtractedChoice:
     chances = reader.probabilities(sight)
     place = int(chances.argmax())
     chance = float(chances[place])
-    limit = reader.model().limit(error)
-    if error >= _ERROR_OF_DIRECT and _is_direct(sight, place):
-        limit = min(limit, _LEAST_OF_DIRECT)
-    if chance < limit:
+    if chance < reader.model().limit(error, direct=reader.answers_directly(sight, place)):
         return _open(_why_open(sight), _WEIGHED.format(chance, sight.options.options[place][:40]), chance)
-    if _order_is_open(sight, place):
-        return _open("ambiguous", "in another order than the question", chance)
-    offsets = [offset for offset in named(sight.whole) if place in sight.whole.at[offset].places]
-    if sight.cut and _only_reached(sight, place, offsets):
-        return _open("cut off", _WEIGHED.format(chance, sight.options.options[place][:40]), chance)
-    plain = [offset for offset in offsets if offset not in sight.claims.denied] or offsets
-    if not plain:
+    why_not = stays_open(sight, place)
+    if why_not is not None:
+        return _open(*why_not, chance)
+    naming = _naming(sight, place)
+    if not naming:
         detail = f"in other words, {chance:.1%}"
         return ExtractedChoice(place, "text", "likely", detail, (0, len(sight.text)), probability=chance)
-    if _is_another_quantity(sight, place, sight.whole.at[plain[-1]]):
-        return _open("no match", "another unit or root", chance)
     return _read(
-        sight, sight.whole.at[plain[-1]], f"weighed, {chance:.1%}", place=place, certain=False, probability=chance
+        sight, sight.whole.at[naming[-1]], f"weighed, {chance:.1%}", place=place, certain=False, probability=chance
     )
 
 
-_TAKES_BACK = ("speech", "tentative")
-_ERROR_OF_DIRECT, _LEAST_OF_DIRECT = 0.01, 0.45
-"""Of 203 natural replies of held-out hands that answer directly, with at least this probability, none was misread."""
+def _naming(sight: Sight, place: int) -> list[int]:
+    """Where an option is named; where it is denied, only if it always is."""
+    offsets = [offset for offset in named(sight.whole) if place in sight.whole.at[offset].places]
+    return [offset for offset in offsets if offset not in sight.claims.denied] or offsets
 
 
-def _is_direct(sight: Sight, place: int) -> bool:
-    """Whether a reply says yes or no at once, or an option's label and text as its answer at last or at the beginning
-    or the end of it alone, and nothing in it could turn that."""
-    if sight.cut or "?" in sight.whole.text or any(sight.marks[kind] for kind in _TAKES_BACK):
-        return False
-    whole, claims = sight.whole, sight.claims
-    stated = max(claims.stated, default=-1)
-    if stated >= 0 and whole.at[stated].kind == phrases.BOTH and not _is_quoted(sight, stated):
-        return sight.shown.stated == {place}
-    first, last = whole.offsets[:1], whole.offsets[-1:]
-    for offset in (claims.declared & {*first, *last}) | (claims.leading & {*first}):
-        if whole.at[offset].kind == phrases.BOTH and not _is_quoted(sight, offset):
-            labels = [o for o in claims.stated | claims.declared | claims.leading if whole.at[o].kind in _LABELS]
-            return sight.places(labels) == {place}
-    return '"' not in sight.text and answers_at_once(sight) == place and not sight.places() - {place}
+def stays_open(sight: Sight, place: int) -> tuple[NoChoiceReason, str] | None:
+    """Why an option is not read however probable it is, or None."""
+    if len(sight.whole.words) > _FEW_WORDS and repeats_question(sight):
+        return "no match", "words of the question"
+    if place not in sight.shown.stated and _has_no_end(sight.whole.words):
+        return "no match", "the same words again and again"
+    if _order_is_open(sight, place):
+        return "ambiguous", "in another order than the question"
+    naming = _naming(sight, place)
+    if naming and _is_another_quantity(sight, place, sight.whole.at[naming[-1]]):
+        return "no match", "another unit or root"
+    return None
 
 
-_LABELS = (phrases.STRONG, phrases.BOTH, phrases.CONFLICT)
+_MANY_WORDS, _EACH = 100, 8
 
 
-def _is_quoted(sight: Sight, offset: int) -> bool:
-    return sight.text[: sight.whole.at[offset].start].count('"') % 2 == 1
+def _has_no_end(words: Sequence[str]) -> bool:
+    """Whether a long reply says each word so often that a loop must have made it."""
+    words = [word for word in words if word[0].isalnum()]
+    return len(words) > _MANY_WORDS and _EACH * len(frozenset(words)) < len(words)
 
 
 def _order_is_open(sight: Sight, place: int) -> bool:
-    """Whether an option follows from a statement alone that may have the question's things in another order."""
+    """Whether yes or no follows from a statement alone that may have the question's things in another order, or an
+    option from words that it shares with others."""
     asserted = frozenset(named(sight.whole)) - sight.claims.denied
-    named_plainly = sight.shown.stated | sight.places(asserted)
+    if place in sight.shown.stated | sight.places(asserted):
+        return place in (*sight.yes, *sight.no) and contradicts_itself(sight, place)
     if place in (*sight.yes, *sight.no):
-        if place in named_plainly:
-            return contradicts_itself(sight, place)
         if verdict_on_statement(" ".join(sight.text.split())):
             return judged_in_other_words(sight.text, sight.question)
         return not stands_as_asked(sight.text, sight.question)
-    if _by_label(sight, place, asserted):
-        return False
-    if sight.whole.spoken and len(frozenset(sight.whole.words)) > _FEW_WORDS and _offers_contraries(sight):
-        return True
-    if place in sight.shown.stated:
-        return False
-    if _COMPARES_EQUALS.search(sight.text):
-        return True
-    options = sight.options.words
-    stems = [frozenset(content(" ".join(words))) for words in options]
-    if stems.count(stems[place]) > 1 and place not in named_plainly:
-        return True
-    contrary = any(opposites(own, stems[place]) for own in stems)
-    placed = all(words[:1] and words[0] in languages.INVERTS for words in options)
-    compared = contrary and " than " in sight.text
-    return (contrary or placed) and not compared and turned_round(sight.text, sight.question, options)
+    stems = [frozenset(content(" ".join(words))) for words in sight.options.words]
+    return stems.count(stems[place]) > 1
 
 
 _FEW_WORDS = 3
 """So few words name an option and nothing that it is said of."""
-
-
-def _by_label(sight: Sight, place: int, asserted: frozenset[int]) -> bool:
-    """Whether an option is named by its label, and not denied."""
-    mentions = (sight.whole.at[offset] for offset in asserted)
-    return any(place in mention.places and mention.kind in (phrases.STRONG, phrases.BOTH) for mention in mentions)
-
-
-_COMPARES_EQUALS = late_pattern(
-    r"(?:\bnot|n't)\b[^.]{0,60}(?:\bas \w+(?: \w+)? as|\b(?:\w+er|more \w+|less \w+) than)\b"
-)
-
-
-def _offers_contraries(sight: Sight) -> bool:
-    """Whether a question has its two options beside each other: "Ist der Mann größer oder kleiner als die Frau?"."""
-    asked = " ".join(token.text for token in tokens(sight.question[:LONGEST_QUESTION]))
-    one, *others = (re.escape(" ".join(words)) for words in sight.options.words)
-    return len(others) == 1 and re.search(rf"\b(?:{one} \w+ {others[0]}|{others[0]} \w+ {one})\b", asked) is not None
 
 
 def _is_another_quantity(sight: Sight, place: int, mention: Mention) -> bool:
@@ -278,14 +266,6 @@ def _is_another_quantity(sight: Sight, place: int, mention: Mention) -> bool:
     if said is None:
         return False
     return (said.root, said.pi) != (own.root, own.pi) or bool(said.unit and own.unit and not said.equals(own))
-
-
-def _only_reached(sight: Sight, place: int, offsets: list[int]) -> bool:
-    """Whether a cut reply has named an option only on its way through all of them, or in its last, unfinished words."""
-    if place in sight.places(sight.claims.stated):
-        return False
-    ended = [offset for offset in offsets if sight.claims.around(offset).ending]
-    return all(sight.whole.at[offset].kind in (phrases.STRONG, phrases.BOTH) and offset > 0 for offset in ended)
 
 
 _WEIGHED = "weighed, {:.1%} for {!r}"

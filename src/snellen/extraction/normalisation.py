@@ -118,6 +118,15 @@ _FRAME_OPENS = late_pattern(r"<(answer|final|final_answer|choice|option|conclusi
 _FRAME_CLOSES = late_pattern(r"</(?:answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE)
 _BOX = late_pattern(r"\\(?:boxed|fbox)\s?\{|<\|begin_of_box\|>")
 _BOX_REACH = 400
+_BOXED = late_pattern(r"\\boxed\s?\{([^{}]{0,80})\}")
+_WORDS = late_pattern(r"[^\W\d_]{2,}")
+_WORDS_BEHIND_A_BOX = 4
+EXAMPLE = late_pattern(
+    r"\b(?:for (?:instance|example)|such as|e\. ?g\.|in (?:the|this) form(?:at)?(?: of)?)(?:[\s:,\"'`]|$)",
+    re.IGNORECASE,
+)
+"""What stands before an example of an answer: "in the form <answer>X</answer>"."""
+_BEFORE_EXAMPLE = 40
 _WORD = late_pattern(r"[^\W_]")
 _TEMPLATE = late_pattern(r"(?:\s|</?s>|\[/?INST\]|<\|[A-Za-z_]{1,30}\|>){1,40}")
 """What of a chat template may stand before a reply."""
@@ -152,9 +161,11 @@ def find_final_answer(reply: str) -> FinalAnswer:
 
 
 def _last(pattern: re.Pattern[str], reply: str, start: int, end: int) -> re.Match[str] | None:
+    """The last match that is not an example: "in the form <answer>X</answer>, for instance"."""
     last = None
     for match in pattern.finditer(reply, start, end):
-        last = match
+        if not EXAMPLE.search(reply, max(start, match.start() - _BEFORE_EXAMPLE), match.start()):
+            last = match
     return last
 
 
@@ -167,9 +178,16 @@ def _last_frame(reply: str, start: int, end: int) -> FinalAnswer | None:
     return _last_box(reply, begin, stop) or FinalAnswer(begin, stop, framed=True)
 
 
+def _of_several(reply: str, start: int, end: int) -> bool:
+    """Whether boxes hold several things, and words follow the last: results of steps."""
+    boxes = list(_BOXED.finditer(reply, start, end))
+    different = len({"".join(box[1].split()) for box in boxes}) > 1
+    return different and len(_WORDS.findall(reply, boxes[-1].end(), end)) > _WORDS_BEHIND_A_BOX
+
+
 def _last_box(reply: str, start: int, end: int) -> FinalAnswer | None:
     box = _last(_BOX, reply, start, end)
-    if box is None:
+    if box is None or _of_several(reply, start, end):
         return None
     begin = box.end()
     if box[0].endswith("|>"):

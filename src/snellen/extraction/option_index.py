@@ -105,7 +105,7 @@ def _times(words: Words) -> Iterator[Words]:
 
 
 def _other_forms(words: Words, every: Sequence[Words]) -> Iterator[Words]:
-    """Without an article, in the singular or plural, and 5 for "5 cm" where every option has the unit."""
+    """Without an article, in the singular or plural, and without a unit or a currency's sign that every option has."""
     if len(words) > 1 and words[0] in languages.ARTICLES and _articled(every):
         yield words[1:]
     last = words[-1]
@@ -114,6 +114,8 @@ def _other_forms(words: Words, every: Sequence[Words]) -> Iterator[Words]:
     unit = words[1:]
     if unit and words[0][-1].isdigit() and all(w[1:] == unit and w[0][-1].isdigit() for w in every):
         yield words[:1]
+    if words[0] in phrases.CURRENCIES and len(words) > 1 and all(w[0] == words[0] for w in every):
+        yield words[1:]
 
 
 def _articled(every: Sequence[Words]) -> bool:
@@ -391,7 +393,10 @@ MOST_WORDS = 120
 
 @lru_cache(maxsize=4096)
 def _option_words(option: str) -> tuple[str, ...]:
-    stream = tokens(normalise_reply(option[:LONGEST_OPTION]).text)
+    text = normalise_reply(option[:LONGEST_OPTION]).text.strip()
+    if len(text) > 2 and text[0] == text[-1] == "$":  # a formula, and no sum of money
+        text = text[1:-1]
+    stream = tokens(text)
     words = tuple(token.text for token in stream if means(token))[:MOST_WORDS]
     return words[1:] if len(words) > 1 and words[0] in _ARTICLES else words
 

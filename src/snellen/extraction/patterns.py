@@ -73,7 +73,7 @@ VERDICTS = tuple(
 )
 VERDICTS_DENSE = (
     late_pattern(rf"{_CHINESE}(?:应为|应该是|应当是|應該是|就是|选择|选项|是|为|选|は|的|\s|:){{0,6}}(?P<x>{X})"),
-    late_pattern(rf"(?:^|[\n.,;:!?] ?)选(?: ?:)? (?P<x>{X})"),
+    late_pattern(rf"(?:^|[\n.,;:!?] ?)(?:选|(?:所以|因此|故)就?[是选为])(?: ?:)? (?P<x>{X})"),
 )
 """Verdicts in Chinese and Japanese, and in Korean words for the answer."""
 # Not "a right angle", "right of the tree", "the best player".

@@ -9,7 +9,8 @@ from snellen.extraction.languages import PHRASES as _TABLES
 # one that asserts nothing, an option's text that may be part of a longer name.
 BARE, STRONG, TEXT, BOTH, CONFLICT, DENIED, IDLE, DOUBTFUL = map(chr, range(0xE000, 0xE008))
 
-MEANINGFUL = frozenset("+<>=%$€£¥₩₹°#&@^|~/\\←↑→↓↔△▲▽▼○●◎□■☆★♂♀×÷±≤≥≠≈√∞π℃℉")
+CURRENCIES = frozenset("$€£¥₩₹")
+MEANINGFUL = CURRENCIES | frozenset("+<>=%°#&@^|~/\\←↑→↓↔△▲▽▼○●◎□■☆★♂♀×÷±≤≥≠≈√∞π℃℉")
 
 
 def words(text: str) -> frozenset[str]:

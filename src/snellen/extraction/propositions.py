@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
@@ -132,39 +131,6 @@ def _common(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 # --- the order of things ----------------------------------------------------------------------------------------------
-
-_PASSIVE = late_pattern(r"\b(?:is|are|was|were|be|being|been|gets?|got) (?:\w+ )?\w+(?:ed|en|n|t) by\b")
-_FIRST_WORDS = 2
-"""How far from a clause's beginning a preposition may stand that turns it round: "On the sofa lies a cat"."""
-
-
-def turned_round(text: str, question: str, options: Sequence[Sequence[str]]) -> bool:
-    """Whether the clause that comes nearest to a question has its first and last thing the other way round: "The cat is
-    chasing the dog" of "Is the dog chasing the cat?". Words that several options share belong to the question."""
-    own = [content(" ".join(words)) for words in options]
-    every = Counter(stem for stems in own for stem in frozenset(stems))
-    common = [stem for stem in dict.fromkeys(stem for stems in own for stem in stems) if every[stem] > 1]
-    things = [stem for stem in content(question.lower()[:_LONGEST]) if not every[stem]] + common
-    question_stems = [stem for stem in things if stem not in phrases.PREPOSITIONS]
-    best, turned = 1, False
-    for clause in _CLAUSE.split(text[:_LONGEST]):
-        stems = [stem for stem in content(clause) if stem in question_stems]
-        in_order = [stem for stem in dict.fromkeys(question_stems) if stem in stems]
-        if len(in_order) > best:
-            best = len(in_order)
-            swapped = stems[0] != in_order[0] and stems[-1] != in_order[-1]
-            turned = (swapped != _is_inverted(clause, question_stems)) != (_PASSIVE.search(clause) is not None)
-    return turned
-
-
-def _is_inverted(clause: str, question_stems: Collection[str]) -> bool:
-    """Whether a clause begins with a preposition and what it belongs to: "On the sofa lies a cat", but not "In the
-    image, a cat lies on the sofa"."""
-    lead, comma, rest = clause.partition(",")
-    if comma and not frozenset(content(lead)) & frozenset(question_stems):
-        clause = rest
-    return not languages.INVERTS.isdisjoint(_WORD.findall(clause)[:_FIRST_WORDS])
-
 
 _OTHER_WORDS = late_pattern(
     r", (?:and )?not\b|(?:\bnot|n't) (?:only|just|as|so)\b"

@@ -2,10 +2,10 @@
 
 Boosted trees weigh the clues of a reply (`snellen.extraction.clues`). They have learnt from labelled replies
 (training/reader); what they say of hands they had not learnt from is what their probabilities were calibrated on
-(isotonic regression). A reading counts where, of all held-out readings at least as probable, no more than the share
-that was asked for were wrong, one more than were seen being counted as wrong, as in conformal risk control
-(Angelopoulos et al. 2024). That share is a ratio, and falls with the probability by and large only, so the rate is
-measured and not guaranteed.
+(isotonic regression). A reading counts where, of all held-out readings of its kind at least as probable, no more than
+the share that was asked for were wrong, one more than were seen being counted as wrong, as in conformal risk control
+(Angelopoulos et al. 2024). There are two kinds: a reply that has the option in so many words, and prose. That share is
+a ratio, and falls with the probability by and large only, so the rate is measured and not guaranteed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snellen.extraction import clues
-from snellen.extraction.clues import Sight
+from snellen.common.late import late_pattern
+from snellen.extraction import clues, phrases
+from snellen.extraction.clues import TURNS, Sight, answers_at_once
 from snellen.extraction.likeness import packaged_arrays
+from snellen.extraction.normalisation import EXAMPLE
+from snellen.extraction.option_mentions import Mention
+from snellen.extraction.propositions import verdict_on_statement
 
 Array = np.ndarray[Any, Any]
 
@@ -53,6 +57,15 @@ class Trees(NamedTuple):
 MODEL = "reader.npz"
 
 
+class Limits(NamedTuple):
+    """What probabilities are worth for replies of a kind."""
+
+    chances: Array
+    """Ascending probabilities of a reading ..."""
+    errors: Array
+    """... and the bound on the share of wrong ones among the held-out readings from there on."""
+
+
 class ReaderModel(NamedTuple):
     """What the file of the reader holds."""
 
@@ -64,15 +77,17 @@ class ReaderModel(NamedTuple):
     """Ascending log odds ..."""
     chances: Array
     """... and how often an option with such odds was the one that a reader of the reply had named."""
-    limits: Array
-    """Ascending probabilities of a reading ..."""
-    errors: Array
-    """... and the bound on the share of wrong ones among the held-out readings from there on."""
+    direct: Limits
+    """Of replies that answer directly."""
+    prose: Limits
+    """Of all others."""
 
-    def limit(self, error: float) -> float:
-        """The least probability from which on at most a share `error` of the readings is wrong; above 1 for none."""
-        enough = np.flatnonzero(self.errors <= error)
-        return float(self.limits[enough[0]]) if len(enough) else 2.0
+    def limit(self, error: float, *, direct: bool) -> float:
+        """The least probability from which on at most a share `error` of the readings is wrong, one half at least;
+        above 1 for none."""
+        held = self.direct if direct else self.prose
+        enough = np.flatnonzero(held.errors <= error)
+        return max(0.5, float(held.chances[enough[0]])) if len(enough) else 2.0
 
 
 @lru_cache(maxsize=1)
@@ -85,7 +100,9 @@ def model() -> ReaderModel:
             about["version"],
             tuple(about["names"]),
             Trees(**parts, depth=about["depth"]),
-            *(held[name] for name in ("scores", "chances", "limits", "errors")),
+            held["scores"],
+            held["chances"],
+            *(Limits(held[f"{kind} chances"], held[f"{kind} errors"]) for kind in ("direct", "prose")),
         )
 
 
@@ -102,3 +119,53 @@ def calibrated(log_odds: Array, held: ReaderModel) -> Array:
     """Probabilities that add up to 1 at most."""
     chances = np.interp(log_odds, held.scores, held.chances)
     return np.asarray(chances / max(1.0, float(chances.sum())))
+
+
+# --- kinds of replies -------------------------------------------------------------------------------------------------
+
+_LABELS = (phrases.STRONG, phrases.BOTH, phrases.CONFLICT)
+_EXCLAIMS = late_pattern(r"[^.?!\n]*\w\W+\w[^.?!\n]*!")
+
+
+_NEAR_EXAMPLE, _FEW_WORDS = 40, 6
+
+
+def answers_directly(sight: Sight, place: int) -> bool:
+    """Whether a reply has an option in so many words: a verdict alone, yes or no at once, its label, with its text
+    or alone, or that among few words.
+
+    Not where it asks, or has that in somebody's mouth, nor where a courtesy or an example looks like it: "Yes, I can
+    help with that!". Of a reply that was cut only a verdict in a whole sentence counts."""
+    whole, stated = sight.whole, sight.shown.stated
+    if "?" in whole.text or (place in (*sight.yes, *sight.no) and _EXCLAIMS.match(sight.text)):
+        return False
+    if stated:
+        last = max(sight.claims.stated)
+        ended = not sight.cut or bool(sight.claims.around(last).ending)
+        return stated == {place} and ended and not _is_cited(sight, last)
+    if sight.cut:
+        return False
+    judged = verdict_on_statement(" ".join(sight.text.split()))
+    if (answers_at_once(sight) == place and not sight.places() - {place}) or (
+        judged and place in (sight.yes if judged > 0 else sight.no)
+    ):
+        return True
+    short = len(whole.words) <= _FEW_WORDS and not any(sight.marks[kind] for kind in TURNS)
+    if short and sight.places() == {place} and all(_is_label(mention) for mention in whole.at.values()):
+        return True
+    asserted = [offset for offset in whole.offsets if offset not in sight.claims.denied]
+    named = [offset for offset in asserted if whole.at[offset].kind in _LABELS and not _is_cited(sight, offset)]
+    with_text = any(whole.at[offset].kind == phrases.BOTH for offset in named)
+    return sight.places(named) == {place} and (with_text or sight.places() == {place})
+
+
+def _is_label(mention: Mention) -> bool:
+    return mention.kind in (phrases.BARE, *_LABELS) and not mention.soft
+
+
+def _is_cited(sight: Sight, offset: int) -> bool:
+    """Whether a mention is what somebody says, or an example: 'She says "it is B"', "in this form: B"."""
+    before = sight.text[: sight.whole.at[offset].start].rstrip(' "(')
+    start = sight.claims.around(offset).start
+    said = before.count('"') % 2 == 1 or any(start <= at < offset for at in sight.marks["speech"])
+    return said or EXAMPLE.search(before[-_NEAR_EXAMPLE:]) is not None

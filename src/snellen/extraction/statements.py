@@ -44,8 +44,9 @@ def named(skeleton: Skeleton) -> list[int]:
     return [offset for offset in skeleton.offsets if skeleton.text[offset] <= CONFLICT]
 
 
-def statements(skeleton: Skeleton) -> Statements:
-    """All that the patterns find; a mention may be of several kinds."""
+def statements(skeleton: Skeleton, *, judging: bool = True) -> Statements:
+    """All that the patterns find; a mention may be of several kinds. `judging`: "B is correct" states B, which it does
+    not where the question asks for what is wrong."""
     every = tuple(_sentences(skeleton.text))
     foreign = foreign_patterns(skeleton.spoken) if skeleton.spoken else None
     declared, leading = set[int](), set[int]()
@@ -61,7 +62,7 @@ def statements(skeleton: Skeleton) -> Statements:
     every = every or (Sentence(0, len(skeleton.text), ""),)
     return Statements(
         every,
-        frozenset(_stated(skeleton)),
+        frozenset(_stated(skeleton, judging)),
         frozenset(declared),
         frozenset(leading),
         frozenset(_denied(skeleton)),
@@ -79,7 +80,7 @@ def _sentences(text: str) -> Iterator[Sentence]:
         yield Sentence(start, len(text), "")
 
 
-def _stated(skeleton: Skeleton) -> Iterator[int]:
+def _stated(skeleton: Skeleton, judging: bool) -> Iterator[int]:
     text = skeleton.text
     foreign = foreign_patterns(skeleton.spoken) if skeleton.spoken else None
     dense = ASIAN.search(text) is not None
@@ -94,6 +95,8 @@ def _stated(skeleton: Skeleton) -> Iterator[int]:
             ended = patterns.END.match(text, offset + 1) or patterns.KOREAN_END.match(text, offset + 1)
             if ended or not skeleton.at[offset].soft:
                 yield offset
+    if not judging:
+        return
     behind = [patterns.POST_VERDICT, *([foreign.post_verdict] if foreign else [])]
     for pattern in [*behind, *([patterns.POST_VERDICT_CJK] if dense else [])]:
         yield from (match.start("group") for match in pattern.finditer(text))

@@ -34,7 +34,7 @@ _WRAPPED = late_pattern(
     r"\\(?:text|textbf|textrm|textit|mathrm|mathbf|mathsf|mathbb|mathit|operatorname)\s?\{([^{}]{0,200})\}"
 )
 _LATEX_ESCAPE = late_pattern(r"\\([%$#&_])")
-_LATEX_SPACE = late_pattern(r"\\[,;:!]")
+_LATEX_SPACE = late_pattern(r"\\[,;:!]|(?<![\\\s])~(?=[A-Za-z\\])|(?<=\{)~")
 _SIMPLE = late_pattern(r"[\w.,√π]+")
 _DEEPEST = 4
 
@@ -43,7 +43,7 @@ def plain_latex(text: str) -> str:
     r"""LaTeX as plain signs, of the same length: `2\sqrt{3}` is `2√3`, `\frac{1}{2}` is `1/2`, blanks behind them."""
     if "\\" not in text and "^" not in text:
         return text
-    text = _LATEX_SPACE.sub("  ", _LATEX_ESCAPE.sub(r"\1 ", text))
+    text = _LATEX_SPACE.sub(lambda match: " " * len(match[0]), _LATEX_ESCAPE.sub(r"\1 ", text))
     text = _LATEX_SIGN.sub(lambda match: _LATEX_SIGNS[match[1]].ljust(len(match[0])), text)
     for _ in range(_DEEPEST):
         before = text
