@@ -94,7 +94,7 @@ def test_no_row_vanishes_whatever_reads_the_replies(
     extractor: str, questions: Benchmark, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     sn.evaluate(
-        sn.Scripted(lambda request: "cat, or so"), str(questions.folder), ["circular", "instability?m=2"], name="r"
+        sn.Scripted(lambda request: "It is the cat."), str(questions.folder), ["circular", "instability?m=2"], name="r"
     )
     plain, other = sn.score("runs/r"), sn.score("runs/r", extractor=extractor)
 

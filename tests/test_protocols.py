@@ -253,9 +253,9 @@ def test_open_questions_are_predicted_by_their_text() -> None:
 
 
 def test_a_reply_is_read_with_its_question() -> None:
-    for question, choice in (("Which one is missing?", 1), ("Which animal is there?", None)):
+    for question, choice in (("Which statement is right?", 1), ("Which statement is wrong?", None)):
         sample = replace(sample_of(3), question=question)
-        asked = converse(Vanilla(), sample, lambda request: "The dog is missing.")
+        asked = converse(Vanilla(), sample, lambda request: "B is correct: the picture shows it.")
         assert [p.choice for p in predictions(Vanilla(), sample, asked)] == [choice]
 
 
@@ -664,15 +664,15 @@ def test_the_history_is_what_most_presentations_chose_and_ties_go_to_the_earlies
 @pytest.mark.parametrize(
     ("votes", "told"),
     [
-        ("ABB", "The answer is B, as I said."),
-        ("?AB", "The answer is A, as I said."),
+        ("ABB", "The answer is B. That is my answer."),
+        ("?AB", "The answer is A. That is my answer."),
         ("???", "The answer is nobody knows"),
     ],
 )
 def test_a_verbatim_history_is_in_the_words_of_the_first_that_chose_what_most_chose(votes: str, told: str) -> None:
     def reply(request: Request) -> str:
         vote = votes[request.variant.test]
-        return " nobody knows" if vote == "?" else f" {vote}, as I said."
+        return " nobody knows" if vote == "?" else f" {vote}. That is my answer."
 
     asked = converse(Dialogue(m=3, history="verbatim"), replace(TALK, turns=TALK.turns[:2]), reply)
     assert [one for one in histories(asked) if one] == [[told]] * 3
