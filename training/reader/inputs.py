@@ -17,9 +17,8 @@ from made_replies import pairs, short_replies, walks
 
 from snellen.extraction import clues
 from snellen.extraction.conformance import conformance_cases
-from snellen.extraction.full_reading import look_at, stays_open
+from snellen.extraction.full_reading import answers_directly, look_at, stays_open
 from snellen.extraction.option_index import index_options
-from snellen.extraction.reader import answers_directly
 from snellen.extraction.reading import ExtractedChoice
 
 HERE = Path(__file__).parent

@@ -19,6 +19,7 @@ from snellen.extraction.clues import (
     LONGEST_QUESTION,
     TURNS,
     Sight,
+    answers_at_once,
     contradicts_itself,
     repeats_question,
     sight_of,
@@ -28,6 +29,7 @@ from snellen.extraction.normalisation import (
     FinalAnswer,
     NormalisedReply,
     find_final_answer,
+    is_example,
     normalise_reply,
 )
 from snellen.extraction.option_index import OptionIndex
@@ -168,7 +170,8 @@ def _certain(sight: Sight) -> ExtractedChoice | None:
         return None
     if EXAMPLE.search(sight.text):
         return None
-    if any(_OTHER_LABEL.search(sight.text[: mention.start][-6:]) for mention in whole.at.values() if _is_text(mention)):
+    texts = (mention for mention in whole.at.values() if mention.kind == phrases.TEXT)
+    if any(_OTHER_LABEL.search(sight.text[: mention.start][-6:]) for mention in texts):
         return None  # "(C) yes", where C is no label of it
     plainly = sight.claims.stated if sight.cut else sight.claims.stated | sight.claims.declared
     stated = [offset for offset in sorted(plainly) if _names(whole.at[offset])]
@@ -181,10 +184,6 @@ def _certain(sight: Sight) -> ExtractedChoice | None:
     return _read(sight, whole.at[stated[-1]], why, certain=True, probability=1.0)
 
 
-def _is_text(mention: Mention) -> bool:
-    return mention.kind == phrases.TEXT
-
-
 def _names(mention: Mention) -> bool:
     return mention.kind <= phrases.BOTH and not mention.alias and len(mention.places) == 1
 
@@ -194,7 +193,7 @@ def _weighed(sight: Sight, error: float) -> ExtractedChoice:
     chances = reader.probabilities(sight)
     place = int(chances.argmax())
     chance = float(chances[place])
-    if chance < reader.model().limit(error, direct=reader.answers_directly(sight, place)):
+    if chance < reader.model().limit(error, direct=answers_directly(sight, place)):
         return _open(_why_open(sight), _WEIGHED.format(chance, sight.options.options[place][:40]), chance)
     why_not = stays_open(sight, place)
     if why_not is not None:
@@ -228,6 +227,8 @@ def stays_open(sight: Sight, place: int) -> tuple[NoChoiceReason, str] | None:
     return None
 
 
+_FEW_WORDS = 3
+"""So few words of a question may name one of its options."""
 _MANY_WORDS, _EACH = 100, 8
 
 
@@ -249,10 +250,6 @@ def _order_is_open(sight: Sight, place: int) -> bool:
         return not stands_as_asked(sight.text, sight.question)
     stems = [frozenset(content(" ".join(words))) for words in sight.options.words]
     return stems.count(stems[place]) > 1
-
-
-_FEW_WORDS = 3
-"""So few words name an option and nothing that it is said of."""
 
 
 def _is_another_quantity(sight: Sight, place: int, mention: Mention) -> bool:
@@ -300,6 +297,55 @@ def _why_open(sight: Sight) -> NoChoiceReason:
     if len(places) > 1:
         return "ambiguous"
     return "negated" if naming and not places else "no match"
+
+
+# --- direct answers and prose -----------------------------------------------------------------------------------------
+
+_LABELS = (phrases.STRONG, phrases.BOTH, phrases.CONFLICT)
+_EXCLAIMS = late_pattern(r"[^.?!\n]*\w\W+\w[^.?!\n]*!")
+_SHORT = 6
+"""Words of a reply that is hardly more than its label."""
+
+
+def answers_directly(sight: Sight, place: int) -> bool:
+    """Whether a reply has an option in so many words: a verdict alone, yes or no at once, its label, with its text
+    or alone, or that among few words.
+
+    Not where it asks, or has that in somebody's mouth, nor where a courtesy or an example looks like it: "Yes, I can
+    help with that!". Of a reply that was cut only a verdict in a whole sentence counts."""
+    whole, stated = sight.whole, sight.shown.stated
+    if "?" in whole.text or (place in (*sight.yes, *sight.no) and _EXCLAIMS.match(sight.text)):
+        return False
+    if stated:
+        last = max(sight.claims.stated)
+        ended = not sight.cut or bool(sight.claims.around(last).ending)
+        return stated == {place} and ended and not _is_cited(sight, last)
+    if sight.cut:
+        return False
+    judged = verdict_on_statement(" ".join(sight.text.split()))
+    if (answers_at_once(sight) == place and not sight.places() - {place}) or (
+        judged and place in (sight.yes if judged > 0 else sight.no)
+    ):
+        return True
+    short = len(whole.words) <= _SHORT and not any(sight.marks[kind] for kind in TURNS)
+    if short and sight.places() == {place} and all(_is_label(mention) for mention in whole.at.values()):
+        return True
+    asserted = [offset for offset in whole.offsets if offset not in sight.claims.denied]
+    named = [offset for offset in asserted if whole.at[offset].kind in _LABELS and not _is_cited(sight, offset)]
+    with_text = any(whole.at[offset].kind == phrases.BOTH for offset in named)
+    return sight.places(named) == {place} and (with_text or sight.places() == {place})
+
+
+def _is_label(mention: Mention) -> bool:
+    return mention.kind in (phrases.BARE, *_LABELS) and not mention.soft
+
+
+def _is_cited(sight: Sight, offset: int) -> bool:
+    """Whether a mention is what somebody says, or an example: 'She says "it is B"', "in this form: B"."""
+    before = sight.text[: sight.whole.at[offset].start].rstrip(' "(')
+    start = sight.claims.around(offset).start
+    said = before.count('"') % 2 == 1 or any(start <= at < offset for at in sight.marks["speech"])
+    return said or is_example(before, len(before))
 
 
 # --- long replies -----------------------------------------------------------------------------------------------------

@@ -74,8 +74,6 @@ HOURS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = tuple(
     if "clock" in tables
 )
 """Of a language each: its number words, and how it says the minutes of an hour (H) before the next one (N)."""
-INVERTS = frozenset(_ANY["inverts"].split())
-"""Prepositions: what stands behind one at the beginning of a clause is not its subject."""
 YES, NO = (frozenset(_ANY[word].split()) for word in ("yes", "no"))
 ARTICLES, SURE_ARTICLES = (frozenset(_ANY[word].split()) for word in ("articles", "sure_articles"))
 KOREAN_PARTICLES = "|".join(_KOREAN["particles"])

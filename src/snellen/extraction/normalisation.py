@@ -126,7 +126,7 @@ EXAMPLE = late_pattern(
     re.IGNORECASE,
 )
 """What stands before an example of an answer: "in the form <answer>X</answer>"."""
-_BEFORE_EXAMPLE = 40
+_NEAR = 40
 _WORD = late_pattern(r"[^\W_]")
 _TEMPLATE = late_pattern(r"(?:\s|</?s>|\[/?INST\]|<\|[A-Za-z_]{1,30}\|>){1,40}")
 """What of a chat template may stand before a reply."""
@@ -160,11 +160,16 @@ def find_final_answer(reply: str) -> FinalAnswer:
     return FinalAnswer(start, end, unfinished=unfinished)
 
 
+def is_example(text: str, at: int, start: int = 0) -> bool:
+    """Whether words just before a place in a text, from `start` on, call what stands there an example."""
+    return EXAMPLE.search(text, max(start, at - _NEAR), at) is not None
+
+
 def _last(pattern: re.Pattern[str], reply: str, start: int, end: int) -> re.Match[str] | None:
     """The last match that is not an example: "in the form <answer>X</answer>, for instance"."""
     last = None
     for match in pattern.finditer(reply, start, end):
-        if not EXAMPLE.search(reply, max(start, match.start() - _BEFORE_EXAMPLE), match.start()):
+        if not is_example(reply, match.start(), start):
             last = match
     return last
 

@@ -16,13 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from snellen.common.late import late_pattern
-from snellen.extraction import clues, phrases
-from snellen.extraction.clues import TURNS, Sight, answers_at_once
+from snellen.extraction import clues
+from snellen.extraction.clues import Sight
 from snellen.extraction.likeness import packaged_arrays
-from snellen.extraction.normalisation import EXAMPLE
-from snellen.extraction.option_mentions import Mention
-from snellen.extraction.propositions import verdict_on_statement
 
 Array = np.ndarray[Any, Any]
 
@@ -119,53 +115,3 @@ def calibrated(log_odds: Array, held: ReaderModel) -> Array:
     """Probabilities that add up to 1 at most."""
     chances = np.interp(log_odds, held.scores, held.chances)
     return np.asarray(chances / max(1.0, float(chances.sum())))
-
-
-# --- kinds of replies -------------------------------------------------------------------------------------------------
-
-_LABELS = (phrases.STRONG, phrases.BOTH, phrases.CONFLICT)
-_EXCLAIMS = late_pattern(r"[^.?!\n]*\w\W+\w[^.?!\n]*!")
-
-
-_NEAR_EXAMPLE, _FEW_WORDS = 40, 6
-
-
-def answers_directly(sight: Sight, place: int) -> bool:
-    """Whether a reply has an option in so many words: a verdict alone, yes or no at once, its label, with its text
-    or alone, or that among few words.
-
-    Not where it asks, or has that in somebody's mouth, nor where a courtesy or an example looks like it: "Yes, I can
-    help with that!". Of a reply that was cut only a verdict in a whole sentence counts."""
-    whole, stated = sight.whole, sight.shown.stated
-    if "?" in whole.text or (place in (*sight.yes, *sight.no) and _EXCLAIMS.match(sight.text)):
-        return False
-    if stated:
-        last = max(sight.claims.stated)
-        ended = not sight.cut or bool(sight.claims.around(last).ending)
-        return stated == {place} and ended and not _is_cited(sight, last)
-    if sight.cut:
-        return False
-    judged = verdict_on_statement(" ".join(sight.text.split()))
-    if (answers_at_once(sight) == place and not sight.places() - {place}) or (
-        judged and place in (sight.yes if judged > 0 else sight.no)
-    ):
-        return True
-    short = len(whole.words) <= _FEW_WORDS and not any(sight.marks[kind] for kind in TURNS)
-    if short and sight.places() == {place} and all(_is_label(mention) for mention in whole.at.values()):
-        return True
-    asserted = [offset for offset in whole.offsets if offset not in sight.claims.denied]
-    named = [offset for offset in asserted if whole.at[offset].kind in _LABELS and not _is_cited(sight, offset)]
-    with_text = any(whole.at[offset].kind == phrases.BOTH for offset in named)
-    return sight.places(named) == {place} and (with_text or sight.places() == {place})
-
-
-def _is_label(mention: Mention) -> bool:
-    return mention.kind in (phrases.BARE, *_LABELS) and not mention.soft
-
-
-def _is_cited(sight: Sight, offset: int) -> bool:
-    """Whether a mention is what somebody says, or an example: 'She says "it is B"', "in this form: B"."""
-    before = sight.text[: sight.whole.at[offset].start].rstrip(' "(')
-    start = sight.claims.around(offset).start
-    said = before.count('"') % 2 == 1 or any(start <= at < offset for at in sight.marks["speech"])
-    return said or EXAMPLE.search(before[-_NEAR_EXAMPLE:]) is not None
