@@ -1,21 +1,23 @@
 """Writes the tables of docs/evidence/whitebox.md: which fast path equals the plain path, architecture by architecture.
 
     python bench/equality.py [--write] [model_type ...]
+    python bench/equality.py --device cuda [--dtype bfloat16] [model_type ...]    what an accelerator allows
 
 The first table has each path for architectures whose inputs are made by hand; the second has every image-text
 architecture that transformers registers, through its own processor. Where some are named, these alone are asked, and
-the lines of the others stay. Small random models in float32, one thread; the numbers are the largest difference of any
-token's log-probability, in nats. Without --write the tables go to standard output. What needs torchvision or timm is
-asked where they are installed.
+the lines of the others stay. Small random models, in float32 and on one thread; the numbers are the largest difference
+of any token's log-probability, in nats. Without --write the tables go to standard output, as does whatever is asked of
+another device or in another format. What needs torchvision or timm is asked where they are installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
@@ -36,6 +38,8 @@ from tiny_configs import ARCHITECTURES, asked, make, normal  # noqa: E402
 from tiny_registered import REGISTERED  # noqa: E402
 
 PATHS = (CACHE, *WIDER.values())
+Place = Callable[[Any], Any]
+"""Puts a model where, and in the format in which, it is to be asked."""
 
 
 def cell(verdict: SelfCheckResult, path: str) -> str:
@@ -49,13 +53,13 @@ def cell(verdict: SelfCheckResult, path: str) -> str:
     return "facts" if "layers" in why or "begins" in why else "no" if "cannot be kept" in why else "refused"
 
 
-def row(name: str) -> str:
+def row(name: str, place: Place) -> str:
     model, head = make(name)
-    window = asked(head)
+    model, window = place(model), asked(head)
     engine = Engine(read_layout(model, 0), 8, 4096)
     with counting(engine.layout) as cost:
         verdict = choose_fast_paths(engine, window)
-    exact = reference_scores(read_layout(make(name)[0], 0), window)
+    exact = reference_scores(read_layout(place(make(name)[0]), 0), window)
     fast = engine.score(window, verdict.fast_paths)
     first = window[0]
     pixels = normal(77, *first.context.extras["pixel_values"].shape)
@@ -67,10 +71,10 @@ def row(name: str) -> str:
     return " | ".join([name, *cells, *found])
 
 
-def table() -> str:
+def table(place: Place) -> str:
     heads = ["architecture", *PATHS, "strategy chosen", "chosen against exact", "another picture moves a score by"]
     heads.append("passes / tokens of the self-check")
-    rows = [" | ".join(heads), " | ".join("---" for _ in heads), *(row(name) for name in ARCHITECTURES)]
+    rows = [" | ".join(heads), " | ".join("---" for _ in heads), *(row(name, place) for name in ARCHITECTURES)]
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
     return "\n".join([f"Taken with {versions}.", "", *(f"| {line} |" for line in rows)])
 
@@ -83,11 +87,11 @@ def registered_table(lines: Sequence[str]) -> str:
     return "\n".join([summary, "", *(f"| {line} |" for line in rows)])
 
 
-def registered_lines(names: Sequence[str]) -> dict[str, str]:
+def registered_lines(names: Sequence[str], place: Place) -> dict[str, str]:
     """The line of each architecture; also to standard error as it is found."""
     lines = {}
     for name in names:
-        lines[name] = registered_row(name)
+        lines[name] = registered_row(name, place)
         print(lines[name], file=sys.stderr, flush=True)
     return lines
 
@@ -101,11 +105,19 @@ def written_lines(table: str) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="float32")
     parser.add_argument("names", nargs="*", metavar="model_type")
     given = parser.parse_args()
+    if given.write and (given.device, given.dtype) != ("cpu", "float32"):
+        parser.error("the page has what a CPU finds in float32; leave out --write")
+
+    def place(model: Any) -> Any:
+        return model.to(given.device, getattr(torch, given.dtype))
+
     with without_warnings():
-        lines = registered_lines(given.names or REGISTERED)
-        made = {} if given.names else {"equality": table()}
+        made = {} if given.names else {"equality": table(place)}
+        lines = registered_lines(given.names or REGISTERED, place)
     page = ROOT / "docs" / "evidence" / "whitebox.md"
     text = page.read_text(encoding="utf-8")
     if given.write:

@@ -5,7 +5,7 @@ naive   the model's own forward for every option, the picture encoded again, log
 plain   Snellen's exact path (`scoring=exact`): the same, but logits only where they are read
 fast    Snellen's shared path
 
-    python bench/whitebox.py [--size small|174m|7b] [--dtype bfloat16] [--threads 1]
+    python bench/whitebox.py [--size small|174m|3b|7b] [--dtype bfloat16] [--threads 1]
                                                             the table of docs/evidence/whitebox.md
     python bench/whitebox.py --counts [--image-tokens]      what is run: forward passes, tokens, pictures; no times
     python bench/whitebox.py --image-tokens                 one question, for five real numbers of tokens a picture
@@ -77,9 +77,11 @@ SIZES = {
     "tiny": Size((32, 64, 2, 2), (32, 64, 1, 2)),
     "small": Size((512, 2048, 2, 8), (768, 2048, 2, 12)),
     "174m": Size((512, 2048, 12, 8), (768, 2048, 12, 12)),
+    "3b": Size((1024, 4096, 24, 16), (3072, 8192, 28, 24)),
     "7b": Size((1024, 4096, 24, 16), (4096, 11008, 32, 32)),
 }
-"""174m: a vision tower of 38 M and a text model of 110 M parameters. 7b: the sizes of LLaVA-1.5 7B."""
+"""174m: a vision tower of 38 M and a text model of 110 M parameters. 3b: the tower of LLaVA-1.5 before a
+text model with the sizes of Llama 3.2 3B. 7b: the sizes of LLaVA-1.5 7B."""
 
 
 def model(size: Size, image_tokens: int, dtype: torch.dtype, device: str) -> Any:
