@@ -351,6 +351,13 @@ def test_what_changed_since_the_last_run_leads_to_the_questions(shown: Shown) ->
     assert f'<a href="{escape(address)}">1</a>' in page
 
 
+def test_of_two_runs_one_alone_chooses_what_it_has_right_or_not(shown: Shown) -> None:
+    for side, outcome in (("better", "right"), ("worse", "wrong")):
+        listed = shown.listed(**{side: "first"}, protocol="likelihood")
+        assert listed and listed == shown.listed(run="first", outcome=outcome, protocol="likelihood")
+    assert re.search(r"<h1>Questions that <bdi>[^<]*</bdi> has right</h1>", shown.page("/questions", better="first"))
+
+
 def test_the_numbers_are_those_of_the_runs_results(shown: Shown) -> None:
     for name, results in shown.results.items():
         page = shown.page("/run", run=name)

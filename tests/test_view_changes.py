@@ -263,6 +263,26 @@ def test_a_label_is_one_of_snellen_agree(client: httpx.Client, runs: Path) -> No
     assert read_labels(runs / "half" / "labels.jsonl") == {}
 
 
+def test_after_a_label_or_a_note_the_reader_stands_where_it_was_given(client: httpx.Client) -> None:
+    listed = unescape(client.get("/questions?run=half&outcome=unparsed&q=animal").text)
+    address = re.findall(r'<th scope="row"><a href="(/question\?[^"]*)"', listed)[1]
+    page = client.get(address).text
+    assert "2 of 4" in page
+    for path, button in (("/label", {"label": "B"}), ("/note", {"text": "blurred"})):
+        forms = re.findall(rf'<form [^>]*action="{path}">.*?</form>', page, re.S)
+        fields = dict(re.findall(r'name="([^"]*)" value="([^"]*)">', unescape(forms[0])))
+        kept = send(client, path, **{**fields, **button})
+        part = kept.url.fragment
+        assert part == (f"reply-{fields['item']}" if path == "/label" else "notes")
+        assert "2 of 4" in kept.text and f'id="{part}"' in kept.text
+
+
+def test_a_note_keeps_its_lines(client: httpx.Client, runs: Path) -> None:
+    page = send(client, "/note", run="half", text="one\r\ntwo", **PLACE).text
+    assert ">one\ntwo</textarea>" in page
+    assert json.loads((runs / "half" / "notes.jsonl").read_text())["text"] == "one\ntwo"
+
+
 def test_a_note_on_a_sample_is_kept_in_the_run(client: httpx.Client, runs: Path) -> None:
     page = send(client, "/note", run="half", text="The picture is <b>blurred</b>.", **PLACE).text
     assert "The picture is &lt;b&gt;blurred&lt;/b&gt;." in page

@@ -90,8 +90,8 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
 
     @property
     def compared(self) -> tuple[str, ...]:
-        """The two runs that are set against each other, if any are."""
-        return (self.better, self.worse) if self.better and self.worse else ()
+        """The two runs that are set against each other, or the only one of them that is named."""
+        return tuple(filter(None, (self.better, self.worse)))
 
     @property
     def address(self) -> str:
@@ -170,16 +170,22 @@ def _entry_conditions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[
     if chosen.unstable:
         entry.append("unstable = 1")
     conditions = [_among(f"SELECT question FROM entry WHERE {' AND '.join(entry)}")] if entry else []
-    if chosen.better or chosen.worse:
-        conditions.append(
-            _among(
-                "SELECT good.question FROM entry AS good JOIN entry AS bad USING (question, protocol) WHERE "
-                f"good.run = ? AND good.outcome = {RIGHT} AND bad.run = ? AND bad.outcome IN ({WRONG}, {UNPARSED})"
-                + (" AND protocol = ?" if chosen.protocol else "")
-            )
-        )
-        values += [runs.get(chosen.better, -1), runs.get(chosen.worse, -1), *filter(None, [chosen.protocol])]
+    if chosen.compared:
+        conditions.append(_among(_compared_entries(chosen)))
+        values += [*(runs.get(name, -1) for name in chosen.compared), *filter(None, [chosen.protocol])]
     return conditions, values
+
+
+def _compared_entries(chosen: QuestionFilter) -> str:
+    """The questions that one run has right, or another has not, or both under one protocol."""
+    good = f"good.run = ? AND good.outcome = {RIGHT}"
+    bad = f"bad.run = ? AND bad.outcome IN ({WRONG}, {UNPARSED})"
+    if chosen.better and chosen.worse:
+        entries, condition = "entry AS good JOIN entry AS bad USING (question, protocol)", f"{good} AND {bad}"
+    else:
+        entries, condition = ("entry AS good", good) if chosen.better else ("entry AS bad", bad)
+    of_protocol = " AND protocol = ?" if chosen.protocol else ""
+    return f"SELECT question FROM {entries} WHERE {condition}{of_protocol}"
 
 
 def _among(select: str) -> str:

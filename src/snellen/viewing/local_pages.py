@@ -41,6 +41,7 @@ from snellen.report.run_view import run_views
 from snellen.scoring.agreement import LABELS, NONE, HumanLabel, read_labels
 from snellen.viewing.comparing import MOST_RUNS, compare, flips_by_protocol, read_scored
 from snellen.viewing.failures import alike_failures
+from snellen.viewing.filters import QuestionFilter
 from snellen.viewing.library import RunLibrary, ShownRun
 from snellen.viewing.pages import ViewPages, run_titles
 from snellen.viewing.run_notes import (
@@ -153,17 +154,18 @@ class LocalPages(ViewPages):
         [(benchmark, sample_id, turn)] = self.library.rows(
             "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
         )
-        text = form.get("text", "").strip()[:LONGEST_NOTE]
+        text = form.get("text", "").replace("\r\n", "\n").strip()[:LONGEST_NOTE]  # how browsers end the lines they send
         write_sample_note(run.folder, SampleNote(benchmark, sample_id, turn, text))
-        return _question_address(form)
+        return _question_address(form, "notes")
 
     def _keep_label(self, form: Form) -> str:
         run, item = self.named_run(form.get("run", "")), form.get("item", "")
+        self.number(form)
         label = form.get("label", "") or None
         if not re.fullmatch("[0-9a-f]{16}", item) or (label and label != NONE and len(label) > 8):
             raise HTTPException(400, "this is not a label of a reply")
         add_lines(run.folder / LABELS, HumanLabel(item, label, "", form.get("sample", "")))
-        return _question_address(form)
+        return _question_address(form, f"reply-{item}")
 
     def about_question(self, number: int, runs: Sequence[ShownRun]) -> dict[str, Any]:
         """Notes by run, and labels by run and reply."""
@@ -311,9 +313,11 @@ def _cookie(request: Request) -> str:
     return f"snellen-view-{request.url.port or 80}"
 
 
-def _question_address(form: Form) -> str:
-    place = {name: form.get(name, "") for name in ("of", "sample", "turn", "build")}
-    return f"/question?{urlencode(place)}"
+def _question_address(form: Form, part: str) -> str:
+    """A part of the page of the question of a form, in the list of questions that it was opened from."""
+    chosen = QuestionFilter.from_query(dict(parse_qsl(form.get("among", ""))))
+    of, sample, build = (form.get(name, "") for name in ("of", "sample", "build"))
+    return f"{chosen.question_address(of, sample, int(form.get('turn', '0')), build)}#{part}"
 
 
 # --- the application -------------------------------------------------------------------------------------------------
