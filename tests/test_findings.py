@@ -149,6 +149,19 @@ def test_more_dimensions_must_each_be_farther_above_guessing() -> None:
     assert "above guessing in all 8 dimensions" in sentences([model("a", 0.6, dimensions=tuple(surely))], {})[1]
 
 
+@pytest.mark.parametrize("sure", [0, 1])
+def test_models_that_guess_in_different_dimensions_are_not_said_to_guess_in_all(sure: int) -> None:
+    def blind_in(number: int) -> ModelNumbers:
+        shares = [estimate(0.25 if i == number else 0.9, 0.05) for i in range(4)]
+        return model(
+            f"m{number}", 0.7, dimensions=tuple(DimensionShare(f"d{i}", s, 0.25) for i, s in enumerate(shares))
+        )
+
+    models = [blind_in(number) for number in range(4)] + [blind_in(9)] * sure
+    who = f"4 of {len(models)} models are not" if sure else "None of the 4 models is"
+    assert f"{who} shown to be above guessing in every dimension." in sentences(models, {})
+
+
 def test_what_was_not_read_not_answered_or_not_asked_is_said_last() -> None:
     careful = model("a", 0.6, unparsed=estimate(0.03, 0.01), errors=3, is_partial=True)
     assert sentences([careful], {})[-1] == (

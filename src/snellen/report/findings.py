@@ -270,7 +270,7 @@ def _above_guessing(models: Sequence[ModelNumbers]) -> str:
         where = (f"{model.name} in {_some_of(titles, len(model.dimensions))}" for model, titles in doubtful)
         return f"Not shown to be above guessing: {', '.join(where)}."
     hardest = [d.title for d in models[0].dimensions if all(d.title in titles for _, titles in doubtful)]
-    place = f"in {_names(hardest)}" if hardest else "in at least one dimension"
+    place = f"in {_names(hardest)}" if hardest else "in every dimension"
     if len(doubtful) == len(models):
         return f"None of the {len(models)} models is shown to be above guessing {place}."
     return f"{len(doubtful)} of {len(models)} models are not shown to be above guessing {place}."
