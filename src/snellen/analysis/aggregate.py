@@ -182,7 +182,8 @@ MAX_SLICES = 100
 """A tag with more values than this gets no slices: it differs for nearly every sample."""
 RecordT = TypeVar("RecordT", Score, QuestionCounts)
 TEMPLATE_SPREAD = Metric(
-    what="best minus worst accuracy over templates (arXiv 2310.02569, Table 25)",
+    what="accuracy of the best template minus that of the worst, chosen on other pictures, so that it can be below 0 "
+    "(arXiv 2310.02569, Table 25)",
     rows=(share("template_spread", better="lower", scale="", unparsed="wrong"),),
 )
 
