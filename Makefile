@@ -4,19 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 SERVER := packages/snellen-server
 PROJECTS := pyproject.toml $(SERVER)/pyproject.toml
-# With uv at hand what takes minutes takes seconds, and torch comes in the build that fits the machine; `make UV= demo` goes
-# without.
-UV := $(shell command -v uv 2>/dev/null)
-ifneq ($(UV),)
-MAKE_VENV = $(UV) venv -q --python $(PYTHON) $(VENV)
-INSTALL = $(UV) pip install -q --python $(BIN)/python --torch-backend auto
-else
-# The pip that comes with Python 3.11 takes a minute longer to find what fits together; it does where no newer is to be had.
-PIP = $(BIN)/python -m pip --disable-pip-version-check -q install
-MAKE_VENV = $(PYTHON) -m venv $(VENV) && { $(PIP) --upgrade -c constraints.txt pip || true; }
+# uv does in half a minute what pip does in two, and brings torch in the build that fits the machine, or from where pip is
+# told to look. Where none is at hand, pip brings one into the environment; where that finds less than pip, pip does it all.
+# `make UV= demo` goes without.
+UV := $(or $(shell command -v uv),$(BIN)/uv)
+WHEELS = $(or $(PIP_FIND_LINKS),$(shell $(PYTHON) -m pip config get global.find-links 2>/dev/null))
+TORCH = $(or $(addprefix --find-links=,$(WHEELS)),--torch-backend auto)
 # Modules are compiled when they are first imported: most never are.
-INSTALL = $(PIP) --no-compile
-endif
+PIP = $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile -c constraints.txt
+INSTALL = { test -x "$(UV)" && $(UV) pip install -q --python $(BIN)/python -c constraints.txt $(TORCH) $(1); } || $(PIP) $(1)
+DEMO := torch -e '.[hf,metrics,demo]'
+DEV := torch -e '.[dev]' -e '$(SERVER)[postgres]'
+DOCS := -e '.[docs,release]'
 
 # Tests start hundreds of processes: each module is compiled once, whatever the surroundings say.
 export PYTHONDONTWRITEBYTECODE :=
@@ -99,16 +98,18 @@ system:
 	@dpkg -s $(SYSTEM) >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq $(SYSTEM) >/dev/null; } \
 		|| echo "$(SYSTEM): not all are there or can be installed; the tests that need them will say that they wait"
 
+# Without uv, the pip that comes with Python 3.11 takes a minute longer than today's to find what fits together.
 $(VENV)/bin/python:
-	$(MAKE_VENV)
+	$(PYTHON) -m venv $(VENV)
+	@command -v "$(UV)" >/dev/null || $(PIP) $(if $(UV),uv,--upgrade pip) || true
 
 # torch comes with the constraints: without them an unpinned one brings gigabytes of CUDA packages.
 $(VENV)/demo.done: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(INSTALL) -c constraints.txt torch -e '.[hf,metrics,demo]'
+	$(call INSTALL,$(DEMO))
 	@touch $@
 
 $(VENV)/dev.done: $(VENV)/bin/python $(PROJECTS) constraints.txt
-	$(INSTALL) -c constraints.txt torch -e '.[dev]' -e '$(SERVER)[postgres]'
+	$(call INSTALL,$(DEV))
 	@touch $@ $(VENV)/demo.done $(VENV)/docs.done
 
 # Compiled once, and not by each of the workers that begin together. Tests that cannot be collected are told of by `tests`.
@@ -118,8 +119,8 @@ $(VENV)/compiled.done: $(VENV)/dev.done
 
 # The pages about the server's verbs need their help, and nothing that these load.
 $(VENV)/docs.done: $(VENV)/bin/python $(PROJECTS) constraints.txt
-	$(INSTALL) -c constraints.txt -e '.[docs,release]'
-	$(INSTALL) --no-deps -e $(SERVER)
+	$(call INSTALL,$(DOCS))
+	$(call INSTALL,--no-deps -e $(SERVER))
 	@touch $@
 
 clean:
