@@ -163,6 +163,11 @@ def test_a_comparison_is_over_benchmarks_that_all_have_and_says_which_are_left_o
     assert "1 benchmark left out: only one of these runs has it" in page
     assert escape("/questions?benchmark=plants&run=both") in page
     assert f"paired on {QUESTIONS} questions" in page, "the sentence, too, is over what both have"
+    sn.evaluate("snellen:always-a", [animals, str(other.folder)], "vanilla", runs=runs, name="letters")
+    until(lambda: "letters" in names_in(client.get("/").text))
+    of_three = client.get("/compare?run=both&run=letters&run=half").text
+    assert re.search("<th[^>]*>plants<", of_three[of_three.index('id="flips"') :]), "of the two that have it"
+    assert "1 benchmark left out of the charts: not all of these runs have it; differences count what" in of_three
     alike, unlike = (client.get(f"/compare?run=perfect&run={name}").text for name in ("half", "few"))
     assert "left out" not in alike and alike.count("<figure") == 1, "its one dimension has one benchmark"
     assert OVER_SHARED in unlike and OVER_SHARED not in alike

@@ -37,7 +37,8 @@ class RunComparison(Struct, frozen=True):
     fault: str = ""
     """Why the numbers were not compared."""
     left_out: dict[str, tuple[str, ...]] = {}
-    """Benchmarks that not all of the runs have, by run: they are in no sentence and no chart."""
+    """Benchmarks that not all of the runs have, by run: they are in no chart, and only in the differences of runs that
+    both have them."""
 
     @property
     def n_left_out(self) -> int:
