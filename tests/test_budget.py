@@ -111,7 +111,15 @@ def test_a_budget_of_money_ends_a_run_whose_tokens_nobody_counts(questions: Benc
             SpentBudgetError, match="--max-cost 1, which cannot hold as the answers come without counts"
         ):
             sn.evaluate(model, str(questions.folder), "circular", name="run", max_cost=1, price=(1, 1))
-        assert server.stats()["requests"] == answered("runs/run") <= 4
+        assert server.stats()["requests"] == answered("runs/run") <= 2
+
+
+def test_before_a_price_is_known_no_more_are_paid_than_may_be_in_flight(questions: Benchmark) -> None:
+    with start_server(latency=0.05) as server:
+        model = f"openai:any@{server.url}?concurrency=3"
+        with pytest.raises(SpentBudgetError, match="3 requests were answered now"):
+            sn.evaluate(model, str(questions.folder), "circular", name="run", max_cost=1e-6, price=(1, 1))
+        assert server.stats()["requests"] == answered("runs/run") == 3
 
 
 def test_an_answer_without_counts_costs_what_the_others_do() -> None:

@@ -78,10 +78,11 @@ class _Asker:
     ) -> None:
         self._models, self._store, self._budget, self._progress = models, store, budget, progress
         self.distinct = list({id(model): model for model in models.values()}.values())
+        in_flight = sum(model.concurrency for model in self.distinct)
         # Twice as many as may be in flight, so that the next is at hand when one comes back.
-        self.slots = 2 * sum(model.concurrency for model in self.distinct)
+        self.slots = 2 * in_flight
         # With a budget requests count when they are sent, so they do not queue inside a model.
-        self._gate = asyncio.Semaphore(self.slots) if budget.is_limited else nullcontext()
+        self._gate = asyncio.Semaphore(in_flight) if budget.is_limited else nullcontext()
         self._in_flight: dict[bytes, asyncio.Future[Response]] = {}
 
     async def work_off(self, item: WorkItem) -> None:
