@@ -243,6 +243,31 @@ def test_a_suite_declares_what_counts_alike_and_tables_say_it(
         assert row.estimate.n == 14 and results.value("accuracy") == pytest.approx(7 / 14)
 
 
+@pytest.mark.parametrize(
+    ("average", "over", "values"),
+    [("macro", "benchmarks", ((2 / 8 + 1 / 2) / 2, 4 / 8 / 2)), ("micro", "questions", (3 / 10, 4 / 10))],
+)
+def test_a_comparison_counts_alike_in_a_dimension_what_the_numbers_of_its_runs_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, average: str, over: str, values: tuple[float, float]
+) -> None:
+    """Of 8 and 2 questions one model is right on 2 and 1, the other on 4 and none."""
+
+    def knows_the_large(request: Request) -> str:
+        number = int(request.sample_id[1:])
+        return "AB"[number % 2] if request.benchmark == "small/large" and number % 4 < 2 else "None."
+
+    suite_of(tmp_path, monkeypatch, average, over)
+    models = always("A"), Scripted(knows_the_large, name="large", answers_by_sample=True)
+    results = Results([run(model, "small", "vanilla", tmp_path, name=model.name).runs[0] for model in models])
+    rows = rows_of(results, benchmark="*", metric="accuracy", dimension="Naming")
+    assert tuple(row.estimate.value for row in rows) == pytest.approx(values)
+    comparison = results.compare(resamples=100)
+    [naming] = [one for one in comparison.differences if (one.benchmark, one.dimension) == ("*", "Naming")]
+    assert (naming.first_value, naming.second_value) == pytest.approx(values)
+    ranks = [one.rank for one in comparison.ranks if (one.benchmark, one.dimension) == ("*", "Naming")]
+    assert ranks == [1 + (values[0] < values[1]), 1 + (values[0] > values[1])]
+
+
 def test_what_a_number_lacks_of_its_suite_stands_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     suite_of(tmp_path, monkeypatch, "macro", "dimensions")
     results = run(always("A"), ["small/large"], "vanilla", tmp_path, limit=4)

@@ -18,7 +18,7 @@ from rich.console import Console
 from scipy import stats
 
 import snellen as sn
-from small import built, rows
+from small import built, command, rows
 from snellen import registry
 from snellen.analysis.paired.comparison import compare_runs
 from snellen.analysis.paired.differences import QuestionFlip, corrected_estimate
@@ -274,6 +274,35 @@ def test_a_metric_of_summed_counts_is_compared_too(folder: Path) -> None:
     assert one.reason == "metric undefined" and one.difference.n == 40
     turned = Results([*never.runs, *results.runs[:1]]).compare(metrics="pope_precision", resamples=0).differences[0]
     assert (turned.first_value, turned.second_value, turned.difference.value) == (None, 1.0, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [("unparsed_rate", "unparsed_rate"), ("accuracy_upper", "accuracy_upper"), ("pope_f1", "pope_f1"),
+     ("pope", "pope_accuracy")],
+)  # fmt: skip
+def test_the_command_compares_any_row_by_its_name_and_a_metric_by_its_first(
+    name: str, row: str, folder: Path, compared: Results, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = compared.runs
+    if name.startswith("pope"):
+        questions = [{**one, "options": ["yes", "no"], "answer": i % 2} for i, one in enumerate(rows(4))]
+        benchmark = built(questions, folder / f"either-{name}", name="either")
+        models = [sn.Scripted(lambda request, text=text: text, name=text) for text in ("yes", "no")]
+        runs = sn.evaluate(models, str(benchmark.folder), runs=folder / f"either-runs-{name}").runs
+    words = ("compare", *(str(run.folder) for run in runs), "--metric", name, "--json")
+    code, out, err = command(capsys, *words)
+    assert code == 0, err
+    assert json.loads(out.splitlines()[0])["metric"] == row
+
+
+def test_a_metric_that_nobody_has_is_named_with_the_nearest(
+    compared: Results, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(sn.UnknownNameError, match=r"unknown metric 'pass_at_j'; did you mean pass_at_k\?"):
+        compared.compare(metrics="pass_at_j")
+    code, _, err = command(capsys, "compare", *(str(run.folder) for run in compared.runs), "--metric", "zzz")
+    assert code == 2 and f"shows all {len(registry.names('metrics'))}" in err
 
 
 def test_runs_on_different_builds_are_refused(folder: Path) -> None:

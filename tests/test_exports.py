@@ -14,6 +14,7 @@ import snellen as sn
 from snellen import registry
 from snellen.errors import UnknownNameError
 from snellen.interchange.exports.base import Exporter, ExportJob
+from snellen.records import Failure
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +50,17 @@ def test_a_log_of_inspect_says_what_the_run_says(results: sn.Results, tmp_path: 
     # Read back, joined to the same questions, it has the same accuracy.
     again = sn.score(sn.import_run(log, benchmark=str(tmp_path / "made"), to="back"))
     assert again.value("accuracy", benchmark="mine") == own["accuracy"]
+
+
+def test_a_log_of_inspect_counts_as_completed_what_has_no_error(tmp_path: Path) -> None:
+    benchmark = small.built(small.rows(8), tmp_path / "made")
+    late = sn.Response(error=Failure("timeout", "late"))
+    model = sn.Scripted(lambda request: late if request.sample_id < "q003" else "(A)", answers_by_sample=True)
+    results = sn.evaluate(model, str(benchmark.folder), "vanilla", name="late", error_budget=1.0)
+    [log] = results.export("inspect", "logs")
+    with zipfile.ZipFile(log) as archive:
+        counts = json.loads(archive.read("header.json"))["results"]
+    assert (counts["total_samples"], counts["completed_samples"]) == (8, 5)
 
 
 def test_a_log_of_inspect_shows_pictures_where_they_are_asked_for(results: sn.Results) -> None:

@@ -15,6 +15,7 @@ from snellen.common.late import data_frame, import_extra
 from snellen.errors import DataError
 from snellen.formats.shown_text import object_line
 from snellen.interchange.exports.base import Exporter
+from snellen.metrics.declaration import row_called
 from snellen.protocols.base import parse_protocol
 from snellen.records import Result
 from snellen.registry import find
@@ -185,18 +186,18 @@ class Results:
         """The runs compared question by question: differences with intervals and p-values, ranks with intervals, and
         the questions on which they differ. `to` is a `.md`, `.csv` or `.json` file to write.
 
-        Each benchmark counts by its headline metric, or by `metrics`. All pairs are compared, or with the folder or
-        the label of a run as `baseline` that one with each other. p-values are corrected by `holm`, `bh` or not
-        (`none`). Without `resamples` there are no ranks. Raises DataError for fewer than two runs, for different builds
-        of a benchmark, or where nothing is common; UnknownNameError for a wrong baseline; MissingExtraError without
-        numpy.
+        Each benchmark counts by its headline metric, or by `metrics`: rows, or metrics, each by its first row. All
+        pairs are compared, or with the folder or the label of a run as `baseline` that one with each other. p-values
+        are corrected by `holm`, `bh` or not (`none`). Without `resamples` there are no ranks. Raises DataError for
+        fewer than two runs, for different builds of a benchmark, or where nothing is common; UnknownNameError for a
+        wrong metric or baseline; MissingExtraError without numpy.
         """
         from snellen.analysis.paired.comparison import compare_runs
 
         labels = {run.folder: label for run, label in zip(self.runs, run_labels(self.runs), strict=True)}
         comparison = compare_runs(
             self.runs,
-            metrics=as_names(metrics),
+            metrics=[row_called(name) for name in as_names(metrics)],
             baseline=labels.get(Path(baseline), str(baseline)) if baseline else "",
             correction=correction,
             resamples=resamples,
@@ -220,7 +221,7 @@ class Results:
         import_extra("numpy", "metrics", "drift")
         from snellen.analysis.paired.drift import drifts
 
-        return drifts(self.runs, metric)
+        return drifts(self.runs, row_called(metric) if metric else "")
 
     def export(
         self, form: str, path: str | Path | None = None, *, pictures: bool = False, answers: bool = False

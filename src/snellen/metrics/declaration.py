@@ -272,23 +272,48 @@ def of_answered(row: MetricRow) -> MetricRow:
 
 def metric_of(row: str) -> Metric | None:
     """The metric that has a row of that name; None for an unknown row."""
-    return _metrics_by_row(registry.key_of_targets("metrics")).get(_plain(row))
+    return _known_rows().get(_plain(row), (None, ""))[0]
+
+
+def metric_with(name: str) -> str:
+    """The name of the metric that is called so or has a row of that name. Raises UnknownNameError."""
+    names, rows = registry.names("metrics"), _known_rows()
+    if name in names:
+        return name
+    if _plain(name) not in rows:
+        raise registry.unknown("metric", name, registry.nearest_names(name, sorted({*names, *rows})) or names)
+    return rows[_plain(name)][1]
+
+
+def row_called(name: str) -> str:
+    """The row of that name, or the first one of the metric of that name. Raises UnknownNameError."""
+    return name if metric_of(name) else find_metric(metric_with(name)).names[0]
+
+
+def is_given_unasked(metric: Metric) -> bool:
+    """Whether every run has it wherever it applies, so that nobody asks for it."""
+    return metric.computed_over == "derived" or (isinstance(metric, ChoiceMetric) and metric.measure is None)
 
 
 def check_row(kind: str, row: str) -> None:
     """Raise UnknownNameError, which calls it a `kind`, for a row that no metric has."""
     if metric_of(row) is None:
-        raise registry.unknown(kind, row, _metrics_by_row(registry.key_of_targets("metrics")))
+        raise registry.unknown(kind, row, _known_rows())
+
+
+def _known_rows() -> Mapping[str, tuple[Metric, str]]:
+    return _metrics_by_row(registry.key_of_targets("metrics"))
 
 
 @cache
-def _metrics_by_row(key: Hashable) -> dict[str, Metric]:
-    """The metrics by their rows. The key stands for what is registered, so that later registrations are seen."""
-    metrics: dict[str, Metric] = {}
+def _metrics_by_row(key: Hashable) -> dict[str, tuple[Metric, str]]:
+    """The metrics with their names, by their rows. The key stands for what is registered, so that later registrations
+    are seen."""
+    metrics: dict[str, tuple[Metric, str]] = {}
     for name in reversed(registry.targets("metrics")):
         # What is broken has no rows: whoever uses it by its name is told, and a run that does not is none the worse.
         with suppress(HookError):
-            metrics |= dict.fromkeys(find_metric(name).names, find_metric(name))
+            metrics |= dict.fromkeys(find_metric(name).names, (find_metric(name), name))
     return metrics
 
 

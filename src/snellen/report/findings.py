@@ -352,7 +352,7 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
         words.append(f"{count:,} questions got no answer from {_names([model.name for model in failed])}")
     counted = [f"{capitalised('; '.join(words))}."] if words else []
     if any(model.is_partial for model in models):
-        counted.append("Only part of the benchmarks or of their questions was asked.")
+        counted.append("Only part of the benchmarks or of their questions was asked and has a value.")
     return " ".join(counted)
 
 

@@ -133,10 +133,7 @@ def _benchmark_table(differences: Sequence[PairedDifference], comparison: Compar
 
 
 def _mean_table(means: Sequence[PairedDifference]) -> Table:
-    alike = (
-        "Benchmarks of one scale count equally, or over all of them questions where the suites say so; columns are "
-        "as above."
-    )
+    alike = "Benchmarks of one scale count equally, or questions where the suites say so; columns are as above."
     titles = ["shares" if mean.metric == SHARE else metric_title(mean.metric) for mean in means]
     metrics = [f"{title} by {mean.method}" for title, mean in zip(titles, means, strict=True)]
     places = [_dimension(mean.dimension) for mean in means]

@@ -25,6 +25,7 @@ from snellen.metrics.declaration import (
     ReplyMetric,
     check_row,
     find_metric,
+    is_given_unasked,
 )
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score
@@ -168,8 +169,7 @@ def check_scoring_of(spec: BenchmarkSpec, scoring: ScoringSpec) -> None:
 def check_metrics(names: Iterable[str]) -> None:
     """Raise UnknownNameError for a metric that nobody has, DataError for one that the caller cannot choose."""
     for name in names:
-        metric = find_metric(name)
-        if metric.computed_over == "derived" or (isinstance(metric, ChoiceMetric) and metric.measure is None):
+        if is_given_unasked(find_metric(name)):
             raise DataError(f"{name} needs no asking for: it is given wherever it applies")
 
 

@@ -24,7 +24,10 @@ from snellen.viewing.library import Flips, RunLibrary, ShownRun, flips_of
 
 MOST_RUNS = 8
 RESAMPLES = 2_000
-OVER_SHARED = " Only the questions that all of these runs replied to count here, as in the table of differences."
+OVER_SHARED = (
+    " Only the questions that all of these runs replied to under each of their protocols count here; a difference in "
+    "the tables is over all questions that its two runs have a value for."
+)
 
 
 class RunComparison(Struct, frozen=True):

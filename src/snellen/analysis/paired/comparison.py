@@ -10,7 +10,7 @@ from itertools import chain, combinations, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.capability import ALL, counted_alike, headlines_of
+from snellen.analysis.capability import ALL, headlines_of
 from snellen.analysis.paired.differences import (
     RESAMPLES,
     Comparison,
@@ -33,7 +33,7 @@ from snellen.analysis.subset import check_same_builds
 from snellen.common.late import import_extra
 from snellen.errors import DataError
 from snellen.metrics.declaration import SHARE
-from snellen.records import METHODS, MeanOver, Method
+from snellen.records import METHODS, Method
 from snellen.registry import unknown
 from snellen.runs.run_folder import RunManifest
 from snellen.scoring.scored_run import ScoredRun, run_labels
@@ -188,11 +188,7 @@ def common_measures(
 def _means(paired: Sequence[Paired]) -> Iterator[PairedDifference]:
     for method in METHODS:
         of_method = [pairing for pairing in paired if pairing.result.method == method]
-        yield from mean_differences(of_method, _counted_alike(of_method))
-
-
-def _counted_alike(paired: Sequence[Paired]) -> MeanOver:
-    return counted_alike(pairing.spec for pairing in paired if pairing.result.difference.value is not None)
+        yield from mean_differences(of_method)
 
 
 def is_instrument(manifest: RunManifest) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from snellen.analysis.capability import ALL, protocol_preference
+from snellen.analysis.capability import ALL, counted_alike, protocol_preference
 from snellen.analysis.linearisation import linearised_deviations
 from snellen.analysis.paired.significance import LEVEL, Correction, agreeing, questions_needed, sign_flip_test
 from snellen.analysis.question_means import censored_mean, is_censored
@@ -34,7 +34,7 @@ from snellen.common.late import data_frame
 from snellen.formats.shown_text import object_line
 from snellen.metrics.declaration import Counts, MetricRow, ReplyMetric, declared, metric_of, summed_metric
 from snellen.reasons import Reason
-from snellen.records import Better, Estimate, MeanOver, Method, Score
+from snellen.records import Better, Estimate, Method, Score
 from snellen.scoring.scored_run import RowKey, ScoredBenchmark
 from snellen.scoring.text_scoring import metric_row_names
 
@@ -52,7 +52,7 @@ class PairedDifference(Struct, frozen=True):
     second: str
     """Labels of the runs."""
     benchmark: str
-    """`*` for a mean over benchmarks, which count equally."""
+    """`*` for a mean over benchmarks."""
     dimension: str
     suite: str
     protocol: str
@@ -427,12 +427,12 @@ def flips(labels: tuple[str, str], first: QuestionMeasures, second: QuestionMeas
             )  # fmt: skip
 
 
-def mean_differences(pairs: Sequence[Paired], over: MeanOver = "benchmarks") -> Iterator[PairedDifference]:
-    """Unweighted means over the benchmarks of each dimension, and one over all, where these are of several dimensions.
+def mean_differences(pairs: Sequence[Paired]) -> Iterator[PairedDifference]:
+    """Means over the benchmarks of each dimension, and one over all, where these are of several dimensions.
 
-    Of the same two runs and the same method; only over metrics that share a scale. In the mean over all count what
-    suites say counts alike (`over`), questions or else benchmarks, as in the numbers over all benchmarks of a run.
-    There is none where it is the mean of the only dimension.
+    Of the same two runs and the same method; only over metrics that share a scale. What suites say counts alike,
+    questions or else benchmarks, does so, as in the numbers of a run. There is none over all where it is the mean of
+    the only dimension.
     """
     usable = [paired for paired in pairs if paired.result.difference.value is not None]
     by_dimension: dict[str, list[Paired]] = defaultdict(list)
@@ -443,23 +443,18 @@ def mean_differences(pairs: Sequence[Paired], over: MeanOver = "benchmarks") -> 
         if mean := mean_of_pairs(members, dimension):
             yield mean.result
     is_of_one_dimension = len(by_dimension) == 1 and all(paired.result.dimension for paired in usable)
-    is_another_number = len(usable) > 1 and (over == "questions" or not is_of_one_dimension)
-    if is_another_number and (overall := _overall_difference(usable, over)):
-        yield overall
+    if len(usable) > 1 and not is_of_one_dimension and (overall := mean_of_pairs(usable, ALL)):
+        yield overall.result
 
 
-def _overall_difference(usable: Sequence[Paired], over: MeanOver) -> PairedDifference | None:
-    """The mean over all benchmarks; None over different scales."""
-    mean = mean_of_pairs(usable, ALL, by_questions=over == "questions")
-    return mean.result if mean else None
-
-
-def mean_of_pairs(members: Sequence[Paired], dimension: str, *, by_questions: bool = False) -> Paired | None:
-    """The mean of differences, which count alike or else by their numbers of questions; None over different scales."""
+def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
+    """The mean of differences, which count alike or, if their suites say so, by their numbers of questions; None over
+    different scales."""
     rows = [declared(metric) for metric in dict.fromkeys(member.result.metric for member in members)]
     if len({(row.scale, row.better) for row in rows}) > 1 or (len(members) > 1 and not rows[0].scale):
         return None
     results, m = [member.result for member in members], len(members)
+    by_questions = counted_alike(member.spec for member in members) == "questions"
     sizes = [result.difference.n if by_questions else 1 for result in results]
     weights = [m * size / sum(sizes) for size in sizes]
     contributions = {

@@ -26,6 +26,7 @@ from snellen.errors import DataError
 from snellen.experiments.evaluation import check_budget
 from snellen.experiments.results import Results
 from snellen.experiments.scored_folders import score_folders
+from snellen.metrics.declaration import find_metric, is_given_unasked, metric_with
 from snellen.psychometrics import is_adaptive
 from snellen.runs.spec import overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun
@@ -122,7 +123,8 @@ def compare_command(
             runs, equivalent or 0.0, metrics, {name: value for name, value in settings.items() if value}, exam, as_json
         )
         return
-    scoring, judge = scoring_from_flags({**flags, "metrics": metrics}), judge_from_flags(flags)
+    asked = tuple(dict.fromkeys(name for name in map(metric_with, metrics) if not is_given_unasked(find_metric(name))))
+    scoring, judge = scoring_from_flags({**flags, "metrics": asked}), judge_from_flags(flags)
     scored = score_folders([Path(run) for run in runs], scoring, judge, announce, kept_will_do=True)
     results = Results(scored)
     if any(is_adaptive(run.manifest) for run in scored):

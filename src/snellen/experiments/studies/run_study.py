@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from snellen import registry
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.builder import build_benchmark
 from snellen.building.recipe import Recipe
@@ -34,7 +33,7 @@ from snellen.experiments.studies.declaration import (
 )
 from snellen.experiments.studies.series import StudyCell, computed, study_numbers
 from snellen.formats.whole_files import write_atomically
-from snellen.metrics.declaration import ChoiceMetric, find_metric
+from snellen.metrics.declaration import find_metric, is_given_unasked, metric_with
 from snellen.models.base import load_model
 from snellen.protocols.base import needed_kind
 from snellen.records import Kind
@@ -131,24 +130,13 @@ def _metrics(study: StudySpec, judge: JudgeSpec) -> tuple[list[str], dict[str, s
     needed: list[str] = []
     left_out: dict[str, str] = {}
     for row in study.metrics:
-        name = _metric_with(row)
+        name = metric_with(row)
         metric = find_metric(name)
         if metric.computed_over == "judge" and not judge.models:
             left_out[row] = f"{row} needs a judge and is left out; name one with --judge"
-        elif not (metric.computed_over == "derived" or (isinstance(metric, ChoiceMetric) and metric.measure is None)):
+        elif not is_given_unasked(metric):
             needed.append(name)
     return needed, left_out
-
-
-def _metric_with(row: str) -> str:
-    """The metric that has a row of that name. Raises UnknownNameError."""
-    names = registry.names("metrics")
-    if row in names:
-        return row
-    rows = {row_name: name for name in names for row_name in find_metric(name).names}
-    if row not in rows:
-        raise registry.unknown("metric", row, [*names, *rows])
-    return rows[row]
 
 
 def _build(study: StudySpec, grid: CellGrid, source: Path | None, announce: Announce) -> None:

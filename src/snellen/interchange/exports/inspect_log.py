@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def _write_part(part: LogPart, job: ExportJob) -> Path:
         "status": "success",
         "eval": spec,
         "plan": plan,
-        "results": _results(part, len(samples)),
+        "results": _results(part, samples),
         "stats": {"started_at": started, "completed_at": started, "model_usage": {}},
     }
     content = io.BytesIO()
@@ -97,7 +98,7 @@ def _spec(part: LogPart, digest: str) -> dict[str, Any]:
     }
 
 
-def _results(part: LogPart, samples: int) -> dict[str, Any]:
+def _results(part: LogPart, samples: Sequence[dict[str, Any]]) -> dict[str, Any]:
     scores = []
     for row in part.rows:
         metrics = {"mean": {"name": "mean", "value": row.estimate.value}}
@@ -105,7 +106,8 @@ def _results(part: LogPart, samples: int) -> dict[str, Any]:
             metrics["stderr"] = {"name": "stderr", "value": row.estimate.stderr}
         counts = {"scored_samples": row.estimate.n, "unscored_samples": row.estimate.unscored + row.estimate.unanswered}
         scores.append({"name": row.metric, "scorer": row.metric, "metrics": metrics, **counts})
-    return {"total_samples": samples, "completed_samples": samples, "scores": scores}
+    completed = sum("error" not in sample for sample in samples)
+    return {"total_samples": len(samples), "completed_samples": completed, "scores": scores}
 
 
 def _sample(presentation: Presentation, epoch: int, pictures: RunPictures | None) -> dict[str, Any]:
