@@ -212,6 +212,11 @@ def test_a_hostile_file_is_refused_in_a_line_without_a_path(
     assert str(tmp_path) not in outcome.refused and "\n" not in outcome.refused
 
 
+def test_a_mark_of_utf8_before_the_first_line_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_bytes(b'\xef\xbb\xbf{"id": "q001", "prediction": "A"}\r\n')
+    assert [(row.name, row.reply) for row in read_upload(tmp_path / "p.jsonl", LIMITS)] == [("q001", "A")]
+
+
 def test_a_sheet_that_unpacks_to_much_is_not_unpacked(tmp_path: Path) -> None:
     (tmp_path / "p.xlsx").write_bytes(bomb_sheet())
     with pytest.raises(DataError, match="unpacks to 19 MiB, more than the 0 that are read"):

@@ -256,9 +256,7 @@ def _faults_of(path: Path) -> Iterator[None]:
         RuntimeError,
         ValueError,
     ) as error:
-        raise DataError(
-            f"{path}: not an .xlsx file that can be read ({error}); save it as .xlsx, .tsv or .jsonl"
-        ) from None
+        raise DataError(f"{path}: not an .xlsx file that can be read ({error}); save it again, or as .jsonl") from None
 
 
 def sheet_pictures(path: Path, number: int = 0) -> dict[tuple[int, int], list[LazyImage]]:

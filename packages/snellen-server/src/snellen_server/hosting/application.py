@@ -37,6 +37,7 @@ from snellen_server.hosting.limits import (
     is_within,
     network_of,
     parse_networks,
+    retry_words,
 )
 from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.services import EVERY_REQUEST, Services
@@ -151,9 +152,9 @@ class Identified:
         )
         if seconds := self._services.wait_seconds(EVERY_REQUEST.name, scope["state"]["visitor"], network):
             self._services.metrics["snellen_refusals"].labels(f"limit {EVERY_REQUEST.name}").inc()
-            await _refusal(429, "too many requests; wait a little", {"retry-after": str(int(seconds) + 1)})(
-                scope, receive, send
-            )
+            wait = int(seconds) + 1
+            refusal = _refusal(429, f"too many requests; {retry_words(wait)}", {"retry-after": str(wait)})
+            await refusal(scope, receive, send)
             return
 
         async def with_cookie(message: Message) -> None:

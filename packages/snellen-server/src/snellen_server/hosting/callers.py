@@ -10,6 +10,7 @@ from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from snellen_server.hosting.accounts import Account, key_account, session_account
+from snellen_server.hosting.limits import retry_words
 from snellen_server.hosting.services import Services
 
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -143,7 +144,8 @@ class Limited:
         who = caller.account.id if caller.account else caller.visitor
         if seconds := services.wait_seconds(self.name, who, caller.network):
             services.metrics["snellen_refusals"].labels(f"limit {self.name}").inc()
-            raise HTTPException(429, "too often; wait a little", {"retry-after": str(int(seconds) + 1)})
+            wait = int(seconds) + 1
+            raise HTTPException(429, f"too often; {retry_words(wait)}", {"retry-after": str(wait)})
 
 
 async def _caller(request: Request, services: Services, key: str | None) -> Caller:

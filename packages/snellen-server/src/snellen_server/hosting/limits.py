@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -49,6 +50,11 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
             break
         address = earlier
     return address
+
+
+def retry_words(seconds: float) -> str:
+    """When somebody whom a limit makes wait may come again."""
+    return f"try again in {seconds:.0f} seconds" if seconds < 120 else f"try again in {math.ceil(seconds / 60)} minutes"
 
 
 def network_of(address: Address | None) -> str:

@@ -11,6 +11,7 @@ option shown, in place of `prediction`. Other columns, such as right answers, ar
 from __future__ import annotations
 
 import math
+from codecs import BOM_UTF8
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ def _read_jsonl(path: Path, limits: UploadLimits) -> Iterator[UploadedRow]:
         for number, line in enumerate(file, 1):
             if line.strip():
                 try:
-                    yield decoder.decode(line)
+                    yield decoder.decode(line.removeprefix(BOM_UTF8) if number == 1 else line)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise DataError(f"line {number}: {error}; a line is an object with id and prediction") from None
 
