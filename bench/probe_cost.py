@@ -20,15 +20,21 @@ class ProbeCost:
 
 @contextlib.contextmanager
 def counting(layout: ModelLayout) -> Iterator[ProbeCost]:
-    """Within this context, counts what goes through the token embedding."""
-    cost = ProbeCost()
+    """Within this context, counts what goes through the token embedding.
 
-    def count(module: Any, inputs: Any, output: Any) -> None:
-        cost.passes += 1
-        cost.tokens += int(inputs[0].numel()) if inputs else 0
+    Not by a hook, which would be code of unknown origin to the self-check that is counted.
+    """
+    import torch
+    from torch.overrides import TorchFunctionMode
 
-    hook = layout.model.get_input_embeddings().register_forward_hook(count)
-    try:
+    cost, weight = ProbeCost(), layout.model.get_input_embeddings().weight
+
+    class Count(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, given: Any = (), named: Any = None) -> Any:
+            if function is torch.nn.functional.embedding and given[1] is weight:
+                cost.passes += 1
+                cost.tokens += int(given[0].numel())
+            return function(*given, **(named or {}))
+
+    with Count():
         yield cost
-    finally:
-        hook.remove()

@@ -1,16 +1,15 @@
 """Questions a second of whole runs, `snellen run hf:FOLDER BENCHMARK`, against plain loops over transformers.
 
-    python bench/run_speed.py [--size small|174m|3b|7b] [--device cpu] [--dtype float32] [--pictures 8]
-    python bench/run_speed.py --device cuda --pictures 64       an accelerator: 3b in bfloat16
+    python bench/run_speed.py [--size small|174m|3b|7b] [--dtype float32] [--questions 32]
+    python bench/run_speed.py --device cuda --questions 256     an accelerator: 3b in bfloat16
     python bench/run_speed.py --profile 12                      and the costliest calls of a run, on CPU and device
 
 A LLaVA with random weights and 576 image tokens is written to a folder, and loaded from it as any model is. It is
-asked `--each` questions of four options about each of `--pictures` photographs, by generation (`--new-tokens` at most;
-random weights write them all) and by likelihood: by Snellen, with what is shared chosen by itself; with
-`scoring=exact` and with `batch_size` as in `--rows`; and by two loops as model cards have them, one question after the
-other and `--batch` questions at a time, padded on the left. Prints seconds and questions a second of each, pictures
-decoded and text written included, the model's loading not. Exact and loops are asked a part of the questions, since
-they are slow.
+asked `--questions` of four options, one or four about each photograph, by generation (`--new-tokens` at most; random
+weights write them all) and by likelihood: by Snellen, with what is shared chosen by itself; with `scoring=exact` and
+with `batch_size` as in `--rows`; and by two loops as model cards have them, one question after the other and `--batch`
+at a time, padded on the left. Prints seconds and questions a second of each, pictures decoded and text written
+included, the model's loading not. Exact and loops are asked an eighth of the questions, since they are slow.
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers as tf
-from PIL import Image, ImageFilter
+from PIL import Image
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -60,18 +60,18 @@ def write_model(folder: Path, size: str, device: str, dtype: torch.dtype) -> Non
     processor.save_pretrained(folder)
 
 
-def write_benchmark(folder: Path, pictures: int, each: int) -> str:
+def write_benchmark(folder: Path, questions: int, each: int, seed: int) -> str:
     """Photographs of 1280 x 960 with `each` questions of four options about every one."""
     source = folder / "source"
     source.mkdir(parents=True)
-    rng, rows = random.Random(0), []
-    for number in range(pictures):
+    rng, rows = random.Random(seed), []
+    for number in range(questions // each):
         noise = Image.frombytes("RGB", (320, 240), rng.randbytes(320 * 240 * 3))
-        noise.resize((1280, 960)).filter(ImageFilter.GaussianBlur(2)).save(source / f"{number}.jpg", quality=90)
+        noise.resize((1280, 960)).save(source / f"{number}.jpg", quality=90)
         for question in range(each):
             words = " ".join(rng.sample("what which colour shape animal left right behind large small".split(), 6))
             row = {"id": f"{number}-{question}", "image": f"{number}.jpg", "question": f"{words} {number}?"}
-            rows.append({**row, "options": list(OPTIONS), "answer": rng.randrange(4)})
+            rows.append({**row, "options": list(OPTIONS), "answer": rng.choice("ABCD")})
     (source / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     build_table(source / "rows.jsonl", name="speed", to=folder / "speed")
     return str(folder / "speed")
@@ -143,37 +143,51 @@ def run(model: Any, benchmark: str, protocol: str, limit: int, new_tokens: int, 
     return evaluate(model, benchmark, protocol, runs=to, name="speed", **settings)
 
 
+EACH = {1: "one question a picture", 4: "four questions a picture"}
+PROTOCOLS = ("vanilla", "likelihood")
+
+
 def measure(arguments: argparse.Namespace, home: Path) -> None:
-    device, dtype = arguments.device, getattr(torch, arguments.dtype)
+    device, dtype, tokens = arguments.device, getattr(torch, arguments.dtype), arguments.new_tokens
     timed, folder = Timer(device), home / "model"
-    timed("the weights are written", 1, lambda: write_model(folder, arguments.size, device, dtype))
-    benchmark = write_benchmark(home, arguments.pictures, arguments.each)
-    questions = arguments.pictures * arguments.each
-    few = max(arguments.each, questions // 8)
+    write_model(folder, arguments.size, device, dtype)
+    # Each kind of run has pictures of its own, of which nothing can be kept from the run before.
+    kinds = [(each, protocol) for each in EACH for protocol in PROTOCOLS]
+    benchmarks = {
+        kind: write_benchmark(home / f"{number}", arguments.questions, kind[0], number)
+        for number, kind in enumerate(kinds)
+    }
+    warm = write_benchmark(home / "warm", 4, 4, len(kinds))
+    few = max(4, arguments.questions // 8)
     short = {"float32": "float32", "bfloat16": "bf16", "float16": "fp16"}[arguments.dtype]
     name = f"hf:{folder}?device={device}&dtype={short}"
-    tokens = arguments.new_tokens
 
-    def asked(options: str, limit: int) -> None:
+    def asked(options: str, limit: int) -> Any:
         model: Any = timed(f"loading{options}", 1, lambda: load_model(name + options))
-        print(f"    {model.fingerprint()['scoring']}, {model.fingerprint()['attention']}")
-        run(model, benchmark, "vanilla", arguments.each, tokens, home)
-        for protocol in ("vanilla", "likelihood", "circular"):
-            timed(f"{protocol}{options}", limit, lambda p=protocol: run(model, benchmark, p, limit, tokens, home))
-        if arguments.profile and not options:
-            for protocol in ("vanilla", "likelihood"):
-                profile(lambda p=protocol: run(model, benchmark, p, few, tokens, home), arguments.profile, protocol)
+        print(f"    {model.fingerprint()['scoring']}; {model.fingerprint()['attention']}")
+        for protocol in PROTOCOLS:  # spot checks of the first request, and first kernels
+            run(model, warm, protocol, 4, tokens, home)
+        for (each, protocol), benchmark in benchmarks.items():
+            work = partial(run, model, benchmark, protocol, limit, tokens, home)
+            timed(f"{protocol}{options}, {EACH[each]}", limit, work)
+        return model
 
-    asked("", questions)
+    model = asked("", arguments.questions)
+    for protocol in PROTOCOLS if arguments.profile else ():
+        work = partial(run, model, benchmarks[4, protocol], protocol, few, tokens, home)
+        profile(work, arguments.profile, protocol)
     for rows in arguments.rows:
-        asked(f"&batch_size={rows}", questions)
-    asked("&scoring=exact", few)
-    loop = Loop(folder, home / "source", device, dtype)
+        model = None  # which leaves its memory to the next
+        model = asked(f"&batch_size={rows}", arguments.questions)
+    model = None
+    model = asked("&scoring=exact", few)
+    model = None
+    loop = Loop(folder, home / "0" / "source", device, dtype)
     loop.generate(loop.rows[:1], 1, tokens)
     part = loop.rows[:few]
     for batch in (1, arguments.batch):
-        timed(f"a loop over generate, {batch} at a time", few, lambda b=batch: loop.generate(part, b, tokens))
-        timed(f"a loop over options, {batch} at a time", few, lambda b=batch: loop.likelihood(part, b))
+        timed(f"a loop over generate, {batch} at a time", few, partial(loop.generate, part, batch, tokens))
+        timed(f"a loop over options, {batch} at a time", few, partial(loop.likelihood, part, batch))
 
 
 def profile(work: Callable[[], Any], rows: int, name: str) -> None:
@@ -205,7 +219,7 @@ def main() -> None:
     parser.add_argument("--size", choices=whitebox.SIZES, default="")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="")
-    for name, value in (("--pictures", 8), ("--each", 4), ("--new-tokens", 8), ("--batch", 16), ("--profile", 0)):
+    for name, value in (("--questions", 32), ("--new-tokens", 8), ("--batch", 16), ("--profile", 0)):
         parser.add_argument(name, type=int, default=value)
     parser.add_argument("--rows", type=int, nargs="*", default=[])
     arguments = parser.parse_args()

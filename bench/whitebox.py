@@ -107,7 +107,7 @@ def model(size: Size, image_tokens: int, dtype: torch.dtype, device: str) -> Any
         pad_token_id=0,
         bos_token_id=1,
         eos_token_id=2,
-        initializer_range=0.05 if width < 4096 else 0.02,
+        initializer_range=0.05 if width < 2048 else 0.015,
     )
     config = tf.LlavaConfig(
         vision_config=vision,

@@ -7,6 +7,7 @@ Prompt and continuation are tokenised together, and separated by their character
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import threading
 from collections import OrderedDict, deque
@@ -26,7 +27,10 @@ LAST = 8
 CONTROL_BYTE = re.compile(r"<0x[01][0-9A-F]>")
 """A piece that a SentencePiece vocabulary has for a byte that is not text. It is one token wherever it stands."""
 KEPT_PICTURES = 64
-"""The largest number of pictures that are kept (decoded and as pixels), and of pictures that are expected."""
+"""The largest number of pictures that are kept (decoded and as pixels), and of pictures that are expected, unless an
+encoder is told to keep more."""
+PREPARING = max(1, min(4, (os.cpu_count() or 1) // 2))
+"""Threads that make expected pictures ready, at most: decoding and resizing one takes tens of milliseconds."""
 KEPT_CLIPS = 4
 """The largest number of clips that are kept as pixels, of which each has many frames."""
 TICKS = 1000
@@ -238,14 +242,19 @@ class Encoder:
     """Turns prompts into model inputs for one processor."""
 
     def __init__(
-        self, processor: Any, inputs: frozenset[str] | None = None, closes: bool = False, complete: bool = False
+        self,
+        processor: Any,
+        inputs: frozenset[str] | None = None,
+        closes: bool = False,
+        complete: bool = False,
+        keep: int = KEPT_PICTURES,
     ) -> None:
         """`inputs`: the inputs that the model names; others that the processor makes are left out. None: all are taken.
 
         `closes`: a prompt keeps its closing token, as an encoder's text does. `complete`: a prompt has all its special
-        tokens, and the tokenizer adds none.
+        tokens, and the tokenizer adds none. `keep`: so many pictures are kept, and expected, at most.
         """
-        self._closes, self._complete = closes, complete
+        self._closes, self._complete, self._keep = closes, complete, keep
         self._processor = processor
         self._named = inputs
         for name in inputs or ():
@@ -255,12 +264,12 @@ class Encoder:
         self._per_token: dict[frozenset[str], frozenset[str]] = {}
         self.tokenizer = getattr(processor, "tokenizer", processor)
         self._names: dict[int, str] = {}
-        self._pixels = PixelCache(processor.image_processor, KEPT_PICTURES, self._names)
+        self._pixels = PixelCache(processor.image_processor, keep, self._names)
         processor.image_processor = self._pixels
         if getattr(processor, "video_processor", None) is not None:
             processor.video_processor = PixelCache(processor.video_processor, KEPT_CLIPS, self._names)
         self._decoded: OrderedDict[str, tuple[Any, tuple[str, ...]]] = OrderedDict()
-        self._lookahead = Lookahead(self._prepared, KEPT_PICTURES)
+        self._lookahead = Lookahead(self._prepared, keep, PREPARING)
         self._aligned = bool(getattr(self.tokenizer, "is_fast", False))
 
     def encode(self, prompt: ChatPrompt, images: Images) -> EncodedPrompt:
@@ -387,7 +396,7 @@ class Encoder:
             self._names[id(picture)] = image.digest
             if pixels is not None:
                 self._pixels.keep(image.digest, pixels)
-            while len(self._decoded) > KEPT_PICTURES:
+            while len(self._decoded) > self._keep:
                 del self._names[id(self._decoded.popitem(last=False)[1][0])]
         self._decoded.move_to_end(image.digest)
         return self._decoded[image.digest]
@@ -497,7 +506,7 @@ def _append(values: Any, last: Any, times: int) -> Any:
     return torch.cat([values, last.expand(-1, times, *last.shape[2:])], dim=1)
 
 
-# --- pictures made ready in a thread of their own while the model works on those before them --------------------------
+# --- pictures made ready in threads of their own while the model works on those before them --------------------------
 
 
 P = TypeVar("P")
@@ -506,15 +515,15 @@ P = TypeVar("P")
 class Lookahead(Generic[P]):
     """Prepares up to `most` pictures that are expected; of more, the first expected are given up.
 
-    Its thread lives as long as there are pictures to make ready.
+    Its threads, `threads` at most, live as long as there are pictures to make ready.
     """
 
-    def __init__(self, prepare: Callable[[ImageRef, Images], P], most: int) -> None:
-        self._prepare, self._most = prepare, most
+    def __init__(self, prepare: Callable[[ImageRef, Images], P], most: int, threads: int = 1) -> None:
+        self._prepare, self._most, self._threads = prepare, most, threads
         self._coming: OrderedDict[str, Future[P]] = OrderedDict()
         self._waiting: deque[tuple[Future[P], ImageRef, Images]] = deque()
         self._lock = threading.Lock()
-        self._works = False
+        self._working = 0
 
     def expect(self, image: ImageRef, images: Images) -> None:
         """Start on a picture as soon as those expected before it are ready."""
@@ -525,7 +534,8 @@ class Lookahead(Generic[P]):
             self._coming.popitem(last=False)[1].cancel()
         with self._lock:
             self._waiting.append((coming, image, images))
-            begins, self._works = not self._works, True
+            begins = self._working < self._threads
+            self._working += begins
         if begins:
             threading.Thread(target=self._work, name="snellen-pictures", daemon=True).start()
 
@@ -533,7 +543,7 @@ class Lookahead(Generic[P]):
         while True:
             with self._lock:
                 if not self._waiting:
-                    self._works = False
+                    self._working -= 1
                     return
                 coming, image, images = self._waiting.popleft()
             if coming.set_running_or_notify_cancel():

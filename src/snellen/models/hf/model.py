@@ -17,7 +17,7 @@ from snellen.errors import DataError, ModelError, SnellenError
 from snellen.models.base import ALL_KINDS, ModelSpec, ReplyListener, ShownByName, parse_spec, read_options
 from snellen.models.hf.conversation import ChatPrompt, Conversation
 from snellen.models.hf.decoding import decoding_group, generate_plainly, telling, to_response, token_picker
-from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder
+from snellen.models.hf.encode import KEPT_PICTURES, ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine, batches_in_order, proved
 from snellen.models.hf.load import (
     HfOptions,
@@ -41,8 +41,8 @@ from snellen.records import ContinuationScore, ErrorKind, Failure, ImageRef, Kin
 ADAPTER = "hf 5"
 """Version of the adapter; increases when the same model would answer differently."""
 ROWS: dict[DeviceKind, int] = {"cpu": 16, "accelerator": 32}
-TOKENS: dict[DeviceKind, int] = {"cpu": 4096, "accelerator": 16384}
-"""Initial limits of one forward pass, lowered when memory runs out."""
+TOKENS_A_ROW: dict[DeviceKind, int] = {"cpu": 256, "accelerator": 512}
+"""Initial limits of one forward pass, lowered when memory runs out: rows, and tokens for each of them."""
 PROOFS = 10_000
 """How many finished conversations are remembered to begin as their prompts do."""
 UNUSABLE = (DataError, OSError, MemoryError, *REFUSALS)
@@ -93,11 +93,13 @@ class HFModel(ShownByName):
             input_names(loaded.model),
             closes=self._layout.encoder_decoder,
             complete=self._conversation.complete,
+            keep=max(KEPT_PICTURES, 2 * self.batch_size),  # those of a window and of the next
         )
         self._longest = longest_text(loaded.model)
         self._exact = options.scoring == "exact"
         self._self_checks = loaded.self_checks
-        self._engine = Engine(self._layout, 1 if self._exact else self.batch_size, TOKENS[kind])
+        rows = 1 if self._exact else self.batch_size
+        self._engine = Engine(self._layout, rows, self.batch_size * TOKENS_A_ROW[kind])
         self._finished: set[tuple[Any, ...]] = set()
         """Shapes of conversations and replies whose finished text was checked."""
         self._clips_refused = ""
