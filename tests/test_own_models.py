@@ -159,6 +159,22 @@ def test_replies_that_are_not_texts_are_refused(replies: Any, line: str, choices
         sn.evaluate(Replying(replies), choices, runs=str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    "scores",
+    [None, 0.5, [0.5] * 3, [[-1.0]] * 3, [["B"] * 4] * 3, [[-1.0] * 4], [[sn.ContinuationScore(-1.0, 2)] * 4] * 3],
+)
+def test_likelihoods_that_are_not_numbers_for_each_option_are_refused_in_one_line(
+    scores: Any, choices: str, tmp_path: Path
+) -> None:
+    class Scoring(Replying):
+        def loglikelihood(self, requests: Any, images: Any) -> Any:
+            return scores
+
+    line = r"replying: loglikelihood returned .*, not a list with a number for each continuation of each request$"
+    with pytest.raises(ModelError, match=line):
+        sn.evaluate(Scoring([]), choices, "likelihood", runs=str(tmp_path))
+
+
 def test_a_class_in_place_of_an_object_and_a_function_in_place_of_a_model_are_told(choices: str) -> None:
     with pytest.raises(ModelError, match=r"Replying is a class; give an object of it: Replying\(\)"):
         sn.evaluate(Replying, choices)

@@ -377,17 +377,21 @@ class ModelAdapter(ShownByName):
         from snellen.records import ContinuationScore
 
         replies = self._model.loglikelihood(requests, images)
-        return [
-            reply
-            if isinstance(reply, Response)
-            else Response(
-                scores=tuple(
-                    ContinuationScore(float(value), 0, len(text.encode()))
-                    for value, text in zip(reply, request.continuations, strict=True)
+        try:
+            return [
+                reply
+                if isinstance(reply, Response)
+                else Response(
+                    scores=tuple(
+                        ContinuationScore(float(value), 0, len(text.encode()))
+                        for value, text in zip(reply, request.continuations, strict=True)
+                    )
                 )
-            )
-            for reply, request in zip(replies, requests, strict=True)
-        ]
+                for reply, request in zip(replies, requests, strict=True)
+            ]
+        except (TypeError, ValueError) as error:
+            fault = "not a list with a number for each continuation of each request"
+            raise ModelError(f"{self.name}: loglikelihood returned {replies!r:.100}, {fault}") from error
 
 
 # --- The values of a model string's options: from text to what the option's type wants, and what is ---
