@@ -142,6 +142,20 @@ def test_who_reads_cannot_write(opened: Database) -> None:
     assert opened.read_now(subjects) == []
 
 
+def test_a_name_that_looks_like_another_is_refused(opened: Database) -> None:
+    def make(name: str) -> str:
+        return opened.write_now(lambda connection: accounts.create_account(connection, name, "hash")).name
+
+    migrate(opened, migration_packages())
+    assert make("Anna  Bell") == "Anna Bell"
+    assert [make(name) for name in ("Анна", "Άννα", "中村 Ken")] == ["Анна", "Άννα", "中村 Ken"]
+    with pytest.raises(DataError, match="taken"):
+        make("anna bell")
+    for mixed in ("\u0410nna Bell", "Αnna"):  # with a Cyrillic and a Greek letter in place of the A
+        with pytest.raises(DataError, match="does not mix Latin, Greek and Cyrillic"):
+            make(mixed)
+
+
 def test_a_name_is_taken_but_once_and_an_erased_person_is_gone(opened: Database) -> None:
     migrate(opened, migration_packages())
     anna = opened.write_now(lambda connection: accounts.create_account(connection, "Anna", "hash"))

@@ -31,6 +31,7 @@ def note(connection: Connection, actor: str, action: str, subject: str = "", **d
 INVITATION_HOURS = 48
 NO_INVITATION = "this link was used already or is too old; ask for a new one"
 MOST_KEYS = 20
+LOOK_ALIKE = {"LATIN", "GREEK", "CYRILLIC"}
 _NAME = re.compile(r"[\w][\w .-]{1,62}[\w]")
 
 
@@ -63,7 +64,7 @@ class ApiKey:
 
 def fold_name(name: str) -> str:
     """What two names have in common that would look alike."""
-    return unicodedata.normalize("NFKC", name).casefold().strip()
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 # --- invitations -------------------------------------------------------------------------------------------------
@@ -117,11 +118,14 @@ def accept_invitation(connection: Connection, token: str, name: str, password: s
 
 def create_account(connection: Connection, name: str, password: str, *, is_admin: bool = False) -> Account:
     """A new account; `password` is its hash. Raises DataError for a name that is taken or cannot be one."""
-    shown_name = unicodedata.normalize("NFC", name).strip()
+    shown_name = " ".join(unicodedata.normalize("NFC", name).split())
     if not _NAME.fullmatch(shown_name):
         raise DataError(
             "a name has 3 to 64 letters, digits, dots, dashes and blanks, and begins and ends with a letter or digit"
         )
+    alphabets = {unicodedata.name(letter, "").partition(" ")[0] for letter in shown_name}
+    if len(alphabets & LOOK_ALIKE) > 1:
+        raise DataError("a name does not mix Latin, Greek and Cyrillic letters, which look alike")
     new_account = Account(new_id(), shown_name, is_admin, utc_now())
     try:
         with connection.begin_nested():
