@@ -33,11 +33,11 @@ demo: $(VENV)/demo.done
 coverage: $(VENV)/dev.done system
 	$(PYTEST) --cov --cov-report=term:skip-covered
 
-# Beside each other: what is fetched, and mypy, which takes one core for a minute, and the tests.
 test: ready
-	@$(MAKE) --no-print-directory style
-	@$(MAKE) --no-print-directory -j2 types tests
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory tests
 
+# Both wait for what they fetch, so beside each other.
 ready:
 	@$(MAKE) --no-print-directory -j2 $(VENV)/dev.done system
 
@@ -65,7 +65,7 @@ style: $(VENV)/dev.done
 	$(BIN)/python website/prose.py
 
 types: $(VENV)/dev.done
-	$(BIN)/mypy
+	$(BIN)/pyrefly check --summary=none
 
 # What each command costs beside a pinned revision, in a minute; needs the history of the repository.
 speed: $(VENV)/dev.done
@@ -124,4 +124,4 @@ $(VENV)/docs.done: $(VENV)/bin/python $(PROJECTS) constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis dist build

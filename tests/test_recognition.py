@@ -28,7 +28,7 @@ from snellen.building.benchmark import Benchmark
 from snellen.building.recipe import Recipe
 from snellen.cli.preview import picture_code, terminal_of
 from snellen.common.drafts import read_params
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 from snellen.readers.annotations import Params, read_pictures
 from snellen.recognition import Doubt, recognise
 from snellen.recognition.recognising import TableSettings
@@ -157,6 +157,8 @@ def test_an_index_that_fits_from_0_and_from_1_is_asked_and_never_guessed() -> No
     Path("t.json").write_text(json.dumps(table))
     with pytest.raises(DataError, match=r"both as index0 and as index1; say --answer-is index0 or --answer-is index1$"):
         build_table("t.json", to="made")
+    with pytest.raises(UnknownNameError, match="unknown form of answers 'indx1'; did you mean index1"):
+        build_table("t.json", to="made", answer_is="indx1")
     assert build_table("t.json", to="made", answer_is="index1").count() == COUNT
     [doubt] = recognise("t.json").doubts
     assert (doubt.role, doubt.choices) == ("answer_is", ("index0", "index1"))

@@ -77,7 +77,7 @@ class SignReader:
 
     def _learn(self, name: str) -> Probe:
         test = registry.find("acuity_tests", name)
-        images, answers = [], []
+        images, answers = list[Image.Image](), list[str]()
         for level in test.levels:
             if level >= FAMILIES[name]:
                 for _, shown in list(test.at(level, exemplars=ASKED + LEARNT))[ASKED:]:

@@ -21,6 +21,7 @@ from snellen.building.reforming import ReformSettings, reform_source, with_quest
 from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entries, select, suite_members
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
+from snellen.catalogue.places import HubPlace
 from snellen.catalogue.suites import params_with
 from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.errors import DataError, ModelError
@@ -429,7 +430,8 @@ def build_own(
     recipe = replace(recipe, lenient=lenient and "lenient" not in spec.source.params)
     if spec.source.places and source.entry:
         return build(spec, to=to, recipe=recipe, writer=writer, progress=progress)
-    origin = f"{spec.title}@{spec.source.places[0].revision[:7]}" if spec.source.places else ""  # type: ignore[union-attr]
+    revisions = [place.revision[:7] for place in spec.source.places if isinstance(place, HubPlace)]
+    origin = f"{spec.title}@{revisions[0]}" if revisions else ""
     return _built(spec, source.folder, to=to, recipe=recipe, writer=writer, progress=progress, origin=origin)
 
 

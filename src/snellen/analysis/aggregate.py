@@ -113,7 +113,7 @@ class _Shifts(Struct, frozen=True):
 
 
 def _limits(templates: Sequence[_Shifts]) -> tuple[float, float]:
-    lows, highs = [], []
+    lows, highs = list[float](), list[float]()
     for first, second in combinations(templates, 2):
         value, spread = _difference(first, second)
         # In the other order the difference is the negative, and its spread the same.
@@ -346,7 +346,8 @@ def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
     sample_id = None
     for prediction, value in scored_predictions(scored):
         if prediction.sample_id != sample_id:
-            sample_id, shared_pairs = prediction.sample_id, {}
+            sample_id = prediction.sample_id
+            shared_pairs = {}
         pair = shared_pairs.get(value) or shared_pairs.setdefault(
             value, (value, scored.samples[prediction.sample_id].group)
         )

@@ -189,7 +189,7 @@ class _Checker:
         return _evaluated(derivation, cell, sources)
 
     def _sources(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> list[_Source]:
-        sources = []
+        sources: list[_Source] = []
         for name in derivation.of:
             cells = self._entering(name, derivation, cell, wildcard)
             if name in self.paper.derived.sets:
@@ -200,7 +200,7 @@ class _Checker:
 
     def _ranked(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> _Computed | None:
         """The mean over the sources of the row's models' competition ranks among all models of that source."""
-        ranks = []
+        ranks: list[Decimal] = []
         ranked = _members(derivation, cell).get(MODEL, (cell.model,))
         for name in derivation.of:
             by_model: dict[str, list[PrintedValue]] = defaultdict(list)

@@ -192,7 +192,7 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
 
     Where answers in a row broke off it is what the mean would be without that (`snellen.analysis.question_means`).
     """
-    row, values, groups = declared(metric), [], []
+    row, values, groups = declared(metric), list[float](), list[str]()
     kinds: Counter[tuple[int, int]] = Counter()
     for scored, scores in parts:
         samples = scored.samples

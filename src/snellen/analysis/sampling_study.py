@@ -99,7 +99,7 @@ def sampling_study(runs: Sequence[ScoredRun], plan: SamplingPlan) -> list[Sample
         raise DataError(f"a variance needs two draws or more, not {plan.draws}")
     benchmarks = _benchmarks_by_name(runs)
     timed = [(run, _times(run)) for run in runs]
-    rows = []
+    rows: list[SampleStability] = []
     for name, (first, *_) in benchmarks.items():
         strata = [stratum_of(sample, first.answers, plan.stratify_by) for sample in first.samples.values()]
         subsets = {ratio: list(_draws(strata, name, ratio, plan)) for ratio in plan.ratios}

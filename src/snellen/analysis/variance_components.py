@@ -65,7 +65,7 @@ def variance_components(
     whole = tuple(range(len(varied)))
     squares = _sums_of_squares(counts, values)
     total = math.prod(counts)
-    mean_squares, degrees = {}, {}
+    mean_squares, degrees = dict[tuple[int, ...], float](), dict[tuple[int, ...], int]()
     for subset in _subsets(whole):
         degrees[subset] = math.prod(counts[f] - 1 for f in subset)
         between = (_sign(subset, part) * squares[part] for part in _subsets(subset))

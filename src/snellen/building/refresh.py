@@ -20,7 +20,7 @@ from snellen.common.paths import as_word, benchmark_folder
 from snellen.errors import DataError
 from snellen.formats.record_files import RecordWriter, read_records
 from snellen.records import Sample, UsedKey
-from snellen.reformulation.sampling import Sampling
+from snellen.reformulation.sampling import Rule, Sampling
 from snellen.registry import find
 
 
@@ -181,8 +181,8 @@ def _as_many(rule: Sampling, size: int, count: int | None) -> Sampling:
     """The rule for as many samples as before: a share of what is left would be ever fewer."""
     if count is None and (rule.rule == "all" or rule.each):
         return replace(rule, keep_below=0)
-    name = {"all": "balanced", "equidistant": "random"}.get(rule.rule, rule.rule)
-    return Sampling(name, count=count or size)  # type: ignore[arg-type]
+    others: dict[Rule, Rule] = {"all": "balanced", "equidistant": "random"}
+    return Sampling(others.get(rule.rule, rule.rule), count=count or size)
 
 
 def _check_left(name: str, earlier: tuple[EarlierVersion, ...], unused: int, count: int | None) -> None:

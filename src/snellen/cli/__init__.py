@@ -118,14 +118,14 @@ class _VerbGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [verb for verbs in _sections().values() for verb in verbs]
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in _OWN and name not in installed_verbs():
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _OWN and cmd_name not in installed_verbs():
             return None
-        command = self._loaded(name)
+        command = self._loaded(cmd_name)
         if ctx.resilient_parsing:  # a shell asks what a word may become
             from snellen.cli.completion import completing
 
-            return completing(name, command)
+            return completing(cmd_name, command)
         return command
 
     def _loaded(self, name: str) -> click.Command:

@@ -63,14 +63,14 @@ def completing(verb: str, command: click.Command) -> click.Command:
     """The command of a verb, or of a group of them, whose parameters are completed by what they name."""
     for parameter in command.params:
         if not isinstance(parameter.type, click.Choice):
-            parameter.shell_complete = partial(_completed, verb, parameter)  # type: ignore[method-assign]
+            parameter.shell_complete = partial(_completed, verb, parameter)  # pyrefly: ignore[method-assign]  # of this one alone
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():
             completing(f"{verb} {name}", inner)
     return command
 
 
-def _completed(verb: str, parameter: click.Parameter, _: click.Context, incomplete: str) -> list[CompletionItem]:
+def _completed(verb: str, parameter: click.Parameter, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     is_path = isinstance(parameter.type, click.Path)
     names = [
         CompletionItem(name) for name in _values(verb, parameter, is_path, incomplete) if name.startswith(incomplete)

@@ -132,7 +132,7 @@ def _small(content: bytes) -> bytes:
 
 
 def _text_lines(question: PreviewQuestion) -> list[str]:
-    lines = []
+    lines: list[str] = []
     for turn in question.turns:
         lines.append(short_name(turn.question))
         lines += [f"  {o.label}. {short_name(o.text)}{' ✓' if o.is_right else ''}" for o in turn.options]

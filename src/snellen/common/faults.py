@@ -30,7 +30,7 @@ def told(error: Exception, form: Any, content: Any = None) -> tuple[str, str]:
     if field is None:
         return path, message
     for step in re.findall(r"\w+", path):
-        kind = get_type_hints(form).get(step)
+        kind: Any = get_type_hints(form).get(step)
         form = next((inner for inner in (kind, *get_args(kind)) if hasattr(inner, "__struct_fields__")), form)
         content = content.get(step) if isinstance(content, Mapping) else None
     if field[1] == "contains unknown":

@@ -22,7 +22,7 @@ def numpy_permutation(count: int, seed: int) -> list[int]:
     The generator is Python's own, MT19937, seeded by Knuth's rule as NumPy seeds it (Matsumoto and Nishimura 1998,
     revised 2002); places are exchanged from the last one on, each with one drawn by rejection.
     """
-    key, word = [], seed & 0xFFFFFFFF
+    key, word = list[int](), seed & 0xFFFFFFFF
     for place in range(1, 625):
         key.append(word)
         word = (1812433253 * (word ^ (word >> 30)) + place) & 0xFFFFFFFF

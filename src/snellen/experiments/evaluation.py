@@ -128,7 +128,7 @@ def ask_share(
         raise DataError(f"share: this is one process of several that share a whole run; leave {conflicting} out")
     roles = dict(question.roles)
     check_models(spec, question.models, roles)
-    cast, outcomes = Cast(roles), []
+    cast, outcomes = Cast(roles), list[RunOutcome]()
     for place, model in enumerate(question.models):
         plan = planned(spec.for_model(place, model), announce)
         own_plan = replace(plan, spec=plan.spec.with_execution(workers=shares), worker=number - 1)

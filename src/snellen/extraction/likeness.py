@@ -188,7 +188,7 @@ def likeness(text: str, question: str, options: OptionIndex, parts: Sentences) -
     return list(clues)
 
 
-def _put(clues: Sequence[dict[str, float]], name: str, values: Sequence[float]) -> None:
+def _put(clues: list[dict[str, float]], name: str, values: Sequence[float]) -> None:
     """A clue of each option, and by how much it is more than any other's."""
     second, most = sorted([0.0, *values])[-2:]
     for place, value in enumerate(values):

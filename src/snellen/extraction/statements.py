@@ -53,7 +53,7 @@ def statements(skeleton: Skeleton, *, judging: bool = True) -> Statements:
     for start, end, _ in every:
         sentence = skeleton.text[start:end].strip(" ")
         begin = start + len(skeleton.text[start:end]) - len(skeleton.text[start:end].lstrip(" "))
-        match = patterns.DECLARED.fullmatch(sentence) or (foreign and foreign.declared.fullmatch(sentence))
+        match = patterns.DECLARED.fullmatch(sentence) or (foreign.declared.fullmatch(sentence) if foreign else None)
         if match:
             declared.add(begin + match.start("group"))
         match = patterns.LEADING.match(sentence)

@@ -274,12 +274,12 @@ def _wanted_pause(headers: Message) -> float:
     return parse_retry_after(str(headers.get("Retry-After", "")), time.time()) or 0.0
 
 
-def in_bytes(number: int) -> str:
+def in_bytes(number: float) -> str:
     """A number of bytes for people."""
     for unit in ("B", "KB", "MB", "GB"):
         if number < 1000:
             return f"{number:,.0f} {unit}" if unit in ("B", "KB") else f"{number:,.1f} {unit}"
-        number /= 1000  # type: ignore[assignment]
+        number /= 1000
     return f"{number:,.1f} TB"
 
 

@@ -292,10 +292,10 @@ def _refusal(repo: str, revision: str, code: str, reason: str) -> PlaceError | N
 def hub_faults(repo: str, revision: str) -> Iterator[None]:
     """What the hub refuses, as one line that says what to do."""
     from huggingface_hub import constants
-    from huggingface_hub.errors import (  # type: ignore[attr-defined]
+    from huggingface_hub.errors import (
         HfHubHTTPError,
         HFValidationError,
-        HTTPError,
+        HTTPError,  # pyrefly: ignore[implicit-reexport]  # of whichever HTTP client this version of the hub has
         RepositoryNotFoundError,
     )
 

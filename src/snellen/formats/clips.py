@@ -109,7 +109,7 @@ def packet_index(path: Path, where: str) -> _Index:
             raise DataError(f"{where}: the clip {path} breaks off after {len(packets)} of {stream.frames} frames")
         shown = [packet for packet in packets if not packet.is_discard]
         if any(packet.pts is None for packet in shown):
-            shown = []
+            shown.clear()
         keyframes = {packet.pts for packet in shown if packet.is_keyframe}
         return _Index(sorted({packet.pts for packet in shown}), sorted(keyframes), float(stream.time_base))
 

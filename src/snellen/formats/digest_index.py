@@ -68,4 +68,5 @@ class DigestIndex:
             slot = self._slot(digest)
             self._keys[slot * size : (slot + 1) * size] = digest
             self._values[slot] = value
-        self._few, self._count = {}, count
+        self._few = {}
+        self._count = count

@@ -200,7 +200,7 @@ class PictureColumn:
         if place.path not in self._groups:
             with _opened(place.path) as file:
                 _check_picture(file.schema_arrow, self._column, place.path)
-                starts, start = [], 0
+                starts, start = list[tuple[int, int]](), 0
                 for number in range(file.num_row_groups):
                     starts.append((number, start))
                     start += file.metadata.row_group(number).num_rows

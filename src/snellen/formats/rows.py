@@ -305,10 +305,7 @@ def _arrow_pictures(column: Any, name: str, number: int, where: str) -> dict[str
             raise DataError(f"{where}: {name} holds no picture; save the dataset with its pictures in it")
         return bytes(content)
 
-    held = [
-        LazyImage(f"{where}: {name}[{place}]", lambda place=place: read(place))  # type: ignore[misc]
-        for place in range(count)
-    ]
+    held = [LazyImage(f"{where}: {name}[{place}]", lambda place=place: read(place)) for place in range(count)]
     return {name: held[0] if count == 1 else held} if held else {}
 
 

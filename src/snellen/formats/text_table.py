@@ -443,7 +443,8 @@ class _Cells(_Handler):
             self._value = ""
         elif tag == "row":
             self._row = int(attributes.get("r", self._row + 1))
-            self._cells, self._column = {}, -1
+            self._cells = {}
+            self._column = -1
 
     def end(self, name: str) -> None:
         tag = name.rpartition(" ")[2]

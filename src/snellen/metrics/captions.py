@@ -10,7 +10,7 @@ import importlib.util
 import math
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, chain
 from operator import mul
@@ -78,7 +78,8 @@ def bleu_from_sums(sums: Sequence[float]) -> tuple[float, ...]:
     """
     length, nearest = sums[8:]
     brevity = math.exp(1 - 1 / min(1.0, (length + _TINY) / (nearest + _SMALL)))
-    precisions = accumulate(((right + _TINY) / (n + _SMALL) for right, n in zip(sums[:4], sums[4:8], strict=True)), mul)
+    shares = ((right + _TINY) / (n + _SMALL) for right, n in zip(sums[:4], sums[4:8], strict=True))
+    precisions: Iterable[float] = accumulate(shares, mul)
     return tuple(product ** (1 / order) * brevity for order, product in enumerate(precisions, 1))
 
 
@@ -196,7 +197,7 @@ def caption_similarity(replies: Sequence[str], references: References) -> Corpus
     if any(not group for group in references):
         raise DataError("a caption has no reference; give at least one, or leave the question out")
     vectors = embed([text for reply, group in zip(replies, references, strict=True) for text in (reply, *group)])
-    values, offset = [], 0
+    values, offset = list[float](), 0
     for group in references:
         values.append(float((vectors[offset + 1 : offset + 1 + len(group)] @ vectors[offset]).max()))
         offset += 1 + len(group)
@@ -281,7 +282,7 @@ def _ask_program(process: subprocess.Popen[str], line: str) -> str:
 
 
 def _read_statistics(process: subprocess.Popen[str]) -> str:
-    line = process.stdout.readline() if process.stdout is not None else ""
+    line: str = process.stdout.readline() if process.stdout is not None else ""
     if not line:
         raise DataError("METEOR: its Java program ended without an answer; run `java -jar` on it to see why")
     return line.strip()

@@ -125,7 +125,7 @@ def _bound(bound: float | None) -> str:
 def metric_row(name: str, *, unit: str = "", **declared: Any) -> MetricRow:
     """A metric row. With unit `share` it lies between 0 and 1, is shown in percent, and averages with other shares."""
     if unit == SHARE:
-        declared = {"low": 0.0, "high": 1.0, "interval": "proportion", "scale": SHARE} | declared
+        declared = {"low": 0.0, "high": 1.0, "interval": "proportion", "scale": SHARE, **declared}
     return MetricRow(name=name, unit=unit, **declared)
 
 

@@ -30,7 +30,8 @@ def standard_normalise(text: str) -> str:
     visible = text if text.isascii() else "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
     plain = "".join(sign if _belongs_to_word(sign) else " " for sign in folded)
-    return " ".join(_WORD.findall(_THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain)))
+    words: list[str] = _WORD.findall(_THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain))
+    return " ".join(words)
 
 
 def legacy_ocr_normalise(text: str) -> str:

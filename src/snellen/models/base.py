@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeVar, get_origin, runtime_checkable
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
+import msgspec.inspect as msgspec_inspect
 from msgspec import Struct
-from msgspec import inspect as msgspec_inspect
 
 from snellen import registry
 from snellen.common.images import Images
@@ -180,7 +180,7 @@ class ModelSpec(Struct, frozen=True):
     options: dict[str, str]
 
 
-OptionsT = TypeVar("OptionsT")
+OptionsT = TypeVar("OptionsT", bound=Struct)
 
 
 _STRINGS = "hf:org/name, hf:./folder, openai:name@http://host:port/v1 or snellen:tiny"
@@ -242,7 +242,7 @@ def as_model_string(model: Any) -> Any:
 
 def read_options(spec: ModelSpec, form: type[OptionsT]) -> OptionsT:
     """The options of a spec as a typed record. Raises ModelError for an unknown or invalid option."""
-    types = {field.name: field.type for field in msgspec.structs.fields(form)}  # type: ignore[arg-type]
+    types = {field.name: field.type for field in msgspec.structs.fields(form)}
     for name in spec.options:
         if name not in types:
             raise ModelError(f"{spec.text}: {registry.unknown('option', name, types)}")

@@ -220,7 +220,7 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     choice = completion.choices[0]
     if choice.finish_reason == "content_filter":
         return ServerFault("refused", "the server's content filter stopped the reply")
-    reply_message, notes = choice.message, []
+    reply_message, notes = choice.message, list[str]()
     content = reply_message.content or ""
     text = content if isinstance(content, str) else "".join(part.text for part in content)
     if not text and reply_message.refusal:

@@ -286,7 +286,8 @@ class Connections:
     async def close(self) -> None:
         """Close the idle connections, and those that were cancelled while opening; a later request opens new ones."""
         self._closings += 1  # what is under way is closed when it has come to its end
-        idle, self._idle = self._idle, []
+        idle = self._idle
+        self._idle = []
         for connection, _ in idle:
             connection.close()
         await self._close_late()
@@ -311,7 +312,8 @@ class Connections:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             # Connections of an event loop that has ended can be neither used nor closed.
-            self._idle, self._late, self._loop = [], set(), loop
+            self._idle = []
+            self._late, self._loop = set(), loop
         while self._idle:
             connection, since = self._idle.pop()
             if connection.is_usable() and time.monotonic() - since < KEEP_ALIVE:
@@ -411,7 +413,7 @@ def _proxy_for(url: str) -> _Proxy | None:
             f"{url}: the environment names the proxy {address.scheme}://{address.hostname}, but only http proxies "
             f"are supported; set NO_PROXY={host} to connect directly"
         )
-    headers = {}
+    headers: dict[str, str] = {}
     if address.username:
         secret = f"{unquote(address.username)}:{unquote(address.password or '')}"
         headers = {"proxy-authorization": f"Basic {b64encode(secret.encode()).decode()}"}

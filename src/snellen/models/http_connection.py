@@ -148,8 +148,8 @@ class HttpConnection(asyncio.Protocol):
         self._wake()
         return False
 
-    def connection_lost(self, error: Exception | None) -> None:
-        self._ended, self._lost = True, error
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended, self._lost = True, exc
         self._wake()
         self.resume_writing()
 

@@ -122,7 +122,7 @@ class ObjectDigester:
     installed."""
 
     def __init__(self, own: type | None = None) -> None:
-        self._own = own
+        self._own: Any = own
         self._done: dict[int, tuple[object, bytes]] = {}  # holds what it knows, so that no id is used again
         self._open: dict[int, int] = {}
         self._parts = 0

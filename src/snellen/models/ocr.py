@@ -110,7 +110,7 @@ class OcrModel(ShownByName):
     def _answer(self, request: Request, images: Images) -> Response:
         if not request.images:
             return failed("bad_request", "no picture is shown, so there is no text to read")
-        texts, notes = [], [WHATEVER]
+        texts, notes = list[str](), [WHATEVER]
         for image in request.images:
             try:
                 picture = decode_picture(images.read(image), f"image {image.digest[:12]}")
@@ -125,7 +125,7 @@ class OcrModel(ShownByName):
         import numpy
 
         pixels = numpy.asarray(picture)[:, :, ::-1]  # the engine takes blue first
-        lines = [] if self._options.mode == "line" else self._read(pixels, find_lines=True)
+        lines: list[str] = [] if self._options.mode == "line" else self._read(pixels, find_lines=True)
         return lines if lines or self._options.mode == "page" else self._read(pixels, find_lines=False)
 
     def _read(self, pixels: Any, *, find_lines: bool) -> list[str]:

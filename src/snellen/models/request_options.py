@@ -122,7 +122,7 @@ class _Table(Struct):
 @cache
 def reasoning_models() -> tuple[ReasoningModels, ...]:
     """The declared kinds, in the order in which they are looked at."""
-    return msgspec.toml.decode((files(__package__) / "reasoning_budgets.toml").read_bytes(), type=_Table).models
+    return msgspec.toml.decode((files("snellen.models") / "reasoning_budgets.toml").read_bytes(), type=_Table).models
 
 
 @cache

@@ -134,7 +134,7 @@ class VllmModel(ShownByName):
 
         outputs: list[Any] = [None] * len(prompts)
         for is_open in (False, True):
-            places, conversations = [], []
+            places, conversations = list[int](), list[Any]()
             for i, messages in enumerate(prompts):
                 if (messages[-1].role == "assistant") == is_open:
                     try:

@@ -33,7 +33,7 @@ import warnings
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from PIL import Image
 
@@ -282,8 +282,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def service(self) -> Service:
-        service: Service = self.server.service  # type: ignore[attr-defined]
-        return service
+        return cast(Server, self.server).service
 
     def do_GET(self) -> None:
         if self.path.rstrip("/") == "/v1/models":
@@ -329,7 +328,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Do not log single requests."""
 
 

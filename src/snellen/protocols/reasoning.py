@@ -165,7 +165,19 @@ class ReasoningRequests:
 
 
 ROLES = ("questioner", "reasoner")
-Talk = Generator[list[Request], list[Response], "_RoundEnd | None"]
+
+
+class _RoundEnd(Struct, frozen=True):
+    """What is known after a round."""
+
+    caption: str
+    answers: tuple[SubAnswer, ...] = ()
+    analysis: str = ""
+    decided: bool = False
+    """Whether no other round follows."""
+
+
+Talk = Generator[list[Request], list[Response], _RoundEnd | None]
 
 
 class Reasoning(ProtocolSettings, frozen=True):
@@ -307,16 +319,6 @@ class Reasoning(ProtocolSettings, frozen=True):
         if choice is None:
             return Response(text=answer)
         return Response(text=f"({labels[choice]}) {sample.options[choice]}", notes=(f"read in {answer!r}",))
-
-
-class _RoundEnd(Struct, frozen=True):
-    """What is known after a round."""
-
-    caption: str
-    answers: tuple[SubAnswer, ...] = ()
-    analysis: str = ""
-    decided: bool = False
-    """Whether no other round follows."""
 
 
 # --- How LVLM-eHub read its Questioner and Reasoner, faults included: case counts, and one line is one ---

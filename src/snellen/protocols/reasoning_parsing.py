@@ -116,7 +116,8 @@ def _distinct(questions: Iterable[str]) -> list[str]:
 
 def bare_words(text: str) -> str:
     """The same for two texts that differ in case, blanks or punctuation only."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
+    words: list[str] = re.findall(r"\w+", text.casefold())
+    return " ".join(words)
 
 
 # --- conclusion ----------------------------------------------------------------------------------------------------

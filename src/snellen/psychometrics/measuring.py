@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from snellen.building.benchmark import Benchmark, ChosenPart
+from snellen.building.benchmark import Benchmark, ChosenPart, Part
 from snellen.errors import DataError
 from snellen.experiments.evaluation import Cast, Rounds, check_models, planned
 from snellen.experiments.scored_folders import check_judging
@@ -157,7 +157,7 @@ def _pool(benchmark: Benchmark) -> QuestionPool:
 
 def _chosen_before(folder: Path, pools: Mapping[str, QuestionPool]) -> dict[str, ChosenPart]:
     """What an earlier call chose of each test, in the run's manifest; nothing where there is none."""
-    earlier = {}
+    earlier: dict[str, Part | None] = {}
     if (folder / RUN_MANIFEST).exists() and holds_answers(folder):
         earlier = {use.name: use.part for use in read_manifest(folder).benchmarks}
     return {

@@ -371,7 +371,7 @@ class SpatialQuestions(QuestionType, frozen=True):
         if not source.stored_size(picture)[2]:
             yield Exclusion(TURNED)
             return
-        rng, askable = source.rng("spatial", picture.id), []
+        rng, askable = source.rng("spatial", picture.id), list[tuple[str, str, str, list[str]]]()
         for pair in combinations(things, 2):
             (thing, box), (other, other_box) = pair if rng.random() < 0.5 else reversed(pair)
             if direction := direction_of(box, other_box):
@@ -422,7 +422,7 @@ class SizeQuestions(QuestionType, frozen=True):
         if len(things) < 2:
             yield Exclusion(SEVERAL)
             return
-        rng, askable = source.rng("size", picture.id), []
+        rng, askable = source.rng("size", picture.id), list[tuple[str, str]]()
         sized = [(_area(thing), thing) for thing in things]
         for pair in combinations(sized, 2):
             (small_area, small), (large_area, large) = sorted(pair, key=lambda entry: entry[0])
@@ -463,7 +463,7 @@ class RelationQuestions(QuestionType, frozen=True):
         return bool(picture.relations)
 
     def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        single, askable = single_objects(picture), []
+        single, askable = single_objects(picture), list[tuple[str, str, list[str]]]()
         stated: dict[tuple[str, str], list[str]] = {}
         for relation in picture.relations:
             pair = picture.objects[relation.subject].name, picture.objects[relation.object].name

@@ -147,13 +147,11 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
         if "question" not in roles.roles:
             names = ", ".join(roles.profiles)
             raise DataError(f"{path}: no column is the question; it has {names}; name it with --column question=...")
-        single = {
-            name: names[0]
-            for name, names in roles.roles.items()
-            if name not in ("picture", "options", "distractors", "tag")
+        several = ("picture", "options", "distractors")
+        by_role: dict[str, Any] = {
+            name: names if name in several else names[0] for name, names in roles.roles.items() if name != "tag"
         }
-        several = {name: names for name, names in roles.roles.items() if name in ("picture", "options", "distractors")}
-        columns, form = TableColumns(**single, **several), roles.answer_is  # type: ignore[arg-type]
+        columns, form = TableColumns(**by_role), roles.answer_is
     else:
         _check_there(read_rows(path, chosen.encoding), path, columns)
     pictures, used = _names(columns.picture), [name for names in columns.used().values() for name in names]
@@ -455,8 +453,8 @@ def picture_of(
         return cell
     if isinstance(cell, dict):
         cell = cell.get("bytes") or cell.get("path") or cell.get("url")
-    if files is not None and (file := files.find(cell)):
-        return file
+    if files is not None and (picture := files.find(cell)):
+        return picture
     if not isinstance(cell, str) or not cell:
         raise DataError(f"{where}: image must be a path or base64 text, or in JSONL a list of them")
     if cell.startswith(URL):

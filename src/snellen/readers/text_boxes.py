@@ -202,7 +202,7 @@ def _icdar_word(line: str, id_: str, picture: str, where: str, span: Corners) ->
     try:
         xs, ys = [float(x) for x in corners[0::2]], [float(y) for y in corners[1::2]]
     except ValueError:
-        xs = ys = []
+        xs, ys = list[float](), list[float]()
     if len(xs) != 4 or len(ys) != 4:
         raise DataError(f"{where}: {line!r} is not four corners x,y and a text")
     if text.strip() == "###":

@@ -9,7 +9,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -249,9 +249,9 @@ def _dicts(rows: Any) -> Iterable[Mapping[str, Any]]:
         classes = {n: f for n, f in rows.features.items() if isinstance(f, datasets.ClassLabel)}
         return ({**row, **{n: f.int2str(row[n]) for n, f in classes.items() if row[n] is not None}} for row in rows)
     if hasattr(rows, "to_dicts"):
-        return rows.to_dicts()  # type: ignore[no-any-return]
+        return cast(Iterable[Mapping[str, Any]], rows.to_dicts())
     if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
-        return rows.to_dict("records")  # type: ignore[no-any-return]
+        return cast(Iterable[Mapping[str, Any]], rows.to_dict("records"))
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
         return rows
     raise DataError(f"{type(rows).__name__} is not a table; give a list of dicts, a data frame or a datasets.Dataset")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from msgspec import Struct
 
@@ -166,7 +166,7 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
     form = forms.get(roles.kind, "multiple choice" if is_choice else "open questions")
     return Recognition(
         path=path,
-        kind=roles.kind,  # type: ignore[arg-type]
+        kind=cast(Kind, roles.kind),
         form=form,
         reader=readers[roles.kind],
         params=params,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 from msgspec import Struct, field
 
@@ -16,6 +16,7 @@ from snellen.formats.delimited import LETTERS, unknown_columns
 from snellen.formats.locate import PictureFinder
 from snellen.formats.rows import SourceRow, listed, read_rows
 from snellen.recognition.columns import (
+    FORMS,
     PARTLY,
     SEVERAL,
     AnswerColumn,
@@ -119,12 +120,14 @@ def table_roles(
             raise DataError(f"{path}: {registry.unknown('column', name, profiles)}")
         if len(names) > 1 and role not in SEVERAL:
             raise DataError(f"{path}: --column {role} is given {len(names)} times; one column has it")
+    if answer_is not in ("", "any", *FORMS):
+        raise registry.unknown("form of answers", answer_is, FORMS)
     if not profiles:
         return TableRoles("", {}, faults=tuple(row.fault for row in rows() if row.fault)[:1])
     messages = [name for name, profile in profiles.items() if profile.messages > 0.5]
     if messages and not as_annotations and "question" not in profiles and "question" not in declared:
         return _conversations(rows, profiles, messages, declared)
-    return _Assignment(path, rows, profiles, declared, answer_is).roles(as_annotations=as_annotations)
+    return _Assignment(path, rows, profiles, declared, cast(AnswerForm, answer_is)).roles(as_annotations=as_annotations)
 
 
 def _conversations(
@@ -153,7 +156,7 @@ class _Assignment:
         rows: Rows,
         profiles: dict[str, ColumnProfile],
         declared: Mapping[str, Sequence[str]],
-        answer_is: str,
+        answer_is: AnswerForm | Literal[""],
     ) -> None:
         self._path, self._rows, self._profiles, self._given = path, rows, profiles, declared
         self._answer_is = answer_is
@@ -279,7 +282,7 @@ class _Assignment:
 
     def _form(self, column: AnswerColumn) -> AnswerForm:
         if self._answer_is:
-            return self._answer_is  # type: ignore[return-value]
+            return self._answer_is
         # Of one wrong cell, or where other rows fit, the reader names each row that is wrong.
         if column.rows > 1 and not column.fit and column.example:
             where, answer, options = column.example

@@ -200,7 +200,7 @@ def _of_nltk(nltk_data: Any) -> Any:
 def _reader_class() -> Callable[[Any, Any], Any]:
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
-    class Reader(WordNetCorpusReader):  # type: ignore[misc]  # NLTK has no types
+    class Reader(WordNetCorpusReader):
         """NLTK's reader, working with only the files that Debian installs."""
 
         def __init__(self, root: Any, omw: Any) -> None:

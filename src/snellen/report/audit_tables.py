@@ -31,7 +31,7 @@ CORRECTED_NOTE = (
 
 def audit_tables(views: Sequence[RunView]) -> list[Table]:
     """Two tables for each run that has labels of drawn replies; a word where the run was asked more since."""
-    tables = []
+    tables: list[Table] = []
     for view in views:
         run = view.run.counterpart or view.run
         if audit := audit_of(run):

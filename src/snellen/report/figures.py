@@ -76,7 +76,7 @@ class ChartDrawer:
     def headline(self) -> list[ChartPanel]:
         """The accuracy over all benchmarks, or where there is none the capability; a row per model."""
         metric = "accuracy" if any(line.overall("accuracy") for line in self._all_lines) else CAPABILITY
-        panels = []
+        panels: list[ChartPanel] = []
         for method, lines in self._lines.items():
             groups = []
             for i, line in lines:
@@ -175,7 +175,7 @@ class ChartDrawer:
 
     def tag_bars(self) -> list[ChartPanel]:
         """Accuracy by value of each tag, over the questions of all benchmarks."""
-        panels = []
+        panels: list[ChartPanel] = []
         for method, lines in self._lines.items():
             tags: dict[str, dict[str, list[PlotPoint]]] = {}
             for i, line in lines:
@@ -195,7 +195,7 @@ class ChartDrawer:
         for _, _, places in by_line:
             for (size, place), share in places.chosen.items():
                 sizes[size] += share.n if place == 0 else 0
-        chosen, right = [], []
+        chosen, right = list[ChartPanel](), list[ChartPanel]()
         for size, _ in sizes.most_common(2):
             under = " and ".join(
                 sorted(frozenset().union(*(p.protocols for _, _, p in by_line)), key=protocol_preference)
@@ -215,7 +215,7 @@ class ChartDrawer:
         return chosen, right
 
     def template_bars(self) -> list[ChartPanel]:
-        panels = []
+        panels: list[ChartPanel] = []
         for method, lines in self._lines.items():
             templates: dict[str, list[PlotPoint]] = {}
             for i, line in lines:

@@ -38,7 +38,7 @@ def write_figures(runs: Sequence[ScoredRun], rows: Sequence[Result], folder: Pat
     convert = FORMS.get(form)
     if convert is None:
         raise DataError(f"figures are one of {', '.join(FORMS)}, not {form!r}")
-    paths, captions = [], []
+    paths, captions = list[Path](), list[str]()
     for name, drawing, caption in _figures(report_figures(run_views(runs, rows))):
         paths.append(folder / f"{name}.{form}")
         write_atomically(paths[-1], convert(stand_alone(drawing)))
@@ -62,7 +62,7 @@ def with_legend(drawing: ChartDrawing, series: Sequence[str]) -> ChartDrawing:
     """The drawing under the names of its series, in as many lines as they need; as it is for fewer than two."""
     if len(series) < 2:
         return drawing
-    places, x, line = [], 0.0, 0
+    places, x, line = list[tuple[float, int]](), 0.0, 0
     for name in series:
         width = KEY + LETTER * len(name)
         if x and x + width > max(drawing.width, WIDTH):
@@ -175,7 +175,7 @@ def _head(prepared: ShownTable, labels: int) -> list[str]:
     above, below = prepared.head
     names = [latex_text(cell.text) for cell in above[:labels]]
     spans = [rf"\multicolumn{{{cell.columns}}}{{c}}{{{latex_text(cell.text)}}}" for cell in above[labels:]]
-    rules, column = [], labels + 1
+    rules, column = list[str](), labels + 1
     for cell in above[labels:]:
         rules.append(rf"\cmidrule(lr){{{column}-{column + cell.columns - 1}}}")
         column += cell.columns

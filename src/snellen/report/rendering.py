@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
@@ -33,11 +33,11 @@ FEW_NOTES = 3
 PAPER = "text { font-family: Helvetica, Arial, 'Liberation Sans', sans-serif; }\n"
 
 
-def templates(package: str = "snellen.report") -> Environment:
-    """The templates of a package, in its folder `templates`, which may import those of reports."""
+def templates(package: str = "snellen.report", **values: Any) -> Environment:
+    """The templates of a package, in its folder `templates`, which may import those of reports and know `values`."""
     from jinja2 import PackageLoader
 
-    return template_environment(PackageLoader(package))
+    return template_environment(PackageLoader(package), **values)
 
 
 def _bytecode_cache() -> BytecodeCache:
@@ -71,8 +71,9 @@ def _bytecode_cache() -> BytecodeCache:
     return Compiled()
 
 
-def template_environment(loader: BaseLoader) -> Environment:
-    """Templates that may import those of reports, escape what they are given, and raise for what they are not given."""
+def template_environment(loader: BaseLoader, **values: Any) -> Environment:
+    """Templates that may import those of reports, escape what they are given, and raise for what they are not given.
+    All of them know `values` by name."""
     # Jinja takes its time to load, and most commands write no page.
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
@@ -86,10 +87,12 @@ def template_environment(loader: BaseLoader) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals |= {"figure_of": figure_of, "shown_table": shown_table, "DASH": DASH}
-    environment.globals |= {"marks": MARKS, "series_class": series_class, "broad": WIDTH}
-    environment.globals |= {"signs": SIGNS, "longest": LONGEST, "few": FEW_NOTES}
-    environment.filters |= {"coded": _coded, "pixels": _pixels, "decimals": decimal_text, "thousands": "{:,}".format}
+    # By Jinja's types these hold what it puts there itself, and nothing else.
+    names, filters = cast(dict[str, Any], environment.globals), cast(dict[str, Any], environment.filters)
+    names |= {"figure_of": figure_of, "shown_table": shown_table, "DASH": DASH}
+    names |= {"marks": MARKS, "series_class": series_class, "broad": WIDTH}
+    names |= {"signs": SIGNS, "longest": LONGEST, "few": FEW_NOTES, **values}
+    filters |= {"coded": _coded, "pixels": _pixels, "decimals": decimal_text, "thousands": "{:,}".format}
     return environment
 
 

@@ -275,7 +275,7 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
         corrected = after_audit(declared(metric))
         audited = numbers.get((protocol, corrected.name, benchmark, dimension, slice_name))
         if all((estimate.value, estimate.n) == (result.estimate.value, result.estimate.n) for _, estimate in secondary):
-            secondary = []
+            secondary.clear()
         if audited:
             secondary.append((corrected.label, audited.estimate))
         return HeadlineEstimate(

@@ -503,7 +503,7 @@ def shown_options(prediction: Prediction, answer: Answer | None, options: Sequen
         label = variant.labels[place] if place < len(variant.labels) else ""
         chosen = option == prediction.choice
         signs = (*(["chosen"] if chosen else []), *(["correct"] if option in gold else []))
-        rows.append(OptionRow(label, options[option], signs, *scores.get(option, ())))
+        rows.append(OptionRow(label, options[option], signs, *scores.get(option, (0.0, ""))))
     return tuple(rows)
 
 

@@ -179,7 +179,7 @@ def _open(
         from snellen.fetching.sources import announce_fetch
 
         announce_fetch(missing)
-    opened, faults = [], []
+    opened, faults = list[Benchmark](), list[tuple[BenchmarkSpec, DataError]]()
     for spec in specs:
         try:
             opened.append(_built_benchmark(spec, announce, limit))

@@ -84,7 +84,7 @@ def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:
         aside.parent.mkdir(exist_ok=True)
         path.rename(aside)
         return [Damage(path, 0, "a folder and no journal")]
-    intact, damaged, damages = bytearray(), bytearray(), []
+    intact, damaged, damages = bytearray(), bytearray(), list[Damage]()
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             why = fault(line) if line.endswith(b"\n") else "a line that was cut off"

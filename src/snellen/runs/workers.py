@@ -81,7 +81,7 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
 
 @contextmanager
 def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    spec, processes = plan.spec, []
+    spec, processes = plan.spec, list[subprocess.Popen[bytes]]()
     try:
         for number in range(spec.execution.workers):
             process = subprocess.Popen(

@@ -337,7 +337,7 @@ def import_labels(source: Path, run: Path) -> tuple[int, int]:
     by_sample: dict[str, list[HardItem]] = defaultdict(list)
     for item in everything:
         by_sample[item.unparsed.prediction.sample_id].append(item)
-    labels, lines = [], source.read_bytes().splitlines()
+    labels, lines = list[HumanLabel](), source.read_bytes().splitlines()
     for number, line in enumerate(lines, 1):
         where = f"{source}:{number}"
         row = _row(line, where)

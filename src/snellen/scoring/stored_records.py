@@ -140,7 +140,7 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
     def __init__(self, kind: type[RecordT], key: Callable[[RecordT], KeyT], records: Iterable[RecordT]) -> None:
         """Of several records with one key the last counts."""
         self._key = key
-        self._decoder: msgspec.msgpack.Decoder[list[RecordT]] = msgspec.msgpack.Decoder(list[kind])  # type: ignore[valid-type]
+        self._decoder: msgspec.msgpack.Decoder[list[RecordT]] = msgspec.msgpack.Decoder(list[kind])
         self._places = DigestIndex(KEY_BYTES)
         self._blocks: list[bytes] = []
         self._open: dict[KeyT, RecordT] = {}

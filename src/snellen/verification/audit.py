@@ -424,7 +424,7 @@ class AuditServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: AuditServer
+    server: AuditServer  # pyrefly: ignore[bad-override-mutable-attribute]  # no other server makes one
 
     def do_GET(self) -> None:
         if self.path == self.server.secret:
@@ -453,5 +453,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, *values: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Nothing: each label would be a line."""

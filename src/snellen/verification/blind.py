@@ -163,7 +163,7 @@ def _jury(material: CheckMaterial) -> CheckOutcome:
     judged = list(judged_samples(benchmark, answers))
     places = {judged_id(s, place): (s.id, place) for s, gold in judged for place in range(len(judged_answers(s, gold)))}
     votes: Votes = defaultdict(list)
-    names, details = [], []
+    names, details = list[str](), list[str]()
     for model in solvers.jury:
         name, scored = asked(model, derived, "vanilla", solvers)
         own = {

@@ -32,7 +32,7 @@ from snellen.verification.datasheet import (
 def rebuild_command(benchmark: Benchmark) -> str:
     """The command that builds it again, as far as one can."""
     spec, recipe = benchmark.spec, dict(benchmark.manifest.made.recipe)
-    source, words = spec.source, []
+    source, words = spec.source, list[str]()
     if earlier := benchmark.manifest.made.earlier:
         return f"snellen reform --refresh {as_word(earlier[-1].name)}"
     if source.reader == "built":

@@ -146,7 +146,7 @@ CUES_LOOKED_AT = (
     *(
         Cue(
             f"alone {look.has if unlike else look.lacks}",
-            lambda question, look=look, unlike=unlike: _odd_look(look.flags(question), unlike),  # type: ignore[misc]
+            lambda question, look=look, unlike=unlike: _odd_look(look.flags(question), unlike),
         )
         for look in LOOKS
         for unlike in (True, False)

@@ -155,7 +155,7 @@ def _clusters(vectors: np.ndarray, count: int) -> list[Sequence[int]]:
     for _ in range(count - 1):
         centres.append(vectors[int(nearest.argmin())])
         nearest = np.maximum(nearest, vectors @ centres[-1])
-    middle = np.stack(centres)
+    middle, members = np.stack(centres), np.zeros(len(vectors), dtype=np.intp)
     for _ in range(ROUNDS):
         members = (vectors @ middle.T).argmax(axis=1)
         sums = np.stack([vectors[members == place].sum(axis=0) for place in range(count)])

@@ -64,30 +64,30 @@ _json = msgspec.json.Encoder().encode
 
 def _environment(look: ViewLook) -> Environment:
     """The templates of these pages, which import those of reports."""
-    environment = templates("snellen.viewing")
     hidden = () if look.has_answers else (*OF_ANSWERS, *SORTS_BY_ANSWERS)
-    environment.globals |= {
-        "root": look.root,
-        "base": look.base,
-        "has_answers": look.has_answers,
-        "is_local": look.is_local,
-        "outcomes": tuple(outcome for outcome in OUTCOMES if outcome not in hidden),
-        "sorts": {name: words for name, (words, _) in SORTS.items() if name not in hidden},
-        "run_columns": {name: words for name, (words, _) in COLUMNS.items()},
-        "metric_title": metric_title,
-        "dimension_title": dimension_title,
-        "share_unit": SHARE,
-        "QuestionFilter": QuestionFilter,
-        "RunFilter": RunFilter,
-        "shown_talk": shown_talk if look.is_local else _talk_without_faults,
-        "shown_options": shown_options,
-        "shown_reading": shown_reading,
-        "shown_gold": shown_gold,
-        "scores_text": scores_text,
-        "score_meanings": score_meanings,
-        "chosen_label": chosen_label,
-        "is_of_first_alone": is_of_first_alone,
-    }
+    environment = templates(
+        "snellen.viewing",
+        root=look.root,
+        base=look.base,
+        has_answers=look.has_answers,
+        is_local=look.is_local,
+        outcomes=tuple(outcome for outcome in OUTCOMES if outcome not in hidden),
+        sorts={name: words for name, (words, _) in SORTS.items() if name not in hidden},
+        run_columns={name: words for name, (words, _) in COLUMNS.items()},
+        metric_title=metric_title,
+        dimension_title=dimension_title,
+        share_unit=SHARE,
+        QuestionFilter=QuestionFilter,
+        RunFilter=RunFilter,
+        shown_talk=shown_talk if look.is_local else _talk_without_faults,
+        shown_options=shown_options,
+        shown_reading=shown_reading,
+        shown_gold=shown_gold,
+        scores_text=scores_text,
+        score_meanings=score_meanings,
+        chosen_label=chosen_label,
+        is_of_first_alone=is_of_first_alone,
+    )
     environment.filters["duration"] = duration
     return environment
 

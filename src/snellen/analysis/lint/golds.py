@@ -223,7 +223,7 @@ def doubtful_questions(name: str, runs: Sequence[ScoredRun]) -> tuple[list[Findi
     }
     blind, seeing = _verdicts(scored, sees_images=False), _verdicts(scored, sees_images=True)
     chances = {key: chance for benchmark in scored.values() for key, chance in _chances(benchmark)}
-    findings, questions = [], []
+    findings, questions = list[Finding](), list[DoubtfulQuestion]()
     for check, verdicts in ((_solved_blind, blind), (_missed_by_all, seeing)):
         if verdicts:
             finding, concerned = check(verdicts, chances)

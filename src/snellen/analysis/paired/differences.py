@@ -358,7 +358,7 @@ def pair(
     values = first.spread_over(keys), second.spread_over(keys)
     first_value, second_value = (value[0] if value else None for value in values)
     difference = Estimate(None, None, None, None, n, groups=len(groups.sizes))
-    p, contributions = None, {}
+    p, contributions = None, dict[str, float]()
     if values[0] and values[1]:
         gap = values[0][0] - values[1][0]
         deviations = [a - b for a, b in zip(values[0][1], values[1][1], strict=True)]

@@ -144,13 +144,13 @@ def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
     chance, a fixed label and perfect knowledge look like. An acuity card says how small and how faint
     the models' questions may be.
     """
-    from snellen.experiments.evaluation import evaluate_spec
+    from snellen.experiments.evaluation import FinishedRun, evaluate_spec
     from snellen.experiments.results import Results
 
     for package in PACKAGES:
         if find_spec(package) is None:  # said before the benchmarks are built
             raise MissingExtraError(package, "hf", "snellen demo")
-    finished = []
+    finished: list[FinishedRun] = []
     with run_progress() as progress:
         for models, protocols in ((DEMO_MODELS, (*GENERATION, "likelihood?m=5")), (DEMO_INSTRUMENTS, GENERATION)):
             for model in models:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import click
 import msgspec
@@ -265,9 +265,9 @@ def _ratios(text: str) -> tuple[float, ...]:
     return ratios
 
 
-def _sampling(rule: str, amounts: dict[str, float | int | None]) -> Sampling:
+def _sampling(rule: str, amounts: dict[str, Any]) -> Sampling:
     try:
-        return Sampling(cast(Rule, rule), **amounts)  # type: ignore[arg-type]
+        return Sampling(cast(Rule, rule), **amounts)
     except ValueError as error:
         raise DataError(f"{error}; say how much to draw with --ratio, --count, --each or --step") from None
 

@@ -278,7 +278,7 @@ def diagnose_suites() -> Iterator[Diagnosis]:
 
 def _place_in_module(cause: BaseException | None) -> str:
     """The line of a module of others that raised when it was imported; empty where none was run."""
-    frames = traceback.extract_tb(cause.__traceback__) if cause else []
+    frames = traceback.extract_tb(cause.__traceback__ if cause else None)
     imports = (registry.__file__, importlib.__file__)
     places = (frame for frame in frames if frame.filename not in imports and not frame.filename.startswith("<frozen"))
     return next((f" ({frame.filename}:{frame.lineno})" for frame in places), "")

@@ -103,7 +103,7 @@ def _missing_note(label: str, why: str, columns: Sequence[str]) -> str:
 
 def _cells(paper: Paper, source: AnalysisSource) -> list[PrintedValue]:
     """The printed values of a source, those without a model left out."""
-    cells = []
+    cells: list[PrintedValue] = []
     for reference in source.cells:
         table, _, pattern = reference.partition(":")
         matching_cells = [cell for cell in paper.values(table) if fnmatchcase(cell.column, pattern)]

@@ -280,7 +280,7 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
     if not other_columns:
         raise DataError(f"{path}: no column names the rater; add one in front, without a number in its title")
     rater, *unread = other_columns
-    sheets, skipped = [], 0
+    sheets, skipped = list[RaterSheet](), 0
     for line, cells in table.rows:
         ratings: ItemRatings = {}
         for name, (number, dimension) in columns.items():

@@ -403,7 +403,7 @@ def _farthest(pair: _Pair) -> tuple[list[StudyRow], list[tuple[Cell, ...]]]:
     standing = (pair.from_best(0), pair.from_best(1))
     gaps = [a - b for a, b in zip(*standing, strict=True)]
     order = sorted(range(len(gaps)), key=lambda place: (-abs(gaps[place]), pair.questions[place]))
-    rows, lines = [], []
+    rows, lines = list[StudyRow](), list[tuple[Cell, ...]]()
     for place in order[:SHOWN]:
         if not gaps[place]:
             break

@@ -174,7 +174,7 @@ def _type_name(kind: pa.DataType) -> str:
     if pa.types.is_list(kind):
         return f"list of {_type_name(kind.value_type)}"
     if pa.types.is_struct(kind):
-        return "record of " + ", ".join(field.name for field in kind)
+        return f"record of {', '.join(field.name for field in kind)}"
     return str(kind)
 
 

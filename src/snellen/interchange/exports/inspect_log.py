@@ -52,7 +52,7 @@ def _write_part(part: LogPart, job: ExportJob) -> Path:
     ]
     spec = _spec(part, digest)
     plan = {"name": "snellen", "steps": []}
-    header = {
+    header: dict[str, Any] = {
         "version": LOG_FORMAT,
         "status": "success",
         "eval": spec,

@@ -49,7 +49,7 @@ def pack_runs(runs: Sequence[Path], path: Path, *, pictures: bool = False, answe
         raise DataError(f"two of these runs are called {twice[0]}; pack them into different files")
     packed: dict[str, Path] = {}
     golds: list[str] = []
-    left_out = [] if answers else ["answers"]
+    left_out: list[str] = [] if answers else ["answers"]
     n_pictures = 0
     with tempfile.TemporaryDirectory() as staging:
         for run, name in zip(runs, names, strict=True):

@@ -177,7 +177,7 @@ def own_questions(file: PredictionFile, findings: Findings) -> OwnQuestions:
             groups[row.id or f"row {number}"][row.turn or 0].append(row)
     most = expected_presentations(len(rows) for turns in groups.values() for rows in turns.values())
     common = _recurring_questions(groups)
-    drafts, placed = [], []
+    drafts, placed = list[Draft](), list[PlacedRow]()
     for name, turns in groups.items():
         rounds = _rounds(name, turns, common if most > 1 else frozenset(), findings, contradictions)
         if rounds:

@@ -242,7 +242,7 @@ def _logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
     start = min(len(context.ids) for context, _ in rows) - 1
     length = batch["input_ids"].shape[1]
     layout.forget_positions()
-    limit = {} if layout.all_logits else logits_to_keep(model, length - start)
+    limit: dict[str, Any] = {} if layout.all_logits else logits_to_keep(model, length - start)
     logits = model(**batch, **limit, use_cache=False).logits[:, start - length :]
     return [logits[i, len(context.ids) - 1 - start :] for i, (context, _) in enumerate(rows)]
 
@@ -374,7 +374,7 @@ def run_language_model(
     # M-RoPE has three positions per token (time, height, width), which are equal for text.
     if layout.rotary is not None:
         positions = positions[None].expand(3, -1, -1)
-    tile_mask = (
+    tile_mask: dict[str, Any] = (
         {} if state.tile_mask is None else {"cross_attention_mask": state.tile_mask.expand(-1, ids.shape[1], -1, -1)}
     )
     output = layout.language_model(

@@ -44,7 +44,7 @@ class PromptFormat(msgspec.Struct, frozen=True):
 @cache
 def formats() -> dict[str, PromptFormat]:
     """The formats by model type; `plain` is for all others."""
-    text = (files(__package__) / "formats.toml").read_text(encoding="utf-8")
+    text = (files("snellen.models.hf") / "formats.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, PromptFormat])
 
 

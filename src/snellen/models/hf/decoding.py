@@ -67,13 +67,13 @@ def generate_plainly(
     import torch
 
     decoding, prompt = requests[0].decoding, _prompts(layout, rows)["input_ids"]
-    shift = gumbel_noise(requests)
+    shift, transformers = gumbel_noise(requests), import_transformers()
 
-    class Shift(import_transformers().LogitsProcessor):  # type: ignore[misc]
+    class Shift(transformers.LogitsProcessor):
         def __call__(self, input_ids: Any, scores: Any) -> Any:
             return shift(scores.float())
 
-    class StopAt(import_transformers().StoppingCriteria):  # type: ignore[misc]
+    class StopAt(transformers.StoppingCriteria):
         def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
             texts = [encoder.decode(row) for row in _new(layout, input_ids, prompt).tolist()]
             return torch.tensor([_holds(text, decoding.stop) for text in texts], device=input_ids.device)

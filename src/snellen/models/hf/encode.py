@@ -183,7 +183,7 @@ class PixelCache:
     def tiles(self, picture: Any) -> list[Any]:
         """What the processor makes of a picture: arrays of channels x height x width. None where it makes something
         else than pixels, tiles or patches in the order of Qwen2-VL."""
-        features = {} if self._processor is None else self._processor([picture], return_tensors="pt")
+        features: Any = {} if self._processor is None else self._processor([picture], return_tensors="pt")
         if "pixel_values" not in features:
             return []
         pixels = features["pixel_values"].float().numpy()
@@ -372,7 +372,7 @@ class Encoder:
     def _process(self, visuals: Visuals, text: str) -> tuple[tuple[int, ...], Tensors]:
         """Ids and all other inputs of the model, as the processor makes them."""
         # Otherwise the processor's own default: Florence-2's adds the tokens around a question itself.
-        settings = {} if self._adds_specials(text) else {"add_special_tokens": False}
+        settings: dict[str, bool] = {} if self._adds_specials(text) else {"add_special_tokens": False}
         inputs = self._processor(**visuals.inputs(), text=text, return_tensors="pt", **settings)
         ids = tuple(inputs.pop("input_ids")[0].tolist())
         dropped = ("attention_mask", "labels")

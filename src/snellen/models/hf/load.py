@@ -432,7 +432,7 @@ def _sha256(path: str, size: int, modified: int) -> str:
 class TextProcessor:
     """A tokenizer in the place of a processor."""
 
-    image_processor = None
+    image_processor: Any = None
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer

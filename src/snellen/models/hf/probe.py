@@ -193,14 +193,14 @@ def picked_replies(picker: GreedyPicker, replies: Sequence[Sequence[int]]) -> li
 
 def generated_replies(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> list[ProbeReply]:
     """Replies by the model's own `generate`, in one batch."""
-    steps: list[list[float]] = []
+    steps, transformers = list[list[float]](), import_transformers()
 
-    class Watch(import_transformers().LogitsProcessor):  # type: ignore[misc]
+    class Watch(transformers.LogitsProcessor):
         def __call__(self, input_ids: Any, scores: Any) -> Any:
             steps.append(double(scores).log_softmax(-1).amax(-1).tolist())
             return scores
 
-    ends, replies = layout.end_tokens, []
+    ends, replies = layout.end_tokens, list[ProbeReply]()
     for i, tokens in enumerate(generate_rows(layout, rows, REPLY, logits_processor=[Watch()])):
         last = next((place + 1 for place, token in enumerate(tokens) if token in ends), len(tokens))
         scores = [steps[place][i] if place < len(steps) else float("nan") for place in range(last)]

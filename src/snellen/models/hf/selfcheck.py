@@ -300,7 +300,7 @@ class _SelfCheck:
         Every cache relies on that, and so does a reply that is written token by token. A sparse attention breaks it
         whose indexer gives many keys the same score: which of them its top-k takes depends on their number.
         """
-        halves, expected = [], []
+        halves, expected = list[ContinuedPrompt](), list[Scores]()
         for prompt, scores in zip(case.prompts, case.scores, strict=True):
             place = max(range(len(prompt.tails)), key=lambda i: len(prompt.tails[i]))
             half = (len(prompt.tails[place]) + 1) // 2

@@ -42,11 +42,15 @@ _WORDS: dict[str, Any] = {
 
 def record_type(fields: Fields, name: str = "Record") -> Any:
     """The fields as a type for msgspec. Raises DataError for an unknown type."""
+    # Here and in `_type` types are values, which no checker follows.
     typed: dict[str, Any] = {}
     for field, declared in fields.items():
         kind, optional = _type(declared, field)
-        typed[field] = NotRequired[Union[kind, None]] if optional else kind  # noqa: UP007
-    return TypedDict(name if name.isidentifier() and not keyword.iskeyword(name) else "Record", typed)  # type: ignore[operator]
+        if optional:
+            kind = NotRequired[Union[kind, None]]  # noqa: UP007  # pyrefly: ignore[invalid-annotation]
+        typed[field] = kind
+    known = name if name.isidentifier() and not keyword.iskeyword(name) else "Record"
+    return TypedDict(known, typed)  # pyrefly: ignore[not-callable]
 
 
 def _type(declared: Any, field: str) -> tuple[Any, bool]:
@@ -57,12 +61,14 @@ def _type(declared: Any, field: str) -> tuple[Any, bool]:
         case [*kinds, "?"]:
             return _type(kinds, field)[0], True
         case [item]:
-            return list[_type(item, field)[0]], False  # type: ignore[misc]
+            return list[_type(item, field)[0]], False  # pyrefly: ignore[invalid-annotation]
         case [*several] if several:
-            return tuple[tuple(_type(item, field)[0] for item in several)], False  # type: ignore[misc]
+            types = tuple(_type(item, field)[0] for item in several)
+            return tuple[types], False  # pyrefly: ignore[not-a-type]
         case str():
             word = declared.removesuffix("?")
-            kind = Literal[tuple(word.split("|"))] if "|" in word else _WORDS.get(word)
+            words = tuple(word.split("|"))
+            kind = Literal[words] if len(words) > 1 else _WORDS.get(word)  # pyrefly: ignore[not-a-type]
             if kind is not None:
                 return kind, declared != word
     raise DataError(
@@ -189,7 +195,9 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
             return "list"
         if self.columns or self.pattern:
             return "columns" if self.columns else "pattern"
-        by_suffix: dict[str, Form] = {".jsonl": "lines", ".parquet": "parquet", **dict.fromkeys(TABLES, "table")}
+        if suffix in TABLES:
+            return "table"
+        by_suffix: dict[str, Form] = {".jsonl": "lines", ".parquet": "parquet"}
         return by_suffix.get(suffix, "json")
 
 

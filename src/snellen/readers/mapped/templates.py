@@ -40,7 +40,8 @@ class Field:
         self._transforms = [_transform(step) for step in steps]
         self._number = steps[0] if len(steps) == 1 and _NUMBER.fullmatch(steps[0]) else ""
         # Set when there is a single value without transforms, or an integer with only a number format.
-        self._plain = self._values[0] if len(self._values) == 1 and (not steps or self._number) else None
+        is_plain = len(self._values) == 1 and (not steps or self._number)
+        self._plain: ValueGetter | None = self._values[0] if is_plain else None
         if self._plain is not None and self._number and not is_integer(fields, _path_of(alternatives[0])[0]):
             self._plain = None
         paths = [_path_of(name)[0] for name in alternatives if not name.startswith("'")]

@@ -6,6 +6,7 @@ Scenes are painted with Pillow into an indexed picture: integer coordinates, no 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ CANVAS = 256
 SHAPE_KINDS = ("circle", "square", "triangle", "star", "cross", "diamond")
 SHAPE_COLOURS = ("red", "green", "blue", "yellow", "purple", "orange", "black", "pink")
 PLACES = ("beach", "meadow", "desert", "city", "night sky", "snow field")
-WORDS: dict[Level, list[str]] = {
+WORDS: dict[Level, Sequence[str]] = {
     "easy": (
         "CAT DOG SUN CUP BUS HAT KEY PEN MAP BOX TEA EGG ICE JAM OWL FOX ANT BEE COW PIG NUT OIL RED ZOO VAN WEB "
         "YAK LIP ARM EAR"

@@ -78,7 +78,7 @@ def _count_pictures(metric: PictureMean, members: Sequence[AskedQuestion]) -> Co
         return Unscored("metric undefined", "the options or answers of its pictures differ")
     presentations = first.declaration.n_presentations(first.sample)
     places = metric.listed(first.turn.options, first.answer.options)
-    right, ties = [], 0
+    right, ties = list[float](), 0
     for test in range(presentations):
         tests = [next((p for p in m.came if p.variant.test == test), None) for m in members]
         answered = [prediction for prediction in tests if prediction is not None]

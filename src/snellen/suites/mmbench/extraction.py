@@ -45,7 +45,7 @@ _TOOLKIT_REFUSALS = (
     "I'm sorry, but without the image provided",
     "Cannot determine the answer",
 )
-_TOOLKIT_PUNCTUATION = str.maketrans(dict.fromkeys(".()[],:;!*#{}", " "))
+_TOOLKIT_PUNCTUATION = str.maketrans(".()[],:;!*#{}", " " * 13)
 _TOOLKIT_LAST_RESORT = re.compile(r"answer is\s*\**\s*([A-D])", re.IGNORECASE)
 
 

@@ -312,7 +312,7 @@ def cast_vote(connection: Connection, caller: Caller, name: str, token: str, out
     battle = connection.execute(_TAKEN[caller.account is not None], parameters).one_or_none()
     if battle is None:
         raise ConflictError(_not_votable(find_battle(connection, caller, name)))
-    vote = {
+    vote: dict[str, Any] = {
         "battle_id": name,
         "voter_kind": "person",
         "judge": "",

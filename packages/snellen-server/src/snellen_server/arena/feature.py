@@ -14,7 +14,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, Row, exists, insert, or_, select
 from sqlalchemy.exc import IntegrityError
 
@@ -72,7 +73,7 @@ async def summarised_arena(services: Services) -> dict[str, Any]:
     }
 
 
-def _latest_votes(connection: Connection) -> list[Row[Any]]:
+def _latest_votes(connection: Connection) -> list[Row[*tuple[Any, ...]]]:
     """The last votes of people on models whose names were hidden."""
     battle = arena_battle.c
     chosen = (
@@ -84,7 +85,7 @@ def _latest_votes(connection: Connection) -> list[Row[Any]]:
     return list(connection.execute(chosen.limit(SHOWN_BATTLES)))
 
 
-def _voted_battle(arena: Arena, vote: Row[Any]) -> VotedBattle:
+def _voted_battle(arena: Arena, vote: Row[*tuple[Any, ...]]) -> VotedBattle:
     question = vote.turns[0]["prompt"] if vote.turns else ""
     is_example = any((example.digest, example.question) == (vote.image, question) for example in arena.examples)
     if not question or not (vote.kind == "offline" or is_example):
@@ -165,7 +166,7 @@ def _talk(turns: Sequence[BattleTurn]) -> str:
 
 
 def _mirrored(turns: Sequence[BattleTurn]) -> list[BattleTurn]:
-    return [structs.replace(turn, left=turn.right, right=turn.left) for turn in turns]
+    return [replace(turn, left=turn.right, right=turn.left) for turn in turns]
 
 
 def _unjudged(connection: Connection, judge: JudgeSettings) -> list[tuple[Row[Any], ImageRef | None]]:

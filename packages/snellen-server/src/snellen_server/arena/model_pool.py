@@ -186,10 +186,10 @@ class ModelPool:
         self.models: Mapping[str, ServedModel] = {
             model.name: ServedModel(model, self._local) for model in settings.models
         }
-        judge = settings.judge and ArenaModel(
-            name=settings.judge.name, model=settings.judge.model, seconds=settings.judge.seconds
-        )
-        self.judge = ServedModel(judge, self._local) if judge else None
+        self.judge: ServedModel | None = None
+        if judge := settings.judge:
+            judging = ArenaModel(name=judge.name, model=judge.model, seconds=judge.seconds)
+            self.judge = ServedModel(judging, self._local)
         self._loading: list[asyncio.Task[None]] = []
 
     def start(self) -> None:

@@ -177,7 +177,9 @@ class Arena:
     def reserved(self, left: str, right: str) -> Iterator[Sides]:
         """The models of both sides, each with a place in its queue, which is given back when the block fails; one
         alone stands on the left. Raises BusyError when a model has no room, DataError for an unknown one."""
-        sides: Sides = {"left": self.model(left), **({"right": self.model(right)} if right else {})}
+        sides: Sides = {"left": self.model(left)}
+        if right:
+            sides["right"] = self.model(right)
         reserved_models = list[ServedModel]()
         try:
             for model in sides.values():

@@ -79,7 +79,7 @@ def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
     yield frozenset((f"{battle.left}@{battle.left_version}", f"{battle.right}@{battle.right_version}"))
 
 
-def _battle(row: Row[Any], texts: bool) -> Battle:
+def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
     return Battle(
         id=f"{row.id}/{row.judge}" if row.judge else row.id,
         left=row.left,
@@ -97,7 +97,7 @@ def _battle(row: Row[Any], texts: bool) -> Battle:
     )
 
 
-def _said(row: Row[Any]) -> dict[str, Any]:
+def _said(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
     """What was asked, replied and shown; of several questions all, one after the other."""
     replies = {
         f"{side}_reply": "\n\n".join(turn[side]["text"] for turn in row.turns if turn.get(side))

@@ -281,7 +281,8 @@ def _text(content: Any) -> str:
     if isinstance(content, Sequence) and content and isinstance(content[0], str):
         return content[0]
     if isinstance(content, Sequence):
-        return "\n".join(part["text"] for part in content if part.get("type") == "text")
+        texts: list[str] = [part["text"] for part in content if part.get("type") == "text"]
+        return "\n".join(texts)
     raise TypeError(content)
 
 

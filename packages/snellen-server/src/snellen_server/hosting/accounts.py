@@ -252,7 +252,7 @@ def export_person(connection: Connection, actor: str) -> dict[str, list[dict[str
     for data, chosen in _about(actor):
         columns = [column for column in data.table.c if column.name not in data.hidden]
         rows = connection.execute(select(*columns).where(chosen)).mappings()
-        records[data.table.name] = [{name: _plain(value) for name, value in row.items()} for row in rows]
+        records[data.table.name] = [{str(name): _plain(value) for name, value in row.items()} for row in rows]
     return records
 
 

@@ -200,7 +200,8 @@ def _in_savepoint(connection: Connection, work: Callable[[Connection], Any]) -> 
             return work(connection), None
     except Exception as error:  # it belongs to the one who asked
         # A full disk makes SQLite give up the whole transaction, and with it the writes before this one.
-        if not connection.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
+        driver = connection.connection.dbapi_connection
+        if driver is None or not driver.in_transaction:
             raise
         return None, error
 

@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from snellen.plugin_api import DataError, StoreError, page_style, template_environment
-from snellen_server.hosting.configuration import KEY_FILE, PICTURES, Configuration
+from snellen_server.hosting.configuration import KEY_FILE, PICTURES, Configuration, LimitRates
 from snellen_server.hosting.contributions import Moderation, PictureStore
 from snellen_server.hosting.credentials import Passwords, Signer, new_id, open_key
 from snellen_server.hosting.database import Database, migrate
@@ -61,16 +61,15 @@ class Pages:
         packages = {HOUSE: PACKAGE, **{feature.name: feature.package for feature in features}}
         entries = [entry for feature in features for entry in feature.navigation]
         self._entries = sorted(entries, key=lambda entry: entry.shown_to != "everybody")
+        self.assets = _assets(packages)
         self._environment = template_environment(
             PrefixLoader(
                 {name: PackageLoader(package) for name, package in packages.items() if _has(package, "templates")}
-            )
+            ),
+            asset=lambda name: self.assets[name].address,
+            **{name: value for feature in features for name, value in feature.template_values.items()},
         )
-        self.assets = _assets(packages)
-        self._environment.globals["asset"] = lambda name: self.assets[name].address
-        for feature in features:
-            self._environment.globals |= feature.template_values
-        self._environment.filters["minute"] = lambda moment: moment.strftime("%Y-%m-%d %H:%M UTC")
+        self._environment.filters["minute"] = lambda moment: f"{moment:%Y-%m-%d %H:%M} UTC"
 
     def render(
         self,
@@ -311,12 +310,9 @@ def _opened(configuration: Configuration, database: Database) -> Database:
 
 
 def _rates(limit: RateLimit, configuration: Configuration) -> tuple[Rate, Rate]:
-    chosen = configuration.limits.get(limit.name)
-    where = f"the limit {limit.name!r}"
-    return (
-        parse_rate((chosen and chosen.per_visitor) or limit.per_visitor, where),
-        parse_rate((chosen and chosen.per_network) or limit.per_network, where),
-    )
+    chosen = configuration.limits.get(limit.name, LimitRates())
+    by_visitor, by_network = chosen.per_visitor or limit.per_visitor, chosen.per_network or limit.per_network
+    return parse_rate(by_visitor, f"the limit {limit.name!r}"), parse_rate(by_network, f"the limit {limit.name!r}")
 
 
 def _settings(configuration: Configuration, feature: str, kind: type[Struct]) -> Any:

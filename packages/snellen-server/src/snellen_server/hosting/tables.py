@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from alembic import op
+import alembic.op
 from sqlalchemy import (
     JSON,
     BigInteger,
@@ -62,7 +62,7 @@ def create_declared(*tables: Table) -> None:
     """What the first revision of a branch does while it is the only one: make tables as they are declared. Whoever adds
     a second one writes out in the first what the tables were before."""
     for table in tables:
-        table.create(op.get_bind())
+        table.create(alembic.op.get_bind())
 
 
 def _moment(name: str, **settings: Any) -> Column[datetime]:

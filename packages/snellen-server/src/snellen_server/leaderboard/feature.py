@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, cast, get_args
 from urllib.parse import urlsplit
 
 import msgspec
@@ -297,7 +297,7 @@ async def board_page(
     board: BoardName, request: Request, services: ServicesDep, caller: CallerDep, benchmark: str = "", order: str = ""
 ) -> HTMLResponse:
     chosen = _board(services, board)
-    ordered: Order = order if order in get_args(Order) else "rank"  # type: ignore[assignment]
+    ordered = cast(Order, order) if order in get_args(Order) else "rank"
     names = [member.name for member in board_benchmarks(chosen)]
     by = benchmark if benchmark in names else ""
     board_standings, submissions = await read_standings(services, chosen, caller.account, by, ordered)

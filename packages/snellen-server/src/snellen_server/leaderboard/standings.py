@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from msgspec import Struct, structs
+import msgspec
+from msgspec import Struct
 
 from snellen.plugin_api import SnellenError
 from snellen_server.hosting.accounts import Account
@@ -127,7 +128,7 @@ def _ranked(standing: BoardStanding, public: Sequence[PublishedNumber], by: str)
     low, _, high = _oriented(own_number)
     best = 1 + sum(_oriented(rival)[0] > high for rival in rivals)
     worst = 1 + sum(_oriented(rival)[2] >= low for rival in rivals)
-    return structs.replace(standing, best=best, worst=worst)
+    return msgspec.structs.replace(standing, best=best, worst=worst)
 
 
 def shown_number(number: PublishedNumber | None) -> str:

@@ -51,7 +51,7 @@ from snellen_server.leaderboard.scoring_process import ScoringOutcome, ScoringTa
 
 State = Literal["waiting", "scored", "refused", "failed", "withdrawn"]
 MOST_ATTEMPTS = 3
-_NOTHING_YET = {"attempts": 0, "snellen_version": "", "builds": {}, "rows": 0, "faults": {}, "numbers": []}
+_UNSCORED: dict[str, Any] = {"attempts": 0, "snellen_version": "", "builds": {}, "rows": 0, "faults": {}, "numbers": []}
 UNCOUNTED = ("refused", "failed")
 """States that tell nothing of the answers, and so do not count towards a day's submissions."""
 
@@ -127,7 +127,7 @@ def add_submission(connection: Connection, of: Account, board: Board, new: NewSu
         )
     connection.execute(
         insert(submission).values(
-            **_NOTHING_YET,
+            **_UNSCORED,
             **msgspec.to_builtins(new),
             id=submission_id,
             board=board.name,
@@ -209,8 +209,8 @@ def withdraw(connection: Connection, of: Account, submission_id: str) -> None:
     if state in UNCOUNTED:
         connection.execute(submission.delete().where(is_own))
     else:
-        emptied = {"state": "withdrawn", "is_public": False, "model": "", "facts": {}, "numbers": [], "faults": {}}
-        connection.execute(update(submission).where(is_own).values(emptied))
+        emptied: dict[str, Any] = {"model": "", "facts": {}, "numbers": [], "faults": {}}
+        connection.execute(update(submission).where(is_own).values(state="withdrawn", is_public=False, **emptied))
     note(connection, of.actor, "submission withdrawn", submission_id)
 
 

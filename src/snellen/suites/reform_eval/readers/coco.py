@@ -335,7 +335,8 @@ class SimilarPictures(Generic[KeyT]):
                 if bits & ~own_bits:
                     likeness = (own_bits & bits).bit_count() / (own_bits | bits).bit_count()
                     by_overlap.setdefault(likeness, []).append(bits)
-            neighbours, missing = [], count
+            neighbours = []
+            missing = count
             for likeness in sorted(by_overlap, reverse=True):
                 if missing <= 0:
                     break

@@ -99,7 +99,7 @@ def project(house_object: HouseObject, image: HouseImage) -> tuple[float, float,
 
     None for a thing that is behind the camera in part, or touches it.
     """
-    columns, rows, depths = [], [], []
+    columns, rows, depths = list[float](), list[float](), list[float]()
     for corner in _corners(house_object):
         x, y, z = _moved(corner, image.extrinsics)
         if -z < _NEAREST:

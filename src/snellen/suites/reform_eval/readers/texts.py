@@ -198,7 +198,8 @@ def cut(title: str, paragraphs: Iterable[str]) -> Iterator[str]:
             words = len(sentence.split())
             if sentences and length + words > PASSAGE_WORDS:
                 yield f"{title}. {' '.join(sentences)}"
-                sentences, length = [], 0
+                sentences = []
+                length = 0
             sentences.append(sentence)
             length += words
     if sentences:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alembic import context
+import alembic.context as context
 
 from snellen_server.hosting.tables import METADATA
 
