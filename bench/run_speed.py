@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ def write_model(folder: Path, size: str, device: str, dtype: torch.dtype) -> Non
     model = whitebox.model(whitebox.SIZES[size], 576, dtype, device)
     model.config.image_token_index = model.config.image_token_id = processor.image_token_id
     model.generation_config.eos_token_id = 32063
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, max_shard_size="2GB")
     processor.save_pretrained(folder)
 
 
@@ -65,9 +66,14 @@ def write_benchmark(folder: Path, questions: int, each: int, seed: int) -> str:
     source = folder / "source"
     source.mkdir(parents=True)
     rng, rows = random.Random(seed), []
-    for number in range(questions // each):
-        noise = Image.frombytes("RGB", (320, 240), rng.randbytes(320 * 240 * 3))
+
+    def photograph(number: int) -> None:
+        noise = Image.frombytes("RGB", (320, 240), random.Random(f"{seed} {number}").randbytes(320 * 240 * 3))
         noise.resize((1280, 960)).save(source / f"{number}.jpg", quality=90)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(photograph, range(questions // each)))
+    for number in range(questions // each):
         for question in range(each):
             words = " ".join(rng.sample("what which colour shape animal left right behind large small".split(), 6))
             row = {"id": f"{number}-{question}", "image": f"{number}.jpg", "question": f"{words} {number}?"}

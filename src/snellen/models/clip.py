@@ -22,7 +22,7 @@ from snellen.common.images import Images, decode_picture
 from snellen.errors import DataError, ModelError
 from snellen.models.base import NO_CONTINUATIONS, ModelSpec, ShownByName, failed, read_options
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
-from snellen.models.hf.load import HfOptions, LoadedModel, load_pretrained, quiet_and_single_threaded
+from snellen.models.hf.load import HfOptions, LoadedModel, inference, load_pretrained, quiet_and_single_threaded
 from snellen.records import ContinuationScore, Kind, Request, Response
 
 ADAPTER = "clip-2"
@@ -90,9 +90,8 @@ class ClipModel(ShownByName):
         return [failed("model", "a clip: model only scores options") for _ in requests]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        import torch
 
-        with torch.inference_mode(), quiet_and_single_threaded(self._model):
+        with inference(), quiet_and_single_threaded(self._model):
             faults = self._look(requests, images)
             self._scorer.prepare([self._caption_of(text) for request in requests for text in request.continuations])
             responses = [self._score(request, faults) for request in requests]
@@ -103,12 +102,11 @@ class ClipModel(ShownByName):
 
     def embed_pictures(self, contents: Sequence[bytes]) -> Any:
         """Unit vectors of pictures, a row each. Raises ModelError where the model has none (BLIP's matching head)."""
-        import torch
 
         if not isinstance(self._scorer, DualEncoder):
             raise ModelError(f"{self.name}: has no embeddings of pictures; name a CLIP or SigLIP")
         upright = [decode_picture(content, "a picture to embed").upright for content in contents]
-        with torch.inference_mode(), quiet_and_single_threaded(self._model):
+        with inference(), quiet_and_single_threaded(self._model):
             pixels = self._processor.image_processor(images=upright, return_tensors="pt")
             return self._scorer.picture(_to_device(pixels, self._model)).float().cpu().numpy()
 

@@ -9,13 +9,14 @@ Scores and replies by full forward passes with nothing shared: the last rung of 
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors, extend
-from snellen.models.hf.load import input_device, sent
+from snellen.models.hf.load import import_transformers, inference, input_device, sent
 from snellen.models.hf.model_layout import ModelLayout
 
 # --- copies, rows and lengths of a cache, layer by layer --------------------------------------------------------------
@@ -78,6 +79,52 @@ def crop_cache(cache: Any, length: int) -> Any:
     for layer in filter(_holds_tokens, twin.layers):
         layer.keys, layer.values = layer.keys[:, :, :length], layer.values[:, :, :length]
     return twin
+
+
+ROOM = 32
+"""Steps of a reply for which a cache makes room at once."""
+
+
+def with_room(cache: Any) -> Any:
+    """A copy of `cache` for replies: its plain layers have room for what is written next.
+
+    Layers that grow by new tensors copy all keys and values for each token. Nothing is written to what others hold.
+    """
+    roomy = _roomy_layer()
+    twin = copy_cache(cache)
+    for number, layer in enumerate(twin.layers):
+        if type(layer).__name__ == "DynamicLayer" and _holds_tokens(layer):
+            twin.layers[number] = roomy.__new__(roomy)
+            vars(twin.layers[number]).update(vars(layer))
+    return twin
+
+
+@functools.cache
+def _roomy_layer() -> Any:
+    """The kind of layer that has room, made when transformers is there."""
+    plain: Any = import_transformers().cache_utils.DynamicLayer
+
+    class RoomyLayer(plain):  # type: ignore[misc]
+        held: dict[str, tuple[Any, Any]] | None = None
+        """By name, a tensor with room and the part of it that was shown last."""
+
+        def update(self, key_states: Any, value_states: Any, *args: Any, **settings: Any) -> tuple[Any, Any]:
+            self.keys, self.values = self._grown("keys", key_states), self._grown("values", value_states)
+            return self.keys, self.values
+
+        def _grown(self, name: str, new: Any) -> Any:
+            before, held = getattr(self, name), self.held or {}
+            length, more = before.shape[-2], new.shape[-2]
+            room, shown = held.get(name, (None, None))
+            if shown is not before or room.shape[-2] < length + more:
+                room = new.new_empty((*before.shape[:-2], length + ROOM * more, before.shape[-1]))
+                room[..., :length, :] = before
+            room[..., length : length + more, :] = new
+            grown = room[..., : length + more, :]
+            self.held = {**held, name: (room, grown)}
+            return grown
+
+    return RoomyLayer
 
 
 def plain_layers(cache: Any) -> bool:
@@ -198,10 +245,8 @@ def write_token_by_token(
     layout: ModelLayout, rows: Sequence[EncodedPrompt], pick: TokenPicker, longest: int
 ) -> list[list[int]]:
     """New tokens of every request, each from a forward pass over its prompt and all tokens before, and nothing else."""
-    import torch
-
     replies = []
-    with torch.inference_mode():
+    with inference():
         for place, row in enumerate(rows):
             reply = GrowingReplies(1, pick([place]))
             while len(reply.tokens[0]) < longest and not reply.ended[0]:

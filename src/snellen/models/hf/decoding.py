@@ -14,7 +14,7 @@ from typing import Any
 
 from snellen.models.hf.cached_forward import TokenPicker, pad_rows, to_device
 from snellen.models.hf.encode import EncodedPrompt, Encoder
-from snellen.models.hf.load import import_transformers
+from snellen.models.hf.load import import_transformers, inference
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.records import Decoding, Request, Response, Usage
 
@@ -88,7 +88,6 @@ def generate_rows(
 ) -> list[list[int]]:
     """Up to `longest` new tokens by the model's own `generate`, in one batch: the likeliest, unless one of `watchers`
     (the lists `logits_processor` and `stopping_criteria`) changes that."""
-    import torch
 
     transformers, model = import_transformers(), layout.model
     batch = _prompts(layout, rows)
@@ -107,7 +106,7 @@ def generate_rows(
     }
     watching = {name: kinds[name](parts) for name, parts in watchers.items()}
     layout.forget_positions()
-    with torch.inference_mode(), _stored_settings_aside(layout):
+    with inference(), _stored_settings_aside(layout):
         sequences = model.generate(**batch, generation_config=settings, **watching)
     new: list[list[int]] = _new(layout, sequences, batch["input_ids"]).tolist()
     return new

@@ -24,7 +24,7 @@ from snellen.models.hf.cached_forward import (
     write_token_by_token,
 )
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, truncate
-from snellen.models.hf.load import input_device, kind_of, total_memory, unless_out_of_memory
+from snellen.models.hf.load import inference, input_device, kind_of, total_memory, unless_out_of_memory
 from snellen.models.hf.model_layout import ModelLayout, encoder_input_digest, to_prefix_item
 from snellen.models.hf.prefix_sharing import (
     TreeState,
@@ -222,14 +222,12 @@ class Engine:
 
     def score(self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths | None = None) -> list[Scores]:
         """Token scores of every continuation of every request, in order."""
-        import torch
-
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
         within = [
             i for i, prompt in enumerate(prompts) if proved(fast_paths, prompt.context, max(map(len, prompt.tails)))
         ]
         run = self._by_groups if fast_paths.cache else self._by_full_rows
-        with torch.inference_mode(), self._undoing_for_the_largest():
+        with inference(), self._undoing_for_the_largest():
             scores = dict(zip(within, run([prompts[i] for i in within], fast_paths), strict=True))
             beyond = [i for i in range(len(prompts)) if i not in scores]
             scores.update(zip(beyond, self._by_full_rows([prompts[i] for i in beyond], PLAIN), strict=True))
@@ -256,8 +254,6 @@ class Engine:
     def _write_by_prefixes(
         self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, pick: TokenPicker, longest: int
     ) -> list[list[int]]:
-        import torch
-
         layout = self.layout
         # One extra token stands for the generated text, so that the tree ends at the node that predicts it.
         items = [to_prefix_item(layout, ContinuedPrompt(row, ((layout.pad,),))) for row in rows]
@@ -267,7 +263,7 @@ class Engine:
                 layout, items, groups, prefixes, fast_paths.together, pick, longest
             ),
         )
-        with torch.inference_mode(), self._undoing_for_the_largest():
+        with inference(), self._undoing_for_the_largest():
             return self._shared(rows, items, fast_paths, work)
 
     def _by_groups(self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths) -> list[Scores]:

@@ -22,6 +22,7 @@ from snellen.models.hf.cached_forward import (
     select_rows,
     to_device,
     token_scores,
+    with_room,
 )
 from snellen.models.hf.encode import EncodedPrompt, extend
 from snellen.models.hf.load import input_device, sent
@@ -116,9 +117,8 @@ def branches_of(
                 place = nodes - len(tree.tokens) + node
                 sees[row, branch] = grown.sees[row, place]
                 position[row, branch] = grown.position[row, place] + 1
-    cache = copy_cache(grown.cache) if not nodes else grown.cache
     mask = None if most == 1 and bool(sees.all()) else additive(layout, sees)
-    return Branches(cache, mask, position, grown.prefix.tile_mask)
+    return Branches(with_room(grown.cache), mask, position, grown.prefix.tile_mask)
 
 
 def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[Branches, Any]:
@@ -342,6 +342,7 @@ def generate_by_rows(
     for block in _blocks(items, groups, together):
         members = [member for _, member in block]
         state = _read_rests(layout, prefixes, items, groups, block)
+        state = replace(state, cache=with_room(state.cache))
         replies = GrowingReplies(len(members), pick(members))
         for step in range(longest):
             tokens = replies.choose(state.logits)

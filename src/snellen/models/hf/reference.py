@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Tensors
-from snellen.models.hf.load import double, input_device
+from snellen.models.hf.load import double, inference, input_device
 from snellen.models.hf.model_layout import ModelLayout
 
 Scores = list[list[float]]
@@ -43,7 +43,7 @@ def reference_reply(
     """
     import torch
 
-    with torch.inference_mode():
+    with inference():
         if stepwise:
             logits = torch.stack([_logits(layout, context, reply[:place])[-1] for place in range(len(reply))])
         elif layout.encoder_decoder:

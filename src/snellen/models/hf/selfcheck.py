@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from snellen.models.hf.cached_forward import NO_CACHE, prefill
 from snellen.models.hf.encode import ContinuedPrompt
 from snellen.models.hf.engine import Engine
+from snellen.models.hf.load import inference
 from snellen.models.hf.model_layout import ModelLayout
 from snellen.models.hf.probe import (
     BRIEF,
@@ -335,10 +336,8 @@ class _SelfCheck:
 
     def _read_facts(self, cached: bool) -> ModelFacts:
         """The facts of the model, and of a cache that it fills."""
-        import torch
-
         layout = self.engine.layout
-        with torch.inference_mode():
+        with inference():
             cache = prefill(layout, [self.probe[0].context]).cache if cached else None
         return read_facts(layout.model, longest_text(layout.model), cache)
 
