@@ -647,6 +647,14 @@ def test_an_index_alone_is_an_id_unless_rows_are_rotations(tmp_path: Path) -> No
         assert recognises(path) is is_so
 
 
+def test_a_picture_named_by_the_index_of_its_row_makes_the_form(tmp_path: Path) -> None:
+    rows = "index\tquestion\tA\tB\timage\tanswer\n7\tWhich?\tcat\tdog\t{}\tA\n8\tWho?\tdog\tcat\t{}\tB\n"
+    path = tmp_path / "t.tsv"
+    for first, second, is_so in ((small.cell(), "7", True), (small.cell(), "9", False), ("7.png", "7", False)):
+        path.write_text(rows.format(first, second))
+        assert recognises(path) is is_so
+
+
 def test_a_file_of_ones_own_is_built_written_and_run(tmp_path: Path) -> None:
     path = write(rotated(row(1, gold=2), row(2, ("yes", "no"), 1)), tmp_path / "own.tsv", without=("answer",))
     apart = write([{"index": "1", "answer": "C"}, {"index": "2", "answer": "B"}], tmp_path / "answers.tsv")

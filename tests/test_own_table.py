@@ -59,8 +59,8 @@ def test_cells_stay_the_texts_they_are(suffix: str, tmp_path: Path) -> None:
 
 
 def test_values_of_json_are_the_texts_they_are_written_as(tmp_path: Path) -> None:
-    listed = one({"question": "Which?", "options": [None, 5.0, 5, True, "NA", "null "], "answer": "NA"}, tmp_path)
-    assert options(listed) == ("null", "5.0", "5", "true", "NA", "null ")
+    listed = one({"question": "Which?", "options": [5.0, 5, True, "NA", "null "], "answer": "NA"}, tmp_path)
+    assert options(listed) == ("5.0", "5", "true", "NA", "null ")
     lettered = one({"question": "Which?", "A": 5.0, "B": True, "C": "None", "answer": "None"}, tmp_path)
     assert options(lettered) == ("5.0", "true", "None")
     assert lettered.rounds[0].gold == (2,)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import struct
 import warnings
 from array import array
@@ -232,10 +233,28 @@ def stored_size(content: bytes, where: str) -> tuple[int, int, bool]:
         return width, height, not _may_be_turned(picture, content) or _orientation(picture) == 1
 
 
+_OTHER_KINDS = {
+    rb".{4}ftyp(?:hei|mif1|msf1)": "a HEIC file",
+    rb".{4}ftyp": "a video, or a picture in a form of videos",
+    rb"%PDF": "a PDF file",
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<svg": "an SVG drawing",
+    rb"\s*<(?:!doctype html|html|head)": "a web page, perhaps of a failed download",
+    rb"version https://git-lfs": "a pointer of Git LFS; `git lfs pull` fetches the file",
+}
+"""How files begin that are none of the pictures that can be read, in words."""
+
+
+def _kind_of(content: bytes) -> str:
+    matching = (
+        words for sign, words in _OTHER_KINDS.items() if re.match(sign, content[:1000], re.DOTALL | re.IGNORECASE)
+    )
+    return next(matching, "it begins like none that is known")
+
+
 @contextmanager
 def _opened(content: bytes, where: str) -> Iterator[Any]:
     """The picture in `content`, not decoded yet. What cannot be read, there or in the body, is a DataError."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     limit = _max_pixels()
     if not content:
@@ -257,6 +276,8 @@ def _opened(content: bytes, where: str) -> Iterator[Any]:
                 yield picture
     except Image.DecompressionBombError as error:
         raise DataError(f"{where}: the image is a decompression bomb ({error}); remove it") from None
+    except UnidentifiedImageError:
+        raise DataError(f"{where}: not a readable image ({_kind_of(content)}); convert it to PNG or JPEG") from None
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f"{where}: not a readable image ({error}); replace the file") from None
 

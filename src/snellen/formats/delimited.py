@@ -28,6 +28,13 @@ from snellen.errors import DataError
 _lifting_limit = Lock()
 
 
+_FAULTS = {
+    "new-line": "line break within a row",
+    "unexpected end": "a quotation mark opens a cell and is not closed",
+}
+"""What of the csv module's messages says that a text is no row of cells, in words of ours."""
+
+
 class CellError(ValueError):
     """Text that is not a row of cells."""
 
@@ -49,7 +56,9 @@ def _next_cells(reader: Any) -> list[str] | None:
         try:
             return next(reader, None)
         except csv.Error as error:
-            raise CellError("line break within a row" if "new-line" in str(error) else str(error)) from None
+            raise CellError(
+                next((words for sign, words in _FAULTS.items() if sign in str(error)), str(error))
+            ) from None
         finally:
             csv.field_size_limit(limit)
 
@@ -224,9 +233,10 @@ def _plain(name: str) -> str:
 
 
 def decode_base64(cell: str, where: str, otherwise: str) -> bytes:
-    """The bytes of a base64 cell. Raises DataError saying that it is neither `otherwise` nor base64."""
+    """The bytes of a base64 cell, also in lines. Raises DataError saying that it is neither `otherwise` nor base64."""
+    text = "".join(cell.split()) if "\n" in cell[:100] else cell
     try:
-        return base64.b64decode(cell, validate=True)
+        return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         excerpt = cell if len(cell) < 60 else cell[:60] + "..."
         raise DataError(f"{where}: image {excerpt!r} is neither {otherwise} nor base64") from None

@@ -137,12 +137,18 @@ def read_json_rows(path: Path) -> list[dict[str, Any]]:
     return [_object(row, f"{path}: record {number}") for number, row in enumerate(content, 1)]
 
 
+_OBJECT_A_LINE = re.compile(rb"\s*\{[^\n]*\}\s*\n\s*\{")
+
+
 def read_json_value(path: Path) -> Any:
     """Whatever a .json file holds. Raises DataError."""
     if not path.name.endswith((".json", ".json.gz")):
         raise DataError(f"{path}: not a .json file")
     with open_text(path) as file:
-        return _decoded(file.read(), str(path))
+        content = file.read()
+    if _OBJECT_A_LINE.match(content):
+        raise DataError(f"{path}: not a JSON value but an object on each line; name the file .jsonl")
+    return _decoded(content, str(path))
 
 
 def read_json_line_rows(path: Path) -> list[dict[str, Any]]:

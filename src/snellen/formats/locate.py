@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -72,10 +73,17 @@ def splits_in(folder: Path) -> list[str]:
     return names if names and SPLITS.issuperset(map(str.casefold, names)) else []
 
 
+def _folded(name: str) -> str:
+    """A name for comparison: in small letters, with accents as one letter each, as not all systems write them."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
 class PictureFinder:
-    """The pictures below a folder by name."""
+    """The pictures below a folder by name; `moved` holds what was found in another folder than a cell names."""
 
     def __init__(self, folder: Path) -> None:
+        self.moved: dict[str, Path] = {}
+        self._folder = str(folder)
         self._by_name: defaultdict[str, list[str]] = defaultdict(list)
         self._by_stem: defaultdict[str, list[str]] = defaultdict(list)
         count = 0
@@ -87,17 +95,30 @@ class PictureFinder:
                 if PICTURE_FILE.fullmatch(name):
                     count += 1
                     path = f"{place}/{name}"
-                    self._by_name[name.casefold()].append(path)
-                    self._by_stem[name.rpartition(".")[0].casefold()].append(path)
+                    self._by_name[_folded(name)].append(path)
+                    self._by_stem[_folded(name.rpartition(".")[0])].append(path)
 
     def find(self, cell: object) -> Path | None:
-        """The one picture that a cell names, or None where there is none, or several."""
-        text = str(cell).strip().replace("\\", "/").casefold()
-        name = text.rpartition("/")[2]
+        """The one picture that a cell names, or None where there is none, or several. A picture of one split is not
+        taken for that of another."""
+        text = _folded(str(cell).strip().replace("\\", "/"))
+        folder, _, name = text.rpartition("/")
         candidates = self._by_name.get(name) or self._by_stem.get(name) or []
-        exact = [path for path in candidates if path.casefold().endswith("/" + text.lstrip("./"))]
-        chosen = exact if len(exact) == 1 else candidates
-        return Path(chosen[0]) if len(chosen) == 1 else None
+        exact = [path for path in candidates if _folded(path).endswith("/" + text.lstrip("./"))]
+        chosen = exact if len(exact) == 1 else [path for path in candidates if not self._is_other_split(path, folder)]
+        if len(chosen) != 1:
+            return None
+        if folder and not exact:
+            self.moved[str(cell)] = Path(chosen[0])
+        return Path(chosen[0])
+
+    def _is_other_split(self, path: str, folder: str) -> bool:
+        """Whether a picture lies in the folder of one split, and a cell names that of another."""
+        splits = [
+            {part[:3] for part in parts if part in SPLITS}
+            for parts in (folder.split("/"), _folded(path.removeprefix(self._folder)).split("/"))
+        ]
+        return all(splits) and not splits[0] & splits[1]
 
     def share(self, cells: list[str]) -> float:
         """The share of cells that name one of the pictures."""

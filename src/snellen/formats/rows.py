@@ -83,7 +83,7 @@ def read_rows(path: Path, encoding: str = "") -> Iterator[SourceRow]:
 
 def text_encoding(path: Path) -> str:
     """The encoding of a table that is not in UTF-8, as spreadsheets write them; empty for UTF-8, for other files, and
-    where it cannot be told."""
+    where it cannot be told or only some lines are in UTF-8."""
     if path.suffix.lower() not in TEXTS or not path.is_file():
         return ""
     content = path.read_bytes()
@@ -93,6 +93,8 @@ def text_encoding(path: Path) -> str:
         content.decode()
         return ""
     except UnicodeDecodeError:
+        if any(not line.isascii() and _is_utf8(line) for line in content.splitlines()):
+            return ""
         letters = sum(byte >= 0x80 or chr(byte).isalpha() for byte in content)
         accented = sum(byte >= 0x80 for byte in content)
         if accented < letters / 5:  # Western languages have few accents
@@ -101,22 +103,50 @@ def text_encoding(path: Path) -> str:
         return "cp1251" if cyrillic > accented * 0.9 else ""
 
 
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+        return True
+    except UnicodeDecodeError:
+        return False
+
+
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
 def _records(path: Path) -> Iterator[SourceRow]:
-    """The objects of a JSON list, of the one list in an object, or under the ids that are an object's keys."""
+    """The objects of a JSON list, of the one list in an object, or under the ids that are an object's keys; or the rows
+    of a column under each key."""
     content = read_json_value(path)
     if isinstance(content, dict):
         lists = [value for value in content.values() if isinstance(value, list) and value and _are_objects(value)]
         if len(lists) == 1:
             content = lists[0]
+        elif columns := _columns(content):
+            content = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
         elif len(content) > 1 and _are_objects(list(content.values())):
             content = [{"id": key, **value} for key, value in content.items()]
     if not isinstance(content, list):
         raise DataError(f"{path}: not a list of questions; write [{{...}}, {{...}}], or one object a line as .jsonl")
     for number, record in enumerate(content, 1):
         yield _row_of(record, f"{path}: record {number}", number)
+
+
+def _columns(content: dict[str, Any]) -> dict[str, Sequence[Any]]:
+    """The columns that an object holds under their names, as lists or, as pandas writes them, by the rows' numbers or
+    apart from their names; none where it holds something else."""
+    if content.keys() == {"columns", "index", "data"}:
+        return dict(zip(content["columns"], zip(*content["data"], strict=True), strict=True))
+    columns = {
+        name: list(value.values()) if isinstance(value, dict) and _are_numbered(value) else value
+        for name, value in content.items()
+    }
+    is_table = len(columns) > 1 and all(isinstance(value, list) for value in columns.values())
+    return columns if is_table and len({len(value) for value in columns.values()}) == 1 else {}
+
+
+def _are_numbered(rows: dict[str, Any]) -> bool:
+    return bool(rows) and list(rows) == [str(number) for number in range(len(rows))]
 
 
 def _are_objects(values: Sequence[Any]) -> bool:
@@ -133,7 +163,8 @@ def _objects(lines: DelimitedLines, path: Path) -> Iterator[SourceRow]:
             try:
                 yield _row_of(msgspec.json.decode(text), f"{path}:{number}", number)
             except JSON_FAULTS as error:
-                yield SourceRow(f"{path}:{number}", number, {}, f"{path}:{number}: not JSON ({error})")
+                why = "NaN is none of its values; write null" if re.search(r":\s*NaN\b", text) else str(error)
+                yield SourceRow(f"{path}:{number}", number, {}, f"{path}:{number}: not JSON ({why})")
 
 
 def _row_of(record: Any, where: str, number: int) -> SourceRow:
@@ -166,9 +197,13 @@ def _table_rows(file: BinaryIO, path: Path) -> Iterator[SourceRow]:
 
 def _layout(file: BinaryIO, path: Path) -> tuple[str, int]:
     """A table's delimiter, and how many records stand before its header."""
-    delimiters = ("\t",) if path.suffix.lower() == ".tsv" else DELIMITERS
-    looks = {delimiter: _first_records(file, path, delimiter) for delimiter in delimiters}
+    usual = TEXTS[path.suffix.lower()]
+    looks = {usual: _first_records(file, path, usual)}
+    if path.suffix.lower() != ".tsv" or (looks[usual] and not _regularity(looks[usual])[0]):
+        looks |= {delimiter: _first_records(file, path, delimiter) for delimiter in DELIMITERS}
     delimiter = max(looks, key=lambda delimiter: _regularity(looks[delimiter]))
+    if not looks[usual] and not _regularity(looks[delimiter])[0]:
+        return usual, 0  # the reading of the rows says what is wrong with it
     return delimiter, header_place(looks[delimiter])
 
 
@@ -200,12 +235,18 @@ def header_place(records: Sequence[Sequence[str]]) -> int:
 
 def _sheet_rows(path: Path) -> Iterator[SourceRow]:
     number = largest_sheet(path)
-    lines, pictures = read_sheet(path, number=number).lines, sheet_pictures(path, number)
+    sheet, pictures = read_sheet(path, number=number, as_shown=True), sheet_pictures(path, number)
+    lines = sheet.lines
     if not lines:
         raise DataError(f"{path}: the first sheet is empty")
     place = header_place([list(cells.values()) for _, cells in lines[:LOOKED_AT]])
     header = {column: name.strip() for column, name in lines[place][1].items() if name.strip()}
     header = dict(zip(header, numbered(list(header.values())), strict=True))
+    if faults := [(line, header[column]) for line, column in sheet.uncomputed.items() if column in header]:
+        line, name = faults[0]
+        raise DataError(
+            f"{path}:{line}: {name!r} is a formula whose value is not in the file; open it in a spreadsheet and save it"
+        )
     unnamed = {column for _, column in pictures} - set(header)
     header |= {column: f"picture in column {column + 1}" for column in unnamed}
     for line, texts in lines[place + 1 :]:

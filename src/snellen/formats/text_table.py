@@ -3,7 +3,8 @@
 The first sheet of an .xlsx file as texts: cells are never evaluated, and no file can exhaust the memory.
 
 Cells are read as they are stored: a number as its digits, a formula as `=` and its text. (A reader that returns values
-loses a reply that begins with `=`, and one that allocates a rectangle fails on two cells far apart.)
+loses a reply that begins with `=`, and one that allocates a rectangle fails on two cells far apart.) A table of own
+questions is read `as_shown` instead: a formula as the value that was computed last, a date as 2026-11-27.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime, time, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -222,14 +224,16 @@ class SpreadsheetError(Exception):
 
 
 class Sheet:
-    """A file's first sheet. `formulas` counts cells that were formulas, `others` the further sheets."""
+    """A file's first sheet. `formulas` counts cells that were formulas, `others` the further sheets; `uncomputed` has
+    the rows and columns of formulas whose value is not stored, where values are read."""
 
     def __init__(self) -> None:
         self.lines: list[SheetRow] = []
         self.formulas = self.others = 0
+        self.uncomputed: dict[int, int] = {}
 
 
-def read_sheet(path: Path, largest: int | None = None, *, number: int = 0) -> Sheet:
+def read_sheet(path: Path, largest: int | None = None, *, number: int = 0, as_shown: bool = False) -> Sheet:
     """Read a file's first sheet, or another by its number from 0. Raises DataError for a file that is not .xlsx or
     unpacks to more than `largest` bytes (512 MiB)."""
     most = LARGEST if largest is None else largest
@@ -237,7 +241,7 @@ def read_sheet(path: Path, largest: int | None = None, *, number: int = 0) -> Sh
         # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
         if (total := sum(entry.file_size for entry in pack.infolist())) > most:
             raise SpreadsheetError(f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read")
-        return _sheet(pack, number)
+        return _sheet(pack, number, as_shown=as_shown)
 
 
 @contextmanager
@@ -293,30 +297,45 @@ def _related(pack: zipfile.ZipFile, part: str, members: Collection[str]) -> dict
     return {key: posixpath.normpath(path).lstrip("/") for key, path in paths.items()}
 
 
+def filled_sheets(path: Path) -> dict[str, int]:
+    """The names of a file's sheets, in order, with the number of filled cells of each. Raises DataError."""
+    with _faults_of(path), zipfile.ZipFile(path) as pack:
+        names = _book(pack).names
+        return {name: sum(len(cells) for _, cells in _sheet(pack, place).lines) for place, name in enumerate(names)}
+
+
 def largest_sheet(path: Path) -> int:
     """The number from 0 of the sheet with the most filled cells. Raises DataError."""
     with _faults_of(path), zipfile.ZipFile(path) as pack:
         count = len(_sheets(pack))
-    filled = [sum(len(cells) for _, cells in read_sheet(path, number=number).lines) for number in range(count)]
-    return filled.index(max(filled)) if count > 1 else 0
+    filled = list(filled_sheets(path).values()) if count > 1 else [0]
+    return filled.index(max(filled))
 
 
-def _sheets(pack: zipfile.ZipFile) -> list[str]:
-    """The members that are the sheets, in order."""
+def _book(pack: zipfile.ZipFile) -> _Sheets:
     names = _Sheets()
     _parse(pack, "xl/workbook.xml", names)
     if not names.ids:
         raise SpreadsheetError("it has no sheet")
+    return names
+
+
+def _sheets(pack: zipfile.ZipFile) -> list[str]:
+    """The members that are the sheets, in order."""
     targets = _related(pack, "xl/workbook.xml", pack.namelist())
-    return [targets.get(name, "") for name in names.ids]
+    return [targets.get(name, "") for name in _book(pack).ids]
 
 
-def _sheet(pack: zipfile.ZipFile, number: int) -> Sheet:
+def _sheet(pack: zipfile.ZipFile, number: int, *, as_shown: bool = False) -> Sheet:
     sheets = _sheets(pack)
     strings = _Strings()
     if shared := next((name for name in pack.namelist() if name.lower() == "xl/sharedstrings.xml"), ""):
         _parse(pack, shared, strings)
-    cells = _Cells(strings.found)
+    dates = _Dates()
+    if as_shown and "xl/styles.xml" in pack.namelist():
+        _parse(pack, "xl/styles.xml", dates)
+        dates.first = _book(pack).first_day
+    cells = _Cells(strings.found, dates if as_shown else None)
     _parse(pack, sheets[number], cells)
     cells.sheet.others = len(sheets) - 1
     return cells.sheet
@@ -357,10 +376,54 @@ class _Sheets(_Handler):
     def __init__(self) -> None:
         super().__init__()
         self.ids: list[str] = []
+        self.names: list[str] = []
+        self.first_day = datetime(1899, 12, 30)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name.endswith(" sheet"):
             self.ids += [value for key, value in attributes.items() if key.endswith("relationships id")]
+            self.names.append(attributes.get("name", ""))
+        elif name.endswith(" workbookPr") and attributes.get("date1904") in ("1", "true"):
+            self.first_day = datetime(1904, 1, 1)
+
+
+DATE_FORMATS = frozenset({*range(14, 23), *range(27, 37), 45, 46, 47, *range(50, 59)})
+"""The numbers of the formats of dates and times that every spreadsheet knows (ECMA-376, part 1, 18.8.30)."""
+
+
+class _Dates(_Handler):
+    """Which styles of cells show a number as a date or a time, which counts days from `first`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = datetime(1899, 12, 30)
+        self.styles: list[bool] = []
+        self._formats = set(DATE_FORMATS)
+        self._in_cells = False
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        tag = name.rpartition(" ")[2]
+        if tag == "numFmt":
+            signs = re.sub(r'"[^"]*"|\\.|\[[^\]]*\]', "", attributes.get("formatCode", ""))
+            if set("ymdhs") & set(signs.casefold()) and "general" not in signs.casefold():
+                self._formats.add(int(attributes["numFmtId"]))
+        elif tag == "cellXfs":
+            self._in_cells = True
+        elif tag == "xf" and self._in_cells:
+            self.styles.append(int(attributes.get("numFmtId", 0)) in self._formats)
+
+    def end(self, name: str) -> None:
+        if name.endswith(" cellXfs"):
+            self._in_cells = False
+
+    def shown(self, value: str, style: int) -> str:
+        """A number as it is stored, a date as 2026-11-27, with the time where it has one."""
+        if not value or style >= len(self.styles) or not self.styles[style]:
+            return value
+        day = self.first + timedelta(seconds=round(float(value) * 86400))
+        if float(value) < 1:
+            return day.time().isoformat()
+        return day.date().isoformat() if day.time() == time() else day.isoformat(" ")
 
 
 class _Targets(_Handler):
@@ -422,10 +485,13 @@ class _Strings(_Handler):
 
 
 class _Cells(_Handler):
-    def __init__(self, strings: Sequence[str]) -> None:
+    def __init__(self, strings: Sequence[str], dates: _Dates | None) -> None:
+        """Formulas and dates are read as they are shown where `dates` are known."""
         super().__init__()
         self.sheet = Sheet()
         self._strings = strings
+        self._dates = dates
+        self._style = 0
         self._columns: dict[str, int] = {}
         self._row, self._cells = 0, dict[int, str]()
         self._kind = self._value = self._formula = ""
@@ -437,7 +503,7 @@ class _Cells(_Handler):
             self.text.clear()
         tag = name.rpartition(" ")[2]
         if tag == "c":
-            self._kind = attributes.get("t", "n")
+            self._kind, self._style = attributes.get("t", "n"), int(attributes.get("s", 0))
             place = attributes.get("r")
             self._column = self._column + 1 if place is None else self._number(place)
             self._value = ""
@@ -462,12 +528,17 @@ class _Cells(_Handler):
         if self._is_formula:
             self._is_formula = False
             self.sheet.formulas += 1
-            return f"={_plain(self._formula)}"
+            if self._dates is None:
+                return f"={_plain(self._formula)}"
+            if not self._value:
+                self.sheet.uncomputed[self._row] = self._column
         if self._kind == "s":
             return self._strings[int(self._value)] if self._value else ""
         if self._kind == "b":
             return "TRUE" if self._value == "1" else "FALSE"
-        return _plain(self._value) if self._kind in ("inlineStr", "str") else self._value
+        if self._kind in ("inlineStr", "str"):
+            return _plain(self._value)
+        return self._dates.shown(self._value, self._style) if self._dates and self._kind == "n" else self._value
 
     def _number(self, place: str) -> int:
         letters = place.rstrip("0123456789")

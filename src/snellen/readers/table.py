@@ -14,6 +14,7 @@ Every cell is text: "NA", "None" and "5.0" stay as they are. An empty cell or a 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -36,6 +37,7 @@ from snellen.registry import nearest_names
 if TYPE_CHECKING:
     from snellen.fetching.sources import FetchedPictures
 
+MARK = "<image>"
 SHOWN_ROWS = 5
 """Rows that a note names."""
 OneOrMore = str | tuple[str, ...]
@@ -109,7 +111,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     if not images.is_dir():
         raise DataError(f"{chosen.images or images}: there is no such folder of pictures (--images)")
     source = _source(chosen, path, images)
-    faults, pictures, letters = list[str](), _PictureCells(), list[int]()
+    faults, odd = list[str](), _OddRows()
     missing = _Missing(pictures=not chosen.no_pictures, answers=not chosen.hidden_answers)
     strange: dict[str, None] = {}
     last: Draft | None = None  # kept back, since notes on the whole file go with it
@@ -122,16 +124,14 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
                 raise DataError(row.fault)
             strange |= dict.fromkeys(_strange(row, source))
             last = _draft(row, source)
-            pictures.count(row.number, bool(last.images))
             missing.look_at(last)
-            if _is_letter_and_text(row, source):
-                letters.append(row.number)
+            odd.look_at(row, last, source)
         except DataError as error:
             faults.append(str(error))
     if last is not None:
         if not faults:
             missing.check(path)
-        yield replace(last, notes=(*_notes(path, list(strange)), *pictures.notes(path), *_letter_notes(path, letters)))
+        yield replace(last, notes=(*_notes(path, list(strange)), *odd.notes(path), *_moved_notes(path, source.files)))
     if faults:
         raise WrongRowsError(faults)
 
@@ -225,32 +225,57 @@ _WORDS = {
 purpose."""
 
 
-class _PictureCells:
-    """Which rows have no picture, where others have."""
+ODDITIES = {
+    "picture": "{count:,} of {total:,} questions have no picture ({rows})",
+    "letter": "where an answer is the letter of one option and the text of another ({count:,} questions: {rows}), it "
+    "was read as the letter",
+    "open": "{count:,} of {total:,} questions have no options and are open ({rows})",
+    "mark": "{count:,} of {total:,} questions hold `<image>` as a text ({rows}); it marks places only where there are "
+    "several pictures and a mark for each",
+    "truth": "the answers of {count:,} open questions are true or false ({rows}), which a reply of yes or no is not; "
+    "write the words that you ask for",
+}
+"""What may be odd about rows of a table that can be used, in words for a note."""
+
+
+class _OddRows:
+    """The numbers of rows by what is odd about them."""
 
     def __init__(self) -> None:
-        self._with, self._without = 0, list[int]()
+        self._rows: defaultdict[str, list[int]] = defaultdict(list)
+        self._total = 0
 
-    def count(self, number: int, has_picture: bool) -> None:
-        if has_picture:
-            self._with += 1
-        else:
-            self._without.append(number)
+    def look_at(self, row: SourceRow, draft: Draft, source: _Source) -> None:
+        [question] = draft.rounds
+        self._total += 1
+        is_open = not question.options and question.distractors is None
+        oddities = {
+            "picture": not draft.images,
+            "letter": _is_letter_and_text(row, source),
+            "open": is_open and bool(source.options),
+            "mark": (marks := question.question.count(MARK)) > 0 and (marks < 2 or marks != len(draft.images)),
+            "truth": is_open and isinstance(row.cells.get(source.columns.answer), bool),
+        }
+        for oddity in (name for name, is_odd in oddities.items() if is_odd):
+            self._rows[oddity].append(row.number)
 
     def notes(self, path: Path) -> tuple[str, ...]:
-        if not self._with or not self._without:
-            return ()
-        blank, total = len(self._without), self._with + len(self._without)
-        return (f"{path.name}: {blank:,} of {total:,} questions have no picture ({_row_names(path, self._without)})",)
+        """A sentence for each oddity, but for one that all rows share on purpose."""
+        shared = {name for name in ("picture", "open") if len(self._rows[name]) == self._total}
+        return tuple(
+            f"{path.name}: {words.format(count=len(rows), total=self._total, rows=_row_names(path, rows))}"
+            for name, words in ODDITIES.items()
+            if name not in shared and (rows := self._rows[name])
+        )
 
 
-def _letter_notes(path: Path, rows: list[int]) -> tuple[str, ...]:
-    if not rows:
+def _moved_notes(path: Path, files: PictureFinder | None) -> tuple[str, ...]:
+    if files is None or not files.moved:
         return ()
-    return (
-        f"{path.name}: where an answer is the letter of one option and the text of another ({len(rows):,} questions: "
-        f"{_row_names(path, rows)}), it was read as the letter",
-    )
+    cell, file = next(iter(files.moved.items()))
+    count = len(files.moved)
+    noun = "picture was" if count == 1 else "pictures were"
+    return (f"{path.name}: {count:,} {noun} found by name in another folder than the file says: {cell} is {file}",)
 
 
 def _row_names(path: Path, rows: list[int]) -> str:
@@ -331,6 +356,8 @@ def _options(cells: Mapping[str, Any], source: _Source, where: str) -> tuple[str
         if filled != list(source.options[: len(filled)]):
             raise DataError(f"{where}: option {filled[-1]} is given, but an option before it is empty")
     options = tuple(row_options(cells, source.options))
+    if not _has_columns(source) and None in (values := listed(cells.get(source.options[0])) or ()):
+        raise DataError(f"{where}: option {values.index(None) + 1} is null; write its text, or leave it out")
     if not options and listed(cells.get(source.options[0], [])) != []:
         raise DataError(f"{where}: options must be a list of texts; in a table use columns A, B, ...")
     return options
@@ -343,6 +370,12 @@ def _answer(
     if answer is None or answer == "":
         return (), ()
     if not options:
+        form: AnswerForm = "letter" if source.answer_is == "any" else source.answer_is
+        if source.options and form != "text" and option_meant(form, answer, LETTERS) is not None:
+            raise DataError(
+                f"{where}: there are no options, but the answer {as_text(answer)!r} names one; write them, or the "
+                "answer's text"
+            )
         return (), accepted_texts(answer)
     if source.answer_is == "any":
         return (_any(answer, options, cells, source, where),), ()
@@ -455,6 +488,7 @@ def picture_of(
         cell = cell.get("bytes") or cell.get("path") or cell.get("url")
     if files is not None and (picture := files.find(cell)):
         return picture
+    cell = cell.strip() if isinstance(cell, str) else cell
     if not isinstance(cell, str) or not cell:
         raise DataError(f"{where}: image must be a path or base64 text, or in JSONL a list of them")
     if cell.startswith(URL):

@@ -33,8 +33,11 @@ _SPLITS = ("\n", "|", ";")
 
 
 def as_text(value: Any) -> str:
-    """A value as text; JSON numbers and booleans as they are written."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    """A value as text; JSON numbers and booleans as they are written, decimals and dates without quotation marks."""
+    if isinstance(value, str):
+        return value
+    text = msgspec.json.encode(value).decode()
+    return str(msgspec.json.decode(text)) if text.startswith('"') else text
 
 
 def folded_name(name: str) -> str:

@@ -35,14 +35,16 @@ class ColumnProfile:
     def add(self, cell: Any) -> None:
         self.filled += 1
         self.first = cell if self.first is None else self.first
-        kinds = {picture_kind(value) for value in cell} if isinstance(cell, list) and cell else {picture_kind(cell)}
+        values = listed(cell)
+        is_list = isinstance(cell, list) or (isinstance(cell, str) and cell.startswith("["))
+        kinds = {picture_kind(value) for value in (values if is_list and values else [cell])}
         [kind] = kinds if len(kinds) == 1 else [""]
         self._names += kind == "name"
         self._urls += kind == "url"
         self._embedded += kind == "embedded"
-        if kind == "name" and isinstance(cell, list) and len(self.texts) < MANY:
-            self.texts |= {value: 1 for value in cell if isinstance(value, str)}
-        values = listed(cell)
+        names = values if is_list and kind == "name" and values else []
+        if len(self.texts) < MANY:
+            self.texts |= {value: 1 for value in names if isinstance(value, str)}
         self._lists += values is not None
         if isinstance(cell, list) and cell and isinstance(cell[0], dict):
             self._messages += not {"from", "role"}.isdisjoint(cell[0])
@@ -52,7 +54,7 @@ class ColumnProfile:
             text = cell.strip()
             self._questions += text.endswith(QUESTION_MARKS) or "<image>" in text
             self._words += len(text.split())
-            if len(self.texts) < MANY:
+            if len(self.texts) < MANY and not names:
                 self.texts[text] = self.texts.get(text, 0) + 1
         elif isinstance(cell, (int, float)) and len(self.texts) < MANY:
             self.texts[str(cell)] = self.texts.get(str(cell), 0) + 1
@@ -154,9 +156,14 @@ def picture_folder(path: Path, names: list[str]) -> tuple[str, float]:
     """
     home = path.parent
     candidates = [home, *sorted(folder for folder in home.iterdir() if folder.is_dir())] if home.is_dir() else [home]
-    counts = {folder: sum(_is_there(folder, name) for name in names) for folder in candidates}
-    best = max(counts, key=lambda folder: counts[folder])
-    return "" if best == home else best.name, counts[best] / max(len(names), 1)
+    shares = {folder: share_there(folder, names) for folder in candidates}
+    best = max(shares, key=lambda folder: shares[folder])
+    return "" if best == home else best.name, shares[best]
+
+
+def share_there(folder: Path, names: list[str]) -> float:
+    """The share of the names that a folder has a file of."""
+    return sum(_is_there(folder, name) for name in names) / max(len(names), 1)
 
 
 def _is_there(folder: Path, name: str) -> bool:

@@ -11,10 +11,11 @@ from msgspec import Struct
 
 from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
-from snellen.formats.locate import PICTURE_FILE, PictureFinder, is_picture, name_in_words, splits_in
-from snellen.formats.rows import SUFFIXES, is_row_file, text_encoding
+from snellen.formats.locate import PictureFinder, is_picture, name_in_words, splits_in
+from snellen.formats.rows import SHEET, SUFFIXES, is_row_file, text_encoding
+from snellen.formats.text_table import filled_sheets, largest_sheet
 from snellen.recognition.columns import FORM_WORDS, Doubt, Roles, usual_names
-from snellen.recognition.profiles import picture_folder
+from snellen.recognition.profiles import picture_folder, share_there
 from snellen.recognition.tables import ANSWER_TAG, TableRoles, table_roles
 
 Kind = Literal["questions", "conversations", "annotations"]
@@ -136,12 +137,13 @@ def _pictures(path: Path, roles: TableRoles, settings: TableSettings) -> dict[st
         )
     texts = (text for profile in profiles if not profile.is_embedded for text in profile.texts)
     names = [text for text in texts if "://" not in text][:NAMES_LOOKED_UP]
-    if not names or settings.fetch_pictures or (not any(map(PICTURE_FILE.fullmatch, names)) and settings.images):
+    if not names or settings.fetch_pictures:
         return {"images": settings.images}
-    folder, share = (settings.images, 1.0) if settings.images else picture_folder(path, names)
-    if share < 1 and (by_name := PictureFinder(path.parent).share(names)) > share:
-        return {"find_pictures": True} if by_name else {}
-    if not share:
+    home = path.parent / settings.images
+    folder, share = (settings.images, share_there(home, names)) if settings.images else picture_folder(path, names)
+    if share < 1 and PictureFinder(home).share(names) > share:
+        return {"images": settings.images, "find_pictures": True}
+    if not share and not settings.images:
         raise DataError(
             f"{path}: none of the pictures in {_quoted(columns)} is there ({', '.join(names[:3])} ...); name their "
             "folder with --images"
@@ -175,11 +177,22 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
             *((role, _words(role, names, roles)) for role, names in roles.roles.items()),
             *((("answer tag", " ".join(f"`{name}`" for name in answer_tags)),) if answer_tags else ()),
             *((("encoding", settings["encoding"]),) if settings.get("encoding") else ()),
+            *_sheet_words(path),
         ),
         unused=roles.unused,
         may_be_tags=tuple(name for name in roles.unused if roles.profiles[name].is_repeated),
         doubts=roles.doubts,
     )
+
+
+def _sheet_words(path: Path) -> tuple[tuple[str, str], ...]:
+    """Which of several sheets is read."""
+    names = [name for name, cells in filled_sheets(path).items() if cells] if path.suffix.lower() == SHEET else []
+    if len(names) < 2:
+        return ()
+    chosen = list(filled_sheets(path))[largest_sheet(path)]
+    others = ", ".join(f"`{name}`" for name in names if name != chosen)
+    return (("sheet", f"`{chosen}`, not {others}"),)
 
 
 def column_params(roles: Roles) -> dict[str, Any]:

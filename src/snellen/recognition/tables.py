@@ -96,7 +96,9 @@ def _text_of(value: Any) -> Any:
 def accepted_texts(cell: Any) -> tuple[str, ...]:
     """The answers that a cell of an open question accepts: one, or those of a list."""
     values = listed(cell) if not isinstance(cell, str) or cell.strip().startswith("[") else None
-    return (as_text(cell),) if values is None else tuple(as_text(_text_of(value)) for value in values)
+    if values is None:
+        return (as_text(cell),)
+    return tuple(as_text(_text_of(value)) for value in values if value is not None)
 
 
 def table_roles(

@@ -29,6 +29,7 @@ from snellen.suites.mmbench import taxonomy
 from snellen.suites.mmbench.survey import (
     FORM_COLUMNS,
     L2_COLUMNS,
+    MAX_REFERENCE_LENGTH,
     ROTATION_STEP,
     Faults,
     RowError,
@@ -218,9 +219,9 @@ def recognises(path: Path) -> bool:
     """Whether a file is of MMBench's form and not of Snellen's own (`snellen.readers.table`).
 
     It is a table with the least columns of that form (index, question, A, B and image or image_path) and one that
-    Snellen's own has no use for (category, split ...) or circular copies, or with a column that nothing else has
-    (g_index, l2-category); and without a column that only Snellen's form has, or answers under another name. A column
-    `index` alone is an id, and nothing where it is empty.
+    Snellen's own has no use for (category, split ...), circular copies, or pictures named by the index of another row,
+    or with a column that nothing else has (g_index, l2-category); and without a column that only Snellen's form has, or
+    answers under another name. A column `index` alone is an id, and nothing where it is empty.
     """
     if path.suffix.lower() not in TABLES or not path.is_file() or text_encoding(path):
         return False
@@ -237,13 +238,21 @@ def recognises(path: Path) -> bool:
             return False
         if (first := next(iter(table), None)) is not None and "index" not in first.cells:
             return False
-        return not header.isdisjoint({*FORM_COLUMNS} - KNOWN) or _has_rotations(table)
+        return not header.isdisjoint({*FORM_COLUMNS} - KNOWN) or _refers_to_rows(table)
 
 
-def _has_rotations(table: DelimitedTable) -> bool:
-    """Whether an index stands there again as a rotation's: 7 and 1000007."""
-    indexes = {normal_index(cells.get("index", "")) for _, _, cells, _ in table}
-    return any((base := base_index(index, "", grouped=False)) != index and base in indexes for index in indexes)
+def _refers_to_rows(table: DelimitedTable) -> bool:
+    """Whether an index stands there again as a rotation's, 7 and 1000007, or in place of a picture that its row has."""
+    lengths: dict[str, int] = {}
+    references = set()
+    for _, _, cells, _ in table:
+        picture = cells.get("image", "")
+        lengths[normal_index(cells.get("index", ""))] = len(picture)
+        if 0 < len(picture) <= MAX_REFERENCE_LENGTH:
+            references.add(normal_index(picture))
+    return any(lengths.get(index, 0) > MAX_REFERENCE_LENGTH for index in references) or any(
+        (base := base_index(index, "", grouped=False)) != index and base in lengths for index in lengths
+    )
 
 
 # --- answers that are kept apart from their questions: a table with the columns index and answer ----------------------

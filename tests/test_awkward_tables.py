@@ -1,0 +1,251 @@
+"""Tables as people have them, easily misread: each is read as it is meant, or refused with its line."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xlsxwriter
+
+import small
+from snellen.common.drafts import Draft
+from snellen.common.images import inspect_image
+from snellen.errors import DataError
+from snellen.formats.locate import PictureFinder
+from snellen.formats.text_table import read_text_table
+from snellen.readers.table import read
+from snellen.recognition import recognise
+from snellen.recognition.recognising import TableSettings
+
+HEAD = ["question", "A", "B", "answer"]
+TWO = {"question": "Which?", "options": ["cat", "dog"], "answer": "B"}
+
+
+def drafts(path: Path) -> list[Draft]:
+    return list(read({"file": path.name, **small.meant(path)}, path.parent))
+
+
+def texts(path: Path) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
+    return [(draft.rounds[0].question, draft.rounds[0].options, draft.rounds[0].gold) for draft in drafts(path)]
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(DataError) as refused:
+        list(read(recognise(path, TableSettings(no_pictures=True)).params, path.parent))
+    return str(refused.value).replace(f"{path.parent}/", "")
+
+
+# --- spreadsheets -----------------------------------------------------------------------------------------------------
+
+
+def sheet(path: Path, *rows: list[Any]) -> Path:
+    book = openpyxl.Workbook()
+    for row in (HEAD, *rows):
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+def test_a_formula_is_the_value_that_the_spreadsheet_has_computed(tmp_path: Path) -> None:
+    book = xlsxwriter.Workbook(str(tmp_path / "t.xlsx"))
+    page = book.add_worksheet()
+    page.write_row(0, 0, HEAD)
+    page.write_row(1, 0, ["Which?", "cat", "dog"])
+    page.write_formula(1, 3, "=CHAR(66)", None, "B")
+    book.close()
+    assert texts(tmp_path / "t.xlsx") == [("Which?", ("cat", "dog"), (1,))]
+    # A table of replies keeps one that begins like a formula.
+    assert read_text_table(tmp_path / "t.xlsx").rows[0][1]["answer"] == "=CHAR(66)"
+
+
+def test_a_formula_that_nothing_has_computed_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "t.xlsx", ["Which?", "cat", "dog", "A"], ['=CONCATENATE("a","b")', "cat", "dog", "B"])
+    assert refusal(path) == (
+        "t.xlsx:3: 'question' is a formula whose value is not in the file; open it in a spreadsheet and save it"
+    )
+
+
+@pytest.mark.parametrize("first_day", [datetime(1899, 12, 30), datetime(1904, 1, 1)])
+def test_dates_are_dates_and_no_numbers_of_days(first_day: datetime, tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    book = openpyxl.Workbook()
+    book.epoch = first_day
+    for row in (HEAD, ["When?", date(2020, 2, 29), datetime(2021, 1, 1, 12, 30), "A"], ["How many?", 43831, 0.5, "B"]):
+        book.active.append(row)
+    book.active["B3"].number_format = '0" months"'  # neither this nor a colour makes a number a date
+    book.active["C3"].number_format = "[Red]0.00"
+    book.save(path)
+    assert [options for _, options, _ in texts(path)] == [("2020-02-29", "2021-01-01 12:30:00"), ("43831", "0.5")]
+
+
+def test_which_of_several_sheets_is_read_is_said(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "t.xlsx", ["Which?", "cat", "dog", "A"])
+    settings = TableSettings(no_pictures=True)
+    assert not any("sheet" in line for line in recognise(path, settings).lines())
+    book = openpyxl.load_workbook(path)
+    book.create_sheet("more").append(["a", "few", "words"])
+    book.save(path)
+    assert recognise(path, settings).lines()[-1].split("   ")[-1].strip() == "sheet  `Sheet`, not `more`"
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def test_decimals_and_dates_of_parquet_have_no_quotation_marks(tmp_path: Path) -> None:
+    columns = {"question": ["Which?"], "A": [Decimal("1.50")], "B": [datetime(2020, 1, 1, tzinfo=UTC).date()]}
+    pq.write_table(pa.table({**columns, "answer": ["A"]}), tmp_path / "t.parquet")
+    assert texts(tmp_path / "t.parquet") == [("Which?", ("1.50", "2020-01-01"), (0,))]
+
+
+def test_a_null_among_options_is_no_option_called_null(tmp_path: Path) -> None:
+    path = small.write([TWO, {**TWO, "options": ["cat", "dog", None]}], tmp_path / "t.jsonl")
+    assert refusal(path) == "t.jsonl:2: option 3 is null; write its text, or leave it out"
+
+
+@pytest.mark.parametrize(("answers", "named"), [("AB", "'A'"), ((1, 0), "'1'")])
+def test_a_letter_or_number_is_no_text_where_the_options_are_missing(
+    answers: tuple[Any, ...], named: str, tmp_path: Path
+) -> None:
+    rows = [{**TWO, "answer": answer} for answer in answers]
+    path = small.write([*rows, {**TWO, "options": None, "answer": answers[0]}], tmp_path / "t.jsonl")
+    assert refusal(path) == (
+        f"t.jsonl:3: there are no options, but the answer {named} names one; write them, or the answer's text"
+    )
+
+
+def test_open_questions_among_choices_are_counted(tmp_path: Path) -> None:
+    path = small.write([TWO, {**TWO, "options": [], "answer": "a dog"}], tmp_path / "t.jsonl")
+    assert drafts(path)[-1].notes == ("t.jsonl: 1 of 2 questions have no options and are open (line 2)",)
+
+
+def test_answers_of_true_and_false_are_noted_where_a_reply_may_be_yes(tmp_path: Path) -> None:
+    path = small.write([{"question": "Is it red?", "answer": True}], tmp_path / "t.jsonl")
+    assert drafts(path)[-1].notes == (
+        "t.jsonl: the answers of 1 open questions are true or false (line 1), which a reply of yes or no is not; write "
+        "the words that you ask for",
+    )
+
+
+def test_marks_that_place_no_picture_are_noted(tmp_path: Path) -> None:
+    pictures = [small.cell(1), small.cell(2)]
+    path = small.write([{**TWO, "question": "<image> or <image>?", "image": pictures}], tmp_path / "t.jsonl")
+    assert drafts(path)[-1].notes == ()
+    path = small.write([{**TWO, "question": "<image> or <image>?", "image": pictures[0]}], path)
+    [note] = drafts(path)[-1].notes
+    assert note.startswith("t.jsonl: 1 of 1 questions hold `<image>` as a text (line 1)")
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_picture_of_one_split_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "1.png").write_bytes(small.picture())
+    finder = PictureFinder(tmp_path)
+    assert finder.find("val/1.png") is None and finder.find("Validation/1") is None
+    assert finder.find("/home/me/1.png") == finder.find("training/1.png") == tmp_path / "train" / "1.png"
+
+
+def test_pictures_found_in_another_folder_than_the_file_says_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "1.png").write_bytes(small.picture())
+    path = small.write([{**TWO, "image": cell} for cell in ("a/1.png", "1.PNG", "b/1.png")], tmp_path / "t.jsonl")
+    assert list(read({"file": path.name, "find_pictures": True}, tmp_path))[-1].notes == (
+        "t.jsonl: 1 picture was found by name in another folder than the file says: "
+        f"a/1.png is {tmp_path / 'b' / '1.png'}",
+    )
+
+
+@pytest.mark.parametrize("cell", ["bäum.png", "BÄUM.PNG", "bäum", " bäum.png "])
+def test_names_of_pictures_are_matched_in_a_named_folder_too(cell: str, tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "ba\u0308um.png").write_bytes(small.picture())
+    path = small.write([{**TWO, "image": cell}], tmp_path / "t.csv")
+    path.write_text(f"image,question,A,B,answer\n{cell},Which?,cat,dog,B\n{cell},Who?,cat,dog,A\n")
+    params = recognise(path, TableSettings(images="pictures")).params
+    found = [image for draft in read(params, tmp_path) for image in draft.images]
+    assert len(found) == 2 and all(isinstance(image, Path) and image.is_file() for image in found)
+
+
+def test_a_list_of_pictures_written_as_a_text_is_one(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.png").write_bytes(small.picture())
+    row = {"images": json.dumps(["a.png", "b.png"]), "question": "Same?", "A": "yes", "B": "no", "answer": "B"}
+    path = small.write([row, row], tmp_path / "t.csv")
+    assert [len(draft.images) for draft in read({"file": path.name}, tmp_path)] == [2, 2]
+
+
+def test_base64_in_lines_is_read(tmp_path: Path) -> None:
+    text = small.cell()
+    lines = "\n".join(text[place : place + 76] for place in range(0, len(text), 76))
+    path = small.write([{**TWO, "image": lines}], tmp_path / "t.jsonl")
+    assert [draft.images for draft in read({"file": path.name}, tmp_path)] == [(small.picture(),)]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "a HEIC file"),
+        (b"%PDF-1.7", "a PDF file"),
+        (b"\n<!DOCTYPE html><html>404", "a web page, perhaps of a failed download"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "a pointer of Git LFS"),
+        (b"GIF? no", "it begins like none that is known"),
+    ],
+)
+def test_what_a_file_is_that_is_no_picture_is_said(content: bytes, words: str) -> None:
+    with pytest.raises(DataError, match=rf"^t:2: not a readable image \({words}.*\); convert it to PNG or JPEG$"):
+        inspect_image(content, "t:2")
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_that_only_some_lines_of_are_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes("question,A,B,answer\nFärbe?,a,b,A\n".encode() + "Farbtöne?,a,b,B\n".encode("cp1252"))
+    with pytest.raises(DataError, match=r"t\.csv:3: not UTF-8 \(byte 0xf6\); save the file as UTF-8$"):
+        recognise(path)
+
+
+def test_a_table_named_tsv_may_have_commas(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text("question,A,B,answer\nWhich?,cat,dog,B\n")
+    assert texts(path) == [("Which?", ("cat", "dog"), (1,))]
+
+
+def test_a_quotation_mark_that_is_never_closed_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('question,A,B,answer\nWhich?,cat,dog,B\n"Which?,cat,dog,B\nWho?,cat,dog,A\n')
+    with pytest.raises(DataError, match=r"t\.csv:3: a quotation mark opens a cell and is not closed"):
+        recognise(path)
+
+
+@pytest.mark.parametrize("orient", ["list", "dict", "split"])
+def test_json_by_columns_is_rows(orient: str, tmp_path: Path) -> None:
+    columns = {"question": ["Which?", "Who?"], "options": [["cat", "dog"], ["dog", "cat"]], "answer": ["B", "A"]}
+    forms: dict[str, Any] = {
+        "list": columns,
+        "dict": {name: dict(zip("01", cells, strict=True)) for name, cells in columns.items()},
+        "split": {
+            "columns": [*columns],
+            "index": [0, 1],
+            "data": [list(row) for row in zip(*columns.values(), strict=True)],
+        },
+    }
+    (tmp_path / "t.json").write_text(json.dumps(forms[orient]))
+    assert texts(tmp_path / "t.json") == [("Which?", ("cat", "dog"), (1,)), ("Who?", ("dog", "cat"), (0,))]
+
+
+def test_json_in_the_other_form_and_nan_are_named(tmp_path: Path) -> None:
+    path = small.write([TWO, TWO], tmp_path / "t.jsonl").rename(tmp_path / "t.json")
+    with pytest.raises(DataError, match=r"not a JSON value but an object on each line; name the file \.jsonl$"):
+        recognise(path)
+    path = small.write([{**TWO, "level": float("nan")}], tmp_path / "u.jsonl")
+    assert refusal(path) == "u.jsonl:1: not JSON (NaN is none of its values; write null)"
