@@ -104,7 +104,7 @@ def _roomy_layer() -> Any:
     """The kind of layer that has room, made when transformers is there."""
     plain: Any = import_transformers().cache_utils.DynamicLayer
 
-    class RoomyLayer(plain):  # type: ignore[misc]
+    class RoomyLayer(plain):
         held: dict[str, tuple[Any, Any]] | None = None
         """By name, a tensor with room and the part of it that was shown last."""
 
