@@ -88,6 +88,7 @@ def test_list_says_of_each_model_string_that_ships_what_it_is(capsys: pytest.Cap
 def test_list_takes_globs_and_knows_the_list_that_was_nearly_named(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "list", "eyechart/co*", "--json")
     assert [row["name"] for row in rows(out)] == ["eyechart/colour", "eyechart/count"]
+    assert rows(run(capsys, "list", "MMBench_DEV_EN", "--json")[1])[0]["name"] == "mmbench/dev-en"  # as `run` takes it
     code, _, err = run(capsys, "list", "protocol")
     assert code == 2 and "did you mean `snellen list protocols`?" in err
 
@@ -116,6 +117,8 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
         ),
         (["resume", "runs/x"], "unknown command 'resume'; to go on with a run, give its `snellen run` command again"),
         (["run", "snellen:oracle", "eyechart/shap"], "unknown benchmark 'eyechart/shap'; did you mean eyechart/shape"),
+        (["run", "snellen:oracle", "MMMU_DEV_VAL"], "unknown benchmark 'MMMU_DEV_VAL'; did you mean modern/mmmu?"),
+        (["build", "MMVet"], "unknown benchmark 'MMVet'; did you mean modern/mm-vet?"),
         (
             ["run", "snellen:oracle", "eyechart/shape", "-p", "circlar"],
             "unknown protocol 'circlar'; did you mean circular?",
@@ -399,7 +402,13 @@ def test_on_a_terminal_benchmarks_stand_by_suite(
 
 
 def test_words_of_other_tools_lead_to_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
-    for word, verb in {"eval": "run", "tasks": "list", "download": "fetch", "eval-only": "score"}.items():
+    for word, verb in {
+        "eval": "run",
+        "tasks": "list",
+        "download": "fetch",
+        "eval-only": "score",
+        "help": "--help",
+    }.items():
         code, _, error = run(capsys, word, "anything")
         assert (code, error) == (2, f"snellen: unknown command {word!r}; it is `snellen {verb}`\n")
 
@@ -407,6 +416,8 @@ def test_words_of_other_tools_lead_to_the_verb(capsys: pytest.CaptureFixture[str
 def test_flags_of_other_tools_lead_to_how_it_is_said_here(capsys: pytest.CaptureFixture[str]) -> None:
     for flag, hint in {
         "--tasks": "`snellen run MODEL BENCHMARK ...`",
+        "--batch-size": "`hf:org/name?",
+        "--base-url": "`openai:NAME@http://HOST:PORT/v1`",
         "--model_args": "`hf:org/name?",
         "--num_fewshot": "--few-shot N",
     }.items():

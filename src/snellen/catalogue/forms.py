@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from snellen import registry
@@ -15,7 +15,7 @@ from snellen.catalogue.cards import benchmarks_seen
 from snellen.catalogue.entries import BenchmarkSpec
 from snellen.catalogue.loading import entries, suite_facts
 from snellen.catalogue.suites import PredictionForm, SubmissionWriter, TableForm
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 
 
 def suites() -> dict[str, tuple[BenchmarkSpec, ...]]:
@@ -55,12 +55,27 @@ def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
         return chosen
     if len(same_words := [name for name in catalogue if _words(name) == _words(pattern)]) == 1:
         return (catalogue[same_words[0]],)
-    raise registry.unknown("benchmark", pattern, [*catalogue, *groups])
+    raise unknown_benchmark(pattern, groups)
 
 
 def _words(name: str) -> list[str]:
     """The words of a name, as other harnesses write it too: MMBench_DEV_EN and mmbench_en_dev are mmbench/dev-en."""
     return sorted(re.split(r"[^a-z0-9]+", name.casefold()))
+
+
+def unknown_benchmark(pattern: str, others: Iterable[str] = ()) -> UnknownNameError:
+    """The error for a name that no benchmark has, nor any of `others`.
+
+    It suggests those whose short names are the first words of it, mmmu for MMMU_DEV_VAL, to which other harnesses add a
+    split, and mm-vet for MMVet; or else what is spelt alike.
+    """
+    words, shorts = re.split(r"[^a-z0-9]+", pattern.casefold()), dict[str, list[str]]()
+    for name in entries():
+        shorts.setdefault(re.sub(r"[^a-z0-9]", "", name.rpartition("/")[2]), []).append(name)
+    starts = ("".join(words[:count]) for count in range(len(words), 0, -1))
+    if near := next((shorts[start] for start in starts if start in shorts), []):
+        return UnknownNameError(f"unknown benchmark {pattern!r}; did you mean {' or '.join(near[:3])}?")
+    return registry.unknown("benchmark", pattern, [*entries(), *others])
 
 
 def _by_short(pattern: str) -> tuple[BenchmarkSpec, ...]:

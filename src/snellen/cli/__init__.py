@@ -78,6 +78,7 @@ _ELSEWHERE = {
     "score": ("rescore", "eval-only", "metrics-only", "judge"),
     "build": ("make", "create", "convert", "add"),
     "doctor": ("env", "info", "version", "config", "setup"),
+    "--help": ("help", "usage", "man"),
     "run --dry-run": ("cost", "estimate", "plan", "forecast"),
     "publish": ("push", "upload"),
 }
@@ -86,9 +87,12 @@ _AGAIN = ("resume", "continue", "retry", "rerun")
 """What people try to go on with a run that stopped."""
 _ORDER = "the model comes first, then its benchmarks: `snellen run MODEL BENCHMARK ...`"
 _INSIDE = "settings of a model stand in its name: `hf:org/name?dtype=bf16`"
+_AT = "the address stands in the model's name: `openai:NAME@http://HOST:PORT/v1`"
 _FLAGS_ELSEWHERE = {
     **dict.fromkeys(("--model", "--models", "--task", "--tasks", "--data", "--dataset", "--datasets"), _ORDER),
-    **dict.fromkeys(("--model_args", "--model-args", "--device", "--dtype", "--base_url", "--model-base-url"), _INSIDE),
+    **dict.fromkeys(("--benchmark", "--benchmarks"), _ORDER),
+    **dict.fromkeys(("--model_args", "--model-args", "--device", "--dtype", "--batch_size", "--batch-size"), _INSIDE),
+    **dict.fromkeys(("--base_url", "--base-url", "--model-base-url", "--api-base"), _AT),
     **dict.fromkeys(("--num_fewshot", "--num-fewshot", "--fewshot"), "it is `--few-shot N`"),
     **dict.fromkeys(("--output_path", "--output-path", "--log-dir", "--work-dir"), "it is `--runs FOLDER`"),
     **dict.fromkeys(("--samples", "--num-samples", "--max-samples"), "it is `--limit N`"),

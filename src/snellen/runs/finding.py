@@ -13,6 +13,7 @@ from snellen.building.builder import build_benchmark
 from snellen.building.source_state import is_built, kept_state, source_state
 from snellen.catalogue import BenchmarkSpec, PromptSet, entries, entry_file, select, suite_members
 from snellen.catalogue.cards import benchmarks_seen, load_cards
+from snellen.catalogue.forms import unknown_benchmark
 from snellen.common.conditions import Condition
 from snellen.common.paths import as_word, benchmark_folder
 from snellen.errors import DataError, NoSourceError, UnknownNameError
@@ -168,7 +169,7 @@ def _open(
         _check_file(pattern)
         if pattern.partition(":")[0] in suite_members():
             raise
-        raise registry.unknown("benchmark", pattern, [*entries(), *own_benchmarks()]) from None
+        raise unknown_benchmark(pattern, [*own_benchmarks(), *suite_members()]) from None
     specs = [spec for spec in chosen if spec.name not in without and _may_hold(condition, spec)]
     if not partial or len(specs) == 1:
         for spec in specs:

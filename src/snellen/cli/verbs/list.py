@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import click
 from snellen import registry
 from snellen.cli.flags import json_flag
 from snellen.cli.show import announce, out, print_records, show_table
-from snellen.errors import DataError
+from snellen.errors import DataError, UnknownNameError
 from snellen.metrics.declaration import MetricInput
 
 if TYPE_CHECKING:
@@ -69,6 +70,11 @@ def list_command(what: str, words: tuple[str, ...], where: str, sources: bool, a
         show_table(what, header, rows, as_json)
     elif words or where or as_json or not out.is_terminal:
         header, rows = benchmark_table(words, where)
+        if not rows and len(words) == 1:  # as `snellen run` takes it
+            from snellen.catalogue.forms import select
+
+            with suppress(UnknownNameError):
+                header, rows = benchmark_table((select(words[0])[0].name,), where)
         if not rows:
             near = difflib.get_close_matches(words[0], (*WHAT, DATA), n=1) if words else []
             hint = f"did you mean `snellen list {near[0]}`?" if near else "`snellen list` shows all"
