@@ -295,10 +295,16 @@ def _difference_interval(
     """Mean of gains minus mean of losses by MOVER (Zou and Donner 2008, equation 3), r the correlation of the two.
 
     low = g - l - sqrt((g - g_low)^2 + (l_high - l)^2 - 2 r (g - g_low) (l_high - l)), and high in the same way. So
-    the interval of two systems that seldom differ still allows for gains and losses that were not seen.
+    the interval of two systems that seldom differ still allows for gains and losses that were not seen. Where there are
+    only gains, an unseen loss is at most the greatest gain, and the other way round.
     """
-    gain = estimate_mean([value if value > 0 else 0.0 for value in values], groups, bounds=(0.0, bounds[1]))
-    loss = estimate_mean([-value if value < 0 else 0.0 for value in values], groups, bounds=(0.0, -bounds[0]))
+    most_gained, most_lost = max(values), -min(values)
+    most_gained, most_lost = (
+        bounds[1] if most_gained > 0 else min(bounds[1], most_lost),
+        -bounds[0] if most_lost > 0 else min(-bounds[0], most_gained),
+    )
+    gain = estimate_mean([value if value > 0 else 0.0 for value in values], groups, bounds=(0.0, most_gained))
+    loss = estimate_mean([-value if value < 0 else 0.0 for value in values], groups, bounds=(0.0, most_lost))
     (down, up), (better, worse) = margins(gain), margins(loss)
     error_of_gain, error_of_loss = gain.stderr or 0.0, loss.stderr or 0.0
     covariance = (error_of_gain**2 + error_of_loss**2 - spread.error**2) / 2
