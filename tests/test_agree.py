@@ -210,6 +210,15 @@ def test_a_torn_line_among_the_labels_is_told(run: Path) -> None:
         read_labels(run / LABELS)
 
 
+def test_a_label_in_the_run_that_is_no_option_is_told(run: Path) -> None:
+    [item, *_] = hard_items(run)
+    add_lines(run / LABELS, HumanLabel(item.id, "b"))
+    with pytest.raises(
+        DataError, match=rf"labels\.jsonl: the label 'b' of the reply {item.id} is not one of A, B, C, D"
+    ):
+        agreement_study(run)
+
+
 def test_extractors_and_judges_are_compared_with_people(run: Path) -> None:
     truth = {"(A)": "A", "It says moo": "D", "maybe a purring one": "A", "A or B": "X", "not a dog": "X"}
     for item in hard_items(run):

@@ -384,13 +384,24 @@ def label_by_judges(run: Path, items: Sequence[LabelItem], spec: JudgeSpec, anno
 
 
 def people_of(items: Sequence[HardItem], labels: Mapping[tuple[str, str], HumanLabel]) -> dict[str, list[Reading]]:
-    """What people said, by reply, as places."""
+    """What people said, by reply, as places. Raises DataError for an option label that the question does not have."""
     option_labels = {item.id: item.option_labels for item in items}
     readings: dict[str, list[Reading]] = defaultdict(list)
     for (item, by), label in labels.items():
         if item in option_labels and not by.startswith(OF_JUDGE):
-            readings[item].append(None if label.label == NONE else option_labels[item].index(label.label or ""))
+            readings[item].append(_reading(label, option_labels[item]))
     return dict(readings)
+
+
+def _reading(label: HumanLabel, option_labels: Sequence[str]) -> Reading:
+    if label.label == NONE:
+        return None
+    if label.label not in option_labels:
+        raise DataError(
+            f"{LABELS}: the label {label.label!r} of the reply {label.item} is not one of {', '.join(option_labels)} "
+            f"or {NONE}; add a line with another, or with null to undo it"
+        )
+    return option_labels.index(label.label)
 
 
 def agreement_study(run: Path, *, seed: int = 0, meaning: bool = False) -> tuple[list[Agreement], float | None]:
