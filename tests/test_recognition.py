@@ -424,6 +424,13 @@ def test_wrong_rows_are_refused_or_left_out_and_counted(capsys: pytest.CaptureFi
     assert code == 0 and "note: 1 rows are left out" in err
 
 
+def test_labels_in_memory_are_the_same_benchmark_each_time() -> None:
+    rows = [{"image": Image.new("RGB", (8, 6), COLOURS[number]), "label": COLOURS[number]} for number in range(4)]
+    first, second = (build_table(rows, name="labels", to=f"made-{number}") for number in (1, 2))
+    assert next(iter(first.samples())).id == "1/class"
+    assert first.manifest.version == second.manifest.version
+
+
 # --- pictures from elsewhere, datasets of the hub ---------------------------------------------------------------------
 
 

@@ -127,7 +127,7 @@ class _RowReader:
         labels = tuple(self._texts(row, columns.label, where))
         boxed = self._boxed(row, labels, where)
         return AnnotatedPicture(
-            id=name.removeprefix(f"{self._path}: "),
+            id=name.removeprefix(f"{self._path}:").lstrip(),  # the same wherever the table lies
             file=file,
             where=where,
             labels=() if columns.box else labels,
