@@ -73,7 +73,7 @@ def unknown_benchmark(pattern: str, others: Iterable[str] = ()) -> UnknownNameEr
     for name in entries():
         shorts.setdefault(re.sub(r"[^a-z0-9]", "", name.rpartition("/")[2]), []).append(name)
     starts = ("".join(words[:count]) for count in range(len(words), 0, -1))
-    if near := next((shorts[start] for start in starts if start in shorts), []):
+    if near := next((shorts[start] for start in starts if start in shorts), None):
         return UnknownNameError(f"unknown benchmark {pattern!r}; did you mean {' or '.join(near[:3])}?")
     return registry.unknown("benchmark", pattern, [*entries(), *others])
 
