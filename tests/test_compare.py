@@ -23,14 +23,20 @@ from snellen import registry
 from snellen.analysis.paired.comparison import compare_runs
 from snellen.analysis.paired.differences import QuestionFlip, corrected_estimate
 from snellen.analysis.paired.rank_intervals import UNITS
-from snellen.analysis.paired.significance import adjusted, agreeing, questions_needed, sign_flip_test
+from snellen.analysis.paired.significance import (
+    adjusted,
+    agreeing,
+    corrected_interval,
+    questions_needed,
+    sign_flip_test,
+)
 from snellen.analysis.statistics import estimate_mean, sum_by_group
 from snellen.api import Results
 from snellen.building.benchmark import Benchmark
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.cli import cli, show
 from snellen.metrics.declaration import reply_metric
-from snellen.records import Failure, Sample, Score
+from snellen.records import Estimate, Failure, Sample, Score
 from snellen.report.findings import findings
 from snellen.report.paired_tables import comparison_tables
 from snellen.report.run_view import run_views
@@ -274,6 +280,14 @@ def test_a_metric_of_summed_counts_is_compared_too(folder: Path) -> None:
     assert one.reason == "metric undefined" and one.difference.n == 40
     turned = Results([*never.runs, *results.runs[:1]]).compare(metrics="pope_precision", resamples=0).differences[0]
     assert (turned.first_value, turned.second_value, turned.difference.value) == (None, 1.0, None)
+
+
+@given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_the_interval_of_a_single_comparison_is_not_corrected(
+    value: float, below: float, above: float, p: float
+) -> None:
+    estimate, p = agreeing(Estimate(value, 0.1, value - below, value + above, 40), p)
+    assert corrected_interval(estimate, p, p, 1) == (estimate.low, estimate.high)
 
 
 @pytest.mark.parametrize("bound", [1.0, 10.0])

@@ -30,7 +30,7 @@ COLUMNS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed
 COUNT_HINTS = {
     "method": "generation reads the reply, likelihood compares how likely each option is",
     "unscored": "questions whose answer is not known here",
-    "errors": "questions that were not answered, or not in full",
+    "errors": "questions without an answer that the accuracy needs",
     "not asked": "questions that the run has not asked as far as the accuracy needs",
 }
 
@@ -49,7 +49,7 @@ class SummaryRow(Struct, frozen=True):
     unscored: int
     """Questions of the accuracy column that have no gold."""
     errors: int
-    """Questions of the accuracy column that were not answered, or not in full."""
+    """Questions of the accuracy column without an answer that it needs."""
     not_asked: int = 0
     """Questions of the accuracy column that a run which was stopped has not come to."""
 

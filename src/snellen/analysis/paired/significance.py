@@ -52,6 +52,8 @@ def corrected_interval(estimate: Estimate, p: float, p_adjusted: float, family: 
     """
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return None, None
+    if p_adjusted == p and (p < LEVEL or family < 2):
+        return estimate.low, estimate.high  # to the last bit: whoever reads both is told that nothing was corrected
     level = LEVEL * p / p_adjusted if p and p_adjusted < LEVEL else LEVEL / max(family, 1)
     wider = z(level) / z()
     low = estimate.value - wider * (estimate.value - estimate.low)
