@@ -75,6 +75,34 @@ def equality(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield from imported("equality", monkeypatch)
 
 
+def test_the_self_check_of_a_bench_is_not_changed_by_being_counted(equality: Any) -> None:
+    import torch
+
+    from snellen.models.hf.thresholds import unknown_code
+
+    model, _ = equality.make("LLaVA")
+    with equality.counting(equality.read_layout(model, 0)) as cost:
+        assert unknown_code(model) == ()
+        model.get_input_embeddings()(torch.tensor([[3, 4, 5]]))
+    assert (cost.passes, cost.tokens) == (1, 3)
+
+
+@pytest.mark.slow
+def test_a_registered_architecture_is_asked_where_and_in_the_format_it_is_told(equality: Any) -> None:
+    import torch
+
+    places = []
+
+    def halved(model: Any) -> Any:
+        places.append(model.dtype)
+        return model.to(torch.bfloat16)
+
+    line = equality.registered_row("llava", halved)
+    assert equality.is_right(line)
+    assert float(line.split(" | ")[3]) > 1e-4  # of float32 it is 1e-06
+    assert places == [torch.float32]
+
+
 def test_the_table_of_registered_architectures_counts_its_own_lines(equality: Any) -> None:
     _, table, _ = equality.parts((ROOT / "docs" / "evidence" / "whitebox.md").read_text("utf-8"), "registered")
     lines = equality.written_lines(table)

@@ -505,6 +505,31 @@ def test_no_more_pictures_are_expected_than_are_kept() -> None:
     assert lookahead.take(refs[2]) in (None, refs[2].digest)
 
 
+def test_several_pictures_are_made_ready_at_once_and_each_once() -> None:
+    together, made = threading.Barrier(3), []
+
+    def slow(image: ImageRef, images: Any) -> str:
+        together.wait(30)  # broken unless three work at the same time
+        made.append(image.digest)
+        return image.digest
+
+    lookahead = Lookahead(slow, 6, 3)
+    refs = [ImageRef(f"{i}" * 64, "image/png", 4, 4) for i in range(6)]
+    for ref in refs:
+        lookahead.expect(ref, PICTURES)
+    for coming in list(lookahead._coming.values()):
+        coming.result()
+    assert [lookahead.take(ref) for ref in refs] == [ref.digest for ref in refs]
+    assert sorted(made) == sorted(ref.digest for ref in refs)
+
+
+def test_a_batch_has_room_for_the_tokens_and_pictures_of_its_rows(folder: Path) -> None:
+    usual, wide = opened(folder), opened(folder, "?batch_size=96&scoring=exact")
+    assert (usual._engine.budget.rows, usual._engine.budget.tokens) == (16, 4096)
+    assert wide._engine.budget.tokens == 6 * 4096
+    assert wide._encoder._lookahead._most == 2 * 96  # those of a window and of the next
+
+
 def test_a_system_prompt_and_room_to_reason_are_options_of_the_model_string(tmp_path: Path) -> None:
     folder = tiny_archs.save("LLaVA", tmp_path)
     pictures = Pictures()

@@ -15,11 +15,13 @@ pytest.importorskip("torch", reason="waits for torch")
 pytest.importorskip("transformers", reason="waits for transformers")
 
 import torch
+import transformers as tf
 from accelerate import dispatch_model
 
-from snellen.models.hf.cached_forward import write_token_by_token
+from snellen.models.hf.cached_forward import ROOM, with_room, write_token_by_token
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 from snellen.models.hf.engine import RECENT, Engine, PrefixCache, batches_in_order
+from snellen.models.hf.load import inference
 from snellen.models.hf.model_layout import read_layout
 from snellen.models.hf.reference import reference_scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths
@@ -327,3 +329,52 @@ def test_kept_prefixes_give_way_before_batches_are_halved() -> None:
     assert refused
     assert engine.budget.rows == 8
     assert largest_difference(expected, engine.score(window, ALL)) < 1e-4
+
+
+def test_a_cache_with_room_grows_as_a_plain_one_does_and_copies_what_it_holds_once() -> None:
+    plain = tf.DynamicCache()
+    plain.update(normal(1, 2, 3, 5, 4), normal(2, 2, 3, 5, 4), 0)
+    before = plain.layers[0].keys.clone()
+    first, second, places = with_room(plain), with_room(plain), set()
+    for step in range(ROOM):
+        more = normal(3 + step, 2, 3, 1, 4), normal(100 + step, 2, 3, 1, 4)
+        keys, values = first.update(*more, 0)
+        second.update(*(-part for part in more), 0)
+        places.add(keys.data_ptr())
+        expected = plain.update(*more, 0)
+        assert torch.equal(keys, expected[0])
+        assert torch.equal(values, expected[1])
+    assert len(places) == 1
+    assert first.get_seq_length() == second.get_seq_length() == 5 + ROOM
+    keys, _ = first.update(*more, 0)  # beyond the room that was made
+    assert torch.equal(keys[:, :, : 5 + ROOM], plain.layers[0].keys)
+    assert torch.equal(second.layers[0].keys[:, :, :5], before)
+    assert torch.equal(second.layers[0].keys[:, :, 5:], -plain.layers[0].keys[:, :, 5:])
+
+
+def test_what_was_cut_back_is_not_written_behind_its_old_end() -> None:
+    plain = tf.DynamicCache()
+    plain.update(normal(1, 1, 2, 5, 4), normal(2, 1, 2, 5, 4), 0)
+    cache = with_room(plain)
+    more = normal(3, 1, 2, 1, 4), normal(4, 1, 2, 1, 4)
+    whole, _ = cache.update(*more, 0)
+    cache.crop(-3)
+    keys, _ = cache.update(*more, 0)
+    assert torch.equal(keys, torch.cat([whole[:, :, :3], more[0]], dim=2))
+    assert torch.equal(whole[:, :, 5:], more[0])  # what was shown before is as it was
+
+
+def test_cudnn_neither_rounds_nor_compiles_while_a_model_is_run_and_is_then_as_it_was() -> None:
+    def settings() -> tuple[bool, bool]:
+        return torch.backends.cudnn.allow_tf32, torch.backends.cuda.cudnn_sdp_enabled()
+
+    before = settings()
+    with inference(), inference():
+        assert settings() == (False, False)
+        assert torch.is_inference_mode_enabled()
+    assert settings() == before
+    torch.backends.cudnn.allow_tf32 = False
+    with pytest.raises(ZeroDivisionError), inference():
+        raise ZeroDivisionError
+    assert settings() == (False, before[1])
+    torch.backends.cudnn.allow_tf32 = before[0]
