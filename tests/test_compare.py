@@ -106,8 +106,13 @@ def test_runs_opened_together_are_compared_as_when_they_were_made(compared: Resu
     assert sn.load_run(folders[0]).rows == sn.load_run([folders[0]]).rows
 
 
-def test_a_run_named_twice_or_none_at_all_is_refused(compared: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_named_twice_or_none_at_all_is_refused(
+    compared: Results, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = compared.runs[0].folder
+    for verb in ("compare", "report"):
+        code, _, err = command(capsys, verb, str(folder), f"{folder}/")
+        assert code == 2 and f"{folder.name} is named more than once; name each run once" in err
     monkeypatch.chdir(folder.parent)
     with pytest.raises(sn.DataError, match=rf"{folder.name} is named more than once; name each run once"):
         sn.load_run([folder, folder.name])

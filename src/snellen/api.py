@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -27,7 +26,7 @@ from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.errors import DataError, ModelError
 from snellen.experiments.evaluation import DecidedComparison, check_budget, decide_between, evaluate_spec
 from snellen.experiments.results import Results, StudyResults
-from snellen.experiments.scored_folders import score_folders
+from snellen.experiments.scored_folders import check_named_once, score_folders
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
 from snellen.models.base import as_model_string, load_model
 from snellen.psychometrics import WIDTH
@@ -576,6 +575,5 @@ def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = No
     folders = [Path(run) for run in ([folder] if isinstance(folder, (str, Path)) else folder)]
     if not folders:
         raise DataError("load_run was given no folder; name one run or several")
-    if repeated := [run for run, times in Counter(run.resolve() for run in folders).items() if times > 1]:
-        raise DataError(f"{repeated[0]} is named more than once; name each run once")
+    check_named_once(folders)
     return Results([load_scoring(run, scoring) for run in folders])

@@ -4,6 +4,7 @@ command that goes on."""
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -47,6 +48,13 @@ def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
             find_opener(parse_spec(model))
 
 
+def check_named_once(folders: Iterable[Path]) -> None:
+    """Raise DataError for a run that is named more than once: two of its numbers would pass for those of two runs."""
+    named = Counter(folder.resolve() for folder in folders)
+    if repeated := next((folder for folder, times in named.items() if times > 1), None):
+        raise DataError(f"{repeated} is named more than once; name each run once")
+
+
 def score_folders(
     folders: Sequence[Path],
     scoring: ScoringSpec,
@@ -72,6 +80,7 @@ def score_runs(
     folders: Sequence[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce, *, kept_will_do: bool = False
 ) -> list[ScoredRun]:
     """`score_folders` without a word about runs that have not come to their end, as one between two rounds has not."""
+    check_named_once(folders)
     check_judging(scoring, judge)
     judges = [load_model(model) for model in judge.models]
     settings = scoring_settings(scoring, judge, judges)
