@@ -26,6 +26,7 @@ from snellen.recognition.recognising import TableSettings
 
 HEAD = ["question", "A", "B", "answer"]
 TWO = {"question": "Which?", "options": ["cat", "dog"], "answer": "B"}
+NO_PICTURES = TableSettings(no_pictures=True)
 
 
 def drafts(path: Path) -> list[Draft]:
@@ -38,7 +39,7 @@ def texts(path: Path) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
 
 def refusal(path: Path) -> str:
     with pytest.raises(DataError) as refused:
-        list(read(recognise(path, TableSettings(no_pictures=True)).params, path.parent))
+        list(read(recognise(path, NO_PICTURES).params, path.parent))
     return str(refused.value).replace(f"{path.parent}/", "")
 
 
@@ -87,12 +88,11 @@ def test_dates_are_dates_and_no_numbers_of_days(first_day: datetime, tmp_path: P
 
 def test_which_of_several_sheets_is_read_is_said(tmp_path: Path) -> None:
     path = sheet(tmp_path / "t.xlsx", ["Which?", "cat", "dog", "A"])
-    settings = TableSettings(no_pictures=True)
-    assert not any("sheet" in line for line in recognise(path, settings).lines())
+    assert not any("sheet" in line for line in recognise(path, NO_PICTURES).lines())
     book = openpyxl.load_workbook(path)
     book.create_sheet("more").append(["a", "few", "words"])
     book.save(path)
-    assert recognise(path, settings).lines()[-1].split("   ")[-1].strip() == "sheet  `Sheet`, not `more`"
+    assert recognise(path, NO_PICTURES).lines()[-1].split("   ")[-1].strip() == "sheet  `Sheet`, not `more`"
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -125,12 +125,17 @@ def test_open_questions_among_choices_are_counted(tmp_path: Path) -> None:
     assert drafts(path)[-1].notes == ("t.jsonl: 1 of 2 questions have no options and are open (line 2)",)
 
 
-def test_answers_of_true_and_false_are_noted_where_a_reply_may_be_yes(tmp_path: Path) -> None:
-    path = small.write([{"question": "Is it red?", "answer": True}], tmp_path / "t.jsonl")
+@pytest.mark.parametrize(("answers", "words"), [((False, True), "true and false"), (("1", "0"), "0 and 1")])
+def test_answers_of_true_and_false_are_noted_where_a_reply_may_be_yes(
+    answers: tuple[Any, ...], words: str, tmp_path: Path
+) -> None:
+    path = small.write([{"question": "Is it red?", "answer": answer} for answer in answers], tmp_path / "t.jsonl")
     assert drafts(path)[-1].notes == (
-        "t.jsonl: the answers of 1 open questions are true or false (line 1), which a reply of yes or no is not; write "
+        f"t.jsonl: the answers of 2 open questions are {words} (line 1, 2), which a reply of yes or no is not; write "
         "the words that you ask for",
     )
+    path = small.write([{"question": "How many?", "answer": answer} for answer in (*answers, "2")], path)
+    assert drafts(path)[-1].notes == ()
 
 
 def test_marks_that_place_no_picture_are_noted(tmp_path: Path) -> None:
@@ -182,6 +187,28 @@ def test_a_list_of_pictures_written_as_a_text_is_one(tmp_path: Path) -> None:
     assert [len(draft.images) for draft in read({"file": path.name}, tmp_path)] == [2, 2]
 
 
+def test_pictures_in_the_file_are_taken_before_names_of_files(tmp_path: Path) -> None:
+    rows = [{**TWO, "image": f"images/{n}.jpg", "decoded_image": {"bytes": small.picture(n)}} for n in range(3)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+    assert recognise(tmp_path / "t.parquet").params["columns"]["picture"] == "decoded_image"
+
+
+def test_pictures_are_read_that_the_cache_of_the_hub_links_to(tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshots" / "0123abc"
+    (snapshot / "images").mkdir(parents=True)
+    (tmp_path / "blobs").mkdir()
+    for kept in ("blobs/a", "other.png"):
+        (tmp_path / kept).write_bytes(small.picture())
+    (snapshot / "images" / "a.png").symlink_to(tmp_path / "blobs" / "a")
+    (snapshot / "images" / "b.png").symlink_to(tmp_path / "other.png")
+    path = small.write([{**TWO, "image": "images/a.png"}], snapshot / "t.jsonl")
+    assert [draft.images for draft in read({"file": path.name}, snapshot)] == [(snapshot / "images" / "a.png",)]
+    for cell in ("images/b.png", "../../blobs/a"):
+        path = small.write([{**TWO, "image": cell}], snapshot / "t.jsonl")
+        with pytest.raises(DataError, match="lies outside"):
+            list(read({"file": path.name}, snapshot))
+
+
 def test_base64_in_lines_is_read(tmp_path: Path) -> None:
     text = small.cell()
     lines = "\n".join(text[place : place + 76] for place in range(0, len(text), 76))
@@ -202,6 +229,37 @@ def test_base64_in_lines_is_read(tmp_path: Path) -> None:
 def test_what_a_file_is_that_is_no_picture_is_said(content: bytes, words: str) -> None:
     with pytest.raises(DataError, match=rf"^t:2: not a readable image \({words}.*\); convert it to PNG or JPEG$"):
         inspect_image(content, "t:2")
+
+
+# --- columns ----------------------------------------------------------------------------------------------------------
+
+
+def test_lists_of_something_else_are_no_options(tmp_path: Path) -> None:
+    pictures = [
+        {"image": small.cell(n), "caption": ["a dog", "one"], "sentids": [f"{n}"], "split": "test"} for n in (1, 2)
+    ]
+    captions = recognise(small.write(pictures, tmp_path / "captions.jsonl"))
+    assert (captions.kind, captions.params["columns"]["caption"]) == ("annotations", "caption")
+    rows = [
+        {"image": small.cell(n), "question": "What?", "answer": ["a dog", "left"], "outline": [1.0, 2.0], "level": n}
+        for n in (1, 2)
+    ]
+    questions = recognise(small.write(rows, tmp_path / "questions.jsonl"))
+    assert (questions.form, questions.params["columns"]["answer"]) == ("open questions", "answer")
+
+
+def test_a_context_among_facts_about_a_row_is_not_shown_with_its_question(tmp_path: Path) -> None:
+    row = {"metadata": {"context": "scatter plot"}, **TWO}
+    assert "context" not in recognise(small.write([row], tmp_path / "t.jsonl"), NO_PICTURES).params["columns"]
+    row = {"qa": {"context": "A plot.", "question": "What?", "answer": "cat"}}
+    columns = recognise(small.write([row], tmp_path / "u.jsonl"), NO_PICTURES).params["columns"]
+    assert columns["context"] == "qa.context"
+
+
+def test_a_doubt_of_columns_is_said_before_a_name_that_is_like_another(tmp_path: Path) -> None:
+    row = {"question": "What?", "multiple_choice_answer": "dog", "answers": [{"answer": "dog"}, {"answer": "cat"}]}
+    path = small.write([row, {**row, "multiple_choice_answer": "cat"}], tmp_path / "t.jsonl")
+    assert {doubt.role for doubt in recognise(path, NO_PICTURES).doubts} == {"answer"}
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------

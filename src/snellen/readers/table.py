@@ -14,6 +14,7 @@ Every cell is text: "NA", "None" and "5.0" stay as they are. An empty cell or a 
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -28,7 +29,7 @@ from snellen.common.drafts import DistractorSpec, Draft, LazyImage, QuestionDraf
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.delimited import LETTERS, decode_base64
 from snellen.formats.locate import PICTURE_FILE, PictureFinder
-from snellen.formats.rows import SourceRow, listed, read_rows
+from snellen.formats.rows import SHEET, TEXTS, SourceRow, listed, read_rows
 from snellen.recognition.columns import AnswerForm, as_text, option_meant
 from snellen.recognition.profiles import ENCODED, LOOKED_AT, URL
 from snellen.recognition.tables import ANSWER_TAG, TAG, accepted_texts, row_options, table_roles
@@ -232,8 +233,8 @@ ODDITIES = {
     "open": "{count:,} of {total:,} questions have no options and are open ({rows})",
     "mark": "{count:,} of {total:,} questions hold `<image>` as a text ({rows}); it marks places only where there are "
     "several pictures and a mark for each",
-    "truth": "the answers of {count:,} open questions are true or false ({rows}), which a reply of yes or no is not; "
-    "write the words that you ask for",
+    "truth": "the answers of {count:,} open questions are {answers} ({rows}), which a reply of yes or no is not; write "
+    "the words that you ask for",
 }
 """What may be odd about rows of a table that can be used, in words for a note."""
 
@@ -244,6 +245,7 @@ class _OddRows:
     def __init__(self) -> None:
         self._rows: defaultdict[str, list[int]] = defaultdict(list)
         self._total = 0
+        self._answers: set[str] = set()
 
     def look_at(self, row: SourceRow, draft: Draft, source: _Source) -> None:
         [question] = draft.rounds
@@ -254,18 +256,24 @@ class _OddRows:
             "letter": _is_letter_and_text(row, source),
             "open": is_open and bool(source.options),
             "mark": (marks := question.question.count(MARK)) > 0 and (marks < 2 or marks != len(draft.images)),
-            "truth": is_open and isinstance(row.cells.get(source.columns.answer), bool),
+            "truth": is_open and bool(question.texts),
         }
+        if is_open and len(self._answers) < 3:
+            self._answers |= {text.casefold() for text in question.texts}
         for oddity in (name for name, is_odd in oddities.items() if is_odd):
             self._rows[oddity].append(row.number)
 
     def notes(self, path: Path) -> tuple[str, ...]:
         """A sentence for each oddity, but for one that all rows share on purpose."""
-        shared = {name for name in ("picture", "open") if len(self._rows[name]) == self._total}
+        usual = {name for name in ("picture", "open") if len(self._rows[name]) == self._total}
+        if self._answers not in ({"true", "false"}, {"0", "1"}):
+            usual.add("truth")
+        answers = " and ".join(sorted(self._answers, reverse="true" in self._answers))
         return tuple(
-            f"{path.name}: {words.format(count=len(rows), total=self._total, rows=_row_names(path, rows))}"
+            f"{path.name}: "
+            + words.format(count=len(rows), total=self._total, rows=_row_names(path, rows), answers=answers)
             for name, words in ODDITIES.items()
-            if name not in shared and (rows := self._rows[name])
+            if name not in usual and (rows := self._rows[name])
         )
 
 
@@ -279,7 +287,7 @@ def _moved_notes(path: Path, files: PictureFinder | None) -> tuple[str, ...]:
 
 
 def _row_names(path: Path, rows: list[int]) -> str:
-    noun = "record" if path.suffix.lower() == ".json" else "line"
+    noun = "line" if path.suffix.lower() in (".jsonl", SHEET, *TEXTS) else "record"
     more = ", ..." if len(rows) > SHOWN_ROWS else ""
     return f"{noun} {', '.join(map(str, rows[:SHOWN_ROWS]))}{more}"
 
@@ -507,9 +515,17 @@ def _path(folder: Path, name: str, where: str) -> Path:
     if "\0" in name:
         raise DataError(f"{where}: the image path {name!r} holds a NUL")
     path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
+    if not path.resolve().is_relative_to(folder.resolve()) and not _is_kept_by_hub(path, folder):
         raise DataError(
             f"{where}: the image {name!r} lies outside {folder}; move it there, or name a folder that holds all "
             "pictures with --images"
         )
     return path
+
+
+def _is_kept_by_hub(path: Path, folder: Path) -> bool:
+    """Whether a path below a folder is a link of the hub's cache, whose files lie beside its `snapshots`."""
+    snapshots = next((parent for parent in (folder, *folder.parents) if parent.name == "snapshots"), None)
+    if snapshots is None or not Path(os.path.normpath(path)).is_relative_to(os.path.normpath(folder)):
+        return False
+    return path.resolve().is_relative_to((snapshots.parent / "blobs").resolve())

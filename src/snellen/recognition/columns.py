@@ -222,6 +222,9 @@ def picture_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[tuple[str, .
     """The columns of pictures: one, or several that are numbered."""
     looks = [name for name, profile in profiles.items() if profile.pictures >= 0.5]
     usual = [name for name in ("image", "image_path") if name in profiles and (profiles[name].pictures or not looks)]
+    embedded = [name for name in looks if profiles[name].is_embedded]
+    if len(usual) == 1 and len(embedded) == 1 and usual != embedded and usual[0] in folded_name(embedded[0]).split("_"):
+        return (embedded[0],), None  # decoded_image beside the names of files in image
     if len(usual) == 1:
         further = [place for place in range(2, 33) if f"image_{place}" in profiles]
         return (*usual, *(f"image_{place}" for place in range(2, max(further, default=0) + 1))), None

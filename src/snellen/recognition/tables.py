@@ -188,12 +188,16 @@ class _Assignment:
         has_own_options = bool(self._roles.get("distractors"))
         self._settle("options", ((), None) if has_own_options else option_columns(free, self._taken))
         self._settle("question", question_column(free, self._taken, has_options=bool(self._roles["options"])))
-        asks = self._roles["question"] or self._roles["options"] or any(d.role == "question" for d in self._doubts)
+        has_options = self._roles["options"] and not self._are_options_unnamed
+        asks = self._roles["question"] or has_options or any(d.role == "question" for d in self._doubts)
         if as_annotations or not asks or self._given.keys() & set(OF_ANNOTATIONS):
             return self._annotations(free, with_questions=as_annotations)
         self._settle("id", (id_column(free, self._taken), None))
-        for role in ("context", "group", "relevance"):
-            self._settle(role, (one_by_name(role, free, self._taken), None))
+        # A context that stands in another object than the question is a fact about the row.
+        objects = {"", *(name.rpartition(".")[0] for name in self._roles["question"])}
+        beside = {name: profile for name, profile in free.items() if name.rpartition(".")[0] in objects}
+        for role, columns in (("context", beside), ("group", free), ("relevance", free)):
+            self._settle(role, (one_by_name(role, columns, self._taken), None))
         rows, form = self._answers(free)
         by_name = [name for name in profiles if name.startswith(TAG)]
         self._roles["tag"] = tuple(dict.fromkeys((*self._roles.get("tag", ()), *by_name)))
@@ -202,6 +206,12 @@ class _Assignment:
         repeated = [name for names in roles.values() for name in names if f"{name} (2)" in free]
         self._faults += [f"{self._path}: the column {name!r} appears twice; rename one of them" for name in repeated]
         return TableRoles("questions", roles, form, tuple(self._doubts), tuple(self._faults), rows, profiles)
+
+    @property
+    def _are_options_unnamed(self) -> bool:
+        """Whether a column with lists is taken for options for nothing but these."""
+        options = self._roles["options"]
+        return len(options) == 1 and not name_score("options", options[0]) and "options" not in self._given
 
     def _pictures(self, free: Mapping[str, ColumnProfile]) -> tuple[tuple[str, ...], Doubt | None]:
         """The columns of pictures: by what cells look like, or else since they name files that are there."""
@@ -222,7 +232,10 @@ class _Assignment:
     def _check_names(self, unused: Sequence[str]) -> None:
         """Note a column that is nearly called what nothing is."""
         usual = {"context": ("context", "hint"), "group": ("group",), "answer": ("answer",), "picture": ("image",)}
-        lacking = [name for role, names in usual.items() if not self._roles.get(role) for name in names]
+        doubted = {doubt.role for doubt in self._doubts}
+        lacking = [
+            name for role, names in usual.items() if not self._roles.get(role) for name in names if role not in doubted
+        ]
         try:
             unknown_columns([name for name in unused if name not in usual], lacking, str(self._path))
         except DataError as error:
@@ -246,8 +259,9 @@ class _Assignment:
                 texts = row_options(row.cells, options)
                 for name, column in columns.items():
                     column.add(row.where, row.cells.get(name), texts, options if len(options) > 1 else ())
-        is_unnamed = len(options) == 1 and not name_score("options", options[0]) and "options" not in self._given
-        if is_unnamed and all(column.fit < FITTING for column in columns.values()):  # a list of something else
+        named = [column for name, column in columns.items() if name_score("answer", name) > PARTLY]
+        if self._are_options_unnamed and all(column.fit < FITTING for column in named or columns.values()):
+            # a list of something else
             self._roles["options"] = ()
             return self._answers(free)
         if not options:
