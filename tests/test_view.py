@@ -568,6 +568,17 @@ def test_a_run_that_cannot_be_scored_says_why_and_the_others_are_shown(
         assert "This run cannot be shown" in page and "answers.jsonl.gz cannot be read" in page
 
 
+def test_a_run_whose_manifest_is_damaged_is_told_beside_the_others(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
+    sn.evaluate("snellen:always-a", str(make(small.rows(4)).folder), "vanilla", runs=tmp_path / "runs", name="kept")
+    shutil.copytree(tmp_path / "runs/kept", tmp_path / "runs/torn")
+    (tmp_path / "runs/torn/manifest.json").write_text("{")
+    with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
+        page = client.get("/").text
+    assert "torn/manifest.json: Input data was truncated" in page and 'href="/run?run=kept"' in page
+
+
 def test_a_run_whose_benchmark_is_gone_is_shown_as_it_was_scored(
     make: Callable[..., Benchmark], tmp_path: Path
 ) -> None:
