@@ -526,6 +526,33 @@ def test_a_run_is_published_with_one_command(
     assert code and "SNELLEN_TOKEN" in err
 
 
+def test_a_run_is_published_to_a_board_as_far_as_the_board_asks_and_only_whole(
+    server: RunningServer,
+    animals: Benchmark,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = server.with_key("Hanna", "submit")
+    monkeypatch.setenv("SNELLEN_TOKEN", program.http.headers["authorization"].removeprefix("Bearer "))
+    other = small.built(small.rows(4), tmp_path / "other", name="plants")
+    sn.evaluate("snellen:always-a", [str(animals.folder), str(other.folder)], "vanilla", name="more")
+    sn.evaluate("snellen:always-a", str(animals.folder), "vanilla", limit=3, name="less")
+    sn.evaluate("snellen:always-a", str(animals.folder), "circular", name="turned")
+
+    def publish(name: str) -> tuple[int, str, str]:
+        return small.command(capsys, "publish", f"runs/{name}", "--to", server.url, "--board", "animals")
+
+    code, out, err = publish("more")
+    assert (code, err) == (0, "") and f"{QUESTIONS} predictions sent" in out
+    assert settled(program, out.rpartition("/")[2].strip())["state"] == "scored"
+    code, _, err = publish("less")
+    assert code and f"asks all {QUESTIONS} questions of animals, and this run has asked 3" in err
+    code, _, err = publish("turned")
+    assert code and "by circular this run has 2; run it with -p 'vanilla'" in err
+
+
 def test_the_document_says_what_the_addresses_do(server: RunningServer) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="waits for schemathesis")
     document = server.visitor().get("/openapi.json").json()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -176,9 +177,11 @@ def publish_command(run: Path, url: str, board: str, protocol: str, is_public: b
     token = os.environ.get(TOKEN, "").strip()
     if not token:
         raise DataError(f"the environment variable {TOKEN} is not set; put an API key of the server into it")
-    packed = pack_predictions(run, protocol)
+    questions = {use.name: use.questions for use in read_manifest(run).benchmarks}
     client = LeaderboardClient(url, token)
-    chosen = _board(client.boards(), board, packed)
+    chosen = _board(client.boards(), board, questions)
+    packed = pack_predictions(run, protocol, [benchmark.name for benchmark in chosen.benchmarks])
+    _check_whole(packed, chosen)
     fields = {
         **declared,
         "model": declared["model"] or packed.manifest.model,
@@ -189,9 +192,10 @@ def publish_command(run: Path, url: str, board: str, protocol: str, is_public: b
     out.print(f"{packed.rows:,} predictions sent to {chosen.title}: {client.url}{submission.address}", soft_wrap=True)
 
 
-def _board(boards: list[BoardHere], name: str, packed: PackedPredictions) -> BoardHere:
-    """The board of this name, or the only one with the benchmarks of the run, with the same questions."""
-    benchmark_names = set(packed.questions)
+def _board(boards: list[BoardHere], name: str, run_questions: Mapping[str, str]) -> BoardHere:
+    """The board of this name, or the only one with the benchmarks of the run, with the same questions, of which a run
+    has the digest by benchmark."""
+    benchmark_names = set(run_questions)
     fitting = [
         candidate
         for candidate in boards
@@ -205,7 +209,7 @@ def _board(boards: list[BoardHere], name: str, packed: PackedPredictions) -> Boa
         raise DataError(f"name the board that this run is for with --board; the server has {board_list}")
     [board] = fitting
     for benchmark in board.benchmarks:
-        questions = packed.questions.get(benchmark.name)
+        questions = run_questions.get(benchmark.name)
         if questions is None:
             raise DataError(f"the board {board.name} asks for {benchmark.name}, which this run has not asked")
         if questions[:12] != benchmark.questions:
@@ -214,3 +218,20 @@ def _board(boards: list[BoardHere], name: str, packed: PackedPredictions) -> Boa
                 f"({questions[:12]}); build the same version and run it again"
             )
     return board
+
+
+def _check_whole(packed: PackedPredictions, board: BoardHere) -> None:
+    """Raises DataError for what the board would refuse: questions left out, or another number of replies to each."""
+    for benchmark in board.benchmarks:
+        if (count := packed.asked.get(benchmark.name, 0)) != benchmark.n_questions:
+            raise DataError(
+                f"the board {board.name} asks all {benchmark.n_questions:,} questions of {benchmark.name}, and this "
+                f"run has asked {count:,}; run it without --limit and --where"
+            )
+    if packed.replies_each != (board.presentations,):
+        counts = " or ".join(map(str, packed.replies_each))
+        fitting = "vanilla" if board.presentations == 1 else f"instability?m={board.presentations}"
+        raise DataError(
+            f"the board {board.name} takes {board.presentations} of the replies to each question, and by "
+            f"{packed.protocol} this run has {counts}; run it with -p '{fitting}'"
+        )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from email.message import Message
 from http.client import HTTPResponse
 from ipaddress import ip_address
@@ -34,29 +35,33 @@ Key = tuple[str, str, int]
 
 
 class PackedPredictions(Struct, frozen=True):
-    """What is uploaded, and of which questions it is."""
+    """What is uploaded, and of how many questions it is."""
 
     content: bytes
     rows: int
     protocol: str
     manifest: RunManifest
-    questions: dict[str, str]
-    """The digest of its questions by benchmark."""
+    asked: dict[str, int]
+    """How many questions of each benchmark it has replies to; a round of a dialogue is one."""
+    replies_each: tuple[int, ...]
+    """How many replies one question has: all different numbers of them, from the least."""
 
 
-def pack_predictions(run: Path, protocol: str = "") -> PackedPredictions:
-    """The replies of a run under one protocol. Answers are not opened.
+def pack_predictions(run: Path, protocol: str = "", benchmarks: Collection[str] = ()) -> PackedPredictions:
+    """The replies of a run under one protocol, to all of its benchmarks or only to these. Answers are not opened.
 
     Raises StoreError for a folder that is not a run, and DataError for a protocol that the run does not have or whose
-    answers are not replies, and for questions without a reply.
+    answers are not replies, for benchmarks that were not asked by it, and for questions without a reply.
     """
     manifest = read_manifest(run)
     label = _chosen(manifest, protocol)
     samples = {
         use.name: {sample.id: sample for sample in reopen_benchmark(use, run).samples(use.selection)}
         for use in manifest.benchmarks
-        if not use.protocols or label in use.protocols
+        if (not use.protocols or label in use.protocols) and (not benchmarks or use.name in benchmarks)
     }
+    if absent := [name for name in benchmarks if name not in samples]:
+        raise DataError(f"{run} has not asked {', '.join(absent)} by {label}")
     replies = _replies(run, label)
     applies = parse_protocol(label).applies
     expected = [
@@ -74,8 +79,9 @@ def pack_predictions(run: Path, protocol: str = "") -> PackedPredictions:
         msgspec.json.encode(_row(exchange, samples[key[0]][key[1]])) for key in expected for exchange in replies[key]
     ]
     content = b"".join(line + b"\n" for line in lines)
-    questions = {use.name: use.questions for use in manifest.benchmarks if use.name in samples}
-    return PackedPredictions(content, len(lines), label, manifest, questions)
+    replies_each = sorted({len(replies[key]) for key in expected})
+    asked = Counter(name for name, _, _ in expected)
+    return PackedPredictions(content, len(lines), label, manifest, dict(asked), tuple(replies_each))
 
 
 def _chosen(manifest: RunManifest, protocol: str) -> str:
@@ -123,9 +129,10 @@ T = TypeVar("T")
 
 
 class BoardQuestions(Struct, frozen=True):
-    """A benchmark of a board, and the beginning of the digest of its questions."""
+    """A benchmark of a board, how many questions it has, and the beginning of their digest."""
 
     name: str
+    n_questions: int
     questions: str
 
 
@@ -135,6 +142,8 @@ class BoardHere(Struct, frozen=True):
     name: str
     title: str
     benchmarks: tuple[BoardQuestions, ...]
+    presentations: int
+    """How many replies to each question it takes."""
 
 
 class SentSubmission(Struct, frozen=True):
