@@ -14,7 +14,7 @@ import small
 from snellen import registry
 from snellen.analysis.ranks import average_ranks
 from snellen.analysis.statistics import NO_BOUNDS, estimate_mean
-from snellen.api import Results, evaluate, load_run
+from snellen.api import Results, evaluate, load_run, score
 from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, UnknownNameError
 from snellen.models.embedded import Scripted
@@ -240,6 +240,9 @@ def test_a_suite_declares_what_counts_alike_and_tables_say_it(
     assert "| · large | 25.0%" in page
     if average == "micro":
         assert "over all questions, which count alike" in page
+        assert "answers 50.0% of the questions correctly" in page and ", over all questions of 3 benchmarks" in page
+        # A guess is right on a quarter of twelve questions and on half of two.
+        assert "Guessing (mean of 1 / number of options) gives 28.6% accuracy" in page
         assert row.estimate.n == 14 and results.value("accuracy") == pytest.approx(7 / 14)
 
 
@@ -266,6 +269,20 @@ def test_a_comparison_counts_alike_in_a_dimension_what_the_numbers_of_its_runs_d
     assert (naming.first_value, naming.second_value) == pytest.approx(values)
     ranks = [one.rank for one in comparison.ranks if (one.benchmark, one.dimension) == ("*", "Naming")]
     assert ranks == [1 + (values[0] < values[1]), 1 + (values[0] > values[1])]
+
+
+def test_a_run_of_a_suite_that_is_not_known_says_that_its_rules_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite_of(tmp_path, monkeypatch, "micro", "questions")
+    folder = run(always("A"), "small", "vanilla", tmp_path).runs[0].folder
+    told: list[str] = []
+    assert score(folder, announce=told.append).value("accuracy") == pytest.approx(7 / 14)
+    assert not any("suite" in line for line in told)
+    monkeypatch.delenv("SNELLEN_SUITES")
+    assert score(folder, announce=told.append).value("accuracy") == pytest.approx((2 / 8 + 1 / 2 + 1) / 3)
+    [line] = [line for line in told if "suite" in line]
+    assert "its suite 'small' is not known here, so that its benchmarks count alike" in line and "--suites" in line
 
 
 def test_what_a_number_lacks_of_its_suite_stands_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.sequential import open_by_width
 from snellen.building.benchmark import Benchmark
+from snellen.catalogue import suite_facts
 from snellen.common.paths import as_word
 from snellen.errors import DataError, HookError
 from snellen.models.base import find_opener, load_model, names_model, parse_spec
@@ -66,12 +67,13 @@ def score_folders(
     """Read and score runs; a judge is loaded once for all of them.
 
     Each scoring is kept in the run's folder (`snellen.scoring.kept_scoring`), unless that is read-only, which is
-    announced, as is a run that has not come to its end. Where the answers are not at hand, as in a run from elsewhere,
-    nothing can be scored, which raises DataError; or, if it will do, what was kept by the same settings is opened and
-    that is announced.
+    announced, as is a run that has not come to its end, or is of a suite that is not known here. Where the answers are
+    not at hand, as in a run from elsewhere, nothing can be scored, which raises DataError; or, if it will do, what was
+    kept by the same settings is opened and that is announced.
     """
     runs = score_runs(folders, scoring, judge, announce, kept_will_do=kept_will_do)
     for run in runs:
+        _announce_unknown_suites(run, announce)
         _announce_stop(run, announce)
     return runs
 
@@ -97,6 +99,16 @@ def score_runs(
         for agreement in calibrate(judges, judge, announce):
             announce(agreement_sentence(agreement))
     return runs
+
+
+def _announce_unknown_suites(run: ScoredRun, announce: Announce) -> None:
+    """Say which suites of a run are not there to tell what counts alike in its means and what is scored together."""
+    named = dict.fromkeys(scored.spec.suite for scored in run.benchmarks if scored.spec.suite)
+    for suite in (name for name in named if name not in suite_facts()):
+        announce(
+            f"{run.folder}: its suite {suite!r} is not known here, so that its benchmarks count alike and there are no "
+            "pools, whatever the suite says; name its folder with --suites (sn.add_suites), or install its package"
+        )
 
 
 def _announce_stop(run: ScoredRun, announce: Announce) -> None:

@@ -123,7 +123,8 @@ def _level(facts: Sequence[ModelNumbers]) -> str:
     """The headline of the only model against guessing, and by the other method."""
     model = facts[0]
     value, interval = value_text(model.headline, model.unit), _interval(model.headline, model.unit)
-    over = f", on average over {model.benchmarks} benchmarks" if model.benchmarks > 1 else ""
+    words = "over all questions of" if model.over == "questions" else "on average over"
+    over = f", {words} {model.benchmarks} benchmarks" if model.benchmarks > 1 else ""
     if model.metric == "accuracy" and model.unit == SHARE:
         opening = f"{model.name} answers {value} of the questions correctly"
     else:
@@ -426,6 +427,8 @@ class ModelNumbers(Struct, frozen=True):
     better: Better = "higher"
     by_benchmark: tuple[tuple[str, Estimate], ...] = ()
     """The accuracy in each benchmark with options."""
+    over: str = "benchmarks"
+    """What counts alike in the headline."""
 
 
 def compared_views(views: Sequence[RunView], *, of_instruments: bool) -> list[RunView]:
@@ -453,6 +456,7 @@ def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
             number.estimate.errors + number.estimate.absent, bool(number.partial),
             view.results_by_key[number.protocol, view.substitutes.get(metric, metric), ALL, ALL, ""].better,
             tuple(_benchmark_shares(line)),
+            number.over,
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of_all
-from snellen.analysis.capability import ALL, CAPABILITY, first_text_metric, protocol_preference
+from snellen.analysis.capability import ALL, CAPABILITY, counted_alike, first_text_metric, protocol_preference
 from snellen.catalogue import dimension_titles
 from snellen.metrics.declaration import MetricRow, after_audit, declared, of_answered
 from snellen.protocols.base import labelled_declaration
@@ -358,9 +358,14 @@ def _place(dimension: str) -> int:
 
 
 def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
-    """The chance level of an unweighted mean over benchmarks."""
-    levels = [level for scored in benchmarks if (level := scored.chance_accuracy) is not None]
-    return math.fsum(levels) / len(levels) if levels else None
+    """The chance level of a mean over benchmarks, or over their questions where the suites say that these count
+    alike."""
+    guessed = [(scored, level) for scored in benchmarks if (level := scored.chance_accuracy) is not None]
+    if not guessed:
+        return None
+    by_questions = counted_alike(scored.spec for scored, _ in guessed) == "questions"
+    weights = [scored.n_with_options if by_questions else 1 for scored, _ in guessed]
+    return math.fsum(weight * level for weight, (_, level) in zip(weights, guessed, strict=True)) / sum(weights)
 
 
 def each_choice_benchmark(view: RunView) -> Iterator[ScoredBenchmark]:

@@ -88,6 +88,11 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
         return self._shown[0]
 
     @property
+    def n_with_options(self) -> int:
+        """How many of its questions have options."""
+        return sum(bool(turn.options) for sample in self.samples.values() for turn in sample.rounds)
+
+    @property
     def labels_shown(self) -> frozenset[tuple[str, ...]]:
         """The labels that options were shown with where a reply was asked for; an empty tuple for none."""
         return self._shown[1]
