@@ -88,6 +88,8 @@ def test_spread_and_differences_come_out_as_by_hand(questions: Benchmark) -> Non
     assert [pair.value for pair in pairs.values()] == [0.5, 0.75, 0.25]
     first = pairs["{question}", "Please: {question}"]
     assert first.n == 12 and first.low is not None and -0.03 < first.low < 0
+    [page] = Path("studies").glob("*/study.md")
+    assert "| 75.0 points [" in page.read_text("utf-8"), "a difference of shares is no share"
 
 
 def test_shares_of_variance_are_those_of_the_table_of_zeros_and_ones(questions: Benchmark) -> None:

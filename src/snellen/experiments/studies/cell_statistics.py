@@ -42,6 +42,7 @@ from snellen.report.table import (
     decimal_text,
     interval_text,
     percent,
+    unit_of_difference,
     value_text,
 )
 
@@ -251,7 +252,7 @@ def _differences(numbers: StudyNumbers) -> StudyPart:
             if difference.value is None:
                 continue
             rows.append(study_row(series, "pairs", "difference", difference, cell=first, against=second))
-            number = NumberCell(series.unit, difference)
+            number = NumberCell(unit_of_difference(series.unit), difference)
             table.append((series.model, series.benchmark, series.row.heading, first, second, number))
     return _part(rows, "Differences of cells", PAIRS_HEADER, table, 5, PAIRS_NOTES)
 
