@@ -138,6 +138,13 @@ def test_answers_of_true_and_false_are_noted_where_a_reply_may_be_yes(
     assert drafts(path)[-1].notes == ()
 
 
+def test_a_nan_that_pandas_wrote_as_a_text_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("hint,question,A,B,C,answer\nnan,Which?,cat,dog,bird,B\n,Who?,cat,dog,nan,A\n,Who?,Nan,dog,NA,A\n")
+    [note] = drafts(path)[-1].notes
+    assert note == "t.csv: 2 of 3 questions show the text 'nan' (line 2, 3); leave a cell empty where it is none"
+
+
 def test_marks_that_place_no_picture_are_noted(tmp_path: Path) -> None:
     pictures = [small.cell(1), small.cell(2)]
     path = small.write([{**TWO, "question": "<image> or <image>?", "image": pictures}], tmp_path / "t.jsonl")

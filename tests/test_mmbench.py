@@ -647,6 +647,15 @@ def test_an_index_alone_is_an_id_unless_rows_are_rotations(tmp_path: Path) -> No
         assert recognises(path) is is_so
 
 
+def test_indexes_and_empty_cells_may_be_as_pandas_writes_them(tmp_path: Path) -> None:
+    head, cell = "index\tquestion\thint\tA\tB\timage\tanswer\n", small.cell()
+    path = tmp_path / "t.tsv"
+    path.write_text(f"{head}7.0\tWhich?\tnan\tcat\tdog\t{cell}\tA\n1000007.0\tWhich?\tnan\tdog\tcat\t7\tB\n")
+    [draft] = read({"files": [path.name]}, tmp_path)
+    assert (draft.id, len(draft.rows)) == ("7", 2)
+    assert "1 question with the text 'nan', which is shown; leave a cell empty where it is none" in draft.notes
+
+
 def test_a_picture_named_by_the_index_of_its_row_makes_the_form(tmp_path: Path) -> None:
     rows = "index\tquestion\tA\tB\timage\tanswer\n7\tWhich?\tcat\tdog\t{}\tA\n8\tWho?\tdog\tcat\t{}\tB\n"
     path = tmp_path / "t.tsv"

@@ -233,6 +233,7 @@ ODDITIES = {
     "open": "{count:,} of {total:,} questions have no options and are open ({rows})",
     "mark": "{count:,} of {total:,} questions hold `<image>` as a text ({rows}); it marks places only where there are "
     "several pictures and a mark for each",
+    "nan": "{count:,} of {total:,} questions show the text 'nan' ({rows}); leave a cell empty where it is none",
     "truth": "the answers of {count:,} open questions are {answers} ({rows}), which a reply of yes or no is not; write "
     "the words that you ask for",
 }
@@ -256,6 +257,7 @@ class _OddRows:
             "letter": _is_letter_and_text(row, source),
             "open": is_open and bool(source.options),
             "mark": (marks := question.question.count(MARK)) > 0 and (marks < 2 or marks != len(draft.images)),
+            "nan": "nan" in (draft.context, *question.options),
             "truth": is_open and bool(question.texts),
         }
         if is_open and len(self._answers) < 3:

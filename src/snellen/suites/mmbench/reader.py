@@ -195,6 +195,10 @@ def _notes(
         notes.append(
             f"{question_count_text(states['single-pass'])} without rotations by intent, tagged rotations=single-pass"
         )
+    if nans := sum("nan" in (question.base.hint, *question.base.options) for question in groups):
+        notes.append(
+            f"{question_count_text(nans)} with the text 'nan', which is shown; leave a cell empty where it is none"
+        )
     if again := count_repeated(groups):
         notes.append(
             f"{question_count_text(again)} with the picture and options of another; where these are circular copies, "

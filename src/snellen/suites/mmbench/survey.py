@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
@@ -128,9 +129,10 @@ def survey(
 
 
 def normal_index(index: str) -> str:
-    """An index without blanks; a whole number as it is usually written."""
+    """An index without blanks; a whole number as it is usually written, which pandas may have written as 7.0."""
     index = index.strip()
-    return str(int(index)) if index.isdecimal() else index
+    whole = re.sub(r"\.0+$", "", index)
+    return str(int(whole)) if whole.isdecimal() else index
 
 
 ROTATION_STEP = 1_000_000
