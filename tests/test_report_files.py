@@ -110,6 +110,7 @@ def test_a_figure_is_a_file_without_the_page_and_has_its_legend_inside(results: 
             assert all(top < float(key.attrib["y"]) < 0 for key in keys[-3:])
     captions = (tmp_path / "figures" / "captions.txt").read_text("utf-8").splitlines()
     assert [line.partition(":")[0] for line in captions] == names
+    assert not any("Point at" in line for line in captions), "paper does not answer"
     with pytest.raises(sn.DataError, match="figures are one of svg, png, pdf, not 'gif'"):
         results.figures(tmp_path, "gif")
 

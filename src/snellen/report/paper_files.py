@@ -16,7 +16,7 @@ from snellen.formats.whole_files import write_atomically
 from snellen.records import Result
 from snellen.report.charts import WIDTH, ChartDrawing, Group, Mark, Shape, Text
 from snellen.report.content import ChartBlock
-from snellen.report.figures import report_figures
+from snellen.report.figures import POINT_AT, report_figures
 from snellen.report.rendering import stand_alone
 from snellen.report.report_tables import report_tables
 from snellen.report.run_view import RunView, run_views
@@ -55,7 +55,7 @@ def _figures(figures: dict[str, ChartBlock]) -> Iterator[tuple[str, ChartDrawing
             stem = "-".join(filter(None, (figure, re.sub(r"[^a-z0-9]+", "-", panel.title.lower()).strip("-"))))
             name = next(n for n in (stem, *(f"{stem}-{i}" for i in range(2, len(block.panels) + 2))) if n not in names)
             names.add(name)
-            yield name, with_legend(panel.drawing, block.series), block.caption
+            yield name, with_legend(panel.drawing, block.series), block.caption.replace(f" {POINT_AT}", "")
 
 
 def with_legend(drawing: ChartDrawing, series: Sequence[str]) -> ChartDrawing:
