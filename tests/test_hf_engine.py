@@ -335,7 +335,7 @@ def test_a_cache_with_room_grows_as_a_plain_one_does_and_copies_what_it_holds_on
     plain = tf.DynamicCache()
     plain.update(normal(1, 2, 3, 5, 4), normal(2, 2, 3, 5, 4), 0)
     before = plain.layers[0].keys.clone()
-    first, second, places = with_room(plain), with_room(plain), set()
+    first, second, places = with_room(plain, 100), with_room(plain, 100), set()
     for step in range(ROOM):
         more = normal(3 + step, 2, 3, 1, 4), normal(100 + step, 2, 3, 1, 4)
         keys, values = first.update(*more, 0)
@@ -355,7 +355,7 @@ def test_a_cache_with_room_grows_as_a_plain_one_does_and_copies_what_it_holds_on
 def test_what_was_cut_back_is_not_written_behind_its_old_end() -> None:
     plain = tf.DynamicCache()
     plain.update(normal(1, 1, 2, 5, 4), normal(2, 1, 2, 5, 4), 0)
-    cache = with_room(plain)
+    cache = with_room(plain, 8)
     more = normal(3, 1, 2, 1, 4), normal(4, 1, 2, 1, 4)
     whole, _ = cache.update(*more, 0)
     cache.crop(-3)

@@ -82,11 +82,11 @@ def crop_cache(cache: Any, length: int) -> Any:
 
 
 ROOM = 32
-"""Steps of a reply for which a cache makes room at once."""
+"""Steps of a reply for which a cache makes room at once, at most."""
 
 
-def with_room(cache: Any) -> Any:
-    """A copy of `cache` for replies: its plain layers have room for what is written next.
+def with_room(cache: Any, longest: int) -> Any:
+    """A copy of `cache` for replies of up to `longest` tokens: its plain layers have room for what is written next.
 
     Layers that grow by new tensors copy all keys and values for each token. Nothing is written to what others hold.
     """
@@ -95,7 +95,7 @@ def with_room(cache: Any) -> Any:
     for number, layer in enumerate(twin.layers):
         if type(layer).__name__ == "DynamicLayer" and _holds_tokens(layer):
             twin.layers[number] = roomy.__new__(roomy)
-            vars(twin.layers[number]).update(vars(layer))
+            vars(twin.layers[number]).update(vars(layer), steps=min(ROOM, longest))
     return twin
 
 
@@ -105,6 +105,7 @@ def _roomy_layer() -> Any:
     plain: Any = import_transformers().cache_utils.DynamicLayer
 
     class RoomyLayer(plain):
+        steps = ROOM
         held: dict[str, tuple[Any, Any]] | None = None
         """By name, a tensor with room and the part of it that was shown last."""
 
@@ -117,7 +118,7 @@ def _roomy_layer() -> Any:
             length, more = before.shape[-2], new.shape[-2]
             room, shown = held.get(name, (None, None))
             if shown is not before or room.shape[-2] < length + more:
-                room = new.new_empty((*before.shape[:-2], length + ROOM * more, before.shape[-1]))
+                room = new.new_empty((*before.shape[:-2], length + self.steps * more, before.shape[-1]))
                 room[..., :length, :] = before
             room[..., length : length + more, :] = new
             grown = room[..., : length + more, :]

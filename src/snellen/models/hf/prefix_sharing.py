@@ -118,7 +118,7 @@ def branches_of(
                 sees[row, branch] = grown.sees[row, place]
                 position[row, branch] = grown.position[row, place] + 1
     mask = None if most == 1 and bool(sees.all()) else additive(layout, sees)
-    return Branches(with_room(grown.cache), mask, position, grown.prefix.tile_mask)
+    return Branches(grown.cache, mask, position, grown.prefix.tile_mask)
 
 
 def extend_branches(layout: ModelLayout, branches: Branches, ids: Any) -> tuple[Branches, Any]:
@@ -276,6 +276,7 @@ def generate_by_tree(
     members = [member for group in groups for member in group.members]
     stems = [[tails[0][0] for tails in tree.predictors] for tree in trees]
     branches = branches_of(layout, grown, trees, stems)
+    branches = replace(branches, cache=with_room(branches.cache, longest))
     logits = torch.stack([_predicting(grown, trees, row, node) for row, nodes in enumerate(stems) for node in nodes])
     # For each row, the members whose branches are still running, in branch order.
     first = list(accumulate(map(len, stems), initial=0))
@@ -342,7 +343,7 @@ def generate_by_rows(
     for block in _blocks(items, groups, together):
         members = [member for _, member in block]
         state = _read_rests(layout, prefixes, items, groups, block)
-        state = replace(state, cache=with_room(state.cache))
+        state = replace(state, cache=with_room(state.cache, longest))
         replies = GrowingReplies(len(members), pick(members))
         for step in range(longest):
             tokens = replies.choose(state.logits)
