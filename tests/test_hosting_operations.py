@@ -203,6 +203,8 @@ def test_a_backup_of_a_serving_server_is_restored_whole(server: RunningServer, t
         assert again.get(address).content == anna.get(address).content
     with pytest.raises(StoreError, match="not empty"):
         restore(archive, folder)
+    for made in (server.services.configuration.folder, folder):
+        assert made.stat().st_mode & 0o077 == 0, "what the server knows of persons is its own"
     with pytest.raises(StoreError, match="cannot be written"):
         back_up(server.services.configuration, archive)
 

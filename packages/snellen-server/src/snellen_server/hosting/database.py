@@ -336,7 +336,7 @@ def restore(archive: Path, folder: Path) -> None:
     """Put a backup into a folder that is empty or not there, and check the database. Raises StoreError, DataError."""
     if folder.exists() and any(folder.iterdir()):
         raise StoreError(f"{folder} is not empty; restore into a new folder, and move that into its place")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with tarfile.open(archive) as tar:
             tar.extractall(folder, filter="data")

@@ -258,7 +258,7 @@ def open_database(configuration: Configuration) -> Database:
 def open_services(configuration: Configuration) -> Services:
     """All services of a configuration; makes the folder and the schema. Raises SnellenError."""
     try:
-        configuration.folder.mkdir(parents=True, exist_ok=True)
+        configuration.folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds persons and their sessions
     except OSError as error:
         raise StoreError(f"{configuration.folder} cannot be made ({error.strerror}); choose another folder") from None
     features = shown_features(configuration.features)
