@@ -61,7 +61,7 @@ def test_the_chosen_path_equals_the_plain_one_and_the_cpu(name: str) -> None:
     assert verdict.fast_paths.shares
     plain = engine.score(window, PLAIN)
     assert largest_difference(plain, engine.score(window, verdict.fast_paths)) <= verdict.tolerance.token
-    assert largest_difference(expected, plain) < 1e-2  # TF32 and other orders of addition
+    assert largest_difference(expected, plain) < 1e-4  # float32 everywhere, added in other orders
 
 
 @pytest.mark.parametrize("form", ["bfloat16", "float16"])
