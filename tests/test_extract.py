@@ -82,7 +82,7 @@ def test_the_conformance_page_is_up_to_date(tmp_path: Path) -> None:
 def test_a_bold_reply_with_white_space_is_read_like_the_plain_one() -> None:
     for case in CASES:
         plain = reading_of(case)
-        for dressed in (f"**{case.reply}**", f"\n\n  {case.reply}\n ", f"__{case.reply}__"):
+        for dressed in (f"\n\n  **{case.reply}**\n ", f"__{case.reply}__"):
             again = read_choice(dressed, case.options, case.labels)
             assert (again.choice, again.extraction_method, again.reason) == (
                 plain.choice,
@@ -258,7 +258,7 @@ ANY_LIST = st.lists(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(ANY_TEXT, ANY_LIST, st.one_of(ANY_LIST, st.sampled_from([list(UPPER[:6]), list(LOWER[:6]), list(NUMBERS[:6])])))
 def test_no_reply_raises_and_every_choice_is_in_range(reply: str, options: list[str], labels: list[str]) -> None:
     for extractor in named_extractors().values():
@@ -273,7 +273,7 @@ def test_no_reply_raises_and_every_choice_is_in_range(reply: str, options: list[
             assert 0 <= reading.span[0] <= reading.span[1] <= len(reply)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(ANY_TEXT, st.sampled_from([COLOURS, ("yes", "no"), ("cat", "dog", "red")]))
 @example("0,a:", COLOURS)
 def test_white_space_and_bold_around_any_reply_change_nothing(reply: str, options: tuple[str, ...]) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from snellen.extraction import STANDARD, named_extractors, read_choice
+from snellen.extraction import STANDARD, ExtractedChoice, named_extractors, read_choice
 from snellen.extraction.full_reading import LOOKED_AT, READ_AT_MOST, read_in_full
 from snellen.extraction.option_index import index_options
 from snellen.extraction.standard import ERROR
@@ -18,16 +20,26 @@ REPLIES = Path(__file__).parent / "replies"
 OPTIONS, LABELS = ("taxi", "bus", "train", "bicycle"), ("A", "B", "C", "D")
 
 
+@cache
+def readings(name: str) -> list[tuple[dict[str, Any], ExtractedChoice]]:
+    """The replies of a set that are not ambiguous, and what is read of each."""
+    kept = [json.loads(line) for line in (REPLIES / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    return [
+        (
+            case,
+            STANDARD.read(
+                case["reply"], case["options"], case["labels"], finish=case["finish"], question=case["question"]
+            ),
+        )
+        for case in kept
+        if not case["ambiguous"]
+    ]
+
+
 def outcomes(name: str) -> Counter[str]:
     """Of the replies that are not ambiguous: how many are right, wrong, open, and wrong by confidence."""
     counted: Counter[str] = Counter()
-    for line in (REPLIES / f"{name}.jsonl").read_text("utf-8").splitlines():
-        case = json.loads(line)
-        if case["ambiguous"]:
-            continue
-        reading = STANDARD.read(
-            case["reply"], case["options"], case["labels"], finish=case["finish"], question=case["question"]
-        )
+    for case, reading in readings(name):
         outcome = "right" if reading.choice == case["gold"] else "open" if reading.choice is None else "wrong"
         counted.update([outcome, f"{outcome} {reading.confidence}"])
     return counted
@@ -65,6 +77,15 @@ def test_no_more_replies_are_misread_or_left_open_than_when_the_reader_was_last_
     assert counted["right"] >= right
     assert counted["wrong"] <= wrong
     assert counted["wrong certain"] == 0
+
+
+def test_arguments_that_have_changed_places_invert_no_answer() -> None:
+    """A reader that compares bags of words says yes to these."""
+    kinds = ("swap_other", "swap_antisymmetric", "comparison_converse", "passive", "converse")
+    swapped = [(case, reading.choice) for case, reading in readings("swaps") if case["kind"] in kinds]
+    inverted = [case["id"] for case, choice in swapped if choice is not None and choice != case["gold"]]
+    assert len(swapped) >= 300
+    assert len(inverted) <= 0.02 * len(swapped)
 
 
 @pytest.mark.parametrize(
