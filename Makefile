@@ -22,7 +22,12 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # A process more than cores, as tests often wait for one they started, and one thread in each: tiny models are slower on two.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# Files begin in the order of tests/conftest.py.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+# Tests write and flush many small files: in memory, where there is enough of it, none waits for a disk.
+MEMORY := $(shell grep -q '^[^ ]* /dev/shm [^ ]* \(.*,\)\?noexec' /proc/mounts || \
+	df -k --output=avail /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 4e6 { print "/dev/shm" }')
 
 .PHONY: demo test ready tests quick slow coverage fuzz speed check style types site pictures fields dist system clean
 
@@ -42,7 +47,8 @@ ready:
 	@$(MAKE) --no-print-directory -j2 $(VENV)/dev.done system
 
 tests: $(VENV)/compiled.done
-	$(PYTEST) -m "not slow"
+	@scratch=$$(mktemp -d $(or $(MEMORY),/tmp)/snellen.XXXXXX) && trap 'rm -rf "$$scratch"' EXIT && set -x && \
+		TMPDIR=$$scratch $(PYTEST) -m "not slow"
 
 # While one writes: the tests that what changed since the last `make quick` reaches; the first time, all of them, slowly.
 # Other processes that a test starts are not followed: `make test` decides.

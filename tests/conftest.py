@@ -40,6 +40,21 @@ if PROFILE == "snellen":
     providers._get_local_constants = providers.Constants
 
 
+LONGEST = (
+    "docs hf_engine hf_adversaries reading_changes extract demo replies acuity acuity_tests hf_folders hf_edges"
+    " hf_architectures hf hf_clips datasheets large_runs server_arena parts leaderboard acuity_ideal example_package"
+    " audit scoring published view_changes fetching_cases verification process reform_suite papers paper_studies resume"
+    " view_browser server_pages_browser server_arena_browser"
+).split()
+"""Files that take more than seven seconds of a core, and such as take some with a few tests, the longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first: at the end no worker has one to itself while the others wait."""
+    places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """$SNELLEN_HOME of the whole session, in which no server but one on this machine is reached. What a process of the

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
-import evalica
 import numpy as np
 import polars as pl
 import pytest
@@ -15,8 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from scipy import sparse
-from scipy.optimize import minimize_scalar
-from sklearn.linear_model import LogisticRegression
 
 from snellen.errors import DataError
 from snellen_server.arena_ratings.anomalies import check_voters
@@ -50,7 +47,6 @@ from snellen_server.arena_ratings.rating import (
 from snellen_server.arena_ratings.simulation import Population, Rigging, simulated_battles, true_ratings
 from snellen_server.arena_ratings.votes import Method, RatingSettings, chosen_votes, votes_digest
 
-WINNERS = {"left": evalica.Winner.X, "right": evalica.Winner.Y, "tie": evalica.Winner.Draw}
 SANDWICH = RatingSettings(interval="sandwich")
 SKILLS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
@@ -134,8 +130,11 @@ def test_two_models_have_the_ratings_of_the_closed_form(wins: int, losses: int, 
 
 
 def test_ratings_are_those_of_evalica(simulated: VoteLog) -> None:
-    votes = decided(simulated)
-    given = (votes["left"].to_list(), votes["right"].to_list(), [WINNERS[name] for name in votes["outcome"]])
+    import evalica  # with all of pandas, as scikit-learn below comes late: each worker of a session lists these tests
+
+    votes, winner = decided(simulated), evalica.Winner
+    winners = {"left": winner.X, "right": winner.Y, "tie": winner.Draw}
+    given = (votes["left"].to_list(), votes["right"].to_list(), [winners[name] for name in votes["outcome"]])
     theirs = np.log(evalica.bradley_terry(*given, tolerance=1e-12, limit=10_000).scores.sort_index())
     cells = voter_cells(chosen_votes(simulated, SANDWICH))
     counts = rated_outcomes(cells.counts, both_bad_is_tie=False)[None]
@@ -148,6 +147,8 @@ def test_ratings_are_those_of_evalica(simulated: VoteLog) -> None:
 
 def regression(log: VoteLog, *columns: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Log odds by the notebook that FastChat publishes: each vote twice, a tie once for either side."""
+    from sklearn.linear_model import LogisticRegression
+
     votes = decided(log)
     names = sorted({*votes["left"], *votes["right"]})
     design = np.zeros((votes.height, len(names) + len(columns)))
@@ -246,6 +247,8 @@ def provisional(log: VoteLog) -> dict[str, ModelRating]:
 
 
 def test_one_vote_gives_a_rating_and_an_interval_by_the_prior_and_no_rank() -> None:
+    from scipy.optimize import minimize_scalar
+
     found = provisional(vote_log(battles("a>b")))
     # With a = -b = x the log-posterior is log(1 / (1 + exp(-2 x))) - x^2 / s^2.
     points = RatingSettings().points

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import precision_recall_fscore_support, recall_score
 
 import mini_ehub
 import small
@@ -165,6 +164,8 @@ def test_counting_is_given_by_gold_count_with_intervals_in_objects(
 def test_mean_per_class_accuracy_is_scikit_learn_s_macro_recall(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from sklearn.metrics import recall_score
+
     made("cifar10", tmp_path, monkeypatch)
     results = sn.evaluate(Says(lambda request: "An airplane."), "lvlm-ehub/cifar10", name="plane")
     golds = [answer.texts[0] for answer in results.runs[0].benchmarks[0].answers.values()]
@@ -221,6 +222,8 @@ SCRIPTS: dict[str, Callable[[str, str], str]] = {
 def test_pope_by_sampling_and_pooled_agrees_with_scikit_learn(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from sklearn.metrics import precision_recall_fscore_support
+
     labels: dict[str, list[tuple[str, str]]] = {}
     for name in mini_ehub.POPE:
         made(name, tmp_path, monkeypatch)

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import openpyxl
 import polars
 import pyarrow as pa
@@ -271,6 +270,8 @@ def test_a_spreadsheet_has_titles_other_sheets_and_pictures_in_its_cells() -> No
 
 
 def test_parquet_arrow_and_objects_are_the_same_questions() -> None:
+    import datasets
+
     listed = rows(question=question, choices=options, answer=place)
     held = [{**row, "image": {"bytes": picture(n), "path": None}} for n, row in enumerate(listed)]
     pq.write_table(pa.Table.from_pylist(held), "t.parquet")
