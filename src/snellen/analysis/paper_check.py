@@ -94,9 +94,10 @@ def derived_figures(paper: Paper, own_cells: Sequence[PrintedValue]) -> Iterator
     `own_cells` are its values as cells of the tables, in rows of its own; ranks are among it and the printed models. A
     figure for which it lacks a value that they have is left out.
     """
+    checker = _Checker(paper, own_cells)
     for derivation in paper.derived.derivations:
         if derivation.formula in ("mean", "average rank") and MODEL not in (*derivation.rows, *derivation.over):
-            yield from _Checker(paper, own_cells).of_another(derivation, own_cells[0].model)
+            yield from checker.of_another(derivation, own_cells[0].model)
 
 
 class _Source(Struct, frozen=True):
@@ -164,7 +165,7 @@ class _Checker:
     def _entering(self, name: str, derivation: Derivation, cell: PrintedValue, wildcard: str) -> list[PrintedValue]:
         """The cells of a set, or of a reference, that enter a figure."""
         sources = self._cells_of(name, wildcard)
-        return [source for source in sources if source.place != cell.place and _enters(derivation, cell, source)]
+        return [source for source in sources if _enters(derivation, cell, source) and source.place != cell.place]
 
     def _check(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> PaperCheck | None:
         computed = self._compute(derivation, cell, wildcard)

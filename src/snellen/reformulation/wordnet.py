@@ -211,12 +211,16 @@ def _reader_class() -> Callable[[Any, Any], Any]:
         def open(self, file: str) -> Any:
             if file == "lexnames":
                 return io.StringIO("".join(f"{number:02}\t{name}\t0\n" for number, name in enumerate(_LEXNAMES)))
-            return super().open(file)
+            opened = super().open(file)
+            if not file.startswith("index."):
+                return opened
+            with opened:  # which is read from its beginning to its end, for which NLTK's own kind of file is slow
+                return io.StringIO(opened.read())
 
         @cached_property
         def counts(self) -> dict[str, int]:
             """How often each name of a synset occurs in tagged texts, by its key."""
-            lines = (line.split() for line in self.open("cntlist.rev"))
+            lines = (line.split() for line in self.open("cntlist.rev").read().splitlines())
             return {key: int(count) for key, _, count in lines}
 
         def lemma_count(self, lemma: Any) -> int:
