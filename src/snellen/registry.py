@@ -351,8 +351,12 @@ def of_other_packages() -> dict[Group, list[str]]:
 
 def key_of_targets(group: Group) -> Hashable:
     """What changes whenever `targets(group)` does, at less cost: the key of what is kept about them."""
-    own = [target if isinstance(target, str) else id(target) for target in _NAMES[group].values()]
-    return *_NAMES[group], *own, load_target(_FOLDERS)(), *_entry_points(group).items()
+    own: Hashable = tuple(_NAMES[group].items())
+    try:
+        hash(own)
+    except TypeError:  # of an object that somebody registered
+        own = tuple((name, target if isinstance(target, str) else id(target)) for name, target in _NAMES[group].items())
+    return own, load_target(_FOLDERS)(), tuple(_entry_points(group).items())
 
 
 def own_targets(group: Group) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from snellen.analysis.question_means import mean_over_questions
 from snellen.analysis.statistics import mean_of_estimates, scaled_estimate
-from snellen.catalogue import BenchmarkSpec, aggregation_of, suites
+from snellen.catalogue import BenchmarkSpec, aggregation_of, entries, suite_members
 from snellen.catalogue.suites import AsPublished
 from snellen.metrics.declaration import Metric, MetricRow, declared, printed_unit
 from snellen.protocols.base import labelled_declaration
@@ -88,7 +88,10 @@ def _named(run: ScoredRun, with_options: bool) -> list[BenchmarkSpec]:
     """The benchmarks with a dimension of all suites that take part in a run, and the run's own."""
     own_specs = {scored.spec.name: scored.spec for scored in run.benchmarks if scored.spec.dimension}
     taking_part = {spec.suite for spec in own_specs.values()}
-    listed = {spec.name: spec for suite in taking_part for spec in suites().get(suite, ()) if spec.dimension}
+    catalogue, members = entries(), suite_members()
+    listed = {
+        name: catalogue[name] for suite in taking_part for name in members.get(suite, ()) if catalogue[name].dimension
+    }
     return [spec for spec in {**listed, **own_specs}.values() if not with_options or spec.formulation != "text"]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from snellen import registry
@@ -23,14 +23,9 @@ def suites() -> dict[str, tuple[BenchmarkSpec, ...]]:
     return {suite: tuple(catalogue[name] for name in names) for suite, names in suite_members().items()}
 
 
-def suite_members() -> dict[str, list[str]]:
+def suite_members() -> Mapping[str, Sequence[str]]:
     """The names of each suite's benchmarks; their files are not read for it."""
-    members: dict[str, list[str]] = {}
-    catalogue = entries()
-    for name in catalogue:
-        if suite := catalogue.suite_of(name):
-            members.setdefault(suite, []).append(name)
-    return members
+    return entries().by_suite
 
 
 def select(pattern: str) -> tuple[BenchmarkSpec, ...]:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cache, partial
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -108,6 +108,15 @@ class Entries(Mapping[str, BenchmarkSpec]):
     def suite_of(self, name: str) -> str:
         """The suite of a benchmark, "" if it has none; no file is read for it."""
         return self._late[name].suite if name in self._late else self._loaded[name].spec.suite
+
+    @cached_property
+    def by_suite(self) -> Mapping[str, Sequence[str]]:
+        """The names of each suite's benchmarks; no file is read for it."""
+        members: dict[str, list[str]] = {}
+        for name in self:
+            if suite := self.suite_of(name):
+                members.setdefault(suite, []).append(name)
+        return members
 
 
 class _LateEntry(Struct, frozen=True):
