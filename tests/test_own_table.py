@@ -75,7 +75,7 @@ def test_any_texts_come_through_all_three_forms(
 ) -> None:
     gold = data.draw(st.integers(0, len(texts) - 1))
     row = {"question": question, **dict(zip("ABCDEF", texts, strict=False)), "answer": "ABCDEF"[gold]}
-    folder = tmp_path_factory.getbasetemp()
+    folder = tmp_path_factory.mktemp("texts")
     for suffix in (".jsonl", ".tsv", ".csv"):
         path = small.write([row], folder / f"any{suffix}")
         [draft] = read({"file": path.name, **small.meant(path)}, folder)
@@ -392,7 +392,7 @@ def test_ten_wrong_rows_are_named_at_once_and_the_others_counted(tmp_path: Path)
     st.sampled_from([".jsonl", ".tsv", ".csv"]),
 )
 def test_any_text_is_rows_or_a_data_error(tmp_path_factory: pytest.TempPathFactory, text: str, suffix: str) -> None:
-    path = tmp_path_factory.getbasetemp() / f"random{suffix}"
+    path = tmp_path_factory.mktemp("random") / f"random{suffix}"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
         assert all(
