@@ -325,6 +325,45 @@ def test_conversations_are_open_questions_and_dialogues(form: str) -> None:
         build_table("t.json", to="other")
 
 
+def test_marks_within_a_conversation_say_where_its_pictures_stand(capsys: pytest.CaptureFixture[str]) -> None:
+    def talk(*said: str) -> list[dict[str, str]]:
+        return [{"from": ("human", "gpt")[n % 2], "value": text} for n, text in enumerate(said)]
+
+    two = ["p0.png", "p1.png"]
+    conversations = [
+        {"image": two, "conversations": talk("Is <image> larger than <image>?", "no")},
+        {"image": two, "conversations": talk("<image>\n<image>\nSame?", "no")},
+        {"image": two, "conversations": talk("What is this?\n<image>", "red", "<image>\nAnd this?", "blue")},
+        {
+            "image": "P0",
+            "conversations": [{"role": "user", "content": [{"type": "text", "text": "Why "}, {"type": "image"}]}],
+        },
+    ]
+    Path("t.json").write_text(json.dumps(conversations))
+    for _ in range(2):  # the second knows the entry that the first has written
+        code, _, error = small.command(capsys, "build", "t.json", "--images", "files", "--to", "made")
+        assert code == 0
+    note = "t.json: 1 conversations show the pictures of later messages with the first one (record 3)"
+    built = Benchmark(Path("made"))
+    assert note in error and note in built.manifest.warnings
+    asked = [[turn.question for turn in sample.rounds] for sample in built.samples()]
+    assert sorted(asked) == [
+        ["Is <image 1> larger than <image 2>?"],
+        ["Same?"],
+        ["What is this?", "And this?"],
+        ["Why"],
+    ]
+    sn.evaluate("snellen:uniform", "./made", name="talk")
+    assert "choosing" not in Path("runs/talk/journal-0.jsonl").read_text()  # as other open questions are asked
+    for said, fault in (
+        (("Is <image> it?", "no"), "1 marks <image>"),
+        (("Hm?", "no", "Is <image> it?"), "a later message"),
+    ):
+        Path("t.json").write_text(json.dumps([{"image": two, "conversations": talk(*said)}] * 2))
+        with pytest.raises(DataError, match=fault):
+            build_table("t.json", to="other", images="files")
+
+
 def test_annotations_are_told_from_questions() -> None:
     for colour in COLOURS:
         Path("photos", colour).mkdir(parents=True)

@@ -1,26 +1,32 @@
 """Conversations about pictures, as LLaVA and ShareGPT write them: one turn is an open question, several a dialogue.
 
 A row has a list of messages, each with who says it (`from` or `role`) and what (`value` or `content`), and its pictures
-in a column of their own. Messages of a system are the question's context.
+in a column of their own. Messages of a system are the question's context. Marks of pictures at the beginning or the end
+of a message are left out, as pictures stand first; those within the first one are numbered, `<image 1>`, and stay.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError, WrongRowsError
+from snellen.formats.locate import PictureFinder
 from snellen.formats.rows import SourceRow, listed, read_rows
-from snellen.readers.table import OneOrMore, picture_of
+from snellen.readers.table import OneOrMore, picture_of, row_names
 
 ASKING = frozenset({"human", "user", "question"})
 ANSWERING = frozenset({"gpt", "assistant", "model", "bot", "chatgpt", "answer"})
 SYSTEM = frozenset({"system"})
 MARK = "<image>"
+_AROUND = re.compile(rf"^(?:\s*{MARK})+\s*|\s*(?:{MARK}\s*)+$")
 
 
 class ConversationColumns(Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,6 +43,8 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
     columns: ConversationColumns
     images: str = ""
     """Folder that image paths are relative to; the file's folder when empty."""
+    find_pictures: bool = False
+    """Whether pictures are found anywhere below the folder by their names, with or without an ending."""
 
 
 class _Talk(Struct):
@@ -52,33 +60,45 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     chosen = read_params(params, Params)
     path = (folder or Path()) / chosen.file
     images = (folder or Path()) / chosen.images if chosen.images else path.parent
-    faults: list[str] = []
+    files = PictureFinder(images) if chosen.find_pictures else None
+    faults, moved, last = list[str](), list[int](), None  # the last is kept back, since a note goes with it
     for row in read_rows(path):
+        if last is not None:
+            yield last
+            last = None
         try:
             if row.fault:
                 raise DataError(row.fault)
-            yield _draft(row, chosen.columns, images)
+            talk = _talk(listed(row.cells.get(chosen.columns.messages)) or [], row.where)
+            last = _draft(row, talk, chosen.columns, images, files)
+            if any(MARK in question for question in talk.questions[1:]):
+                moved.append(row.number)
         except DataError as error:
             faults.append(str(error))
+    if last is not None:
+        words = f"{len(moved):,} conversations show the pictures of later messages with the first one"
+        yield replace(last, notes=(f"{path.name}: {words} ({row_names(path, moved)})",) if moved else ())
     if faults:
         raise WrongRowsError(faults)
 
 
-def _draft(row: SourceRow, columns: ConversationColumns, folder: Path) -> Draft:
-    talk = _talk(listed(row.cells.get(columns.messages)) or [], row.where)
+def _draft(
+    row: SourceRow, talk: _Talk, columns: ConversationColumns, folder: Path, files: PictureFinder | None
+) -> Draft:
     pictures: list[Any] = []
     for name in (columns.picture,) if isinstance(columns.picture, str) else columns.picture:
         cell = row.cells.get(name)
         pictures += cell if isinstance(cell, list) else [cell] if cell else []
     is_dialogue = len(talk.questions) > 1
     replies = [*talk.replies, ""][: len(talk.questions)]
+    questions = _with_places(talk.questions, len(pictures), row.where)
     return Draft(
         id=str(row.cells.get(columns.id, row.number)),
         rounds=tuple(
             QuestionDraft(question, texts=(reply,) if reply else ())
-            for question, reply in zip(talk.questions, replies, strict=True)
+            for question, reply in zip(questions, replies, strict=True)
         ),
-        images=tuple(picture_of(cell, row.where, folder) for cell in pictures),
+        images=tuple(picture_of(cell, row.where, folder, files=files) for cell in pictures),
         where=row.where,
         dialogue=is_dialogue,
         context="\n".join(talk.context) or None,
@@ -107,7 +127,24 @@ def _talk(messages: Sequence[Any], where: str) -> _Talk:
 
 
 def _text(content: Any) -> str:
-    """What a message says, without the mark of its picture; content may be a list of parts."""
+    """What a message says, with the marks of its pictures; content may be a list of parts."""
     if isinstance(content, list):
-        content = "\n".join(part.get("text", "") for part in content if isinstance(part, dict))
-    return str(content or "").replace(MARK, "").strip()
+        parts = (part for part in content if isinstance(part, dict))
+        content = "\n".join(MARK if "image" in str(part.get("type")) else part.get("text", "") for part in parts)
+    return str(content or "").strip()
+
+
+def _with_places(questions: Sequence[str], pictures: int, where: str) -> list[str]:
+    """The questions without the marks around them, and with those within the first one numbered as its pictures.
+
+    Raises DataError where marks within a question do not say where each picture stands.
+    """
+    bare = [_AROUND.sub("", question) for question in questions]
+    if any(MARK in question for question in bare[1:]):
+        raise DataError(f"{where}: a mark {MARK} stands within a later message; put it at the beginning, or ask apart")
+    if MARK not in bare[0]:
+        return bare
+    if (marks := questions[0].count(MARK)) != pictures:
+        raise DataError(f"{where}: {marks} marks {MARK} stand within a message, but it has {pictures} pictures")
+    numbers = count(1)
+    return [re.sub(MARK, lambda mark: f"<image {next(numbers)}>", questions[0]), *bare[1:]]

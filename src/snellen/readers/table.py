@@ -273,7 +273,7 @@ class _OddRows:
         answers = " and ".join(sorted(self._answers, reverse="true" in self._answers))
         return tuple(
             f"{path.name}: "
-            + words.format(count=len(rows), total=self._total, rows=_row_names(path, rows), answers=answers)
+            + words.format(count=len(rows), total=self._total, rows=row_names(path, rows), answers=answers)
             for name, words in ODDITIES.items()
             if name not in usual and (rows := self._rows[name])
         )
@@ -288,7 +288,8 @@ def _moved_notes(path: Path, files: PictureFinder | None) -> tuple[str, ...]:
     return (f"{path.name}: {count:,} {noun} found by name in another folder than the file says: {cell} is {file}",)
 
 
-def _row_names(path: Path, rows: list[int]) -> str:
+def row_names(path: Path, rows: list[int]) -> str:
+    """The first of some rows by their numbers, for a note."""
     noun = "line" if path.suffix.lower() in (".jsonl", SHEET, *TEXTS) else "record"
     more = ", ..." if len(rows) > SHOWN_ROWS else ""
     return f"{noun} {', '.join(map(str, rows[:SHOWN_ROWS]))}{more}"

@@ -43,6 +43,8 @@ from snellen.recognition.profiles import ColumnProfile, profiles_of
 Rows = Callable[[], Iterable[SourceRow]]
 """Reads a table from its beginning each time it is called."""
 TAG, ANSWER_TAG = "tag_", "answer_tag_"
+MESSAGES = "messages"
+"""What a column of a table of conversations holds."""
 ROLES = ("picture", "question", "options", "distractors", "answer", "id", "context", "group", "relevance", "tag")
 """What a column of a table of questions may be."""
 OF_ANNOTATIONS = ("label", "caption", "objects", "box", "relations", "texts", "questions", "fields", "attributes")
@@ -116,7 +118,7 @@ def table_roles(
     rows = partial(read_rows, path, encoding)
     profiles = profiles_of(rows())
     for role, names in declared.items():
-        if role not in (*ROLES, *OF_ANNOTATIONS):
+        if role not in (MESSAGES, *ROLES, *OF_ANNOTATIONS):
             raise registry.unknown("role of a column", role, (*ROLES, *OF_ANNOTATIONS))
         for name in (name for name in names if name not in profiles):
             raise DataError(f"{path}: {registry.unknown('column', name, profiles)}")
@@ -126,7 +128,7 @@ def table_roles(
         raise registry.unknown("form of answers", answer_is, FORMS)
     if not profiles:
         return TableRoles("", {}, faults=tuple(row.fault for row in rows() if row.fault)[:1])
-    messages = [name for name, profile in profiles.items() if profile.messages > 0.5]
+    messages = declared.get(MESSAGES) or [name for name, profile in profiles.items() if profile.messages > 0.5]
     if messages and not as_annotations and "question" not in profiles and "question" not in declared:
         return _conversations(rows, profiles, messages, declared)
     return _Assignment(path, rows, profiles, declared, cast(AnswerForm, answer_is)).roles(as_annotations=as_annotations)
@@ -136,7 +138,7 @@ def _conversations(
     read: Rows, profiles: dict[str, ColumnProfile], messages: Sequence[str], declared: Mapping[str, Sequence[str]]
 ) -> TableRoles:
     pictures, doubt = picture_columns({name: profile for name, profile in profiles.items() if name not in messages})
-    roles: Roles = {"messages": (messages[0],), "picture": tuple(declared.get("picture", pictures))}
+    roles: Roles = {MESSAGES: (messages[0],), "picture": tuple(declared.get("picture", pictures))}
     roles["id"] = tuple(declared.get("id", ())) or id_column(profiles, ())
     doubts = (doubt,) if doubt and "picture" not in declared else ()
     rows = sum(1 for _ in read())
@@ -145,7 +147,7 @@ def _conversations(
 
 def _filled(roles: Roles) -> Roles:
     """The roles that have columns, in the order in which they are said."""
-    order = ("messages", *ROLES, *OF_ANNOTATIONS)
+    order = (MESSAGES, *ROLES, *OF_ANNOTATIONS)
     return {role: roles[role] for role in sorted(roles, key=order.index) if roles[role]}
 
 

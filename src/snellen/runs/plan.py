@@ -221,10 +221,15 @@ def work_items(plan: RunPlan) -> Iterator[SampleItem]:
                     history = _published(sample, histories) if protocol.gold_history else ()
                     swaps = declaration_of(protocol).other_pictures
                     presented = with_other_pictures(sample, partners) if swaps else sample
-                    prompt = prompts[sample.formulation]
+                    prompt = prompts[_worded_as(sample)]
                     if few_shot:
                         prompt = replace(prompt, examples=few_shot.drawn_for(sample))
                     yield SampleItem(presented, protocol, prompt, images, history)
+
+
+def _worded_as(sample: Sample) -> Formulation:
+    """How a sample is asked: a dialogue without options as open questions are, and not to choose among options."""
+    return sample.formulation if any(turn.options for turn in sample.rounds) else "text"
 
 
 def samples_of(selected: SelectedBenchmark) -> Iterator[Sample]:
