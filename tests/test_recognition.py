@@ -364,6 +364,13 @@ def test_marks_within_a_conversation_say_where_its_pictures_stand(capsys: pytest
             build_table("t.json", to="other", images="files")
 
 
+def test_fields_of_an_object_are_known_again(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("t.json").write_text(json.dumps(rows(image=name, fields=lambda n: {"company": f"{right(n)} Ltd", "total": n})))
+    for _ in range(2):
+        code, _, error = small.command(capsys, "build", "t.json", "--images", "files", "--to", "made")
+        assert code == 0 and "fields  `fields`" in error and "not used" not in error
+
+
 def test_annotations_are_told_from_questions() -> None:
     for colour in COLOURS:
         Path("photos", colour).mkdir(parents=True)

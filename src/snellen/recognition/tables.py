@@ -70,7 +70,13 @@ class TableRoles(Struct, frozen=True):
     def unused(self) -> tuple[str, ...]:
         """Columns that are taken for nothing."""
         used = {name for names in self.roles.values() for name in names}
+        used |= {part for name in used for part in _parts_of(name, self.profiles)}
         return tuple(name for name in self.profiles if name not in used and not is_tag(name))
+
+
+def _parts_of(name: str, columns: Iterable[str]) -> list[str]:
+    """The columns that are fields of an object."""
+    return [column for column in columns if column.startswith(f"{name}.")]
 
 
 def is_tag(name: str) -> bool:
@@ -120,7 +126,7 @@ def table_roles(
     for role, names in declared.items():
         if role not in (MESSAGES, *ROLES, *OF_ANNOTATIONS):
             raise registry.unknown("role of a column", role, (*ROLES, *OF_ANNOTATIONS))
-        for name in (name for name in names if name not in profiles):
+        for name in (name for name in names if name not in profiles and not _parts_of(name, profiles)):
             raise DataError(f"{path}: {registry.unknown('column', name, profiles)}")
         if len(names) > 1 and role not in SEVERAL:
             raise DataError(f"{path}: --column {role} is given {len(names)} times; one column has it")
