@@ -489,6 +489,12 @@ def test_pictures_at_addresses_are_fetched_only_when_that_is_said(monkeypatch: p
         with pytest.raises(DataError, match="are addresses, and nothing is fetched unless you say --fetch-pictures"):
             build_table("t.csv", to="made")
         check_right(build_table("t.csv", to="made", fetch_pictures=True))
+        save(rows(image_url=lambda n: f"{server.url}/ä {n}.png?s=<{n}>", question=question, answer=right), "v.csv")
+        with pytest.raises(DataError, match=r"v.csv:2: http://.*/%C3%A4%200.png.s=%3C0%3E is gone"):
+            build_table("v.csv", to="third", fetch_pictures=True)
+        save(rows(image_url="http://[::1/a.png", question=question, answer=right), "w.csv")
+        with pytest.raises(DataError, match=r"w.csv:2: http://\[::1/a.png is not an address"):
+            build_table("w.csv", to="fourth", fetch_pictures=True)
         save(rows(image_url=lambda n: f"{server.url}/{n % 2 or 9}.png", question=question, answer=right), "u.csv")
         with pytest.raises(DataError, match=r"u.csv:2: http.*9.png is gone \(404\)"):
             build_table("u.csv", to="other", fetch_pictures=True)

@@ -518,7 +518,7 @@ class FetchedPictures:
 
     def path(self, address: str, where: str) -> Path:
         """The file of an address. Raises DataError, naming the row, where it could not be fetched."""
-        if fault := self._faults[address]:
+        if fault := self._faults.get(address, f"{address} is not an address"):
             raise DataError(f"{where}: {fault}")
         return _picture_file(address)
 
@@ -526,8 +526,16 @@ class FetchedPictures:
 def _addresses(cells: Iterable[Any]) -> Iterable[str]:
     for cell in cells:
         text = cell.get("url") or cell.get("path") if isinstance(cell, dict) else cell
-        if isinstance(text, str) and text.startswith(("http://", "https://")):
+        if isinstance(text, str) and text.startswith(("http://", "https://")) and _is_address(text):
             yield text
+
+
+def _is_address(text: str) -> bool:
+    try:
+        urlsplit(text)
+        return True
+    except ValueError:  # a bracket that is not closed
+        return False
 
 
 def _picture_file(address: str) -> Path:
@@ -538,7 +546,20 @@ def _picture_file(address: str) -> Path:
 def _fetch_picture(address: str) -> str:
     """Fetch a picture; why it could not be had, or nothing."""
     try:
-        fetch_file((address,), _picture_file(address), Content())
+        fetch_file((_encoded(address),), _picture_file(address), Content())
     except PlaceError as error:
         return str(error).partition("; ")[0]
+    except UnicodeError:
+        return f"{address} has no name of a host"
     return ""
+
+
+def _encoded(address: str) -> str:
+    """An address as it is sent: blanks and letters beyond ASCII stand in tables as browsers show them."""
+    parts = urlsplit(address)
+    safe = "%/:?@!$&'()*+,;=~[]"
+    return parts._replace(
+        netloc=parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode(),
+        path=quote(parts.path, safe),
+        query=quote(parts.query, safe),
+    ).geturl()
