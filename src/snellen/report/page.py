@@ -94,7 +94,7 @@ def _head(views: Sequence[RunView], sentences: Sequence[str]) -> Head:
         (len(asked), f"{of_all}{'benchmark' if len(every) == 1 else 'benchmarks'} asked"),
         (sum(view.run.asked for view in views), "requests"),
         (sum(each.unparsed for each in totals), f"of {replies:,} replies to questions with options name none"),
-        (sum(each.errors for each in totals), "requests failed"),
+        (sum(view.run.failed for view in views), "requests failed"),
     )
     dates = sorted({view.run.manifest.started[:10] for view in views})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}" if dates else ""

@@ -95,7 +95,7 @@ def _reply_table(views: Sequence[RunView]) -> Table:
         hints={
             "asked": "replies asked for: one for each wording and order of the options that a question is shown in",
             "unparsed": "replies that name no option, by reason",
-            "failed": "requests that got no reply, by reason",
+            "failed": "those that have no reply in the end, by reason",
             "to the grader": "replies that speak to whoever grades them, read as any other",
             "unscored questions": "questions without a value, by reason",
         },
@@ -121,7 +121,8 @@ def _role_tables(views: Sequence[RunView]) -> list[Table]:
         return []
     header = ("run of", "role", "model", "requests", "failed", "tokens read", "tokens written")
     note = (
-        "Over all sessions of the run; a request that failed and was asked again counts twice. Tokens as models count."
+        "Over all sessions of the run; a request counts once, as failed where it has no reply in the end. Tokens as "
+        "models count."
     )
     return [Table("Requests by role", header, rows, label_columns=3, notes=(note,))]
 

@@ -97,24 +97,20 @@ class ReplyTotals(Struct, frozen=True):
     """Replies to questions with options."""
     unparsed: int
     """Those that name no option."""
-    errors: int
-    """Requests of presentations that failed."""
 
 
 def count_once(run: ScoredRun) -> ReplyTotals:
     """Each reply to a question with options once: a presentation that two protocols have in common is one request."""
-    replies, unparsed, errors = set[tuple[str, str]](), set[tuple[str, str]](), set[tuple[str, str]]()
+    replies, unparsed = set[tuple[str, str]](), set[tuple[str, str]]()
     for scored in run.benchmarks:
         for prediction in scored.predictions:
             asked_by = f"{scored.spec.name} {prediction.sample_id}" if run.manifest.answers_by_sample else ""
             key = prediction.key, asked_by
-            if prediction.error is not None:
-                errors.add(key)
-            elif prediction.method == "generation" and prediction.text is None:
+            if prediction.error is None and prediction.method == "generation" and prediction.text is None:
                 replies.add(key)
                 if prediction.choice is None:
                     unparsed.add(key)
-    return ReplyTotals(len(replies), len(unparsed), len(errors))
+    return ReplyTotals(len(replies), len(unparsed))
 
 
 def was_asked(scored: ScoredBenchmark) -> bool:

@@ -23,6 +23,7 @@ from snellen.runs.drivers import (
     RunBudget,
     WorkItem,
     advance_item,
+    asked_since,
     check_response,
     played_role,
     questions_of,
@@ -123,9 +124,10 @@ class _Asker:
         model = self._models[played_role(request.role, self._models)]
         try:
             response = check_response(request, await model.ask(request, images))
+            before = self._store.counts
             self._store.append([Exchange(label, request, response)])
             self._budget.settle(response)
-            self._progress(ProgressUpdate(requests=1, failures=int(response.error is not None)))
+            self._progress(asked_since(self._store, before))
             future.set_result(response)
             return response
         finally:

@@ -167,6 +167,12 @@ class ProgressUpdate(Struct, frozen=True):
     failures: int = 0
 
 
+def asked_since(store: RunStore, before: tuple[int, int]) -> ProgressUpdate:
+    """The requests since the store's counts were `before`; one that fails again is no further one."""
+    requests, failures = store.counts
+    return ProgressUpdate(requests=requests - before[0], failures=failures - before[1])
+
+
 ProgressCallback = Callable[[ProgressUpdate], object]
 
 
@@ -300,6 +306,7 @@ def _ask(
         return
     requests = [active.requests[i] for active, i in distinct]
     responses = answer_batch(model, kind, requests, waiting[0][0].item.images)
+    before = store.counts
     store.append(
         Exchange(active.label, request, response)
         for (active, _), request, response in zip(distinct, requests, responses, strict=True)
@@ -312,9 +319,7 @@ def _ask(
             continue
         is_first, response = first[identity] == (active, i), came[identity]
         active.responses[i] = response if is_first else store.share(active.label, active.requests[i], response)
-    progress(
-        ProgressUpdate(requests=len(responses), failures=sum(response.error is not None for response in responses))
-    )
+    progress(asked_since(store, before))
 
 
 def answer_batch(model: Model, kind: Kind, requests: list[Request], images: Images) -> list[Response]:

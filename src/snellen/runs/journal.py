@@ -118,6 +118,7 @@ class StoredExchange(Struct, frozen=True, gc=False):
     protocol: str
     request: StoredRequest
     response: StoredResponse
+    reused: bool = False
     answered_by: str = ""
 
 
@@ -214,9 +215,13 @@ class RunStore:
             for path in journals(run)
         ]
         self.answered, self.failed = Counter[str](), Counter[str]()
-        """Requests of this session, by role."""
+        """Different requests of this session, by role; one that failed counts as failed, whatever came for another
+        presentation of it."""
+        self.sent = 0
+        """Requests of this session as often as they were asked."""
         self.reasons = Counter[str]()
         """Why requests of this session failed."""
+        self._failed: set[bytes] = set()
         self._clock, self._synced = clock, clock()
         self._places = DigestIndex(
             IDENTITY_BYTES
@@ -262,7 +267,7 @@ class RunStore:
         identity = self.identity(request)
         if identity not in self._places:
             self._places.set(identity, offset << PLACE_BITS | journal)
-        presentation = _presentation(exchange.protocol, request)
+        presentation = presentation_identity(exchange.protocol, request)
         if presentation not in self._known:
             self._known.set(presentation, 0)
             if request.is_presentation:
@@ -283,13 +288,13 @@ class RunStore:
             response, from_cache = self._cache.find(request), True
         if response is None:
             return None
-        if _presentation(protocol, request) not in self._known:
+        if presentation_identity(protocol, request) not in self._known:
             self.append([Exchange(protocol, request, response, reused=True, from_cache=from_cache)])
         return response
 
     def knows(self, protocol: str, request: Request) -> bool:
         """Whether the request was answered as this presentation."""
-        return _presentation(protocol, request) in self._known
+        return presentation_identity(protocol, request) in self._known
 
     def presentations_of(self, protocol: str, sample: Sample) -> int:
         """How many presentations of a sample were answered under a protocol."""
@@ -334,10 +339,20 @@ class RunStore:
 
     def _count(self, exchange: Exchange) -> None:
         role, error = exchange.request.role, exchange.response.error
+        self.sent += 1
+        identity = self.identity(exchange.request)
+        if identity in self._failed:
+            return
         (self.failed if error else self.answered)[role] += 1
         if error:
+            self._failed.add(identity)
             reason = f"{error.kind}: {error.detail}"
             self.reasons[reason if reason in self.reasons or len(self.reasons) < MOST_REASONS else OTHER_REASONS] += 1
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Different requests of this session, and how many of them failed."""
+        return self.answered.total() + self.failed.total(), self.failed.total()
 
     def sync(self) -> None:
         """Make all lines written so far survive a loss of power. Raises StoreError."""
@@ -393,6 +408,13 @@ def read_entries(paths: Sequence[Path], authors: Mapping[str, str]) -> Iterator[
     for number, path in enumerate(paths):
         for offset, entry in _read_lines(path, authors, read_entry):
             yield offset << PLACE_BITS | number, entry
+
+
+def read_stored_lines(paths: Sequence[Path], authors: Mapping[str, str]) -> Iterator[StoredExchange]:
+    """What a resumed run has to know of all exchanges in these journals. Raises StoreError as above."""
+    for path in paths:
+        for _, stored in _read_lines(path, authors, read_stored):
+            yield stored
 
 
 def _read_lines(
@@ -473,7 +495,8 @@ def sample_identity(request: Request | StoredRequest) -> bytes:
     return hashlib.blake2b(_encoder.encode(who), digest_size=IDENTITY_BYTES).digest()
 
 
-def _presentation(protocol: str, request: Request | StoredRequest) -> bytes:
+def presentation_identity(protocol: str, request: Request | StoredRequest) -> bytes:
+    """A digest of what a request asks, of the sample and protocol that ask it, and of how the sample is presented."""
     who = (protocol, request.benchmark, request.sample_id, request.variant, request.key)
     return hashlib.blake2b(_encoder.encode(who), digest_size=PRESENTATION_BYTES).digest()
 

@@ -61,8 +61,9 @@ class RunOutcome(Struct, frozen=True):
 
     folder: Path
     answered: dict[str, int]
-    """Requests by role; that of the evaluated model is ''."""
+    """Different requests by role; that of the evaluated model is ''."""
     failed: dict[str, int]
+    """Those that failed."""
     findings: tuple[str, ...] = ()
     """What the models found when they checked their own answers."""
     reasons: dict[str, int] = {}
@@ -71,11 +72,8 @@ class RunOutcome(Struct, frozen=True):
     """Which budget ended this session before everything was asked; empty where none did."""
     paid: float = 0.0
     """What the answers cost, where a price is known."""
-
-    @property
-    def sent(self) -> int:
-        """Requests, answered or failed."""
-        return sum(self.answered.values()) + sum(self.failed.values())
+    sent: int = 0
+    """Requests as often as they were asked, answered or failed."""
 
 
 def run_plan(
@@ -130,7 +128,9 @@ def _carry_out(
         model_findings = (member.findings() for member in everybody.values() if isinstance(member, HasFindings))
         findings = dict.fromkeys(itertools.chain.from_iterable(model_findings))
         counts = dict(store.answered), dict(store.failed)
-        outcome = RunOutcome(folder, *counts, tuple(findings), dict(store.reasons), budget.spent, budget.paid)
+        outcome = RunOutcome(
+            folder, *counts, tuple(findings), dict(store.reasons), budget.spent, budget.paid, store.sent
+        )
     if plan.execution.workers == 1:
         note_findings(outcome)
     return outcome
@@ -524,4 +524,5 @@ def summed_outcome(rounds: Sequence[RunOutcome]) -> RunOutcome:
         reasons=dict(reasons),
         spent=next((outcome.spent for outcome in rounds if outcome.spent), ""),
         paid=sum(outcome.paid for outcome in rounds),
+        sent=sum(outcome.sent for outcome in rounds),
     )

@@ -31,6 +31,7 @@ from snellen.records import ContinuationScore, Exchange, Prediction, Response, S
 from snellen.runs.journal import JournalReader, numbered_journals, read_entries, read_exchanges
 from snellen.runs.mending import check_fits
 from snellen.runs.run_folder import RunManifest
+from snellen.runs.unanswered import unanswered_requests
 from snellen.scoring.questions import AnswersInARow
 from snellen.scoring.request_costs import CostTally, RequestCost, RoleTally, RoleUse, TalkCost, talk_cost
 from snellen.scoring.unparsed import NamedStage, UnparsedReply
@@ -157,20 +158,24 @@ def look_through(folder: Path, manifest: RunManifest, parts: Mapping[str, Mappin
     """
     places: defaultdict[PartKey, array[int]] = defaultdict(lambda: array("q"))
     roles, requests = RoleTally(manifest), CostTally()
-    n_asked = reused = 0
+    reused, failures = 0, array("q")
     journals = numbered_journals(folder)
     for place, entry in read_entries(journals, manifest.authors):
         request = entry.request
-        n_asked += not entry.reused
         reused += entry.reused
         roles.add(entry)
         part = parts.get(request.benchmark, {}).get(request.sample_id)
         if part is None:
             continue  # asked under a larger limit or another condition
         requests.add(entry)
+        if entry.response.error is not None:
+            failures.append(place)
         if not request.variant.baseline:  # else found by `_Baselines`
             places[request.benchmark, part].append(place)
-    return Asked(journals, dict(places), n_asked, reused, roles.uses, requests.costs)
+    unanswered = unanswered_requests(journals, manifest.authors, manifest.by_sample, failures)
+    uses = roles.uses(unanswered)
+    n_asked = sum(use.answered + use.failed for use in uses)
+    return Asked(journals, dict(places), n_asked, reused, uses, requests.costs(unanswered))
 
 
 class PartReader:

@@ -16,6 +16,7 @@ from snellen.runs.drivers import cost_of
 from snellen.runs.journal import EntryResponse, JournalEntry
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import TokenPrice
+from snellen.runs.unanswered import UnansweredRequests
 from snellen.scoring.questions import AskedQuestion, Unscored, why_unanswered
 
 PERCENTILES = (50, 95, 99)
@@ -30,6 +31,7 @@ class RequestCost(Struct, frozen=True):
     protocol: str
     answered: int
     failed: int
+    """Different requests that have no reply in the end."""
     usage: Usage | None
     """Tokens of those that were answered; None where a model does not count, or not always."""
     seconds: tuple[float, ...] = ()
@@ -55,13 +57,19 @@ class CostTally:
         if response.error is None and response.seconds is not None:
             self._seconds[place].append(response.seconds)
 
-    @property
-    def costs(self) -> tuple[RequestCost, ...]:
-        return tuple(self._cost(place) for place in dict.fromkeys((*self._responses.answered, *self._responses.failed)))
-
-    def _cost(self, place: Place) -> RequestCost:
-        responses, seconds = self._responses, percentiles(self._seconds.get(place, ()))
-        return RequestCost(*place, responses.answered[place], responses.failed[place], responses.usage(place), seconds)
+    def costs(self, unanswered: UnansweredRequests) -> tuple[RequestCost, ...]:
+        """What each protocol took on each benchmark; `unanswered` is what has no reply in the end."""
+        responses, failed = self._responses, unanswered.by_place()
+        return tuple(
+            RequestCost(
+                *place,
+                responses.answered[place],
+                failed[place],
+                responses.usage(place),
+                percentiles(self._seconds.get(place, ())),
+            )
+            for place in dict.fromkeys((*responses.answered, *failed))
+        )
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------
@@ -71,15 +79,14 @@ KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 class UsageTally(Generic[KeyT]):
-    """Counts responses by some key, those that failed apart, and adds their tokens up."""
+    """Counts the responses that came by some key, and adds their tokens up."""
 
     def __init__(self) -> None:
-        self.answered, self.failed, self._counted = Counter[KeyT](), Counter[KeyT](), Counter[KeyT]()
+        self.answered, self._counted = Counter[KeyT](), Counter[KeyT]()
         self._usages: dict[KeyT, Usage] = {}
 
     def add(self, key: KeyT, response: EntryResponse) -> None:
         if response.error is not None:
-            self.failed[key] += 1
             return
         self.answered[key] += 1
         if response.usage is not None:
@@ -122,7 +129,9 @@ class RoleUse(Struct, frozen=True):
     role: str
     model: str
     answered: int
+    """Different requests that were answered wherever they were asked."""
     failed: int
+    """Different requests of which a presentation has no reply in the end, however often they were asked."""
     usage: Usage | None = None
     """Tokens of what was answered, as the model counts them; None where it does not count, or not always."""
     from_cache: int = 0
@@ -152,12 +161,18 @@ class RoleTally:
         if not entry.reused:
             self._responses.add(entry.request.role, entry.response)
 
-    @property
-    def uses(self) -> tuple[RoleUse, ...]:
+    def uses(self, unanswered: UnansweredRequests) -> tuple[RoleUse, ...]:
+        """What each role was asked; `unanswered` is what has no reply in the end."""
+        failed, answered_elsewhere = unanswered.by_role(), unanswered.answered_elsewhere_by_role()
         responses = self._responses
         return tuple(
             RoleUse(
-                role, model, responses.answered[role], responses.failed[role], responses.usage(role), self._cached[role]
+                role,
+                model,
+                responses.answered[role] - answered_elsewhere[role],
+                failed[role],
+                responses.usage(role),
+                self._cached[role],
             )
             for role, model in self._models.items()
         )

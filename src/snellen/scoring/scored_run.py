@@ -135,7 +135,7 @@ class ScoredRun(Struct, frozen=True):
     """What read the replies that the extractor left open, in order, with versions."""
     benchmarks: tuple[ScoredBenchmark, ...]
     asked: int
-    """Requests that were put to the model."""
+    """Different requests that were put to models of the run."""
     reused: int
     """Presentations answered by an earlier response to the same request."""
     judges: tuple[JudgeUse, ...] = ()
@@ -158,6 +158,11 @@ class ScoredRun(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return object_line(self, f"{self.manifest.model} in {self.folder}", benchmarks=len(self.benchmarks))
+
+    @property
+    def failed(self) -> int:
+        """Those of them that have no reply in the end, however often they were asked."""
+        return sum(use.failed for use in self.roles)
 
     @property
     def convention(self) -> Convention:

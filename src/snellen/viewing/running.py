@@ -16,9 +16,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
@@ -34,10 +34,12 @@ from snellen.protocols.base import parse_protocol
 from snellen.records import Failure
 from snellen.runs.finding import is_ready, specs_of
 from snellen.runs.forecast import is_answered
+from snellen.runs.journal import StoredExchange, read_stored
 from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import SessionPace, plan_run
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, is_held, journals
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
+from snellen.runs.unanswered import UnansweredRequests
 from snellen.scoring.kept_scoring import has_ended
 
 State = Literal["under way", "finished", "stopped"]
@@ -80,7 +82,7 @@ class RunState(Struct, frozen=True):
     asked: int
     """Requests put to models, those that failed too."""
     failures: dict[str, int]
-    """Failed requests by kind; those that were asked again later count too."""
+    """Different requests that have no reply so far, by kind of failure, and lines that cannot be read."""
     reached: int
     """Questions of which something was asked, counted once per protocol."""
     total: int | None
@@ -103,31 +105,44 @@ class _Watched:
     def __init__(self, folder: Path, manifest: RunManifest) -> None:
         self.folder, self.total = folder, _count(folder, manifest)
         self.offsets: dict[Path, int] = {}
-        self.failures: Counter[str] = Counter()
+        self.unreadable = 0
+        self.unanswered = UnansweredRequests(manifest.by_sample)
         self.reached: set[tuple[str, str, str, int]] = set()
         self.asked = 0
         self.session: tuple[int, SessionPace] | None = None
         """While it is under way: what was asked before it was seen so, and its pace since."""
 
+    @property
+    def failures(self) -> dict[str, int]:
+        unreadable = {"unreadable line": self.unreadable} if self.unreadable else {}
+        return {**self.unanswered.by_kind(), **unreadable}
+
     def read_on(self) -> None:
+        before = dict(self.offsets)
+        for path, line in self._lines_from(before):
+            self.offsets[path] = self.offsets.get(path, 0) + len(line)
+            self._add(line)
+        if self.unanswered:  # only now, as what was asked again may be answered in a journal that is read before
+            for _, line in self._lines_from(before):
+                if (exchange := _stored(line)) is not None and exchange.response.error is None:
+                    self.unanswered.add_reply(exchange)
+
+    def _lines_from(self, offsets: Mapping[Path, int]) -> Iterator[tuple[Path, bytes]]:
+        """The whole lines of each journal from an offset on."""
         for path in journals(self.folder):
             with path.open("rb") as file:
-                file.seek(self.offsets.get(path, 0))
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break
-                    self.offsets[path] = self.offsets.get(path, 0) + len(line)
-                    self._add(line)
+                file.seek(offsets.get(path, 0))
+                yield from ((path, line) for line in takewhile(lambda line: line.endswith(b"\n"), file))
 
     def _add(self, line: bytes) -> None:
         try:
             entry = _lines.decode(line)
         except msgspec.DecodeError:
-            self.failures["unreadable line"] += 1
+            self.unreadable += 1
             return
         self.asked += not entry.reused
-        if entry.response.error and not entry.reused:
-            self.failures[entry.response.error.kind] += 1
+        if entry.response.error and (exchange := _stored(line)) is not None:
+            self.unanswered.add_failure(exchange)
         request = entry.request
         self.reached.add((entry.protocol, request.benchmark, request.sample_id, request.variant.turn))
 
@@ -162,7 +177,15 @@ class Progress:
                 watched = self._watched[folder] = _Watched(folder, manifest)
             watched.read_on()
             rate = watched.rate(self._clock(), is_under_way=state == "under way")
-            return RunState(state, watched.asked, dict(watched.failures), len(watched.reached), watched.total, rate)
+            return RunState(state, watched.asked, watched.failures, len(watched.reached), watched.total, rate)
+
+
+def _stored(line: bytes) -> StoredExchange | None:
+    """What was asked in a line, and whether a reply came; None for one that was changed by hand and lacks it."""
+    try:
+        return read_stored(line)
+    except StoreError:
+        return None
 
 
 def _state(folder: Path, now: float, *, is_left: bool) -> State:

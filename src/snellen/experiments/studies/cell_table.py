@@ -135,7 +135,7 @@ WHISKERS = (
     "A dot a cell; whiskers are 95% intervals, the dashed line is what guessing gives. Point at a mark for its numbers."
 )
 STUDY_FILES = ("study.html", "study.md", "results.csv", "results.json")
-RUN_HEADER = ("model", "cell", "asked", "answered elsewhere", "errors", "folder or reason")
+RUN_HEADER = ("model", "cell", "asked", "answered elsewhere", "failed", "folder or reason")
 
 
 class StudyOutcome(Struct, frozen=True):
@@ -159,9 +159,8 @@ class StudyOutcome(Struct, frozen=True):
             if cell.run is None:
                 rows.append((cell.model, cell.spec.label or "all", 0, 0, 0, cell.why))
                 continue
-            errors = sum(p.error is not None for scored in cell.run.benchmarks for p in scored.predictions)
             label = cell.spec.label or "all"
-            rows.append((cell.model, label, cell.run.asked, cell.run.reused, errors, cell.run.folder.name))
+            rows.append((cell.model, label, cell.run.asked, cell.run.reused, cell.run.failed, cell.run.folder.name))
         return Table(f"{len(rows)} cells", RUN_HEADER, tuple(rows), label_columns=2)
 
 
