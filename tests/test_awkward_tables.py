@@ -98,10 +98,14 @@ def test_which_of_several_sheets_is_read_is_said(tmp_path: Path) -> None:
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def test_decimals_and_dates_of_parquet_have_no_quotation_marks(tmp_path: Path) -> None:
-    columns = {"question": ["Which?"], "A": [Decimal("1.50")], "B": [datetime(2020, 1, 1, tzinfo=UTC).date()]}
-    pq.write_table(pa.table({**columns, "answer": ["A"]}), tmp_path / "t.parquet")
-    assert texts(tmp_path / "t.parquet") == [("Which?", ("1.50", "2020-01-01"), (0,))]
+def test_decimals_dates_and_short_numbers_of_parquet_are_as_they_are_written(tmp_path: Path) -> None:
+    columns = {
+        "A": [Decimal("1.50")],
+        "B": [datetime(2020, 1, 1, tzinfo=UTC).date()],
+        "C": pa.array([1.1], pa.float32()),
+    }
+    pq.write_table(pa.table({"question": ["Which?"], **columns, "answer": ["A"]}), tmp_path / "t.parquet")
+    assert texts(tmp_path / "t.parquet") == [("Which?", ("1.50", "2020-01-01", "1.1"), (0,))]
 
 
 def test_a_null_among_options_is_no_option_called_null(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from snellen.api import build_table
 from snellen.building.benchmark import Benchmark
 from snellen.building.recipe import Recipe
 from snellen.cli.preview import picture_code, terminal_of
+from snellen.cli.verbs.build import ask_user
 from snellen.common.drafts import read_params
 from snellen.errors import DataError, UnknownNameError
 from snellen.readers.annotations import Params, read_pictures
@@ -547,6 +548,14 @@ def test_the_command_says_what_it_takes_and_the_next_build_does_as_the_entry_say
     save(rows(Foto=name, Fragen=question, x=right), "fragen.csv")
     code, _, err = small.command(capsys, "build", "fragen.csv")
     assert code == 2 and "to have them recognised; did you mean Fragen?" in err
+
+
+def test_a_choice_is_offered_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("snellen.cli.show.err._force_terminal", True)
+    monkeypatch.setattr("click.getchar", lambda: "2")
+    assert ask_user(Path("t.csv"), Doubt("answer_is", ("index0", "index1"), "two forms fit")) == "index1"
+    assert "1  number of an option from 0" in capsys.readouterr().err.replace("\x1b[1;36m", "").replace("\x1b[0m", "")
 
 
 def test_an_entry_in_another_folder_is_built_from_where_one_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -270,12 +271,20 @@ def _parquet_rows(path: Path) -> Iterator[SourceRow]:
     pictures = {name: PictureColumn(name) for name in schema.names if _holds_bytes(schema.field(name).type, pa)}
     classes = class_names(schema)
     texts = [name for name in schema.names if name not in pictures]
+    short = [name for name in texts if pa.types.is_float32(schema.field(name).type)]
     for place, cells in parts.rows((), texts, dict[str, Any]):
         row = {name: classes[name][value] if name in classes else value for name, value in _flat(cells).items()}
+        row |= {name: _as_written(row[name]) for name in short if name in row}
         for name, column in pictures.items():
             if held := column.all_at(place):
                 row[name] = held[0] if len(held) == 1 else list(held)
         yield SourceRow(place.where, place.number + 1, {name: row[name] for name in _in_order(schema.names, row)})
+
+
+def _as_written(number: float) -> float:
+    """A number of single precision by the fewest digits that tell it from others: 1.1, not 1.100000023841858."""
+    written = (float(f"{number:.{digits}g}") for digits in range(6, 10))
+    return next((short for short in written if struct.pack("f", short) == struct.pack("f", number)), number)
 
 
 def _folder_and_pattern(path: Path) -> tuple[Path, tuple[str]]:

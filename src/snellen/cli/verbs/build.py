@@ -25,7 +25,7 @@ from snellen.cli.show import announce, build_progress, err, out, print_built, sh
 from snellen.common.paths import as_word, benchmark_folder
 from snellen.errors import DataError, WrongRowsError
 from snellen.models.base import load_model
-from snellen.recognition.columns import FORMS, Doubt
+from snellen.recognition.columns import FORM_WORDS, FORMS, Doubt
 from snellen.recognition.own_sources import (
     ENDING,
     OwnSource,
@@ -73,7 +73,7 @@ def ask_user(path: Path, doubt: Doubt) -> str:
         return refuse_doubt(path, doubt)
     err.print(f"{path.name}: {doubt.why}. Which?")
     for number, choice in enumerate(doubt.choices[:9], 1):
-        err.print(f"  {number}  {choice}")
+        err.print(f"  {number}  {FORM_WORDS.get(choice, choice)}")
     while (key := click.getchar()) not in map(str, range(1, len(doubt.choices[:9]) + 1)):
         if key in ("q", "\x1b", "\x03", "\x04"):
             return refuse_doubt(path, doubt)
