@@ -472,6 +472,20 @@ def test_wrong_rows_are_refused_or_left_out_and_counted(capsys: pytest.CaptureFi
     assert code == 0 and "note: 1 rows are left out" in err
 
 
+def test_errors_name_rows_in_memory_by_their_numbers() -> None:
+    row = {"question": "Which?", "choices": ["a", "b"], "answer": "a", "image": "files/p0.png"}
+    for wrong, fault in (
+        ({"question": ""}, "row 2: the question is empty"),
+        ({"image": "files/no.png"}, "row 2: cannot read the image files/no.png (No such file or directory)"),
+        ({"choices": ["a", None]}, "row 2: option 2 is null; write its text, or leave it out"),
+    ):
+        with pytest.raises(DataError) as refused:
+            build_table([row, {**row, **wrong}], name="mine", to="made")
+        assert str(refused.value) == fault
+    with pytest.raises(DataError, match=r"^mine\.jsonl: the answers in 'answer' name an option both as index0 and as"):
+        build_table([{**row, "answer": 1}], name="mine", to="made")
+
+
 def test_labels_in_memory_are_the_same_benchmark_each_time() -> None:
     rows = [{"image": Image.new("RGB", (8, 6), COLOURS[number]), "label": COLOURS[number]} for number in range(4)]
     first, second = (build_table(rows, name="labels", to=f"made-{number}") for number in (1, 2))

@@ -30,7 +30,15 @@ from snellen.experiments.scored_folders import check_named_once, score_folders
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
 from snellen.models.base import as_model_string, load_model
 from snellen.psychometrics import WIDTH
-from snellen.recognition.own_sources import OwnSource, entry_of, is_own, own_source, write_entry, write_rows
+from snellen.recognition.own_sources import (
+    OwnSource,
+    entry_of,
+    is_own,
+    own_source,
+    telling_of_rows,
+    write_entry,
+    write_rows,
+)
 from snellen.recognition.recognising import TableSettings
 from snellen.reformulation.distractors import PictureEmbedder
 from snellen.registry import find, names, unknown
@@ -382,14 +390,15 @@ def build_table(
             path = Path(folder) / f"{name or Path(str(to)).name}.jsonl"
             write_rows(table, path)
             table, settings = path, replace(settings, images=settings.images or str(Path.cwd()))
-        source = None
-        if isinstance(table, Path) or not table.startswith("hf://"):
-            source = table_of_form(Path(table), settings, answers, lenient)
-        source = source or with_questions(own_source(table, settings, name))
-        spec = replace(source.spec, name=name or source.spec.name)
-        spec = replace(spec, dimension=dimension or spec.dimension, metrics=tuple(metrics) or spec.metrics)
-        source = replace(source, spec=spec)
-        return build_own(source, to=to, recipe=recipe, writer=writer, progress=progress, lenient=lenient)
+        with telling_of_rows(Path(folder)):
+            source = None
+            if isinstance(table, Path) or not table.startswith("hf://"):
+                source = table_of_form(Path(table), settings, answers, lenient)
+            source = source or with_questions(own_source(table, settings, name))
+            spec = replace(source.spec, name=name or source.spec.name)
+            spec = replace(spec, dimension=dimension or spec.dimension, metrics=tuple(metrics) or spec.metrics)
+            source = replace(source, spec=spec)
+            return build_own(source, to=to, recipe=recipe, writer=writer, progress=progress, lenient=lenient)
 
 
 def makes_options(recipe: Recipe, writer: Any) -> bool:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +20,7 @@ from msgspec.structs import replace
 from snellen.catalogue import BenchmarkSpec, SourceSpec, entries, suite_members
 from snellen.catalogue.entries import entry_text
 from snellen.catalogue.loading import LoadedEntry, read_entry_file
-from snellen.errors import DataError
+from snellen.errors import DataError, WrongRowsError
 from snellen.fetching.hub import SCHEME, fetch_hub_table
 from snellen.formats.rows import is_row_file
 from snellen.recognition.columns import Doubt
@@ -269,3 +271,22 @@ def _encoded(value: Any) -> Any:
         if hasattr(value, method):
             return getattr(value, method)()
     raise DataError(f"a cell holds {type(value).__name__}, which is not a text, number, list or picture")
+
+
+@contextmanager
+def telling_of_rows(folder: Path) -> Iterator[None]:
+    """Errors name rows in memory by their numbers, and not by lines of the file in `folder` that they stand in."""
+    here = f"{folder / os.path.relpath(Path.cwd(), folder.resolve())}/"
+
+    def told(text: str) -> str:
+        text = re.sub(rf"{re.escape(str(folder))}/[^/:]+\.jsonl:(\d+)", r"row \1", text.replace(here, ""))
+        return text.replace(f"{folder}/", "")
+
+    try:
+        yield
+    except WrongRowsError as error:
+        raise WrongRowsError([told(fault) for fault in error.faults]) from None
+    except DataError as error:
+        if str(folder) in str(error):
+            raise DataError(told(str(error))) from None
+        raise
