@@ -525,6 +525,31 @@ def test_the_command_prints_tables_and_writes_files(
         cli.main(["compare", *runs, "-o", str(folder / "comparison.html")], standalone_mode=False)
 
 
+def test_files_and_json_have_the_circular_differences_that_the_terminal_shows(
+    single: Benchmark, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = [answering(lambda i: i < 30, "early"), answering(lambda i: 10 <= i < 32, "late")]
+    results = sn.evaluate(models, str(single.folder), "circular", runs=folder / "rotated")
+    runs = [str(run.folder) for run in results.runs]
+    cli.main(["compare", *runs], standalone_mode=False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "of accuracy under circular (first order alone): early minus late" in shown
+    assert "of circular accuracy under circular: early minus late" in shown
+    files = [folder / f"rotated.{suffix}" for suffix in ("md", "csv", "json")]
+    cli.main(
+        ["compare", *runs, "--json", *(word for file in files for word in ("-o", str(file)))], standalone_mode=False
+    )
+    printed = [json.loads(line)["metric"] for line in capsys.readouterr().out.splitlines()]
+    wanted = ["accuracy", "accuracy", "circular_accuracy", "circular_accuracy"]
+    markdown, table, everything = (file.read_text("utf-8") for file in files)
+    written = json.loads(everything)
+    assert printed == wanted == [row["metric"] for row in written["differences"]] and "circular" not in written
+    assert [line.split(",")[7] for line in table.splitlines()] == ["metric", *wanted]
+    assert "## Paired differences of circular accuracy under circular: early minus late" in markdown
+    assert results.compare(resamples=0).table()["metric"].to_list() == wanted
+    assert results.compare(metrics="accuracy", resamples=0).table()["metric"].to_list() == wanted[:2]
+
+
 def test_a_narrow_terminal_breaks_no_word_and_names_the_columns_that_it_has_no_room_for(
     compared: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:

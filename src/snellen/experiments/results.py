@@ -186,18 +186,20 @@ class Results:
         """The runs compared question by question: differences with intervals and p-values, ranks with intervals, and
         the questions on which they differ. `to` is a `.md`, `.csv` or `.json` file to write.
 
-        Each benchmark counts by its headline metric, or by `metrics`: rows, or metrics, each by its first row. All
+        Each benchmark counts by its headline metric, and circular accuracy is compared besides, or by `metrics`: rows,
+        or metrics, each by its first row. All
         pairs are compared, or with the folder or the label of a run as `baseline` that one with each other. p-values
         are corrected by `holm`, `bh` or not (`none`). Without `resamples` there are no ranks. Raises DataError for
         fewer than two runs, for different builds of a benchmark, or where nothing is common; UnknownNameError for a
         wrong metric or baseline; MissingExtraError without numpy.
         """
-        from snellen.analysis.paired.comparison import compare_runs
+        from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 
         labels = {run.folder: label for run, label in zip(self.runs, run_labels(self.runs), strict=True)}
+        names = [row_called(name) for name in as_names(metrics)]
         comparison = compare_runs(
             self.runs,
-            metrics=[row_called(name) for name in as_names(metrics)],
+            metrics=names,
             baseline=labels.get(Path(baseline), str(baseline)) if baseline else "",
             correction=correction,
             resamples=resamples,
@@ -207,6 +209,8 @@ class Results:
             raise DataError(
                 "these runs have no benchmark, protocol and metric in common; run the models on the same benchmarks"
             )
+        if not names:
+            comparison = ComparedRuns(self.runs, comparison).in_both
         if to is not None:
             from snellen.report.page import write_comparison
 

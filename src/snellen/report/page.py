@@ -10,7 +10,7 @@ from typing import get_type_hints
 from urllib.parse import urlencode
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from snellen.analysis.paired.differences import Comparison, flat_difference
 from snellen.formats.shown_text import csv_table
@@ -32,7 +32,7 @@ from snellen.report.content import (
 from snellen.report.figures import report_figures
 from snellen.report.findings import findings
 from snellen.report.markdown import markdown_report, markdown_tables
-from snellen.report.paired_tables import Comparisons, compare_views, comparison_tables, standard_comparison
+from snellen.report.paired_tables import Comparisons, compare_views, standard_comparison, tables_of
 from snellen.report.paper_files import latex_report
 from snellen.report.rendering import offline_document, report_asset
 from snellen.report.report_tables import report_sections
@@ -224,7 +224,8 @@ FORMS: dict[str, Callable[[Sequence[RunView]], str | bytes]] = {
 def write_comparison(comparison: Comparison, path: Path) -> Path:
     """Write a comparison and return its path.
 
-    `.md` holds its tables, `.csv` one row per difference, `.json` everything, the questions that flipped included.
+    `.md` holds its tables, `.csv` one row per difference, `.json` everything, the questions that flipped included. All
+    have the differences in circular accuracy where headlines were compared.
     Raises DataError for another suffix, StoreError when the file cannot be written.
     """
     advice = "`snellen report` shows it in an HTML page"
@@ -232,15 +233,17 @@ def write_comparison(comparison: Comparison, path: Path) -> Path:
 
 
 def _csv(comparison: Comparison) -> str:
-    return csv_table([flat_difference(difference) for difference in comparison.differences])
+    return csv_table([flat_difference(difference) for difference in comparison.rows])
 
 
 def _markdown(comparison: Comparison) -> str:
-    return "\n".join(["# Snellen comparison", "", *markdown_tables(comparison_tables(comparison), 2)])
+    return "\n".join(["# Snellen comparison", "", *markdown_tables(tables_of(comparison), 2)])
 
 
 def _json(comparison: Comparison) -> str:
-    return msgspec.json.format(msgspec.json.encode(comparison), indent=1).decode() + "\n"
+    fields = {**asdict(comparison), "differences": comparison.rows}
+    del fields["circular"]
+    return msgspec.json.format(msgspec.json.encode(fields), indent=1).decode() + "\n"
 
 
 COMPARISON_FORMS: dict[str, Callable[[Comparison], str]] = {".md": _markdown, ".csv": _csv, ".json": _json}

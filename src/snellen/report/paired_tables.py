@@ -69,10 +69,10 @@ def comparison_tables(comparison: Comparison, first: str = "") -> list[Table]:
     return tables
 
 
-def tables_of(compared: ComparedRuns, first: str = "") -> list[Table]:
+def tables_of(comparison: Comparison, first: str = "") -> list[Table]:
     """Differences in headlines and in circular accuracy, which is not a benchmark's headline, as in
     `comparison_tables`; none where runs have nothing in common."""
-    both = (compared.headline, compared.circular)
+    both = (comparison, comparison.in_circular)
     return [table for each in both if each.differences for table in comparison_tables(each, first)]
 
 
@@ -111,7 +111,7 @@ def paired_tables(views: Sequence[RunView], comparisons: Comparisons) -> list[Ta
 def _report_tables(compared: ComparedRuns | SnellenError) -> list[Table]:
     if isinstance(compared, SnellenError):
         return [Table("Paired differences", ("runs",), (), notes=(f"Not compared: {compared}",))]
-    return tables_of(compared, compared.headline.labels[0])
+    return tables_of(compared.in_both, compared.headline.labels[0])
 
 
 def _benchmark_table(differences: Sequence[PairedDifference], comparison: Comparison) -> Table:

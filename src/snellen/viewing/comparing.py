@@ -55,7 +55,7 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
         scored = [read_scored(run) for run in runs]
         comparison = compare_runs(scored, resamples=RESAMPLES if len(runs) > 2 else 0, with_flips=False)
         compared = ComparedRuns(scored, comparison)
-        tables = tables_of(compared, comparison.labels[0])
+        tables = tables_of(compared.in_both, comparison.labels[0])
     except SnellenError as error:
         return RunComparison((), (), (), flips, str(error))
     benchmarks = {run.name: [b.spec.name for b in its.benchmarks] for run, its in zip(runs, scored, strict=True)}

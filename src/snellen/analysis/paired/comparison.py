@@ -246,7 +246,13 @@ class ComparedRuns(Struct, frozen=True, dict=True):
     @cached_property
     def circular(self) -> Comparison:
         """In circular accuracy, which is not a headline."""
-        return self.in_metric("circular_accuracy")
+        own = self.headline
+        return self.in_metric("circular_accuracy") if own.circular is None else own.in_circular
+
+    @property
+    def in_both(self) -> Comparison:
+        """In the headlines, and in circular accuracy."""
+        return replace(self.headline, circular=self.circular.differences)
 
     def in_metric(self, metric: str) -> Comparison:
         """The same pairs in one metric, corrected for as many; without ranks and questions that flipped."""

@@ -182,17 +182,30 @@ class Comparison(Struct, frozen=True):
     """The run that each other one was compared with; empty where all pairs were, for which p-values are corrected."""
     instruments: tuple[str, ...] = ()
     """Those of the runs that are no models' but references (`snellen:oracle`): pairs with one are corrected apart."""
+    circular: tuple[PairedDifference, ...] | None = None
+    """Of headlines: the differences in circular accuracy, which is none, corrected for as many; None where they were
+    not computed."""
+
+    @property
+    def rows(self) -> tuple[PairedDifference, ...]:
+        """All differences, those in circular accuracy last."""
+        return (*self.differences, *(self.circular or ()))
+
+    @property
+    def in_circular(self) -> Comparison:
+        """That in circular accuracy alone, without ranks and questions that flipped."""
+        return replace(self, differences=self.circular or (), ranks=(), flips=(), circular=None)
 
     def __repr__(self) -> str:
         return object_line(
             self, ", ".join(self.labels),
-            differences=len(self.differences), ranks=len(self.ranks), flips=len(self.flips),
+            differences=len(self.rows), ranks=len(self.ranks), flips=len(self.flips),
         )  # fmt: skip
 
     def table(self) -> polars.DataFrame:
         """One row a difference: runs, benchmark, dimension, values of both, difference with stderr, low, high, n and
         groups, p, p_adjusted, and how often only one of the two did better."""
-        return data_frame(flat_difference(difference) for difference in self.differences)
+        return data_frame(map(flat_difference, self.rows))
 
     def rank_table(self) -> polars.DataFrame:
         """One row a run and place: rank, low, high, and the share of resamples in which nobody is better."""

@@ -32,7 +32,6 @@ from snellen.runs.spec import overlaid, read_run_spec, run_spec
 from snellen.scoring.scored_run import ScoredRun
 
 if TYPE_CHECKING:
-    from snellen.analysis.paired.comparison import ComparedRuns
     from snellen.analysis.paired.differences import Comparison
     from snellen.report.table import Table
 
@@ -142,12 +141,10 @@ def compare_command(
             _write(comparison, path)
         if as_json:
             _print_differences(comparison)
-        elif metrics:
-            _show_tables(comparison, narrowed)
         else:
-            compared = _compared(narrowed, comparison)
-            _show_verdict(compared)
-            _show_tables(comparison, narrowed, compared.circular)
+            if not metrics:
+                _show_verdict(narrowed, comparison)
+            _show_tables(comparison, narrowed)
 
 
 def _check_flags(sequential: bool, drift: bool, metrics: Sequence[str], *, of_runs: bool, of_models: bool) -> None:
@@ -171,36 +168,30 @@ def _write(comparison: Comparison, path: Path) -> None:
 def _print_differences(comparison: Comparison) -> None:
     from snellen.analysis.paired.differences import flat_difference
 
-    print_records(map(flat_difference, comparison.differences))
+    print_records(map(flat_difference, comparison.rows))
 
 
-def _compared(results: Results, comparison: Comparison) -> ComparedRuns:
-    from snellen.analysis.paired.comparison import ComparedRuns
-
-    return ComparedRuns(results.runs, comparison)
-
-
-def _show_verdict(compared: ComparedRuns) -> None:
+def _show_verdict(results: Results, comparison: Comparison) -> None:
     """Print which model is better over the benchmarks that all runs have, in the words of reports and pages."""
+    from snellen.analysis.paired.comparison import ComparedRuns
     from snellen.report.findings import findings
     from snellen.report.run_view import common_views
 
+    compared = ComparedRuns(results.runs, comparison)
     for sentence in findings(common_views(compared.runs), compared, of_instruments=True)[:1]:
         out.print(Text(sentence))
         out.print()
 
 
-def _show_tables(comparison: Comparison, results: Results, circular: Comparison | None = None) -> None:
+def _show_tables(comparison: Comparison, results: Results) -> None:
     """Print differences, those of circular accuracy where runs have it, ranks, which questions flipped, and letters of
     options."""
     from snellen.report.flipped import flip_tables
     from snellen.report.letters import letter_tables
-    from snellen.report.paired_tables import comparison_tables, flips_line
+    from snellen.report.paired_tables import flips_line, tables_of
     from snellen.report.run_view import run_views
 
-    tables = comparison_tables(comparison)
-    if circular is not None and circular.differences:
-        tables += comparison_tables(circular)
+    tables = tables_of(comparison)
     tables += flip_tables(results.runs, ((each.first, each.second) for each in comparison.differences))
     told: set[str] = set()
     for table in (*tables, *letter_tables(run_views(results.runs, ()))):
