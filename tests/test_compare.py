@@ -550,6 +550,32 @@ def test_files_and_json_have_the_circular_differences_that_the_terminal_shows(
     assert results.compare(metrics="accuracy", resamples=0).table()["metric"].to_list() == wanted[:2]
 
 
+def test_questions_answered_in_part_are_no_part_of_n_and_a_footnote_counts_them(
+    single: Benchmark, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(name: str, first: int) -> sn.Scripted:
+        """Right always, but from the third order on nothing comes for ten questions."""
+
+        def reply(request: sn.Request) -> str | sn.Response:
+            number = int(request.sample_id.removeprefix("q"))
+            if request.variant.test >= 2 and first <= number < first + 10:
+                return sn.Response(error=Failure("server", "500"))
+            return "ABCD"[request.variant.order.index(number % 4)]
+
+        return sn.Scripted(reply, name=name)
+
+    models = [failing("a", 0), failing("b", 5)]
+    results = sn.evaluate(models, str(single.folder), "circular", runs=folder / "broken", error_budget=1.0)
+    own = [r.estimate for r in results.rows if (r.metric, r.benchmark, r.slice) == ("circular_accuracy", "single", "")]
+    assert [(estimate.n, estimate.errors) for estimate in own] == [(30, 10), (30, 10)]
+    comparison = results.compare()
+    [difference] = [d.difference for d in comparison.circular or () if d.scope == "benchmark"]
+    assert (difference.value, difference.n, difference.errors) == (0.0, 25, 15)
+    cli.main(["compare", *(str(run.folder) for run in results.runs)], standalone_mode=False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "n=25" in shown and "15 of 40 questions were not answered in full, as requests failed" in shown
+
+
 def test_a_narrow_terminal_breaks_no_word_and_names_the_columns_that_it_has_no_room_for(
     compared: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,7 +139,7 @@ def _shown_better(
         for measures, questions in zip(benchmarks, common, strict=True):
             place = frozenset((labels[i], labels[j])), measures[0].scored.spec.name, measures[0].method
             pairing = known.get(place)
-            if pairing is None or pairing.result.difference.n != len(questions):
+            if pairing is None or pairing.result.difference.questions != len(questions):
                 pairing = pair((labels[i], labels[j]), measures[i], measures[j], questions)
             paired.append(pairing)
         differences += [*(pairing.result for pairing in paired), *_means(paired)]
@@ -147,7 +147,7 @@ def _shown_better(
     better: dict[RankedOn, list[tuple[str, str]]] = defaultdict(list)
     for difference in _corrected(differences, correction, instruments):
         as_compared = by_pair.get(_pair_key(difference), difference)
-        decisive = as_compared if as_compared.difference.n == difference.difference.n else difference
+        decisive = as_compared if as_compared.difference.questions == difference.difference.questions else difference
         if is_shown(decisive):
             winner, loser = (decisive.first, decisive.second)[:: 1 if gain(decisive) > 0 else -1]
             better[difference.benchmark, difference.dimension].append((winner, loser))

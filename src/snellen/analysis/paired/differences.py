@@ -17,7 +17,7 @@ from msgspec.structs import asdict, replace
 from snellen.analysis.capability import ALL, counted_alike, protocol_preference
 from snellen.analysis.linearisation import linearised_deviations
 from snellen.analysis.paired.significance import LEVEL, Correction, agreeing, questions_needed, sign_flip_test
-from snellen.analysis.question_means import censored_mean, is_censored
+from snellen.analysis.question_means import censored_mean, is_censored, with_counts
 from snellen.analysis.statistics import (
     NO_BOUNDS,
     Bounds,
@@ -164,6 +164,7 @@ class RankInterval(Struct, frozen=True):
     best: float | None
     """Share of resamples in which no other run is better."""
     n: int
+    """Questions that weigh in it."""
 
 
 class Comparison(Struct, frozen=True):
@@ -378,6 +379,8 @@ def pair(
         difference = _estimate(first, second, keys, groups, gap, deviations)
         contributions = sum_by_group([gap / n + deviation for deviation in deviations], groups)
         difference, p = agreeing(difference, sign_flip_test(list(contributions.values())))
+    if first.censored or second.censored:
+        difference = _with_broken_rows(difference, first, second, keys)
     better = _counted(first, second, keys)
     return Paired(
         PairedDifference(
@@ -398,6 +401,20 @@ def _why_without_difference(first: QuestionMeasures, second: QuestionMeasures, n
     if not n:
         return "not asked"
     return "too few asked to the end" if first.censored or second.censored else "metric undefined"
+
+
+def _with_broken_rows(
+    difference: Estimate, first: QuestionMeasures, second: QuestionMeasures, keys: Sequence[QuestionKey]
+) -> Estimate:
+    """Its n is of the questions that both runs have a value for, as everywhere; those that weigh in it although they
+    were answered in part alone are its errors, or were not asked to the end."""
+    lacking = [
+        run.censored[key]
+        for key in keys
+        if (run := next((run for run in (first, second) if key not in run.values), None)) is not None
+    ]
+    counted = with_counts(difference, lacking, 0)
+    return replace(counted, n=len(keys) - len(lacking))
 
 
 def _estimate(
@@ -468,7 +485,7 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
         return None
     results, m = [member.result for member in members], len(members)
     by_questions = counted_alike(member.spec for member in members) == "questions"
-    sizes = [result.difference.n if by_questions else 1 for result in results]
+    sizes = [result.difference.questions if by_questions else 1 for result in results]
     weights = [m * size / sum(sizes) for size in sizes]
     contributions = {
         f"{member.result.benchmark} {member.result.dimension} {group}": weight * value / m
