@@ -190,11 +190,16 @@ def test_a_picture_whose_sender_was_erased_is_forgotten(server: RunningServer, t
 # --- copies ------------------------------------------------------------------------------------------------------
 
 
-def test_a_backup_of_a_serving_server_is_restored_whole(server: RunningServer, tmp_path: Path) -> None:
+def test_a_backup_of_a_serving_server_is_restored_whole(
+    server: RunningServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     anna = server.signed_in("Anna")
     address = anna.send("/api/v1/pictures", picture()).json()["address"]
     archive, folder = tmp_path / "backup.tar", tmp_path / "restored"
-    main_code(["serve-data", "backup", str(server.services.configuration.folder), str(archive)])
+    served_folder = server.services.configuration.folder
+    (served_folder / "runs").mkdir()
+    main_code(["serve-data", "backup", str(served_folder), str(archive)])
+    assert f"the runs in {served_folder / 'runs'} are not in it" in capsys.readouterr().out
     assert archive.stat().st_mode & 0o077 == 0
     main_code(["serve-data", "restore", str(archive), str(folder)])
     with hosted(folder) as restored:
@@ -203,7 +208,7 @@ def test_a_backup_of_a_serving_server_is_restored_whole(server: RunningServer, t
         assert again.get(address).content == anna.get(address).content
     with pytest.raises(StoreError, match="not empty"):
         restore(archive, folder)
-    for made in (server.services.configuration.folder, folder):
+    for made in (served_folder, folder):
         assert made.stat().st_mode & 0o077 == 0, "what the server knows of persons is its own"
     with pytest.raises(StoreError, match="cannot be written"):
         back_up(server.services.configuration, archive)

@@ -8,6 +8,7 @@ import re
 import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace as replaced
 
 pytest.importorskip("fastapi", reason="waits for fastapi")
 pytest.importorskip("alembic", reason="waits for alembic")
@@ -45,7 +47,13 @@ from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.services import open_services
 from snellen_server.leaderboard import submissions
 from snellen_server.leaderboard.boards import Board
-from snellen_server.leaderboard.checking import UploadLimits, read_upload, upload_suffix
+from snellen_server.leaderboard.checking import (
+    UploadedRow,
+    UploadFindings,
+    UploadLimits,
+    read_upload,
+    upload_suffix,
+)
 from snellen_server.leaderboard.releasing import PublishedNumber, questions_needed, release_number, widening
 from snellen_server.leaderboard.scoring_process import ExactNumber, ScoringOutcome, ScoringTask, score_upload
 from snellen_server.leaderboard.standings import standings
@@ -139,6 +147,30 @@ def test_options_in_another_order_are_read_in_that_order(score: Callable[..., Sc
     assert three.faults[0].count == QUESTIONS
 
 
+def test_a_row_that_contradicts_itself_is_refused(score: Callable[..., ScoringOutcome]) -> None:
+    rows = predictions()
+    rows[3] |= {"index": "q004"}
+    rows[5] |= {"index": "q005"}
+    rows[6] |= {"index": 6}  # a number that names no question
+    rows[7] |= {"labels": ["A", "B", " ", "D"]}
+    assert {fault.kind: fault.named for fault in score(as_jsonl(rows)).faults} == {
+        "rows whose id and index name different questions": ("row 4",),
+        "rows with an empty label": ("row 8",),
+        "missing questions": ("q003", "q007"),
+    }
+
+
+def test_a_reply_beside_scores_is_left_out_with_a_note(score: Callable[..., ScoringOutcome]) -> None:
+    scores = [[-3.0 + (place == i % 4) for place in range(4)] for i in range(QUESTIONS)]
+    rows = [{"id": f"q{i:03d}", "scores": scores[i], "prediction": ""} for i in range(QUESTIONS)]
+    assert score(as_jsonl(rows)).notes == ()
+    outcome = score(as_jsonl([{**row, "prediction": "A"} if i < 2 else row for i, row in enumerate(rows)]))
+    assert [number.value for number in outcome.numbers] == [1.0]
+    assert [note.sentence for note in outcome.notes] == [
+        "rows with a prediction and scores, read by their scores: 2 (row 1, row 2)"
+    ]
+
+
 def test_several_rows_of_a_question_are_its_presentations(score: Callable[..., ScoringOutcome]) -> None:
     rows = predictions() + predictions(lambda i: gold(i) if i % 2 else other(i))
     outcome = score(as_jsonl(rows), presentations=2)
@@ -157,6 +189,21 @@ def test_a_board_of_several_benchmarks_asks_which_one_a_row_is_of(
     faults = {one.kind: one.named for one in score(as_jsonl([*own, *predictions(other, 8)]), others=(beasts,)).faults}
     assert faults["missing questions"][0] == "beasts q000"
     assert faults["rows of no benchmark of this board (column benchmark)"][0] == "row 41"
+
+
+def test_what_any_metric_tells_apart_has_noise_of_its_own(score: Callable[..., ScoringOutcome], tmp_path: Path) -> None:
+    folder = str(open_benchmark(tmp_path).folder)
+    own = [{**row, "benchmark": "animals"} for row in predictions()]
+    contents = []
+    for text in ("Ox", "ox"):
+        others = [{"id": f"o{i:03d}", "benchmark": "open", "prediction": text} for i in range(12)]
+        contents.append(score(as_jsonl([*own, *others]), others=(folder,)).contents)
+    assert contents[0]["animals"] == contents[1]["animals"] and contents[0]["open"] != contents[1]["open"]
+    ranked = [
+        [{"id": f"q{i:03d}", "scores": scores} for i in range(QUESTIONS)] for scores in ([3, 2, 1, 0], [3, 0, 1, 2])
+    ]
+    first, second = (score(as_jsonl(rows)) for rows in ranked)
+    assert first.numbers == second.numbers and first.contents != second.contents
 
 
 def test_refusals_name_no_answer(score: Callable[..., ScoringOutcome], tmp_path: Path) -> None:
@@ -189,6 +236,25 @@ def entity_sheet() -> bytes:
     return xlsx_of({"xl/workbook.xml": laughs, "xl/_rels/workbook.xml.rels": laughs})
 
 
+def sheet_of(rows: list[tuple[str, str]]) -> bytes:
+    """A sheet of ids and predictions, as XML; what begins with = is a formula."""
+    cells = [
+        [f"<f>{text[1:]}</f>" if text.startswith("=") else f"<is><t>{text}</t></is>" for text in row] for row in rows
+    ]
+    lines = [
+        "".join(f'<c t="inlineStr">{cell}</c>' for cell in row)
+        for row in [["<is><t>id</t></is>", "<is><t>prediction</t></is>"], *cells]
+    ]
+    names = 'xmlns="m" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+    return xlsx_of(
+        {
+            "xl/workbook.xml": f'<workbook {names}><sheets><sheet name="s" r:id="r1"/></sheets></workbook>',
+            "xl/_rels/workbook.xml.rels": '<a xmlns="m"><Relationship Id="r1" Target="sheet1.xml"/></a>',
+            "xl/sheet1.xml": f"<sheet {names}>{''.join(f'<row>{line}</row>' for line in lines)}</sheet>",
+        }
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -197,6 +263,14 @@ def entity_sheet() -> bytes:
         ("p.jsonl", b'{"id": "q001", "prediction": "\xff"}\n', "line 1"),
         ("p.jsonl", b'{"id": "q001", "prediction": "' + b"a" * 100_001 + b'"}', "row 1: the prediction has more"),
         ("p.jsonl", b'{"id": "q001", "prediction": "A"}\n' * 1001, "more than 1,000 rows"),
+        (
+            "p.jsonl",
+            b'{"id": "q001", "prediction": "A"}\n{"id": "q002", "prediction": "\\ud83d"}',
+            "line 2: a text holds half",
+        ),
+        ("p.jsonl", b'{"id": "q001", "prediction": "\\ud83d\\u0041"}', "line 1: a text holds half of a surrogate pair"),
+        ("p.jsonl", b'{"id": "q001", "prediction": "\\\\ud83d"', "line 1: Input data was truncated"),
+        ("p.xlsx", sheet_of([("q000", "_xD83D_")]), "row 1: a text holds half"),
         ("p.xlsx", entity_sheet(), "document type"),
         ("p.xlsx", b"PK\x03\x04 and nothing", "not an .xlsx file"),
         ("p.parquet", b"PAR1" + b"\xff" * 100 + b"PAR1", "not a Parquet file"),
@@ -212,15 +286,19 @@ def test_a_hostile_file_is_refused_in_a_line_without_a_path(
     assert str(tmp_path) not in outcome.refused and "\n" not in outcome.refused
 
 
+def read_rows(path: Path) -> list[UploadedRow]:
+    return read_upload(path, LIMITS, UploadFindings())
+
+
 def test_a_mark_of_utf8_before_the_first_line_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_bytes(b'\xef\xbb\xbf{"id": "q001", "prediction": "A"}\r\n')
-    assert [(row.name, row.reply) for row in read_upload(tmp_path / "p.jsonl", LIMITS)] == [("q001", "A")]
+    assert [(row.name, row.reply) for row in read_rows(tmp_path / "p.jsonl")] == [("q001", "A")]
 
 
 def test_a_sheet_that_unpacks_to_much_is_not_unpacked(tmp_path: Path) -> None:
     (tmp_path / "p.xlsx").write_bytes(bomb_sheet())
     with pytest.raises(DataError, match="unpacks to 19 MiB, more than the 0 that are read"):
-        read_upload(tmp_path / "p.xlsx", LIMITS)
+        read_rows(tmp_path / "p.xlsx")
 
 
 def test_a_file_is_what_it_is_called() -> None:
@@ -348,6 +426,28 @@ def test_the_same_predictions_get_the_same_numbers_in_every_form(anna: Browser, 
     assert whole["low"] < 0.751 and whole["high"] > 0.749 and whole["noise"] == 0.05
     assert (first["model"], first["parameters"], first["rows"]) == ("Mine", "7B", QUESTIONS)
     assert first["snellen_version"] == sn.__version__ and len(first["file_digest"]) == 64
+
+
+def test_noise_follows_from_what_is_predicted_of_that_benchmark_alone(server: RunningServer) -> None:
+    def released(contents: dict[str, str], **settings: float) -> list[list[float]]:
+        measured = [replace(exact(100), benchmark=name, slice=f"part={i}") for name in "ab" for i in range(20)]
+        outcome = ScoringOutcome(contents=contents, numbers=tuple(measured))
+        numbers = submissions.released_numbers(server.services, replaced(BOARD, **settings), outcome)
+        return [[number.value for number in numbers if number.benchmark == name] for name in "ab"]
+
+    first, changed = released({"a": "1", "b": "1"}), released({"a": "1", "b": "2"})
+    assert first[0] == changed[0] and first[1] != changed[1]
+    # Under two scales the same draw would give the exact number away.
+    wider = released({"a": "1", "b": "1"}, noise_answers=4.0)[0]
+    assert any(abs(2 * near - far - 0.5) > 0.02 for near, far in zip(first[0], wider, strict=True))
+
+
+def test_a_submitter_is_told_how_the_file_was_read(anna: Browser) -> None:
+    rows = [(row["id"], row["prediction"] if i < QUESTIONS - 3 else "=1+1") for i, row in enumerate(predictions())]
+    facts = scored(anna, sheet_of(rows), "p.xlsx")
+    kind = "cells that are formulas, taken as their text"
+    assert facts["state"] == "scored" and facts["notes"] == [{"kind": kind, "count": 3, "named": []}]
+    assert f"<li>{kind}: 3</li>" in anna.get(facts["address"]).text
 
 
 def test_a_private_entry_is_seen_by_nobody_else_and_a_public_one_by_all(server: RunningServer, anna: Browser) -> None:

@@ -767,6 +767,11 @@ def test_the_first_vote_makes_provisional_ratings_with_intervals_and_no_rank(tmp
         first, second = standing.provisional
         assert first.model.partition("@")[0] == best and (first.rank, second.rank) == (None, None)
         assert first.low < 1000 < first.rating < first.high and first.high - first.low > 300
+        for _ in range(2):
+            Fight(running.visitor(), kind="named", left="numbat", right="quokka").vote()
+        running.do(rate_arena(running.services))
+        ratings = running.visitor().get("/arena/ratings").text
+        assert "did not know the models: 1; by judges, or on battles with names: 2, as of" in ratings
         for address in ("/arena/ratings", "/"):
             page = running.visitor().get(address).text
             assert page.count("provisional</span>") == 2 and f"{first.low:.0f}, {first.high:.0f}" in page

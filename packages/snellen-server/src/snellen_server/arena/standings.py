@@ -138,6 +138,11 @@ class Standing(Struct, frozen=True):
     """All models of people's votes by `provisional_ratings`; the page shows those that are not settled."""
 
     @property
+    def votes_of_people(self) -> int:
+        """The votes that all numbers but those of `judged` rest on; each stands in the records of both its models."""
+        return sum(pair.wins + pair.losses + pair.ties + pair.both_bad for pair in self.pairs) // 2
+
+    @property
     def settled(self) -> tuple[ModelRating, ...]:
         """Models on which enough people have voted, ranked among themselves within each group."""
         rows = [row for row in self.rating.models if is_settled(row)] if self.rating else []

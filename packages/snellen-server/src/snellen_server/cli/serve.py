@@ -104,11 +104,13 @@ def serve_data() -> None:
 @CONFIG
 @click.argument("archive", metavar="FILE.tar", type=FILE)
 def backup(folder: Path, file: Path | None, archive: Path) -> None:
-    """Write the database, the pictures and the key of DIR into FILE.tar."""
+    """Write the database, the pictures and the key of DIR into FILE.tar, but not the runs in DIR/runs."""
     from snellen_server.hosting.database import back_up
 
     count = back_up(_configuration(folder, file, None), archive)
     click.echo(f"{archive}: the database, the key and {count} pictures")
+    if (folder / "runs").is_dir():
+        click.echo(f"the runs in {folder / 'runs'} are not in it; copy that folder, too")
 
 
 @serve_data.command("restore")

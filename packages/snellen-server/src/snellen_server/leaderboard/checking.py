@@ -10,6 +10,7 @@ option shown, in place of `prediction`. Other columns, such as right answers, ar
 
 from __future__ import annotations
 
+import json
 import math
 from codecs import BOM_UTF8
 from collections import Counter, defaultdict
@@ -59,17 +60,24 @@ class UploadedRow(Struct, frozen=True):
         return "" if name is None else str(name).strip()
 
     @property
+    def index_name(self) -> str:
+        return "" if self.index is None else str(self.index).strip()
+
+    @property
     def reply(self) -> str | None:
         return None if self.prediction is None else str(self.prediction)
 
 
-def read_upload(path: Path, limits: UploadLimits) -> list[UploadedRow]:
-    """The rows of a .jsonl, .parquet or .xlsx file. Raises DataError, with the row, for what is not one or too much."""
+def read_upload(path: Path, limits: UploadLimits, notes: UploadFindings) -> list[UploadedRow]:
+    """The rows of a .jsonl, .parquet or .xlsx file. Raises DataError, with the row, for what is not one or too much.
+
+    What the submitter should know of the file's cells is added to `notes`.
+    """
     rows = []
-    for number, row in enumerate(READERS_BY_SUFFIX[path.suffix](path, limits), 1):
+    for number, row in enumerate(READERS_BY_SUFFIX[path.suffix](path, limits, notes), 1):
         if number > limits.rows:
             raise DataError(f"the file has more than {limits.rows:,} rows, the most that are read")
-        if fault := _too_long(row):
+        if fault := _too_long(row) or (_HALF_PAIR if _has_half_pair(row) else ""):
             raise DataError(f"row {number}: {fault}")
         rows.append(row)
     return rows
@@ -85,7 +93,19 @@ def _too_long(row: UploadedRow) -> str:
     return ""
 
 
-def _read_jsonl(path: Path, limits: UploadLimits) -> Iterator[UploadedRow]:
+_HALF_PAIR = "a text holds half of a surrogate pair, which is no character; leave it out"
+
+
+def _has_half_pair(record: Any) -> bool:
+    """Whether a text in it cannot be written, as `\\ud83d` alone cannot: the end of its pair is missing."""
+    try:
+        msgspec.json.encode(record)
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _read_jsonl(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iterator[UploadedRow]:
     decoder = msgspec.json.Decoder(UploadedRow)
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -93,10 +113,19 @@ def _read_jsonl(path: Path, limits: UploadLimits) -> Iterator[UploadedRow]:
                 try:
                     yield decoder.decode(line.removeprefix(BOM_UTF8) if number == 1 else line)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    raise DataError(f"line {number}: {error}; a line is an object with id and prediction") from None
+                    fault = _json_fault(line) or f"{error}; a line is an object with id and prediction"
+                    raise DataError(f"line {number}: {fault}") from None
 
 
-def _read_parquet(path: Path, limits: UploadLimits) -> Iterator[UploadedRow]:
+def _json_fault(line: bytes) -> str:
+    """Why a line is refused that is JSON all the same; empty for one that is none."""
+    try:
+        return _HALF_PAIR if _has_half_pair(json.loads(line)) else ""
+    except (ValueError, RecursionError):
+        return ""
+
+
+def _read_parquet(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iterator[UploadedRow]:
     known_columns = UploadedRow.__struct_fields__
     try:
         file = pq.ParquetFile(path, thrift_string_size_limit=1 << 24, thrift_container_size_limit=1 << 20)
@@ -115,12 +144,13 @@ def _read_parquet(path: Path, limits: UploadLimits) -> Iterator[UploadedRow]:
         raise DataError(f"not a Parquet file that can be read ({reason})") from None
 
 
-def _read_xlsx(path: Path, limits: UploadLimits) -> Iterator[UploadedRow]:
+def _read_xlsx(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iterator[UploadedRow]:
     try:
-        lines = read_sheet(path, limits.unpacked_bytes).lines
+        sheet = read_sheet(path, limits.unpacked_bytes)
     except DataError as error:
         raise DataError(str(error).removeprefix(f"{path}: ")) from None
-    (_, names), *rows = lines or [(0, {})]
+    notes.add("cells that are formulas, taken as their text", count=sheet.formulas)
+    (_, names), *rows = sheet.lines or [(0, {})]
     columns = {place: name if name in ascii_uppercase else name.strip().lower() for place, name in names.items()}
     for _, cells in rows:
         yield _table_row({columns[place]: text for place, text in cells.items() if place in columns})
@@ -147,7 +177,7 @@ def _check_unpacked(count: int, limits: UploadLimits) -> None:
         raise DataError(f"the file unpacks to more than {limits.unpacked_bytes >> 20:,} MiB, the most that are read")
 
 
-READERS_BY_SUFFIX: dict[str, Callable[[Path, UploadLimits], Iterator[UploadedRow]]] = {
+READERS_BY_SUFFIX: dict[str, Callable[[Path, UploadLimits, UploadFindings], Iterator[UploadedRow]]] = {
     ".jsonl": _read_jsonl,
     ".parquet": _read_parquet,
     ".xlsx": _read_xlsx,
@@ -174,7 +204,7 @@ Place = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class UploadFault:
-    """What is wrong with how many rows or questions, and the first of them."""
+    """What is wrong with how many rows, questions or cells, or was said of them, and the first of them."""
 
     kind: str
     count: int
@@ -183,7 +213,7 @@ class UploadFault:
     @property
     def sentence(self) -> str:
         more = ", ..." if self.count > len(self.named) else ""
-        return f"{self.kind}: {self.count:,} ({', '.join(self.named)}{more})"
+        return f"{self.kind}: {self.count:,}" + (f" ({', '.join(self.named)}{more})" if self.named else "")
 
 
 class CheckedUpload(Struct, frozen=True):
@@ -193,23 +223,31 @@ class CheckedUpload(Struct, frozen=True):
     faults: tuple[UploadFault, ...]
 
 
-class _Faults:
+class UploadFindings:
+    """Counts what is found, by its kind, and keeps the names of the first few."""
+
     def __init__(self) -> None:
         self._named: dict[str, list[str]] = defaultdict(list)
         self._counts: Counter[str] = Counter()
 
-    def add(self, kind: str, name: str) -> None:
-        self._counts[kind] += 1
-        if len(self._named[kind]) < MOST_NAMED:
+    def add(self, kind: str, name: str = "", count: int = 1) -> None:
+        self._counts[kind] += count
+        if name and len(self._named[kind]) < MOST_NAMED:
             self._named[kind].append(name)
 
     def all(self) -> tuple[UploadFault, ...]:
-        return tuple(UploadFault(kind, count, tuple(self._named[kind])) for kind, count in self._counts.items())
+        counts = self._counts.items()
+        return tuple(UploadFault(kind, count, tuple(self._named[kind])) for kind, count in counts if count)
 
 
-def check_upload(rows: Sequence[UploadedRow], benchmarks: Sequence[Benchmark], presentations: int) -> CheckedUpload:
-    """Find the question of each row by its id. Every question has to have `presentations` rows, and no row be left."""
-    faults = _Faults()
+def check_upload(
+    rows: Sequence[UploadedRow], benchmarks: Sequence[Benchmark], presentations: int, notes: UploadFindings
+) -> CheckedUpload:
+    """Find the question of each row by its id. Every question has to have `presentations` rows, and no row be left.
+
+    What a row says and is not read is added to `notes`.
+    """
+    faults = UploadFindings()
     samples = {member.name: {sample.id: sample for sample in member.samples()} for member in benchmarks}
     indexes = {member.name: _indexes(member) for member in benchmarks}
     only = benchmarks[0].name if len(benchmarks) == 1 else ""
@@ -224,14 +262,18 @@ def check_upload(rows: Sequence[UploadedRow], benchmarks: Sequence[Benchmark], p
         if by_id is None:
             faults.add("rows of no benchmark of this board (column benchmark)", where)
             continue
-        name, order = (row.name, ()) if row.name in by_id else indexes[benchmark].get(row.name, ("", ()))
+        name, order = _named(row.name, by_id, indexes[benchmark])
         sample = by_id.get(name)
         if sample is None:
             faults.add("unknown ids", row.name[:100])
             continue
-        if fault := _fault(row, sample):
+        by_index = _named(row.index_name, by_id, indexes[benchmark])[0]
+        contradiction = "whose id and index name different questions" if by_index not in ("", name) else ""
+        if fault := contradiction or _fault(row, sample):
             faults.add(f"rows {fault}", where)
             continue
+        if row.scores is not None and row.reply:
+            notes.add("rows with a prediction and scores, read by their scores", where)
         placed_row = _placed(row, sample, where, order)
         placed[benchmark, sample.id, placed_row.turn].append(placed_row)
     expected = [(name, s.id, turn) for name, by_id in samples.items() for s in by_id.values() for turn in _rounds(s)]
@@ -250,6 +292,13 @@ def _indexes(benchmark: Benchmark) -> dict[str, tuple[str, tuple[int, ...]]]:
     return {row.index: (name, row.order) for name, origin in origins for row in origin.rows}
 
 
+def _named(
+    name: str, samples: Mapping[str, Sample], indexes: Mapping[str, tuple[str, tuple[int, ...]]]
+) -> tuple[str, tuple[int, ...]]:
+    """The sample of an id or index, empty where it is none, and the order of the options in the official file's row."""
+    return (name, ()) if name in samples else indexes.get(name, ("", ()))
+
+
 def _rounds(sample: Sample) -> range:
     return range(len(sample.rounds))
 
@@ -266,6 +315,8 @@ def _fault(row: UploadedRow, sample: Sample) -> str:
         return "with other options than their question has"
     if row.labels and (len(set(row.labels)) < len(row.labels) or len(row.labels) != len(options)):
         return "whose labels are not one for each option"
+    if row.labels and not all(label.strip() for label in row.labels):
+        return "with an empty label"
     if row.scores is not None:
         if not options:
             return "with scores, of an open question"

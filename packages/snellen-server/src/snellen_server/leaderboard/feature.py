@@ -136,6 +136,7 @@ class EntryFacts(BaseModel):
     builds: dict[str, list[str]]
     refusal: str
     faults: list[UploadFault]
+    notes: list[UploadFault]
     numbers: list[PublishedNumber]
 
 

@@ -5,8 +5,9 @@ Whether one answer is right changes the odds of whatever is published by a facto
 wherever the number lies (Dwork, McSherry, Nissim and Smith, "Calibrating noise to sensitivity in private data
 analysis", TCC 2006). Mere rounding would not do: whoever has found one of its borders sees single answers cross it.
 
-The noise follows from the server's key, the build, and what the predictions were read as. So the same predictions
-always get the same number, in whatever file they are sent, and others, be it in one answer, get noise of their own.
+The noise of a benchmark's numbers follows from the server's key, the board, the build, and what that benchmark's
+predictions were read as. So on one board the same predictions always get the same number, in whatever file they are
+sent and whatever is predicted of other benchmarks beside them; others, be it in one answer, get noise of their own.
 
 The interval follows from the published number alone: Wilson's, over as many units as there are pictures, widened on
 either side by what noise and rounding may have added. Of n questions and noise of a answers that is

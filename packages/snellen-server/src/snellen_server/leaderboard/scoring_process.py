@@ -10,7 +10,7 @@ import hashlib
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +32,14 @@ from snellen.plugin_api import (
     score_run,
     write_imported_run,
 )
-from snellen_server.leaderboard.checking import UploadFault, UploadLimits, check_upload, protocol_of, read_upload
+from snellen_server.leaderboard.checking import (
+    UploadFault,
+    UploadFindings,
+    UploadLimits,
+    check_upload,
+    protocol_of,
+    read_upload,
+)
 
 
 class ScoringTask(Struct, frozen=True, kw_only=True):
@@ -80,30 +87,35 @@ class ScoringOutcome(Struct, frozen=True, kw_only=True):
     refused: str = ""
     """Why it was not scored; empty when it was."""
     faults: tuple[UploadFault, ...] = ()
+    notes: tuple[UploadFault, ...] = ()
+    """What the submitter should know of how the file was read, be it scored or not."""
     rows: int = 0
-    content: str = ""
-    """A digest of builds and of what the predictions were read as, whatever the file looks like."""
+    contents: Mapping[str, str] = {}
+    """Benchmark -> a digest of its build and of what its predictions were read as, whatever the file looks like."""
     numbers: tuple[ExactNumber, ...] = ()
 
 
 def score_upload(task: ScoringTask) -> ScoringOutcome:
     """Read, check and score. What is wrong with the file is an outcome; what is wrong here is raised."""
     benchmarks = [Benchmark(Path(folder)) for folder in task.benchmarks]
+    findings = UploadFindings()
     try:
-        rows = read_upload(Path(task.file), task.limits)
-        checked = check_upload(rows, benchmarks, task.presentations)
+        rows = read_upload(Path(task.file), task.limits, findings)
+        checked = check_upload(rows, benchmarks, task.presentations, findings)
+        notes = findings.all()
         if checked.faults:
-            return ScoringOutcome(refused="it does not fit the questions", faults=checked.faults, rows=len(rows))
+            refusal = "it does not fit the questions"
+            return ScoringOutcome(refused=refusal, faults=checked.faults, notes=notes, rows=len(rows))
         labels = {name: protocol_of(predictions, task.presentations) for name, predictions in checked.rows.items()}
     except DataError as error:
         return ScoringOutcome(refused=str(error))
-    digest = hashlib.sha256()
+    contents: dict[str, str] = {}
     numbers: list[ExactNumber] = []
     for benchmark in benchmarks:
         scored = _scored(benchmark, checked.rows[benchmark.name], labels[benchmark.name], Path(task.file))
-        digest.update(benchmark.manifest.version.encode() + _content(scored))
+        contents[benchmark.name] = hashlib.sha256(benchmark.manifest.version.encode() + _content(scored)).hexdigest()
         numbers += _numbers(scored, benchmark, task)
-    return ScoringOutcome(rows=len(rows), content=digest.hexdigest(), numbers=tuple(numbers))
+    return ScoringOutcome(notes=notes, rows=len(rows), contents=contents, numbers=tuple(numbers))
 
 
 def _scored(benchmark: Benchmark, rows: Sequence[PlacedRow], label: str, file: Path) -> ScoredRun:
@@ -115,12 +127,16 @@ def _scored(benchmark: Benchmark, rows: Sequence[PlacedRow], label: str, file: P
 
 
 def _content(scored: ScoredRun) -> bytes:
-    """What was read, in a fixed order: options by their number, texts without regard to case and blanks."""
+    """All that a metric may see, in a fixed order: options by their number, texts and scores as they are.
+
+    Some metric tells capitals apart, or ranks options that are not the first. The same noise around two exact numbers
+    would give their difference away.
+    """
     readings = sorted(
-        (p.benchmark, p.sample_id, p.turn, p.variant.test, p.choice, " ".join((p.text or "").casefold().split()))
+        (p.benchmark, p.sample_id, p.turn, p.variant.test, p.choice, p.text, p.scores)
         for benchmark in scored.benchmarks
         for p in benchmark.predictions
-        if p.choice is not None or p.text is not None
+        if p.choice is not None or p.text is not None or p.scores
     )
     return msgspec.json.encode(readings)
 

@@ -87,6 +87,8 @@ class Submission(Struct, frozen=True, kw_only=True):
     """Benchmark -> digests of its questions, and (signed) of its answers."""
     rows: int
     faults: tuple[UploadFault, ...]
+    notes: tuple[UploadFault, ...] = ()
+    """What its submitter should know of how the file was read."""
     refusal: str
     numbers: tuple[PublishedNumber, ...]
 
@@ -230,15 +232,19 @@ def _read(row: Row[Any]) -> Submission:
         {
             **{name: value for name, value in facts.items() if name not in ("suffix", "attempts")},
             "faults": stored_faults.get("rows", ()),
+            "notes": stored_faults.get("notes", ()),
             "refusal": stored_faults.get("refusal", ""),
         },
         Submission,
     )
 
 
-def outcome_faults(refusal: str, faults: Sequence[UploadFault]) -> dict[str, Any]:
-    """What is kept of why an upload was refused."""
-    return {"refusal": refusal, "rows": msgspec.to_builtins(faults)} if refusal else {}
+def outcome_faults(
+    refusal: str, faults: Sequence[UploadFault] = (), notes: Sequence[UploadFault] = ()
+) -> dict[str, Any]:
+    """What is kept of why an upload was refused, and of what is to be said of it."""
+    parts = {"refusal": refusal, "rows": msgspec.to_builtins(faults), "notes": msgspec.to_builtins(notes)}
+    return {name: part for name, part in parts.items() if part}
 
 
 # --- the table of submissions ----------------------------------------------------------------------------------------
@@ -318,25 +324,25 @@ async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]
     board = find_board(services, row.board)
     folder = submission_folder(services, row.id)
     if board is None or not (folder / f"{FILE}{row.suffix}").is_file():
-        return "failed", {"faults": outcome_faults("its board or its file is no longer here", ())}
+        return "failed", {"faults": outcome_faults("its board or its file is no longer here")}
     try:
         task = await asyncio.to_thread(_task, services, board, folder, row.suffix)
     except SnellenError:
         LOGGER.exception("board cannot score", extra={"facts": {"board": board.name}})
-        return "failed", {"faults": outcome_faults(_OURS, ())}
+        return "failed", {"faults": outcome_faults(_OURS)}
     shutil.rmtree(folder / "runs", ignore_errors=True)
     outcome = await _carry_out(services, task)
     if isinstance(outcome, str):
-        return "failed", {"faults": outcome_faults(outcome, ())}
+        return "failed", {"faults": outcome_faults(outcome)}
     if outcome is None:
         return None
     if outcome.refused:
-        faults = outcome_faults(outcome.refused, outcome.faults)
+        faults = outcome_faults(outcome.refused, outcome.faults, outcome.notes)
         return "refused", {"faults": faults, "rows": outcome.rows}
-    draw = _draw(services, board, outcome.content)
-    numbers = [release_number(exact, board.noise_answers, draw) for exact in outcome.numbers]
+    numbers = released_numbers(services, board, outcome)
     return "scored", {
         "rows": outcome.rows,
+        "faults": outcome_faults("", notes=outcome.notes),
         "numbers": msgspec.to_builtins(numbers),
         "builds": {benchmark.name: build_digests(services, benchmark) for benchmark in board_benchmarks(board)},
         "snellen_version": __version__,
@@ -385,9 +391,20 @@ async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | 
     return _OURS
 
 
+def released_numbers(services: Services, board: Board, outcome: ScoringOutcome) -> list[PublishedNumber]:
+    """The numbers that may be seen; the noise of each follows from what was predicted of its benchmark."""
+    return [
+        release_number(exact, board.noise_answers, _draw(services, board, outcome.contents[exact.benchmark]))
+        for exact in outcome.numbers
+    ]
+
+
 def _draw(services: Services, board: Board, content: str) -> Draw:
+    # The same draw under two scales would give the exact number away, so each board has its own, and each scale.
+    source = f"{board.name}\0{board.noise_answers}\0{content}"
+
     def draw(purpose: str) -> float:
-        signed = services.signer.signature("leaderboard draw", f"{board.name}\0{content}\0{purpose}")
+        signed = services.signer.signature("leaderboard draw", f"{source}\0{purpose}")
         return (int(hashlib.sha256(signed.encode()).hexdigest()[:12], 16) + 0.5) / 16**12
 
     return draw
