@@ -181,7 +181,7 @@ def test_a_strangers_metric_of_choices_leaves_open_questions_alone_and_says_why_
         {"id": "known", "question": "Which?", **choice},
         {"id": "hidden", "question": "Which other?", **choice, "answer": None},
         {"id": "failed", "question": "Which one?", **choice},
-        {"id": "open", "question": "What?", "answer": "a"},
+        {"id": "open", "question": "What?", "answer": "a tree"},
     ]
     broken = Response(error=Failure("server", "down"))
     model = sn.Scripted(lambda request: broken if request.sample_id == "failed" else "(A)")
