@@ -17,6 +17,7 @@ import snellen as sn
 from servers import Server, broken, slow, start_server
 from snellen.building.benchmark import Benchmark
 from snellen.errors import ModelError
+from snellen.fetching.attendance import Attendance, attended
 from snellen.models.base import answers_as, load_model
 from snellen.models.client import BalancedServer, BalancedServers, Clock
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place
@@ -216,6 +217,27 @@ def test_addresses_are_no_part_of_who_answers() -> None:
 def test_urls_that_make_no_sense_together_say_so(urls: str, fault: str) -> None:
     with pytest.raises(ModelError, match=fault):
         load_model(f"openai:any@{urls}")
+
+
+def test_a_server_that_never_answered_is_told_at_once_and_for_how_long_it_is_tried() -> None:
+    lines: list[str] = []
+    with attended(Attendance(say=lines.append)):
+        model = model_at("http://127.0.0.1:9/v1", concurrency=4)
+        assert all(response.error for response in ask(model, *questions_of(8)))
+    assert lines == [
+        "openai:any@http://127.0.0.1:9/v1: no answer yet (http://127.0.0.1:9/v1: Connect call failed ('127.0.0.1', 9); "
+        "is it running?); each request is tried again for up to 32 s before it counts as failed"
+    ]  # 0.5 + 1 + 2 + 4 + 8 + 16
+
+
+def test_a_server_that_falls_away_later_is_tried_again_in_silence() -> None:
+    lines: list[str] = []
+    with attended(Attendance(say=lines.append)):
+        with start_server() as server:
+            model = model_at(server.url)
+            assert texts(ask(model, *questions_of(2)))
+        assert ask(model, *questions_of(3))[-1].error
+    assert lines == []
 
 
 @pytest.mark.parametrize(("scheme", "doubt"), [("https", "does it speak https"), ("http", "is it running")])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from snellen.errors import ModelError
+from snellen.fetching.attendance import Attendance, attended
 from snellen.installation import install_line
 from snellen.models.base import Model, load_model
 from snellen.records import Decoding, ImageRef, Message, Request, TextPart, Variant
@@ -200,6 +201,35 @@ def test_a_model_that_is_not_in_the_cache_says_so_when_offline(monkeypatch: pyte
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(ModelError, match="not in the local cache and HF_HUB_OFFLINE is set"):
         load_model("hf:nobody/nothing")
+
+
+@pytest.fixture
+def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The empty cache of a hub that nobody reaches."""
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_a_hub_that_cannot_be_reached_is_said_at_once_with_what_to_do(
+    no_hub: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ModelError, match=r"127\.0\.0\.1:9 cannot be reached .*hf:\./folder.*HF_HUB_OFFLINE=1"):
+        load_model("hf:nobody/nothing")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_model_in_the_cache_is_loaded_without_the_hub_and_a_line_says_so(folder: Path, no_hub: Path) -> None:
+    repository, commit = no_hub / "models--nobody--something", "0" * 40
+    (repository / "snapshots").mkdir(parents=True)
+    (repository / "snapshots" / commit).symlink_to(folder)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    lines: list[str] = []
+    with attended(Attendance(say=lines.append)):
+        assert load_model("hf:nobody/something").name == "hf:nobody/something"
+    [line] = lines
+    assert "127.0.0.1:9 cannot be reached" in line and "nobody/something is loaded from the hub's cache" in line
 
 
 @pytest.mark.slow

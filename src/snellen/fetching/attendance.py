@@ -1,4 +1,4 @@
-"""Who watches while data are fetched: lines, a bar, and a question before much is fetched."""
+"""Who watches while data are fetched and servers are reached: lines, a bar, and a question before much is fetched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Attendance(NamedTuple):
     """A callback that is not set shows or asks nothing."""
 
     say: Callable[[str], object] = _unseen
-    """Called with a line that says what is fetched from where."""
+    """Called with a line that says what is fetched from where, or that a server does not answer."""
     progress: Callable[[str, int, int], object] = _unseen
     """Called with a file's name, the bytes fetched so far, and its size; 0 when that is not known."""
     agree: Callable[[str], object] = lambda question: True

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from snellen.common.seeds import rng_for
 from snellen.errors import ModelError
+from snellen.fetching.attendance import attendance
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.retry_after import parse_retry_after
 from snellen.models.base import ModelSpec, failed
@@ -234,6 +235,7 @@ class Client:
         self._breaker = CircuitBreaker(options.stop_after, self._retry, clock.sleep)
         headers = HEADERS | dict(headers)
         self._servers = BalancedServers(urls, headers, options.reply_bytes, options.concurrency, clock.now)
+        self._first_contact = True
 
     async def ask(self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]) -> Response:
         """The response of `send`, which is repeated as often as that may help; a failure is inside the response.
@@ -244,10 +246,12 @@ class Client:
         while True:
             outcome = await self._attempt(request, send)
             if isinstance(outcome, Response):
+                self._first_contact = False
                 return without_key(outcome, self._key)
             detail = presentable(outcome.detail, self._key)
             if outcome.fatal:
                 raise ModelError(f"{self._name}: {detail}")
+            self._say_unreachable(outcome, detail)
             if outcome.retry and self._breaker.is_open:
                 continue
             wait = self._retry.wait(attempt, request.key, outcome.retry_after) if outcome.retry else None
@@ -259,6 +263,15 @@ class Client:
             finally:
                 self.waiting -= 1
             attempt += 1
+
+    def _say_unreachable(self, fault: ServerFault, detail: str) -> None:
+        """Say that not even the first request reached a server: one that never ran is not worth the wait."""
+        if self._first_contact and fault.kind == "connection" and self._retry.seconds:
+            attendance().say(
+                f"{self._name}: no answer yet ({detail}); each request is tried again for up to "
+                f"{self._retry.seconds:.0f} s before it counts as failed"
+            )
+        self._first_contact = False
 
     async def _attempt(
         self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]
@@ -562,6 +575,11 @@ class Retry(Struct, frozen=True):
     longest: float = 30.0
     patience: float = 300.0
     """A server that asks for a longer wait than this is not asked again."""
+
+    @property
+    def seconds(self) -> float:
+        """The longest that all waits for one request take together, where no server asks for longer ones."""
+        return sum(min(self.longest, self.first * 2.0**attempt) for attempt in range(self.retries))
 
     def wait(self, attempt: int, name: str, requested: float | None = None) -> float | None:
         """Seconds to wait after attempt number `attempt` (from 1) failed, or None to give up.

@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar
 
 from snellen.common.late import import_tqdm
 from snellen.errors import MissingExtraError, ModelError
+from snellen.fetching.attendance import attendance, is_offline
 from snellen.models.base import ModelSpec, locate_checkpoint
 from snellen.models.request_options import SamplingOptions
 
@@ -218,6 +219,9 @@ def load_pretrained(spec: ModelSpec, options: HfOptions, choose: ClassChooser | 
     if revision:
         common["revision"] = revision
     device = _device(spec, options)
+    if not (Path(target).is_dir() or is_offline()) and (fault := _hub_fault()):
+        _check_cached(spec, target, revision, fault)
+        common["local_files_only"] = True
     with without_warnings(), _explained(spec, target):
         text_alone = choose is None and reads_text_alone(transformers, target, common)
         if text_alone:
@@ -352,6 +356,39 @@ def _require(package: str, spec: ModelSpec, purpose: str) -> None:
         raise ModelError(f"{spec.text}: {purpose} needs the package {package}: pip install {package}")
 
 
+HUB_SECONDS = 10.0
+"""How long the hub may take to answer at all."""
+
+
+def _hub_fault() -> str:
+    """Why the hub cannot be reached; empty where it answers.
+
+    Its own library asks for half a minute, file by file, and prints a line each time.
+    """
+    from huggingface_hub import constants
+    from huggingface_hub.errors import HTTPError  # pyrefly: ignore[implicit-reexport]  # of either HTTP client
+    from huggingface_hub.utils import get_session  # pyrefly: ignore[implicit-reexport]
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=HUB_SECONDS)
+    except (HTTPError, OSError) as error:
+        return f"{constants.ENDPOINT} cannot be reached ({_first_line(error)})"
+    return ""
+
+
+def _check_cached(spec: ModelSpec, target: str, revision: str, fault: str) -> None:
+    """Say that the hub's cache is used. Raises ModelError where it does not hold the model."""
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    cached = try_to_load_from_cache(target, "config.json", cache_dir=constants.HF_HUB_CACHE, revision=revision or None)
+    if not isinstance(cached, str):
+        raise ModelError(
+            f"{spec.text}: {fault}, and the hub's cache does not hold {target}; give a folder with the model "
+            "(hf:./folder), or copy a cache that holds it here and set HF_HUB_OFFLINE=1"
+        )
+    attendance().say(f"{fault}; {target} is loaded from the hub's cache, as HF_HUB_OFFLINE=1 does without asking")
+
+
 @contextlib.contextmanager
 def _explained(spec: ModelSpec, target: str) -> Iterator[None]:
     """Turns the long errors of loading into one line saying what to do."""
@@ -371,10 +408,9 @@ def _explained(spec: ModelSpec, target: str) -> Iterator[None]:
         if SOFT_DEPENDENCY.search(str(error)):
             raise _missing_package(spec, error) from error
         if isinstance(error, OSError) and not Path(target).is_dir():
-            offline = os.environ.get("HF_HUB_OFFLINE", "") in ("1", "true", "True", "ON", "YES")
             hint = (
                 "it is not in the local cache and HF_HUB_OFFLINE is set; download it first, or unset HF_HUB_OFFLINE"
-                if offline
+                if is_offline()
                 else "check the name and the revision, your network, and `hf auth login` for a gated model"
             )
             raise ModelError(f"{spec.text}: cannot load {target}: {hint}") from error
