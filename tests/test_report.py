@@ -168,6 +168,20 @@ def test_chance_is_the_mean_over_benchmarks_of_one_over_options(make: Callable[.
     assert "gives 37.5% accuracy" in Page(read(results)).words
 
 
+def test_a_dimension_names_each_models_own_chance_where_they_were_asked_other_benchmarks(
+    make: Callable[..., Benchmark],
+) -> None:
+    two, four = (str(make(small.rows(6, options=k), name=f"k{k}", dimension="FG").folder) for k in (2, 4))
+    first, second = (
+        sn.evaluate("snellen:oracle", [two, four], "vanilla"),
+        sn.evaluate("snellen:always-a", two, "vanilla"),
+    )
+    report = read(sn.Results([*first.runs, *second.runs]), "r.md")
+    assert "| fine-grained perception (FG) | 37.5% to 50.0% | 100.0%" in report
+    assert "of what each was asked: 37.5% (snellen:oracle), 50.0% (snellen:always-a)." in report
+    assert "% to " not in read(first, "r.md")
+
+
 @pytest.mark.parametrize("width", [80, 100, 120, 150, 200])
 def test_terminal_never_breaks_a_number(questions: Benchmark, width: int) -> None:
     results = sn.evaluate(["snellen:oracle", "snellen:always-a"], str(questions.folder), ["instability", "circular"])

@@ -40,8 +40,8 @@ from snellen.report.pooled_estimates import (
     by_option_position,
 )
 from snellen.report.protocol_tables import DOSE_CAPTION, dose_panels
-from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, mean_chance, method_rows
-from snellen.report.sections import dimension_chance, other_metrics, scored_benchmarks
+from snellen.report.run_view import ModelMethodRow, RunView, common_chance, dimensions_of, mean_chance, method_rows
+from snellen.report.sections import benchmark_chances, dimension_chances, other_metrics, scored_benchmarks
 from snellen.report.table import FOLDED, capitalised, decimal_text, dimension_title, figure_text, metric_title
 from snellen.scoring.request_costs import RequestCost
 
@@ -58,6 +58,7 @@ class FigureRow(Struct, frozen=True):
     benchmark: str
     dimension: str = ""
     chance: float | None = None
+    """The level of guessing, where all runs have the same."""
 
 
 class ChartDrawer:
@@ -100,7 +101,7 @@ class ChartDrawer:
         names = self.radar_dimensions()
         if len(names) < 3:
             return []
-        level = [dimension_chance(self.views, name) for name in names]
+        level = [common_chance(dimension_chances(self.views, name)) for name in names]
         panels = []
         for method, lines in self._lines.items():
             polygons = [
@@ -130,12 +131,17 @@ class ChartDrawer:
         return {number.unit for number in numbers if number and number.estimate.value is not None}
 
     def dimension_bars(self) -> list[ChartPanel]:
-        rows = [replace(_of_dimension(name), chance=dimension_chance(self.views, name)) for name in self.dimensions]
+        rows = [
+            replace(_of_dimension(name), chance=common_chance(dimension_chances(self.views, name)))
+            for name in self.dimensions
+        ]
         return self._intervals("Capability by dimension", rows)
 
     def benchmark_bars(self) -> list[ChartPanel]:
-        scored = self._scored.items()
-        rows = [FigureRow(name, "accuracy", name, chance=benchmark.chance_accuracy) for name, benchmark in scored]
+        rows = [
+            FigureRow(name, "accuracy", name, chance=common_chance(benchmark_chances(self.views, name)))
+            for name in self._scored
+        ]
         return self._intervals("Accuracy by benchmark", rows)
 
     def metric_bars(self) -> list[ChartPanel]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of_all
 from snellen.analysis.capability import ALL, CAPABILITY, counted_alike, first_text_metric, protocol_preference
-from snellen.catalogue import dimension_titles
+from snellen.catalogue import BenchmarkSpec, dimension_titles
 from snellen.metrics.declaration import MetricRow, after_audit, declared, of_answered
 from snellen.protocols.base import labelled_declaration
 from snellen.reasons import word_reason
 from snellen.records import METHODS, Estimate, MeanOver, Method, Prediction, Result, Score
+from snellen.report.table import percent
 from snellen.scoring.choice_metrics import CHOICE_METRICS
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, run_labels
 
@@ -362,6 +363,18 @@ def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
     by_questions = counted_alike(scored.spec for scored, _ in guessed) == "questions"
     weights = [scored.n_with_options if by_questions else 1 for scored, _ in guessed]
     return math.fsum(weight * level for weight, (_, level) in zip(weights, guessed, strict=True)) / sum(weights)
+
+
+def chance_levels(views: Sequence[RunView], is_meant: Callable[[BenchmarkSpec], bool]) -> dict[str, float]:
+    """For each run, by its label, the level of guessing over those of its benchmarks that are meant; runs that were
+    asked no choice of them are left out."""
+    levels = {view.label: mean_chance([s for s in view.run.benchmarks if is_meant(s.spec)]) for view in views}
+    return {label: level for label, level in levels.items() if level is not None}
+
+
+def common_chance(levels: Mapping[str, float]) -> float | None:
+    """The level that all runs share as it is shown; None where they were asked what is guessed differently."""
+    return next(iter(levels.values())) if len({percent(level) for level in levels.values()}) == 1 else None
 
 
 def each_choice_benchmark(view: RunView) -> Iterator[ScoredBenchmark]:

@@ -4,7 +4,7 @@ common questions and conventions."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from msgspec import Struct
@@ -30,9 +30,10 @@ from snellen.report.run_view import (
     ModelMethodRow,
     RunView,
     benchmarks_of,
+    chance_levels,
+    common_chance,
     dimensions_of,
     is_of_first_alone,
-    mean_chance,
     method_rows,
     overall_label,
     pools_of,
@@ -66,7 +67,8 @@ class MatrixRow(Struct, frozen=True):
     benchmark: str
     dimension: str = ""
     slice: str = ""
-    chance: float | None = None
+    chance: Mapping[str, float] = {}
+    """The level of guessing of each run, by its label."""
     metric: str = ""
     """The row's own metric, where it is not the table's."""
 
@@ -83,7 +85,7 @@ def scored_benchmarks(views: Sequence[RunView]) -> dict[str, ScoredBenchmark]:
 def dimension_tables(views: Sequence[RunView]) -> list[Table]:
     """Capabilities, then one table per choice metric: a row per dimension, a column per model and method."""
     places = [
-        MatrixRow((f"{dimension_title(name)} ({name})",), ALL, name, "", dimension_chance(views, name))
+        MatrixRow((f"{dimension_title(name)} ({name})",), ALL, name, "", dimension_chances(views, name))
         for name in dimensions_of(views)
     ]
     overall = MatrixRow((overall_label(method_rows(views)),), ALL, ALL)
@@ -149,15 +151,17 @@ def _partial_words(lines: Sequence[ModelMethodRow], metric: str, dimension: str)
     )
 
 
-def dimension_chance(views: Sequence[RunView], dimension: str) -> float | None:
-    return mean_chance([scored for scored in scored_benchmarks(views).values() if scored.spec.dimension == dimension])
+def dimension_chances(views: Sequence[RunView], dimension: str) -> dict[str, float]:
+    return chance_levels(views, lambda spec: spec.dimension == dimension)
+
+
+def benchmark_chances(views: Sequence[RunView], name: str) -> dict[str, float]:
+    return chance_levels(views, lambda spec: spec.name == name)
 
 
 def benchmark_tables(views: Sequence[RunView]) -> list[Table]:
     """One table per metric: a row per benchmark, a column per model and method."""
-    places = [
-        MatrixRow((name,), name, "", "", scored.chance_accuracy) for name, scored in scored_benchmarks(views).items()
-    ]
+    places = [MatrixRow((name,), name, "", "", benchmark_chances(views, name)) for name in scored_benchmarks(views)]
     places += [MatrixRow((name,), name) for name in pools_of(views)]
     metrics = (*CHOICE_ROWS, *other_metrics(views), "template_spread")
     return [table for metric in metrics for table in _matrix("benchmark", places, views, metric)]
@@ -221,11 +225,10 @@ def _matrix(row_kind: str, places: Sequence[MatrixRow], views: Sequence[RunView]
     if not filled:
         return []
     main = _main_protocols(grid)
-    has_chance = metric == "accuracy" and any(places[i].chance is not None for i in filled)
+    has_chance = metric == "accuracy" and any(places[i].chance for i in filled)
     rows = []
     for i in filled:
-        level = places[i].chance
-        guess: list[Cell] = [percent(level) if level is not None else DASH] if has_chance else []
+        guess: list[Cell] = [_chance_cell(places[i].chance)] if has_chance else []
         rows.append(
             (*places[i].labels, *guess, *(_cell(line, metric, column[i], main, places[i]) for line, column in grid))
         )
@@ -246,8 +249,27 @@ def _matrix(row_kind: str, places: Sequence[MatrixRow], views: Sequence[RunView]
         for note in [replace(declared(metric), unit=unit).qualifiers for unit in units]
         if note and len(units) == 1
     ]
+    if has_chance:
+        facts += [note for i in filled for note in _chance_notes(places[i])]
     title = f"{capitalised(metric_title(metric))} by {row_kind}"
     return [Table(title, header, tuple(rows), labels, (*facts, *sources), tuple(spans))]
+
+
+def _chance_cell(levels: Mapping[str, float]) -> str:
+    if not levels:
+        return DASH
+    level = common_chance(levels)
+    return (
+        percent(level) if level is not None else f"{percent(min(levels.values()))} to {percent(max(levels.values()))}"
+    )
+
+
+def _chance_notes(place: MatrixRow) -> list[str]:
+    """The level of each run, where these were asked what is guessed differently."""
+    if not place.chance or common_chance(place.chance) is not None:
+        return []
+    levels = ", ".join(f"{percent(level)} ({label})" for label, level in place.chance.items())
+    return [f"Guessing in {place.labels[0]}, of what each was asked: {levels}."]
 
 
 def _main_protocols(grid: Sequence[tuple[ModelMethodRow, list[HeadlineEstimate | None]]]) -> dict[str, str]:
