@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from itertools import product
 from pathlib import Path
@@ -301,8 +302,11 @@ def test_a_sheet_in_the_published_layout_gives_the_means_and_alphas_of_a_second_
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx", ".jsonl"])
 def test_a_sheet_that_is_written_is_read_again_as_it_was(tmp_path: Path, study: RatingStudy, suffix: str) -> None:
     key = RatingKey(study, key_of(study).items, "abc")
-    sheets = [rated("Zoë, 2", key, 1, 2, 3, 4, 5, 1), RaterSheet("b", {2: {"waste": 3}})]
+    names = ("b", "=1+1", "'=1+1", "'b")
+    sheets = [rated("Zoë, 2", key, 1, 2, 3, 4, 5, 1), *(RaterSheet(name, {2: {"waste": 3}}) for name in names)]
     write_questionnaire(tmp_path / f"out{suffix}", key, sheets)
+    if suffix in (".csv", ".tsv"):  # in the others it is a text, whatever it begins with
+        assert not re.search(r'^"?[=+@-]', (tmp_path / f"out{suffix}").read_text(), re.MULTILINE)
     again = read_sheets(tmp_path / f"out{suffix}", key).sheets
     assert [(sheet.rater, sheet.ratings) for sheet in again] == [(sheet.rater, sheet.ratings) for sheet in sheets]
     with pytest.raises(DataError, match="ratings for another form \\(abc, not xyz\\)"):

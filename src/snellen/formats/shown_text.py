@@ -37,9 +37,16 @@ def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _guarded(value) for name, value in row.items()} for row in rows)
+    writer.writerows(
+        {name: guarded(value) if isinstance(value, str) else value for name, value in row.items()} for row in rows
+    )
     return text.getvalue()
 
 
-def _guarded(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+def guarded(text: str) -> str:
+    """`text` with an apostrophe before what a spreadsheet would run as a formula; `unguarded` takes it away again."""
+    return f"'{text}" if text.lstrip("'").startswith(_FORMULA) else text
+
+
+def unguarded(text: str) -> str:
+    return text[1:] if text.startswith("'") and guarded(text) != text else text

@@ -25,6 +25,8 @@ from msgspec import Struct
 
 from snellen.common.paths import as_word
 from snellen.errors import DataError, StoreError
+from snellen.formats.delimited import TABLES
+from snellen.formats.shown_text import guarded, unguarded
 from snellen.formats.text_table import READERS, TextTable, read_text_table, write_text_table
 from snellen.formats.whole_files import write_atomically
 from snellen.registry import find
@@ -295,7 +297,7 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
             _check_form(cells.get(FORM, ""), key, f"{path}:{line}")
         if not (name := cells.get(rater, "").strip()):
             raise DataError(f"{path}:{line}: the column {rater!r} is empty; name the rater")
-        sheets.append(RaterSheet(name, ratings, path.name))
+        sheets.append(RaterSheet(unguarded(name) if path.suffix.lower() in TABLES else name, ratings, path.name))
     notes = list(table.notes)
     if skipped:
         notes.append(f"rows without a rating, left out: {skipped}")
@@ -342,12 +344,17 @@ def _value(text: str, where: str) -> int:
 
 
 def write_questionnaire(path: Path, key: RatingKey, sheets: Sequence[RaterSheet]) -> None:
-    """Write all ratings, a row per rater, as .csv, .tsv, .xlsx, .json or .jsonl. Raises DataError."""
+    """Write all ratings, a row per rater, as .csv, .tsv, .xlsx, .json or .jsonl. Raises DataError.
+
+    In .csv and .tsv a rater's name that a spreadsheet would run as a formula begins with an apostrophe, which reading
+    takes away.
+    """
+    is_text = path.suffix.lower() in TABLES
     places = [(item.number, dimension) for item in key.items for dimension in key.study.dimensions]
     titles = {place: f"{place[0]}. {place[1].title}" for place in places}
     rows = [
         {
-            RATER: sheet.rater,
+            RATER: guarded(sheet.rater) if is_text else sheet.rater,
             FORM: key.form,
             **{
                 title: str(value)
