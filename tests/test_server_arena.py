@@ -476,6 +476,22 @@ def test_a_model_that_cannot_be_opened_is_left_out(tmp_path: Path) -> None:
         assert chat.outcome == "answered"
 
 
+def test_an_arena_of_one_model_says_that_battles_need_two(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with fighting(tmp_path, models("quokka")) as running:
+        running.do(settled(running.services))
+        assert running.visitor().get("/readyz").status_code == 200
+        assert "the arena has one model, and battles need two" in caplog.messages
+        assert "cannot begin: the arena has one model, and battles need two." in running.visitor().get("/arena").text
+        digest = (anna := running.visitor()).send("/api/v1/pictures", picture()).json()["digest"]
+        refusal = anna.ask("/api/v1/arena/battles", {"question": "?", "picture": digest})
+        assert refusal.status_code == 503 and "battles need two" in refusal.text
+        assert Fight(anna, kind="chat", left="quokka").outcome == "answered"
+    caplog.clear()
+    with fighting(tmp_path / "two", models("quokka", "numbat")) as running:
+        running.do(settled(running.services))
+        assert not any("battles need two" in message for message in caplog.messages)
+
+
 def test_while_models_are_loaded_the_page_looks_again_by_itself(tmp_path: Path) -> None:
     with fighting(tmp_path, models("quokka", "late")) as running:
         visitor = running.visitor()

@@ -40,6 +40,8 @@ FAILURES = 3
 REST_SECONDS = 30.0
 """Failures in a row after which a model is left out of battles, and the seconds for which it is."""
 
+ALONE = "the arena has one model, and battles need two"
+
 
 def version_of(fingerprint: Mapping[str, str]) -> str:
     """A short digest of all that a model's answers depend on: two versions are two models to a rating."""
@@ -218,6 +220,11 @@ class ModelPool:
         if self.is_loading:
             return "its models are being loaded"
         return "fewer than two of its models could be opened; the log says why"
+
+    @property
+    def why_no_battle(self) -> str:
+        """Why there can be none, be it a fault or not; empty where there can be some."""
+        return self.fault or (ALONE if len(self.models) == 1 else "")
 
     async def close(self) -> None:
         """Let go of all models; one that is being loaded, or writes, is not waited for."""

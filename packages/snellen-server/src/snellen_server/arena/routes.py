@@ -387,7 +387,7 @@ async def battle_page(request: Request, services: ServicesDep, caller: CallerDep
         "parts": PARTS,
         "models": names,
         "has_models": bool(arena.settings.models),
-        "fault": arena.pool.fault,
+        "fault": "" if kind == "chat" else arena.pool.why_no_battle,
         "is_loading": arena.pool.is_loading,
         "examples": arena.examples,
         "has_recorded": bool(arena.recorded.shared),

@@ -38,7 +38,14 @@ from snellen_server.arena.battles import (
     finish_turn,
     void_battle,
 )
-from snellen_server.arena.model_pool import ModelPool, ServedModel, StoredImages, conversation, version_of
+from snellen_server.arena.model_pool import (
+    ALONE,
+    ModelPool,
+    ServedModel,
+    StoredImages,
+    conversation,
+    version_of,
+)
 from snellen_server.arena.settings import ARENA, ArenaSettings, Sampling
 from snellen_server.hosting.database import BusyError
 from snellen_server.hosting.monitoring import LOGGER
@@ -144,7 +151,9 @@ class Arena:
         """Two models that have room, for a battle. Raises BusyError when there are not two."""
         available = sorted(self.pool.available)
         if len(available) < 2:
-            raise BusyError(self.pool.fault or "the models have more questions than they can answer; ask again soon")
+            raise BusyError(
+                self.pool.why_no_battle or "the models have more questions than they can answer; ask again soon"
+            )
         pairs = list(combinations(available, 2))
         return draw_pair(pairs, self.pair_votes, self.settings.sampling, self._random)
 
@@ -281,6 +290,8 @@ class Arena:
 
     async def prepare(self) -> None:
         """Load models, examples and replies of runs, each as it can be had; what fails is logged and left out."""
+        if len(self.settings.models) == 1:
+            LOGGER.warning(ALONE)
         self.pool.start()
         self._run(self._gather_examples())
         if self.settings.runs:
