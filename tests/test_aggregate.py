@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import tracemalloc
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from snellen.runs.run_folder import read_manifest
 from snellen.scoring import stored_records
 from snellen.scoring.journal_reading import PartReader, ReadingRules, look_through
 from snellen.scoring.run_scoring import score_run
+from view_runs import serving
 
 
 def run(model: Any, benchmarks: Any, protocols: Any, folder: Path, name: str = "run", **settings: Any) -> Results:
@@ -283,6 +285,21 @@ def test_a_run_of_a_suite_that_is_not_known_says_that_its_rules_do_not_count(
     assert score(folder, announce=told.append).value("accuracy") == pytest.approx((2 / 8 + 1 / 2 + 1) / 3)
     [line] = [line for line in told if "suite" in line]
     assert "its suite 'small' is not known here, so that its benchmarks count alike" in line and "--suites" in line
+
+
+def test_the_page_of_a_run_says_so_until_its_suite_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite_of(tmp_path, monkeypatch, "micro", "questions")
+    folder = run(always("A"), "small", "vanilla", tmp_path).runs[0].folder
+    index, said = tmp_path / "index.db", "is not known here, so that its benchmarks count alike"
+    suites = os.environ["SNELLEN_SUITES"]
+    monkeypatch.delenv("SNELLEN_SUITES")
+    with serving(folder.parent, index=index) as client:
+        page = client.get("/run", params={"run": "run"}).text
+        assert said in page and "58.3%" in page
+    monkeypatch.setenv("SNELLEN_SUITES", suites)
+    with serving(folder.parent, index=index) as client:
+        page = client.get("/run", params={"run": "run"}).text
+        assert said not in page and "50.0%" in page
 
 
 def test_what_a_number_lacks_of_its_suite_stands_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

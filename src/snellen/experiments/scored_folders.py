@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from snellen.analysis.aggregate import results_of
 from snellen.analysis.sequential import open_by_width
 from snellen.building.benchmark import Benchmark
-from snellen.catalogue import suite_facts
 from snellen.common.paths import as_word
 from snellen.errors import DataError, HookError
 from snellen.models.base import find_opener, load_model, names_model, parse_spec
@@ -37,7 +36,7 @@ from snellen.scoring.kept_scoring import (
     scoring_settings,
 )
 from snellen.scoring.run_scoring import check_scoring, score_run
-from snellen.scoring.scored_run import ScoredRun
+from snellen.scoring.scored_run import ScoredRun, unknown_suites
 
 
 def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:
@@ -73,7 +72,8 @@ def score_folders(
     """
     runs = score_runs(folders, scoring, judge, announce, kept_will_do=kept_will_do)
     for run in runs:
-        _announce_unknown_suites(run, announce)
+        for fault in unknown_suites(run):
+            announce(f"{run.folder}: {fault}")
         _announce_stop(run, announce)
     return runs
 
@@ -99,16 +99,6 @@ def score_runs(
         for agreement in calibrate(judges, judge, announce):
             announce(agreement_sentence(agreement))
     return runs
-
-
-def _announce_unknown_suites(run: ScoredRun, announce: Announce) -> None:
-    """Say which suites of a run are not there to tell what counts alike in its means and what is scored together."""
-    named = dict.fromkeys(scored.spec.suite for scored in run.benchmarks if scored.spec.suite)
-    for suite in (name for name in named if name not in suite_facts()):
-        announce(
-            f"{run.folder}: its suite {suite!r} is not known here, so that its benchmarks count alike and there are no "
-            "pools, whatever the suite says; name its folder with --suites (sn.add_suites), or install its package"
-        )
 
 
 def _announce_stop(run: ScoredRun, announce: Announce) -> None:

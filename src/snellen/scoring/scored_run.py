@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from snellen import registry
-from snellen.catalogue import BenchmarkSpec
+from snellen.catalogue import BenchmarkSpec, suite_facts
 from snellen.catalogue.suites import AsPublished
 from snellen.extraction import find_extractor
 from snellen.formats.shown_text import object_line
@@ -177,6 +177,17 @@ class ScoredRun(Struct, frozen=True):
     def extractors(self) -> tuple[str, ...]:
         """Who read the replies."""
         return tuple(dict.fromkeys(map(self.extractor_of, self.benchmarks))) or (self.scoring.extractor,)
+
+
+def unknown_suites(run: ScoredRun) -> Iterator[str]:
+    """Which suites of a run are not there to tell what counts alike in its means and what is scored together, each with
+    the way out."""
+    named = dict.fromkeys(scored.spec.suite for scored in run.benchmarks if scored.spec.suite)
+    for suite in (name for name in named if name not in suite_facts()):
+        yield (
+            f"its suite {suite!r} is not known here, so that its benchmarks count alike and there are no pools, "
+            "whatever the suite says; name its folder with --suites (sn.add_suites), or install its package"
+        )
 
 
 def reading_limits(run: ScoredRun, benchmark: ScoredBenchmark) -> list[str]:

@@ -24,6 +24,7 @@ from snellen.analysis.aggregate import results_of
 from snellen.analysis.capability import ALL, CAPABILITY, headlines_of, protocol_preference
 from snellen.analysis.option_letters import LetterPreference, letter_preferences
 from snellen.building.benchmark import MANIFEST
+from snellen.catalogue import suite_facts
 from snellen.errors import SnellenError
 from snellen.extraction import STANDARD
 from snellen.protocols.base import labelled_declaration, parse_protocol
@@ -37,7 +38,7 @@ from snellen.runs.run_folder import RUN_MANIFEST, BenchmarkUse, RunManifest, jou
 from snellen.scoring.choice_metrics import leading_row
 from snellen.scoring.kept_scoring import load_scoring, scoring_names
 from snellen.scoring.run_scoring import score_run
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
+from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, unknown_suites
 
 # --- what is kept of a run as a whole --------------------------------------------------------------------------------
 
@@ -79,6 +80,8 @@ class RunDetails(Struct, frozen=True):
     """Of questions placed to measure them: what varied, and the threshold in words."""
     golds_absent: bool = False
     """Whether the numbers are those that the run keeps, as there are answers, but not at hand."""
+    unknown_suites: tuple[str, ...] = ()
+    """Whose rules for means do not count, in words."""
 
 
 def visible_results(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
@@ -154,6 +157,7 @@ class EntryCounter:
             {b.spec.name: level for b in run.benchmarks if (level := b.chance_accuracy) is not None},
             _thresholds(visible(run, hidden)),
             any(benchmark.golds_absent for benchmark in run.benchmarks),
+            tuple(unknown_suites(run)),
         )  # fmt: skip
 
 
@@ -221,7 +225,8 @@ def run_stamp(folder: Path, manifest: RunManifest) -> str:
     built = (Path(use.folder) / MANIFEST for use in manifest.benchmarks)
     paths = [folder / RUN_MANIFEST, *journals(folder), *built]
     states = [(path.name, *_state(path)) for path in paths]
-    return repr((__version__, STANDARD.version, states))
+    known_suites = {use.name.partition("/")[0] for use in manifest.benchmarks} & suite_facts().keys()
+    return repr((__version__, STANDARD.version, states, sorted(known_suites)))
 
 
 def _state(path: Path) -> tuple[int, int]:

@@ -171,6 +171,7 @@ class ViewPages:
             "numbers": number_table(details.results),
             "thresholds": details.thresholds,
             "golds_absent": details.golds_absent,
+            "unknown_suites": details.unknown_suites,
             "asked": details.asked,
             "of_headline": _n_benchmarks(details, line.headline) if line.headline else 0,
             "letters": corrected_letters(letters),
