@@ -76,6 +76,21 @@ def test_the_front_is_of_points_that_none_beats() -> None:
     assert [on_front(point, points) for point in points] == [True, True, False, True]
 
 
+def test_who_counts_no_tokens_has_a_dash_and_the_others_a_front(mine: str) -> None:
+    class Uncounted(Costly):
+        def generate(self, requests: list[Request], images: Any) -> list[Response]:
+            return [Response(text=f"({self.reply})") for _ in requests]
+
+    models = (Costly("A", 100), Costly("B", 900), Uncounted("A", 1))
+    runs = [sn.evaluate(model, mine, "vanilla", name=str(number)).runs[0] for number, model in enumerate(models)]
+    results = Results(runs)
+    [table] = cost_tables(run_views(results.runs, results.rows))
+    assert [row[-1] for row in table.rows] == ["yes", "no", "—"]
+    alone = Results(runs[1:])
+    [table] = cost_tables(run_views(alone.runs, alone.rows))
+    assert [row[-1] for row in table.rows] == ["—", "—"], "nobody to compare with"
+
+
 def test_a_control_is_no_rival_on_the_front(mine: str) -> None:
     runs = [sn.evaluate(Costly("A", n), mine, "vanilla", controls="text", name=str(n)).runs[0] for n in (100, 200)]
     results = Results(runs)

@@ -27,7 +27,7 @@ HINTS = {
     **{f"p{p} seconds": f"{p}% of the requests took at most so long" for p in PERCENTILES},
     "price": "of all these requests",
     "front": "no other run has at least this score on the benchmark at no greater cost, one of them better; cost "
-    "is price, else tokens, else the middle of the seconds, where all runs have it",
+    "is price, tokens or the middle of the seconds, whichever most have; the others have a dash",
 }
 
 
@@ -106,21 +106,26 @@ def _text(value: float | None, digits: int) -> str:
 
 
 def _on_front(line: _Line, lines: Sequence[_Line]) -> str:
-    """`yes` or `no`; a dash where scores or costs cannot be compared, and for what is asked without the pictures."""
+    """`yes` or `no`, among those that have the kind of cost that most have, as in a chart of that kind; a dash for the
+    others, where fewer than two have it, and for what is asked without the pictures."""
     place = line.cost.benchmark, line.metric
     rivals = [line for line in lines if (line.cost.benchmark, line.metric) == place and line.stands_for_model]
     if line not in rivals:
         return DASH
-    kind = next((k for k in range(3) if all(rival.costs[k] is not None for rival in rivals)), None)
-    if kind is None or line.estimate is None or line.estimate.value is None:
-        return DASH
     sign = -1 if declared(line.metric).better == "lower" else 1
-    points = [
-        (sign * rival.estimate.value, rival.costs[kind] or 0.0)
-        for rival in rivals
-        if rival.estimate is not None and rival.estimate.value is not None
+    kinds = [_points(rivals, kind, sign) for kind in range(len(line.costs))]
+    points = max(kinds, key=len)  # of as many price goes before tokens, and these before seconds
+    [own] = _points([line], kinds.index(points), sign) or [None]
+    return DASH if own is None or len(points) < 2 else "yes" if on_front(own, points) else "no"
+
+
+def _points(lines: Sequence[_Line], kind: int, sign: int) -> list[tuple[float, float]]:
+    """Score and cost of a kind, of those lines that have both."""
+    return [
+        (sign * line.estimate.value, cost)
+        for line in lines
+        if line.estimate and line.estimate.value is not None and (cost := line.costs[kind]) is not None
     ]
-    return "yes" if on_front((sign * line.estimate.value, line.costs[kind] or 0.0), points) else "no"
 
 
 def on_front(point: tuple[float, float], points: Sequence[tuple[float, float]]) -> bool:
