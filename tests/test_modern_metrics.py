@@ -408,6 +408,15 @@ def test_a_yes_to_everything_has_a_hundred_points_a_category_of_mme(tmp_path: Pa
     assert (found["typed_match"], found["same_image_accuracy"]) == (0.5, 0.0)
 
 
+def test_the_points_of_a_category_alone_say_why_there_are_none(tmp_path: Path) -> None:
+    results = sn.evaluate(Constant("Yes"), str(built("mme", tmp_path).folder), runs=tmp_path / "runs", name="run")
+    slices = [row for row in results.rows if row.metric == "mme_perception" and row.slice.startswith("category=")]
+    assert len(slices) == 14 and all(row.estimate.value is None and row.estimate.n for row in slices)
+    assert {(row.reason, row.detail) for row in slices} == {("metric undefined", "a category has no question")}
+    [whole] = [row for row in results.rows if row.metric == "mme_perception" and not row.slice]
+    assert whole.estimate.value and whole.reason is None
+
+
 def test_ocrbenchs_formulas_are_compared_without_blanks_and_case_and_its_buckets_by_their_size(tmp_path: Path) -> None:
     found = values(built("ocrbench", tmp_path), Constant(r"it says word 3: \frac{a}{b}"), tmp_path)
     assert found["ocrbench_points"] == pytest.approx(50 + 100)  # handwriting, and the formula

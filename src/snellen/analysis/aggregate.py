@@ -245,7 +245,7 @@ def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
         if metric == "accuracy":
             rounds = [score for score in scores if scored.samples[score.sample_id].turns]
             for name, value in trend_estimates(scored, rounds).items():
-                yield _row(model, scored, protocol, method, name, value)
+                yield _with_reason(_row(model, scored, protocol, method, name, value))
 
 
 def _pooled_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
@@ -257,10 +257,17 @@ def _pooled_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
         by_answer = _by_answer(scored, tallied, metric_row_names(metric)[0])
         for slice_name, members in (("", tallied), *_slices(scored, tallied), *by_answer):
             for name, value in corpus_estimates(scored, members).items():
-                yield _row(model, scored, protocol, method, name, value, slice_name)
+                yield _with_reason(_row(model, scored, protocol, method, name, value, slice_name))
             if len(answered := [tally for tally in members if not tally.absent]) < len(members):
                 for name, value in corpus_estimates(scored, answered).items() if answered else ():
                     yield _row(model, scored, protocol, method, name + OF_ANSWERED, value, slice_name)
+
+
+def _with_reason(row: Result) -> Result:
+    """The row of sums, with why there is none although questions were counted: not of these replies, or this slice."""
+    if row.estimate.value is not None or not row.estimate.n:
+        return row
+    return replace(row, reason="metric undefined", detail=declared(row.metric).undefined)
 
 
 def _row(
