@@ -25,7 +25,9 @@ from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, 
 from snellen.models.base import load_model, parse_spec, read_options
 from snellen.models.embedded import Scripted
 from snellen.models.hf.load import HfOptions
-from snellen.records import ContinuationScore, Failure, ImageRef, Request, Response, Variant
+from snellen.protocols.prediction import LikelihoodRule, above_baseline, most_likely
+from snellen.records import IMPOSSIBLE, ContinuationScore, Failure, ImageRef, Request, Response, Variant
+from snellen.report.samples import shown_options
 from snellen.runs.drivers import check_response
 from snellen.runs.finding import find_benchmarks
 from snellen.runs.journal import read_exchanges
@@ -184,6 +186,11 @@ GENERATED = Request("b", "q", Variant(), ())
         (LIKELY, Response(scores=(ContinuationScore(-1, 1),)), "the model gave 1 scores for 2 continuations"),
         (LIKELY, Response(scores=(ContinuationScore(math.nan, 1),) * 2), "the model gave nan for a log-likelihood"),
         (LIKELY, Response(scores=(ContinuationScore(-math.inf, 1),) * 2), "the model gave -inf for a log-likelihood"),
+        (
+            LIKELY,
+            Response(scores=(ContinuationScore(-1, 1), ContinuationScore(math.inf, 1))),
+            "the model gave inf for a log-likelihood",
+        ),
     ],
 )
 def test_a_response_that_answers_nothing_becomes_a_failure(request_: Request, response: Response, fault: str) -> None:
@@ -208,6 +215,28 @@ def test_nan_never_comes_into_the_journal(questions: Benchmark, tmp_path: Path) 
     [row] = [row for row in results.rows if row.metric == "accuracy" and row.benchmark == "mine" and not row.slice]
     assert (row.estimate.n, row.estimate.errors) == (0, 12)
     assert score(tmp_path / "run").rows == results.rows
+
+
+@pytest.mark.parametrize("rule", ["sum", "mean", "byte", "softmax"])
+def test_an_option_of_probability_zero_is_legal_and_ranks_last(
+    questions: Benchmark, tmp_path: Path, rule: LikelihoodRule
+) -> None:
+    model = Scripted({}, scores=lambda request: [-math.inf, -1e6, -2.0, -math.inf])
+    results = run(model, questions, "likelihood", tmp_path, scoring={"likelihood_rule": rule})
+    [scored] = results.runs[0].benchmarks
+    predictions = list(scored.predictions)
+    assert {prediction.choice for prediction in predictions} == {2}
+    assert all(prediction.error is None for prediction in predictions)
+    shown = shown_options(predictions[0], None, ("cat", "dog", "horse", "cow"))
+    assert shown[2].share == 1.0 and shown[0].share == shown[3].share == 0.0
+    if rule != "softmax":
+        assert shown[0].score == shown[3].score == "-inf"
+
+
+def test_probability_zero_is_last_whatever_the_option_scores_without_the_picture() -> None:
+    scores, without = [ContinuationScore(value, 1) for value in (IMPOSSIBLE, -5.0)], ContinuationScore(IMPOSSIBLE, 1)
+    above = above_baseline(scores, [without, ContinuationScore(-1.0, 1)], "sum")
+    assert above is not None and most_likely(above, "sum")[0] == 1
 
 
 # --- adapted objects ---------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from snellen.common.images import decode_picture, inspect_image
 from snellen.errors import ModelError
 from snellen.models import worker
 from snellen.models.base import AsyncModel, load_model
-from snellen.records import ImagePart, Message, Request, Response, TextPart, Variant
+from snellen.records import IMPOSSIBLE, ImagePart, Message, Request, Response, TextPart, Variant
 
 FILE = Path(worker.__file__)
 MODEL = '''
@@ -219,11 +219,13 @@ def test_a_class_gets_parts_pictures_in_order_and_the_decoding() -> None:
 
 
 def test_scores_are_numbers_or_pairs_of_sum_and_tokens() -> None:
-    model = Scorer([-1, (-2.5, 3)])
+    model = Scorer([-1, (-2.5, 3), (float("-inf"), 2)])
     with served(model) as url:
-        status, reply = post(url, "/loglikelihood", chat(continuations=["a", "bb"]))
-    assert (status, reply["scores"]) == (200, [{"sum": -1.0, "tokens": 0}, {"sum": -2.5, "tokens": 3}])
-    assert model.asked[0][2] == ["a", "bb"]
+        status, reply = post(url, "/loglikelihood", chat(continuations=["a", "bb", "c"]))
+    *scores, impossible = reply["scores"]
+    assert (status, scores) == (200, [{"sum": -1.0, "tokens": 0}, {"sum": -2.5, "tokens": 3}])
+    assert impossible == {"sum": IMPOSSIBLE, "tokens": 2}, "JSON has no infinity"
+    assert model.asked[0][2] == ["a", "bb", "c"]
 
 
 @pytest.mark.parametrize(

@@ -320,12 +320,20 @@ class Request(Struct, frozen=True, omit_defaults=True, dict=True):
         return tuple(part.image for message in self.messages for part in message.content if isinstance(part, ImagePart))
 
 
+IMPOSSIBLE = -1e30
+"""Stands for a log-likelihood of minus infinity, probability zero, which JSON cannot write; it ranks last."""
+
+
 class ContinuationScore(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Log-likelihood of one continuation, in nats, summed over its tokens."""
+    """Log-likelihood of one continuation, in nats, summed over its tokens; `IMPOSSIBLE` for a probability of zero."""
 
     sum: float
     tokens: int
     bytes: int = 0
+
+    @property
+    def is_impossible(self) -> bool:
+        return self.sum <= IMPOSSIBLE
 
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -41,6 +41,8 @@ DECODING = ("max_new_tokens", "temperature", "top_p", "seed", "stop")
 """What `generate` is told besides messages and pictures."""
 VERSION = 1
 """Version of the extension announced by /v1/models and served by /v1/loglikelihood."""
+IMPOSSIBLE = -1e30
+"""Sent for a log-likelihood of minus infinity, which JSON cannot write; it ranks last."""
 MOST_BYTES = 256 << 20
 """Largest request body accepted."""
 PLAIN_MODES = frozenset({"1", "L", "P", "RGB"})
@@ -257,6 +259,8 @@ def _score(value: Any) -> dict[str, Any]:
         tokens = int(value[1]) if pair else 0
     except (TypeError, ValueError) as error:
         raise RequestError(500, f"a score cannot be read: {_line(error)}") from None
+    if total == -math.inf:
+        total = IMPOSSIBLE
     if not math.isfinite(total):
         raise RequestError(500, f"loglikelihood returned {total}")
     return {"sum": total, "tokens": tokens}

@@ -12,7 +12,7 @@ from snellen.extraction import NamedExtractor, find_extractor
 from snellen.extraction.grader_address import grader_address
 from snellen.protocols.base import Conclusion
 from snellen.reasons import NoMostLikelyReason, Reason
-from snellen.records import ContinuationScore, ExtractionMethod, Prediction, Request, Response, Turn
+from snellen.records import IMPOSSIBLE, ContinuationScore, ExtractionMethod, Prediction, Request, Response, Turn
 
 LikelihoodRule = Literal["sum", "mean", "byte", "softmax", "pmi", "conditional"]
 RuleChoice = Literal["own", LikelihoodRule]
@@ -153,15 +153,21 @@ def above_baseline(
         return scores
     if baseline is None or len(baseline) != len(scores):
         return None
-    return [replace(score, sum=score.sum - base.sum) for score, base in zip(scores, baseline, strict=True)]
+    return [
+        score if score.is_impossible else replace(score, sum=score.sum - base.sum)
+        for score, base in zip(scores, baseline, strict=True)
+    ]
 
 
 def reduce_score(score: ContinuationScore, rule: LikelihoodRule) -> float:
     """One continuation's score: `sum` of its tokens' log-likelihoods in nats (ReForm-Eval, equation 1,
     with the sum taken over logarithms), their `mean`, or the sum per `byte`.
 
-    `softmax` orders options as `mean` does (LVLM-eHub, equations 1 and 2), `pmi` and `conditional` as `sum`.
+    `softmax` orders options as `mean` does (LVLM-eHub, equations 1 and 2), `pmi` and `conditional` as `sum`. By any
+    rule a continuation of probability zero has `IMPOSSIBLE`.
     """
+    if score.is_impossible:
+        return IMPOSSIBLE
     if rule in ("mean", "softmax"):
         return score.sum / max(score.tokens, 1)
     return score.sum / max(score.bytes, 1) if rule == "byte" else score.sum

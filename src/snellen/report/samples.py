@@ -23,7 +23,19 @@ from snellen.metrics.declaration import SHARE, declared
 from snellen.protocols.base import Declaration, labelled_declaration
 from snellen.protocols.prediction import holds_shares
 from snellen.reasons import word_reason
-from snellen.records import Answer, Exchange, ImagePart, ImageRef, Message, Prediction, Sample, Score, Step, Variant
+from snellen.records import (
+    IMPOSSIBLE,
+    Answer,
+    Exchange,
+    ImagePart,
+    ImageRef,
+    Message,
+    Prediction,
+    Sample,
+    Score,
+    Step,
+    Variant,
+)
 from snellen.report.run_view import RunView, question_metric
 from snellen.report.table import DASH, capitalised, decimal_text, metric_meaning, metric_title, shorten
 from snellen.runs.journal import read_exchanges
@@ -515,9 +527,14 @@ def _scores(values: Sequence[float], are_shares: bool) -> dict[int, tuple[float,
     weights = list(values) if are_shares else weights
     total = math.fsum(weights) or 1.0
     return {
-        i: (weight / total, decimal_text(value, 3) if math.isfinite(value) else str(value))
-        for i, (value, weight) in enumerate(zip(values, weights, strict=True))
+        i: (weight / total, _score_text(value)) for i, (value, weight) in enumerate(zip(values, weights, strict=True))
     }
+
+
+def _score_text(value: float) -> str:
+    if value <= IMPOSSIBLE:
+        return "-inf"
+    return decimal_text(value, 3) if math.isfinite(value) else str(value)
 
 
 def shown_reading(prediction: Prediction, options: Sequence[str]) -> Reading:

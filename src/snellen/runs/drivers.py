@@ -12,7 +12,7 @@ import itertools
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol as Form
 
@@ -24,7 +24,7 @@ from snellen.errors import ModelError
 from snellen.models.base import ExpectsPictures, Model, failed
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
 from snellen.protocols.prompts.rendering import PromptRenderer
-from snellen.records import EVALUATED, Exchange, Kind, Request, Response, Sample, Usage
+from snellen.records import EVALUATED, IMPOSSIBLE, ContinuationScore, Exchange, Kind, Request, Response, Sample, Usage
 from snellen.runs.journal import RunStore
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 
@@ -345,10 +345,22 @@ def check_response(request: Request, response: Response) -> Response:
         fault = "the model gave no text"
     elif len(response.scores) != len(request.continuations):
         fault = f"the model gave {len(response.scores)} scores for {len(request.continuations)} continuations"
-    elif wrong := [score.sum for score in response.scores if not math.isfinite(score.sum)]:
-        # JSON cannot write them, and comparisons with them mean nothing.
+    elif wrong := _no_log_likelihoods(response.scores):
         fault = f"the model gave {wrong[0]} for a log-likelihood"
-    return failed("model", fault) if fault else response
+    if fault:
+        return failed("model", fault)
+    if any(score.is_impossible for score in response.scores):
+        return replace(
+            response, scores=tuple(replace(s, sum=IMPOSSIBLE) if s.is_impossible else s for s in response.scores)
+        )
+    return response
+
+
+def _no_log_likelihoods(scores: Sequence[ContinuationScore]) -> list[float]:
+    """Those that are none, NaN or infinity, or all where none is possible: comparisons with them mean nothing."""
+    if scores and all(score.is_impossible for score in scores):
+        return [score.sum for score in scores]
+    return [score.sum for score in scores if math.isnan(score.sum) or score.sum == math.inf]
 
 
 def _readable(response: Response, text: str) -> Response:
