@@ -18,6 +18,7 @@ import small
 from snellen.common.drafts import Draft
 from snellen.common.images import inspect_image
 from snellen.errors import DataError
+from snellen.formats import locate
 from snellen.formats.locate import PictureFinder
 from snellen.formats.text_table import read_text_table
 from snellen.readers.table import read
@@ -167,6 +168,19 @@ def test_a_picture_of_one_split_is_not_taken_for_that_of_another(tmp_path: Path)
     finder = PictureFinder(tmp_path)
     assert finder.find("val/1.png") is None and finder.find("Validation/1") is None
     assert finder.find("/home/me/1.png") == finder.find("training/1.png") == tmp_path / "train" / "1.png"
+
+
+def test_a_picture_is_not_looked_for_in_a_folder_with_too_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deeper = tmp_path / "notes" / "pictures"
+    deeper.mkdir(parents=True)
+    (deeper / "cat.png").touch()
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (tmp_path / "notes" / name).touch()
+    assert PictureFinder(tmp_path).find("cat.png") == deeper / "cat.png"
+    monkeypatch.setattr(locate, "MOST_FILES", 2)
+    assert PictureFinder(tmp_path).find("cat.png") is None
 
 
 def test_pictures_found_in_another_folder_than_the_file_says_are_noted(tmp_path: Path) -> None:

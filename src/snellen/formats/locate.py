@@ -9,7 +9,8 @@ import os
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from snellen.errors import DataError
@@ -52,6 +53,7 @@ def base_of(picture: str, bases: Iterable[Path | None], where: str) -> Path:
 
 PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*)?", re.IGNORECASE)
 MOST_FILES = 200_000
+"""Files of any kind, after which no further folder is looked into."""
 DEEPEST = 5
 """Folders within one another that are looked into."""
 SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test", "testing"})
@@ -83,27 +85,31 @@ class PictureFinder:
 
     def __init__(self, folder: Path) -> None:
         self.moved: dict[str, Path] = {}
-        self._folder = str(folder)
-        self._by_name: defaultdict[str, list[str]] = defaultdict(list)
-        self._by_stem: defaultdict[str, list[str]] = defaultdict(list)
+        self._folder = folder
+
+    @cached_property
+    def _paths(self) -> tuple[Mapping[str, list[str]], Mapping[str, list[str]]]:
+        """By name, and by name without its ending. The folder is looked through when a picture is first asked for:
+        much may lie beside a table that has none."""
+        by_name, by_stem = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
         count = 0
-        for place, folders, names in os.walk(folder):
+        for place, folders, names in os.walk(self._folder):
+            count += len(names)
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            if len(Path(place).relative_to(folder).parts) >= DEEPEST or count > MOST_FILES:
+            if len(Path(place).relative_to(self._folder).parts) >= DEEPEST or count > MOST_FILES:
                 folders.clear()
-            for name in sorted(names):
-                if PICTURE_FILE.fullmatch(name):
-                    count += 1
-                    path = f"{place}/{name}"
-                    self._by_name[_folded(name)].append(path)
-                    self._by_stem[_folded(name.rpartition(".")[0])].append(path)
+            for name in sorted(filter(PICTURE_FILE.fullmatch, names)):
+                by_name[_folded(name)].append(f"{place}/{name}")
+                by_stem[_folded(name.rpartition(".")[0])].append(f"{place}/{name}")
+        return by_name, by_stem
 
     def find(self, cell: object) -> Path | None:
         """The one picture that a cell names, or None where there is none, or several. A picture of one split is not
         taken for that of another."""
         text = _folded(str(cell).strip().replace("\\", "/"))
         folder, _, name = text.rpartition("/")
-        candidates = self._by_name.get(name) or self._by_stem.get(name) or []
+        by_name, by_stem = self._paths
+        candidates = by_name.get(name) or by_stem.get(name) or []
         exact = [path for path in candidates if _folded(path).endswith("/" + text.lstrip("./"))]
         chosen = exact if len(exact) == 1 else [path for path in candidates if not self._is_other_split(path, folder)]
         if len(chosen) != 1:
@@ -116,7 +122,7 @@ class PictureFinder:
         """Whether a picture lies in the folder of one split, and a cell names that of another."""
         splits = [
             {part[:3] for part in parts if part in SPLITS}
-            for parts in (folder.split("/"), _folded(path.removeprefix(self._folder)).split("/"))
+            for parts in (folder.split("/"), _folded(path.removeprefix(str(self._folder))).split("/"))
         ]
         return all(splits) and not splits[0] & splits[1]
 
