@@ -16,6 +16,8 @@ from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 
+import small
+import snellen as sn
 from snellen.errors import DataError, MissingExtraError
 from snellen.metrics._caption_arrays import _sorted
 from snellen.metrics.captions import (
@@ -27,6 +29,7 @@ from snellen.metrics.captions import (
     meteor_from_sums,
     rouge_l,
 )
+from snellen.metrics.kept_programs import programs_kept
 from snellen.suites.lvlm_ehub.extraction import legacy_cider
 
 PICTURES = [
@@ -254,6 +257,37 @@ def test_a_meteor_program_that_ends_without_an_answer_is_told(tmp_path, monkeypa
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(DataError, match="ended without an answer; run `java -jar` on it"):
         meteor_counts(["a dog"], [["a cat"]])
+
+
+def test_all_benchmarks_of_a_scoring_are_asked_of_one_meteor_program(tmp_path, monkeypatch):
+    started = tmp_path / "started"
+    answer = " ".join(map(str, statistics(3, 3, 1, 1, 2, 2, 1, 1, 1, 3, 3)))
+    (tmp_path / "java").write_text(f"#!/bin/sh\necho >> {started}\nwhile read line; do echo {answer}; done\n")
+    (tmp_path / "java").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    captions = [{"id": f"q{i}", "question": "Describe it.", "answer": f"sofa {i}"} for i in range(2)]
+    built = [
+        small.built(captions, tmp_path / name, name=name, formulation="text", metrics=("meteor",)) for name in "ab"
+    ]
+    folders = [str(benchmark.folder) for benchmark in built]
+    runs = tmp_path / "runs"
+    results = sn.evaluate(sn.Scripted({}, name="m"), folders, runs=runs, name="r", allow_same_requests=True)
+    assert [row.metric for row in results.rows if row.benchmark in ("a", "b") and not row.slice] == ["meteor"] * 2
+    assert started.read_text().count("\n") == 1
+    sn.score(runs / "r")
+    assert started.read_text().count("\n") == 2, "it ended with its scoring"
+
+
+def test_a_program_that_failed_is_not_asked_again(tmp_path, monkeypatch):
+    started = tmp_path / "started"
+    (tmp_path / "java").write_text(f"#!/bin/sh\necho >> {started}\nread line\n")
+    (tmp_path / "java").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with programs_kept():
+        for _ in range(2):
+            with pytest.raises(DataError, match="ended without an answer"):
+                meteor_counts(["a dog"], [["a cat"]])
+    assert started.read_text().count("\n") == 2
 
 
 def test_without_pycocoevalcap_meteor_names_its_extra(monkeypatch):

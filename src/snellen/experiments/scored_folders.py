@@ -18,6 +18,7 @@ from snellen.analysis.sequential import open_by_width
 from snellen.building.benchmark import Benchmark
 from snellen.common.paths import as_word
 from snellen.errors import DataError, HookError
+from snellen.metrics.kept_programs import programs_kept
 from snellen.models.base import find_opener, load_model, names_model, parse_spec
 from snellen.protocols.verdict import matching_prompt
 from snellen.runs.finding import Announce, silent
@@ -78,6 +79,7 @@ def score_folders(
     return runs
 
 
+@programs_kept()
 def score_runs(
     folders: Sequence[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce, *, kept_will_do: bool = False
 ) -> list[ScoredRun]:

@@ -25,6 +25,7 @@ from snellen.errors import DataError, MissingExtraError
 from snellen.extraction.semantic_matching import embed
 from snellen.metrics import ptb
 from snellen.metrics.declaration import CorpusCountMetric, corpus_metric, pooled_row
+from snellen.metrics.kept_programs import asked_program
 
 Tokens = Literal["standard", "legacy"]
 References = Sequence[Sequence[str]]
@@ -217,15 +218,14 @@ def meteor_counts(
 ) -> list[tuple[float, ...]]:
     """The program's 23 statistics of each reply against its best reference, to be summed (`meteor_from_sums`).
 
-    A reply that matches its reference as one chunk counts no chunk, as in the program's own sums. One process scores
-    the whole corpus. Raises MissingExtraError without Java or pycocoevalcap, DataError as the other caption metrics do.
+    A reply that matches its reference as one chunk counts no chunk, as in the program's own sums. One process answers
+    for the whole corpus, and within a scoring for all (`programs_kept`). Raises MissingExtraError without
+    Java or pycocoevalcap, DataError as the other caption metrics do.
     """
     java, program = find_jar("meteor/meteor-1.5.jar", "METEOR")
     check_paired(replies, references)
     command = [java, "-Dfile.encoding=UTF-8", "-Xmx2G", "-jar", str(program), "-", "-", "-stdio", "-l", "en", "-norm"]
-    with subprocess.Popen(  # noqa: S603 - a jar of an installed package, no shell
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
-    ) as process:
+    with asked_program(command) as process:
         answers = [
             _ask_program(
                 process, " ||| ".join(["SCORE", *(_program_line(text, tokens) for text in (*captions, reply))])

@@ -27,6 +27,7 @@ from snellen.metrics.declaration import (
     find_metric,
     is_given_unasked,
 )
+from snellen.metrics.kept_programs import programs_kept
 from snellen.protocols.base import Protocol, parse_protocol
 from snellen.records import Answer, Prediction, Sample, Score
 from snellen.runs.own_questions import reopen_benchmark
@@ -75,6 +76,7 @@ Section = tuple[int, int]
 """Where scores stand among those of a benchmark: number of the protocol, place of the metric."""
 
 
+@programs_kept()
 def score_run(
     folder: Path,
     spec: ScoringSpec = DEFAULT,

@@ -1,0 +1,54 @@
+"""Programs that metrics ask line by line, and that take long to start: one process serves all of a scoring."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_kept: ContextVar[dict[tuple[str, ...], subprocess.Popen[str]] | None] = ContextVar("kept programs", default=None)
+
+
+@contextmanager
+def programs_kept() -> Iterator[None]:
+    """Keep each program that is asked within this block until it ends, for whoever asks it next; a block within
+    another changes nothing."""
+    if _kept.get() is not None:
+        yield
+        return
+    processes: dict[tuple[str, ...], subprocess.Popen[str]] = {}
+    outside = _kept.set(processes)
+    try:
+        yield
+    finally:
+        _kept.reset(outside)
+        for process in processes.values():
+            _end(process)
+
+
+@contextmanager
+def asked_program(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """A process of the command with pipes for texts. It ends with this block, unless it is kept (`programs_kept`) and
+    nothing was raised."""
+    kept, key = _kept.get(), tuple(command)
+    process = None if kept is None else kept.pop(key, None)
+    if process is None:
+        process = subprocess.Popen(  # noqa: S603 - a program that a metric names, no shell
+            key, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+        )
+    try:
+        yield process
+    except BaseException:
+        _end(process)
+        raise
+    if kept is None:
+        _end(process)
+    else:
+        kept[key] = process
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Close its input, at whose end it ends, and wait for that."""
+    with process:
+        pass
