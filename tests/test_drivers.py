@@ -206,7 +206,7 @@ def test_an_empty_text_is_an_answer() -> None:
 def test_half_characters_of_a_reply_are_replaced_and_noted(questions: Benchmark, tmp_path: Path) -> None:
     run(Scripted(lambda request: "(A) \ud83d cat"), questions, "vanilla", tmp_path)
     response = next(read_exchanges(tmp_path / "run")).response
-    assert (response.text, response.notes) == ("(A) ? cat", ("half characters",))
+    assert (response.text, response.notes) == ("(A) \ufffd cat", ("half characters",))
 
 
 def test_nan_never_comes_into_the_journal(questions: Benchmark, tmp_path: Path) -> None:

@@ -371,6 +371,20 @@ def test_a_reply_that_is_no_completion_is_described(server: Server, body: str, s
     assert detail.startswith(f"the reply is not a chat completion: {said}") and len(detail) < 120
 
 
+@pytest.mark.parametrize(
+    ("escaped", "text"),
+    [
+        ("red \\ud83d", "red \ufffd"),
+        ("\\ude00 red", "\ufffd red"),
+        ("\\ud83d\\ude00 \\ud83d", "\N{GRINNING FACE} \ufffd"),
+    ],
+)
+def test_half_of_a_surrogate_pair_in_a_reply_is_replaced_and_noted(server: Server, escaped: str, text: str) -> None:
+    server.script(malformed(reply_body("@").replace("@", escaped)))
+    response = ask_one(model_at(server.url, retries=0))
+    assert (response.text, response.notes) == (text, ("half characters",))
+
+
 def test_a_slow_reply_is_a_timeout() -> None:
     with start_server(script=(slow(60, times=2),)) as server:
         error = failure(ask_one(model_at(server.url, timeout=0.05, retries=1)))

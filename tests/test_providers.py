@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,50 @@ def test_a_reply_in_another_form_is_malformed_and_tried_again(server: Server, pr
     assert len(waits) == 3
 
 
+CALLS = {
+    "anthropic": lambda: anthropic_reply([{"type": "tool_use", "id": "t", "name": "f", "input": {}}], "tool_use"),
+    "gemini": lambda: gemini_reply([{"functionCall": {"name": "f", "args": {}}}]),
+    "bedrock": lambda: bedrock_reply([{"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}], "tool_use"),
+}
+
+
+def test_a_reply_that_only_calls_a_tool_says_so_in_one_word(server: Server, provider: str) -> None:
+    server.script(Fault(body=msgspec.json.encode(CALLS[provider]()).decode()))
+    response = ask(provider, server, question())
+    assert (response.text, response.finish) == ("", "tool_calls")
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "lack"),
+    [
+        ("anthropic", {"content": None, "stop_reason": "end_turn"}, "its 'content' is null, not a list"),
+        ("anthropic", {"stop_reason": "end_turn"}, "it has no 'content'"),
+        ("bedrock", {"output": {"message": {"content": None}}, "stopReason": "end_turn"}, "'content' is null, not a"),
+        ("gemini", {"candidates": []}, "it has no candidates, and no reason why"),
+        ("gemini", {"candidates": [None]}, "a part of it is null, or of another kind"),
+    ],
+)
+def test_what_a_malformed_reply_lacks_is_said_in_plain_words(name: str, body: Any, lack: str) -> None:
+    with start_server(service=SERVICES[name], key=KEY) as started:
+        started.script(Fault(body=msgspec.json.encode(body).decode(), times=9))
+        error = ask(name, started, question(), retries=1).error
+    assert error is not None and error.kind == "malformed"
+    assert error.detail.startswith(f"the reply is none of {name}'s: ") and lack in error.detail
+    assert "Error" not in error.detail
+
+
+def test_half_of_a_surrogate_pair_in_a_reply_is_replaced_and_noted(server: Server, provider: str) -> None:
+    spelt = {
+        "anthropic": anthropic_reply([{"type": "text", "text": "(B) @"}], "end_turn"),
+        "gemini": gemini_reply([{"text": "(B) @"}]),
+        "bedrock": bedrock_reply([{"text": "(B) @"}], "end_turn"),
+    }
+    server.script(Fault(body=msgspec.json.encode(spelt[provider]).decode().replace("@", "\\ud83d")))
+    waits = Waits()
+    response = ask(provider, server, question(), waits)
+    assert (response.text, response.notes[-1], waits) == ("(B) \ufffd", "half characters", [])
+
+
 def test_a_field_that_a_model_refuses_is_left_out_from_then_on_and_noted() -> None:
     with start_server(service=AnthropicService, key=KEY) as started:
         message = "This model does not support the effort parameter."
@@ -592,6 +637,27 @@ def test_a_budget_eaten_by_reasoning_is_a_reason_of_its_own_and_said_with_the_wa
     [benchmark] = finished.scored.benchmarks
     assert {prediction.reason for prediction in benchmark.predictions} == {"reasoning cut off"}
     assert "Let me see" in (report_path([finished.scored])).read_text("utf-8")
+
+
+def test_empty_replies_and_calls_of_tools_are_said_in_the_terminal_and_in_the_report(tmp_path: Path) -> None:
+    said: list[str] = []
+    call = reply_body(None, finish="tool_calls", tool_calls=[{"id": "1", "function": {"name": "f", "arguments": "{}"}}])
+    with start_server() as started:
+        started.script(Fault(body=call, times=2), Fault(body=reply_body(""), times=1))
+        spec = run_spec(
+            {
+                "models": [f"openai:any@{started.url}?concurrency=1"],
+                "benchmarks": ["eyechart/colour"],
+                "limit": 5,
+                "runs": str(tmp_path),
+            }
+        )
+        [finished] = evaluate_spec(spec, announce=said.append)
+    words = "3 of 5 replies are empty (tool calls: 2; have its server offer the model no tools)"
+    assert words in said
+    [benchmark] = finished.scored.benchmarks
+    assert Counter(p.reason for p in benchmark.predictions) == {"tool call": 2, "empty": 1, None: 2}
+    assert words in report_path([finished.scored]).read_text("utf-8")
 
 
 def test_replies_cut_before_they_answer_are_said_with_the_way_out(tmp_path: Path) -> None:

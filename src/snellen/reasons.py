@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Literal
 
 NoChoiceReason = Literal[
-    "empty", "refused", "ambiguous", "negated", "cut off", "reasoning cut off", "no match", "undecided"
+    "empty", "tool call", "refused", "ambiguous", "negated", "cut off", "reasoning cut off", "no match", "undecided"
 ]
 """Why the rules find no option in a reply.
 
 - `empty`: the reply says nothing.
+- `tool call`: the model calls a tool, and says nothing.
 - `refused`: the model says that it cannot or will not answer.
 - `ambiguous`: several options are named, or a label beside another option's text.
 - `negated`: options are named only to be denied.

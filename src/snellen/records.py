@@ -282,6 +282,9 @@ class Decoding(Struct, frozen=True, gc=False, omit_defaults=True):
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
+TOOL_CALLS = "tool_calls"
+"""Why a reply ended that calls a tool and says nothing, as OpenAI's format has it."""
+
 EVALUATED = ""
 """The role of the model that is evaluated. Other models of a run have roles with names: questioner, reasoner."""
 

@@ -54,7 +54,7 @@ from snellen.runs.runner import RunOutcome, next_parts, no_parts, run_plan, summ
 from snellen.runs.spec import ExecutionSpec, RunSpec, check_sharing, role_models, share_of_run
 from snellen.runs.workers import run_workers
 from snellen.scoring.run_scoring import check_scoring_of
-from snellen.scoring.scored_run import ScoredRun, cut_reply_sentences
+from snellen.scoring.scored_run import ScoredRun, cut_reply_sentences, empty_reply_sentences
 
 REPORT, LONGEST_NAME = "report.html", 100
 
@@ -195,7 +195,7 @@ def _evaluate_one(
     else:
         outcome = carry_out(plan, model, cast, progress, announce)
         scored = _scored(plan, announce)
-    for sentence in cut_reply_sentences(scored):
+    for sentence in (*cut_reply_sentences(scored), *empty_reply_sentences(scored)):
         announce(sentence)
     for use in scored.roles:
         announce(use.sentence(execution.price))

@@ -17,9 +17,30 @@ from msgspec import Struct
 from snellen.common.faults import told_in_line, told_of_json
 from snellen.errors import DataError, StoreError
 from snellen.formats.delimited import open_text
+from snellen.formats.shown_text import whole_characters
 
 JSON_FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Raised for a text that is not JSON, has another form, or is nested deeper than any sensible file."""
+
+
+DecodedT = TypeVar("DecodedT")
+
+
+def decode_whole(text: bytes, decode: Callable[[bytes], DecodedT]) -> tuple[DecodedT, bool]:
+    """What `decode` makes of JSON, and whether halves of surrogate pairs, which it refuses, were replaced by U+FFFD.
+
+    A model may write half of one, and Python's own JSON sends it. Raises JSON_FAULTS.
+    """
+    try:
+        return decode(text), False
+    except msgspec.DecodeError:
+        try:
+            content = json.loads(text)
+        except ValueError:
+            content = None
+        if content is None:
+            raise
+        return decode(whole_characters(json.dumps(content, ensure_ascii=False)).encode()), True
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:

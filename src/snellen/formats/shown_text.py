@@ -18,6 +18,15 @@ def strip_controls(text: str) -> str:
     return _CONTROLS.sub("\ufffd", text)
 
 
+HALF_CHARACTERS = "half characters"
+"""The note on a reply that held halves of surrogate pairs."""
+
+
+def whole_characters(text: str) -> str:
+    """`text` with U+FFFD for each half of a surrogate pair, which no file can hold."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def short_name(text: str) -> str:
     """`text` for use inline, also without the characters that change writing direction."""
     return _DIRECTIONS.sub("\ufffd", strip_controls(text))

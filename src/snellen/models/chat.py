@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.common.images import PLAIN_TYPES, to_plain_file
-from snellen.formats.json_files import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS, decode_whole
+from snellen.formats.shown_text import HALF_CHARACTERS
 from snellen.models.client import (
     ADDRESS_HINT,
     ReportedError,
@@ -25,7 +26,7 @@ from snellen.models.client import (
 )
 from snellen.models.connections import HttpReply
 from snellen.models.request_options import RequestOptions, split_thoughts, with_extra_fields
-from snellen.records import ImagePart, ImageRef, Message, Request, Response, TextPart, TokenLogprob, Usage
+from snellen.records import TOOL_CALLS, ImagePart, ImageRef, Message, Request, Response, TextPart, TokenLogprob, Usage
 
 PATH = "/chat/completions"
 PREFIX_DROPPED = "response prefix dropped"
@@ -189,6 +190,7 @@ class _Said(Struct):
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    tool_calls: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Choice(Struct):
@@ -210,7 +212,7 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     if reply.status != HTTPStatus.OK:
         return read_fault(reply, now)
     try:
-        completion = _read_completion(reply.body)
+        completion, has_halves = decode_whole(reply.body, _read_completion)
     except JSON_FAULTS as error:
         if message := read_reported_error(reply.body).message:  # some gateways report a failure under status 200
             return ServerFault("server", f"HTTP 200 with an error: {message}", retry=True)
@@ -220,7 +222,7 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     choice = completion.choices[0]
     if choice.finish_reason == "content_filter":
         return ServerFault("refused", "the server's content filter stopped the reply")
-    reply_message, notes = choice.message, list[str]()
+    reply_message, notes = choice.message, [HALF_CHARACTERS] if has_halves else []
     content = reply_message.content or ""
     text = content if isinstance(content, str) else "".join(part.text for part in content)
     if not text and reply_message.refusal:
@@ -229,6 +231,7 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     # A server without a parser for reasoning leaves it in the text.
     parts = split_thoughts(text)
     reasoning = reply_message.reasoning_content or reply_message.reasoning or parts.reasoning
+    is_call = not text and bytes(reply_message.tool_calls) not in (b"null", b"[]")
     usage = _usage(completion.usage)
     if isinstance(usage, str):
         notes.append(usage)
@@ -236,7 +239,7 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     return Response(
         text=parts.answer,
         reasoning=reasoning,
-        finish=choice.finish_reason,
+        finish=TOOL_CALLS if is_call else choice.finish_reason,
         usage=usage,
         logprobs=_token_logprobs(choice.logprobs),
         notes=tuple(notes),

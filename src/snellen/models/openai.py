@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
-from snellen.formats.json_files import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS, decode_whole
 from snellen.models import chat, served
 from snellen.models.base import (
     ALL_KINDS,
@@ -441,6 +441,9 @@ class _Part(Struct, frozen=True):
     error: msgspec.Raw = msgspec.Raw(b"null")
 
 
+_read_part = msgspec.json.Decoder(_Part).decode
+
+
 class ChatStream:
     """What has come of one reply. A server that does not stream sends it whole, and is heard all the same."""
 
@@ -467,7 +470,7 @@ class ChatStream:
             self._ended = True
             return
         try:
-            part = msgspec.json.decode(event, type=_Part)
+            part, _ = decode_whole(event, _read_part)
         except JSON_FAULTS as error:
             self._fault = f"an event of the stream cannot be read: {error}"
             return

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
-from snellen.formats.json_files import JSON_FAULTS
+from snellen.formats.json_files import JSON_FAULTS, decode_whole
+from snellen.formats.shown_text import HALF_CHARACTERS
 from snellen.models.base import ModelSpec, ShownByName, api_key, failed, read_options, refuse_secrets
 from snellen.models.chat import PREFIX_DROPPED, ImagePartCache, has_response_prefix
 from snellen.models.client import (
@@ -249,14 +250,28 @@ class ProviderModel(ShownByName):
             hint = "check the model's name"
             return fault_of_status(reply, error, self.client.now(), hint, self._rejected(error))
         try:
-            return self._provider.read(msgspec.json.decode(reply.body))
+            body, has_halves = decode_whole(reply.body, msgspec.json.decode)
+            outcome = self._provider.read(body)
         except (*JSON_FAULTS, KeyError, TypeError, ValueError, AttributeError) as error:
-            detail = f"the reply is none of {self._provider.name}'s ({type(error).__name__}: {error})"
+            detail = f"the reply is none of {self._provider.name}'s: {_lack(error)}"
             return ServerFault("malformed", detail, retry=True)
+        is_half = has_halves and isinstance(outcome, Response)
+        return replace(outcome, notes=(*outcome.notes, HALF_CHARACTERS)) if is_half else outcome
 
     def _rejected(self, error: ReportedError) -> str:
         """The droppable field that an error complains about, or an empty text."""
         return next((n for n in self._provider.droppable if n in error.message), "") if says_unsupported(error) else ""
+
+
+def _lack(error: Exception) -> str:
+    """What a reply lacks, by what reading it raised."""
+    match error:
+        case KeyError():
+            return f"it has no {error}"
+        case TypeError() | AttributeError():
+            return "a part of it is null, or of another kind"
+        case _:
+            return str(error)
 
 
 def _leave_out(body: dict[str, Any], place: tuple[str, ...]) -> None:

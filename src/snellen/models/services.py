@@ -27,7 +27,7 @@ from snellen.models.chat import verdict_schema
 from snellen.models.client import ClientOptions, ReportedError, ServerFault, read_reported_error
 from snellen.models.connections import HttpReply
 from snellen.models.provider import AskedModel, HeaderSource, OutgoingRequest, Provider
-from snellen.records import Response, TokenLogprob, Usage
+from snellen.records import TOOL_CALLS, Response, TokenLogprob, Usage
 
 PICTURE_TYPES = frozenset({"image/png", "image/jpeg", "image/webp"})
 FINISHES = {
@@ -35,6 +35,7 @@ FINISHES = {
     "stop_sequence": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
+    "tool_use": TOOL_CALLS,
 }
 """Why a reply ended, in the words of Anthropic and of Bedrock."""
 
@@ -89,11 +90,17 @@ def write_anthropic(call: AskedModel) -> dict[str, Any]:
     return body | ({"output_config": output} if output else {})
 
 
+def _blocks(message: dict[str, Any]) -> Any:
+    if message["content"] is None:
+        raise ValueError("its 'content' is null, not a list")
+    return message["content"]
+
+
 def read_anthropic(body: Any) -> Response | ServerFault:
     """The text blocks as the answer, the thinking blocks as the reasoning."""
     if body["stop_reason"] == "refusal":
         return ServerFault("refused", "the service's safety classifier stopped the reply (stop_reason refusal)")
-    blocks = body["content"]
+    blocks = _blocks(body)
     thinking = "\n\n".join(block["thinking"] for block in blocks if block["type"] == "thinking")
     usage = body.get("usage") or {}
     cached = usage.get("cache_read_input_tokens")
@@ -176,7 +183,7 @@ def read_bedrock(body: Any) -> Response | ServerFault:
     finish = body["stopReason"]
     if finish in BEDROCK_STOPS:
         return ServerFault("refused", f"the service withheld the reply (stopReason {finish})")
-    blocks = body["output"]["message"]["content"]
+    blocks = _blocks(body["output"]["message"])
     thoughts = (block["reasoningContent"].get("reasoningText") or {} for block in blocks if "reasoningContent" in block)
     reasoning = "\n\n".join(thought["text"] for thought in thoughts if thought)
     usage = body.get("usage") or {}
@@ -317,7 +324,9 @@ def read_gemini(body: Any) -> Response | ServerFault:
     """The parts of the first candidate: thoughts as the reasoning, the rest as the answer."""
     candidates = body.get("candidates") or []
     if not candidates:
-        reason = body["promptFeedback"]["blockReason"]
+        reason = (body.get("promptFeedback") or {}).get("blockReason")
+        if not reason:
+            raise ValueError("it has no candidates, and no reason why")
         return ServerFault("refused", f"the service blocked the prompt (blockReason {reason})")
     candidate = candidates[0]
     finish = candidate.get("finishReason")
@@ -325,6 +334,8 @@ def read_gemini(body: Any) -> Response | ServerFault:
         return ServerFault("refused", f"the service withheld the reply (finishReason {finish})")
     parts = (candidate.get("content") or {}).get("parts") or []
     thoughts = "".join(part.get("text", "") for part in parts if part.get("thought"))
+    if parts and all("functionCall" in part or part.get("thought") for part in parts):
+        finish = TOOL_CALLS
     usage = body.get("usageMetadata") or {}
     output_tokens, thought = usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")
     # Google counts thoughts apart from the reply.

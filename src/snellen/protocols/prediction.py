@@ -56,18 +56,25 @@ def predict(
         return replace(unread, choice=choice, extraction_method="likelihood", extractor_version="chosen-elsewhere")
     if likelihood:
         return _by_scores(unread, above_baseline(response.scores, baseline, rule), rule)
-    cut = _reasoning_was_cut(response)
+    reason = _why_nothing_is_said(response)
     if not question.options:
-        reason: Reason | None = "reasoning cut off" if cut else None
         return replace(unread, text=response.text, extraction_method="verbatim", reason=reason)
     prediction = _by_reply(unread, question, response, rules)
-    return replace(prediction, reason="reasoning cut off") if cut and prediction.choice is None else prediction
+    return replace(prediction, reason=reason) if reason and prediction.choice is None else prediction
 
 
-def _reasoning_was_cut(response: Response) -> bool:
-    """Whether the length limit came before any answer: all that was written is reasoning, which a server does not
-    show."""
-    return response.finish == "length" and not (response.text or "").strip()
+def _why_nothing_is_said(response: Response) -> Reason | None:
+    """None for a reply with a text. Of one that the length limit ended before any answer, all that was written is
+    reasoning, which a server does not show."""
+    if (response.text or "").strip():
+        return None
+    match response.finish:
+        case "length":
+            return "reasoning cut off"
+        case "tool_calls" | "function_call":
+            return "tool call"
+        case _:
+            return "empty"
 
 
 def _rule_version(rule: LikelihoodRule) -> str:

@@ -32,6 +32,7 @@ from snellen.records import METHODS, Better, Estimate, Method
 from snellen.report.paired_tables import family_words
 from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, each_choice_benchmark, mean_chance
 from snellen.report.table import capitalised, decimal_text, dimension_title, metric_title, percent, value_text
+from snellen.scoring.scored_run import empty_reply_sentences
 
 MOST_NAMES = 3
 """More names than this are counted."""
@@ -65,6 +66,7 @@ def findings(
         for view in shown
         if view.run.extent and not _has_ended(view)
     ]
+    cautions += [f"Of {view.label}, {words}." for view in shown for words in empty_reply_sentences(view.run)]
     if placed:
         cautions.append(
             f"The questions of {_names(placed)} were placed to measure thresholds: how many answers are right says "

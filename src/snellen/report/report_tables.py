@@ -145,7 +145,7 @@ _BY_METHOD: dict[ExtractionMethod | None, _StageName] = {
     "judge": "judge",
     "random guess": "random guess",
 }
-_BY_REASON: dict[Reason | None, _StageName] = {"refused": "refused", "empty": "empty"}
+_BY_REASON: dict[Reason | None, _StageName] = {"refused": "refused", "empty": "empty", "tool call": "empty"}
 
 
 def _stage_of(prediction: Prediction) -> _StageName:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from snellen.common.images import Images
 from snellen.errors import ModelError
+from snellen.formats.shown_text import HALF_CHARACTERS, whole_characters
 from snellen.models.base import ExpectsPictures, Model, failed
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
 from snellen.protocols.prompts.rendering import PromptRenderer
@@ -365,5 +366,5 @@ def _no_log_likelihoods(scores: Sequence[ContinuationScore]) -> list[float]:
 
 def _readable(response: Response, text: str) -> Response:
     """The same response with lone surrogates of its text, which no file can hold, replaced."""
-    whole = text.encode("utf-8", "replace").decode()
-    return response if whole == text else replace(response, text=whole, notes=(*response.notes, "half characters"))
+    whole = whole_characters(text)
+    return response if whole == text else replace(response, text=whole, notes=(*response.notes, HALF_CHARACTERS))

@@ -236,7 +236,7 @@ def result_of_flat(flat: Mapping[str, Any]) -> Result:
     return msgspec.convert({**row, "estimate": estimate}, Result)
 
 
-# --- replies that the length limit ended before they answered ---------------------------------------------------------
+# --- replies that the length limit ended before they answered, or that say nothing ------------------------------------
 
 
 NOTEWORTHY = 0.01
@@ -258,6 +258,16 @@ def cut_reply_sentences(scored: ScoredRun) -> Iterator[str]:
             f"{cut} of {replies} replies were cut by the length limit before they had answered; raise --max-new-tokens "
             "(and another --name)"
         )
+
+
+def empty_reply_sentences(scored: ScoredRun) -> Iterator[str]:
+    """A line on the replies that say nothing, where there are any, and how many of them call a tool."""
+    reasons = Counter(p.reason for benchmark in scored.benchmarks for p in benchmark.predictions)
+    calls = reasons["tool call"]
+    if empty := reasons["empty"] + calls:
+        replies = sum(len(benchmark.predictions) for benchmark in scored.benchmarks)
+        way_out = f" (tool calls: {calls:,}; have its server offer the model no tools)" if calls else ""
+        yield f"{empty:,} of {replies:,} replies {'is' if empty == 1 else 'are'} empty{way_out}"
 
 
 def _more_reasoning(model: str) -> str:

@@ -45,7 +45,7 @@ class UnparsedReply(Struct, frozen=True, gc=False):
 
     @property
     def says_something(self) -> bool:
-        return self.prediction.reason != "empty" and bool(shortened(self.reply))
+        return self.prediction.reason not in ("empty", "tool call") and bool(shortened(self.reply))
 
 
 ReadingStage = Callable[[Sequence[UnparsedReply]], Sequence[Prediction]]
