@@ -143,6 +143,17 @@ def test_answers_of_true_and_false_are_noted_where_a_reply_may_be_yes(
     assert drafts(path)[-1].notes == ()
 
 
+def test_a_bar_in_the_answer_of_an_open_question_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('question,answer\nWhich colour?,red|x\nWhich one?,blue\nWhich other?,"[""a|b""]"\n')
+    assert [draft.rounds[0].texts for draft in drafts(path)] == [("red|x",), ("blue",), ("a|b",)]
+    [note] = drafts(path)[-1].notes
+    assert note == (
+        "t.csv: the answers of 1 open questions hold `|` (line 2) and are one text each; write a list "
+        '(`["red", "crimson"]`) where several are accepted'
+    )
+
+
 def test_a_nan_that_pandas_wrote_as_a_text_is_noted(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("hint,question,A,B,C,answer\nnan,Which?,cat,dog,bird,B\n,Who?,cat,dog,nan,A\n,Who?,Nan,dog,NA,A\n")
@@ -191,6 +202,40 @@ def test_pictures_found_in_another_folder_than_the_file_says_are_noted(tmp_path:
         "t.jsonl: 1 picture was found by name in another folder than the file says: "
         f"a/1.png is {tmp_path / 'b' / '1.png'}",
     )
+
+
+def numbered(folder: Path, *names: str) -> list[Path]:
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(small.picture(len(name)))
+    return [folder / name for name in names]
+
+
+def test_a_number_names_the_only_picture_that_is_called_so_with_zeros_before_it(tmp_path: Path) -> None:
+    files = numbered(tmp_path, "000000000001.png", "000000000012.png", "b/2.png")
+    path = tmp_path / "t.csv"
+    path.write_text("image_id,question,A,B,answer\n1,Which?,cat,dog,B\n12,Who?,cat,dog,A\n2,What?,cat,dog,A\n")
+    read_drafts = list(read(recognise(path, TableSettings()).params, tmp_path))
+    assert [draft.images for draft in read_drafts] == [(file,) for file in files]
+    assert read_drafts[-1].notes == (f"t.csv: 2 pictures were found by number alone: 1 is {files[0]}",)
+
+
+def test_a_number_that_two_pictures_have_is_refused_with_both(tmp_path: Path) -> None:
+    numbered(tmp_path, "0001.png", "000001.png", "002.png")
+    path = tmp_path / "t.csv"
+    path.write_text("image_id,question,A,B,answer\n1,Which?,cat,dog,B\n2,Who?,cat,dog,A\n2,What?,cat,dog,A\n")
+    with pytest.raises(DataError) as refused:
+        list(read(recognise(path, TableSettings()).params, tmp_path))
+    assert str(refused.value).replace(f"{tmp_path}/", "") == (
+        "t.csv:2: the picture '1' may be 000001.png or 0001.png; write the name of its file"
+    )
+
+
+def test_a_number_is_not_that_of_another_split_and_a_name_comes_first(tmp_path: Path) -> None:
+    padded, other, plain = numbered(tmp_path, "train/0001.png", "train/0003.png", "3.png")
+    finder = PictureFinder(tmp_path)
+    assert finder.find("val/1") is None and finder.find("train/1") == padded
+    assert finder.find(3) == plain and finder.find("0003") == other and finder.find("01") is None
 
 
 @pytest.mark.parametrize("cell", ["bäum.png", "BÄUM.PNG", "bäum", " bäum.png "])

@@ -178,6 +178,10 @@ def test_dialogues_without_a_published_history_say_so(tmp_path: Path, source: An
     [
         (draft("x", *ROUNDS, dialogue=True, replies=("dog",)), "row x: 1 published replies for 3 rounds"),
         (draft("x", QuestionDraft("a", ("b", "b")), dialogue=True), "row x, round 0: the option 'b' appears twice"),
+        (
+            draft("x", QuestionDraft("a", ("café", "cafe\u0301"))),
+            "'café' appears twice, spelt in two ways",
+        ),
         (draft("x", QuestionDraft("a", ("b", "c"), (2,))), "row x: answer 2 but options are 0-1"),
         (draft("x", QuestionDraft("a", (), (), (" ",))), "row x: an answer text is empty"),
         (draft(" "), "row  : the id is empty"),

@@ -339,6 +339,18 @@ def test_a_table_says_by_its_columns_what_is_asked(tmp_path: Path) -> None:
     assert "the quiet view" not in asked["0.png/caption"][2]
 
 
+def test_rows_with_labels_of_one_picture_are_named_with_what_to_do(tmp_path: Path) -> None:
+    rows = [{"image": f"{n % 4}.png", "label": "red" if n % 2 else "blue"} for n in range(6)]
+    path = table(tmp_path / "labels.csv", rows)
+    with pytest.raises(DataError) as refused:
+        sn.reform(path, to=tmp_path / "built")
+    assert str(refused.value).replace(f"{tmp_path}/", "").splitlines() == [
+        f"labels.csv:{line}: the picture {name!r} is that of labels.csv:{first} too; write what both say in one row "
+        '(several labels as `["red", "round"]`), or give each row an id (--column id=NAME)'
+        for line, name, first in ((6, "0.png", 2), (7, "1.png", 3))
+    ]
+
+
 def test_a_caption_is_asked_about_twice_once_of_its_picture_and_once_of_another(tmp_path: Path) -> None:
     rows = [{"image": f"{n}.png", "caption": f"scene number {n}"} for n in range(9)]
     benchmark = sn.reform(table(tmp_path / "scenes.csv", rows), ask=["match"], to=tmp_path / "built")

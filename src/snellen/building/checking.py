@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+import unicodedata
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -239,6 +240,13 @@ def _check_round(question: QuestionDraft, where: str) -> None:
     if len(set(options)) < len(options) and not question.may_repeat:
         twice = next(option for option in options if options.count(option) > 1)
         raise DataError(f"{where}: the option {twice!r} appears twice; options must differ")
+    composed = [unicodedata.normalize("NFC", option) for option in options]
+    if len(set(composed)) < len(set(options)) and not question.may_repeat:
+        twice = next(option for option in composed if composed.count(option) > 1)
+        raise DataError(
+            f"{where}: the option {twice!r} appears twice, spelt in two ways that look alike (Unicode normalisation); "
+            "options must differ"
+        )
     for gold in question.gold:
         if not 0 <= gold < len(options):
             raise DataError(f"{where}: answer {gold} but options are 0-{len(options) - 1}")

@@ -51,6 +51,7 @@ def base_of(picture: str, bases: Iterable[Path | None], where: str) -> Path:
     raise DataError(f"{where}: the picture {picture} is in none of {', '.join(map(str, tried))}; unpack the pictures")
 
 
+_PADDED = re.compile(r"0\d+", re.ASCII)
 PICTURE_FILE = re.compile(r"\S.{0,500}\.(?:png|jpe?g|webp|gif|bmp|tiff?)(?:\?\S*)?", re.IGNORECASE)
 MOST_FILES = 200_000
 """Files of any kind, after which no further folder is looked into."""
@@ -81,17 +82,21 @@ def _folded(name: str) -> str:
 
 
 class PictureFinder:
-    """The pictures below a folder by name; `moved` holds what was found in another folder than a cell names."""
+    """The pictures below a folder by name; `moved` holds what was found in another folder than a cell names, `numbered`
+    what was found by its number alone."""
 
     def __init__(self, folder: Path) -> None:
         self.moved: dict[str, Path] = {}
+        self.numbered: dict[str, Path] = {}
         self._folder = folder
 
     @cached_property
-    def _paths(self) -> tuple[Mapping[str, list[str]], Mapping[str, list[str]]]:
-        """By name, and by name without its ending. The folder is looked through when a picture is first asked for:
-        much may lie beside a table that has none."""
-        by_name, by_stem = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    def _paths(self) -> tuple[Mapping[str, list[str]], ...]:
+        """By name, by name without its ending, and by a name's number without the zeros before it.
+
+        The folder is looked through when a picture is first asked for: much may lie beside a table that has none.
+        """
+        by_name, by_stem, by_number = (defaultdict[str, list[str]](list) for _ in range(3))
         count = 0
         for place, folders, names in os.walk(self._folder):
             count += len(names)
@@ -100,16 +105,25 @@ class PictureFinder:
                 folders.clear()
             for name in sorted(filter(PICTURE_FILE.fullmatch, names)):
                 by_name[_folded(name)].append(f"{place}/{name}")
-                by_stem[_folded(name.rpartition(".")[0])].append(f"{place}/{name}")
-        return by_name, by_stem
+                stem = name.rpartition(".")[0]
+                by_stem[_folded(stem)].append(f"{place}/{name}")
+                if _PADDED.fullmatch(stem):
+                    by_number[stem.lstrip("0") or "0"].append(f"{place}/{name}")
+        return by_name, by_stem, by_number
 
     def find(self, cell: object) -> Path | None:
         """The one picture that a cell names, or None where there is none, or several. A picture of one split is not
         taken for that of another."""
         text = _folded(str(cell).strip().replace("\\", "/"))
         folder, _, name = text.rpartition("/")
-        by_name, by_stem = self._paths
+        by_name, by_stem, _ = self._paths
         candidates = by_name.get(name) or by_stem.get(name) or []
+        if not candidates:
+            same_number = self.of_number(cell)
+            if len(same_number) != 1:
+                return None
+            self.numbered[str(cell)] = same_number[0]
+            return same_number[0]
         exact = [path for path in candidates if _folded(path).endswith("/" + text.lstrip("./"))]
         chosen = exact if len(exact) == 1 else [path for path in candidates if not self._is_other_split(path, folder)]
         if len(chosen) != 1:
@@ -117,6 +131,12 @@ class PictureFinder:
         if folder and not exact:
             self.moved[str(cell)] = Path(chosen[0])
         return Path(chosen[0])
+
+    def of_number(self, cell: object) -> list[Path]:
+        """The pictures whose names are the number of a cell with zeros before it, as in COCO."""
+        folder, _, number = str(cell).strip().replace("\\", "/").rpartition("/")
+        paths = self._paths[2].get(number, [])
+        return [Path(path) for path in paths if not self._is_other_split(path, _folded(folder))]
 
     def _is_other_split(self, path: str, folder: str) -> bool:
         """Whether a picture lies in the folder of one split, and a cell names that of another."""
@@ -127,5 +147,6 @@ class PictureFinder:
         return all(splits) and not splits[0] & splits[1]
 
     def share(self, cells: list[str]) -> float:
-        """The share of cells that name one of the pictures."""
-        return sum(self.find(cell) is not None for cell in cells) / len(cells) if cells else 0.0
+        """The share of cells that name one of the pictures, or have the number of several."""
+        named = sum(self.find(cell) is not None or bool(self.of_number(cell)) for cell in cells)
+        return named / len(cells) if cells else 0.0

@@ -87,12 +87,19 @@ def read_pictures(params: Params, source: Path | None) -> tuple[list[AnnotatedPi
         faults = error.faults
     if not pictures:
         raise DataError(f"{base / (params.file or params.images)}: no picture with annotations in it")
-    places: dict[str, str] = {}
-    for picture in pictures:
-        if picture.id in places:
-            raise DataError(f"{picture.where}: the id {picture.id!r} is taken by {places[picture.id]}; ids must differ")
-        places[picture.id] = picture.where
-    return pictures, faults
+    first = {picture.id: picture for picture in reversed(pictures)}
+    doubled = [_doubled(picture, where) for picture in pictures if (where := first[picture.id].where) != picture.where]
+    return [picture for picture in pictures if first[picture.id] is picture], [*faults, *doubled]
+
+
+def _doubled(picture: AnnotatedPicture, first: str) -> str:
+    """What is wrong with a picture whose id an earlier one has."""
+    if isinstance(picture.file, Path) and picture.file.as_posix().endswith(picture.id):
+        return (
+            f"{picture.where}: the picture {picture.id!r} is that of {first} too; write what both say in one row "
+            '(several labels as `["red", "round"]`), or give each row an id (--column id=NAME)'
+        )
+    return f"{picture.where}: the id {picture.id!r} is taken by {first}; ids must differ"
 
 
 def _annotated(params: Params, base: Path) -> Iterator[AnnotatedPicture]:

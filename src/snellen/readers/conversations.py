@@ -20,7 +20,7 @@ from snellen.common.drafts import Draft, QuestionDraft, read_params
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.locate import PictureFinder
 from snellen.formats.rows import SourceRow, listed, read_rows
-from snellen.readers.table import OneOrMore, picture_of, row_names
+from snellen.readers.table import OneOrMore, picture_notes, picture_of, row_names
 
 ASKING = frozenset({"human", "user", "question"})
 ANSWERING = frozenset({"gpt", "assistant", "model", "bot", "chatgpt", "answer"})
@@ -77,7 +77,8 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             faults.append(str(error))
     if last is not None:
         words = f"{len(moved):,} conversations show the pictures of later messages with the first one"
-        yield replace(last, notes=(f"{path.name}: {words} ({row_names(path, moved)})",) if moved else ())
+        shown_first = (f"{path.name}: {words} ({row_names(path, moved)})",) if moved else ()
+        yield replace(last, notes=(*shown_first, *picture_notes(path, files)))
     if faults:
         raise WrongRowsError(faults)
 

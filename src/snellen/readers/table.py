@@ -132,7 +132,7 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     if last is not None:
         if not faults:
             missing.check(path)
-        yield replace(last, notes=(*_notes(path, list(strange)), *odd.notes(path), *_moved_notes(path, source.files)))
+        yield replace(last, notes=(*_notes(path, list(strange)), *odd.notes(path), *picture_notes(path, source.files)))
     if faults:
         raise WrongRowsError(faults)
 
@@ -234,6 +234,8 @@ ODDITIES = {
     "mark": "{count:,} of {total:,} questions hold `<image>` as a text ({rows}); it marks places only where there are "
     "several pictures and a mark for each",
     "nan": "{count:,} of {total:,} questions show the text 'nan' ({rows}); leave a cell empty where it is none",
+    "bar": "the answers of {count:,} open questions hold `|` ({rows}) and are one text each; write a list "
+    '(`["red", "crimson"]`) where several are accepted',
     "truth": "the answers of {count:,} open questions are {answers} ({rows}), which a reply of yes or no is not; write "
     "the words that you ask for",
 }
@@ -252,12 +254,14 @@ class _OddRows:
         [question] = draft.rounds
         self._total += 1
         is_open = not question.options and question.distractors is None
+        written = str(row.cells.get(source.columns.answer))
         oddities = {
             "picture": not draft.images,
             "letter": _is_letter_and_text(row, source),
             "open": is_open and bool(source.options),
             "mark": (marks := question.question.count(MARK)) > 0 and (marks < 2 or marks != len(draft.images)),
             "nan": "nan" in (draft.context, *question.options),
+            "bar": is_open and "|" in written and question.texts == (written,),
             "truth": is_open and bool(question.texts),
         }
         if is_open and len(self._answers) < 3:
@@ -279,13 +283,17 @@ class _OddRows:
         )
 
 
-def _moved_notes(path: Path, files: PictureFinder | None) -> tuple[str, ...]:
-    if files is None or not files.moved:
-        return ()
-    cell, file = next(iter(files.moved.items()))
-    count = len(files.moved)
-    noun = "picture was" if count == 1 else "pictures were"
-    return (f"{path.name}: {count:,} {noun} found by name in another folder than the file says: {cell} is {file}",)
+def picture_notes(path: Path, files: PictureFinder | None) -> tuple[str, ...]:
+    """How pictures were found that no cell names by its file."""
+    ways = (
+        ((files.moved, "name in another folder than the file says"), (files.numbered, "number alone")) if files else ()
+    )
+    return tuple(
+        f"{path.name}: {len(by_cell):,} {'picture was' if len(by_cell) == 1 else 'pictures were'} found by {way}: "
+        "{} is {}".format(*next(iter(by_cell.items())))
+        for by_cell, way in ways
+        if by_cell
+    )
 
 
 def row_names(path: Path, rows: list[int]) -> str:
@@ -499,6 +507,9 @@ def picture_of(
         cell = cell.get("bytes") or cell.get("path") or cell.get("url")
     if files is not None and (picture := files.find(cell)):
         return picture
+    if files is not None and len(same_number := files.of_number(cell)) > 1:
+        first, second, *_ = same_number
+        raise DataError(f"{where}: the picture {str(cell)!r} may be {first} or {second}; write the name of its file")
     cell = cell.strip() if isinstance(cell, str) else cell
     if not isinstance(cell, str) or not cell:
         raise DataError(f"{where}: image must be a path or base64 text, or in JSONL a list of them")
