@@ -285,15 +285,16 @@ class _OddRows:
 
 def picture_notes(path: Path, files: PictureFinder | None) -> tuple[str, ...]:
     """How pictures were found that no cell names by its file."""
-    ways = (
-        ((files.moved, "name in another folder than the file says"), (files.numbered, "number alone")) if files else ()
-    )
-    return tuple(
-        f"{path.name}: {len(by_cell):,} {'picture was' if len(by_cell) == 1 else 'pictures were'} found by {way}: "
-        "{} is {}".format(*next(iter(by_cell.items())))
-        for by_cell, way in ways
-        if by_cell
-    )
+    if files is None:
+        return ()
+    ways = ((files.moved, "name in another folder than the file says"), (files.numbered, "number alone"))
+    return tuple(_found_note(path, by_cell, way) for by_cell, way in ways if by_cell)
+
+
+def _found_note(path: Path, by_cell: Mapping[str, Path], way: str) -> str:
+    noun = "picture was" if len(by_cell) == 1 else "pictures were"
+    cell, file = next(iter(by_cell.items()))
+    return f"{path.name}: {len(by_cell):,} {noun} found by {way}: {cell} is {file}"
 
 
 def row_names(path: Path, rows: list[int]) -> str:
