@@ -22,9 +22,11 @@ from snellen.installation import install_line
 from snellen.models.chat import PREFIX_DROPPED
 from snellen.models.client import KEY_REMOVED
 from snellen.records import Failure, Usage
+from snellen.runs.drivers import BudgetTaken
 from snellen.runs.journal import read_exchanges
 from snellen.runs.mending import mend_run
 from snellen.runs.run_folder import RUN_MANIFEST, journals, locked_run
+from snellen.runs.spec import run_spec
 from test_openai import ask, ask_one, model_at, question
 from test_resume import same_as, whole  # noqa: F401
 
@@ -152,6 +154,30 @@ with locked_run(Path(sys.argv[1])) as file:
     parent.stdout.close()
     with locked_run(tmp_path):
         pass
+
+
+def test_a_worker_whose_parent_was_killed_ends_quietly(questions: Benchmark, tmp_path: Path) -> None:
+    spec = run_spec(
+        {
+            "models": ["snellen:uniform"],
+            "benchmarks": [str(questions.folder)],
+            "limit": 2,
+            "runs": str(tmp_path),
+            "name": "run",
+        }
+    )
+    job = {"number": 0, "spec": spec, "others": [], "parts": {}, "earlier": {}, "taken": BudgetTaken()}
+    nobody_reads, output = os.pipe()
+    os.close(nobody_reads)
+    worker = subprocess.run(
+        [sys.executable, "-m", "snellen.runs.workers"],
+        input=msgspec.json.encode(job, enc_hook=str),
+        stdout=output,
+        stderr=subprocess.PIPE,
+    )
+    os.close(output)
+    assert (worker.returncode, worker.stderr) == (1, b"")
+    assert journals(tmp_path / "run"), "what was answered is kept"
 
 
 # --- damaged journals --------------------------------------------------------------------------------------------
