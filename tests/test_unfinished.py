@@ -36,9 +36,9 @@ from snellen.report.samples import SIGNS, question_entries
 from snellen.runs.journal import read_exchanges
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ExecutionSpec, QuestionSpec
-from snellen.scoring.extent import RunExtent, extent_of
 from snellen.scoring.kept_scoring import has_ended, load_scoring
 from snellen.scoring.questions import AskedQuestion, count_questions
+from snellen.scoring.scored_run import RunExtent, extent_of
 from snellen.scoring.text_scoring import score_texts
 from snellen.viewing.indexing import headline_of
 from view_runs import Replying, serving

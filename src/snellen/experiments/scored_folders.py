@@ -26,7 +26,6 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import RunManifest, is_held, is_read_only, read_manifest
 from snellen.runs.spec import JudgeSpec, RecordField, ScoringSpec, record_fields
 from snellen.scoring.answers import changed_answers, has_answers
-from snellen.scoring.extent import RunExtent
 from snellen.scoring.judges import JudgeEnsemble
 from snellen.scoring.kept_scoring import (
     ScoringSettings,
@@ -37,7 +36,7 @@ from snellen.scoring.kept_scoring import (
     scoring_settings,
 )
 from snellen.scoring.run_scoring import check_scoring, score_run
-from snellen.scoring.scored_run import ScoredRun, unknown_suites
+from snellen.scoring.scored_run import RunExtent, ScoredRun, unknown_suites
 
 
 def check_judging(scoring: ScoringSpec, judge: JudgeSpec) -> None:

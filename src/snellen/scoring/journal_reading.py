@@ -31,9 +31,16 @@ from snellen.records import ContinuationScore, Exchange, Prediction, Response, S
 from snellen.runs.journal import JournalReader, numbered_journals, read_entries, read_exchanges
 from snellen.runs.mending import check_fits
 from snellen.runs.run_folder import RunManifest
-from snellen.runs.unanswered import unanswered_requests
 from snellen.scoring.questions import AnswersInARow
-from snellen.scoring.request_costs import CostTally, RequestCost, RoleTally, RoleUse, TalkCost, talk_cost
+from snellen.scoring.request_costs import (
+    CostTally,
+    RequestCost,
+    RoleTally,
+    RoleUse,
+    TalkCost,
+    talk_cost,
+    unanswered_requests,
+)
 from snellen.scoring.unparsed import NamedStage, UnparsedReply
 
 

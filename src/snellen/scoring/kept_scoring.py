@@ -28,12 +28,11 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.run_folder import RunManifest, journals, read_manifest
 from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.answers import answers_at_hand, with_answer_tags
-from snellen.scoring.extent import RunExtent
 from snellen.scoring.judges import JudgeUse
 from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.request_costs import RoleUse
 from snellen.scoring.run_scoring import rules_of, spec_by_rules
-from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun, flat_row, result_of_flat
+from snellen.scoring.scored_run import RunExtent, ScoredBenchmark, ScoredRun, flat_row, result_of_flat
 from snellen.scoring.stored_records import LineRange, StoredRecords, encoded_lines, faults_told, open_file
 from snellen.scoring.text_scoring import RATINGS
 

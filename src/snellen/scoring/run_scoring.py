@@ -35,7 +35,6 @@ from snellen.runs.run_folder import BenchmarkUse, RunManifest, is_read_only, rea
 from snellen.runs.spec import ScoringSpec
 from snellen.scoring.answers import Key, open_answers, with_answer_tags
 from snellen.scoring.choice_metrics import score_choice, score_choice_metric
-from snellen.scoring.extent import RunExtent, extent_of
 from snellen.scoring.grouped import GroupedMetric
 from snellen.scoring.journal_reading import (
     PartRead,
@@ -57,7 +56,7 @@ from snellen.scoring.questions import (
 )
 from snellen.scoring.ranking import OptionRanking, score_ranks
 from snellen.scoring.request_costs import TalkCost, score_cost
-from snellen.scoring.scored_run import RowKey, ScoredBenchmark, ScoredRun, by_row
+from snellen.scoring.scored_run import RowKey, RunExtent, ScoredBenchmark, ScoredRun, by_row, extent_of
 from snellen.scoring.stored_records import LineRange, RecordSpool, StoredRecords
 from snellen.scoring.text_scoring import (
     DEFAULT_TEXT_METRICS,

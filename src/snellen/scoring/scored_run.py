@@ -1,4 +1,4 @@
-"""A scored run: how its replies were read, and all that is known of each benchmark.
+"""A scored run: how its replies were read, how far it came, and all that is known of each benchmark.
 
 Results as flat dicts of plain values, as `results.json` and frames have them, and back.
 """
@@ -28,9 +28,9 @@ from snellen.reasons import Reason
 from snellen.records import Answer, Convention, Estimate, Method, Prediction, Result, Sample, Score
 from snellen.runs.run_folder import RunManifest
 from snellen.runs.spec import ScoringSpec, TokenPrice
-from snellen.scoring.extent import RunExtent
+from snellen.scoring.choice_metrics import settles
 from snellen.scoring.judges import JudgeUse
-from snellen.scoring.questions import QuestionCounts
+from snellen.scoring.questions import AT_ONCE, AskedQuestion, QuestionCounts
 from snellen.scoring.request_costs import RequestCost, RoleUse
 
 RowKey = tuple[str, Method, str]
@@ -43,6 +43,59 @@ def by_row(scores: Iterable[Score]) -> dict[RowKey, list[Score]]:
     for score in scores:
         rows.setdefault((score.protocol, score.method, score.metric), []).append(score)
     return rows
+
+
+class RunExtent(Struct, frozen=True):
+    """Questions of a run, counted once per protocol."""
+
+    questions: int = 0
+    begun: int = 0
+    """Those of which anything was asked."""
+    finished: int = 0
+    """Those of which nothing is left to ask, but for requests that failed: they were asked."""
+    wanting: tuple[str, ...] = ()
+    """Benchmarks of which the rule that stops the run wants more pictures than were asked."""
+    undecided: tuple[str, ...] = ()
+    """Benchmarks on which the comparison that the run is part of has not shown which model is better."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a run has come to its end; otherwise it was stopped, or is under way."""
+        return self.finished == self.questions and not self.wanting and not self.undecided
+
+    @property
+    def words(self) -> str:
+        """`83 of 240 questions begun, 33 finished`"""
+        words = [f"{self.begun:,} of {self.questions:,} questions begun, {self.finished:,} finished"]
+        words += [f"more of {', '.join(self.wanting)} to come by --until"] if self.wanting else []
+        words += [f"which of two models is better in {', '.join(self.undecided)} not decided"] if self.undecided else []
+        return ", and ".join(words)
+
+    def plus(self, other: RunExtent) -> RunExtent:
+        return RunExtent(self.questions + other.questions, self.begun + other.begun, self.finished + other.finished)
+
+
+def extent_of(questions: Sequence[AskedQuestion]) -> RunExtent:
+    """How far one protocol came with some questions, all rounds of each dialogue among them.
+
+    Of a protocol that promises no number of presentations, a question is finished with its first answer."""
+    failed = {question.sample.id for question in questions if any(p.error for p in question.predictions)}
+    return RunExtent(
+        len(questions),
+        sum(map(_is_begun, questions)),
+        sum(question.sample.id in failed or _is_finished(question) for question in questions),
+    )
+
+
+def _is_begun(question: AskedQuestion) -> bool:
+    in_steps = question.declaration.conclude is not None and question.before != AT_ONCE
+    return in_steps or len(question.predictions) > 0
+
+
+def _is_finished(question: AskedQuestion) -> bool:
+    declared, came = question.declaration, question.predictions
+    is_all = len(came) >= declared.n_presentations(question.sample)
+    return question.final or is_all or (declared.stops_early and settles(came))
 
 
 class ScoredBenchmark(Struct, frozen=True, dict=True):

@@ -39,8 +39,8 @@ from snellen.runs.own_questions import reopen_benchmark
 from snellen.runs.plan import SessionPace, plan_run
 from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, is_held, journals
 from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, run_spec
-from snellen.runs.unanswered import UnansweredRequests
 from snellen.scoring.kept_scoring import has_ended
+from snellen.scoring.request_costs import UnansweredRequests
 
 State = Literal["under way", "finished", "stopped"]
 QUIET = 2.0
