@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -228,6 +229,24 @@ def test_a_server_that_never_answered_is_told_at_once_and_for_how_long_it_is_tri
         "openai:any@http://127.0.0.1:9/v1: no answer yet (http://127.0.0.1:9/v1: Connect call failed ('127.0.0.1', 9); "
         "is it running?); each request is tried again for up to 32 s before it counts as failed"
     ]  # 0.5 + 1 + 2 + 4 + 8 + 16
+
+
+def test_a_server_that_lets_nobody_in_is_told_before_the_time_for_connecting_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("snellen.models.connections.SLOW_TO_CONNECT", 0.01)
+    monkeypatch.setattr("snellen.models.connections.CONNECT_TIMEOUT", 0.2)
+    lines: list[str] = []
+    with attended(Attendance(say=lines.append)), ExitStack() as open_sockets:
+        full = open_sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        port = full.getsockname()[1]
+        for _ in range(2):  # more than the server has room for, so that its system drops who comes then
+            waiting = open_sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", port))
+        model = model_at(f"http://127.0.0.1:{port}/v1", retries=0, concurrency=2)
+        assert all(response.error for response in ask(model, *questions_of(3)))
+    assert lines == [f"http://127.0.0.1:{port}/v1: no connection after 0.01 s; waiting for up to 0.2 s"]
 
 
 def test_a_server_that_falls_away_later_is_tried_again_in_silence() -> None:

@@ -22,6 +22,7 @@ import certifi
 from msgspec import Struct
 
 from snellen.errors import ModelError
+from snellen.fetching.attendance import attendance
 from snellen.models.http_connection import (
     HttpConnection,
     ReplyHead,
@@ -152,6 +153,8 @@ class BytesInHand:
 
 
 CONNECT_TIMEOUT = 15.0
+SLOW_TO_CONNECT = 2.5
+"""Seconds without a connection to a server that never had one, after which that is said."""
 LATE = 1.0
 """Seconds that closing waits for connections whose opening was cancelled."""
 MOST_BYTES = 16 << 20
@@ -236,6 +239,7 @@ class Connections:
         self._late: set[asyncio.Task[HttpConnection]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closings = 0
+        self._url, self._is_first = url, True
 
     async def send(self, compose: Compose, watch: Callable[[bytes], None] | None = None) -> HttpReply:
         """Send one request and read the whole reply.
@@ -329,13 +333,25 @@ class Connections:
 
     async def _open(self) -> HttpConnection:
         """A new connection. Raises TransportError."""
+        telling = asyncio.get_running_loop().call_later(SLOW_TO_CONNECT, self._say_slow)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                return await (self._open_tunnel(self._proxy) if self._proxy else self._connect())
+                connection = await (self._open_tunnel(self._proxy) if self._proxy else self._connect())
+                self._is_first = False
+                return connection
         except TimeoutError:
             raise ConnectTimeoutError(f"no connection within {CONNECT_TIMEOUT:g} s") from None
         except (OSError, UnicodeError) as error:
             raise TransportError(explained(error)) from None
+        finally:
+            telling.cancel()
+
+    def _say_slow(self) -> None:
+        if self._is_first:
+            attendance().say(
+                f"{self._url}: no connection after {SLOW_TO_CONNECT:g} s; waiting for up to {CONNECT_TIMEOUT:g} s"
+            )
+        self._is_first = False
 
     async def _connect(self) -> HttpConnection:
         return await _connected(self._host, self._port, self._tls)
