@@ -86,7 +86,7 @@ def test_a_battle_from_the_upload_to_the_rating(tmp_path: Path, width: int) -> N
         page.wait_until("!document.querySelector('#names').hidden")
         server.do(rate_arena(server.services))
         page.open(f"{server.url}/arena/ratings")
-        assert "2 votes" in page.run("document.querySelector('main').textContent")
+        assert "did not know the models: 2" in page.run("document.querySelector('main').textContent")
         assert "quokka" in page.run("document.querySelector('table').textContent")
         assert violations(page) == [] and page.run(ALL_SHOWN)
         for address in ("/", "/arena", "/arena/named", "/arena/chat", "/arena/recorded"):
