@@ -18,7 +18,7 @@ import small
 from snellen.common.drafts import Draft
 from snellen.common.images import inspect_image
 from snellen.errors import DataError
-from snellen.formats import locate
+from snellen.formats import locate, text_table
 from snellen.formats.locate import PictureFinder
 from snellen.formats.text_table import read_text_table
 from snellen.readers.table import read
@@ -72,6 +72,31 @@ def test_a_formula_that_nothing_has_computed_is_refused_with_its_line(tmp_path: 
     assert refusal(path) == (
         "t.xlsx:3: 'question' is a formula whose value is not in the file; open it in a spreadsheet and save it"
     )
+
+
+def test_any_formula_without_a_value_is_refused_in_a_column_that_is_read(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "t.xlsx", ['=CONCATENATE("a","b")', "cat", "dog", "B", None, "=1+1"])
+    assert refusal(path).startswith("t.xlsx:2: 'question' is a formula whose value is not in the file")
+
+
+def test_the_sizes_of_an_archive_are_looked_at_before_its_sheets_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = sheet(tmp_path / "t.xlsx", ["Which?", "cat", "dog", "A"])
+    monkeypatch.setattr(text_table, "LARGEST", 1000)
+    with pytest.raises(DataError, match="more than the 0 that are read"):
+        text_table.filled_sheets(path)
+
+
+def test_a_date_that_no_calendar_has_stays_the_number_that_it_is(tmp_path: Path) -> None:
+    book = xlsxwriter.Workbook(str(tmp_path / "t.xlsx"))
+    page = book.add_worksheet()
+    page.write_row(0, 0, HEAD)
+    page.write_row(1, 0, ["Which?", "cat", "dog", "A"])
+    page.write_number(1, 1, 1e12, book.add_format({"num_format": "yyyy-mm-dd"}))
+    book.close()
+    [(_, (first, _), _)] = texts(tmp_path / "t.xlsx")
+    assert float(first) == 1e12
 
 
 @pytest.mark.parametrize("first_day", [datetime(1899, 12, 30), datetime(1904, 1, 1)])

@@ -351,6 +351,15 @@ def test_rows_with_labels_of_one_picture_are_named_with_what_to_do(tmp_path: Pat
     ]
 
 
+def test_two_pictures_of_one_id_in_cocos_form_are_refused(tmp_path: Path) -> None:
+    path = coco(tmp_path)
+    content = json.loads(path.read_text())
+    content["images"].append({**content["images"][1], "id": 0})
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match=r"instances\.json: image 0"):
+        sn.reform(path, to=tmp_path / "built")
+
+
 def test_a_caption_is_asked_about_twice_once_of_its_picture_and_once_of_another(tmp_path: Path) -> None:
     rows = [{"image": f"{n}.png", "caption": f"scene number {n}"} for n in range(9)]
     benchmark = sn.reform(table(tmp_path / "scenes.csv", rows), ask=["match"], to=tmp_path / "built")

@@ -526,8 +526,9 @@ class FetchedPictures:
 def _addresses(cells: Iterable[Any]) -> Iterable[str]:
     for cell in cells:
         text = cell.get("url") or cell.get("path") if isinstance(cell, dict) else cell
-        if isinstance(text, str) and text.startswith(("http://", "https://")) and _is_address(text):
-            yield text
+        address = text.strip() if isinstance(text, str) else ""
+        if address.startswith(("http://", "https://")) and _is_address(address):
+            yield address
 
 
 def _is_address(text: str) -> bool:

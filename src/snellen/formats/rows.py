@@ -137,7 +137,16 @@ def _columns(content: dict[str, Any]) -> dict[str, Sequence[Any]]:
     """The columns that an object holds under their names, as lists or, as pandas writes them, by the rows' numbers or
     apart from their names; none where it holds something else."""
     if content.keys() == {"columns", "index", "data"}:
-        return dict(zip(content["columns"], zip(*content["data"], strict=True), strict=True))
+        names, rows = content["columns"], content["data"]
+        if (
+            not isinstance(names, list)
+            or not isinstance(rows, list)
+            or not all(isinstance(name, str) for name in names)
+        ):
+            return {}
+        if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
+            return {}
+        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
     columns = {
         name: list(value.values()) if isinstance(value, dict) and _are_numbered(value) else value
         for name, value in content.items()
@@ -243,7 +252,7 @@ def _sheet_rows(path: Path) -> Iterator[SourceRow]:
     place = header_place([list(cells.values()) for _, cells in lines[:LOOKED_AT]])
     header = {column: name.strip() for column, name in lines[place][1].items() if name.strip()}
     header = dict(zip(header, numbered(list(header.values())), strict=True))
-    if faults := [(line, header[column]) for line, column in sheet.uncomputed.items() if column in header]:
+    if faults := [(line, header[column]) for line, column in sheet.uncomputed if column in header]:
         line, name = faults[0]
         raise DataError(
             f"{path}:{line}: {name!r} is a formula whose value is not in the file; open it in a spreadsheet and save it"

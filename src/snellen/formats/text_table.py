@@ -230,7 +230,7 @@ class Sheet:
     def __init__(self) -> None:
         self.lines: list[SheetRow] = []
         self.formulas = self.others = 0
-        self.uncomputed: dict[int, int] = {}
+        self.uncomputed: list[tuple[int, int]] = []
 
 
 def read_sheet(path: Path, largest: int | None = None, *, number: int = 0, as_shown: bool = False) -> Sheet:
@@ -238,10 +238,14 @@ def read_sheet(path: Path, largest: int | None = None, *, number: int = 0, as_sh
     unpacks to more than `largest` bytes (512 MiB)."""
     most = LARGEST if largest is None else largest
     with _faults_of(path), zipfile.ZipFile(path) as pack:
-        # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
-        if (total := sum(entry.file_size for entry in pack.infolist())) > most:
-            raise SpreadsheetError(f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read")
+        _check_size(pack, most)
         return _sheet(pack, number, as_shown=as_shown)
+
+
+def _check_size(pack: zipfile.ZipFile, most: int) -> None:
+    # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
+    if (total := sum(entry.file_size for entry in pack.infolist())) > most:
+        raise SpreadsheetError(f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read")
 
 
 @contextmanager
@@ -300,6 +304,7 @@ def _related(pack: zipfile.ZipFile, part: str, members: Collection[str]) -> dict
 def filled_sheets(path: Path) -> dict[str, int]:
     """The names of a file's sheets, in order, with the number of filled cells of each. Raises DataError."""
     with _faults_of(path), zipfile.ZipFile(path) as pack:
+        _check_size(pack, LARGEST)
         names = _book(pack).names
         return {name: sum(len(cells) for _, cells in _sheet(pack, place).lines) for place, name in enumerate(names)}
 
@@ -420,8 +425,10 @@ class _Dates(_Handler):
         """A number as it is stored, a date as 2026-11-27, with the time where it has one."""
         if not value or style >= len(self.styles) or not self.styles[style]:
             return value
-        day = self.first + timedelta(seconds=round(float(value) * 86400))
-        if float(value) < 1:
+        if not 0 <= (days := float(value)) < 2_958_466:  # after the year 9999
+            return value
+        day = self.first + timedelta(seconds=round(days * 86400))
+        if days < 1:
             return day.time().isoformat()
         return day.date().isoformat() if day.time() == time() else day.isoformat(" ")
 
@@ -530,8 +537,8 @@ class _Cells(_Handler):
             self.sheet.formulas += 1
             if self._dates is None:
                 return f"={_plain(self._formula)}"
-            if not self._value:
-                self.sheet.uncomputed[self._row] = self._column
+            if not self._value and self._kind != "str":  # a text that is computed may be empty
+                self.sheet.uncomputed.append((self._row, self._column))
         if self._kind == "s":
             return self._strings[int(self._value)] if self._value else ""
         if self._kind == "b":

@@ -88,7 +88,7 @@ def read_pictures(params: Params, source: Path | None) -> tuple[list[AnnotatedPi
     if not pictures:
         raise DataError(f"{base / (params.file or params.images)}: no picture with annotations in it")
     first = {picture.id: picture for picture in reversed(pictures)}
-    doubled = [_doubled(picture, where) for picture in pictures if (where := first[picture.id].where) != picture.where]
+    doubled = [_doubled(picture, first[picture.id].where) for picture in pictures if first[picture.id] is not picture]
     return [picture for picture in pictures if first[picture.id] is picture], [*faults, *doubled]
 
 

@@ -115,11 +115,11 @@ def _talk(messages: Sequence[Any], where: str) -> _Talk:
             raise DataError(f"{where}: a message must be an object that says who says what")
         who, text = message.get("from", message.get("role")), _text(message.get("value", message.get("content")))
         if who in SYSTEM:
-            talk.context.append(text)
+            talk.context.append(text.replace(MARK, "").strip())
         elif who in ASKING and len(talk.questions) == len(talk.replies):
             talk.questions.append(text)
         elif who in ANSWERING and len(talk.questions) == len(talk.replies) + 1:
-            talk.replies.append(text)
+            talk.replies.append(text.replace(MARK, "").strip())
         else:
             raise DataError(f"{where}: {who!r} says something out of turn; questions and replies must alternate")
     if not talk.questions:
@@ -131,7 +131,7 @@ def _text(content: Any) -> str:
     """What a message says, with the marks of its pictures; content may be a list of parts."""
     if isinstance(content, list):
         parts = (part for part in content if isinstance(part, dict))
-        content = "\n".join(MARK if "image" in str(part.get("type")) else part.get("text", "") for part in parts)
+        content = "\n".join(MARK if "image" in str(part.get("type")) else part.get("text") or "" for part in parts)
     return str(content or "").strip()
 
 

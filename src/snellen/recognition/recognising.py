@@ -13,7 +13,7 @@ from snellen.errors import DataError
 from snellen.formats.json_files import read_json_value
 from snellen.formats.locate import PictureFinder, is_picture, name_in_words, splits_in
 from snellen.formats.rows import SHEET, SUFFIXES, is_row_file, text_encoding
-from snellen.formats.text_table import filled_sheets, largest_sheet
+from snellen.formats.text_table import filled_sheets
 from snellen.recognition.columns import FORM_WORDS, Doubt, Roles, usual_names
 from snellen.recognition.profiles import picture_folder, share_there
 from snellen.recognition.tables import ANSWER_TAG, TableRoles, table_roles
@@ -187,10 +187,11 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
 
 def _sheet_words(path: Path) -> tuple[tuple[str, str], ...]:
     """Which of several sheets is read."""
-    names = [name for name, cells in filled_sheets(path).items() if cells] if path.suffix.lower() == SHEET else []
+    filled = filled_sheets(path) if path.suffix.lower() == SHEET else {}
+    names = [name for name, cells in filled.items() if cells]
     if len(names) < 2:
         return ()
-    chosen = list(filled_sheets(path))[largest_sheet(path)]
+    chosen = max(filled, key=lambda name: filled[name])
     others = ", ".join(f"`{name}`" for name in names if name != chosen)
     return (("sheet", f"`{chosen}`, not {others}"),)
 
