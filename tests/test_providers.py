@@ -231,7 +231,9 @@ def test_an_effort_is_passed_on_as_the_service_spells_it(effort: str) -> None:
 
 CUT = {
     "anthropic": lambda: anthropic_reply([], "max_tokens"),
-    "gemini": lambda: gemini_reply([], "MAX_TOKENS", thoughtsTokenCount=30, candidatesTokenCount=0),
+    "gemini": lambda: gemini_reply(
+        [{"text": "First", "thought": True}], "MAX_TOKENS", thoughtsTokenCount=30, candidatesTokenCount=0
+    ),
     "bedrock": lambda: bedrock_reply([], "max_tokens"),
 }
 WITHHELD = {

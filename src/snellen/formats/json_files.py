@@ -40,7 +40,9 @@ def decode_whole(text: bytes, decode: Callable[[bytes], DecodedT]) -> tuple[Deco
             content = None
         if content is None:
             raise
-        return decode(whole_characters(json.dumps(content, ensure_ascii=False)).encode()), True
+        written = json.dumps(content, ensure_ascii=False)
+        whole = whole_characters(written)
+        return decode(whole.encode()), whole != written
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def asked_program(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     nothing was raised."""
     kept, key = _kept.get(), tuple(command)
     process = None if kept is None else kept.pop(key, None)
-    if process is None:
+    if process is None or process.poll() is not None:
         process = subprocess.Popen(  # noqa: S603 - a program that a metric names, no shell
             key, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
         )

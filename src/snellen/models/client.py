@@ -579,7 +579,10 @@ class Retry(Struct, frozen=True):
     @property
     def seconds(self) -> float:
         """The longest that all waits for one request take together, where no server asks for longer ones."""
-        return sum(min(self.longest, self.first * 2.0**attempt) for attempt in range(self.retries))
+        return sum(map(self._longest_wait, range(1, self.retries + 1)))
+
+    def _longest_wait(self, attempt: int) -> float:
+        return min(self.longest, self.first * 2.0 ** (attempt - 1))
 
     def wait(self, attempt: int, name: str, requested: float | None = None) -> float | None:
         """Seconds to wait after attempt number `attempt` (from 1) failed, or None to give up.
@@ -591,7 +594,7 @@ class Retry(Struct, frozen=True):
             return None
         jitter = rng_for("retry", name, attempt).random()
         if requested is None:
-            return min(self.longest, self.first * 2.0 ** (attempt - 1)) * (0.5 + jitter / 2)
+            return self._longest_wait(attempt) * (0.5 + jitter / 2)
         if requested > self.patience:
             return None
         return requested + jitter * max(self.first, requested / 10)

@@ -334,14 +334,15 @@ def read_gemini(body: Any) -> Response | ServerFault:
         return ServerFault("refused", f"the service withheld the reply (finishReason {finish})")
     parts = (candidate.get("content") or {}).get("parts") or []
     thoughts = "".join(part.get("text", "") for part in parts if part.get("thought"))
-    if parts and all("functionCall" in part or part.get("thought") for part in parts):
+    said = [part for part in parts if not part.get("thought")]
+    if said and all("functionCall" in part for part in said):
         finish = TOOL_CALLS
     usage = body.get("usageMetadata") or {}
     output_tokens, thought = usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")
     # Google counts thoughts apart from the reply.
     total = None if output_tokens is None and thought is None else (output_tokens or 0) + (thought or 0)
     return Response(
-        text="".join(part.get("text", "") for part in parts if not part.get("thought")),
+        text="".join(part.get("text", "") for part in said),
         reasoning=thoughts or None,
         finish=GEMINI_FINISHES.get(finish, finish),
         usage=Usage(

@@ -42,7 +42,8 @@ ADAPTER = "hf 5"
 """Version of the adapter; increases when the same model would answer differently."""
 ROWS: dict[DeviceKind, int] = {"cpu": 16, "accelerator": 64}
 TOKENS_A_ROW: dict[DeviceKind, int] = {"cpu": 256, "accelerator": 1024}
-"""Initial limits of one forward pass, lowered when memory runs out: rows, and tokens for each of them."""
+"""Initial limits of one forward pass, lowered when memory runs out: rows, and tokens for each of them; for as many
+rows as on a CPU at least, since a few rows may be long."""
 PROOFS = 10_000
 """How many finished conversations are remembered to begin as their prompts do."""
 UNUSABLE = (DataError, OSError, MemoryError, *REFUSALS)
@@ -99,7 +100,7 @@ class HFModel(ShownByName):
         self._exact = options.scoring == "exact"
         self._self_checks = loaded.self_checks
         rows = 1 if self._exact else self.batch_size
-        self._engine = Engine(self._layout, rows, self.batch_size * TOKENS_A_ROW[kind])
+        self._engine = Engine(self._layout, rows, max(self.batch_size, ROWS["cpu"]) * TOKENS_A_ROW[kind])
         self._finished: set[tuple[Any, ...]] = set()
         """Shapes of conversations and replies whose finished text was checked."""
         self._clips_refused = ""
