@@ -47,7 +47,7 @@ ready:
 	@$(MAKE) --no-print-directory -j2 $(VENV)/dev.done system
 
 tests: $(VENV)/compiled.done
-	@scratch=$$(mktemp -d $(or $(MEMORY),/tmp)/snellen.XXXXXX) && trap 'rm -rf "$$scratch"' EXIT && chmod 1777 $$scratch && \
+	@scratch=$$(mktemp -d $(or $(MEMORY),/tmp)/snellen.XXXXXX) && trap 'rm -rf "$$scratch"' EXIT && trap 'exit 130' INT TERM && chmod 1777 $$scratch && \
 		set -x && TMPDIR=$$scratch $(PYTEST) -m "not slow"
 
 # While one writes: the tests that what changed since the last `make quick` reaches; the first time, all of them, slowly.

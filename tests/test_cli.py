@@ -89,6 +89,8 @@ def test_list_takes_globs_and_knows_the_list_that_was_nearly_named(capsys: pytes
     _, out, _ = run(capsys, "list", "eyechart/co*", "--json")
     assert [row["name"] for row in rows(out)] == ["eyechart/colour", "eyechart/count"]
     assert rows(run(capsys, "list", "MMBench_DEV_EN", "--json")[1])[0]["name"] == "mmbench/dev-en"  # as `run` takes it
+    part = rows(run(capsys, "list", "eyechart:spatial", "--json")[1])
+    assert [row["name"] for row in part] == ["eyechart/position", "eyechart/relation"]
     code, _, err = run(capsys, "list", "protocol")
     assert code == 2 and "did you mean `snellen list protocols`?" in err
 

@@ -368,7 +368,9 @@ def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
 def chance_levels(views: Sequence[RunView], is_meant: Callable[[BenchmarkSpec], bool]) -> dict[str, float]:
     """For each run, by its label, the level of guessing over those of its benchmarks that are meant; runs that were
     asked no choice of them are left out."""
-    levels = {view.label: mean_chance([s for s in view.run.benchmarks if is_meant(s.spec)]) for view in views}
+    levels = {
+        view.label: mean_chance([s for s in view.run.benchmarks if was_asked(s) and is_meant(s.spec)]) for view in views
+    }
     return {label: level for label, level in levels.items() if level is not None}
 
 

@@ -74,7 +74,8 @@ def list_command(what: str, words: tuple[str, ...], where: str, sources: bool, a
             from snellen.catalogue.forms import select
 
             with suppress(UnknownNameError):
-                header, rows = benchmark_table((select(words[0])[0].name,), where)
+                rows = [row for spec in select(words[0]) for row in benchmark_table((spec.name,), where)[1]]
+                rows = list(dict.fromkeys(rows))  # a name may begin another one
         if not rows:
             near = difflib.get_close_matches(words[0], (*WHAT, DATA), n=1) if words else []
             hint = f"did you mean `snellen list {near[0]}`?" if near else "`snellen list` shows all"

@@ -123,7 +123,7 @@ def create_account(connection: Connection, name: str, password: str, *, is_admin
         raise DataError(
             "a name has 3 to 64 letters, digits, dots, dashes and blanks, and begins and ends with a letter or digit"
         )
-    alphabets = {unicodedata.name(letter, "").partition(" ")[0] for letter in shown_name}
+    alphabets = {unicodedata.name(letter, "").partition(" ")[0] for letter in fold_name(shown_name)}
     if len(alphabets & LOOK_ALIKE) > 1:
         raise DataError("a name does not mix Latin, Greek and Cyrillic letters, which look alike")
     new_account = Account(new_id(), shown_name, is_admin, utc_now())

@@ -52,9 +52,11 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[Network]) ->
     return address
 
 
-def retry_words(seconds: float) -> str:
+def retry_words(seconds: int) -> str:
     """When somebody whom a limit makes wait may come again."""
-    return f"try again in {seconds:.0f} seconds" if seconds < 120 else f"try again in {math.ceil(seconds / 60)} minutes"
+    if seconds < 120:
+        return f"try again in {seconds} {'second' if seconds == 1 else 'seconds'}"
+    return f"try again in {math.ceil(seconds / 60)} minutes"
 
 
 def network_of(address: Address | None) -> str:

@@ -108,7 +108,7 @@ def score_upload(task: ScoringTask) -> ScoringOutcome:
             return ScoringOutcome(refused=refusal, faults=checked.faults, notes=notes, rows=len(rows))
         labels = {name: protocol_of(predictions, task.presentations) for name, predictions in checked.rows.items()}
     except DataError as error:
-        return ScoringOutcome(refused=str(error))
+        return ScoringOutcome(refused=str(error), notes=findings.all())
     contents: dict[str, str] = {}
     numbers: list[ExactNumber] = []
     for benchmark in benchmarks:
