@@ -50,9 +50,11 @@ MECHANISMS: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "words without end": ("full_reading", "_has_no_end", lambda *_: False),
     "instructions": ("full_reading", "without_instructions", first),
     "the reader": ("full_reading", "_weighed", lambda *_: _open()),
-}  # fmt: skip
+}
 """Of each the module and the function that is replaced, and by what."""
-_NO_STATEMENT = dict.fromkeys(("statement for", "statement turned", "statement to the point", "statement judged"), 0.0)
+_NO_STATEMENT = dict.fromkeys(
+    ("statement for", "statement turned", "statement to the point", "statement judged"), 0.0
+)
 
 
 def _open() -> Any:
@@ -62,7 +64,8 @@ def _open() -> Any:
 def modules() -> list[Any]:
     package = snellen.extraction
     return [
-        importlib.import_module(found.name) for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+        importlib.import_module(found.name)
+        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
     ]
 
 
@@ -80,14 +83,26 @@ def verdicts(cases: Sequence[Case]) -> list[Verdict]:
     found: list[Verdict] = []
     for case in cases:
         reading = read_choice(
-            case["reply"], case["options"], case["labels"], finish=case["finish"], question=case["question"]
+            case["reply"],
+            case["options"],
+            case["labels"],
+            finish=case["finish"],
+            question=case["question"],
         )
-        found.append("right" if reading.choice == case["gold"] else "open" if reading.choice is None else "wrong")
+        found.append(
+            "right"
+            if reading.choice == case["gold"]
+            else "open"
+            if reading.choice is None
+            else "wrong"
+        )
     return found
 
 
 def kept_cases(paths: Iterable[Path], every: int) -> list[Case]:
-    cases = [json.loads(line) for path in sorted(paths) for line in path.read_text("utf-8").splitlines()]
+    cases = [
+        json.loads(line) for path in sorted(paths) for line in path.read_text("utf-8").splitlines()
+    ]
     return [case for case in cases if not case["ambiguous"]][::every]
 
 
@@ -118,7 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     cases = kept_cases(given.files or KEPT.glob("*.jsonl"), given.every)
     whole = verdicts(cases)
-    print(f"{len(cases):,} replies: {whole.count('right'):,} right, {whole.count('wrong'):,} wrong\n")
+    print(
+        f"{len(cases):,} replies: {whole.count('right'):,} right, {whole.count('wrong'):,} wrong\n"
+    )
     print(f"{'switched off':<30}{'right: lost':>12}{'won':>6}{'wrong: won':>14}{'lost':>6}")
     for name, lost, won, wrong, mended in ablation(cases):
         print(f"{name:<30}{lost:>12}{won:>6}{wrong:>14}{mended:>6}", flush=True)

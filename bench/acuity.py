@@ -155,7 +155,9 @@ def constant_rounds(observer: Observer, rng: random.Random) -> dict[int, Interva
         of_right, of_wrong = logarithms()
         logs = right.astype(np.float32) @ of_right + (each - right).astype(np.float32) @ of_wrong
         weights = grid().prior * np.exp(logs - logs.max()).reshape(grid().prior.shape)
-        intervals[each * len(levels)] = Posterior(grid(), right, np.full(len(levels), each), weights).threshold
+        intervals[each * len(levels)] = Posterior(
+            grid(), right, np.full(len(levels), each), weights
+        ).threshold
     return intervals
 
 
@@ -177,7 +179,9 @@ def needed(value: float, table: Mapping[int, float]) -> float:
     values = [table[number] for number in numbers]
     for (n0, v0), (n1, v1) in zip(zip(numbers, values), zip(numbers[1:], values[1:])):  # noqa: B905
         if v0 >= value >= v1:
-            return math.exp(math.log(n0) + math.log(v0 / value) / math.log(v0 / v1) * math.log(n1 / n0))
+            return math.exp(
+                math.log(n0) + math.log(v0 / value) / math.log(v0 / v1) * math.log(n1 / n0)
+            )
     end = 0 if value > values[0] else -1
     return numbers[end] * (values[end] / value) ** 2
 
@@ -194,7 +198,10 @@ def main_table(count: int) -> None:
         fixed: dict[int, list[Found]] = {24 * each: [] for each in CONSTANT}
         for observer, rng in observers(count, width, lapse):
             placed.append(
-                {n: known.threshold for n, known in adaptive(observer, rng, MOST, min(WANTED), SIZES[-1]).items()}
+                {
+                    n: known.threshold
+                    for n, known in adaptive(observer, rng, MOST, min(WANTED), SIZES[-1]).items()
+                }
             )
             rounds.append(constant_rounds(observer, rng))
             for size in SIZES:
@@ -205,11 +212,18 @@ def main_table(count: int) -> None:
         errors = {n: error(some) for n, some in fixed.items()}
         for size, some in by_size.items():
             saved = needed(median_breadth(some), widths) / size, needed(error(some), errors) / size
-            print(line(f"{width:5g} {lapse:5g} {size:4d}", some) + "   {:17.1f} {:6.1f}".format(*saved), flush=True)
+            print(
+                line(f"{width:5g} {lapse:5g} {size:4d}", some)
+                + "   {:17.1f} {:6.1f}".format(*saved),
+                flush=True,
+            )
             everything += some
             by_kind.setdefault((width, lapse), []).extend(some)
             savings.append(saved)
-    print(line("all            ", everything) + "   {:17.1f} {:6.1f}".format(*map(median, zip(*savings))))  # noqa: B905
+    print(
+        line("all            ", everything)
+        + "   {:17.1f} {:6.1f}".format(*map(median, zip(*savings, strict=True)))
+    )
     kinds_table(by_kind)
     wanted_table(placed, rounds)
 
@@ -222,7 +236,9 @@ def kinds_table(by_kind: Mapping[tuple[float, float], list[Found]]) -> None:
         deviation = math.sqrt(covered * (1 - covered) / (len(some) / len(SIZES)))
         bias = 2 ** fmean(found.interval.value - found.true for found in some) - 1
         most = most_saved(grid().levels, width, lapse, CHANCE)
-        print(f"{width:5g} {lapse:5g}   {covered:7.3f} ± {deviation:.3f} {bias:+7.1%}   {most:8.1f}")
+        print(
+            f"{width:5g} {lapse:5g}   {covered:7.3f} ± {deviation:.3f} {bias:+7.1%}   {most:8.1f}"
+        )
 
 
 def information(x: Any, width: float, lapse: float, guess: float) -> Any:
@@ -257,7 +273,9 @@ def most_saved_together() -> float:
 def bounds_table() -> None:
     """The most that can be saved in each test, by the width of the curve as a part of the levels' range."""
     parts = (1 / 12, 1 / 6, 1 / 3)
-    print("test                levels  chance   a twelfth  a sixth  a third of the range wide; lapses of 3 %")
+    print(
+        "test                levels  chance   a twelfth  a sixth  a third of the range wide; lapses of 3 %"
+    )
     for name in sorted(registry.targets("acuity_tests")):
         each: AcuityTest = registry.find("acuity_tests", name)
         if each.easier == "neither":
@@ -267,19 +285,31 @@ def bounds_table() -> None:
         _, shown = next(each.at(each.levels[-1]))
         chance, span = 1 / len(shown.options), levels.max() - levels.min()
         most = [most_saved(levels, part * span, 0.03, chance) for part in parts]
-        print(f"{name:18s} {len(levels):7d} {chance:7.2f} " + " ".join(f"{value:10.1f}" for value in most))
-    print(f"the observers of this bench, each asked until its interval is as wide: {most_saved_together():.1f}")
+        print(
+            f"{name:18s} {len(levels):7d} {chance:7.2f} "
+            + " ".join(f"{value:10.1f}" for value in most)
+        )
+    print(
+        f"the observers of this bench, each asked until its interval is as wide: {most_saved_together():.1f}"
+    )
 
 
 def wanted_table(placed: list[dict[int, Interval]], rounds: list[dict[int, Interval]]) -> None:
     """What an interval of a width costs where nobody knows the observer."""
     print("interval   placed, reached   constant for 95 %, savings   constant with stops, savings")
     for wanted in WANTED:
-        ends, constant_ends = ([_first_reaching(wanted, known) for known in some] for some in (placed, rounds))
+        ends, constant_ends = (
+            [_first_reaching(wanted, known) for known in some] for some in (placed, rounds)
+        )
         reached = fmean(end is not None for end in ends)
         asked = fmean(end or MOST for end in ends)
-        hardest = {n: float(np.quantile([breadth(known[n]) for known in rounds], 0.95)) for n in rounds[0]}
-        fixed, stopping = needed(wanted, hardest), fmean(end or max(hardest) for end in constant_ends)
+        hardest = {
+            n: float(np.quantile([breadth(known[n]) for known in rounds], 0.95)) for n in rounds[0]
+        }
+        fixed, stopping = (
+            needed(wanted, hardest),
+            fmean(end or max(hardest) for end in constant_ends),
+        )
         print(
             f"{wanted:8g}   {asked:6.0f} {reached:8.0%}   {fixed:17.0f} {fixed / asked:9.1f}"
             f"   {stopping:19.0f} {stopping / asked:8.1f}"
@@ -308,7 +338,9 @@ def differences(count: int) -> None:
             difference = posterior_difference(first, second)
             covered += difference.interval.low <= apart <= difference.interval.high
             decided += not 0.025 < difference.first_better < 0.975
-        print(f"{apart:g} octaves apart: covered {covered / count:.3f}, said to differ {decided / count:.3f}")
+        print(
+            f"{apart:g} octaves apart: covered {covered / count:.3f}, said to differ {decided / count:.3f}"
+        )
 
 
 def verdicts(count: int) -> None:
@@ -345,25 +377,51 @@ def beside_psignifit() -> None:
         posterior = constant(Observer(math.log2(height), width, lapse), random.Random(number), each)
         table = np.column_stack([posterior.grid.levels, posterior.right, posterior.total])
         fitted = psignifit.psignifit(
-            table, experiment_type="4AFC", sigmoid="logistic", stimulus_range=(table[0, 0], table[-1, 0]),
+            table,
+            experiment_type="4AFC",
+            sigmoid="logistic",
+            stimulus_range=(table[0, 0], table[-1, 0]),
             CI_method="percentiles",
-        )  # fmt: skip
+        )
         means = fitted.get_parameter_estimate(estimate_type="mean")
         theirs = {
-            name: [round(float(value), 3) for value in (means[name], *fitted.confidence_intervals[name]["0.95"])]
+            name: [
+                round(float(value), 3)
+                for value in (means[name], *fitted.confidence_intervals[name]["0.95"])
+            ]
             for name in ("threshold", "width", "lambda")
         }
         right = [int(count) for count in posterior.right]
-        print(json.dumps({"true": [math.log2(height), width, lapse], "asked": each, "right": right, **theirs}))
-        print("here ", *(f"{value:.3f}" for value in (*posterior.threshold, *posterior.width, *posterior.lapse)))
+        print(
+            json.dumps(
+                {"true": [math.log2(height), width, lapse], "asked": each, "right": right, **theirs}
+            )
+        )
+        print(
+            "here ",
+            *(
+                f"{value:.3f}"
+                for value in (*posterior.threshold, *posterior.width, *posterior.lapse)
+            ),
+        )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--observers", type=int, default=200, help="for each cell of the table")
-    parser.add_argument("--bounds", action="store_true", help="only the most that can be saved in each test")
-    parser.add_argument("--verdicts", action="store_true", help="only what is said of guessers, perfect readers, pairs")
-    parser.add_argument("--psignifit", action="store_true", help="compare a few data sets with psignifit")
+    parser.add_argument(
+        "--bounds", action="store_true", help="only the most that can be saved in each test"
+    )
+    parser.add_argument(
+        "--verdicts",
+        action="store_true",
+        help="only what is said of guessers, perfect readers, pairs",
+    )
+    parser.add_argument(
+        "--psignifit", action="store_true", help="compare a few data sets with psignifit"
+    )
     arguments = parser.parse_args()
     if arguments.psignifit:
         beside_psignifit()

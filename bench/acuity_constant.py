@@ -54,10 +54,15 @@ def reads(reader: str) -> Callable[[Stimulus], tuple[bool, bool]]:
 
 def asked(test: AcuityTest, reader: str, each: int, kept: Path | None) -> Answers:
     if kept is not None and kept.exists():
-        return {float(level): [tuple(pair[:2]) for pair in own] for level, own in json.loads(kept.read_text()).items()}
+        return {
+            float(level): [tuple(pair[:2]) for pair in own]
+            for level, own in json.loads(kept.read_text()).items()
+        }
     answer, answers = reads(reader), {}
     for level in test.levels:
-        answers[level] = [answer(shown) for _, shown in list(test.at(level, exemplars=LEARNT + each))[LEARNT:]]
+        answers[level] = [
+            answer(shown) for _, shown in list(test.at(level, exemplars=LEARNT + each))[LEARNT:]
+        ]
         shares = [sum(column) / each for column in zip(*answers[level], strict=True)]
         print("{:8g}: {:.2f} right, {:.2f} silent".format(level, *shares), flush=True)
     if kept is not None:
@@ -73,7 +78,9 @@ def threshold(test: AcuityTest, answers: Sequence[tuple[float, bool, bool]]) -> 
 def placed(test: AcuityTest, answers: Answers, seed: int) -> Threshold:
     """What questions find that are placed in some of these answers, as `snellen acuity` places them."""
     scale, rng, given = LevelScale.of(test), random.Random(seed), list[tuple[float, bool, bool]]()
-    free = [rng.sample(list(answers[level]), min(POOL, len(answers[level]))) for level in scale.levels]
+    free = [
+        rng.sample(list(answers[level]), min(POOL, len(answers[level]))) for level in scale.levels
+    ]
     while len(given) < BUDGET:
         pairs = [(level, bool(right)) for level, right, _ in given]
         known = scale.posterior(pairs, CHANCE, sum(silent for *_, silent in given))
@@ -91,7 +98,9 @@ def holds(found: Threshold, value: float) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("reader", choices=["tesseract", "efficientnet-lite0"])
     parser.add_argument("test")
     parser.add_argument("--each", type=int, default=48, help="pictures of each level")

@@ -88,10 +88,15 @@ def measured(reader: str, runs: str) -> list[AcuityRun]:
             run
             for asked in READERS[reader]
             for run in sn.acuity(
-                model, asked.tests, method=asked.method, input_side=asked.input_side, runs=runs,
-                name=f"{reader.replace(':', '-')}-{asked.method}", announce=print,
+                model,
+                asked.tests,
+                method=asked.method,
+                input_side=asked.input_side,
+                runs=runs,
+                name=f"{reader.replace(':', '-')}-{asked.method}",
+                announce=print,
             )
-        ]  # fmt: skip
+        ]
 
 
 def together(reader: str, runs: list[AcuityRun]) -> AcuityRun:
@@ -109,8 +114,12 @@ def table(runs: Sequence[AcuityRun]) -> Iterator[str]:
     yield f"| test | {' | '.join(f'`{run.model}`' for run in runs)} |"
     yield "|---" * (len(runs) + 1) + "|"
     for test in ("letter-size", *SHAPES, *LETTERS[1:-1]):
-        of_readers = [next((each for each in run.thresholds if each.test == test), None) for run in runs]
-        unit = next((threshold.unit for threshold in of_readers if threshold and threshold.unit), "")
+        of_readers = [
+            next((each for each in run.thresholds if each.test == test), None) for run in runs
+        ]
+        unit = next(
+            (threshold.unit for threshold in of_readers if threshold and threshold.unit), ""
+        )
         cells = [_cell(threshold) if threshold else "" for threshold in of_readers]
         yield f"| `{test}`{unit and f', {unit}'} | {' | '.join(cells)} |"
     yield f"| `place`, read | {' | '.join(map(_share_read, runs))} |"
@@ -122,7 +131,9 @@ def _cell(threshold: Threshold) -> str:
         return threshold.text.removesuffix(f" {threshold.unit}")
     ends = (threshold.low, threshold.hardest), (threshold.high, threshold.easiest)
     low, high = sorted(ends, key=lambda end: end[0] or end[1])
-    words = [f"beyond {_figures(level)}" if end is None else _figures(end) for end, level in (low, high)]
+    words = [
+        f"beyond {_figures(level)}" if end is None else _figures(end) for end, level in (low, high)
+    ]
     return f"{_figures(threshold.value)} [{', '.join(words)}]"
 
 
@@ -137,11 +148,17 @@ def _figures(value: float) -> str:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", default="runs/readers", help="folder of the runs and of the card")
-    parser.add_argument("--only", choices=READERS, action="append", help="a reader; repeat for more")
+    parser.add_argument(
+        "--only", choices=READERS, action="append", help="a reader; repeat for more"
+    )
     arguments = parser.parse_args()
-    cards = [together(reader, measured(reader, arguments.runs)) for reader in arguments.only or READERS]
+    cards = [
+        together(reader, measured(reader, arguments.runs)) for reader in arguments.only or READERS
+    ]
     print("\n".join(table(cards)))
     for card in cards:
         print(f"{card.model}: {prescription(card)}")

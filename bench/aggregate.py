@@ -71,7 +71,12 @@ def scored_benchmark(spec: BenchmarkSpec, count: int, presentations: int) -> Sco
         name = f"{spec.name.rpartition('/')[2]}-{number:06d}"
         tags = {"level": ("easy", "hard")[number % 2]}
         sample = Sample(
-            name, spec.name, f"Which animal is number {number}?", options=OPTIONS, group=f"p{number // 2}", tags=tags
+            name,
+            spec.name,
+            f"Which animal is number {number}?",
+            options=OPTIONS,
+            group=f"p{number // 2}",
+            tags=tags,
         )
         answer = Answer(name, options=(number % 4,))
         made = tuple(
@@ -82,7 +87,11 @@ def scored_benchmark(spec: BenchmarkSpec, count: int, presentations: int) -> Sco
                 name,
                 variant,
                 f"{number * presentations + variant.test:032x}",
-                choice=None if (kind := draw.random()) < 0.02 else number % 4 if kind < 0.6 else draw.randrange(4),
+                choice=None
+                if (kind := draw.random()) < 0.02
+                else number % 4
+                if kind < 0.6
+                else draw.randrange(4),
                 extraction_method="label",
                 confidence="certain",
                 follows_format=True,
@@ -99,15 +108,20 @@ def scored_benchmark(spec: BenchmarkSpec, count: int, presentations: int) -> Sco
 def scored_run(options: argparse.Namespace) -> ScoredRun:
     specs = tuple(spec for spec in select(options.suite) if spec.formulation == "choice")
     benchmarks = tuple(
-        scored_benchmark(spec, count, options.presentations) for spec, count in shares(specs, options.samples)
+        scored_benchmark(spec, count, options.presentations)
+        for spec, count in shares(specs, options.samples)
     )
     uses = tuple(BenchmarkUse(spec.name, "0", "") for spec in specs)
-    manifest = RunManifest(RUN_FORMAT, "model", {}, uses, (PROTOCOL,), "", (), {}, {}, "2020-01-01T00:00:00+00:00")
+    manifest = RunManifest(
+        RUN_FORMAT, "model", {}, uses, (PROTOCOL,), "", (), {}, {}, "2020-01-01T00:00:00+00:00"
+    )
     return ScoredRun(Path("run"), manifest, ScoringSpec(), (), benchmarks, 0, 0)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--samples", type=int, default=521_712)
     parser.add_argument("--presentations", type=int, default=5)
     parser.add_argument("--suite", default="reform-eval")

@@ -40,7 +40,13 @@ REPLY = msgspec.json.encode(
     {
         "id": "chatcmpl-1",
         "object": "chat.completion",
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": "(A)"}, "finish_reason": "stop"}],
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "(A)"},
+                "finish_reason": "stop",
+            }
+        ],
         "usage": {"prompt_tokens": 700, "completion_tokens": 3, "total_tokens": 703},
     }
 )
@@ -108,8 +114,13 @@ class ServedConnection(asyncio.Protocol):
         asyncio.get_running_loop().call_later(LATENCY, self._reply, turned_away)
 
     def _reply(self, turned_away: bool) -> None:
-        status = b"429 Too Many Requests\r\nretry-after: " + RETRY_AFTER if turned_away else b"200 OK"
-        head = b"HTTP/1.1 %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (status, len(REPLY))
+        status = (
+            b"429 Too Many Requests\r\nretry-after: " + RETRY_AFTER if turned_away else b"200 OK"
+        )
+        head = b"HTTP/1.1 %b\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % (
+            status,
+            len(REPLY),
+        )
         self._transport.write(head + REPLY)
         self._service.in_hand -= 1
         self._service.ended = time.monotonic()
@@ -118,7 +129,9 @@ class ServedConnection(asyncio.Protocol):
 async def serve(stray: float) -> None:
     """Serve until standard input ends, then print what was seen."""
     service, chance, loop = Service(), random.Random(0), asyncio.get_running_loop()
-    listener = await loop.create_server(lambda: ServedConnection(service, stray, chance), "127.0.0.1", 0, backlog=512)
+    listener = await loop.create_server(
+        lambda: ServedConnection(service, stray, chance), "127.0.0.1", 0, backlog=512
+    )
     print(listener.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
     service.turned_away.clear()
@@ -129,7 +142,10 @@ async def plain_loop(port: int, requests: int, body_bytes: int) -> None:
     """The floor: one body, as many connections as requests in flight, a line in a file for each reply."""
     left = iter(range(requests))
     body = b"x" * body_bytes
-    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: %d\r\n\r\n" % len(body)
+    head = (
+        b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: %d\r\n\r\n"
+        % len(body)
+    )
 
     async def worker() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -138,7 +154,9 @@ async def plain_loop(port: int, requests: int, body_bytes: int) -> None:
             writer.write(body)
             reply = await reader.readuntil(b"\r\n\r\n")
             size = int(reply.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
-            text = msgspec.json.decode(await reader.readexactly(size))["choices"][0]["message"]["content"]
+            text = msgspec.json.decode(await reader.readexactly(size))["choices"][0]["message"][
+                "content"
+            ]
             journal.write(b"%d %b\n" % (number, text.encode()))
             journal.flush()
         writer.close()
@@ -184,18 +202,37 @@ def write_table(folder: Path, scene: Scene) -> None:
     rng = random.Random(0)
     side = int((scene.picture_bytes / 1.33) ** 0.5)
     content = BytesIO()
-    Image.frombytes("RGB", (side, side), rng.randbytes(side * side * 3)).save(content, "JPEG", quality=80)
+    Image.frombytes("RGB", (side, side), rng.randbytes(side * side * 3)).save(
+        content, "JPEG", quality=80
+    )
     folder.mkdir(parents=True)
     rows = []
     for number in range(scene.questions):
         (folder / f"{number}.jpg").write_bytes(content.getvalue() + b"%08d" % number)
-        row = {"id": f"q{number}", "question": f"What is in picture {number}?", "image": f"{number}.jpg"}
-        rows.append(json.dumps({**row, "options": ["a cat", "a dog", "a chart", "nothing"], "answer": "B"}))
+        row = {
+            "id": f"q{number}",
+            "question": f"What is in picture {number}?",
+            "image": f"{number}.jpg",
+        }
+        rows.append(
+            json.dumps({**row, "options": ["a cat", "a dog", "a chart", "nothing"], "answer": "B"})
+        )
     (folder / "rows.jsonl").write_text("\n".join(rows))
 
 
 def run_words(turn: int | str, *limit: str) -> list[str]:
-    return ["-m", "snellen", "run", MODEL, "bench", "--protocol", "vanilla", "--name", f"run-{turn}", *limit]
+    return [
+        "-m",
+        "snellen",
+        "run",
+        MODEL,
+        "bench",
+        "--protocol",
+        "vanilla",
+        "--name",
+        f"run-{turn}",
+        *limit,
+    ]
 
 
 class Row(NamedTuple):
@@ -239,7 +276,9 @@ def measure_scene(scene: Scene, turns: int, against: str) -> dict[str, list[Row]
 
 def _row(measured: Measured, alone: float, scene: Scene) -> Row:
     usage = measured.usage
-    return Row((usage.cpu - alone) / scene.questions * 1e3, usage.cpu, measured.seconds, usage.memory)
+    return Row(
+        (usage.cpu - alone) / scene.questions * 1e3, usage.cpu, measured.seconds, usage.memory
+    )
 
 
 def show(name: str, scene: Scene, rows: dict[str, list[Row]]) -> None:
@@ -259,7 +298,11 @@ def show(name: str, scene: Scene, rows: dict[str, list[Row]]) -> None:
             [floor.seconds / row.seconds for row, floor in zip(turns, rows["floor"], strict=True)],
         )
         times = (
-            statistics.median(row.seconds / one.seconds for row, one in zip(turns, calm, strict=True)) if calm else 0
+            statistics.median(
+                row.seconds / one.seconds for row, one in zip(turns, calm, strict=True)
+            )
+            if calm
+            else 0
         )
         medians = Row(*(statistics.median(values) for values in zip(*turns, strict=True)))
         print(
@@ -270,10 +313,14 @@ def show(name: str, scene: Scene, rows: dict[str, list[Row]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scene", choices=SCENES)
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--against", default=(ROOT / "bench" / "pinned-revision").read_text().strip())
+    parser.add_argument(
+        "--against", default=(ROOT / "bench" / "pinned-revision").read_text().strip()
+    )
     parser.add_argument("--serve", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--floor", type=int, nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()

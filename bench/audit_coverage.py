@@ -121,7 +121,9 @@ def simulate(setting: Setting, replicates: int) -> Found:
         as_read = estimate_mean(right.tolist(), groups)
         some = rng.choice(setting.replies, min(setting.labels, setting.replies), replace=False)
         labels = estimate_mean(truth[some].tolist(), [groups[place] for place in some])
-        assert corrected.low is not None and corrected.high is not None and corrected.value is not None
+        assert (
+            corrected.low is not None and corrected.high is not None and corrected.value is not None
+        )
         assert as_read.low is not None and as_read.high is not None
         assert labels.low is not None and labels.high is not None
         held += corrected.low - 1e-12 <= setting.truth <= corrected.high + 1e-12
@@ -130,19 +132,33 @@ def simulate(setting: Setting, replicates: int) -> Found:
         labels_widths.append(labels.high - labels.low)
         errors.append(corrected.value - setting.truth)
     bias = fmean(errors) / (math.sqrt(fmean(error**2 for error in errors)) or 1.0)
-    return Found(setting, held / replicates, held_as_read / replicates, fmean(widths), fmean(labels_widths), bias)
+    return Found(
+        setting,
+        held / replicates,
+        held_as_read / replicates,
+        fmean(widths),
+        fmean(labels_widths),
+        bias,
+    )
 
 
-def draw(setting: Setting, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
+def draw(
+    setting: Setting, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
     """Right in truth, right as read, the reading of each reply, and its picture."""
     pictures = np.arange(setting.replies) // setting.group
     correlation = CORRELATION if setting.group > 1 else 0.0
 
     def uniform(shape: tuple[int, ...]) -> np.ndarray:
         shared = rng.standard_normal(pictures[-1] + 1)[pictures]
-        return ndtr(math.sqrt(correlation) * shared + math.sqrt(1 - correlation) * rng.standard_normal(shape))
+        return ndtr(
+            math.sqrt(correlation) * shared
+            + math.sqrt(1 - correlation) * rng.standard_normal(shape)
+        )
 
-    readings, right, truth = read(uniform(pictures.shape) < setting.accuracy, setting.reader, uniform)
+    readings, right, truth = read(
+        uniform(pictures.shape) < setting.accuracy, setting.reader, uniform
+    )
     return truth.astype(float), right.astype(float), readings, pictures.tolist()
 
 
@@ -156,7 +172,9 @@ def audit(
 ) -> Estimate:
     """The corrected accuracy of one simulated audit."""
     members = {name: np.flatnonzero(readings == place) for place, name in enumerate(READINGS)}
-    sizes = {name: (len(own) / setting.replies, len(own)) for name, own in members.items() if len(own)}
+    sizes = {
+        name: (len(own) / setting.replies, len(own)) for name, own in members.items() if len(own)
+    }
     drawn = Counter(allocation(sizes, setting.labels))
     cells, expected, added = [], right.copy(), np.zeros(setting.replies)
     for name in sizes:
@@ -165,10 +183,16 @@ def audit(
             everything = members[name][right[members[name]] == is_right]
             if len(everything):
                 of_cell = labelled[right[labelled] == is_right]
-                cell = cell_of(len(everything) / setting.replies, is_right, [(1.0, t) for t in truth[of_cell].tolist()])
+                cell = cell_of(
+                    len(everything) / setting.replies,
+                    is_right,
+                    [(1.0, t) for t in truth[of_cell].tolist()],
+                )
                 cells.append(cell)
                 expected[everything] = cell.right
-                added[of_cell] = (truth[of_cell] - cell.right) * len(everything) / max(len(of_cell), 1)
+                added[of_cell] = (
+                    (truth[of_cell] - cell.right) * len(everything) / max(len(of_cell), 1)
+                )
     linearised = estimate_mean((expected + added).tolist(), groups)
     return with_reading_error(linearised, estimate_mean(expected.tolist(), groups), cells)
 
@@ -185,10 +209,14 @@ def settings() -> list[Setting]:
 
 
 def summary(rows: Sequence[Found], names: Sequence[str]) -> None:
-    print("| reader | cells | holds: least, mean, most | as read | width beside labels alone | greatest bias |")
+    print(
+        "| reader | cells | holds: least, mean, most | as read | width beside labels alone | greatest bias |"
+    )
     print("|---|---|---|---|---|---|")
     for name in names:
-        own = [row for row in rows if name in (row.setting.reader.name, f"{row.setting.labels} labels")]
+        own = [
+            row for row in rows if name in (row.setting.reader.name, f"{row.setting.labels} labels")
+        ]
         held = [100 * row.held for row in own]
         print(
             f"| {name} | {len(own)} | {min(held):.1f}, {fmean(held):.1f}, {max(held):.1f} "
@@ -223,16 +251,26 @@ def other_settings() -> list[Other]:
     designs = ((200, 60), (500, 150), (1000, 300))
     kinds = ("circular accuracy", "POPE F1", "mean of 3 benchmarks", "part of a run")
     return [
-        Other(kind, reader, designs[(i + k) % 3][0], (0.6, 0.8, 0.93)[(2 * i + k) % 3], designs[(i + k) % 3][1])
+        Other(
+            kind,
+            reader,
+            designs[(i + k) % 3][0],
+            (0.6, 0.8, 0.93)[(2 * i + k) % 3],
+            designs[(i + k) % 3][1],
+        )
         for k, kind in enumerate(kinds)
         for i, reader in enumerate(readers)
     ]
 
 
-def draw_units(readings: np.ndarray, weights: np.ndarray, limit: int, rng: np.random.Generator) -> np.ndarray:
+def draw_units(
+    readings: np.ndarray, weights: np.ndarray, limit: int, rng: np.random.Generator
+) -> np.ndarray:
     """1 / probability of each unit that is drawn, else 0: strata by reading, in each in proportion to the weights."""
     strata = {name: np.flatnonzero(readings == place) for place, name in enumerate(READINGS)}
-    sizes = {name: (float(weights[own].sum()), len(own)) for name, own in strata.items() if len(own)}
+    sizes = {
+        name: (float(weights[own].sum()), len(own)) for name, own in strata.items() if len(own)
+    }
     drawn, inverse = Counter(allocation(sizes, limit)), np.zeros(len(readings))
     for name, count in drawn.items():
         own = strata[name]
@@ -289,7 +327,9 @@ def circular_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, flo
     part = AuditedPart(range(case.replies), [one.counted for one in given], given)
     meaning = means_share(case.reader)
     chances = (meaning**PASSES, (0.5 * meaning) ** PASSES)
-    return corrected_number([[[part]]]), float(np.dot(chances, (case.accuracy - 0.1, 1.1 - case.accuracy)))
+    return corrected_number([[[part]]]), float(
+        np.dot(chances, (case.accuracy - 0.1, 1.1 - case.accuracy))
+    )
 
 
 def pope_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, float]:
@@ -304,12 +344,26 @@ def pope_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, float]:
         said = gold if truth[i] else None if readings[i] == 2 and not meant[i] else other
         possible = tuple(_pope(reply, gold) for reply in ("yes", "no", None))
         given.append(
-            Contribution(i, (int(readings[i]), counted), counted, i, 1.0, inverse[i], _pope(said, gold), possible)
+            Contribution(
+                i,
+                (int(readings[i]), counted),
+                counted,
+                i,
+                1.0,
+                inverse[i],
+                _pope(said, gold),
+                possible,
+            )
         )
     counts = [one.counted for one in given]
     part = AuditedPart(range(case.replies), counts, given, lambda sums: POPE.compute(sums)[F1])
-    share, open_wrong = case.accuracy * means_share(case.reader), case.reader.shares[2] * case.reader.open
-    alarms = (1 - case.accuracy) * (1 - case.reader.shares[2]) + open_wrong * (1 - case.accuracy * case.reader.open)
+    share, open_wrong = (
+        case.accuracy * means_share(case.reader),
+        case.reader.shares[2] * case.reader.open,
+    )
+    alarms = (1 - case.accuracy) * (1 - case.reader.shares[2]) + open_wrong * (
+        1 - case.accuracy * case.reader.open
+    )
     return corrected_number([[[part]]]), 2 * share / 2 / ((share + alarms) / 2 + 0.5)
 
 
@@ -318,7 +372,10 @@ def _pope(reply: str | None, gold: str) -> tuple[float, ...]:
 
 
 def mean_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, float]:
-    sizes, shifts = (case.replies // 2, case.replies // 5, case.replies * 3 // 10), (0.05, -0.2, 0.0)
+    sizes, shifts = (
+        (case.replies // 2, case.replies // 5, case.replies * 3 // 10),
+        (0.05, -0.2, 0.0),
+    )
     worse = Reader("", (0.1, 0.1), (0.3, 0.3), case.reader.open, case.reader.shares)
     values = [case.accuracy + shift for shift in shifts]
     drawn = [
@@ -326,22 +383,39 @@ def mean_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, float]:
         for place, (size, value) in enumerate(zip(sizes, values, strict=True))
     ]
     weights = np.concatenate([np.full(size, 1 / size / len(sizes)) for size in sizes])
-    inverse = draw_units(np.concatenate([readings for readings, *_ in drawn]), weights, case.labels, rng)
+    inverse = draw_units(
+        np.concatenate([readings for readings, *_ in drawn]), weights, case.labels, rng
+    )
     ends = np.cumsum([0, *sizes])
-    parts = [_accuracy_part(*one, inverse[begin:end]) for one, begin, end in zip(drawn, ends, ends[1:], strict=False)]
+    parts = [
+        _accuracy_part(*one, inverse[begin:end])
+        for one, begin, end in zip(drawn, ends, ends[1:], strict=False)
+    ]
     return corrected_number([[[part] for part in parts]]), fmean(values) * means_share(case.reader)
 
 
 def part_audit(case: Other, rng: np.random.Generator) -> tuple[Estimate, float]:
-    readings, right, truth = read(rng.random(3 * case.replies) < case.accuracy, case.reader, rng.random)
+    readings, right, truth = read(
+        rng.random(3 * case.replies) < case.accuracy, case.reader, rng.random
+    )
     inverse, n = draw_units(readings, np.ones(3 * case.replies), 3 * case.labels, rng), case.replies
     part = _accuracy_part(readings[:n], right[:n], truth[:n], inverse[:n])
     return corrected_number([[[part]]]), case.accuracy * means_share(case.reader)
 
 
-def _accuracy_part(readings: np.ndarray, right: np.ndarray, truth: np.ndarray, inverse: np.ndarray) -> AuditedPart:
+def _accuracy_part(
+    readings: np.ndarray, right: np.ndarray, truth: np.ndarray, inverse: np.ndarray
+) -> AuditedPart:
     given = [
-        Contribution(i, (reading, counted), (float(counted),), i, 1.0, weight, (float(is_right),) if weight else ())
+        Contribution(
+            i,
+            (reading, counted),
+            (float(counted),),
+            i,
+            1.0,
+            weight,
+            (float(is_right),) if weight else (),
+        )
         for i, (reading, counted, is_right, weight) in enumerate(
             zip(readings.tolist(), right.tolist(), truth.tolist(), inverse.tolist(), strict=True)
         )
@@ -366,7 +440,9 @@ def simulate_other(case: Other, replicates: int) -> tuple[Other, float, float, f
         if audited is None:
             continue
         corrected, truth = audited
-        assert corrected.low is not None and corrected.high is not None and corrected.value is not None
+        assert (
+            corrected.low is not None and corrected.high is not None and corrected.value is not None
+        )
         held += corrected.low - 1e-12 <= truth <= corrected.high + 1e-12
         widths.append(corrected.high - corrected.low)
         errors.append(corrected.value - truth)
@@ -377,14 +453,18 @@ def simulate_other(case: Other, replicates: int) -> tuple[Other, float, float, f
 def others(replicates: int, chosen: str, jobs: int, *, cells: bool) -> None:
     rows, cases = [], [case for case in other_settings() if chosen in ("", case.kind)]
     with ProcessPoolExecutor(jobs) as pool:
-        for case, held, given, width, bias in pool.map(partial(simulate_other, replicates=replicates), cases):
+        for case, held, given, width, bias in pool.map(
+            partial(simulate_other, replicates=replicates), cases
+        ):
             rows.append((case, held, width, bias))
             if cells:
                 print(
                     f"{case.name}: {100 * held:.1f} of {100 * given:.0f} %, width {100 * width:.1f}, bias {bias:+.2f}",
                     flush=True,
                 )
-    print("| number | cells | holds: least, mean, most | mean width | greatest bias |\n|---|---|---|---|---|")
+    print(
+        "| number | cells | holds: least, mean, most | mean width | greatest bias |\n|---|---|---|---|---|"
+    )
     for kind in dict.fromkeys(case.kind for case in cases):
         own = [row for row in rows if row[0].kind == kind]
         held = [100 * row[1] for row in own]
@@ -395,7 +475,9 @@ def others(replicates: int, chosen: str, jobs: int, *, cells: bool) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--cells", action="store_true")
     parser.add_argument("--others", action="store_true")
@@ -415,7 +497,9 @@ def main() -> None:
                 f"{row.setting.name}: {100 * row.held:.1f} ({100 * row.held_as_read:.1f} as read), width "
                 f"{100 * row.width:.1f} (labels {100 * row.width_of_labels:.1f}), bias {row.bias:+.2f}"
             )
-    summary(rows, [*(reader.name for reader in READERS), *(f"{labels} labels" for labels in AUDITS)])
+    summary(
+        rows, [*(reader.name for reader in READERS), *(f"{labels} labels" for labels in AUDITS)]
+    )
     print(f"{len(rows)} cells, {replicates:,} audits each, {time.perf_counter() - started:.0f} s")
 
 

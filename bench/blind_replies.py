@@ -31,7 +31,11 @@ def read_cases(paths: Iterable[Path], extractor: str) -> list[Outcome]:
             case = {"lang": "en", **json.loads(line)}
             began = time.perf_counter()
             reading = find_extractor(extractor).read(
-                case["reply"], case["options"], case["labels"], finish=case["finish"], question=case["question"]
+                case["reply"],
+                case["options"],
+                case["labels"],
+                finish=case["finish"],
+                question=case["question"],
             )
             outcomes.append((case, reading, time.perf_counter() - began))
     return [outcome for outcome in outcomes if not outcome[0]["ambiguous"]]
@@ -71,7 +75,8 @@ def faults(outcomes: Sequence[Outcome]) -> Iterable[str]:
         if verdict(outcome) == "right":
             continue
         options = " | ".join(
-            f"{label}. {option}" for label, option in zip_longest(case["labels"], case["options"], fillvalue="-")
+            f"{label}. {option}"
+            for label, option in zip_longest(case["labels"], case["options"], fillvalue="-")
         )
         why = f"{reading.extraction_method}, {reading.confidence}, {reading.detail}"
         cut = " CUT" if case["finish"] == "length" else ""

@@ -36,14 +36,22 @@ from snellen.reformulation.sampling import Sampling
 
 BENCHMARKS = ("vqav2", "coco-caption")
 MEASURED = ("rows/s", "rows/CPU s", "seconds", "CPU s", "peak MiB")
-KINDS = {"what is the": "other", "what color is the": "other", "how many": "number", "is the": "yes/no"}
+KINDS = {
+    "what is the": "other",
+    "what color is the": "other",
+    "how many": "number",
+    "is the": "yes/no",
+}
 ANSWERS = {
-    "what is the": [f"{first}{second}" for first in "ba co di fe gu ha ki lo".split() for second in
-                    (f"{n:03d}" for n in range(400))],
+    "what is the": [
+        f"{first}{second}"
+        for first in "ba co di fe gu ha ki lo".split()
+        for second in (f"{n:03d}" for n in range(400))
+    ],
     "what color is the": "red green blue white black brown yellow gray pink orange".split(),
     "how many": [str(n) for n in range(40)],
     "is the": ["yes", "no"],
-}  # fmt: skip
+}
 
 
 def make_source(folder: Path, pictures: int, captions: int, questions: int) -> None:
@@ -54,19 +62,35 @@ def make_source(folder: Path, pictures: int, captions: int, questions: int) -> N
         picture.write_bytes(content)
         (folder / "val2017" / f"{number:012d}.jpg").hardlink_to(picture)
     (folder / "annotations").mkdir()
-    images = [{"id": n, "file_name": f"{n:012d}.jpg", "height": 480, "width": 640} for n in range(pictures)]
-    said = ({"image_id": n % pictures, "id": n, "caption": f"A man and dog {n} ride a board."} for n in range(captions))
+    images = [
+        {"id": n, "file_name": f"{n:012d}.jpg", "height": 480, "width": 640}
+        for n in range(pictures)
+    ]
+    said = (
+        {"image_id": n % pictures, "id": n, "caption": f"A man and dog {n} ride a board."}
+        for n in range(captions)
+    )
     path = folder / "annotations" / "captions_val2017.json"
     path.write_text(json.dumps({"info": {}, "images": images, "annotations": list(said)}))
-    _write(folder / "v2_OpenEnded_mscoco_val2014_questions.json", "questions", _questions(questions, pictures))
-    _write(folder / "v2_mscoco_val2014_annotations.json", "annotations", _annotations(questions, pictures))
+    _write(
+        folder / "v2_OpenEnded_mscoco_val2014_questions.json",
+        "questions",
+        _questions(questions, pictures),
+    )
+    _write(
+        folder / "v2_mscoco_val2014_annotations.json",
+        "annotations",
+        _annotations(questions, pictures),
+    )
 
 
 def _pictures(count: int) -> Iterator[bytes]:
     """Files of one look whose bytes differ: a comment in each holds its number."""
     noise = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
     out = io.BytesIO()
-    Image.fromarray(noise).resize((640, 480), Image.Resampling.BICUBIC).save(out, "JPEG", quality=90)
+    Image.fromarray(noise).resize((640, 480), Image.Resampling.BICUBIC).save(
+        out, "JPEG", quality=90
+    )
     head, rest = out.getvalue()[:2], out.getvalue()[2:]
     for number in range(count):
         text = f"picture {number}".encode()
@@ -93,7 +117,10 @@ def _annotations(count: int, pictures: int) -> Iterator[dict[str, Any]]:
         yield {
             "question_type": of,
             "multiple_choice_answer": gold,
-            "answers": [{"answer": a, "answer_confidence": "yes", "answer_id": i} for i, a in enumerate(given, 1)],
+            "answers": [
+                {"answer": a, "answer_confidence": "yes", "answer_id": i}
+                for i, a in enumerate(given, 1)
+            ],
             "image_id": n % pictures,
             "answer_type": KINDS[of],
             "question_id": n * 3,
@@ -115,7 +142,9 @@ def measure(name: str, source: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         recipe = Recipe(sample=Sampling(), distractors="pool")
-        counts = build_benchmark(spec, source=source, to=Path(folder) / name, recipe=recipe).manifest.counts
+        counts = build_benchmark(
+            spec, source=source, to=Path(folder) / name, recipe=recipe
+        ).manifest.counts
         seconds = time.perf_counter() - began
     used = resource.getrusage(resource.RUSAGE_SELF)
     return {
@@ -128,7 +157,9 @@ def measure(name: str, source: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pictures", type=int, default=5_000)
     parser.add_argument("--captions", type=int, default=25_000)
     parser.add_argument("--rows", type=int, default=500_000)
@@ -143,11 +174,16 @@ def main() -> None:
         source = chosen.keep or Path(folder) / "source"
         if not source.exists():
             make_source(source, chosen.pictures, chosen.captions, rows["vqav2"])
-        print(f"{'':14}" + "".join(f"{name:>10}" for name in ("rows", "samples", "pictures", *MEASURED)))
+        print(
+            f"{'':14}"
+            + "".join(f"{name:>10}" for name in ("rows", "samples", "pictures", *MEASURED))
+        )
         found = []
         for name in BENCHMARKS:
             command = [sys.executable, __file__, "--only", name, "--keep", str(source)]
-            found.append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+            found.append(
+                json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+            )
             show(name, rows[name], found[-1])
     total = {key: sum(one[key] for one in found) for key in found[0]}
     show("in all", chosen.rows, {**total, "peak": max(one["peak"] for one in found)})

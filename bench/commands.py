@@ -44,9 +44,35 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "help": (*CLI, "--help"),
     "run --help": (*CLI, "run", "--help"),
     "list": (*CLI, "list"),
-    "build": (*CLI, "build", "{place}/source/rows.jsonl", "--name", "built-{turn}", "--to", "built-{turn}"),
-    "run": (*CLI, "run", "snellen:always-a", "bench", "--protocol", "vanilla", "--name", "run-{turn}"),
-    "rerun": (*CLI, "run", "snellen:always-a", "bench", "--protocol", "vanilla", "--name", "run-{turn}"),
+    "build": (
+        *CLI,
+        "build",
+        "{place}/source/rows.jsonl",
+        "--name",
+        "built-{turn}",
+        "--to",
+        "built-{turn}",
+    ),
+    "run": (
+        *CLI,
+        "run",
+        "snellen:always-a",
+        "bench",
+        "--protocol",
+        "vanilla",
+        "--name",
+        "run-{turn}",
+    ),
+    "rerun": (
+        *CLI,
+        "run",
+        "snellen:always-a",
+        "bench",
+        "--protocol",
+        "vanilla",
+        "--name",
+        "run-{turn}",
+    ),
     "evaluate": ("-c", _EVALUATE),
     "score": (*CLI, "score", "runs/run-{turn}"),
     "report": (*CLI, "report", "runs/run-{turn}"),
@@ -64,9 +90,13 @@ class Usage(NamedTuple):
 
 def unpack_revision(revision: str, folder: Path) -> Path:
     """The sources of a revision, taken from this repository's history."""
-    archive = subprocess.run(["git", "-C", str(ROOT), "archive", revision, "src"], stdout=subprocess.PIPE, check=False)
+    archive = subprocess.run(
+        ["git", "-C", str(ROOT), "archive", revision, "src"], stdout=subprocess.PIPE, check=False
+    )
     if archive.returncode:
-        sys.exit(f"bench/commands.py: no revision {revision} here; a shallow clone needs `git fetch --unshallow`")
+        sys.exit(
+            f"bench/commands.py: no revision {revision} here; a shallow clone needs `git fetch --unshallow`"
+        )
     with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
         files.extractall(folder, filter="data")
     return folder / "src"
@@ -83,7 +113,11 @@ def write_table(folder: Path, pictures: int) -> None:
         noise = Image.frombytes("RGB", (84, 84), rng.randbytes(84 * 84 * 3))
         noise.resize((336, 336)).save(folder / f"{number}.jpg", quality=92)
         options = [f"option {rng.randrange(10**6)} {place}" for place in range(4)]
-        row = {"id": f"q{number}", "question": f"What is in picture {number}?", "image": f"{number}.jpg"}
+        row = {
+            "id": f"q{number}",
+            "question": f"What is in picture {number}?",
+            "image": f"{number}.jpg",
+        }
         rows.append(json.dumps({**row, "options": options, "answer": "ABCD"[rng.randrange(4)]}))
     (folder / "rows.jsonl").write_text("\n".join(rows))
 
@@ -101,11 +135,15 @@ def run_command(words: Sequence[str], sources: Path, home: Path) -> Usage:
     }
     log = home / "log.txt"
     with log.open("wb") as output:
-        process = subprocess.Popen([sys.executable, *words], cwd=home, env=environment, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            [sys.executable, *words], cwd=home, env=environment, stdout=output, stderr=output
+        )
         _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        sys.exit(f"{' '.join(words)} ended with {process.returncode} under {sources}:\n{log.read_text()}")
+        sys.exit(
+            f"{' '.join(words)} ended with {process.returncode} under {sources}:\n{log.read_text()}"
+        )
     return Usage(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
@@ -115,7 +153,9 @@ def prepare(home: Path, sources: Path, table: Path) -> None:
     run_command((*CLI, "build", str(table / "rows.jsonl"), "--name", "bench"), sources, home)
 
 
-def measure(names: Sequence[str], turns: int, short: bool, against: str) -> dict[str, list[tuple[Usage, Usage]]]:
+def measure(
+    names: Sequence[str], turns: int, short: bool, against: str
+) -> dict[str, list[tuple[Usage, Usage]]]:
     """Usage of now and of the earlier revision, turn by turn; the turn before the first is not counted.
 
     The short form runs both at once, each on a core, which takes half the time and slows both alike.
@@ -145,7 +185,9 @@ def _with_needed(names: Sequence[str]) -> list[str]:
 
 def show(usages: dict[str, list[tuple[Usage, Usage]]], against: str) -> list[str]:
     """Print the table; the names of commands above the limit."""
-    print(f"{'command':<12}{'CPU s':>8}{against[:7]:>10}{'ratio':>8}{'MB':>8}{against[:7]:>10}{'ratio':>8}")
+    print(
+        f"{'command':<12}{'CPU s':>8}{against[:7]:>10}{'ratio':>8}{'MB':>8}{against[:7]:>10}{'ratio':>8}"
+    )
     above = []
     for name, turns in usages.items():
         cpu = [min(pair[side].cpu for pair in turns) for side in (0, 1)]
@@ -154,16 +196,22 @@ def show(usages: dict[str, list[tuple[Usage, Usage]]], against: str) -> list[str
         print(
             f"{name:<12}{cpu[0]:>8.2f}{cpu[1]:>10.2f}{ratios[0]:>8.2f}{memory[0]:>8.0f}{memory[1]:>10.0f}{ratios[1]:>8.2f}"
         )
-        above += [name] if (ratios[0] > LIMIT and cpu[0] - cpu[1] > SLACK) or ratios[1] > LIMIT else []
+        above += (
+            [name] if (ratios[0] > LIMIT and cpu[0] - cpu[1] > SLACK) or ratios[1] > LIMIT else []
+        )
     return above
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--only", help="commands, separated by commas")
     parser.add_argument("--turns", type=int)
-    parser.add_argument("--against", default=(ROOT / "bench" / "pinned-revision").read_text().strip())
+    parser.add_argument(
+        "--against", default=(ROOT / "bench" / "pinned-revision").read_text().strip()
+    )
     options = parser.parse_args()
     names = options.only.split(",") if options.only else SHORT if options.short else tuple(COMMANDS)
     turns = options.turns or (3 if options.short else 7)

@@ -29,12 +29,19 @@ def made_up_run(name: str, share: float, benchmarks: int, questions: int) -> Sco
     for b in range(benchmarks):
         benchmark = f"benchmark {b}"
         spec = BenchmarkSpec(
-            name=benchmark, title=benchmark, formulation="choice", source=SourceSpec("table"), dimension=f"D{b % 8}"
+            name=benchmark,
+            title=benchmark,
+            formulation="choice",
+            source=SourceSpec("table"),
+            dimension=f"D{b % 8}",
         )
         ids = [f"q{i}" for i in range(questions // benchmarks)]
         samples = {id_: Sample(id_, benchmark, group=f"p{i // 3}") for i, id_ in enumerate(ids)}
         scores = tuple(
-            Score("vanilla", "generation", benchmark, id_, 0, "accuracy", float(rng.random() < share)) for id_ in ids
+            Score(
+                "vanilla", "generation", benchmark, id_, 0, "accuracy", float(rng.random() < share)
+            )
+            for id_ in ids
         )
         scored.append(ScoredBenchmark(spec, samples, (), by_row(scores), {}))
     return ScoredRun(Path(name), empty_manifest(name), ScoringSpec(), (), tuple(scored), 0, 0)
@@ -51,7 +58,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2)
     options = parser.parse_args()
     runs = [
-        made_up_run(f"model {k}", 0.5 + 0.01 * k, options.benchmarks, options.questions) for k in range(options.runs)
+        made_up_run(f"model {k}", 0.5 + 0.01 * k, options.benchmarks, options.questions)
+        for k in range(options.runs)
     ]
     began = time.perf_counter()
     found = compare_runs(runs, baseline="model 0")

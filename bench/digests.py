@@ -40,7 +40,9 @@ def main(files: Path) -> None:
     os.environ["SNELLEN_HOME"] = tempfile.mkdtemp()
     embedded = [(spec, None) for spec in entries().values() if spec.source.embedded]
     miniature = [
-        (spec, spec.source_in(files / suite)) for suite in ("reform-eval", "lvlm-ehub") for spec in select(suite)
+        (spec, spec.source_in(files / suite))
+        for suite in ("reform-eval", "lvlm-ehub")
+        for spec in select(suite)
     ]
     for spec, source in (*embedded, *miniature):
         try:

@@ -50,7 +50,13 @@ def cell(verdict: SelfCheckResult, path: str) -> str:
         return f"**{value}**" if why else value
     if not why:
         return "—"
-    return "facts" if "layers" in why or "begins" in why else "no" if "cannot be kept" in why else "refused"
+    return (
+        "facts"
+        if "layers" in why or "begins" in why
+        else "no"
+        if "cannot be kept" in why
+        else "refused"
+    )
 
 
 def row(name: str, place: Place) -> str:
@@ -63,7 +69,9 @@ def row(name: str, place: Place) -> str:
     fast = engine.score(window, verdict.fast_paths)
     first = window[0]
     pixels = normal(77, *first.context.extras["pixel_values"].shape)
-    other = replace(first.context, extras={**first.context.extras, "pixel_values": pixels}, digests=("other",))
+    other = replace(
+        first.context, extras={**first.context.extras, "pixel_values": pixels}, digests=("other",)
+    )
     sees = largest_difference(exact[:1], engine.score([replace(first, context=other)], PLAIN))
     cells = [cell(verdict, path) for path in PATHS]
     size = f"{cost.passes} / {cost.tokens:,}"
@@ -72,15 +80,32 @@ def row(name: str, place: Place) -> str:
 
 
 def table(place: Place) -> str:
-    heads = ["architecture", *PATHS, "strategy chosen", "chosen against exact", "another picture moves a score by"]
+    heads = [
+        "architecture",
+        *PATHS,
+        "strategy chosen",
+        "chosen against exact",
+        "another picture moves a score by",
+    ]
     heads.append("passes / tokens of the self-check")
-    rows = [" | ".join(heads), " | ".join("---" for _ in heads), *(row(name, place) for name in ARCHITECTURES)]
+    rows = [
+        " | ".join(heads),
+        " | ".join("---" for _ in heads),
+        *(row(name, place) for name in ARCHITECTURES),
+    ]
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
     return "\n".join([f"Taken with {versions}.", "", *(f"| {line} |" for line in rows)])
 
 
 def registered_table(lines: Sequence[str]) -> str:
-    heads = ["model_type", "processor", "strategy chosen", "scores", "replies", "another picture moves a score by"]
+    heads = [
+        "model_type",
+        "processor",
+        "strategy chosen",
+        "scores",
+        "replies",
+        "another picture moves a score by",
+    ]
     rows = [" | ".join(heads), " | ".join("---" for _ in heads), *lines]
     right = sum(map(is_right, lines))
     summary = f"{right} of {len(lines)} can be asked and are answered as by the reference."
@@ -98,12 +123,18 @@ def registered_lines(names: Sequence[str], place: Place) -> dict[str, str]:
 
 def written_lines(table: str) -> dict[str, str]:
     """The lines of a table that was written, by architecture."""
-    lines = [line.removeprefix("| ").removesuffix(" |") for line in table.splitlines() if line.startswith("| ")]
+    lines = [
+        line.removeprefix("| ").removesuffix(" |")
+        for line in table.splitlines()
+        if line.startswith("| ")
+    ]
     return {line.split(" | ")[0]: line for line in lines[2:]}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")

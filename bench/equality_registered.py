@@ -53,7 +53,9 @@ class _Drawn(dict[str, bytes]):
 
     def add(self, seed: int, size: tuple[int, int]) -> ImageRef:
         buffer = io.BytesIO()
-        Image.frombytes("RGB", size, random.Random(seed).randbytes(size[0] * size[1] * 3)).save(buffer, "PNG")
+        Image.frombytes("RGB", size, random.Random(seed).randbytes(size[0] * size[1] * 3)).save(
+            buffer, "PNG"
+        )
         image = inspect_image(buffer.getvalue(), "drawn")
         self[image.digest] = buffer.getvalue()
         return image
@@ -86,10 +88,16 @@ def _asked(name: str, needs: str, small: Small) -> str:
     engine = Engine(layout, 16, 4096)
     verdict = choose_fast_paths(engine, build_probe(conversation, encoder, layout.encoder_decoder))
     drawn = _Drawn()
-    pictures = {"first": drawn.add(11, (90, 60)), "second": drawn.add(12, (60, 80)), "third": drawn.add(13, (90, 60))}
+    pictures = {
+        "first": drawn.add(11, (90, 60)),
+        "second": drawn.add(12, (60, 80)),
+        "third": drawn.add(13, (90, 60)),
+    }
 
     def put(picture: str, question: str) -> ContinuedPrompt:
-        prompt = conversation.write_scored([Message("user", (ImagePart(pictures[picture]), TextPart(question)))])
+        prompt = conversation.write_scored(
+            [Message("user", (ImagePart(pictures[picture]), TextPart(question)))]
+        )
         encoded = encoder.encode(prompt, drawn)
         return (
             encoder.reply_with(encoded, OPTIONS)
@@ -125,7 +133,11 @@ def _replies_off(
     """How far the tokens of greedy replies are from the likeliest, or from their probabilities by the reference."""
     rows = [prompt.context for prompt in window]
     off = 0.0
-    for batch in [rows] if fast_paths.writing in ("shared", "generate in batches") else [[row] for row in rows]:
+    for batch in (
+        [rows]
+        if fast_paths.writing in ("shared", "generate in batches")
+        else [[row] for row in rows]
+    ):
         off = max(
             [
                 off,
@@ -148,12 +160,18 @@ def _written(engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: Any) -> 
 
 def _off(layout: Any, row: EncodedPrompt, reply: ProbeReply) -> float:
     # A token that stands for a picture cannot be read back without one.
-    count = next((i for i, token in enumerate(reply.tokens) if token in layout.seen_tokens), len(reply.tokens))
+    count = next(
+        (i for i, token in enumerate(reply.tokens) if token in layout.seen_tokens),
+        len(reply.tokens),
+    )
     if not count:
         return 0.0
     reference = reference_reply(layout, row, reply.tokens[:count])
     return max(
-        [*reference.deficits, *(abs(a - b) for a, b in zip(reference.scores, reply.scores[:count], strict=True))]
+        [
+            *reference.deficits,
+            *(abs(a - b) for a, b in zip(reference.scores, reply.scores[:count], strict=True)),
+        ]
     )
 
 

@@ -88,23 +88,36 @@ def _scores(protocol: str, options: int, choices: Choices) -> tuple[Score, ...]:
     declared = parse_protocol(protocol)
     predictions = tuple(
         Prediction(
-            protocol, "generation", "made up", "", Variant(test=test), "", choice=None if choice == FAILED else choice,
+            protocol,
+            "generation",
+            "made up",
+            "",
+            Variant(test=test),
+            "",
+            choice=None if choice == FAILED else choice,
             error=Failure("server", "") if choice == FAILED else None,
         )
         for test, choice in enumerate(choices)
-    )  # fmt: skip
-    return tuple(score_choice(AskedQuestion(declared, sample, 0, Answer("", options=(0,)), predictions)))
+    )
+    return tuple(
+        score_choice(AskedQuestion(declared, sample, 0, Answer("", options=(0,)), predictions))
+    )
 
 
 def _asked(protocol: str, choices: Sequence[int]) -> Choices:
     """What is asked before the protocol ends: all, or up to a failure or two that disagree."""
     if protocol != "circular":
         return tuple(choices)
-    end = next((k for k, choice in enumerate(choices) if choice != choices[0] or choice == FAILED), len(choices))
+    end = next(
+        (k for k, choice in enumerate(choices) if choice != choices[0] or choice == FAILED),
+        len(choices),
+    )
     return tuple(choices[: end + 1])
 
 
-def simulated(questions: int, rate: float, together: bool, seed: str, failures: str = "") -> ScoredBenchmark:
+def simulated(
+    questions: int, rate: float, together: bool, seed: str, failures: str = ""
+) -> ScoredBenchmark:
     """A run; the seeds are of what the model says, and of what fails."""
     says, fails = random.Random(seed), random.Random(f"{seed} {failures}")
     samples, scores = {}, []
@@ -112,14 +125,24 @@ def simulated(questions: int, rate: float, together: bool, seed: str, failures: 
         if number % 2 == 0:
             known, worst = says.random() < KNOWN, fails.random() < 0.5
         name, options = str(number), SIZES[says.random() < 0.5]
-        samples[name] = Sample(name, "made up", options=("a", "b", "c", "d")[:options], group=f"p{number // 2}")
+        samples[name] = Sample(
+            name, "made up", options=("a", "b", "c", "d")[:options], group=f"p{number // 2}"
+        )
         own_rate = 2 * rate * worst if together else rate
         for protocol in PROTOCOLS:
             count = options if "circular" in protocol else TIMES
-            said = [0 if known or says.random() < RIGHT else says.randrange(1, options) for _ in range(count)]
+            said = [
+                0 if known or says.random() < RIGHT else says.randrange(1, options)
+                for _ in range(count)
+            ]
             came = [FAILED if fails.random() < own_rate else choice for choice in said]
-            scores += [replace(one, sample_id=name) for one in _scores(protocol, options, _asked(protocol, came))]
-    return ScoredBenchmark(replace(entries()["eyechart/count"], name="made up"), samples, (), by_row(scores), {})
+            scores += [
+                replace(one, sample_id=name)
+                for one in _scores(protocol, options, _asked(protocol, came))
+            ]
+    return ScoredBenchmark(
+        replace(entries()["eyechart/count"], name="made up"), samples, (), by_row(scores), {}
+    )
 
 
 def estimates(scored: ScoredBenchmark) -> Iterator[tuple[str, str, float, Estimate]]:
@@ -132,8 +155,13 @@ def estimates(scored: ScoredBenchmark) -> Iterator[tuple[str, str, float, Estima
         yield protocol, metric, TRUTHS[metric], mean_estimate(scored, members, metric)
 
 
-def differences(first: ScoredBenchmark, second: ScoredBenchmark) -> Iterator[tuple[str, str, float, Estimate]]:
-    measures = [{(one.protocol, one.metric): one for one in question_values(scored)} for scored in (first, second)]
+def differences(
+    first: ScoredBenchmark, second: ScoredBenchmark
+) -> Iterator[tuple[str, str, float, Estimate]]:
+    measures = [
+        {(one.protocol, one.metric): one for one in question_values(scored)}
+        for scored in (first, second)
+    ]
     for key in measures[0]:
         if key[1] in ("circular_accuracy", "consistency"):
             difference = pair(("a", "b"), measures[0][key], measures[1][key]).result.difference
@@ -154,14 +182,19 @@ def coverage(
         key: (
             pairs[0][0],
             sum(estimate.value or 0.0 for _, estimate in pairs) / runs,
-            sum((e.low or 0.0) <= truth <= (1.0 if e.high is None else e.high) for truth, e in pairs) / runs,
+            sum(
+                (e.low or 0.0) <= truth <= (1.0 if e.high is None else e.high) for truth, e in pairs
+            )
+            / runs,
         )
         for key, pairs in found.items()
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--questions", type=int, default=300)
     options = parser.parse_args()
@@ -171,7 +204,10 @@ def main() -> None:
         for (protocol, metric), (truth, mean, held) in coverage(
             options.runs, options.questions, rate, together
         ).items():
-            print(f"{protocol:26} {metric:32} {said:>16} {truth:7.4f} {mean:7.4f} {held:6.1%}", flush=True)
+            print(
+                f"{protocol:26} {metric:32} {said:>16} {truth:7.4f} {mean:7.4f} {held:6.1%}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

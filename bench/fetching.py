@@ -39,7 +39,9 @@ PAGE = ROOT / "docs" / "evidence" / "reliability.md"
 BEGIN, END = "<!-- made by bench/fetching.py -->\n", "<!-- end of fetching -->\n"
 BIG = random.Random(0).randbytes(2_000_000)
 KNOWN = Content(len(BIG), hashlib.sha256(BIG).hexdigest())
-FILES = {f"data/{n}.parquet": random.Random(n).randbytes(100_000 + n) for n in range(4)} | {"README.md": b"Data.\n" * 9}
+FILES = {f"data/{n}.parquet": random.Random(n).randbytes(100_000 + n) for n in range(4)} | {
+    "README.md": b"Data.\n" * 9
+}
 NAME = "owner/name"
 DATA = re.compile(r"/a\.bin$|/resolve-cache/|^/repos/")
 """Where bytes of files are asked for: all else is listings and redirects."""
@@ -78,7 +80,9 @@ def point_at(hub: HubServer, cache: Path) -> None:
     from huggingface_hub import constants
 
     constants.HF_HUB_CACHE, constants.ENDPOINT = str(cache), hub.url
-    constants.HUGGINGFACE_CO_URL_TEMPLATE = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    constants.HUGGINGFACE_CO_URL_TEMPLATE = (
+        f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    )
 
 
 def one_file(faults: tuple[Faults, ...], folder: Path) -> Outcome:
@@ -98,7 +102,9 @@ def dataset(faults: tuple[Faults, ...], folder: Path) -> Outcome:
         found: list[Path] = []
 
         def is_right() -> bool:
-            return all((found[-1] / name).read_bytes() == content for name, content in FILES.items())
+            return all(
+                (found[-1] / name).read_bytes() == content for name, content in FILES.items()
+            )
 
         return tried(
             hub,
@@ -108,7 +114,9 @@ def dataset(faults: tuple[Faults, ...], folder: Path) -> Outcome:
         )
 
 
-def tried(server: PlaceServer, fetch: Callable[[], object], is_right: Callable[[], bool], size: int) -> Outcome:
+def tried(
+    server: PlaceServer, fetch: Callable[[], object], is_right: Callable[[], bool], size: int
+) -> Outcome:
     at_once = True
     try:
         fetch()
@@ -117,7 +125,11 @@ def tried(server: PlaceServer, fetch: Callable[[], object], is_right: Callable[[
         assert "\n" not in str(error), error
         server.faults = ()
         fetch()
-    data = [one for one in server.log if one.method == "GET" and one.status in (200, 206) and DATA.search(one.path)]
+    data = [
+        one
+        for one in server.log
+        if one.method == "GET" and one.status in (200, 206) and DATA.search(one.path)
+    ]
     sent = sum(one.sent for one in data if one.fault not in ("flipped", "short", "html"))
     return Outcome(at_once, is_right(), max(0, sent - size))
 
@@ -133,9 +145,18 @@ def killed(seed: int, folder: Path) -> Outcome:
             process.wait()
         server.faults = ()
         before = server.sent()
-        here = next((path.stat().st_size for path in (target, target.with_name("a.bin.part")) if path.exists()), 0)
+        here = next(
+            (
+                path.stat().st_size
+                for path in (target, target.with_name("a.bin.part"))
+                if path.exists()
+            ),
+            0,
+        )
         fetch_file([f"{server.url}/a.bin"], target, KNOWN)
-        return Outcome(False, target.read_bytes() == BIG, max(0, server.sent() - before - (len(BIG) - here)))
+        return Outcome(
+            False, target.read_bytes() == BIG, max(0, server.sent() - before - (len(BIG) - here))
+        )
 
 
 def several(seed: int, folder: Path) -> Outcome:
@@ -169,17 +190,36 @@ def measure(seeds: int) -> list[Row]:
             faults = [
                 (
                     Faults(
-                        what, seed=seed, start=1 + seed % 2, times=(1, 2, None)[seed % 3], seconds=0.1, retry_after="0"
+                        what,
+                        seed=seed,
+                        start=1 + seed % 2,
+                        times=(1, 2, None)[seed % 3],
+                        seconds=0.1,
+                        retry_after="0",
                     ),
                 )
                 for seed in range(seeds)
             ]
             rows.append(Row(place, title, [fetch(some, fresh()) for some in faults]))
-        rows.append(Row(place, "one to three of these, drawn", [fetch(drawn(seed), fresh()) for seed in range(seeds)]))
+        rows.append(
+            Row(
+                place,
+                "one to three of these, drawn",
+                [fetch(drawn(seed), fresh()) for seed in range(seeds)],
+            )
+        )
     some = max(3, seeds // 4)
-    rows.append(Row("a file", "kill -9, three times", [killed(seed, fresh()) for seed in range(some)]))
-    rows.append(Row("a file", "three processes at once", [several(seed, fresh()) for seed in range(some)]))
-    rows.append(Row("a file", "a disk that is too small", [too_large(seed, fresh()) for seed in range(some)]))
+    rows.append(
+        Row("a file", "kill -9, three times", [killed(seed, fresh()) for seed in range(some)])
+    )
+    rows.append(
+        Row("a file", "three processes at once", [several(seed, fresh()) for seed in range(some)])
+    )
+    rows.append(
+        Row(
+            "a file", "a disk that is too small", [too_large(seed, fresh()) for seed in range(some)]
+        )
+    )
     return rows
 
 
@@ -196,13 +236,23 @@ def table(rows: list[Row]) -> str:
         right = [one for one in row.outcomes if one.is_right]
         at_once = sum(one.at_once for one in right)
         twice = sum(one.twice for one in row.outcomes)
-        cells = (len(row.outcomes), at_once, len(right) - at_once, len(row.outcomes) - len(right), twice)
-        lines.append(f"| {row.place} | {row.fault} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
+        cells = (
+            len(row.outcomes),
+            at_once,
+            len(right) - at_once,
+            len(row.outcomes) - len(right),
+            twice,
+        )
+        lines.append(
+            f"| {row.place} | {row.fault} | " + " | ".join(f"{cell:,}" for cell in cells) + " |"
+        )
     return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args()

@@ -43,16 +43,23 @@ CHECKED = 20
 def files(to: Path, classes: int, questions: int) -> Path:
     """The official layout: five tables, the mapping and ten pictures a class."""
     (to / "datasets").mkdir(parents=True)
-    words = {subset: [f"{subset[:2]}{n:02d}" for n in range(count)] for subset, count in CANDIDATES.items()}
+    words = {
+        subset: [f"{subset[:2]}{n:02d}" for n in range(count)]
+        for subset, count in CANDIDATES.items()
+    }
     for subset, answers in words.items():
         rows = [
             f"class {c},What is the {subset} {q} of class {c}?,{answers[(c + q) % len(answers)]}"
             for c in range(classes)
             for q in range(questions)
         ]
-        (to / f"datasets/{subset}.csv").write_text("\n".join(["category,question,answer", *rows]) + "\n")
+        (to / f"datasets/{subset}.csv").write_text(
+            "\n".join(["category,question,answer", *rows]) + "\n"
+        )
     (to / "datasets/candidates.json").write_text(json.dumps(words))
-    (to / "ImageNet_mapping.txt").write_text("".join(f"n{c:08d} class {c}\n" for c in range(classes)))
+    (to / "ImageNet_mapping.txt").write_text(
+        "".join(f"n{c:08d} class {c}\n" for c in range(classes))
+    )
     for c in range(classes):
         folder = to / f"rank/n{c:08d}"
         folder.mkdir(parents=True)
@@ -86,7 +93,9 @@ def naive(model: HFModel, requests: list[Any], images: Any) -> list[list[float]]
             for tail in prompt.tails:
                 ids = torch.tensor([[*prompt.context.ids, *tail]])
                 tensors = dict(prompt.context.extras)
-                logits = model._layout.model(input_ids=ids, attention_mask=torch.ones_like(ids), **tensors).logits
+                logits = model._layout.model(
+                    input_ids=ids, attention_mask=torch.ones_like(ids), **tensors
+                ).logits
                 said = logits[0, -len(tail) - 1 : -1].double().log_softmax(-1)
                 own.append(float(sum(said[i, token] for i, token in enumerate(tail))))
             sums.append(own)
@@ -96,12 +105,16 @@ def naive(model: HFModel, requests: list[Any], images: Any) -> list[list[float]]
 def main() -> None:
     arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     arguments.add_argument("--classes", type=int, default=2)
-    arguments.add_argument("--questions", type=int, default=2, help="of each subset about each class")
+    arguments.add_argument(
+        "--questions", type=int, default=2, help="of each subset about each class"
+    )
     chosen = arguments.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         entry = entries()["lvlm-ehub/imagenetvc"]
-        source = replace(entry.source, params={**entry.source.params, "candidate_file": "candidates.json"})
+        source = replace(
+            entry.source, params={**entry.source.params, "candidate_file": "candidates.json"}
+        )
         benchmark = build_benchmark(
             replace(entry, source=source),
             source=files(folder / "files", chosen.classes, chosen.questions),
@@ -112,7 +125,14 @@ def main() -> None:
         made = model._layout.model
         text, vision = Passes(), Passes()
         hooks = [text.on(made.get_input_embeddings()), vision.on(made.model.vision_tower)]
-        sn.evaluate(model, str(benchmark.folder), method="likelihood", templates="data", runs=folder, name="run")
+        sn.evaluate(
+            model,
+            str(benchmark.folder),
+            method="likelihood",
+            templates="data",
+            runs=folder,
+            name="run",
+        )
         for hook in hooks:
             hook.remove()
         exchanges = list(read_exchanges(folder / "run"))
@@ -120,7 +140,9 @@ def main() -> None:
         made.model.vision_tower.__dict__.pop("forward", None)
         some = exchanges[:: max(1, len(exchanges) // CHECKED)][:CHECKED]
         prompts = [model._continued(one.request, benchmark.images) for one in exchanges]
-        tokens = sum(len(prompt.context.ids) + len(tail) for prompt in prompts for tail in prompt.tails)
+        tokens = sum(
+            len(prompt.context.ids) + len(tail) for prompt in prompts for tail in prompt.tails
+        )
         again = naive(model, [one.request for one in some], benchmark.images)
         off = max(
             abs(score.sum - value)

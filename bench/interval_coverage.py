@@ -84,7 +84,11 @@ class Coverage:
 
 def sizes_of(groups: int, size: str) -> list[int]:
     """Questions of each group; `1..10`: half have one, a few have many."""
-    return [(1, 1, 2, 1, 10, 3)[g % 6] for g in range(groups)] if size == "1..10" else [int(size)] * groups
+    return (
+        [(1, 1, 2, 1, 10, 3)[g % 6] for g in range(groups)]
+        if size == "1..10"
+        else [int(size)] * groups
+    )
 
 
 # --- what is simulated: arrays (replicates, questions) -----------------------------------------------------------
@@ -102,12 +106,16 @@ def uniforms(rng: np.random.Generator, ids: Array, replicates: int, rho: float) 
 def _phi(x: Array) -> Array:
     # Abramowitz and Stegun 26.2.17; its error of 7.5e-8 is far below what replicates can tell.
     t = 1 / (1 + 0.2316419 * np.abs(x))
-    poly = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
+    poly = t * (
+        0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429)))
+    )
     tail = poly * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
     return np.where(x > 0, 1 - tail, tail)
 
 
-def shares(rng: np.random.Generator, ids: Array, replicates: int, p: float, correlation: str) -> Array:
+def shares(
+    rng: np.random.Generator, ids: Array, replicates: int, p: float, correlation: str
+) -> Array:
     """Right or wrong. Positive correlation is beta-binomial; negative gives each group as equal numbers as can be."""
     groups = ids[-1] + 1
     if correlation == "negative":
@@ -135,19 +143,25 @@ def vqa(rng: np.random.Generator, ids: Array, replicates: int, rho: float) -> tu
     return drawn, float(values @ chances)
 
 
-def edit_similarity(rng: np.random.Generator, ids: Array, replicates: int, rho: float) -> tuple[Array, float]:
+def edit_similarity(
+    rng: np.random.Generator, ids: Array, replicates: int, rho: float
+) -> tuple[Array, float]:
     """Half exactly 1, half anywhere below, as u^(1/3)."""
     u = uniforms(rng, ids, replicates, rho)
     return np.where(u > 0.5, 1.0, (2 * u) ** (1 / 3)), 0.5 + 0.5 * 0.75
 
 
-def narrow(rng: np.random.Generator, ids: Array, replicates: int, rho: float) -> tuple[Array, float]:
+def narrow(
+    rng: np.random.Generator, ids: Array, replicates: int, rho: float
+) -> tuple[Array, float]:
     """A similarity of embeddings: 0.7 +- 0.09, never near a bound."""
     u = uniforms(rng, ids, replicates, rho)
     return 0.55 + 0.3 * u, 0.7
 
 
-def constant(rng: np.random.Generator, ids: Array, replicates: int, rho: float) -> tuple[Array, float]:
+def constant(
+    rng: np.random.Generator, ids: Array, replicates: int, rho: float
+) -> tuple[Array, float]:
     return np.full((replicates, len(ids)), 0.4), 0.4
 
 
@@ -168,7 +182,9 @@ def cider(rng: np.random.Generator, ids: Array, replicates: int, rho: float) -> 
     u = uniforms(rng, ids, replicates, rho)
     from scipy.special import ndtri
 
-    values = np.where(u < 0.1, 0.0, 0.7 * np.exp(0.7 * ndtri(np.clip((u - 0.1) / 0.9, 1e-12, 1 - 1e-12))))
+    values = np.where(
+        u < 0.1, 0.0, 0.7 * np.exp(0.7 * ndtri(np.clip((u - 0.1) / 0.9, 1e-12, 1 - 1e-12)))
+    )
     return np.minimum(values, 10.0), 0.9 * 0.7 * math.exp(0.7**2 / 2)
 
 
@@ -233,7 +249,11 @@ def cells() -> Iterator[Cell]:
                     bounds = (0.0, math.log(5)) if label.startswith("inst") else (0.0, 1.0)
                     yield Cell(f"mean of {parts}", groups, "3", correlation, label, bounds)
     for groups in (5, 10, 30, 100):
-        for size, correlation in (("1", "0"), ("3", "0"), ("3", "0.3")):  # errors that are rare add up to one side
+        for size, correlation in (
+            ("1", "0"),
+            ("3", "0"),
+            ("3", "0.3"),
+        ):  # errors that are rare add up to one side
             for label in ("shares near 1", "shares of 0.99", "shares of 0.995"):
                 yield Cell("mean of 20", groups, size, correlation, label)
     for groups in (3, 5, 10, 30, 100):
@@ -274,7 +294,9 @@ def _corpus(cell: Cell, rng: np.random.Generator, replicates: int) -> Coverage:
         metric, place = (BLEU_4, 0) if cell.truth_label == "BLEU-4" else (POPE, 3)
         rows = [tuple(row) for row in counts.astype(float).tolist()]
         estimates.append(
-            linearised_estimates(rows, ids.tolist(), metric.compute, [UNIT_INTERVAL] * len(metric.rows))[place]
+            linearised_estimates(
+                rows, ids.tolist(), metric.compute, [UNIT_INTERVAL] * len(metric.rows)
+            )[place]
         )
     truth = metric.compute(tuple(map(float, expected)))[place]
     assert truth is not None
@@ -299,7 +321,9 @@ def _pope_counts(cell: Cell, rng: np.random.Generator, ids: Array) -> tuple[Arra
     right = np.where(wanted == 1, u < hit, u < 1 - alarm)
     replied = np.where(right, wanted, 1 - wanted)
     expected = [1, (hit + 1 - alarm) / 2, (hit + alarm) / 2, 0.5, hit / 2, 0]
-    return np.column_stack([np.ones(n), right, replied, wanted, replied * wanted, np.zeros(n)]), expected
+    return np.column_stack(
+        [np.ones(n), right, replied, wanted, replied * wanted, np.zeros(n)]
+    ), expected
 
 
 def _mean_of(cell: Cell, rng: np.random.Generator, replicates: int) -> Coverage:
@@ -313,13 +337,19 @@ def _mean_of(cell: Cell, rng: np.random.Generator, replicates: int) -> Coverage:
             truth = float(cell.truth_label.split()[-1])
             drawn = shares(rng, ids, replicates, truth, cell.correlation)
         else:
-            truth = 1 - 0.02 * (1 + part % 3) if "near" in cell.truth_label else (0.3, 0.6, 0.9)[part % 3]
+            truth = (
+                1 - 0.02 * (1 + part % 3)
+                if "near" in cell.truth_label
+                else (0.3, 0.6, 0.9)[part % 3]
+            )
             drawn = shares(rng, ids, replicates, truth, cell.correlation)
         columns.append(drawn.tolist())
         truths.append(truth)
     groups, bounds = ids.tolist(), cell.bounds or NO_BOUNDS
     estimates = [
-        mean_of_estimates([estimate_mean(column[replicate], groups, bounds=bounds) for column in columns])
+        mean_of_estimates(
+            [estimate_mean(column[replicate], groups, bounds=bounds) for column in columns]
+        )
         for replicate in range(replicates)
     ]
     return tallied(cell, parts * len(ids), float(np.mean(truths)), estimates)
@@ -333,7 +363,13 @@ def _templates(cell: Cell, rng: np.random.Generator, replicates: int) -> Coverag
     for replicate in range(replicates):
         chance = rng.beta(3, 2, cell.groups)[ids] * 0.8 + 0.1
         drawn = {
-            f"t{k}": list(zip((rng.random(len(ids)) < chance + gain).astype(float).tolist(), names, strict=True))
+            f"t{k}": list(
+                zip(
+                    (rng.random(len(ids)) < chance + gain).astype(float).tolist(),
+                    names,
+                    strict=True,
+                )
+            )
             for k, gain in enumerate(gains)
         }
         estimates.append(template_spread(drawn, "coverage", str(replicate)))
@@ -342,7 +378,9 @@ def _templates(cell: Cell, rng: np.random.Generator, replicates: int) -> Coverag
 
 def tallied(cell: Cell, n: int, truth: float, estimates: Sequence[Estimate]) -> Coverage:
     values = np.array([one.value for one in estimates if one.value is not None])
-    coverage = Coverage(cell, n, len(estimates), mean=float(values.mean()) - truth, spread=float(values.std()))
+    coverage = Coverage(
+        cell, n, len(estimates), mean=float(values.mean()) - truth, spread=float(values.std())
+    )
     least, greatest = cell.bounds or NO_BOUNDS
     for one in estimates:
         if one.low is None or one.high is None:
@@ -377,13 +415,19 @@ def summary(results: Sequence[Coverage]) -> str:
         moving = [one for one in some if one.none < one.replicates and not fixed_estimate(one)]
         if moving:
             covers = [one.share for one in moving]
-            widths = [one.width / (one.replicates - one.none) / (2 * 1.96 * one.spread) for one in moving]
+            widths = [
+                one.width / (one.replicates - one.none) / (2 * 1.96 * one.spread) for one in moving
+            ]
             inside = sum(0.93 <= cover <= 0.97 for cover in covers)
-            ranges = [f"{100 * c:.1f}" for c in (min(covers), sum(covers) / len(covers), max(covers))]
+            ranges = [
+                f"{100 * c:.1f}" for c in (min(covers), sum(covers) / len(covers), max(covers))
+            ]
             ranges += [f"{inside}/{len(moving)}", f"{sum(widths) / len(widths):.2f}"]
         else:
             ranges = ["-"] * 5
-        lines.append(f"| {family} | {groups} | {len(moving)} | {' | '.join(ranges)} | {' | '.join(figures)} |")
+        lines.append(
+            f"| {family} | {groups} | {len(moving)} | {' | '.join(ranges)} | {' | '.join(figures)} |"
+        )
     return "\n".join(lines)
 
 
@@ -397,17 +441,32 @@ def cell_line(one: Coverage) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--cells", action="store_true")
     parser.add_argument("--family", default="")
     parser.add_argument("--jobs", type=int, default=2)
     words = parser.parse_args()
-    begun, chosen = time.perf_counter(), [cell for cell in cells() if cell.family.startswith(words.family)]
+    begun, chosen = (
+        time.perf_counter(),
+        [cell for cell in cells() if cell.family.startswith(words.family)],
+    )
     with ProcessPoolExecutor(words.jobs) as pool:
-        results = list(pool.map(partial(simulate, scale=0.1 if words.quick else 1.0), chosen, chunksize=8))
-        weak = [place for place, one in enumerate(results) if one.none < one.replicates and one.share < 0.93]
-        again = [] if words.quick else pool.map(partial(simulate, scale=ANEW), [chosen[place] for place in weak])
+        results = list(
+            pool.map(partial(simulate, scale=0.1 if words.quick else 1.0), chosen, chunksize=8)
+        )
+        weak = [
+            place
+            for place, one in enumerate(results)
+            if one.none < one.replicates and one.share < 0.93
+        ]
+        again = (
+            []
+            if words.quick
+            else pool.map(partial(simulate, scale=ANEW), [chosen[place] for place in weak])
+        )
         for place, one in zip(weak, again, strict=False):
             results[place] = one
     if words.cells:

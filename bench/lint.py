@@ -13,7 +13,14 @@ from pathlib import Path
 import msgspec
 
 from snellen.analysis.lint import lint
-from snellen.building.benchmark import FORMAT, MANIFEST, SAMPLES, Benchmark, BenchmarkCounts, BenchmarkManifest
+from snellen.building.benchmark import (
+    FORMAT,
+    MANIFEST,
+    SAMPLES,
+    Benchmark,
+    BenchmarkCounts,
+    BenchmarkManifest,
+)
 from snellen.building.builder import ANSWERS
 from snellen.catalogue import BenchmarkSpec, SourceSpec
 from snellen.formats.record_files import RecordWriter
@@ -26,13 +33,21 @@ def write(folder: Path, count: int) -> Benchmark:
     words = [f"w{i}" for i in range(5000)]
     with RecordWriter(folder / SAMPLES) as samples, RecordWriter(folder / ANSWERS) as answers:
         for i in range(count):
-            picture = ImageRef(hashlib.sha256(str(i // 4).encode()).hexdigest(), "image/png", 640, 480)
+            picture = ImageRef(
+                hashlib.sha256(str(i // 4).encode()).hexdigest(), "image/png", 640, 480
+            )
             options = tuple(f"{' '.join(rng.choices(words, k=2))} {j}" for j in range(4))
             question = " ".join(rng.choices(words, k=9))
-            samples.write(Sample(f"q{i}", "large", question, (picture,), options, group=picture.digest))
+            samples.write(
+                Sample(f"q{i}", "large", question, (picture,), options, group=picture.digest)
+            )
             answers.write(Answer(f"q{i}", 0, (rng.randrange(4),)))
-    spec = BenchmarkSpec(name="large", title="large", formulation="choice", source=SourceSpec("table"))
-    manifest = BenchmarkManifest(FORMAT, spec, "bench", BenchmarkCounts(count, count, count // 4, count))
+    spec = BenchmarkSpec(
+        name="large", title="large", formulation="choice", source=SourceSpec("table")
+    )
+    manifest = BenchmarkManifest(
+        FORMAT, spec, "bench", BenchmarkCounts(count, count, count // 4, count)
+    )
     (folder / MANIFEST).write_bytes(msgspec.json.encode(manifest))
     return Benchmark(folder)
 
@@ -45,7 +60,9 @@ def main() -> None:
         findings = lint(benchmark)
         wall, cpu = time.perf_counter() - started, time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{count:,} questions, {len(findings)} findings: {wall:.1f} s, {cpu:.1f} s of CPU, peak {peak:.0f} MB")
+    print(
+        f"{count:,} questions, {len(findings)} findings: {wall:.1f} s, {cpu:.1f} s of CPU, peak {peak:.0f} MB"
+    )
 
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ from snellen.models.base import load_model
 
 def saved(folder: Path) -> Path:
     """A LLaVA with small blocks and pictures of real size."""
-    words = tiny_archs.byte_level([*tiny_archs.SPECIALS, *tiny_archs.ROLES], "$A", eos_token="<|end|>")
+    words = tiny_archs.byte_level(
+        [*tiny_archs.SPECIALS, *tiny_archs.ROLES], "$A", eos_token="<|end|>"
+    )
     side = {"height": 336, "width": 336}
     processor = tf.LlavaProcessor(
         CLIPImageProcessorPil(size={"shortest_edge": 336}, crop_size=side),
@@ -53,10 +55,19 @@ def saved(folder: Path) -> Path:
         patch_size=14,
     )
     text = tf.LlamaConfig(
-        vocab_size=420, hidden_size=256, intermediate_size=512, num_hidden_layers=3, num_attention_heads=4,
-        max_position_embeddings=2048, pad_token_id=0, bos_token_id=1, eos_token_id=2,
-    )  # fmt: skip
-    config = tf.LlavaConfig(vision_config=vision, text_config=text, image_token_index=5, vision_feature_layer=-2)
+        vocab_size=420,
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        max_position_embeddings=2048,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    config = tf.LlavaConfig(
+        vision_config=vision, text_config=text, image_token_index=5, vision_feature_layer=-2
+    )
     torch.manual_seed(0)
     model = tf.LlavaForConditionalGeneration(config)
     model.generation_config.eos_token_id = processor.tokenizer.eos_token_id
@@ -74,7 +85,9 @@ class Photographs(dict[str, bytes]):
         for seed in range(count):
             noise = Image.frombytes("RGB", (320, 240), random.Random(seed).randbytes(320 * 240 * 3))
             file = io.BytesIO()
-            noise.resize((1280, 960)).filter(ImageFilter.GaussianBlur(2)).save(file, "JPEG", quality=90)
+            noise.resize((1280, 960)).filter(ImageFilter.GaussianBlur(2)).save(
+                file, "JPEG", quality=90
+            )
             self.refs.append(inspect_image(file.getvalue(), "bench"))
             self[self.refs[-1].digest] = file.getvalue()
 
@@ -92,13 +105,19 @@ def asked(model: Any, photographs: Photographs, ahead: int) -> tuple[float, floa
     refs = photographs.refs
     for i in range(0, len(refs), 4):
         model._encoder.expect(refs[i : i + ahead], photographs)
-        requests = [tiny_archs.ask(text, ref, continuations=("a", "b c")) for ref in refs[i : i + 4] for text in "xy"]
+        requests = [
+            tiny_archs.ask(text, ref, continuations=("a", "b c"))
+            for ref in refs[i : i + 4]
+            for text in "xy"
+        ]
         assert not any(response.error for response in model.loglikelihood(requests, photographs))
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--pictures", type=int, default=24)
     parser.add_argument("--repetitions", type=int, default=5)
@@ -109,7 +128,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = load_model(f"hf:{saved(Path(folder))}?device={arguments.device}")
         asked(model, photographs, 8)
-        turns = [(asked(model, photographs, 0), asked(model, photographs, 8)) for _ in range(arguments.repetitions)]
+        turns = [
+            (asked(model, photographs, 0), asked(model, photographs, 8))
+            for _ in range(arguments.repetitions)
+        ]
     for place, name in enumerate(("wall-clock", "CPU")):
         without, ahead = (median(turn[way][place] for turn in turns) for way in (0, 1))
         ratio = median(turn[1][place] / turn[0][place] for turn in turns)

@@ -36,17 +36,36 @@ def write(path: Path, questions: int, kilobytes: int, form: str) -> None:
     draw = random.Random(0)
     with path.open("w", newline="") as file:
         table = csv.writer(file, delimiter="\t")
-        table.writerow(("index", "question", "hint", *"ABCD", "answer", "category", "image", "l2-category", "split"))
+        table.writerow(
+            (
+                "index",
+                "question",
+                "hint",
+                *"ABCD",
+                "answer",
+                "category",
+                "image",
+                "l2-category",
+                "split",
+            )
+        )
         for index in range(questions):
             cell = picture(draw, kilobytes)
             for turn in range(4):
                 shown = [OPTIONS[(place - turn) % 4] for place in range(4)]
                 table.writerow(
                     (
-                        index + turn * 1_000_000, f"What is number {index}?", "", *shown, "ABCD"[turn], "ocr",
-                        cell if turn == 0 or form == "legacy" else index, "logic_reasoning", "dev",
+                        index + turn * 1_000_000,
+                        f"What is number {index}?",
+                        "",
+                        *shown,
+                        "ABCD"[turn],
+                        "ocr",
+                        cell if turn == 0 or form == "legacy" else index,
+                        "logic_reasoning",
+                        "dev",
                     )
-                )  # fmt: skip
+                )
 
 
 def main() -> None:

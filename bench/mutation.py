@@ -40,7 +40,13 @@ import libcst.matchers as m
 import numpy  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 import pytest
-from libcst.metadata import ByteSpanPositionProvider, CodeSpan, MetadataWrapper, ParentNodeProvider, PositionProvider
+from libcst.metadata import (
+    ByteSpanPositionProvider,
+    CodeSpan,
+    MetadataWrapper,
+    ParentNodeProvider,
+    PositionProvider,
+)
 from mutmut.mutation.mutators import mutation_operators, operator_string
 
 ROOT = Path(__file__).parent.parent
@@ -128,7 +134,9 @@ class Mutant:
 
 def negated(test: cst.BaseExpression) -> cst.BaseExpression:
     """The opposite of a condition of `if`, `while` or a comprehension."""
-    return cst.UnaryOperation(cst.Not(), test.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()]))
+    return cst.UnaryOperation(
+        cst.Not(), test.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    )
 
 
 def drop_operand(node: cst.BooleanOperation) -> Iterator[cst.BaseExpression]:
@@ -236,13 +244,19 @@ def mutants_of(module: str) -> list[Mutant]:
         if STRICT.sub("", before) == STRICT.sub("", after):
             continue
         span = positions[node]
-        lines = statement_lines(node, parents, positions) | set(range(span.start.line, span.end.line + 1))
+        lines = statement_lines(node, parents, positions) | set(
+            range(span.start.line, span.end.line + 1)
+        )
         at_import = not inside_function(node, parents)
-        mutants[source] = Mutant(module, span.start.line, frozenset(lines), before, after, source, at_import)
+        mutants[source] = Mutant(
+            module, span.start.line, frozenset(lines), before, after, source, at_import
+        )
     return list(mutants.values())
 
 
-def replaced(program: bytes, module: cst.Module, node: cst.CSTNode, changed: cst.CSTNode, span: CodeSpan) -> str:
+def replaced(
+    program: bytes, module: cst.Module, node: cst.CSTNode, changed: cst.CSTNode, span: CodeSpan
+) -> str:
     """The program with another node in its place; by bytes where these are the node's, which is quicker."""
     here = program[span.start : span.start + span.length].decode()
     if here.strip() != module.code_for_node(node).strip():
@@ -263,7 +277,9 @@ def compiles(source: str) -> bool:
 
 def statement_lines(node: cst.CSTNode, parents: Any, positions: Any) -> set[int]:
     """First line of the statement around the node."""
-    while node in parents and not isinstance(node, cst.SimpleStatementLine | cst.If | cst.For | cst.While | cst.With):
+    while node in parents and not isinstance(
+        node, cst.SimpleStatementLine | cst.If | cst.For | cst.While | cst.With
+    ):
         node = parents[node]
     return {positions[node].start.line} if node in parents else set()
 
@@ -316,7 +332,9 @@ class Ordered:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted((i for i in items if i.nodeid in self.rank), key=lambda i: self.rank[i.nodeid])
+        items[:] = sorted(
+            (i for i in items if i.nodeid in self.rank), key=lambda i: self.rank[i.nodeid]
+        )
 
 
 def in_fork(work: Callable[[], int], seconds: float) -> int | None:
@@ -370,7 +388,9 @@ def traced(test: str, copy: Path) -> dict[str, Any]:
 
     def work() -> int:
         use_copy(copy)
-        measure = coverage.Coverage(data_file=None, source_pkgs=["snellen"], branch=False, config_file=False)
+        measure = coverage.Coverage(
+            data_file=None, source_pkgs=["snellen"], branch=False, config_file=False
+        )
         tracer = Tracer(measure)
         measure.start()
         code = pytest.main([*PYTEST, str(path)], plugins=[tracer])
@@ -397,9 +417,15 @@ def tests_for(mutant: Mutant, files: Sequence[str], quick: float, copy: Path) ->
         trace = traced(file, copy)
         lines = trace["lines"].get(mutant.module, {})
         contexts = {test for line in mutant.lines for test in lines.get(str(line), ())}
-        reached = trace["seconds"] if contexts and (mutant.at_import or "" in contexts) else contexts
+        reached = (
+            trace["seconds"] if contexts and (mutant.at_import or "" in contexts) else contexts
+        )
         tests.update((test, trace["seconds"][test]) for test in reached)
-    return {test: tests[test] for test in sorted(tests, key=lambda test: tests[test]) if tests[test] <= quick}
+    return {
+        test: tests[test]
+        for test in sorted(tests, key=lambda test: tests[test])
+        if tests[test] <= quick
+    }
 
 
 def passes(tests: Sequence[str], seconds: float, copy: Path) -> bool:
@@ -433,7 +459,12 @@ def equivalents() -> set[str]:
 
 def sample_of(given: argparse.Namespace) -> tuple[list[Mutant], int]:
     """The mutants to try, and of how many."""
-    every = [mutant for module in ROOMS[given.room] if given.only in module for mutant in mutants_of(module)]
+    every = [
+        mutant
+        for module in ROOMS[given.room]
+        if given.only in module
+        for mutant in mutants_of(module)
+    ]
     if given.again:
         keys = set(given.again.read_text("utf-8").splitlines())
         return [mutant for mutant in every if mutant.key in keys], len(every)
@@ -456,16 +487,22 @@ def run(given: argparse.Namespace) -> None:
                 continue
             tests = tests_for(mutant, ROOMS[given.room][mutant.module].split(), given.quick, copy)
             if not sound.issuperset(tests):
-                check_sound({test: seconds for test, seconds in tests.items() if test not in sound}, copy)
+                check_sound(
+                    {test: seconds for test, seconds in tests.items() if test not in sound}, copy
+                )
                 sound.update(tests)
             outcome = "survived" if not tests or survives(mutant, tests, copy) else "killed"
             counts[outcome] += 1
             if outcome == "survived":
                 survivors.append(mutant)
-                print(f"{mutant.module}:{mutant.line} ({len(tests)} tests)\n  - {mutant.before}\n  + {mutant.after}")
+                print(
+                    f"{mutant.module}:{mutant.line} ({len(tests)} tests)\n  - {mutant.before}\n  + {mutant.after}"
+                )
             print(f"{sum(counts.values())} of {len(chosen)}", file=sys.stderr)
             sys.stdout.flush()
-    (CACHE / f"survivors-{given.room}.txt").write_text("".join(f"{mutant.key}\n" for mutant in survivors), "utf-8")
+    (CACHE / f"survivors-{given.room}.txt").write_text(
+        "".join(f"{mutant.key}\n" for mutant in survivors), "utf-8"
+    )
     judged = counts["killed"] + counts["survived"]
     share = counts["killed"] / judged if judged else 1.0
     print(
@@ -481,13 +518,17 @@ def check_sound(tests: Mapping[str, float], copy: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("room", choices=ROOMS)
     parser.add_argument("--sample", type=int, default=40, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="modules whose path contains this")
     parser.add_argument("--again", type=Path, help="only the mutants of this file of survivors")
-    parser.add_argument("--quick", type=float, default=SLOWEST, help="leave out tests that take longer, in seconds")
+    parser.add_argument(
+        "--quick", type=float, default=SLOWEST, help="leave out tests that take longer, in seconds"
+    )
     given = parser.parse_args()
     CACHE.mkdir(exist_ok=True)
     run(given)

@@ -40,7 +40,12 @@ def make_benchmark(folder: Path, samples: int, per_image: int) -> None:
             small = Image.frombytes("RGB", (84, 84), rng.randbytes(84 * 84 * 3))
             small.resize((336, 336)).save(source / image, quality=92)
         options = [f"option {rng.randrange(10**6)} {i}" for i in range(4)]
-        row = {"id": f"q{number}", "question": f"What is in picture {number}?", "image": image, "options": options}
+        row = {
+            "id": f"q{number}",
+            "question": f"What is in picture {number}?",
+            "image": image,
+            "options": options,
+        }
         lines.append(json.dumps({**row, "answer": rng.randrange(4)}))
     (source / "rows.jsonl").write_text("\n".join(lines))
     build_table(source / "rows.jsonl", name="bench", to=folder / "bench")
@@ -54,7 +59,10 @@ def cpu() -> float:
 def peak_mb() -> float:
     """Peak resident memory of this process. ru_maxrss would do, but a child inherits its parent's."""
     status = Path("/proc/self/status").read_text()
-    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
+    return (
+        int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
+        / 1024
+    )
 
 
 def measure_local(folder: Path) -> dict[str, float]:
@@ -124,7 +132,9 @@ def measure_served(folder: Path, url: str) -> dict[str, float]:
 
 def in_fresh_process(what: str, *words: str) -> dict[str, float]:
     """Run one measurement in its own interpreter and read what it prints."""
-    done = subprocess.run([sys.executable, __file__, what, *words], check=True, stdout=subprocess.PIPE, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, __file__, what, *words], check=True, stdout=subprocess.PIPE, env=os.environ
+    )
     found: dict[str, float] = json.loads(done.stdout)
     return found
 

@@ -53,7 +53,9 @@ def pages(folder: Path, page: Page, stack: ExitStack) -> Iterator[tuple[str, str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
@@ -61,7 +63,9 @@ def main() -> None:
         run("demo", "--limit", "12", "--runs", "demo")
         page = stack.enter_context(browsing(Path("browser")))
         page.resize(WIDTH, HEIGHT)
-        print("| page | kB | parts | first paint, ms | largest paint, ms | layout shift | first chart ends at, px |")
+        print(
+            "| page | kB | parts | first paint, ms | largest paint, ms | layout shift | first chart ends at, px |"
+        )
         print("|---|---|---|---|---|---|---|")
         for kind, address in pages(Path.cwd(), page, stack):
             found = []

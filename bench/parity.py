@@ -47,7 +47,9 @@ class Peer:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         command = ["git", "-C", str(folder), "rev-parse", "--short=8", "HEAD"]
-        self.commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        self.commit = subprocess.run(
+            command, capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     def names(self, file: str, **given: Any) -> SimpleNamespace:
         """What a file defines at its top; what it imports and is not here is a stub, but for what is `given`."""
@@ -119,7 +121,9 @@ def differences(rows: Sequence[Row]) -> Iterator[str]:
         yield f"| {form} | {example} | {'; '.join(rules)} |"
 
 
-def compare(benchmark: str, peer: str, rule: str, ours: str, cases: Sequence[Case], theirs: Rule, own: Rule) -> Row:
+def compare(
+    benchmark: str, peer: str, rule: str, ours: str, cases: Sequence[Case], theirs: Rule, own: Rule
+) -> Row:
     """How often both say the same; of the rest, how often each says what the reply meant."""
     row = Row(benchmark, peer, rule, ours)
     for case in cases:
@@ -182,24 +186,54 @@ def choices(lmms: Peer, kit: Peer, cases: Sequence[Case]) -> Iterator[Row]:
 
     two = [case for case in cases if case.gold in "AB" and len(case.options) == 2]
     four = [case for case in cases if len(case.options) == 4]
-    yield compare("MMMU", "lmms-eval", "parse_mmmu_multi_choice_response", "standard", four, by_mmmu, choice)
-    yield compare("MMStar, RealWorldQA", "lmms-eval", "extract_mcq_answer", "standard", four, by_letters, choice)
-    yield compare("HR-Bench", "lmms-eval", "can_infer", "standard", four, inferred(hr.can_infer), choice)
     yield compare(
-        "MMMU, MMStar, RealWorldQA, HR-Bench, MMVP", "VLMEvalKit", "can_infer", "standard", four,
-        inferred(infer.can_infer), choice,
-    )  # fmt: skip
+        "MMMU", "lmms-eval", "parse_mmmu_multi_choice_response", "standard", four, by_mmmu, choice
+    )
     yield compare(
-        "MMVP", "lmms-eval", "_extract_answer_letter", "standard", two,
-        lambda case: mmvp._extract_answer_letter(case.reply) == case.gold, choice,
-    )  # fmt: skip
+        "MMStar, RealWorldQA",
+        "lmms-eval",
+        "extract_mcq_answer",
+        "standard",
+        four,
+        by_letters,
+        choice,
+    )
+    yield compare(
+        "HR-Bench", "lmms-eval", "can_infer", "standard", four, inferred(hr.can_infer), choice
+    )
+    yield compare(
+        "MMMU, MMStar, RealWorldQA, HR-Bench, MMVP",
+        "VLMEvalKit",
+        "can_infer",
+        "standard",
+        four,
+        inferred(infer.can_infer),
+        choice,
+    )
+    yield compare(
+        "MMVP",
+        "lmms-eval",
+        "_extract_answer_letter",
+        "standard",
+        two,
+        lambda case: mmvp._extract_answer_letter(case.reply) == case.gold,
+        choice,
+    )
     for peer, rules in (("lmms-eval", natural), ("VLMEvalKit", None)):
         rules = rules or kit.names("vlmeval/dataset/utils/naturalbench.py", print=lambda *_: None)
         yield compare(
-            "NaturalBench", peer, "extract_answer", "standard", two,
-            lambda case, rules=rules: "BA"[rules.extract_answer(case.reply, "multiple_choice")] == case.gold
-            if rules.extract_answer(case.reply, "multiple_choice") >= 0 else False, choice,
-        )  # fmt: skip
+            "NaturalBench",
+            peer,
+            "extract_answer",
+            "standard",
+            two,
+            lambda case, rules=rules: (
+                "BA"[rules.extract_answer(case.reply, "multiple_choice")] == case.gold
+                if rules.extract_answer(case.reply, "multiple_choice") >= 0
+                else False
+            ),
+            choice,
+        )
 
 
 def yes_no(lmms: Peer, kit: Peer, cases: Sequence[Case]) -> Iterator[Row]:
@@ -212,37 +246,71 @@ def yes_no(lmms: Peer, kit: Peer, cases: Sequence[Case]) -> Iterator[Row]:
         return vqa.typed_match(case.reply, [case.gold]) == 1
 
     yield compare(
-        "MME", "lmms-eval", "parse_pred_ans", "typed_match", cases,
-        lambda case: mme.parse_pred_ans(case.reply) == case.gold, own,
-    )  # fmt: skip
+        "MME",
+        "lmms-eval",
+        "parse_pred_ans",
+        "typed_match",
+        cases,
+        lambda case: mme.parse_pred_ans(case.reply) == case.gold,
+        own,
+    )
     yield compare(
-        "MME, HallusionBench", "VLMEvalKit", "YOrN_Extraction", "typed_match", cases,
-        lambda case: yorn.YOrN_Extraction(case.reply).lower() == case.gold, own,
-    )  # fmt: skip
+        "MME, HallusionBench",
+        "VLMEvalKit",
+        "YOrN_Extraction",
+        "typed_match",
+        cases,
+        lambda case: yorn.YOrN_Extraction(case.reply).lower() == case.gold,
+        own,
+    )
     yield compare(
-        "HallusionBench", "lmms-eval", "hb_aggregation_result_intern", "typed_match", cases,
-        lambda case: ("yes" if "yes" in case.reply.lower() else "no") == case.gold, own,
-    )  # fmt: skip
+        "HallusionBench",
+        "lmms-eval",
+        "hb_aggregation_result_intern",
+        "typed_match",
+        cases,
+        lambda case: ("yes" if "yes" in case.reply.lower() else "no") == case.gold,
+        own,
+    )
     yield compare(
-        "NaturalBench", "lmms-eval", "extract_answer", "typed_match", cases,
-        lambda case: natural.extract_answer(case.reply, "yes_no") == (1 if case.gold == "yes" else 0), own,
-    )  # fmt: skip
+        "NaturalBench",
+        "lmms-eval",
+        "extract_answer",
+        "typed_match",
+        cases,
+        lambda case: (
+            natural.extract_answer(case.reply, "yes_no") == (1 if case.gold == "yes" else 0)
+        ),
+        own,
+    )
 
 
 def charts(lmms: Peer, kit: Peer, cases: Sequence[Case]) -> Iterator[Row]:
     first = lmms.names("lmms_eval/tasks/chartqa/utils.py").relaxed_correctness
     second = kit.names("vlmeval/dataset/utils/vqa_eval.py").relaxed_correctness
-    for name, own in (("legacy_relaxed_accuracy", numbers.legacy_relaxed_accuracy),
-                      ("relaxed_accuracy", numbers.relaxed_accuracy)):  # fmt: skip
+    for name, own in (
+        ("legacy_relaxed_accuracy", numbers.legacy_relaxed_accuracy),
+        ("relaxed_accuracy", numbers.relaxed_accuracy),
+    ):
         yield compare(
-            "ChartQA", "lmms-eval", "relaxed_correctness", name, cases, lambda case: first(case.reply, case.gold),
+            "ChartQA",
+            "lmms-eval",
+            "relaxed_correctness",
+            name,
+            cases,
+            lambda case: first(case.reply, case.gold),
             lambda case, own=own: own(case.reply, [case.gold]),
-        )  # fmt: skip
+        )
         stripped = [replies.stripped(case) for case in cases]
         yield compare(
-            "ChartQA", "VLMEvalKit", "relaxed_correctness", name, stripped,
-            lambda case: second(case.gold, case.reply), lambda case, own=own: own(case.reply, [case.gold]),
-        )  # fmt: skip
+            "ChartQA",
+            "VLMEvalKit",
+            "relaxed_correctness",
+            name,
+            stripped,
+            lambda case: second(case.gold, case.reply),
+            lambda case, own=own: own(case.reply, [case.gold]),
+        )
 
 
 def counted(lmms: Peer, kit: Peer, cases: Sequence[Case], maths: Sequence[Case]) -> Iterator[Row]:
@@ -252,54 +320,104 @@ def counted(lmms: Peer, kit: Peer, cases: Sequence[Case], maths: Sequence[Case])
     mmmu = lmms.names("lmms_eval/tasks/mmmu/utils.py")
     own = rate(numbers.number_right)
     yield compare(
-        "MMMU, open questions", "lmms-eval", "parse_open_response, eval_open", "typed_match", cases,
+        "MMMU, open questions",
+        "lmms-eval",
+        "parse_open_response, eval_open",
+        "typed_match",
+        cases,
         lambda case: mmmu.eval_open(case.gold, mmmu.parse_open_response(case.reply)),
         lambda case: vqa.typed_match(case.reply, [case.gold]),
-    )  # fmt: skip
+    )
     yield compare(
-        "MMMU, open questions", "lmms-eval", "parse_open_response, eval_open", "number_accuracy", cases,
-        lambda case: mmmu.eval_open(case.gold, mmmu.parse_open_response(case.reply)), own,
-    )  # fmt: skip
+        "MMMU, open questions",
+        "lmms-eval",
+        "parse_open_response, eval_open",
+        "number_accuracy",
+        cases,
+        lambda case: mmmu.eval_open(case.gold, mmmu.parse_open_response(case.reply)),
+        own,
+    )
     whole = [case for case in cases if "." not in case.gold]
     yield compare(
-        "CountBenchQA", "lmms-eval", "countbenchqa_process_results", "number_accuracy", whole,
-        lambda case: counts.countbenchqa_process_results({"number": case.gold}, [case.reply])["acc"], own,
-    )  # fmt: skip
+        "CountBenchQA",
+        "lmms-eval",
+        "countbenchqa_process_results",
+        "number_accuracy",
+        whole,
+        lambda case: counts.countbenchqa_process_results({"number": case.gold}, [case.reply])[
+            "acc"
+        ],
+        own,
+    )
     yield compare(
-        "CountBenchQA", "VLMEvalKit", "CountBenchQA.evaluate", "number_accuracy", whole,
-        lambda case: case.gold in case.reply, own,  # its body, one line
-    )  # fmt: skip
+        "CountBenchQA",
+        "VLMEvalKit",
+        "CountBenchQA.evaluate",
+        "number_accuracy",
+        whole,
+        lambda case: case.gold in case.reply,
+        own,  # its body, one line
+    )
 
     def by_vista(case: Case) -> bool:
-        form, precision = ("float", len(case.gold.partition(".")[2])) if "." in case.gold else ("integer", 0)
+        form, precision = (
+            ("float", len(case.gold.partition(".")[2])) if "." in case.gold else ("integer", 0)
+        )
         said = vista.normalize_extracted_answer(case.reply, [], "free_form", form, precision)
         return bool(vista.safe_equal(said, case.gold))
 
     def by_kit(case: Case) -> bool:
         form = "float" if "." in case.gold else "integer"
-        line = {"question_type": "free_form", "answer_type": form, "answer": case.gold, "res": case.reply,
-                "prediction": case.reply}  # fmt: skip
+        line = {
+            "question_type": "free_form",
+            "answer_type": form,
+            "answer": case.gold,
+            "res": case.reply,
+            "prediction": case.reply,
+        }
         return bool(kit_vista.post_check(line))
 
-    yield compare("MathVista", "lmms-eval", "normalize_extracted_answer", "number_accuracy", cases, by_vista, own)
+    yield compare(
+        "MathVista",
+        "lmms-eval",
+        "normalize_extracted_answer",
+        "number_accuracy",
+        cases,
+        by_vista,
+        own,
+    )
     yield compare("MathVista", "VLMEvalKit", "post_check", "number_accuracy", cases, by_kit, own)
     from latex2sympy2_extended import latex2sympy
 
     vision = lmms.names("lmms_eval/tasks/mathvision/eval_utils.py", latex2sympy=latex2sympy)
     process = lmms.names(
         "lmms_eval/tasks/mathvision/utils.py",
-        find_math_answer=vision.find_math_answer, is_equal=vision.is_equal, is_number=vision.is_number,
-    ).mathvision_process_results  # fmt: skip
+        find_math_answer=vision.find_math_answer,
+        is_equal=vision.is_equal,
+        is_number=vision.is_number,
+    ).mathvision_process_results
     kit_vision = kit.names("vlmeval/dataset/utils/mathv.py", latex2sympy=latex2sympy)
     formula, scored = rate(numbers.math_right), "mathvision_standard_eval"
     yield compare(
-        "MathVision", "lmms-eval", "mathvision_process_results", "math_accuracy", maths,
-        lambda case: process({"answer": case.gold, "options": []}, [case.reply])[scored]["scores"][0], formula,
-    )  # fmt: skip
+        "MathVision",
+        "lmms-eval",
+        "mathvision_process_results",
+        "math_accuracy",
+        maths,
+        lambda case: process({"answer": case.gold, "options": []}, [case.reply])[scored]["scores"][
+            0
+        ],
+        formula,
+    )
     yield compare(
-        "MathVision", "VLMEvalKit", "is_equal", "math_accuracy", maths,
-        lambda case: kit_vision.is_equal(case.reply, case.gold), formula,
-    )  # fmt: skip
+        "MathVision",
+        "VLMEvalKit",
+        "is_equal",
+        "math_accuracy",
+        maths,
+        lambda case: kit_vision.is_equal(case.reply, case.gold),
+        formula,
+    )
 
 
 def places(lmms: Peer, kit: Peer, cases: Sequence[Case], clicks: Sequence[Case]) -> Iterator[Row]:
@@ -312,7 +430,9 @@ def places(lmms: Peer, kit: Peer, cases: Sequence[Case], clicks: Sequence[Case])
     own, click = rate(boxes.box_marks), rate(boxes.point_marks)
 
     def iou(rules: Any) -> Rule:
-        return lambda case: rules.compute_accuracy(_box(case.gold), rules.parse_float_sequence_within(case.reply), 0.5)
+        return lambda case: rules.compute_accuracy(
+            _box(case.gold), rules.parse_float_sequence_within(case.reply), 0.5
+        )
 
     def by_kit(case: Case) -> bool:
         found = kit_ref._parse_prediction(case.reply)
@@ -321,19 +441,49 @@ def places(lmms: Peer, kit: Peer, cases: Sequence[Case], clicks: Sequence[Case])
             return False
         return bool(kit_ref._compute_iou(kit_ref._to_absolute(found, 1, 1), gold) >= 0.5)
 
-    yield compare("RefCOCO", "lmms-eval", "parse_float_sequence_within, compute_iou", "boxes", cases, iou(ref), own)
-    yield compare("ScreenSpot", "lmms-eval", "parse_float_sequence_within, compute_iou", "boxes", cases, iou(spot), own)
-    yield compare("RefCOCO", "VLMEvalKit", "_parse_prediction, _compute_iou", "boxes", cases, by_kit, own)
+    yield compare(
+        "RefCOCO",
+        "lmms-eval",
+        "parse_float_sequence_within, compute_iou",
+        "boxes",
+        cases,
+        iou(ref),
+        own,
+    )
+    yield compare(
+        "ScreenSpot",
+        "lmms-eval",
+        "parse_float_sequence_within, compute_iou",
+        "boxes",
+        cases,
+        iou(spot),
+        own,
+    )
+    yield compare(
+        "RefCOCO", "VLMEvalKit", "_parse_prediction, _compute_iou", "boxes", cases, by_kit, own
+    )
     for name, rules in (("ScreenSpot-v2", second), ("ScreenSpot-Pro", pro)):
         yield compare(
-            name, "lmms-eval", "_parse_point, _point_in_box", "points", clicks,
-            lambda case, rules=rules: (point := rules._parse_point(case.reply)) is not None
-            and rules._point_in_box(point, _box(case.gold)), click,
-        )  # fmt: skip
+            name,
+            "lmms-eval",
+            "_parse_point, _point_in_box",
+            "points",
+            clicks,
+            lambda case, rules=rules: (
+                (point := rules._parse_point(case.reply)) is not None
+                and rules._point_in_box(point, _box(case.gold))
+            ),
+            click,
+        )
     yield compare(
-        "ScreenSpot, v2, Pro", "VLMEvalKit", "parse_bbox_aguvis", "points", clicks,
-        lambda case: second._point_in_box(gui.parse_bbox_aguvis(case.reply), _box(case.gold)), click,
-    )  # fmt: skip
+        "ScreenSpot, v2, Pro",
+        "VLMEvalKit",
+        "parse_bbox_aguvis",
+        "points",
+        clicks,
+        lambda case: second._point_in_box(gui.parse_bbox_aguvis(case.reply), _box(case.gold)),
+        click,
+    )
 
 
 def _box(text: str) -> list[float]:
@@ -344,7 +494,9 @@ def texts(lmms: Peer, kit: Peer, read: Sequence[Case], voted: Sequence[Case]) ->
     ocr = lmms.names("lmms_eval/tasks/ocrbench/utils.py")
 
     def asked(case: Case) -> Any:
-        return SimpleNamespace(sample=SimpleNamespace(tags={"dataset": case.form.partition(":")[0]}), golds=[case.gold])
+        return SimpleNamespace(
+            sample=SimpleNamespace(tags={"dataset": case.form.partition(":")[0]}), golds=[case.gold]
+        )
 
     def own(case: Case) -> bool:
         return bool(ocrbench_right(asked(case), SimpleNamespace(text=case.reply)))  # type: ignore[arg-type]
@@ -356,17 +508,24 @@ def texts(lmms: Peer, kit: Peer, read: Sequence[Case], voted: Sequence[Case]) ->
 
     frame: dict[str, pd.DataFrame] = {}
     evaluate = kit.names(
-        "vlmeval/dataset/image_vqa.py", load=lambda _: frame["now"], dump=lambda *_: None, tqdm=iter,
+        "vlmeval/dataset/image_vqa.py",
+        load=lambda _: frame["now"],
+        dump=lambda *_: None,
+        tqdm=iter,
         get_intermediate_file_path=lambda *_: "",
-    ).OCRBench.evaluate  # fmt: skip
+    ).OCRBench.evaluate
 
     def by_kit(case: Case) -> bool:
         formula = case.form.startswith("HME100k")
         kind = "Handwritten Mathematical Expression Recognition" if formula else "Doc-oriented VQA"
-        frame["now"] = pd.DataFrame([{"prediction": case.reply, "answer": repr([case.gold]), "category": kind}])
+        frame["now"] = pd.DataFrame(
+            [{"prediction": case.reply, "answer": repr([case.gold]), "category": kind}]
+        )
         return bool(evaluate("")["Final Score"])
 
-    yield compare("OCRBench", "lmms-eval", "ocrbench_process_results", "ocrbench", read, by_lmms, own)
+    yield compare(
+        "OCRBench", "lmms-eval", "ocrbench_process_results", "ocrbench", read, by_lmms, own
+    )
     yield compare("OCRBench", "VLMEvalKit", "OCRBench.evaluate", "ocrbench", read, by_kit, own)
 
     second = lmms.names("lmms_eval/tasks/ocrbench_v2/vqa_metric.py")
@@ -378,7 +537,15 @@ def texts(lmms: Peer, kit: Peer, read: Sequence[Case], voted: Sequence[Case]) ->
     def by_second(case: Case) -> float:
         return round(float(second.vqa_evaluation(case.reply, [case.gold])), 9)
 
-    yield compare("OCRBench v2", "lmms-eval", "vqa_evaluation", "ocrbench_v2_text", read, by_second, own_second)
+    yield compare(
+        "OCRBench v2",
+        "lmms-eval",
+        "vqa_evaluation",
+        "ocrbench_v2_text",
+        read,
+        by_second,
+        own_second,
+    )
     yield from _votes(lmms, kit, voted)
 
 
@@ -391,19 +558,39 @@ def _votes(lmms: Peer, kit: Peer, cases: Sequence[Case]) -> Iterator[Row]:
     ).vqav2_process_results
     smp = kit.names("vlmeval/smp/misc.py")
     line = kit.names(
-        "vlmeval/dataset/utils/vqa_eval.py", istype=lambda *_: True, process_punctuation=smp.process_punctuation
+        "vlmeval/dataset/utils/vqa_eval.py",
+        istype=lambda *_: True,
+        process_punctuation=smp.process_punctuation,
     ).process_line
 
     def by_lmms(case: Case) -> float:
-        voted = [{"answer": answer, "answer_id": number} for number, answer in enumerate(case.options)]
+        voted = [
+            {"answer": answer, "answer_id": number} for number, answer in enumerate(case.options)
+        ]
         return float(process({"answers": voted, "question_id": 0}, [case.reply])["exact_match"])
 
     def by_kit(case: Case) -> float:
-        return float(np.mean(line({"answer": repr(list(case.options)), "prediction": case.reply})["match"]))
+        return float(
+            np.mean(line({"answer": repr(list(case.options)), "prediction": case.reply})["match"])
+        )
 
-    for peer, rule, theirs in (("lmms-eval", "vqav2_process_results", by_lmms), ("VLMEvalKit", "process_line", by_kit)):
-        for name, own in (("vqa_accuracy", vqa.vqa_accuracy), ("legacy_vqa_accuracy", legacy_vqa_accuracy)):
-            yield compare("VQAv2", peer, rule, name, cases, theirs, lambda case, own=own: own(case.reply, case.options))
+    for peer, rule, theirs in (
+        ("lmms-eval", "vqav2_process_results", by_lmms),
+        ("VLMEvalKit", "process_line", by_kit),
+    ):
+        for name, own in (
+            ("vqa_accuracy", vqa.vqa_accuracy),
+            ("legacy_vqa_accuracy", legacy_vqa_accuracy),
+        ):
+            yield compare(
+                "VQAv2",
+                peer,
+                rule,
+                name,
+                cases,
+                theirs,
+                lambda case, own=own: own(case.reply, case.options),
+            )
 
 
 def rows(lmms: Peer, kit: Peer, count: int) -> list[Row]:
@@ -450,7 +637,9 @@ def page(lmms: Peer, kit: Peer, count: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--lmms-eval", type=Path, required=True)
     parser.add_argument("--vlmevalkit", type=Path, required=True)
     parser.add_argument("--cases", type=int, default=2000)

@@ -76,7 +76,11 @@ def choice(rng: random.Random) -> Case:
         said, gold = gold, gold
         other = (said + 1) % count
     text = CHOICES[form].format(
-        L=LETTERS[said], l=LETTERS[said].lower(), M=LETTERS[other], text=options[said], other=options[other]
+        L=LETTERS[said],
+        l=LETTERS[said].lower(),
+        M=LETTERS[other],
+        text=options[said],
+        other=options[other],
     )
     return Case(form, text, LETTERS[gold], said == gold and form not in _UNDECIDED, options)
 
@@ -104,9 +108,15 @@ YES_NO = {
 
 
 def yes_no(rng: random.Random) -> Case:
-    gold, said, form = rng.choice(("yes", "no")), rng.choice(("yes", "no")), rng.choice(list(YES_NO))
+    gold, said, form = (
+        rng.choice(("yes", "no")),
+        rng.choice(("yes", "no")),
+        rng.choice(list(YES_NO)),
+    )
     sentence = "there is a dog in it." if said == "yes" else "there is no dog in it."
-    text = YES_NO[form].format(W=said.capitalize(), w=said, C=said.upper(), sentence=sentence, S=sentence.capitalize())
+    text = YES_NO[form].format(
+        W=said.capitalize(), w=said, C=said.upper(), sentence=sentence, S=sentence.capitalize()
+    )
     undecided = {"both", "refusal", "another word", "eyes", "nothing"}
     return Case(form, text, gold, said == gold and form not in undecided)
 
@@ -116,7 +126,9 @@ def chart(rng: random.Random) -> Case:
     if kind == "word":
         gold, other = rng.sample(("Blue", "Los Angeles", "Yes", "No", "Q1"), 2)
         right = rng.random() < 0.6
-        form, said = rng.choice((("as it is", "{}"), ("small", "{l}"), ("full stop", "{}."), ("blanks", " {} ")))
+        form, said = rng.choice(
+            (("as it is", "{}"), ("small", "{l}"), ("full stop", "{}."), ("blanks", " {} "))
+        )
         text = gold if right else other
         return Case(f"word: {form}", said.format(text, l=text.lower()), gold, right)
     if kind == "zero":
@@ -137,10 +149,17 @@ def chart(rng: random.Random) -> Case:
         said_value = value * (1 + error)
     said = f"{said_value:.4g}" if said_value < 1000 else f"{said_value:.0f}"
     forms = {
-        "as it is": said, "full stop": f"{said}.", "unit": f"{said} km", "dollars": f"${said}",
-        "separators": f"{float(said):,.2f}" if float(said) >= 1000 else said, "a sentence": f"The answer is {said}.",
-        "bold": f"**{said}**", "about": f"about {said}", "negative": f"-{said}", "percent sign": f"{said}%",
-    }  # fmt: skip
+        "as it is": said,
+        "full stop": f"{said}.",
+        "unit": f"{said} km",
+        "dollars": f"${said}",
+        "separators": f"{float(said):,.2f}" if float(said) >= 1000 else said,
+        "a sentence": f"The answer is {said}.",
+        "bold": f"**{said}**",
+        "about": f"about {said}",
+        "negative": f"-{said}",
+        "percent sign": f"{said}%",
+    }
     form = rng.choice(list(forms))
     if kind == "percent":
         meant = _near(said, gold) and form not in {"negative", "unit", "dollars"}
@@ -162,45 +181,75 @@ def number(rng: random.Random) -> Case:
         said_value = float(gold_value if rng.random() < 0.6 else rng.randint(2, 15))
         gold, said = str(gold_value), str(int(said_value))
         forms = {
-            "figure": said, "word": WORDS[int(said)], "Word.": f"{WORDS[int(said)].capitalize()}.",
-            "sentence": f"There are {said} cats.", "full stop": f"{said}.", "with decimals": f"{said}.0",
-            "sum": f"2 + {int(said) - 2} = {said}", "two numbers": f"{said} or {int(said) + 1}",
-            "inside another": f"1{said}", "answer is": f"I see rows of 3. The answer is {said}.",
-            "a little more": f"{said}.4", "nothing": "I cannot count them.",
-        }  # fmt: skip
+            "figure": said,
+            "word": WORDS[int(said)],
+            "Word.": f"{WORDS[int(said)].capitalize()}.",
+            "sentence": f"There are {said} cats.",
+            "full stop": f"{said}.",
+            "with decimals": f"{said}.0",
+            "sum": f"2 + {int(said) - 2} = {said}",
+            "two numbers": f"{said} or {int(said) + 1}",
+            "inside another": f"1{said}",
+            "answer is": f"I see rows of 3. The answer is {said}.",
+            "a little more": f"{said}.4",
+            "nothing": "I cannot count them.",
+        }
         form = rng.choice(list(forms))
-        meant = said == gold and form not in {"two numbers", "inside another", "a little more", "nothing"}
-        return Case(form, forms[form], gold, meant or (form == "inside another" and f"1{said}" == gold))
+        meant = said == gold and form not in {
+            "two numbers",
+            "inside another",
+            "a little more",
+            "nothing",
+        }
+        return Case(
+            form, forms[form], gold, meant or (form == "inside another" and f"1{said}" == gold)
+        )
     decimals = rng.choice((1, 2))
     exact = round(rng.uniform(0.2, 20), 4)
     gold = f"{exact:.{decimals}f}"
     said_value = exact if rng.random() < 0.6 else exact + rng.choice((0.3, -0.7, 1.5))
     forms = {
-        "rounded": f"{said_value:.{decimals}f}", "more decimals": f"{said_value:.4f}",
-        "unit": f"{said_value:.{decimals}f} cm", "answer is": f"The answer is {said_value:.{decimals}f}.",
+        "rounded": f"{said_value:.{decimals}f}",
+        "more decimals": f"{said_value:.4f}",
+        "unit": f"{said_value:.{decimals}f} cm",
+        "answer is": f"The answer is {said_value:.{decimals}f}.",
         "boxed": f"\\boxed{{{said_value:.{decimals}f}}}",
-    }  # fmt: skip
+    }
     form = rng.choice(list(forms))
     said = f"{said_value:.4f}" if form == "more decimals" else f"{said_value:.{decimals}f}"
-    return Case(f"decimals: {form}", forms[form], gold, abs(float(said) - float(gold)) <= 0.5 / 10**decimals + 1e-12)
+    return Case(
+        f"decimals: {form}",
+        forms[form],
+        gold,
+        abs(float(said) - float(gold)) <= 0.5 / 10**decimals + 1e-12,
+    )
 
 
 def formula(rng: random.Random) -> Case:
     over, under = rng.randint(1, 9), rng.choice((2, 3, 4, 5, 7))
     kind = rng.choice(("fraction", "whole", "root"))
     right = rng.random() < 0.6
-    gold = {"fraction": f"\\frac{{{over}}}{{{under}}}", "whole": str(over * 7), "root": f"{over}\\sqrt{{2}}"}[kind]
+    gold = {
+        "fraction": f"\\frac{{{over}}}{{{under}}}",
+        "whole": str(over * 7),
+        "root": f"{over}\\sqrt{{2}}",
+    }[kind]
     shift = 0 if right else 1
     said = {
-        "fraction": f"\\frac{{{over + shift}}}{{{under}}}", "whole": str((over + shift) * 7),
+        "fraction": f"\\frac{{{over + shift}}}{{{under}}}",
+        "whole": str((over + shift) * 7),
         "root": f"{over + shift}\\sqrt{{2}}",
-    }[kind]  # fmt: skip
+    }[kind]
     plain = {"fraction": f"{over + shift}/{under}", "whole": said, "root": said}[kind]
     forms = {
-        "as it is": said, "boxed": f"So we have \\boxed{{{said}}}.", "dollars": f"${said}$",
-        "answer is": f"The answer is ${said}$.", "equation": f"$x = {said}$", "plain": plain,
+        "as it is": said,
+        "boxed": f"So we have \\boxed{{{said}}}.",
+        "dollars": f"${said}$",
+        "answer is": f"The answer is ${said}$.",
+        "equation": f"$x = {said}$",
+        "plain": plain,
         "boxed with text": f"\\boxed{{x = {said}}}",
-    }  # fmt: skip
+    }
     form = rng.choice(list(forms))
     return Case(f"{kind}: {form}", forms[form], gold, right)
 
@@ -214,18 +263,26 @@ def box(rng: random.Random) -> Case:
     said = [left + shift, top + shift, right + shift, bottom + shift]
     a, b, c, d = (f"{side:.2f}" for side in said)
     forms = {
-        "brackets": f"[{a}, {b}, {c}, {d}]", "sentence": f"The box is [{a}, {b}, {c}, {d}].",
-        "round brackets": f"({a}, {b}, {c}, {d})", "pairs": f"<box>({a},{b}),({c},{d})</box>",
-        "json": f'{{"bbox_2d": [{a}, {b}, {c}, {d}], "label": "dog"}}', "bare": f"{a} {b} {c} {d}",
+        "brackets": f"[{a}, {b}, {c}, {d}]",
+        "sentence": f"The box is [{a}, {b}, {c}, {d}].",
+        "round brackets": f"({a}, {b}, {c}, {d})",
+        "pairs": f"<box>({a},{b}),({c},{d})</box>",
+        "json": f'{{"bbox_2d": [{a}, {b}, {c}, {d}], "label": "dog"}}',
+        "bare": f"{a} {b} {c} {d}",
         "corners the other way": f"[{c}, {d}, {a}, {b}]",
         "two boxes": f"[0.90, 0.90, 0.99, 0.99], no: [{a}, {b}, {c}, {d}]",
         "in thousandths": f"[{said[0] * 1000:.0f}, {said[1] * 1000:.0f}, {said[2] * 1000:.0f}, {said[3] * 1000:.0f}]",
-        "nothing": "It is on the left.", "three numbers": f"[{a}, {b}, {c}]",
-    }  # fmt: skip
+        "nothing": "It is on the left.",
+        "three numbers": f"[{a}, {b}, {c}]",
+    }
     form = rng.choice(list(forms))
     gold = [round(side, 4) for side in (left, top, right, bottom)]
     rounded = [float(text) for text in (a, b, c, d)]
-    meant = _iou(rounded, gold) >= 0.5 and form not in {"in thousandths", "nothing", "three numbers"}
+    meant = _iou(rounded, gold) >= 0.5 and form not in {
+        "in thousandths",
+        "nothing",
+        "three numbers",
+    }
     return Case(form, forms[form], str(gold), meant)
 
 
@@ -243,15 +300,19 @@ def point(rng: random.Random) -> Case:
     hit = rng.random() < 0.6
     x, y = (f"{left + (0.1 if hit else 0.3):.3f}", f"{top + 0.05:.3f}")
     forms = {
-        "brackets": f"[{x}, {y}]", "round brackets": f"({x}, {y})", "click": f"pyautogui.click(x={x}, y={y})",
-        "sentence": f"Click at ({x}, {y}).", "point tag": f'<point x="{x}" y="{y}">button</point>',
-        "json": f'{{"x": {x}, "y": {y}}}', "bare": f"{x}, {y}",
+        "brackets": f"[{x}, {y}]",
+        "round brackets": f"({x}, {y})",
+        "click": f"pyautogui.click(x={x}, y={y})",
+        "sentence": f"Click at ({x}, {y}).",
+        "point tag": f'<point x="{x}" y="{y}">button</point>',
+        "json": f'{{"x": {x}, "y": {y}}}',
+        "bare": f"{x}, {y}",
         "box": f"[{float(x) - 0.02:.3f}, {float(y) - 0.02:.3f}, {float(x) + 0.02:.3f}, {float(y) + 0.02:.3f}]",
         "number before it": f"Of the 2 buttons click the one at [{x}, {y}].",
         "thinks first": f"[0.990, 0.990] is the clock. I click [{x}, {y}].",
         "percent": f"[{float(x) * 100:.1f}%, {float(y) * 100:.1f}%]",
         "nothing": "The button on the left.",
-    }  # fmt: skip
+    }
     form = rng.choice(list(forms))
     meant = gold[0] <= float(x) <= gold[2] and gold[1] <= float(y) <= gold[3] and form != "nothing"
     return Case(form, forms[form], str(gold), meant)
@@ -260,26 +321,60 @@ def point(rng: random.Random) -> Case:
 def reading(rng: random.Random) -> Case:
     if rng.random() < 0.3:
         gold = rng.choice((r"\frac { a } { b }", "x ^ { 2 } + 1", "3 + 4 = 7"))
-        forms = {"as it is": gold, "no blanks": gold.replace(" ", ""), "dollars": f"${gold}$", "capitals": gold.upper(),
-                 "another": "y"}  # fmt: skip
+        forms = {
+            "as it is": gold,
+            "no blanks": gold.replace(" ", ""),
+            "dollars": f"${gold}$",
+            "capitals": gold.upper(),
+            "another": "y",
+        }
         form = rng.choice(list(forms))
-        return Case(f"HME100k: {form}", forms[form], gold, form not in {"capitals", "another"} or forms[form] == gold)
+        return Case(
+            f"HME100k: {form}",
+            forms[form],
+            gold,
+            form not in {"capitals", "another"} or forms[form] == gold,
+        )
     gold = rng.choice(("on", "STOP", "$5.00", "Café", "12 May"))
     forms = {
-        "as it is": gold, "sentence": f"It reads {gold} here.", "capitals": gold.upper(), "line break": f"It\n{gold}",
-        "inside a word": f"x{gold}x", "another": "front",
-        "full width": "".join(chr(ord(sign) + 0xFEE0) if "!" <= sign <= "~" else sign for sign in gold),
-    }  # fmt: skip
+        "as it is": gold,
+        "sentence": f"It reads {gold} here.",
+        "capitals": gold.upper(),
+        "line break": f"It\n{gold}",
+        "inside a word": f"x{gold}x",
+        "another": "front",
+        "full width": "".join(
+            chr(ord(sign) + 0xFEE0) if "!" <= sign <= "~" else sign for sign in gold
+        ),
+    }
     form = rng.choice(list(forms))
     return Case(f"text: {form}", forms[form], gold, form not in {"another", "inside a word"})
 
 
 def votes(rng: random.Random) -> Case:
-    pool = ("yes", "2", "two", "The dog", "a dog.", "it's", "dont", "light-blue", "1,000", "Yes ", "none")
+    pool = (
+        "yes",
+        "2",
+        "two",
+        "The dog",
+        "a dog.",
+        "it's",
+        "dont",
+        "light-blue",
+        "1,000",
+        "Yes ",
+        "none",
+    )
     first = rng.choice(pool)
     answers = tuple(first if rng.random() < 0.6 else rng.choice(pool) for _ in range(10))
     agree = rng.random() < 0.2
     answers = (first,) * 10 if agree else answers
-    reply = rng.choice((first, rng.choice(pool), first.capitalize() + ".", f"the {first}", first.upper()))
-    kind = "all annotators agree" if len({answer.strip() for answer in answers}) == 1 else "annotators differ"
+    reply = rng.choice(
+        (first, rng.choice(pool), first.capitalize() + ".", f"the {first}", first.upper())
+    )
+    kind = (
+        "all annotators agree"
+        if len({answer.strip() for answer in answers}) == 1
+        else "annotators differ"
+    )
     return Case(kind, reply, "", None, answers)

@@ -68,7 +68,10 @@ def _question(number: int, fault: str, rng: random.Random, mends: bool) -> Plant
     shown = number - 1 - rng.randrange(min(200, number)) if fault == "duplicate" else number
     words = random.Random(shown).sample(WORDS, 2)
     truth, other = words
-    key, also = (other if fault == "wrong answer" else truth), (other if fault == "two right options" else truth)
+    key, also = (
+        (other if fault == "wrong answer" else truth),
+        (other if fault == "two right options" else truth),
+    )
     wrong = [word for word in rng.sample(WORDS, 12) if word not in words]
     if fault == "wrong answer":
         wrong = [truth, *wrong] if rng.random() < 0.5 else wrong
@@ -152,7 +155,9 @@ def found(count: int, *, mends: bool, skills: tuple[float, ...], blind: int, vot
     folder = Path(tempfile.mkdtemp())
     os.environ["SNELLEN_HOME"] = str(folder / "home")
     register("readers", "planted", lambda params, source: (item.draft for item in items))
-    spec = BenchmarkSpec(name="planted", title="planted", formulation="choice", source=SourceSpec("planted"))
+    spec = BenchmarkSpec(
+        name="planted", title="planted", formulation="choice", source=SourceSpec("planted")
+    )
 
     def build(decisions: Decisions, to: Path) -> Benchmark:
         return build_benchmark(spec, to=to, decisions=decisions)
@@ -169,7 +174,11 @@ def found(count: int, *, mends: bool, skills: tuple[float, ...], blind: int, vot
     all_of, caught = Counter(item.fault for item in items), Counter[str]()
     for item in items:
         sample = kept.get(item.draft.id)
-        mended = sample is not None and item.fault == "two right options" and len(item.right & set(sample.options)) < 2
+        mended = (
+            sample is not None
+            and item.fault == "two right options"
+            and len(item.right & set(sample.options)) < 2
+        )
         single = item.fault == "duplicate" and times[_number(item)] == 1
         caught[item.fault] += sample is None or mended or single
     shares = "".join(f"| {100 * caught[fault] / all_of[fault]:.0f} " for fault in (*RATES, "good"))
@@ -180,21 +189,43 @@ def found(count: int, *, mends: bool, skills: tuple[float, ...], blind: int, vot
 def coverage(audits: int = 1000) -> Iterator[tuple[int, int, float, float, float, float]]:
     """For each number of questions, of those drawn and true share: how often the bound holds in simulated audits, how
     often in all that there are, and its mean. Without the bad ones that were found it holds in the very same audits."""
-    for of, drawn in ((200, 50), (300, 150), (1000, 50), (1000, 150), (1000, 300), (10_000, 150), (10_000, 500)):
+    for of, drawn in (
+        (200, 50),
+        (300, 150),
+        (1000, 50),
+        (1000, 150),
+        (1000, 300),
+        (10_000, 150),
+        (10_000, 500),
+    ):
         for share in (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.3):
             truly_bad = round(share * of)
             rng = rng_for("coverage", of, drawn, str(share))
-            found_bad = [sum(place < truly_bad for place in rng.sample(range(of), drawn)) for _ in range(audits)]
+            found_bad = [
+                sum(place < truly_bad for place in rng.sample(range(of), drawn))
+                for _ in range(audits)
+            ]
             most = {bad: most_bad(of, drawn, bad) for bad in set(found_bad)}
             holds = sum(truly_bad <= most[bad] for bad in found_bad) / audits
             least = next(bad for bad in range(drawn + 1) if truly_bad <= most_bad(of, drawn, bad))
             exactly = 1 - few_bad_probability(of, truly_bad, drawn, least - 1)
-            yield of, drawn, share, holds, exactly, sum(most[bad] for bad in found_bad) / audits / of
+            yield (
+                of,
+                drawn,
+                share,
+                holds,
+                exactly,
+                sum(most[bad] for bad in found_bad) / audits / of,
+            )
 
 
 def main(count: int) -> None:
     """Print both tables."""
-    print("| distractors | jury | blind | " + " | ".join(f"{fault}, %" for fault in RATES) + " | good, % lost |")
+    print(
+        "| distractors | jury | blind | "
+        + " | ".join(f"{fault}, %" for fault in RATES)
+        + " | good, % lost |"
+    )
     print("|---|---|---|" + "---|" * (len(RATES) + 1))
     found(count, mends=True, skills=(), blind=0, votes="majority")
     for mends, skills, blind, votes in (
@@ -211,8 +242,12 @@ def main(count: int) -> None:
     print("|---|---|---|---|---|---|")
     rows = list(coverage())
     for of, drawn, *shares in rows:
-        print(f"| {of:,} | {drawn} | " + " | ".join(f"{100 * share:.3g}" for share in shares) + " |")
-    print(f"\nleast {100 * min(row[3] for row in rows):.1f} %, exactly {100 * min(row[4] for row in rows):.2f} %")
+        print(
+            f"| {of:,} | {drawn} | " + " | ".join(f"{100 * share:.3g}" for share in shares) + " |"
+        )
+    print(
+        f"\nleast {100 * min(row[3] for row in rows):.1f} %, exactly {100 * min(row[4] for row in rows):.2f} %"
+    )
 
 
 if __name__ == "__main__":

@@ -30,7 +30,9 @@ def counting(layout: ModelLayout) -> Iterator[ProbeCost]:
     cost, weight = ProbeCost(), layout.model.get_input_embeddings().weight
 
     class Count(TorchFunctionMode):
-        def __torch_function__(self, function: Any, types: Any, given: Any = (), named: Any = None) -> Any:
+        def __torch_function__(
+            self, function: Any, types: Any, given: Any = (), named: Any = None
+        ) -> Any:
             if function is torch.nn.functional.embedding and given[1] is weight:
                 cost.passes += 1
                 cost.tokens += int(given[0].numel())

@@ -54,17 +54,29 @@ LMMS_EVAL = {
 """By entry: the task's file without its suffix."""
 VLMEVALKIT = {
     **dict.fromkeys(
-        ("mmstar", "ai2d", "ai2d-no-mask", "realworldqa", "scienceqa", "seed-bench", "seed-bench-2-plus", "blink",
-         "vstar", "mmt-bench"),
+        (
+            "mmstar",
+            "ai2d",
+            "ai2d-no-mask",
+            "realworldqa",
+            "scienceqa",
+            "seed-bench",
+            "seed-bench-2-plus",
+            "blink",
+            "vstar",
+            "mmt-bench",
+        ),
         ("image_mcq", "ImageMCQDataset", ""),
     ),
     **dict.fromkeys(("docvqa", "infovqa", "textvqa", "gqa"), ("image_vqa", "ImageVQADataset", "")),
     "mmmu": ("image_mcq", "MMMUDataset", "MMMU_DEV_VAL"),
     "mmmu-pro": ("image_mcq", "MMMUProDataset", "MMMU_Pro_10c"),
     "pope": ("image_yorn", "ImageYORNDataset", "POPE"),
-    "cv-bench-2d": ("image_mcq", "CVBench", ""), "cv-bench-3d": ("image_mcq", "CVBench", ""),
-    "mm-vet": ("image_vqa", "MMVet", ""), "llava-bench": ("image_vqa", "LLaVABench", ""),
-}  # fmt: skip
+    "cv-bench-2d": ("image_mcq", "CVBench", ""),
+    "cv-bench-3d": ("image_mcq", "CVBench", ""),
+    "mm-vet": ("image_vqa", "MMVet", ""),
+    "llava-bench": ("image_vqa", "LLaVABench", ""),
+}
 """By entry: module, class and name of the data set."""
 DROPPED = {"seed-bench": (3,)}
 """Rows that are no questions of Snellen's."""
@@ -82,7 +94,9 @@ MMBENCH = [
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name in ("lmms_eval", "vlmevalkit", "mmmu"):
         words.add_argument(name, type=Path)
     given = words.parse_args()
@@ -147,19 +161,30 @@ def _of_lmms_eval(checkout: Path) -> Iterator[tuple[str, Row]]:
     for name, path in LMMS_EVAL.items():
         asks = _Task(tasks / path)
         requests = {
-            sample.id: asks.parts({"image": Image.new("RGB", (2, 2), (1, *MARK)), "choices": sample.options, **row})
+            sample.id: asks.parts(
+                {"image": Image.new("RGB", (2, 2), (1, *MARK)), "choices": sample.options, **row}
+            )
             for number, (sample, row) in enumerate(_pairs(name))
             if number not in UNLIKE.get(name, ())
         }
         yield f"modern/{name}", {"requests": requests, "decoding": asks.decoding}
-    for name, path in (("dev-en", "mmbench_en_dev"), ("dev-cn", "mmbench_cn_dev"), ("ccbench", "mmbench_cc")):
+    for name, path in (
+        ("dev-en", "mmbench_en_dev"),
+        ("dev-cn", "mmbench_cn_dev"),
+        ("ccbench", "mmbench_cc"),
+    ):
         asks = _Task(tasks / "mmbench" / path)
         requests = {cells["index"]: asks.parts(_hub_row(cells)) for cells in MMBENCH}
         yield f"mmbench/{name}", {"requests": requests, "decoding": asks.decoding}
 
 
 def _hub_row(cells: Row) -> Row:
-    return {**cells, "hint": cells["hint"] or None, "L2-category": "", "image": Image.new("RGB", (2, 2), (1, *MARK))}
+    return {
+        **cells,
+        "hint": cells["hint"] or None,
+        "L2-category": "",
+        "image": Image.new("RGB", (2, 2), (1, *MARK)),
+    }
 
 
 class _Task:
@@ -183,13 +208,19 @@ class _Task:
         words = [] if self._words is None else [self._words]
         if self._messages:
             [message] = self._messages(doc, *words)
-            return _shown(part.get("text") or _number(part["url"]) for part in message["content"] if part != "")
+            return _shown(
+                part.get("text") or _number(part["url"])
+                for part in message["content"]
+                if part != ""
+            )
         return _shown([*map(_number, self._visual(doc)), self._text(doc, *words)])
 
 
 def _function(folder: Path, name: str) -> Any:
     module, _, function = name.rpartition(".")
-    spec = importlib.util.spec_from_file_location(f"{folder.name}_{module}", folder / f"{module}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"{folder.name}_{module}", folder / f"{module}.py"
+    )
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return getattr(loaded, function)
@@ -209,14 +240,25 @@ def _of_vlmevalkit() -> Iterator[tuple[str, Row]]:
     for name, kind in VLMEVALKIT.items():
         rows = {
             sample.id: {
-                "question": sample.question, "prompt": row.get("prompt"), "hint": sample.context or None,
-                **dict(zip("ABCDEFGHIJ", sample.options, strict=False)), "pictures": len(sample.images),
+                "question": sample.question,
+                "prompt": row.get("prompt"),
+                "hint": sample.context or None,
+                **dict(zip("ABCDEFGHIJ", sample.options, strict=False)),
+                "pictures": len(sample.images),
             }
             for sample, row in _pairs(name)
-        }  # fmt: skip
-        yield f"modern/{name}", {"requests": {name: _built_prompt(row, *kind) for name, row in rows.items()}}
-    rows = {cells["index"]: {**cells, "hint": cells["hint"] or None, "pictures": 1} for cells in MMBENCH}
-    requests = {name: _built_prompt(row, "image_mcq", "ImageMCQDataset", "MMBench") for name, row in rows.items()}
+        }
+        yield (
+            f"modern/{name}",
+            {"requests": {name: _built_prompt(row, *kind) for name, row in rows.items()}},
+        )
+    rows = {
+        cells["index"]: {**cells, "hint": cells["hint"] or None, "pictures": 1} for cells in MMBENCH
+    }
+    requests = {
+        name: _built_prompt(row, "image_mcq", "ImageMCQDataset", "MMBench")
+        for name, row in rows.items()
+    }
     yield "mmbench/dev-en", {"requests": requests}
 
 
@@ -235,7 +277,9 @@ def _of_mmmu(checkout: Path) -> Row:
     """Its own code puts pictures where the model's code does; here at their marks, as the paper shows them."""
     construct = _function(checkout / "mmmu/utils", "data_utils.construct_prompt")
     settings = yaml.safe_load((checkout / "mmmu/configs/llava1.5.yaml").read_text())
-    settings = {name: value[0] if isinstance(value, list) else value for name, value in settings.items()}
+    settings = {
+        name: value[0] if isinstance(value, list) else value for name, value in settings.items()
+    }
     requests = {}
     for row in _rows("mmmu"):
         first, *rest = construct(row, settings)["final_input_prompt"].split("<image ")

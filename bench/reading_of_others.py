@@ -35,7 +35,11 @@ def readers(lmms: Peer, kit: Peer) -> dict[str, Reader]:
 
     def ours(case: Case) -> str | None:
         reading = standard.read(
-            case["reply"], case["options"], case["labels"], finish=case["finish"], question=case["question"]
+            case["reply"],
+            case["options"],
+            case["labels"],
+            finish=case["finish"],
+            question=case["question"],
         )
         return None if reading.choice is None else case["labels"][reading.choice]
 
@@ -43,7 +47,9 @@ def readers(lmms: Peer, kit: Peer) -> dict[str, Reader]:
         "lmms-eval, MMMU": lambda case: mmmu.parse_mmmu_multi_choice_response(
             case["reply"], case["labels"], dict(zip(case["labels"], case["options"], strict=True))
         ),
-        "lmms-eval, letters": lambda case: letters.extract_mcq_answer(case["reply"], choices=case["labels"]),
+        "lmms-eval, letters": lambda case: letters.extract_mcq_answer(
+            case["reply"], choices=case["labels"]
+        ),
         "VLMEvalKit": lambda case: infer.can_infer(
             case["reply"], dict(zip(case["labels"], case["options"], strict=True))
         ),
@@ -60,19 +66,27 @@ def verdict(read: Any, case: Case) -> str:
 def cases(paths: Sequence[Path]) -> list[Case]:
     found = [json.loads(line) for path in paths for line in path.read_text("utf-8").splitlines()]
     return [
-        case for case in found if not case["ambiguous"] and case["labels"] == list("ABCDEFGH"[: len(case["options"])])
+        case
+        for case in found
+        if not case["ambiguous"] and case["labels"] == list("ABCDEFGH"[: len(case["options"])])
     ]
 
 
 def main(arguments: Sequence[str]) -> None:
     lmms, kit, *files = arguments
-    sets = {"given": [Path(name) for name in files]} if files else {name: sorted(REPLIES.glob(name)) for name in SETS}
+    sets = (
+        {"given": [Path(name) for name in files]}
+        if files
+        else {name: sorted(REPLIES.glob(name)) for name in SETS}
+    )
     for name, paths in sets.items():
         some = cases(paths)
         print(f"{name}: {len(some):,} replies")
         for reader, read in readers(Peer(Path(lmms)), Peer(Path(kit))).items():
             counted = Counter(verdict(read(case), case) for case in some)
-            shares = "  ".join(f"{kind} {counted[kind] / len(some):.1%}" for kind in ("right", "wrong", "open"))
+            shares = "  ".join(
+                f"{kind} {counted[kind] / len(some):.1%}" for kind in ("right", "wrong", "open")
+            )
             print(f"  {reader:<20}{shares}")
 
 

@@ -65,13 +65,18 @@ def pools(clones: Path, sources: Sources, sign: str, seed: str) -> dict[str, lis
             if item["reply"].strip() and len(set(item["options"])) == len(item["options"]) > 1:
                 by_id.setdefault(item["id"], item)
         if not by_id:
-            raise SystemExit(f"{source}: {repository} in {clones} lacks the files with replies; clone it whole")
+            raise SystemExit(
+                f"{source}: {repository} in {clones} lacks the files with replies; clone it whole"
+            )
         gathered[source] = sorted(by_id.values(), key=lambda item: rank(seed, item["id"]))
     return gathered
 
 
 def by_turns(
-    pool: Sequence[Case], models: Sequence[str], count: int, fits: Callable[[Case, Sequence[Case]], bool]
+    pool: Sequence[Case],
+    models: Sequence[str],
+    count: int,
+    fits: Callable[[Case, Sequence[Case]], bool],
 ) -> list[Case]:
     """So many replies of a source, in turns of models and bands; `fits` says whether one may follow those chosen."""
     waiting: dict[tuple[str, str], list[Case]] = defaultdict(list)
@@ -92,7 +97,9 @@ def by_turns(
 
 def repeats(item: Case, others: Sequence[Case]) -> bool:
     """Whether one of the others says the same, in more than a label."""
-    return len(item["reply"]) > BANDS["short"] and any(item["reply"] == other["reply"] for other in others)
+    return len(item["reply"]) > BANDS["short"] and any(
+        item["reply"] == other["reply"] for other in others
+    )
 
 
 def both_draws(source: str, pool: Sequence[Case]) -> Iterator[Case]:
@@ -129,8 +136,13 @@ def later_draws(gathered: dict[str, list[Case]]) -> Iterator[Case]:
         drawn: list[Case] = []
         for source, pool in gathered.items():
             ids = {item["id"] for item in before[source]}
-            others = [item for item in pool if item["id"] not in ids and not repeats(item, before[source])]
-            models = sorted({item["model"] for item in pool}, key=lambda model: rank(LATER_SEED, f"{source}/{model}"))
+            others = [
+                item for item in pool if item["id"] not in ids and not repeats(item, before[source])
+            ]
+            models = sorted(
+                {item["model"] for item in pool},
+                key=lambda model: rank(LATER_SEED, f"{source}/{model}"),
+            )
             items = by_turns(others, models, LATER[source], later_fits)
             before[source] += items
             drawn += ({**item, "part": part} for item in items)
@@ -153,7 +165,11 @@ def outcomes(cases: Sequence[Case], error: float) -> list[Outcome]:
     for item in (labelled(item, labels[item["id"]]) for item in cases):
         if not item["ambiguous"]:
             reading = reader.read(
-                item["reply"], item["options"], item["labels"], finish=item["finish"], question=item["question"]
+                item["reply"],
+                item["options"],
+                item["labels"],
+                finish=item["finish"],
+                question=item["question"],
             )
             read.append((item, reading, 0.0))
     return read
@@ -173,7 +189,9 @@ def table(read: Sequence[Outcome], *, by_model: bool) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("clones", type=Path)
     parser.add_argument("draw", nargs="*", help="`draw FOLDER` writes the replies as JSON lines")
     parser.add_argument("--part", choices=PARTS, default="development")
@@ -192,12 +210,19 @@ def main() -> None:
     if given.draw:
         labels = json.loads(LABELS.read_text("utf-8"))
         for part in PARTS:
-            some = (labelled(item, labels.get(item["id"], "either")) for item in cases if item["part"] == part)
+            some = (
+                labelled(item, labels.get(item["id"], "either"))
+                for item in cases
+                if item["part"] == part
+            )
             text = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in some)
             (Path(given.draw[1]) / f"{part}.jsonl").write_text(text, "utf-8")
         for source, pool in gathered.items():
             counted = Counter(band(item["reply"]) for item in pool)
-            print(f"{source:<16}{len(pool):>8,} replies, {len({c['model'] for c in pool})} models", dict(counted))
+            print(
+                f"{source:<16}{len(pool):>8,} replies, {len({c['model'] for c in pool})} models",
+                dict(counted),
+            )
         return
     read = outcomes([item for item in cases if item["part"] == given.part], given.error)
     print("\n".join(table(read, by_model=given.part == "development")))

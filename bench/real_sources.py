@@ -27,7 +27,13 @@ class Clone:
     def __init__(self, clones: Path, source: str) -> None:
         name, _, commit = source.partition("@")
         self.commit = commit or "HEAD"
-        self.command = ["git", "-C", str(clones / name.replace("/", "+") / "repo"), "-c", "core.quotepath=off"]
+        self.command = [
+            "git",
+            "-C",
+            str(clones / name.replace("/", "+") / "repo"),
+            "-c",
+            "core.quotepath=off",
+        ]
         self._git("cat-file", "-e", self.commit)
 
     def files(self, pattern: str) -> list[str]:
@@ -36,22 +42,42 @@ class Clone:
 
     def read(self, name: str) -> str:
         """The text of a file; empty where the clone lacks it, as it may lack large ones."""
-        shown = subprocess.run([*self.command, "show", f"{self.commit}:{name}"], capture_output=True, check=False)
+        shown = subprocess.run(
+            [*self.command, "show", f"{self.commit}:{name}"], capture_output=True, check=False
+        )
         return shown.stdout.decode("utf-8") if shown.returncode == 0 else ""
 
     def _git(self, *arguments: str) -> str:
-        done = subprocess.run([*self.command, *arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [*self.command, *arguments], capture_output=True, text=True, check=False
+        )
         if done.returncode:
             asked = " ".join(arguments)
-            raise SystemExit(f"{self.command[2]}: git {asked} fails; clone it whole. {done.stderr}".strip())
+            raise SystemExit(
+                f"{self.command[2]}: git {asked} fails; clone it whole. {done.stderr}".strip()
+            )
         return done.stdout
 
 
-def case(model: str, row_id: str, question: str, options: Sequence[str], labels: Sequence[str], reply: Any) -> Case:
+def case(
+    model: str,
+    row_id: str,
+    question: str,
+    options: Sequence[str],
+    labels: Sequence[str],
+    reply: Any,
+) -> Case:
     return {
-        "model": model, "row": row_id, "question": question, "options": [str(option) for option in options],
-        "labels": list(labels), "reply": str(reply or ""), "finish": "stop", "lang": "en", "kind": "choice",
-    }  # fmt: skip
+        "model": model,
+        "row": row_id,
+        "question": question,
+        "options": [str(option) for option in options],
+        "labels": list(labels),
+        "reply": str(reply or ""),
+        "finish": "stop",
+        "lang": "en",
+        "kind": "choice",
+    }
 
 
 def letters(options: Sequence[Any]) -> list[str]:
@@ -73,7 +99,14 @@ def mathvista(clone: Clone) -> Iterator[Case]:
                 asked = entry["query"].rpartition("Question: ")[2].partition("\nChoices")[0]
                 model = name.split("/")[1]
                 row_id = f"{Path(name).stem}:{number}"
-                yield case(model, row_id, asked, entry["choices"], letters(entry["choices"]), entry["response"])
+                yield case(
+                    model,
+                    row_id,
+                    asked,
+                    entry["choices"],
+                    letters(entry["choices"]),
+                    entry["response"],
+                )
 
 
 def math_vision(clone: Clone) -> Iterator[Case]:
@@ -84,7 +117,14 @@ def math_vision(clone: Clone) -> Iterator[Case]:
             asked = questions[entry["id"]]
             if asked["options"]:
                 options = asked["options"]
-                yield case(model, entry["id"], asked["question"], options, letters(options), entry["response"])
+                yield case(
+                    model,
+                    entry["id"],
+                    asked["question"],
+                    options,
+                    letters(options),
+                    entry["response"],
+                )
 
 
 def mmmu(clone: Clone) -> Iterator[Case]:
@@ -92,7 +132,14 @@ def mmmu(clone: Clone) -> Iterator[Case]:
         for entry in json.loads(clone.read(name)):
             if entry["question_type"] == "multiple-choice":
                 options = entry["index2ans"].values()
-                yield case(name.split("/")[2], entry["id"], "", list(options), entry["all_choices"], entry["response"])
+                yield case(
+                    name.split("/")[2],
+                    entry["id"],
+                    "",
+                    list(options),
+                    entry["all_choices"],
+                    entry["response"],
+                )
 
 
 def mmmu_pro(clone: Clone) -> Iterator[Case]:
@@ -100,7 +147,9 @@ def mmmu_pro(clone: Clone) -> Iterator[Case]:
         model = Path(name).stem
         for entry in lines(clone.read(name)):
             options = ast.literal_eval(entry["options"])
-            yield case(model, entry["id"], entry["question"], options, letters(options), entry["response"])
+            yield case(
+                model, entry["id"], entry["question"], options, letters(options), entry["response"]
+            )
 
 
 def hallusion(clone: Clone) -> Iterator[Case]:
@@ -109,15 +158,36 @@ def hallusion(clone: Clone) -> Iterator[Case]:
 
 
 BLINK = {
-    "Art Style": ("Which image has the style of the reference image?", ("the second image", "the third image")),
-    "Visual Similarity": ("Which image is most like the reference image?", ("the second image", "the third image")),
-    "Jigsaw": ("Which image is the missing part of the first image?", ("the second image", "the third image")),
+    "Art Style": (
+        "Which image has the style of the reference image?",
+        ("the second image", "the third image"),
+    ),
+    "Visual Similarity": (
+        "Which image is most like the reference image?",
+        ("the second image", "the third image"),
+    ),
+    "Jigsaw": (
+        "Which image is the missing part of the first image?",
+        ("the second image", "the third image"),
+    ),
     "Multi-view Reasoning": ("Does the camera move left or right?", ("left", "right")),
     "Relative Depth": ("Which point is closer to the camera?", ("A is closer", "B is closer")),
-    "Relative Reflectance": ("Which point is darker?", ("A is darker", "B is darker", "About the same")),
-    "Visual Correspondence": ("Which point corresponds?", ("Point A", "Point B", "Point C", "Point D")),
-    "Functional Correspondence": ("Which point corresponds?", ("Point A", "Point B", "Point C", "Point D")),
-    "Semantic Correspondence": ("Which point corresponds?", ("Point A", "Point B", "Point C", "Point D")),
+    "Relative Reflectance": (
+        "Which point is darker?",
+        ("A is darker", "B is darker", "About the same"),
+    ),
+    "Visual Correspondence": (
+        "Which point corresponds?",
+        ("Point A", "Point B", "Point C", "Point D"),
+    ),
+    "Functional Correspondence": (
+        "Which point corresponds?",
+        ("Point A", "Point B", "Point C", "Point D"),
+    ),
+    "Semantic Correspondence": (
+        "Which point corresponds?",
+        ("Point A", "Point B", "Point C", "Point D"),
+    ),
     "Forensic Detection": (
         "Which image is a photograph?",
         ("the first image", "the second image", "the third image", "the fourth image"),
@@ -135,10 +205,15 @@ def blink(clone: Clone) -> Iterator[Case]:
         question, options = BLINK[task]
         for entry in chain.from_iterable(json.loads(clone.read(name)).values()):
             model = name.split("/")[2].partition("*")[0]
-            yield case(model, entry["idx"], question, options, letters(options), entry["full_prediction"])
+            yield case(
+                model, entry["idx"], question, options, letters(options), entry["full_prediction"]
+            )
 
 
-LINE = re.compile(r"^(?:(?:Option|Sentence|Caption|Description|Statement|Choice)\s+)?([A-D1-4])[.:)]\s*(.+)$", re.M)
+LINE = re.compile(
+    r"^(?:(?:Option|Sentence|Caption|Description|Statement|Choice)\s+)?([A-D1-4])[.:)]\s*(.+)$",
+    re.M,
+)
 
 
 def tempcompass(clone: Clone) -> Iterator[Case]:
@@ -172,7 +247,9 @@ def m3cot(clone: Clone) -> Iterator[Case]:
 def event_hallusion(clone: Clone) -> Iterator[Case]:
     for name in clone.files(r"predictions/\w+\.json"):
         model = Path(name).stem.removesuffix("_predictions")
-        for entry in chain.from_iterable(part.values() for part in json.loads(clone.read(name)).values()):
+        for entry in chain.from_iterable(
+            part.values() for part in json.loads(clone.read(name)).values()
+        ):
             for number, pair in enumerate(entry.get("qa", ())):
                 yield yes_no(model, f"{entry['id']}:{number}", pair["question"], pair["prediction"])
 
@@ -184,7 +261,12 @@ def emma(clone: Clone) -> Iterator[Case]:
                 written = entry["options"]
                 options = ast.literal_eval(written) if isinstance(written, str) else written
                 yield case(
-                    Path(name).stem, entry["pid"], entry["question"], options, letters(options), entry["response"]
+                    Path(name).stem,
+                    entry["pid"],
+                    entry["question"],
+                    options,
+                    letters(options),
+                    entry["response"],
                 )
 
 
@@ -198,9 +280,14 @@ def inline(text: str, form: str) -> tuple[str, list[str], list[str]] | None:
     """
     listed = list(re.finditer(form, text, re.DOTALL | re.MULTILINE))
     labels = [option["label"] for option in listed]
-    if len(listed) < 2 or labels not in (letters(labels), [letter.lower() for letter in letters(labels)]):
+    if len(listed) < 2 or labels not in (
+        letters(labels),
+        [letter.lower() for letter in letters(labels)],
+    ):
         return None
-    question = re.sub(r"[ \t]+", " ", f"{text[: listed[0].start()]} {text[listed[-1].end() :]}").strip()
+    question = re.sub(
+        r"[ \t]+", " ", f"{text[: listed[0].start()]} {text[listed[-1].end() :]}"
+    ).strip()
     options = [option["text"].strip(" \t\r\n\u200b").rstrip(",;") for option in listed]
     return re.sub(r"\s*\b(?:Choices|Options):?$", "", question).strip(), options, labels
 
@@ -256,7 +343,9 @@ IQBENCH = {
 
 def iqbench(clone: Clone) -> Iterator[Case]:
     by_line = r"^\s*(?P<label>[A-H])[.)]\s*(?P<text>\S[^\n]*)$"
-    running = r"(?<![\w.])(?P<label>[A-H])[.):]\s+(?P<text>\S.*?)(?=,?\s*(?<![\w.])[A-H][.):]\s|\s*$)"
+    running = (
+        r"(?<![\w.])(?P<label>[A-H])[.):]\s+(?P<text>\S.*?)(?=,?\s*(?<![\w.])[A-H][.):]\s|\s*$)"
+    )
     for model, name in IQBENCH.items():
         for entry in json.loads(clone.read(f"experiments/results_zip/{name}.json")):
             if split := inline(entry["question"], by_line) or inline(entry["question"], running):
@@ -264,7 +353,8 @@ def iqbench(clone: Clone) -> Iterator[Case]:
 
 
 ASKS_YES_NO = re.compile(
-    r"(?:Is|Are|Was|Were|Does|Do|Did|Has|Have|Can|Could|Will|Would)\b|.*\byes or no\b", re.IGNORECASE
+    r"(?:Is|Are|Was|Were|Does|Do|Did|Has|Have|Can|Could|Will|Would)\b|.*\byes or no\b",
+    re.IGNORECASE,
 )
 HALP = {
     "Misc/mixed_hallucination_examples.md": r"- \*\*Question ID:\*\* `([^`]*)`\n- \*\*Question:\*\* (.*?)\n"
@@ -286,7 +376,10 @@ def halp(clone: Clone) -> Iterator[Case]:
             model = HALP_MODELS.get(model.strip(), model.strip())
             text = re.sub(r"(?ms)^### Image: `hallusionbench.*?(?=^### Image: |\Z)", "", text)
             for row_id, asked, truth, reply in re.findall(form, text, re.DOTALL):
-                closed = re.sub(r"[^a-z]", "", truth.lower()) in ("yes", "no") and ASKS_YES_NO.match(asked)
+                closed = re.sub(r"[^a-z]", "", truth.lower()) in (
+                    "yes",
+                    "no",
+                ) and ASKS_YES_NO.match(asked)
                 if closed and not model.startswith("SmolVLM2"):
                     yield yes_no(model, row_id, asked, reply)
 
@@ -309,7 +402,9 @@ def aokvqa(clone: Clone) -> Iterator[Case]:
         for number, (prompt, reply) in enumerate(entries):
             asked = prompt.partition("<|vision_end|>")[2].partition("<|im_end|>")[0]
             if split := inline(asked, r"^(?P<label>[A-J]): (?P<text>[^\n]+)$"):
-                yield case(f"Qwen2.5-VL-{size}-Instruct in training", f"{name}/{number}", *split, reply)
+                yield case(
+                    f"Qwen2.5-VL-{size}-Instruct in training", f"{name}/{number}", *split, reply
+                )
 
 
 def vqa_rad(clone: Clone) -> Iterator[Case]:
@@ -325,7 +420,11 @@ def benchlmm(clone: Clone) -> Iterator[Case]:
     form = r"\((?P<label>[A-J])\)\s*(?P<text>.*?)(?=\s*\([A-J]\)|\s*Plea+s+e give the an[sw]+er)"
     for part in ("Robots", "game", "xray"):
         for entry in lines(clone.read(f"results/answers_Benchmark_{part}.jsonl")):
-            model, row_id, asked = entry["model_id"], f"{part}/{entry['question_id']}", entry["prompt"]
+            model, row_id, asked = (
+                entry["model_id"],
+                f"{part}/{entry['question_id']}",
+                entry["prompt"],
+            )
             if "Yes or No" in asked:
                 yield yes_no(model, row_id, asked.strip(), entry["model_output"])
             elif split := inline(asked, form):

@@ -33,7 +33,16 @@ sys.path.insert(0, str(ROOT / "tests"))
 import slow_model  # noqa: E402
 import small  # noqa: E402
 import snellen as sn  # noqa: E402
-from servers import Fault, broken, dropped, endless, malformed, rate_limited, reply_body, start_server  # noqa: E402
+from servers import (  # noqa: E402
+    Fault,
+    broken,
+    dropped,
+    endless,
+    malformed,
+    rate_limited,
+    reply_body,
+    start_server,
+)
 from slow_model import PROTOCOLS, Slow  # noqa: E402
 from snellen.building.benchmark import Benchmark  # noqa: E402
 from snellen.errors import SnellenError, StoreError  # noqa: E402
@@ -94,7 +103,9 @@ async def no_wait(seconds: float) -> None:
 
 def serve_faults(benchmark: Benchmark, scratch: Path) -> Iterator[Row]:
     text = reply_body("(A)")
-    odd_usage = text.partition('"usage":')[0] + '"usage":{"prompt_tokens":"seven","completion_tokens":"3"}}'
+    odd_usage = (
+        text.partition('"usage":')[0] + '"usage":{"prompt_tokens":"seven","completion_tokens":"3"}}'
+    )
     tenth: dict[str, Fault] = {
         "429 for a tenth of the prompts": rate_limited(),
         "500 for a tenth of the prompts": broken(500),
@@ -106,8 +117,12 @@ def serve_faults(benchmark: Benchmark, scratch: Path) -> Iterator[Row]:
     }
     for name, fault in tenth.items():
         yield _served(name, benchmark, scratch / name, replace(fault, share=0.1))
-    yield _served("500 for the first 36 requests", benchmark, scratch / "first", broken(500, times=36))
-    yield _served("500 for everything, then well again", benchmark, scratch / "all", broken(500, times=10**6))
+    yield _served(
+        "500 for the first 36 requests", benchmark, scratch / "first", broken(500, times=36)
+    )
+    yield _served(
+        "500 for everything, then well again", benchmark, scratch / "all", broken(500, times=10**6)
+    )
     yield _served("the key in every reply", benchmark, scratch / "key", reply=f"(A) {KEY}")
 
 
@@ -121,7 +136,11 @@ def _served(name: str, benchmark: Benchmark, runs: Path, *script: Fault, reply: 
         failed = sum(e.response.error is not None for e in read_exchanges(runs / "run"))
         server.script()
         again = go(model, benchmark, runs, ("vanilla",))
-    kept = [path for path in (runs / "run").rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    kept = [
+        path
+        for path in (runs / "run").rglob("*")
+        if path.is_file() and KEY.encode() in path.read_bytes()
+    ]
     injected = struck or (min(script[0].times, requests) if script else SAMPLES)
     did = f"{requests} requests for {SAMPLES} samples"
     if "stopped" in ended:
@@ -132,7 +151,9 @@ def _served(name: str, benchmark: Benchmark, runs: Path, *script: Fault, reply: 
         did += f"; the key stands in {len(kept)} files"
     assert again == "whole" and not kept, (name, again, kept)
     got = answers(runs / "run")
-    return Row(name, injected, did, SAMPLES - sum(text in ("(A)", "(A) ***") for text, _ in got.values()))
+    return Row(
+        name, injected, did, SAMPLES - sum(text in ("(A)", "(A) ***") for text, _ in got.values())
+    )
 
 
 # --- local models ------------------------------------------------------------------------------------------------
@@ -150,12 +171,17 @@ class Breaking(Slow):
         if self._how == "memory" and len(self.asked) == 20:
             raise MemoryError("out of memory")
         if self._how == "nan" and request.kind == "loglikelihood" and len(self.asked) % 3 == 0:
-            return Response(scores=tuple(ContinuationScore(float("nan"), 1, 1) for _ in request.continuations))
+            return Response(
+                scores=tuple(ContinuationScore(float("nan"), 1, 1) for _ in request.continuations)
+            )
         return response
 
 
 def break_models(benchmark: Benchmark, whole: Path, scratch: Path) -> Iterator[Row]:
-    for how, name in (("memory", "a local model out of memory"), ("nan", "log-likelihoods that are NaN")):
+    for how, name in (
+        ("memory", "a local model out of memory"),
+        ("nan", "log-likelihoods that are NaN"),
+    ):
         runs = scratch / how
         go(Breaking(how), benchmark, runs)
         failed = sum(e.response.error is not None for e in read_exchanges(runs / "run"))
@@ -186,7 +212,10 @@ def kill_commands(benchmark: Benchmark, whole: Path, scratch: Path) -> Iterator[
     table = small.write(small.rows(40), scratch / "table.jsonl")
     build = _snellen("build", str(table), "--to", "made")
     yield _killed(
-        "build", build, scratch / "build", lambda at: json.loads((at / "made/benchmark.json").read_text())["version"]
+        "build",
+        build,
+        scratch / "build",
+        lambda at: json.loads((at / "made/benchmark.json").read_text())["version"],
     )
 
     run = [sys.executable, slow_model.__file__, "1", str(benchmark.folder), "runs", "run", "0.005"]
@@ -198,13 +227,19 @@ def kill_commands(benchmark: Benchmark, whole: Path, scratch: Path) -> Iterator[
 
         result = "scores.jsonl" if verb == "score" else "report.html"
         yield _killed(
-            verb, _snellen(verb, "run"), scratch / verb, lambda at, name=result: _lines(at / "run" / name), prepared
+            verb,
+            _snellen(verb, "run"),
+            scratch / verb,
+            lambda at, name=result: _lines(at / "run" / name),
+            prepared,
         )
     with _inside(scratch):
         vanilla = scratch / "vanilla"
         go(Slow(), benchmark, vanilla, ("vanilla",))
         predictions = as_lmms_eval(benchmark, vanilla / "run").resolve()
-    taken = _snellen("score", str(predictions), "--benchmark", str(benchmark.folder), "--to", "taken")
+    taken = _snellen(
+        "score", str(predictions), "--benchmark", str(benchmark.folder), "--to", "taken"
+    )
     yield _killed("import", taken, scratch / "import", lambda at: _lines(at / "taken/scores.jsonl"))
 
 
@@ -219,7 +254,9 @@ def _killed(
     chance, different, stopped = random.Random(name), 0, 0
 
     def start(at: Path) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(words, cwd=at, env=_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        return subprocess.Popen(
+            words, cwd=at, env=_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
 
     def finish(at: Path) -> Any:
         process = start(at)
@@ -243,7 +280,12 @@ def _killed(
         process.communicate()
         stopped += process.returncode == -signal.SIGKILL
         different += finish(at) != expected
-    return Row(f"kill -9 of `{name}`", KILLS, "the same command again ends as one that was not killed", different)
+    return Row(
+        f"kill -9 of `{name}`",
+        KILLS,
+        "the same command again ends as one that was not killed",
+        different,
+    )
 
 
 # --- disks and journals ------------------------------------------------------------------------------------------
@@ -260,7 +302,12 @@ def fill_disks(benchmark: Benchmark, whole: Path, scratch: Path) -> Row:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert go(Slow(), benchmark, runs) == "whole"
         missing += lost(whole, runs / "run")
-    return Row("a disk that is full", 10, f"{told} times one line that says so; the same command again", missing)
+    return Row(
+        "a disk that is full",
+        10,
+        f"{told} times one line that says so; the same command again",
+        missing,
+    )
 
 
 def damage_journals(benchmark: Benchmark, whole: Path, scratch: Path) -> Iterator[Row]:
@@ -268,10 +315,17 @@ def damage_journals(benchmark: Benchmark, whole: Path, scratch: Path) -> Iterato
     content, chance = source.read_bytes(), random.Random(2)
     missing = 0
     for number in range(CUTS):
-        run = _copied(whole, scratch / f"cut-{number}" / "run", content[: chance.randrange(len(content))])
+        run = _copied(
+            whole, scratch / f"cut-{number}" / "run", content[: chance.randrange(len(content))]
+        )
         assert go(Slow(), benchmark, run.parent) == "whole"
         missing += lost(whole, run)
-    yield Row("a journal cut at any byte", CUTS, "the torn line is dropped; the same command again", missing)
+    yield Row(
+        "a journal cut at any byte",
+        CUTS,
+        "the torn line is dropped; the same command again",
+        missing,
+    )
 
     missing = refused = 0
     for number in range(CUTS):
@@ -285,7 +339,9 @@ def damage_journals(benchmark: Benchmark, whole: Path, scratch: Path) -> Iterato
         mend_run(run)
         assert go(Slow(), benchmark, run.parent) == "whole"
         missing += lost(whole, run)
-    did = f"{refused} times one line with file and line number; `snellen mend`, then the same command"
+    did = (
+        f"{refused} times one line with file and line number; `snellen mend`, then the same command"
+    )
     yield Row("a flipped bit in a journal", CUTS, did, missing)
 
     run = _copied(whole, scratch / "manifest" / "run", content)
@@ -294,11 +350,24 @@ def damage_journals(benchmark: Benchmark, whole: Path, scratch: Path) -> Iterato
     (run / "manifest.json").unlink()
     model = Slow()
     assert told and go(model, benchmark, run.parent) == "whole"
-    yield Row("an empty manifest", 1, f"one line; removed, {len(model.asked)} asked again", lost(whole, run))
+    yield Row(
+        "an empty manifest",
+        1,
+        f"one line; removed, {len(model.asked)} asked again",
+        lost(whole, run),
+    )
 
 
 def two_at_once(benchmark: Benchmark, whole: Path, scratch: Path) -> Row:
-    words = [sys.executable, slow_model.__file__, "1", str(benchmark.folder), str(scratch), "run", "0.02"]
+    words = [
+        sys.executable,
+        slow_model.__file__,
+        "1",
+        str(benchmark.folder),
+        str(scratch),
+        "run",
+        "0.02",
+    ]
     first = subprocess.Popen(words, env=_environment(), stdout=subprocess.DEVNULL)
     while not journals(scratch / "run"):
         time.sleep(0.01)

@@ -45,7 +45,11 @@ class Synthetic:
 
     def generate(self, requests: Sequence[Request], images: Any) -> list[Response]:
         return [
-            Response(text=f"({'A' if self._is_right(one) else 'B'})", usage=Usage(600 + self.number, 4), seconds=0.1)
+            Response(
+                text=f"({'A' if self._is_right(one) else 'B'})",
+                usage=Usage(600 + self.number, 4),
+                seconds=0.1,
+            )
             for one in requests
         ]
 
@@ -79,12 +83,20 @@ def build(folder: Path, count: int) -> list[str]:
             picture.save(held, "JPEG", quality=80)
             (place / "images" / f"{question}.jpg").write_bytes(held.getvalue())
             lines.append(
-                {"id": f"q{question}", "image": f"images/{question}.jpg", "question": f"What is shown in {question}?",
-                 "options": ["a cat", "a dog", "a bird", "a fish"], "answer": 0, "tag_level": f"level {question % 3}"}
-            )  # fmt: skip
+                {
+                    "id": f"q{question}",
+                    "image": f"images/{question}.jpg",
+                    "question": f"What is shown in {question}?",
+                    "options": ["a cat", "a dog", "a bird", "a fish"],
+                    "answer": 0,
+                    "tag_level": f"level {question % 3}",
+                }
+            )
         (place / "table.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
         name, dimension = place.name, DIMENSIONS[number % len(DIMENSIONS)]
-        built = build_table(place / "table.jsonl", name=name, to=folder / "built" / name, dimension=dimension)
+        built = build_table(
+            place / "table.jsonl", name=name, to=folder / "built" / name, dimension=dimension
+        )
         folders.append(str(built.folder))
     return folders
 
@@ -94,7 +106,9 @@ def main(models: str = "16", benchmarks: str = "61", to: str = "") -> None:
         folder = Path(held)
         tables = build(folder, int(benchmarks))
         began = time.perf_counter()
-        results = sn.evaluate([Synthetic(n) for n in range(int(models))], tables, PROTOCOLS, runs=folder / "runs")
+        results = sn.evaluate(
+            [Synthetic(n) for n in range(int(models))], tables, PROTOCOLS, runs=folder / "runs"
+        )
         asked = time.perf_counter() - began
         began = time.perf_counter()
         page = results.report(folder / "report.html")
@@ -117,7 +131,9 @@ def look(report: Path) -> None:
             page.open(report.resolve().as_uri())
             page.photograph("body")
             height = page.run("document.documentElement.scrollHeight")
-            chart = page.run("document.querySelector('.chart').getBoundingClientRect().bottom + scrollY")
+            chart = page.run(
+                "document.querySelector('.chart').getBoundingClientRect().bottom + scrollY"
+            )
             paint = page.run("performance.getEntriesByName('first-contentful-paint')[0].startTime")
             print(
                 f"{width} px wide: {height:,} px long, first chart ends at {chart:.0f} px, painted after {paint:.0f} ms"

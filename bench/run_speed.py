@@ -44,7 +44,9 @@ OPTIONS = ("a red kite", "the dog", "two large boats on a lake", "nothing")
 def write_model(folder: Path, size: str, device: str, dtype: torch.dtype) -> None:
     """A LLaVA of `size` with a processor; its replies end nowhere but at their limit."""
     marks = [*tiny_archs.SPECIALS, *tiny_archs.ROLES]
-    words = tiny_archs.byte_level(marks, "$A", eos_token="<|end|>", additional_special_tokens=["<image>"])
+    words = tiny_archs.byte_level(
+        marks, "$A", eos_token="<|end|>", additional_special_tokens=["<image>"]
+    )
     side = {"height": 336, "width": 336}
     processor = tf.LlavaProcessor(
         CLIPImageProcessorPil(size={"shortest_edge": 336}, crop_size=side),
@@ -68,15 +70,25 @@ def write_benchmark(folder: Path, questions: int, each: int, seed: int) -> str:
     rng, rows = random.Random(seed), []
 
     def photograph(number: int) -> None:
-        noise = Image.frombytes("RGB", (320, 240), random.Random(f"{seed} {number}").randbytes(320 * 240 * 3))
+        noise = Image.frombytes(
+            "RGB", (320, 240), random.Random(f"{seed} {number}").randbytes(320 * 240 * 3)
+        )
         noise.resize((1280, 960)).save(source / f"{number}.jpg", quality=90)
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(photograph, range(questions // each)))
     for number in range(questions // each):
         for question in range(each):
-            words = " ".join(rng.sample("what which colour shape animal left right behind large small".split(), 6))
-            row = {"id": f"{number}-{question}", "image": f"{number}.jpg", "question": f"{words} {number}?"}
+            words = " ".join(
+                rng.sample(
+                    "what which colour shape animal left right behind large small".split(), 6
+                )
+            )
+            row = {
+                "id": f"{number}-{question}",
+                "image": f"{number}.jpg",
+                "question": f"{words} {number}?",
+            }
             rows.append({**row, "options": list(OPTIONS), "answer": rng.choice("ABCD")})
     (source / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     build_table(source / "rows.jsonl", name="speed", to=folder / "speed")
@@ -95,7 +107,10 @@ class Timer:
         result = run()
         self._settle()
         seconds = time.perf_counter() - started
-        print(f"{name:58s}{questions:7d}{seconds:9.2f} s{questions / seconds:9.2f} a second", flush=True)
+        print(
+            f"{name:58s}{questions:7d}{seconds:9.2f} s{questions / seconds:9.2f} a second",
+            flush=True,
+        )
         return result
 
     def _settle(self) -> None:
@@ -109,18 +124,24 @@ class Loop:
     def __init__(self, folder: Path, source: Path, device: str, dtype: torch.dtype) -> None:
         self._processor = tf.AutoProcessor.from_pretrained(folder)
         self._processor.tokenizer.padding_side = "left"
-        self._model = tf.AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype).to(device).eval()
+        self._model = (
+            tf.AutoModelForImageTextToText.from_pretrained(folder, dtype=dtype).to(device).eval()
+        )
         self._source = source
         self.rows = [json.loads(line) for line in (source / "rows.jsonl").read_text().splitlines()]
 
     def _inputs(self, rows: Sequence[Any], texts: Sequence[str]) -> Any:
         pictures = [Image.open(self._source / row["image"]).convert("RGB") for row in rows]
-        inputs = self._processor(images=pictures, text=list(texts), return_tensors="pt", padding=True)
+        inputs = self._processor(
+            images=pictures, text=list(texts), return_tensors="pt", padding=True
+        )
         return inputs.to(self._model.device, self._model.dtype)
 
     @staticmethod
     def _prompt(row: Any) -> str:
-        listed = "\n".join(f"({letter}) {option}" for letter, option in zip("ABCD", row["options"], strict=True))
+        listed = "\n".join(
+            f"({letter}) {option}" for letter, option in zip("ABCD", row["options"], strict=True)
+        )
         return f"<|user|><image>{row['question']}\n{listed}\nAnswer with the option's letter.<|end|><|assistant|>"
 
     @torch.inference_mode()
@@ -128,8 +149,12 @@ class Loop:
         for start in range(0, len(rows), batch):
             part = rows[start : start + batch]
             inputs = self._inputs(part, [self._prompt(row) for row in part])
-            said = self._model.generate(**inputs, max_new_tokens=new_tokens, do_sample=False, pad_token_id=0)
-            self._processor.batch_decode(said[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+            said = self._model.generate(
+                **inputs, max_new_tokens=new_tokens, do_sample=False, pad_token_id=0
+            )
+            self._processor.batch_decode(
+                said[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True
+            )
 
     @torch.inference_mode()
     def likelihood(self, rows: Sequence[Any], batch: int) -> None:
@@ -137,7 +162,9 @@ class Loop:
         pairs = [(row, option) for row in rows for option in row["options"]]
         for start in range(0, len(pairs), batch):
             part = pairs[start : start + batch]
-            inputs = self._inputs([row for row, _ in part], [self._prompt(row) + option for row, option in part])
+            inputs = self._inputs(
+                [row for row, _ in part], [self._prompt(row) + option for row, option in part]
+            )
             logits = self._model(**inputs).logits[:, :-1].float().log_softmax(-1)
             logits.gather(-1, inputs["input_ids"][:, 1:, None])[:, -8:, 0].sum(-1).tolist()
 
@@ -192,7 +219,11 @@ def measure(arguments: argparse.Namespace, home: Path) -> None:
     loop.generate(loop.rows[:1], 1, tokens)
     part = loop.rows[:few]
     for batch in (1, arguments.batch):
-        timed(f"a loop over generate, {batch} at a time", few, partial(loop.generate, part, batch, tokens))
+        timed(
+            f"a loop over generate, {batch} at a time",
+            few,
+            partial(loop.generate, part, batch, tokens),
+        )
         timed(f"a loop over options, {batch} at a time", few, partial(loop.likelihood, part, batch))
 
 
@@ -221,11 +252,18 @@ def profile(work: Callable[[], Any], rows: int, name: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--size", choices=whitebox.SIZES, default="")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="")
-    for name, value in (("--questions", 32), ("--new-tokens", 8), ("--batch", 16), ("--profile", 0)):
+    for name, value in (
+        ("--questions", 32),
+        ("--new-tokens", 8),
+        ("--batch", 16),
+        ("--profile", 0),
+    ):
         parser.add_argument(name, type=int, default=value)
     parser.add_argument("--rows", type=int, nargs="*", default=[])
     arguments = parser.parse_args()

@@ -57,9 +57,15 @@ class AtOnce:
 def write_table(folder: Path, count: int) -> None:
     with (folder / "many.jsonl").open("w") as file:
         for i in range(count):
-            row = {"id": f"q{i:06d}", "question": f"Which animal is number {i} here?", "answer": i % 4}
+            row = {
+                "id": f"q{i:06d}",
+                "question": f"Which animal is number {i} here?",
+                "answer": i % 4,
+            }
             options = ["cat", "dog", "horse", "cow"]
-            file.write(json.dumps({**row, "options": options, "tag_level": ("easy", "hard")[i % 2]}) + "\n")
+            file.write(
+                json.dumps({**row, "options": options, "tag_level": ("easy", "hard")[i % 2]}) + "\n"
+            )
 
 
 def build(folder: Path, protocol: str) -> None:
@@ -67,7 +73,9 @@ def build(folder: Path, protocol: str) -> None:
 
 
 def run(folder: Path, protocol: str, model: AtOnce | None = None) -> None:
-    spec = run_spec({"models": ("at-once",), "benchmarks": (str(folder / "many"),), "protocols": (protocol,)})
+    spec = run_spec(
+        {"models": ("at-once",), "benchmarks": (str(folder / "many"),), "protocols": (protocol,)}
+    )
     spec = spec.with_execution(runs=str(folder), name="run")
     carry_out(plan_run(spec, print), model or AtOnce(), Cast({}), ignore_progress)
 
@@ -108,7 +116,9 @@ STAGES: dict[str, Callable[[Path, str], None]] = {
 }
 
 
-def measured(stage: str, folder: Path, protocol: str, results: multiprocessing.SimpleQueue[tuple[float, ...]]) -> None:
+def measured(
+    stage: str, folder: Path, protocol: str, results: multiprocessing.SimpleQueue[tuple[float, ...]]
+) -> None:
     start = time.perf_counter(), time.process_time()
     STAGES[stage](folder, protocol)
     seconds, cpu = time.perf_counter() - start[0], time.process_time() - start[1]
@@ -150,7 +160,9 @@ def stages(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", default="1000,5000,20000")
     parser.add_argument("--presentations", type=int, default=1)
     parser.add_argument("--full", action="store_true")
@@ -160,7 +172,9 @@ def main() -> None:
     sizes = FULL if options.full else tuple(map(int, options.sizes.split(",")))
     protocol = f"instability?m={options.presentations}" if options.presentations > 1 else "vanilla"
     names = [name for name in STAGES if name not in options.without.split(",")]
-    print(f"{'samples':>9} {'stage':10} {'seconds':>8} {'of CPU':>8} {'RSS MB':>8} {'MB per 1,000 more':>18}")
+    print(
+        f"{'samples':>9} {'stage':10} {'seconds':>8} {'of CPU':>8} {'RSS MB':>8} {'MB per 1,000 more':>18}"
+    )
     before: dict[str, tuple[int, float]] = {}
     for size in sizes:
         with tempfile.TemporaryDirectory() as name:
@@ -168,8 +182,13 @@ def main() -> None:
             write_table(Path(name), size)
             for stage, (seconds, cpu, most) in stages(Path(name), protocol, names, options.kill_at):
                 smaller = before.get(stage)
-                growth = f"{1000 * (most - smaller[1]) / (size - smaller[0]):18.2f}" if smaller else ""
-                print(f"{size:9,} {stage:10} {seconds:8.1f} {cpu:8.1f} {most:8,.0f} {growth}", flush=True)
+                growth = (
+                    f"{1000 * (most - smaller[1]) / (size - smaller[0]):18.2f}" if smaller else ""
+                )
+                print(
+                    f"{size:9,} {stage:10} {seconds:8.1f} {cpu:8.1f} {most:8,.0f} {growth}",
+                    flush=True,
+                )
                 before[stage] = size, most
 
 

@@ -47,15 +47,23 @@ def make_corpus(images: int, references: int) -> tuple[list[str], list[list[str]
     weights /= weights.sum()
 
     def line(base: list[str]) -> list[str]:
-        words = numbers.choice(vocabulary, int(np.clip(numbers.normal(10.5, 2.4), 5, 25)), p=weights).tolist()
+        words = numbers.choice(
+            vocabulary, int(np.clip(numbers.normal(10.5, 2.4), 5, 25)), p=weights
+        ).tolist()
         # The last word is no single letter: there Java's tokeniser looks at the next caption, docs/evidence/metrics.md.
-        return [base[i] if i < len(base) and draw.random() < 0.5 else word for i, word in enumerate(words)] + ["dog"]
+        return [
+            base[i] if i < len(base) and draw.random() < 0.5 else word
+            for i, word in enumerate(words)
+        ] + ["dog"]
 
     replies, groups = [], []
     for _ in range(images):
         base = line([])
         groups.append(
-            [" ".join(line(base)).capitalize() + draw.choice([".", " .", "", "!"]) for _ in range(references)]
+            [
+                " ".join(line(base)).capitalize() + draw.choice([".", " .", "", "!"])
+                for _ in range(references)
+            ]
         )
         replies.append(" ".join(line(base)) + ".")
     return replies, groups
@@ -89,7 +97,9 @@ def java_tokens(lines: list[str]) -> list[list[str]]:
             str(program),
             "edu.stanford.nlp.process.PTBTokenizer",
         ]
-        output = subprocess.run([*command, "-preserveLines", "-lowerCase", str(path)], capture_output=True, check=True)
+        output = subprocess.run(
+            [*command, "-preserveLines", "-lowerCase", str(path)], capture_output=True, check=True
+        )
     return [line.split() for line in output.stdout.decode().splitlines()]
 
 
@@ -98,7 +108,11 @@ def cold_tokens(lines: list[str]) -> list[list[str]]:
     return [ptb.tokenize(line) for line in lines]
 
 
-REPLIES = ("(A)",) * 6 + ("B", "The answer is (C).", "(D) cow") * 2 + ("It is a dog.", "The horse, I think.", "Hm.")
+REPLIES = (
+    ("(A)",) * 6
+    + ("B", "The answer is (C).", "(D) cow") * 2
+    + ("It is a dog.", "The horse, I think.", "Hm.")
+)
 """What a model that mostly keeps the format replies; a fifth in words of its own."""
 
 
@@ -107,8 +121,15 @@ def score_choices(count: int, rounds: int) -> tuple[float, float]:
     options = ("cat", "dog", "horse", "cow")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SNELLEN_HOME"] = folder
-        rows = ({"id": f"q{i}", "question": f"Which animal is number {i}?", "options": options, "answer": i % 4}
-                for i in range(count))  # fmt: skip
+        rows = (
+            {
+                "id": f"q{i}",
+                "question": f"Which animal is number {i}?",
+                "options": options,
+                "answer": i % 4,
+            }
+            for i in range(count)
+        )
         Path(folder, "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         made = build_table(Path(folder, "table.jsonl"), to=Path(folder, "made"), no_pictures=True)
         model = Scripted(lambda request: rng_for(request.sample_id).choice(REPLIES))
@@ -125,18 +146,32 @@ def score_choices(count: int, rounds: int) -> tuple[float, float]:
 def bleu(replies: list[str], groups: list[list[str]]) -> list[tuple[float, ...]]:
     """BLEU of each reply and, last, of the corpus."""
     counts = captions.bleu_counts(replies, groups, tokens="legacy")
-    return [captions.bleu_from_sums(sums) for sums in (*counts, [sum(column) for column in zip(*counts, strict=True)])]
+    return [
+        captions.bleu_from_sums(sums)
+        for sums in (*counts, [sum(column) for column in zip(*counts, strict=True)])
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in (("--images", 5000), ("--references", 5), ("--choices", 12_000), ("--rounds", 3)):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, value in (
+        ("--images", 5000),
+        ("--references", 5),
+        ("--choices", 12_000),
+        ("--rounds", 3),
+    ):
         parser.add_argument(name, type=int, default=value)
     options = parser.parse_args()
     seconds, cpu = score_choices(options.choices, options.rounds)
-    print(f"{options.choices:,} multiple-choice replies scored in {seconds:.2f} s ({cpu:.2f} s of CPU)\n")
+    print(
+        f"{options.choices:,} multiple-choice replies scored in {seconds:.2f} s ({cpu:.2f} s of CPU)\n"
+    )
     replies, groups = make_corpus(options.images, options.references)
-    print(f"{options.images} images x {options.references} references, CPU seconds, best of {options.rounds}\n")
+    print(
+        f"{options.images} images x {options.references} references, CPU seconds, best of {options.rounds}\n"
+    )
     print(f"{'step':24} {'reference s':>12} {'snellen s':>10} {'ratio':>7} {'max difference':>15}")
 
     def row(name: str, theirs: float, ours: float, difference: float | None = None) -> None:

@@ -33,7 +33,11 @@ def tally(some: Labelled, threshold: float, margin: float) -> tuple[int, int, in
     """Right, named, meant."""
     chosen = [(near.chosen(threshold, margin), meant) for near, meant in some]
     named = [(place, meant) for place, meant in chosen if place is not None]
-    return sum(place == meant for place, meant in named), len(named), sum(meant is not None for _, meant in some)
+    return (
+        sum(place == meant for place, meant in named),
+        len(named),
+        sum(meant is not None for _, meant in some),
+    )
 
 
 def share(part: int, whole: int) -> str:
@@ -61,7 +65,8 @@ def main() -> None:
         [
             (shortened(one.reply), one.options, one.expected)
             for one in conformance_cases()
-            if STANDARD.read(one.reply, one.options, one.labels).reason == "no match" and shortened(one.reply)
+            if STANDARD.read(one.reply, one.options, one.labels).reason == "no match"
+            and shortened(one.reply)
         ]
     )
     print(f"chosen: threshold {chosen(tuning)[0]}, margin {chosen(tuning)[1]}; in use: ", end="")
@@ -72,8 +77,16 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     for pair in ((0.5, 0.3), (0.4, 0.2), (0.4, 0.15), (0.3, 0.1), (0.2, 0.05)):
         mine, other, worst = (tally(some, *pair) for some in (tuning, held_out, traps))
-        figures = (share(mine[0], mine[1]), share(mine[0], mine[2]), other[1], share(*other[:2]), share(*other[::2]))
-        print(f"| {pair[0]} | {pair[1]} | {' | '.join(map(str, figures))} | {worst[0]} of {worst[1]} |")
+        figures = (
+            share(mine[0], mine[1]),
+            share(mine[0], mine[2]),
+            other[1],
+            share(*other[:2]),
+            share(*other[::2]),
+        )
+        print(
+            f"| {pair[0]} | {pair[1]} | {' | '.join(map(str, figures))} | {worst[0]} of {worst[1]} |"
+        )
 
 
 if __name__ == "__main__":

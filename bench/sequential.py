@@ -26,7 +26,14 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from snellen.analysis.sequential import AIMS, ALPHA, Bets, DrawnPicture, PopulationCounts, sequence_interval
+from snellen.analysis.sequential import (
+    AIMS,
+    ALPHA,
+    Bets,
+    DrawnPicture,
+    PopulationCounts,
+    sequence_interval,
+)
 
 RUNS = 2000
 LOOKS = 20
@@ -50,7 +57,11 @@ class Cell:
 
     @property
     def name(self) -> str:
-        models = f"{self.first:.0%}" if self.second is None else f"{self.first:.0%} and {self.second:.0%}"
+        models = (
+            f"{self.first:.0%}"
+            if self.second is None
+            else f"{self.first:.0%} and {self.second:.0%}"
+        )
         return f"{self.pictures} x {self.size}, {models}, correlation {self.correlation:g}, ±{100 * self.margin:g}"
 
 
@@ -66,7 +77,12 @@ class Found:
 
 
 def cells() -> Iterator[Cell]:
-    for pictures, size, correlation in ((100, "1", 0.0), (200, "4", 0.5), (200, "1..10", 0.5), (1000, "1", 0.0)):
+    for pictures, size, correlation in (
+        (100, "1", 0.0),
+        (200, "4", 0.5),
+        (200, "1..10", 0.5),
+        (1000, "1", 0.0),
+    ):
         yield from (Cell(pictures, size, p, None, correlation, 0.04) for p in (0.5, 0.8, 0.97))
         for first, second in ((0.6, 0.6), (0.7, 0.6), (0.8, 0.5)):
             yield Cell(pictures, size, first, second, correlation, 0.02)
@@ -130,10 +146,16 @@ def simulate(cell: Cell, runs: int) -> Found:
 
 
 def aims_of(cell: Cell) -> tuple[float, ...]:
-    return (cell.margin,) if cell.second is None else tuple(aim / 2 for aim in dict.fromkeys((cell.margin, *AIMS)))
+    return (
+        (cell.margin,)
+        if cell.second is None
+        else tuple(aim / 2 for aim in dict.fromkeys((cell.margin, *AIMS)))
+    )
 
 
-def errs(cell: Cell, pictures: Sequence[Picture], population: PopulationCounts, mean: float) -> bool:
+def errs(
+    cell: Cell, pictures: Sequence[Picture], population: PopulationCounts, mean: float
+) -> bool:
     """Whether the interval, looked at after every picture, ever leaves out the mean: its capital reaches 2 / alpha.
 
     Of two models, whether it ever speaks against the truth: rules out 1/2, on a side on which the mean is not.
@@ -144,7 +166,9 @@ def errs(cell: Cell, pictures: Sequence[Picture], population: PopulationCounts, 
     else:
         sides = [(list(pictures), 0.5)] * (mean <= 0.5) + [(mirrored, 0.5)] * (mean >= 0.5)
     most = math.log(2 / ALPHA)
-    return any(max(Bets(totals, population, aims_of(cell)).path(at)) >= most for totals, at in sides)
+    return any(
+        max(Bets(totals, population, aims_of(cell)).path(at)) >= most for totals, at in sides
+    )
 
 
 def naive_errs(cell: Cell, pictures: Sequence[Picture], mean: float) -> bool:
@@ -165,7 +189,9 @@ def naive_errs(cell: Cell, pictures: Sequence[Picture], mean: float) -> bool:
     return False
 
 
-def stops_at(cell: Cell, pictures: Sequence[Picture], population: PopulationCounts, interval: Interval) -> int:
+def stops_at(
+    cell: Cell, pictures: Sequence[Picture], population: PopulationCounts, interval: Interval
+) -> int:
     """After how many pictures the interval is narrow enough, or there is a verdict."""
     for look in range(1, LOOKS + 1):
         drawn = math.ceil(look * len(pictures) / LOOKS)
@@ -173,17 +199,23 @@ def stops_at(cell: Cell, pictures: Sequence[Picture], population: PopulationCoun
         if cell.second is None and (high - low) / 2 <= cell.margin:
             return drawn
         low, high = 2 * low - 1, 2 * high - 1
-        if cell.second is not None and (low > 0 or high < 0 or -cell.margin <= low <= high <= cell.margin):
+        if cell.second is not None and (
+            low > 0 or high < 0 or -cell.margin <= low <= high <= cell.margin
+        ):
             return drawn
     return len(pictures)
 
 
-def betting(pictures: Sequence[Picture], population: PopulationCounts, aims: Sequence[float]) -> tuple[float, float]:
+def betting(
+    pictures: Sequence[Picture], population: PopulationCounts, aims: Sequence[float]
+) -> tuple[float, float]:
     draws = [DrawnPicture(size, total, total) for size, total in pictures]
     return sequence_interval(draws, population, aims)
 
 
-def bernstein(pictures: Sequence[Picture], population: PopulationCounts, aims: Sequence[float]) -> tuple[float, float]:
+def bernstein(
+    pictures: Sequence[Picture], population: PopulationCounts, aims: Sequence[float]
+) -> tuple[float, float]:
     """Empirical Bernstein by predictable bets (Waudby-Smith and Ramdas 2023, theorem 2, with the means of section 5).
 
     For pictures of one size: the value of a picture is the mean of its questions.
@@ -208,7 +240,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="A tenth of the runs.")
     runs = RUNS // 10 if parser.parse_args().quick else RUNS
     print(f"{runs} runs a cell; errors should be 5 % at most\n")
-    print("| benchmark | errs | naive errs | asked | empirical Bernstein asks |\n|---|---:|---:|---:|---:|")
+    print(
+        "| benchmark | errs | naive errs | asked | empirical Bernstein asks |\n|---|---:|---:|---:|---:|"
+    )
     with ProcessPoolExecutor() as pool:
         for found in pool.map(partial(simulate, runs=runs), list(cells())):
             other = "" if found.bernstein is None else f"{found.bernstein:.0%}"

@@ -89,12 +89,16 @@ def serve(folder: Path, database: str) -> None:
 
     router = APIRouter()
     turn = BattleTurn("What is it?", SideReply("one is sure"), SideReply("two is sure"))
-    new = NewBattle("anonymous", Contender("one", "1"), Contender("two", "2"), turn, None, "uniform", 1.0)
+    new = NewBattle(
+        "anonymous", Contender("one", "1"), Contender("two", "2"), turn, None, "uniform", 1.0
+    )
 
     async def prepare(count, services, caller):  # type: ignore[no-untyped-def]
         def make(connection: Any) -> list[tuple[str, str | None]]:
             names = [create_battle(connection, caller, new) for _ in range(count)]
-            return [(name, finish_turn(connection, services.signer, name, [turn])) for name in names]
+            return [
+                (name, finish_turn(connection, services.signer, name, [turn])) for name in names
+            ]
 
         return await services.database.write(make)
 
@@ -114,7 +118,9 @@ def serve(folder: Path, database: str) -> None:
 
 def start(folder: Path, database: str) -> tuple[subprocess.Popen[str], int]:
     command = [sys.executable, __file__, "--serve", str(folder), "--database", database]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     assert process.stdout is not None
     while True:
         line = process.stdout.readline()
@@ -137,15 +143,21 @@ class Client:
         cookie = head.partition(b"set-cookie: ")[2].partition(b";")[0]
         token = body.partition(b'name="csrf-token" content="')[2].partition(b'"')[0]
         self._picture = body.partition(b'data-picture="')[2].partition(b'"')[0]
-        self._head += b"Cookie: %b\r\nX-CSRF-Token: %b\r\nContent-Type: application/json\r\n" % (cookie, token)
+        self._head += b"Cookie: %b\r\nX-CSRF-Token: %b\r\nContent-Type: application/json\r\n" % (
+            cookie,
+            token,
+        )
         self._ready: list[list[str]] = []
         if battles:
             _, _, body = await self._ask(b"POST", b"/prepare?count=%d" % battles)
             self._ready = json.loads(body)
 
-    async def _ask(self, method: bytes, path: bytes, body: bytes = b"", extra: bytes = b"") -> tuple[int, bytes, bytes]:
+    async def _ask(
+        self, method: bytes, path: bytes, body: bytes = b"", extra: bytes = b""
+    ) -> tuple[int, bytes, bytes]:
         self._writer.write(
-            b"%b %b HTTP/1.1\r\n%b%bContent-Length: %d\r\n\r\n%b" % (method, path, self._head, extra, len(body), body)
+            b"%b %b HTTP/1.1\r\n%b%bContent-Length: %d\r\n\r\n%b"
+            % (method, path, self._head, extra, len(body), body)
         )
         head = await self._reader.readuntil(b"\r\n\r\n")
         said = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
@@ -175,7 +187,9 @@ class Client:
         status, _, _ = await self._ask(b"POST", f"/api/v1/arena/battles/{name}/vote".encode(), cast)
         return status, name
 
-    async def vote_until(self, start: float, end: float, pause: float, work: Work, result: Result) -> None:
+    async def vote_until(
+        self, start: float, end: float, pause: float, work: Work, result: Result
+    ) -> None:
         """Vote every `pause` seconds from `start` on; a vote that has to wait for the one before it is late already."""
         due = start
         while due < end and time.perf_counter() < end and (self._ready or work == "battle"):
@@ -210,14 +224,24 @@ def cpu_seconds(process: int) -> float:
 
 async def measure(process: int, port: int, asked: argparse.Namespace, result: Result) -> None:
     visitors = [Client() for _ in range(asked.clients)]
-    each = int((asked.rate or 1500) * asked.seconds / asked.clients * 1.2) + 2 if asked.work == "vote" else 0
+    each = (
+        int((asked.rate or 1500) * asked.seconds / asked.clients * 1.2) + 2
+        if asked.work == "vote"
+        else 0
+    )
     for visitor in visitors:
         await visitor.begin(port, each)
     begun, computed = time.perf_counter(), cpu_seconds(process)
     pause = asked.clients / asked.rate if asked.rate else 0.0
     await asyncio.gather(
         *(
-            visitor.vote_until(begun + pause * number / asked.clients, begun + asked.seconds, pause, asked.work, result)
+            visitor.vote_until(
+                begun + pause * number / asked.clients,
+                begun + asked.seconds,
+                pause,
+                asked.work,
+                result,
+            )
             for number, visitor in enumerate(visitors)
         )
     )
@@ -246,7 +270,9 @@ def stored_votes(folder: Path, database: str) -> list[str]:
     from snellen_server.hosting.services import open_database
 
     opened = open_database(Configuration(folder=folder, database=database))
-    found = opened.read_now(lambda connection: connection.execute(select(arena_vote.c.battle_id)).scalars().all())
+    found = opened.read_now(
+        lambda connection: connection.execute(select(arena_vote.c.battle_id)).scalars().all()
+    )
     opened.close()
     return list(found)
 

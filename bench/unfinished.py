@@ -56,12 +56,18 @@ class World(Struct, frozen=True):
         return math.fsum(share * question.value for share, question in self.kinds)
 
     def drawn(self, count: int, rng: random.Random) -> list[Question]:
-        shares, questions = [share for share, _ in self.kinds], [question for _, question in self.kinds]
+        shares, questions = (
+            [share for share, _ in self.kinds],
+            [question for _, question in self.kinds],
+        )
         chosen = rng.choices(questions, shares, k=count)
         if not self.alike:
             return chosen
         common = rng.choices(questions, shares, k=count)
-        return [common[i // self.picture] if rng.random() < self.alike else own for i, own in enumerate(chosen)]
+        return [
+            common[i // self.picture] if rng.random() < self.alike else own
+            for i, own in enumerate(chosen)
+        ]
 
 
 def of_passes(orders: int, wrong: Sequence[float], same: float = 0.0) -> World:
@@ -122,8 +128,21 @@ def scores_of(questions: Sequence[Question], answers: Sequence[int]) -> list[Sco
         known = steps >= question.verdict_after
         value, reason = (question.value, None) if known else (None, "not asked")
         steps = min(steps, question.verdict_after)
-        scores.append(Score("circular", "generation", "made up", str(i), 0, METRIC, value, reason, steps=steps,
-                            n_presentations=question.asked, broken=not known))  # fmt: skip
+        scores.append(
+            Score(
+                "circular",
+                "generation",
+                "made up",
+                str(i),
+                0,
+                METRIC,
+                value,
+                reason,
+                steps=steps,
+                n_presentations=question.asked,
+                broken=not known,
+            )
+        )
     return scores
 
 
@@ -138,7 +157,10 @@ def estimates(
     scores = scores_of(questions, answers)
     first_open = next((place for place, score in enumerate(scores) if score.broken), len(scores))
     yield "weighted", mean_estimate(scored, scores, METRIC)
-    yield "with a verdict", mean_estimate(scored, [score for score in scores if not score.broken], METRIC)
+    yield (
+        "with a verdict",
+        mean_estimate(scored, [score for score in scores if not score.broken], METRIC),
+    )
     yield "before the first open", mean_estimate(scored, scores[:first_open], METRIC)
 
 
@@ -155,7 +177,9 @@ def measured(
         questions = world.drawn(count, rng)
         answers = list(schedule(questions, size, rng))
         for share in SHARES:
-            for way, estimate in estimates(questions, answers[: round(share * len(answers))], world.picture):
+            for way, estimate in estimates(
+                questions, answers[: round(share * len(answers))], world.picture
+            ):
                 cells[way, share].append(estimate)
     return cells
 
@@ -180,23 +204,34 @@ def summary(cell: Sequence[Estimate], truth: float = TRUTH) -> tuple[float, floa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=400)
     parser.add_argument("--questions", type=int, default=150)
-    parser.add_argument("--others", action="store_true", help="the other worlds, by the weights alone")
+    parser.add_argument(
+        "--others", action="store_true", help="the other worlds, by the weights alone"
+    )
     options = parser.parse_args()
     print("mean/held/width/no value, in %, when so much was asked")
     for name, world in WORLDS.items():
         if options.others != (world is FIRST):
-            print(f"{f'{name}, true value {world.truth:.1%}':54}", *(f"{share:>15.0%}" for share in SHARES))
+            print(
+                f"{f'{name}, true value {world.truth:.1%}':54}",
+                *(f"{share:>15.0%}" for share in SHARES),
+            )
             table(world, options.runs, options.questions, ("weighted",) if options.others else ())
 
 
 def table(world: World, runs: int, count: int, ways: Sequence[str]) -> None:
     for name, schedule, size in (
-        ("window", by_window, 1), ("window", by_window, 16), ("window", by_window, 64),
-        ("slots", by_slots, 8), ("slots", by_slots, 64), ("slots", by_slots, 200),
-    ):  # fmt: skip
+        ("window", by_window, 1),
+        ("window", by_window, 16),
+        ("window", by_window, 64),
+        ("slots", by_slots, 8),
+        ("slots", by_slots, 64),
+        ("slots", by_slots, 200),
+    ):
         cells = measured(schedule, size, runs, count, world)
         for way in ways or dict.fromkeys(way for way, _ in cells):
             numbers = (summary(cells[way, share], world.truth) for share in SHARES)

@@ -84,15 +84,26 @@ def write_table(path: Path, count: int) -> None:
         file.write("id\tquestion\tA\tB\tC\tD\tanswer\ttag_level\n")
         for i in range(count):
             level = ("easy", "hard")[i % 2]
-            file.write(f"q{i:06d}\tWhich animal is number {i} here?\tcat\tdog\thorse\tcow\t{'ABCD'[i % 4]}\t{level}\n")
+            file.write(
+                f"q{i:06d}\tWhich animal is number {i} here?\tcat\tdog\thorse\tcow\t{'ABCD'[i % 4]}\t{level}\n"
+            )
 
 
 def evaluate_many(folder: Path, benchmark: str, questions: int, run: str, models: int) -> None:
     write_table(folder / f"{benchmark}.tsv", questions)
-    made = build_table(folder / f"{benchmark}.tsv", name=benchmark, to=folder / benchmark, no_pictures=True)
+    made = build_table(
+        folder / f"{benchmark}.tsv", name=benchmark, to=folder / benchmark, no_pictures=True
+    )
     for number in range(models):
         name = f"{run}{number}"
-        sn.evaluate(Quick(number), str(made.folder), "vanilla", runs=folder / "runs", name=name, report=False)
+        sn.evaluate(
+            Quick(number),
+            str(made.folder),
+            "vanilla",
+            runs=folder / "runs",
+            name=name,
+            report=False,
+        )
 
 
 def milliseconds(client: httpx.Client, address: str) -> tuple[float, float]:
@@ -115,15 +126,22 @@ def time_pages(library: RunLibrary, times: dict[str, list[tuple[float, float, fl
     listener = listen(0)
     server = make_server(LocalPages(library))
     threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True).start()
-    with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=120) as client:
+    with httpx.Client(
+        base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=120
+    ) as client:
         for words, address in PAGES.items():
-            (first, busy), (following, _) = milliseconds(client, address), milliseconds(client, address)
+            (first, busy), (following, _) = (
+                milliseconds(client, address),
+                milliseconds(client, address),
+            )
             times[words].append((first, following, busy))
     server.should_exit = True
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--questions", type=int, default=100_000)
     parser.add_argument("--models", type=int, default=2)
     parser.add_argument("--small-runs", type=int, default=98)

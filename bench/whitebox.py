@@ -48,7 +48,14 @@ from snellen.records import Decoding, Message, Request, TextPart, Variant
 
 IMAGE, QUESTION, PATCH = 32000, 55, 14
 FAST = FastPaths(
-    vision_cache=True, cache=True, shared=True, batch=True, ragged=True, tree=True, at_once=True, prefix_cache=True
+    vision_cache=True,
+    cache=True,
+    shared=True,
+    batch=True,
+    ragged=True,
+    tree=True,
+    at_once=True,
+    prefix_cache=True,
 )
 TARGETS = {
     "one question, 4 options": 4.8,
@@ -155,7 +162,9 @@ class Work:
         rotations = [(*opening, *sum(shown[i:] + shown[:i], ()), *closing) for i in range(4)]
         self.questions = [ContinuedPrompt(prompt(*template), tails) for template in templates]
         self.circular = [prompt(*rotation) for rotation in rotations]
-        self.unstable = [prompt(*template[:10], *rotation) for template in templates for rotation in rotations]
+        self.unstable = [
+            prompt(*template[:10], *rotation) for template in templates for rotation in rotations
+        ]
 
 
 @dataclass(frozen=True)
@@ -172,7 +181,9 @@ def rows_of(made: Any, work: Work) -> dict[str, Row]:
 
     def scoring(asked: list[ContinuedPrompt]) -> Row:
         return Row(
-            lambda: naive(made, asked, work.pixels), lambda: score(made, asked, False), lambda: score(made, asked, True)
+            lambda: naive(made, asked, work.pixels),
+            lambda: score(made, asked, False),
+            lambda: score(made, asked, True),
         )
 
     def writing(rows: list[EncodedPrompt], calls: int = 1) -> Row:
@@ -189,7 +200,13 @@ def rows_of(made: Any, work: Work) -> dict[str, Row]:
 
 
 def request(number: int) -> Request:
-    return Request("bench", str(number), Variant(), (Message("user", (TextPart(str(number)),)),), decoding=Decoding(8))
+    return Request(
+        "bench",
+        str(number),
+        Variant(),
+        (Message("user", (TextPart(str(number)),)),),
+        decoding=Decoding(8),
+    )
 
 
 def fresh(made: Any, fast_paths: FastPaths, rows: int) -> Engine:
@@ -224,7 +241,9 @@ def naive(made: Any, asked: list[ContinuedPrompt], pixels: Any) -> Any:
             tails = []
             for tail in one.tails:
                 ids = torch.tensor([[*one.context.ids, *tail]], device=made.device)
-                logits = made(input_ids=ids, attention_mask=torch.ones_like(ids), pixel_values=shown).logits
+                logits = made(
+                    input_ids=ids, attention_mask=torch.ones_like(ids), pixel_values=shown
+                ).logits
                 said = logits[0, -len(tail) - 1 : -1].float().log_softmax(-1)
                 tails.append([float(said[i, token]) for i, token in enumerate(tail)])
             scores.append(tails)
@@ -254,7 +273,11 @@ def settle(made: Any) -> None:
 def counted(made: Any) -> Iterator[dict[str, int]]:
     """Counts forward passes of the text model, tokens in them, and rows that go through the vision tower."""
     found = {"passes": 0, "tokens": 0, "pictures": 0}
-    first = made.model.vision_tower.embeddings if hasattr(made.model.vision_tower, "embeddings") else None
+    first = (
+        made.model.vision_tower.embeddings
+        if hasattr(made.model.vision_tower, "embeddings")
+        else None
+    )
     part = first or made.model.vision_tower.vision_model.embeddings
 
     def seen(module: Any, given: Any, output: Any) -> None:
@@ -287,7 +310,9 @@ def show_counts(every: bool) -> None:
     for image_tokens in IMAGE_TOKENS if every else (576,):
         made = model(SIZES["tiny"], image_tokens, torch.float32, "cpu")
         for name, ways in counts(rows_of(made, Work(image_tokens)), made).items():
-            columns = (f"{w['passes']:14d}{w['tokens']:8,d}{w['pictures']:9d}" for w in ways.values())
+            columns = (
+                f"{w['passes']:14d}{w['tokens']:8,d}{w['pictures']:9d}" for w in ways.values()
+            )
             print(f"{image_tokens:4d} {name:41s}" + "".join(columns), flush=True)
 
 
@@ -306,8 +331,17 @@ def peak(name: str, made: Any, row: Row, fast: bool, arguments: argparse.Namespa
         (row.fast if fast else row.plain)()
         return int(torch.accelerator.max_memory_allocated() - before) >> 20
     command = [sys.executable, __file__, "--memory", name, "--path", "fast" if fast else "plain"]
-    command += ["--dtype", arguments.dtype, "--threads", str(arguments.threads), "--size", arguments.size]
-    return int(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    command += [
+        "--dtype",
+        arguments.dtype,
+        "--threads",
+        str(arguments.threads),
+        "--size",
+        arguments.size,
+    ]
+    return int(
+        json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    )
 
 
 def resident(field: str) -> int:
@@ -316,7 +350,9 @@ def resident(field: str) -> int:
     return int(next(line.split()[1] for line in lines if line.startswith(field)))
 
 
-def compare(name: str, made: Any, row: Row, arguments: argparse.Namespace, target: str, memory: bool) -> None:
+def compare(
+    name: str, made: Any, row: Row, arguments: argparse.Namespace, target: str, memory: bool
+) -> None:
     """Time the three ways in turns, and print a line."""
     turns = []
     for _ in range(arguments.repetitions):
@@ -326,7 +362,11 @@ def compare(name: str, made: Any, row: Row, arguments: argparse.Namespace, targe
         turns.append((textbook[0], plain[0], fast[0]))
     columns = "".join(f"{median(column):7.2f}" for column in zip(*turns, strict=True))
     ratios = [median(turn[way] / turn[2] for turn in turns) for way in (0, 1)]
-    held = " / ".join(str(peak(name, made, row, fast, arguments)) for fast in (False, True)) if memory else "-"
+    held = (
+        " / ".join(str(peak(name, made, row, fast, arguments)) for fast in (False, True))
+        if memory
+        else "-"
+    )
     print(
         f"{name:41s}{columns}{ratios[0]:7.1f}{ratios[1]:7.1f}{target:>7}{held:>12s}  {agreement(textbook[1], fast[1])}",
         flush=True,
@@ -351,21 +391,31 @@ def show_throughput(made: Any, work: Work, repetitions: int) -> None:
 
     with torch.inference_mode():
         product = 2 * width**3 / best(lambda: left @ left)
-        buffer = torch.empty(2**28 if width == 8192 else 2**24, device=made.device, dtype=torch.uint8)
+        buffer = torch.empty(
+            2**28 if width == 8192 else 2**24, device=made.device, dtype=torch.uint8
+        )
         copied = 2 * buffer.numel() / best(buffer.clone)
         read = best(lambda: prefill(layout, [context]))
         embedded = made.get_input_embeddings()(torch.tensor([context.ids], device=made.device))
         text = best(lambda: language_model(inputs_embeds=embedded, use_cache=True))
         state = prefill(layout, [context])
         token = torch.tensor([[5]], device=made.device)
-        step = best(lambda: made(input_ids=token, past_key_values=copy_cache(state.cache), use_cache=True))
+        step = best(
+            lambda: made(input_ids=token, past_key_values=copy_cache(state.cache), use_cache=True)
+        )
     tokens = len(context.ids)
     held = weights * made.dtype.itemsize
-    print(f"a matrix product reaches {product / 1e12:.2f} TFLOP/s here, a copy {copied / 1e9:.1f} GB/s")
+    print(
+        f"a matrix product reaches {product / 1e12:.2f} TFLOP/s here, a copy {copied / 1e9:.1f} GB/s"
+    )
     print(f"prefill, picture included {tokens / read:10.0f} tokens/s")
     share = 2 * weights * tokens / text / product
-    print(f"prefill, text model       {tokens / text:10.0f} tokens/s, {share:.0%} of the product's rate")
-    print(f"decoding, one row         {1 / step:10.1f} tokens/s, {held / step / copied:.0%} of the copy's rate")
+    print(
+        f"prefill, text model       {tokens / text:10.0f} tokens/s, {share:.0%} of the product's rate"
+    )
+    print(
+        f"decoding, one row         {1 / step:10.1f} tokens/s, {held / step / copied:.0%} of the copy's rate"
+    )
     table = counts(dict(list(rows_of(made, work).items())[:2]), made)
     for name, ways in table.items():
         saved = ways["naive"]["tokens"] / ways["fast"]["tokens"]
@@ -373,7 +423,9 @@ def show_throughput(made: Any, work: Work, repetitions: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--size", choices=SIZES, default="")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="")
@@ -392,7 +444,9 @@ def main() -> None:
 
     def loaded(image_tokens: int) -> tuple[Any, Work]:
         dtype = getattr(torch, arguments.dtype)
-        return model(SIZES[arguments.size], image_tokens, dtype, arguments.device), Work(image_tokens)
+        return model(SIZES[arguments.size], image_tokens, dtype, arguments.device), Work(
+            image_tokens
+        )
 
     if arguments.memory:
         made, work = loaded(576)
@@ -406,14 +460,23 @@ def main() -> None:
         show_counts(arguments.image_tokens)
         return
     versions = f"torch {torch.__version__}, transformers {tf.__version__}"
-    print(f"{versions}, {arguments.device}, {arguments.size}, {arguments.dtype}, {torch.get_num_threads()} threads")
+    print(
+        f"{versions}, {arguments.device}, {arguments.size}, {arguments.dtype}, {torch.get_num_threads()} threads"
+    )
     heads = ("naive", "plain", "fast", "n/f", "p/f", "target")
     print(" " * 41 + "".join(f"{head:>7s}" for head in heads) + f"{'MB':>12s}  agreement")
     if arguments.image_tokens:
         for image_tokens in IMAGE_TOKENS:
             made, work = loaded(image_tokens)
             row = rows_of(made, work)["one question, 4 options"]
-            compare(f"one question, {image_tokens} image tokens", made, row, arguments, "-", memory=False)
+            compare(
+                f"one question, {image_tokens} image tokens",
+                made,
+                row,
+                arguments,
+                "-",
+                memory=False,
+            )
         return
     made, work = loaded(576)
     for name, row in rows_of(made, work).items():

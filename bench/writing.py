@@ -62,7 +62,9 @@ def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--questions", type=int, default=10_000)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--folder", type=Path)
@@ -73,13 +75,19 @@ def main() -> None:
     evaluation.run_plan = timed("asking", evaluation.run_plan)
     with tempfile.TemporaryDirectory(dir=chosen.folder) as scratch:
         write_table(Path(scratch) / "many.tsv", chosen.questions)
-        made = build_table(Path(scratch) / "many.tsv", name="many", to=Path(scratch) / "many", no_pictures=True)
+        made = build_table(
+            Path(scratch) / "many.tsv", name="many", to=Path(scratch) / "many", no_pictures=True
+        )
         for cache in ("", str(Path(scratch) / "cache")):
             CLOCK.clear(), BUSY.clear()
             sn.evaluate(
-                Instant(chosen.batch), str(made.folder), "vanilla", runs=Path(scratch) / f"runs{bool(cache)}",
-                cache=cache, report=False,
-            )  # fmt: skip
+                Instant(chosen.batch),
+                str(made.folder),
+                "vanilla",
+                runs=Path(scratch) / f"runs{bool(cache)}",
+                cache=cache,
+                report=False,
+            )
             print(
                 "with cache" if cache else "journal alone",
                 f"asking {CLOCK['asking']:.1f} s, {BUSY['asking']:.1f} CPU s",

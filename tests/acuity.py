@@ -11,11 +11,22 @@ from typing import Any
 from PIL import Image, ImageChops
 
 from snellen import registry
-from snellen.psychometrics.optotypes import DIRECTIONS, SLOAN, Shape, landolt_c, rasterise, tumbling_e
+from snellen.psychometrics.optotypes import (
+    DIRECTIONS,
+    SLOAN,
+    Shape,
+    landolt_c,
+    rasterise,
+    tumbling_e,
+)
 from snellen.psychometrics.trials import AcuityTest, Stimulus
 from snellen.suites.acuity.signs import SHAPES
 
-NAMES = tuple(name for name, target in registry.targets("acuity_tests").items() if "snellen.suites" in str(target))
+NAMES = tuple(
+    name
+    for name, target in registry.targets("acuity_tests").items()
+    if "snellen.suites" in str(target)
+)
 
 
 def declared(name: str) -> AcuityTest:
@@ -53,7 +64,11 @@ def digest(name: str) -> str:
     content = hashlib.sha256()
     for level in (levels[0], levels[len(levels) // 2], levels[-1]):
         for shown in stimuli(name, level):
-            content.update(repr((shown.question, shown.options, shown.right, sorted(shown.tags.items()))).encode())
+            content.update(
+                repr(
+                    (shown.question, shown.options, shown.right, sorted(shown.tags.items()))
+                ).encode()
+            )
             for image in shown.images:
                 content.update(image)
     return content.hexdigest()[:16]
@@ -65,7 +80,9 @@ def shape_of(option: str, ring: bool) -> Shape:
     return SLOAN.get(option) or SHAPES[option]
 
 
-def read_by_templates(shown: Stimulus, height: float, *, ring: bool = False, number: int = 0) -> int:
+def read_by_templates(
+    shown: Stimulus, height: float, *, ring: bool = False, number: int = 0
+) -> int:
     """The option whose sign, somewhere on whole pixels, leaves the least of the picture unexplained.
 
     Brute force on pixels: it knows the height and nothing else. Contrast is fitted by least squares.
@@ -78,7 +95,9 @@ def read_by_templates(shown: Stimulus, height: float, *, ring: bool = False, num
     explained = []
     for option in shown.options:
         template, norm = _template(option, ring, height, grey.shape)
-        match = irfft2(waves * template, grey.shape)[side - 1 :, side - 1 :]  # where it lies within the picture
+        match = irfft2(waves * template, grey.shape)[
+            side - 1 :, side - 1 :
+        ]  # where it lies within the picture
         explained.append(match.max() / norm)
     return int(np.argmax(explained))
 
@@ -91,7 +110,9 @@ def _template(option: str, ring: bool, height: float, shape: tuple[int, int]) ->
 
     mask = rasterise(shape_of(option, ring), height / 5)
     template = np.zeros((math.ceil(height), math.ceil(height)))
-    template[: mask.height, : mask.width] = np.frombuffer(mask.coverage, np.uint8).reshape(mask.height, mask.width)
+    template[: mask.height, : mask.width] = np.frombuffer(mask.coverage, np.uint8).reshape(
+        mask.height, mask.width
+    )
     return rfft2(template[::-1, ::-1], shape), float(np.sqrt((template**2).sum()))
 
 
@@ -100,4 +121,6 @@ if __name__ == "__main__":
     from pathlib import Path
 
     versions = {name: digest(name) for name in sorted(NAMES)}
-    Path(__file__).with_name("acuity_digests.json").write_text(json.dumps(versions, indent=2) + "\n")
+    Path(__file__).with_name("acuity_digests.json").write_text(
+        json.dumps(versions, indent=2) + "\n"
+    )

@@ -48,29 +48,52 @@ def video_mme(to: Path) -> None:
     """Two questions a clip, clips in two archives, one of them no mp4."""
     rows(
         to / "videomme/test-00000-of-00001.parquet",
-        {**columns("video_id duration domain sub_category url videoID question_id task_type question answer"),
-         "options": TEXTS},
-        lambda n: {
-            "video_id": f"{n // 2:03}", "duration": ("short", "medium", "long")[n % 3], "domain": "Knowledge",
-            "sub_category": "Biology", "url": "https://www.youtube.com", "videoID": f"fFj-{n // 2}_",
-            "question_id": f"{n // 2:03}-{n % 2 + 1}", "task_type": "Counting Problem", "question": ask(n),
-            "options": labelled(), "answer": letter(n),
+        {
+            **columns(
+                "video_id duration domain sub_category url videoID question_id task_type question answer"
+            ),
+            "options": TEXTS,
         },
-    )  # fmt: skip
-    packed(to / "videos_chunked_01.zip", {"data/": b"", "data/fFj-0_.mp4": clip(0), "data/fFj-1_.mp4": clip(1)})
+        lambda n: {
+            "video_id": f"{n // 2:03}",
+            "duration": ("short", "medium", "long")[n % 3],
+            "domain": "Knowledge",
+            "sub_category": "Biology",
+            "url": "https://www.youtube.com",
+            "videoID": f"fFj-{n // 2}_",
+            "question_id": f"{n // 2:03}-{n % 2 + 1}",
+            "task_type": "Counting Problem",
+            "question": ask(n),
+            "options": labelled(),
+            "answer": letter(n),
+        },
+    )
+    packed(
+        to / "videos_chunked_01.zip",
+        {"data/": b"", "data/fFj-0_.mp4": clip(0), "data/fFj-1_.mp4": clip(1)},
+    )
     packed(to / "videos_chunked_02.zip", {"data/fFj-2_.mkv": clip(2, ".mkv")})
 
 
 def nextqa(to: Path) -> None:
     rows(
         to / "MC/test-00000-of-00001.parquet",
-        {**dict.fromkeys("video frame_count width height answer qid".split(), INT),
-         **columns("question type a0 a1 a2 a3 a4")},
-        lambda n: {
-            "video": 4000 + n, "frame_count": FRAMES, "width": 160, "height": 96, "question": f"which animal is {n}",
-            "answer": n % 5, "qid": n, "type": "TC", **{f"a{k}": ANIMALS[k] for k in range(5)},
+        {
+            **dict.fromkeys("video frame_count width height answer qid".split(), INT),
+            **columns("question type a0 a1 a2 a3 a4"),
         },
-    )  # fmt: skip
+        lambda n: {
+            "video": 4000 + n,
+            "frame_count": FRAMES,
+            "width": 160,
+            "height": 96,
+            "question": f"which animal is {n}",
+            "answer": n % 5,
+            "qid": n,
+            "type": "TC",
+            **{f"a{k}": ANIMALS[k] for k in range(5)},
+        },
+    )
     packed(to / "videos.zip", {f"NExTVideo/{4000 + n}.mp4": clip(n) for n in range(ROWS)})
 
 
@@ -79,10 +102,12 @@ def tempcompass(to: Path) -> None:
         to / "multi-choice/test-00000-of-00001.parquet",
         columns("video_id question answer dim"),
         lambda n: {
-            "video_id": f"{1000 + n}", "question": f"{ask(n)}\n{lettered('{}. ')}", "answer": labelled()[n % 4],
+            "video_id": f"{1000 + n}",
+            "question": f"{ask(n)}\n{lettered('{}. ')}",
+            "answer": labelled()[n % 4],
             "dim": "speed",
         },
-    )  # fmt: skip
+    )
     packed(to / "tempcompass_videos.zip", {f"videos/{1000 + n}.mp4": clip(n) for n in range(ROWS)})
 
 
@@ -91,13 +116,21 @@ def vsi_bench(to: Path) -> None:
     places = ("arkitscenes", "scannet", "scannetpp")
     rows(
         to / "test-00000-of-00001.parquet",
-        {"id": INT, **columns("dataset scene_name question_type question ground_truth"), "options": TEXTS},
-        lambda n: {
-            "id": n, "dataset": places[n % 3], "scene_name": f"scene{n}", "question": ask(n),
-            "question_type": "object_rel_distance" if n < 4 else "object_abs_distance",
-            "ground_truth": letter(n) if n < 4 else f"{n}.5", "options": labelled() if n < 4 else None,
+        {
+            "id": INT,
+            **columns("dataset scene_name question_type question ground_truth"),
+            "options": TEXTS,
         },
-    )  # fmt: skip
+        lambda n: {
+            "id": n,
+            "dataset": places[n % 3],
+            "scene_name": f"scene{n}",
+            "question": ask(n),
+            "question_type": "object_rel_distance" if n < 4 else "object_abs_distance",
+            "ground_truth": letter(n) if n < 4 else f"{n}.5",
+            "options": labelled() if n < 4 else None,
+        },
+    )
     for place, name in enumerate(places):
         packed(to / f"{name}.zip", {f"{name}/scene{n}.mp4": clip(n) for n in range(place, ROWS, 3)})
 
@@ -106,9 +139,16 @@ def mvbench(to: Path) -> None:
     """One question a task, the clips beside the questions."""
     from snellen.catalogue import entries
 
-    for number, (task, folder) in enumerate(entries()["modern/mvbench"].source.params["tasks"].items()):
+    for number, (task, folder) in enumerate(
+        entries()["modern/mvbench"].source.params["tasks"].items()
+    ):
         name, options = f"{task}.mp4", list(ANIMALS[: 3 + number % 3])
-        row = {"video": name, "question": ask(number), "candidates": options, "answer": options[number % 3]}
+        row = {
+            "video": name,
+            "question": ask(number),
+            "candidates": options,
+            "answer": options[number % 3],
+        }
         (to / "json").mkdir(parents=True, exist_ok=True)
         (to / "json" / f"{task}.json").write_text(json.dumps([row]))
         (to / folder).mkdir(parents=True, exist_ok=True)
@@ -121,12 +161,18 @@ def egoschema(to: Path) -> None:
         to / "Subset/test-00000-of-00001.parquet",
         {**columns("question_idx question video_idx answer"), "option": TEXTS},
         lambda n: {
-            "question_idx": str(n), "question": ask(n), "video_idx": f"0074f737-{n}", "option": labelled(5),
+            "question_idx": str(n),
+            "question": ask(n),
+            "video_idx": f"0074f737-{n}",
+            "option": labelled(5),
             "answer": str(n % 5),
         },
-    )  # fmt: skip
+    )
     for half in (0, 1):
-        members = {f"videos/0074f737-{n}.{'MP4' if n == 3 else 'mp4'}": clip(n) for n in range(half, ROWS, 2)}
+        members = {
+            f"videos/0074f737-{n}.{'MP4' if n == 3 else 'mp4'}": clip(n)
+            for n in range(half, ROWS, 2)
+        }
         packed(to / f"videos_chunked_{half + 1:02}.zip", members)
 
 
@@ -135,10 +181,15 @@ def perceptiontest(to: Path) -> None:
         to / "mc_question_val/validation-00000-of-00001.parquet",
         {**columns("video_name question question_id answer_id area reasoning"), "options": TEXTS},
         lambda n: {
-            "video_name": f"video_{n // 2}", "question": ask(n), "question_id": str(n % 2), "options": ANIMALS[:3],
-            "answer_id": str(n % 3), "area": "physics", "reasoning": "descriptive",
+            "video_name": f"video_{n // 2}",
+            "question": ask(n),
+            "question_id": str(n % 2),
+            "options": ANIMALS[:3],
+            "answer_id": str(n % 3),
+            "area": "physics",
+            "reasoning": "descriptive",
         },
-    )  # fmt: skip
+    )
     packed(to / "videos_chunked_01.zip", {f"videos/video_{n}.mp4": clip(n) for n in range(3)})
 
 
@@ -147,16 +198,23 @@ def mlvu(to: Path) -> None:
         to / "data/test-00000-of-00001.parquet",
         columns("video_name question answer task_type"),
         lambda n: {
-            "video_name": f"video_{n // 2}.mp4", "question": f"{ask(n)}\n{lettered('({}) ')}",
-            "answer": letter(n), "task_type": "AO",
+            "video_name": f"video_{n // 2}.mp4",
+            "question": f"{ask(n)}\n{lettered('({}) ')}",
+            "answer": letter(n),
+            "task_type": "AO",
         },
-    )  # fmt: skip
+    )
     packed(to / "video_part_1.zip", {f"video_{n}.mp4": clip(n) for n in range(3)})
 
 
 def visulogic(to: Path) -> None:
     lines = [
-        {"id": f"{n:05}", "image_path": f"images/{n:05}.png", "question": f"{ask(n)} A, B, C or D?", "label": letter(n)}
+        {
+            "id": f"{n:05}",
+            "image_path": f"images/{n:05}.png",
+            "question": f"{ask(n)} A, B, C or D?",
+            "label": letter(n),
+        }
         for n in range(ROWS)
     ]
     (to / "data.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))

@@ -15,13 +15,26 @@ from typing import Any
 
 CHROMIUM = shutil.which("chromium")
 QUIET = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--hide-scrollbars",
-]  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+]
 LONGEST = 60
 
 
-KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}
+KEYS = {
+    "Tab": 9,
+    "Enter": 13,
+    "Escape": 27,
+    "End": 35,
+    "Home": 36,
+    "ArrowLeft": 37,
+    "ArrowRight": 39,
+}
 """What a browser calls keys that type no letter (virtual key codes of Windows)."""
 
 BROKEN_WORDS = """(() => {
@@ -65,11 +78,18 @@ class Page:
         self.requested: list[str] = []
         """What the page has asked for: every URL but those of data that it holds itself."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Network", "Runtime", "Log"):
             self._call(f"{domain}.enable")
         self._call("Page.setLifecycleEventsEnabled", enabled=True)
-        self._call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads), eventsEnabled=True)
+        self._call(
+            "Browser.setDownloadBehavior",
+            behavior="allow",
+            downloadPath=str(downloads),
+            eventsEnabled=True,
+        )
 
     def open(self, url: str) -> None:
         """Open a page, and wait for the load event of this very document: that of an earlier one may come late."""
@@ -84,12 +104,19 @@ class Page:
         """Shows pages as on a screen of that many pixels; one narrower than 600 is a phone's."""
         is_phone = width < 600
         self._call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=is_phone
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=is_phone,
         )
 
     def prefer(self, scheme: str) -> None:
         """Shows pages as to somebody who prefers them `light` or `dark`."""
-        self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self._call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
 
     def wait_for_load(self, do: Callable[[], object]) -> None:
         """Do what leads to another page, and wait until it is there."""
@@ -100,14 +127,20 @@ class Page:
     def run(self, script: str) -> Any:
         """The value of an expression on the page, or of what it promises. An error on the page is one here."""
         answer = self._call(
-            "Runtime.evaluate", expression=script, returnByValue=True, userGesture=True, awaitPromise=True
+            "Runtime.evaluate",
+            expression=script,
+            returnByValue=True,
+            userGesture=True,
+            awaitPromise=True,
         )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def photograph(self, place: str) -> bytes:
         """What is to be seen of the page from the first element on that a selector finds, as PNG."""
-        self.run(f"document.querySelector({json.dumps(place)}).scrollIntoView({{behavior: 'instant'}})")
+        self.run(
+            f"document.querySelector({json.dumps(place)}).scrollIntoView({{behavior: 'instant'}})"
+        )
         # What comes into view is drawn in the frame after.
         frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
         self._call("Runtime.evaluate", expression=frames, awaitPromise=True)
@@ -122,7 +155,13 @@ class Page:
             code = KEYS.get(key, 0)
             text = {"Enter": "\r"}.get(key, "" if code else key)
             for kind in ("keyDown", "keyUp"):
-                self._call("Input.dispatchKeyEvent", type=kind, key=key, text=text, windowsVirtualKeyCode=code)
+                self._call(
+                    "Input.dispatchKeyEvent",
+                    type=kind,
+                    key=key,
+                    text=text,
+                    windowsVirtualKeyCode=code,
+                )
 
     def choose_file(self, place: str, file: Path) -> None:
         """Put a file into the field that a selector finds, as its dialogue would."""
@@ -153,7 +192,9 @@ class Page:
         self._count += 1
         where = {"sessionId": self._session} if self._session else {}
         os.write(
-            self._send, json.dumps({"id": self._count, "method": method, "params": params, **where}).encode() + b"\0"
+            self._send,
+            json.dumps({"id": self._count, "method": method, "params": params, **where}).encode()
+            + b"\0",
         )
         while True:
             message = self._next()
@@ -187,7 +228,10 @@ class Page:
                 self.requested.append(url)
         if message.get("method") == "Runtime.exceptionThrown":
             self.complaints.append(str(message["params"]["exceptionDetails"]))
-        if message.get("method") == "Log.entryAdded" and message["params"]["entry"]["level"] == "error":
+        if (
+            message.get("method") == "Log.entryAdded"
+            and message["params"]["entry"]["level"] == "error"
+        ):
             self.complaints.append(str(message["params"]["entry"]))
         if "method" in message:
             self._events.append(message)
@@ -210,7 +254,11 @@ def browsing(folder: Path) -> Iterator[Page]:
 
     words = [CHROMIUM, *QUIET, "--remote-debugging-pipe", f"--user-data-dir={folder / 'profile'}"]
     browser = subprocess.Popen(
-        words, preexec_fn=wire, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        words,
+        preexec_fn=wire,
+        close_fds=False,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     os.close(to_browser)
     os.close(from_browser)

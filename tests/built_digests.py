@@ -63,16 +63,26 @@ def published(folder: Path) -> Iterator[tuple[str, str]]:
 
     for name in names():
         test_published.miniature(name, folder / "published-files")
-    yield from _built(folder / "published", "import", "reform-eval", str(folder / "published-files"))
+    yield from _built(
+        folder / "published", "import", "reform-eval", str(folder / "published-files")
+    )
 
 
 def hub(folder: Path) -> Iterator[tuple[str, str]]:
     for name in mini_hub.DATASETS:
         files = mini_hub.snapshot(name, folder / "hub-files" / name)
         yield from _built(
-            folder / "hub", "build", f"reform-eval/{name}", "--hub", "--source", str(files),
-            "--ratio", "1", "--distractors", "pool",
-        )  # fmt: skip
+            folder / "hub",
+            "build",
+            f"reform-eval/{name}",
+            "--hub",
+            "--source",
+            str(files),
+            "--ratio",
+            "1",
+            "--distractors",
+            "pool",
+        )
 
 
 def candidates(folder: Path) -> Iterator[tuple[str, str]]:
@@ -112,7 +122,9 @@ if __name__ == "__main__":
         sys.exit(print(f"{len(now)} digests written to {path}"))
     before = json.loads(path.read_text())
     different = [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
-    print(f"{len(now) - len([n for n in different if n in now])} of {len(before)} digests are the same")
+    print(
+        f"{len(now) - len([n for n in different if n in now])} of {len(before)} digests are the same"
+    )
     for name in different:
         print(f"  {name}: {before.get(name, 'not there')} -> {now.get(name, 'not there')}")
     sys.exit(bool(different))

@@ -32,7 +32,9 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("fuzz", settings.get_profile("snellen"), derandomize=False, max_examples=2000)
+settings.register_profile(
+    "fuzz", settings.get_profile("snellen"), derandomize=False, max_examples=2000
+)
 PROFILE = os.environ.get("SNELLEN_TEST_PROFILE", "snellen")
 settings.load_profile(PROFILE)
 if PROFILE == "snellen":

@@ -72,7 +72,9 @@ class Positions(LlamaModel):  # type: ignore[misc]
     def forward(self, *args: Any, **settings: Any) -> Any:
         count = settings["inputs_embeds"].shape[1]
         start = read_so_far(settings.get("past_key_values"))
-        return super().forward(*args, **{**settings, "position_ids": torch.arange(start, start + count)[None]})
+        return super().forward(
+            *args, **{**settings, "position_ids": torch.arange(start, start + count)[None]}
+        )
 
 
 class Slots(LlamaModel):  # type: ignore[misc]
@@ -81,7 +83,9 @@ class Slots(LlamaModel):  # type: ignore[misc]
     def forward(self, *args: Any, **settings: Any) -> Any:
         embeds = settings["inputs_embeds"]
         places = torch.arange(embeds.shape[1]) + read_so_far(settings.get("past_key_values"))
-        return super().forward(*args, **{**settings, "inputs_embeds": embeds + 0.3 * torch.sin(places)[:, None]})
+        return super().forward(
+            *args, **{**settings, "inputs_embeds": embeds + 0.3 * torch.sin(places)[:, None]}
+        )
 
 
 class Masked(LlamaModel):  # type: ignore[misc]
@@ -96,7 +100,10 @@ class Masked(LlamaModel):  # type: ignore[misc]
             embeds = self.embed_tokens(settings["input_ids"])
         if mask is None or mask.ndim == 2:
             past, count = read_so_far(settings.get("past_key_values")), embeds.shape[1]
-            queries, keys = torch.arange(past, past + count)[:, None], torch.arange(past + count)[None]
+            queries, keys = (
+                torch.arange(past, past + count)[:, None],
+                torch.arange(past + count)[None],
+            )
             sees = keys <= queries
             if self.window:
                 sees = sees & (queries - keys < self.window)
@@ -187,7 +194,9 @@ def plain_reply(model: Any, row: Any, longest: int) -> list[int]:
     while len(written) < longest and (not written or written[-1] != TEXT["eos_token_id"]):
         ids = torch.tensor([[*row.ids, *written]])
         with torch.no_grad():
-            output = model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False, **row.extras)
+            output = model(
+                input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False, **row.extras
+            )
         written.append(int(output.logits[0, -1].argmax()))
     return written
 

@@ -50,11 +50,17 @@ class Browser:
     def get(self, address: str, **settings: Any) -> httpx.Response:
         return self.http.get(address, **settings)
 
-    def post(self, address: str, fields: Mapping[str, Any] | None = None, **settings: Any) -> httpx.Response:
+    def post(
+        self, address: str, fields: Mapping[str, Any] | None = None, **settings: Any
+    ) -> httpx.Response:
         """Sends a form with a token that is good for this person now."""
-        return self.http.post(address, data={"csrf_token": self.token(), **(fields or {})}, **settings)
+        return self.http.post(
+            address, data={"csrf_token": self.token(), **(fields or {})}, **settings
+        )
 
-    def send(self, address: str, content: bytes, name: str = "picture.png", kind: str = "image/png") -> httpx.Response:
+    def send(
+        self, address: str, content: bytes, name: str = "picture.png", kind: str = "image/png"
+    ) -> httpx.Response:
         """Sends a file, as a script of a page does."""
         headers = {"x-csrf-token": self.token(), "accept": "application/json"}
         return self.http.post(address, files={"file": (name, content, kind)}, headers=headers)
@@ -82,14 +88,20 @@ class RunningServer:
 
     def visitor(self, **headers: str) -> Browser:
         """Somebody without an account."""
-        self._browsers.append(Browser(self.url, {name.replace("_", "-"): value for name, value in headers.items()}))
+        self._browsers.append(
+            Browser(self.url, {name.replace("_", "-"): value for name, value in headers.items()})
+        )
         return self._browsers[-1]
 
     def signed_in(self, name: str, *, is_admin: bool = False) -> Browser:
         """Somebody with an account, which is made if there is none, who has signed in with the password."""
         database = self.services.database
         if database.read_now(lambda connection: accounts.find_account(connection, name)) is None:
-            database.write_now(lambda connection: accounts.create_account(connection, name, _HASHED, is_admin=is_admin))
+            database.write_now(
+                lambda connection: accounts.create_account(
+                    connection, name, _HASHED, is_admin=is_admin
+                )
+            )
         browser = self.visitor()
         assert browser.sign_in(name).status_code == 303
         return browser
@@ -101,8 +113,14 @@ class RunningServer:
         """A program with an API key of this account."""
         database = self.services.database
         found = database.read_now(lambda connection: accounts.find_account(connection, name))
-        account = found[0] if found else database.write_now(lambda c: accounts.create_account(c, name, _HASHED))
-        token, _ = database.write_now(lambda connection: accounts.create_key(connection, account, "test", scopes))
+        account = (
+            found[0]
+            if found
+            else database.write_now(lambda c: accounts.create_account(c, name, _HASHED))
+        )
+        token, _ = database.write_now(
+            lambda connection: accounts.create_key(connection, account, "test", scopes)
+        )
         return self.visitor(authorization=f"Bearer {token}", accept="application/json")
 
     def loop_call(self, work: Callable[[], object]) -> None:
@@ -129,7 +147,9 @@ def hosted(folder: Path, *, limited: bool = False, **settings: Any) -> Iterator[
         lift_limits(services)
     server = HostingServer(services)
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_until_complete, args=(server.serve(sockets=[listener]),))
+    thread = threading.Thread(
+        target=loop.run_until_complete, args=(server.serve(sockets=[listener]),)
+    )
     thread.start()
     running = RunningServer(services, url, loop)
     try:

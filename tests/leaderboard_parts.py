@@ -38,7 +38,9 @@ def other(number: int) -> str:
     return LETTERS[(number + 1) % 4]
 
 
-def predictions(answer: Callable[[int], str] = gold, count: int = QUESTIONS) -> list[dict[str, Any]]:
+def predictions(
+    answer: Callable[[int], str] = gold, count: int = QUESTIONS
+) -> list[dict[str, Any]]:
     return [{"id": f"q{i:03d}", "prediction": answer(i)} for i in range(count)]
 
 
@@ -59,7 +61,11 @@ def as_xlsx(rows: list[dict[str, Any]], path: Path) -> bytes:
 
 
 def upload(
-    program: Browser, content: bytes, name: str = "predictions.jsonl", board: str = "animals", **fields: str
+    program: Browser,
+    content: bytes,
+    name: str = "predictions.jsonl",
+    board: str = "animals",
+    **fields: str,
 ) -> Any:
     """The answer to an upload by the API."""
     return program.http.post(
@@ -80,7 +86,9 @@ def settled(program: Browser, submission_id: str, seconds: float = 60) -> dict[s
         time.sleep(0.05)
 
 
-def scored(program: Browser, content: bytes, name: str = "predictions.jsonl", **fields: str) -> dict[str, Any]:
+def scored(
+    program: Browser, content: bytes, name: str = "predictions.jsonl", **fields: str
+) -> dict[str, Any]:
     answer = upload(program, content, name, **fields)
     assert answer.status_code == 201, answer.text
     return settled(program, answer.json()["id"])
@@ -93,7 +101,12 @@ SECRET = "quagga"
 def open_benchmark(folder: Path, count: int = 12) -> Benchmark:
     """Open questions, whose answers stand in nothing that is shown."""
     rows = [
-        {"id": f"o{i:03d}", "question": f"What is on picture {i}?", "answer": f"{SECRET} {i}", "image": small.cell(i)}
+        {
+            "id": f"o{i:03d}",
+            "question": f"What is on picture {i}?",
+            "answer": f"{SECRET} {i}",
+            "image": small.cell(i),
+        }
         for i in range(count)
     ]
     return small.built(rows, folder / "open", name="open")

@@ -42,7 +42,9 @@ def why_not() -> str:
     missing = [name for name in PROGRAMS if not shutil.which(name)]
     if missing:
         return f"needs {', '.join(missing)}"
-    refused = subprocess.run(["unshare", *NAMESPACES, "--fork", "true"], capture_output=True, text=True, check=False)
+    refused = subprocess.run(
+        ["unshare", *NAMESPACES, "--fork", "true"], capture_output=True, text=True, check=False
+    )
     return refused.stderr.strip()
 
 
@@ -54,8 +56,20 @@ class Machine:
         """`folder` is its `/mnt`."""
         others = "".join(f"10.99.0.{n} machine{n}\n" for n in range(1, 10))
         (folder / "hosts").write_text(f"127.0.0.1 localhost\n{others}")
-        command = ["unshare", *NAMESPACES, "--fork", "--kill-child", "--mount-proc", "sh", "-ec", FIRST, "sh"]
-        self._first = subprocess.Popen([*command, self.name, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        command = [
+            "unshare",
+            *NAMESPACES,
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+            "sh",
+            "-ec",
+            FIRST,
+            "sh",
+        ]
+        self._first = subprocess.Popen(
+            [*command, self.name, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         assert self._first.stdout and self._first.stdout.readline() == b"up\n"
 
     def command(self, *words: str | Path) -> list[str]:
@@ -66,7 +80,9 @@ class Machine:
 
     def run(self, *words: str | Path, **how: Any) -> str:
         """What a command says that runs on it."""
-        done = subprocess.run(self.command(*words), capture_output=True, text=True, check=False, **how)
+        done = subprocess.run(
+            self.command(*words), capture_output=True, text=True, check=False, **how
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

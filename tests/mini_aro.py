@@ -19,17 +19,36 @@ BOX = {"bbox_x": 10, "bbox_y": 20, "bbox_w": 40, "bbox_h": 30}
 def visual_genome(to: Path) -> Path:
     """Two relations and two pairs of attributes about three pictures, with the fields of the official files."""
     relations = [
-        {"image_id": "1", "image_path": "1.jpg", **BOX, "true_caption": "the horse is eating the grass",
-         "false_caption": "the grass is eating the horse", "relation_name": "eating"},
-        {"image_id": "1", "image_path": "1.jpg", **BOX, "true_caption": "the man is to the left of the horse",
-         "false_caption": "the horse is to the left of the man", "relation_name": "to the left of"},
-    ]  # fmt: skip
+        {
+            "image_id": "1",
+            "image_path": "1.jpg",
+            **BOX,
+            "true_caption": "the horse is eating the grass",
+            "false_caption": "the grass is eating the horse",
+            "relation_name": "eating",
+        },
+        {
+            "image_id": "1",
+            "image_path": "1.jpg",
+            **BOX,
+            "true_caption": "the man is to the left of the horse",
+            "false_caption": "the horse is to the left of the man",
+            "relation_name": "to the left of",
+        },
+    ]
     attributes = [
-        {"image_id": n, "image_path": f"{n}.jpg", **BOX, "obj1_name": "cat", "obj2_name": "door",
-         "true_caption": "the crouched cat and the open door", "false_caption": "the open cat and the crouched door",
-         "attributes": ["crouched", "open"]}
+        {
+            "image_id": n,
+            "image_path": f"{n}.jpg",
+            **BOX,
+            "obj1_name": "cat",
+            "obj2_name": "door",
+            "true_caption": "the crouched cat and the open door",
+            "false_caption": "the open cat and the crouched door",
+            "attributes": ["crouched", "open"],
+        }
         for n in ("2", "3")
-    ]  # fmt: skip
+    ]
     reform.write_json(to / "visual_genome_relation.json", relations)
     reform.write_json(to / "visual_genome_attribution.json", attributes)
     for n in range(1, 4):

@@ -23,7 +23,20 @@ import test_reform_vqa as vqa
 
 scipy_io = pytest.importorskip("scipy.io", reason="waits for scipy")
 
-OCR = ("iiit5k", "ic13", "ic15", "total-text", "cute80", "svt", "svtp", "coco-text", "wordart", "ctw", "host", "wost")
+OCR = (
+    "iiit5k",
+    "ic13",
+    "ic15",
+    "total-text",
+    "cute80",
+    "svt",
+    "svtp",
+    "coco-text",
+    "wordart",
+    "ctw",
+    "host",
+    "wost",
+)
 POPE = ("pope-random", "pope-popular", "pope-adversarial")
 EMBODIED = ("minecraft", "virtualhome", "meta-world", "franka-kitchen")
 ANSWERS = ("yes", "no", "Yes.", "No.")
@@ -33,7 +46,11 @@ COLOURS = ("red", "green", "blue", "white")
 def flowers102(to: Path) -> Path:
     """The authors' files, with four pictures in the list to test on."""
     classes.flowers102_lists(to)
-    lists = {"trnid": np.array([[1, 3]]), "valid": np.array([[2, 4]]), "tstid": np.array([[5, 6, 7, 8]])}
+    lists = {
+        "trnid": np.array([[1, 3]]),
+        "valid": np.array([[2, 4]]),
+        "tstid": np.array([[5, 6, 7, 8]]),
+    }
     scipy_io.savemat(to / "flowers-102/setid.mat", lists)
     return to
 
@@ -43,12 +60,20 @@ def words(to: Path) -> Path:
     names = ["test/1.png", "test/2.png", "test/word 3.jpg", "test/4.png"]
     for number, name in enumerate(names):
         reform.write_picture(to / name, number)
-    lines = ["test/1.png RONALDO", "test/2.png\tCafé", "test/word 3.jpg New York", "test/4.png  62-03", ""]
+    lines = [
+        "test/1.png RONALDO",
+        "test/2.png\tCafé",
+        "test/word 3.jpg New York",
+        "test/4.png  62-03",
+        "",
+    ]
     (to / "test_label.txt").write_text("\n".join(lines), "utf-8")
     return to
 
 
-def _objects(to: Path, file: str, images: list[tuple[Any, str]], rows: list[tuple[str, str]]) -> Path:
+def _objects(
+    to: Path, file: str, images: list[tuple[Any, str]], rows: list[tuple[str, str]]
+) -> Path:
     content = [
         {"image_id": images[n // 2][0], "text_in": asked, "text_out": answer, "n_obj_exist": 3 + n}
         for n, (asked, answer) in enumerate(rows)
@@ -61,8 +86,13 @@ def _objects(to: Path, file: str, images: list[tuple[Any, str]], rows: list[tupl
 
 _COCO = [(139 + n, f"val2014/COCO_val2014_{139 + n:012d}.jpg") for n in range(2)]
 _VCR = [(f"movie_{n}/scene@{n}.jpg", f"vcr1images/movie_{n}/scene@{n}.jpg") for n in range(2)]
-_COUNTED = [(f"How many {what} are there in the image?", str(n + 1)) for n, what in enumerate(COLOURS)]
-_PRESENT = [(f"Does {what} cup exis{'t' * (n != 3)} in the image?", ANSWERS[n]) for n, what in enumerate(COLOURS)]
+_COUNTED = [
+    (f"How many {what} are there in the image?", str(n + 1)) for n, what in enumerate(COLOURS)
+]
+_PRESENT = [
+    (f"Does {what} cup exis{'t' * (n != 3)} in the image?", ANSWERS[n])
+    for n, what in enumerate(COLOURS)
+]
 
 
 def coco_oc(to: Path) -> Path:
@@ -109,7 +139,10 @@ def stvqa(to: Path) -> Path:
         }
         for n, word in enumerate(mini_text.WORDS)
     ]
-    reform.write_json(to / "train_task_3.json", {"task_name": "task_3", "data": [*data, data[0] | {"answers": ["x"]}]})
+    reform.write_json(
+        to / "train_task_3.json",
+        {"task_name": "task_3", "data": [*data, data[0] | {"answers": ["x"]}]},
+    )
     for n, item in enumerate(data):
         reform.write_picture(to / "train_imgs" / str(item["dataset"]) / str(item["file_name"]), n)
     return to
@@ -139,7 +172,10 @@ def vsr(to: Path) -> Path:
 
 def vizwiz(to: Path) -> Path:
     content = {
-        f"VizWiz_val_{n:08d}.jpg": {"question": "What is this?", "answers": [beast] * 6 + ["beast"] * 4}
+        f"VizWiz_val_{n:08d}.jpg": {
+            "question": "What is this?",
+            "answers": [beast] * 6 + ["beast"] * 4,
+        }
         for n, beast in enumerate(vqa.ANIMALS)
     }
     reform.write_json(to / "val_grounding.json", content)
@@ -150,7 +186,8 @@ def vizwiz(to: Path) -> Path:
 
 def whoops_captions(to: Path) -> Path:
     rows = [
-        {"filename": f"id{n}.png", "caption": [f"An odd {what} cup .", "A cup ."]} for n, what in enumerate(COLOURS)
+        {"filename": f"id{n}.png", "caption": [f"An odd {what} cup .", "A cup ."]}
+        for n, what in enumerate(COLOURS)
     ]
     reform.write_json(to / "whoops_captions.json", rows)
     for n in range(len(rows)):
@@ -179,13 +216,22 @@ def snli(to: Path) -> Path:
 
 
 VCR_OBJECTS = ["person", "person", "car", "person", "person", "dog"]
-VCR_BOXES = [[700, 0, 800, 9, 1], [10, 0, 90, 9, 1], [0, 0, 9, 9, 1], [400, 0, 500, 9, 1], [100, 0, 120, 9, 1]]
+VCR_BOXES = [
+    [700, 0, 800, 9, 1],
+    [10, 0, 90, 9, 1],
+    [0, 0, 9, 9, 1],
+    [400, 0, 500, 9, 1],
+    [100, 0, 120, 9, 1],
+]
 
 
 def vcr(to: Path) -> Path:
     """Three questions about a picture 900 pixels wide: of two persons, of one, of four."""
     asked: list[tuple[list[Any], list[list[Any]]]] = [
-        (["Where", "is", [0], "going", "with", [1], "?"], [["To", "the", [2], "."], ["Home", ",", "soon", "."]]),
+        (
+            ["Where", "is", [0], "going", "with", [1], "?"],
+            [["To", "the", [2], "."], ["Home", ",", "soon", "."]],
+        ),
         (["Why", "is", [3], "here", "?"], [["To", "rest", "."], ["To", "eat", "."]]),
         (["Who", "are", [0, 1, 3, 4], "?"], [["Friends", "of", [5], "."], ["Foes", "."]]),
     ]
@@ -202,7 +248,13 @@ def vcr(to: Path) -> Path:
         for n, (question, choices) in enumerate(asked)
     ]
     for n in range(3):
-        scene = {"boxes": [*VCR_BOXES, [0, 0, 9, 9, 1]], "segms": [], "names": VCR_OBJECTS, "width": 900, "height": 9}
+        scene = {
+            "boxes": [*VCR_BOXES, [0, 0, 9, 9, 1]],
+            "segms": [],
+            "names": VCR_OBJECTS,
+            "width": 900,
+            "height": 9,
+        }
         reform.write_json(to / "vcr1images/movie" / f"{n}.json", scene)
         reform.write_picture(to / "vcr1images/movie" / f"{n}.jpg", n)
     small.write(rows, to / "val.jsonl")
@@ -223,7 +275,9 @@ def pope(name: str) -> Callable[[Path], Path]:
             for n in range(12)
         ]
         to.mkdir(parents=True, exist_ok=True)
-        (to / f"coco_{name.replace('-', '_')}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (to / f"coco_{name.replace('-', '_')}.json").write_text(
+            "".join(json.dumps(row) + "\n" for row in rows)
+        )
         for n in range(2):
             reform.write_picture(to / "val2014" / f"COCO_val2014_{310196 + n:012d}.jpg", n)
         return to

@@ -24,10 +24,28 @@ Rows = list[dict[str, Any]]
 COMMIT = "c0ffee" * 6 + "dad5"
 PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 TEXTS = pa.list_(pa.string())
-VOTES = pa.list_(pa.struct([("answer", pa.string()), ("answer_confidence", pa.string()), ("answer_id", pa.int64())]))
-TYPES = pa.struct([("structural", pa.string()), ("semantic", pa.string()), ("detailed", pa.string())])
-FLOWERS = ["pink primrose", "hard-leaved pocket orchid", "canterbury bells", "sweet pea", "english marigold"]
-LABELS = ["tench, Tinca tinca", "goldfish, Carassius auratus", "tiger shark, Galeocerdo cuvieri", "crane", "crane"]
+VOTES = pa.list_(
+    pa.struct(
+        [("answer", pa.string()), ("answer_confidence", pa.string()), ("answer_id", pa.int64())]
+    )
+)
+TYPES = pa.struct(
+    [("structural", pa.string()), ("semantic", pa.string()), ("detailed", pa.string())]
+)
+FLOWERS = [
+    "pink primrose",
+    "hard-leaved pocket orchid",
+    "canterbury bells",
+    "sweet pea",
+    "english marigold",
+]
+LABELS = [
+    "tench, Tinca tinca",
+    "goldfish, Carassius auratus",
+    "tiger shark, Galeocerdo cuvieri",
+    "crane",
+    "crane",
+]
 
 
 def picture(file: Path) -> dict[str, Any]:
@@ -39,16 +57,23 @@ def drawn(number: int) -> dict[str, Any]:
 
 
 def write(
-    path: Path, rows: Rows, types: dict[str, pa.DataType], names: dict[str, Sequence[str]] | None = None, group: int = 5
+    path: Path,
+    rows: Rows,
+    types: dict[str, pa.DataType],
+    names: dict[str, Sequence[str]] | None = None,
+    group: int = 5,
 ) -> Path:
     """A file as the `datasets` library writes it: what the columns hold is in its metadata, `names` of classes too."""
     features: dict[str, Any] = {}
     for column, kind in types.items():
-        features[column] = {"_type": "Image"} if kind == PICTURE else {"dtype": str(kind), "_type": "Value"}
+        features[column] = (
+            {"_type": "Image"} if kind == PICTURE else {"dtype": str(kind), "_type": "Value"}
+        )
     for column, classes_ in (names or {}).items():
         features[column] = {"names": list(classes_), "_type": "ClassLabel"}
     schema = pa.schema(
-        list(types.items()), metadata={"huggingface": json.dumps({"info": {"features": features}}).encode()}
+        list(types.items()),
+        metadata={"huggingface": json.dumps({"info": {"features": features}}).encode()},
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows, schema), path, row_group_size=group)
@@ -56,23 +81,37 @@ def write(
 
 
 def vqav2(official: Path, to: Path) -> None:
-    asked = json.loads((official / "v2_OpenEnded_mscoco_val2014_questions.json").read_text())["questions"]
+    asked = json.loads((official / "v2_OpenEnded_mscoco_val2014_questions.json").read_text())[
+        "questions"
+    ]
     notes = json.loads((official / "v2_mscoco_val2014_annotations.json").read_text())["annotations"]
     rows = [
-        {**q, **note, "image": picture(official / "val2014" / f"COCO_val2014_{q['image_id']:012d}.jpg")}
+        {
+            **q,
+            **note,
+            "image": picture(official / "val2014" / f"COCO_val2014_{q['image_id']:012d}.jpg"),
+        }
         for q, note in zip(asked, notes, strict=True)
     ]
     types = {
-        "question_type": pa.string(), "multiple_choice_answer": pa.string(), "answers": VOTES, "image_id": pa.int64(),
-        "answer_type": pa.string(), "question_id": pa.int64(), "question": pa.string(), "image": PICTURE,
-    }  # fmt: skip
+        "question_type": pa.string(),
+        "multiple_choice_answer": pa.string(),
+        "answers": VOTES,
+        "image_id": pa.int64(),
+        "answer_type": pa.string(),
+        "question_id": pa.int64(),
+        "question": pa.string(),
+        "image": PICTURE,
+    }
     # In two files, as large splits are.
     write(to / "data/validation-00000-of-00002.parquet", rows[:90], types, group=40)
     write(to / "data/validation-00001-of-00002.parquet", rows[90:], types, group=40)
 
 
 def ok_vqa(official: Path, to: Path) -> None:
-    asked = json.loads((official / "OpenEnded_mscoco_val2014_questions.json").read_text())["questions"]
+    asked = json.loads((official / "OpenEnded_mscoco_val2014_questions.json").read_text())[
+        "questions"
+    ]
     notes = json.loads((official / "mscoco_val2014_annotations.json").read_text())["annotations"]
     pictures = official / "coco" / "val2014"
     rows = [
@@ -110,10 +149,25 @@ def gqa(official: Path, to: Path) -> None:
     asked = json.loads((official / "testdev_balanced_questions.json").read_text())
     rows = [{"id": name, **item} for name, item in asked.items()]
     text = pa.string()
-    types = {"id": text, "imageId": text, "question": text, "answer": text, "fullAnswer": text, "types": TYPES}
+    types = {
+        "id": text,
+        "imageId": text,
+        "question": text,
+        "answer": text,
+        "fullAnswer": text,
+        "types": TYPES,
+    }
     write(to / "testdev_balanced_instructions/testdev-00000-of-00001.parquet", rows, types)
-    shown = [{"id": f"n{n}", "image": picture(official / "images" / f"n{n}.jpg")} for n in (3, 1, 4, 0, 2)]
-    write(to / "testdev_balanced_images/testdev-00000-of-00001.parquet", shown, {"id": text, "image": PICTURE}, group=2)
+    shown = [
+        {"id": f"n{n}", "image": picture(official / "images" / f"n{n}.jpg")}
+        for n in (3, 1, 4, 0, 2)
+    ]
+    write(
+        to / "testdev_balanced_images/testdev-00000-of-00001.parquet",
+        shown,
+        {"id": text, "image": PICTURE},
+        group=2,
+    )
 
 
 def science_qa(official: Path, to: Path) -> None:
@@ -124,8 +178,23 @@ def science_qa(official: Path, to: Path) -> None:
         for name in names
         if problems[name]["image"]
     ]
-    kept = ("question", "hint", "task", "grade", "subject", "topic", "category", "skill", "lecture", "solution")
-    types = {name: pa.string() for name in kept} | {"image": PICTURE, "choices": TEXTS, "answer": pa.int8()}
+    kept = (
+        "question",
+        "hint",
+        "task",
+        "grade",
+        "subject",
+        "topic",
+        "category",
+        "skill",
+        "lecture",
+        "solution",
+    )
+    types = {name: pa.string() for name in kept} | {
+        "image": PICTURE,
+        "choices": TEXTS,
+        "answer": pa.int8(),
+    }
     write(to / "ScienceQA-IMG/test-00000-of-00001.parquet", rows, types)
 
 
@@ -135,9 +204,13 @@ def a_okvqa(official: Path, to: Path) -> None:
         for item in json.loads((official / "aokvqa_v1p0_val.json").read_text())
     ]
     types = {
-        "image": PICTURE, "question_id": pa.string(), "question": pa.string(), "choices": TEXTS,
-        "correct_choice_idx": pa.int8(), "rationales": TEXTS,
-    }  # fmt: skip
+        "image": PICTURE,
+        "question_id": pa.string(),
+        "question": pa.string(),
+        "choices": TEXTS,
+        "correct_choice_idx": pa.int8(),
+        "rationales": TEXTS,
+    }
     write(to / "data/validation-00000-of-00001-b2bd0de231b6326a.parquet", rows, types)
 
 
@@ -147,8 +220,12 @@ def textvqa(official: Path, to: Path) -> None:
         for item in json.loads((official / "TextVQA_0.5.1_val.json").read_text())["data"]
     ]
     types = {
-        "image_id": pa.string(), "question_id": pa.int32(), "question": pa.string(), "image": PICTURE, "answers": TEXTS,
-    }  # fmt: skip
+        "image_id": pa.string(),
+        "question_id": pa.int32(),
+        "question": pa.string(),
+        "image": PICTURE,
+        "answers": TEXTS,
+    }
     write(to / "data/validation-00000-of-00001.parquet", rows, types)
 
 
@@ -167,9 +244,15 @@ def docvqa(official: Path, to: Path) -> None:
         )
     text = pa.string()
     types = {
-        "questionId": text, "question": text, "image": PICTURE, "docId": pa.int64(), "ucsf_document_id": text,
-        "ucsf_document_page_no": text, "answers": TEXTS, "data_split": text,
-    }  # fmt: skip
+        "questionId": text,
+        "question": text,
+        "image": PICTURE,
+        "docId": pa.int64(),
+        "ucsf_document_id": text,
+        "ucsf_document_page_no": text,
+        "answers": TEXTS,
+        "data_split": text,
+    }
     write(to / "DocVQA/validation-00000-of-00001.parquet", rows, types)
 
 
@@ -179,11 +262,19 @@ def ocr_vqa(official: Path, to: Path) -> None:
         for name, book in json.loads((official / "dataset.json").read_text()).items()
         if book["split"] == 3
     ]
-    types = {"image": PICTURE, "image_id": pa.string(), "questions": TEXTS, "answers": TEXTS, "genre": pa.string()}
+    types = {
+        "image": PICTURE,
+        "image_id": pa.string(),
+        "questions": TEXTS,
+        "answers": TEXTS,
+        "genre": pa.string(),
+    }
     write(to / "data/test-00000-of-00001-45d65f5057dd1a9e.parquet", rows, types)
 
 
-def _captioned(official: Path, file: str, pictures: str) -> Iterator[tuple[int, list[str], dict[str, Any]]]:
+def _captioned(
+    official: Path, file: str, pictures: str
+) -> Iterator[tuple[int, list[str], dict[str, Any]]]:
     content = json.loads((official / file).read_text())
     for image in content["images"]:
         texts = [one["caption"] for one in content["annotations"] if one["image_id"] == image["id"]]
@@ -204,7 +295,9 @@ def coco_caption(official: Path, to: Path) -> None:
 def nocaps(official: Path, to: Path) -> None:
     rows = [
         {"image": shown, "image_id": number, "annotations_captions": texts}
-        for number, texts, shown in _captioned(official, "nocaps_val_4500_captions.json", "val_imgs")
+        for number, texts, shown in _captioned(
+            official, "nocaps_val_4500_captions.json", "val_imgs"
+        )
     ]
     types = {"image": PICTURE, "image_id": pa.int32(), "annotations_captions": TEXTS}
     write(to / "data/validation-00000-of-00001.parquet", rows, types)
@@ -244,7 +337,9 @@ def flickr30k(official: Path, to: Path) -> None:
 def whoops(official: Path, to: Path) -> None:
     rows = []
     for n in range(6):
-        pairs = [[f'What is "odd", {n}?', vqa.ANIMALS[n]], ["And, so?", vqa.ANIMALS[(n + 1) % 6]]][: 0 if n == 5 else 2]
+        pairs = [[f'What is "odd", {n}?', vqa.ANIMALS[n]], ["And, so?", vqa.ANIMALS[(n + 1) % 6]]][
+            : 0 if n == 5 else 2
+        ]
         rows.append(
             {
                 "image": picture(official / "whoops_images" / f"id{n}.png"),
@@ -254,9 +349,11 @@ def whoops(official: Path, to: Path) -> None:
             }
         )
     types = {
-        "image": PICTURE, "question_answering_pairs": pa.list_(TEXTS), "commonsense_category": pa.string(),
+        "image": PICTURE,
+        "question_answering_pairs": pa.list_(TEXTS),
+        "commonsense_category": pa.string(),
         "image_id": pa.string(),
-    }  # fmt: skip
+    }
     write(to / "TEST/test/0000.parquet", rows, types)
 
 
@@ -264,10 +361,17 @@ def cifar10(_: Path, to: Path) -> None:
     rows = []
     for number in range(30):
         out = io.BytesIO()
-        Image.fromarray(classes.planes(number).reshape(3, 32, 32).transpose(1, 2, 0)).save(out, "PNG")
+        Image.fromarray(classes.planes(number).reshape(3, 32, 32).transpose(1, 2, 0)).save(
+            out, "PNG"
+        )
         rows.append({"img": {"bytes": out.getvalue(), "path": None}, "label": number % 10})
     names = {"label": classes.CIFAR}
-    write(to / "plain_text/test-00000-of-00001.parquet", rows, {"img": PICTURE, "label": pa.int64()}, names)
+    write(
+        to / "plain_text/test-00000-of-00001.parquet",
+        rows,
+        {"img": PICTURE, "label": pa.int64()},
+        names,
+    )
 
 
 def pets37(official: Path, to: Path) -> None:
@@ -281,7 +385,12 @@ def pets37(official: Path, to: Path) -> None:
         for breed, (name, species) in enumerate(classes.PETS)
         for number in range(4)
     ]
-    types = {"image": PICTURE, "label": pa.int64(), "image_id": pa.string(), "label_cat_dog": pa.int64()}
+    types = {
+        "image": PICTURE,
+        "label": pa.int64(),
+        "image_id": pa.string(),
+        "label_cat_dog": pa.int64(),
+    }
     names = {"label": [name.lower() for name, _ in classes.PETS], "label_cat_dog": ["cat", "dog"]}
     write(to / "data/test-00000-of-00001.parquet", rows, types, names)
 

@@ -58,7 +58,10 @@ def iiit5k(to: Path) -> Path:
 def coco_text(to: Path) -> Path:
     _pictures(to / "val_words", [f"{1000 + number}.jpg" for number in range(COUNT + 2)])
     lines = [f"{1000 + number},{word}" for number, word in enumerate(WORDS)]
-    _lines(to / "val_words_gt.txt", [*lines, f"{1000 + COUNT},|New, and|", "", f"{1001 + COUNT},|two", "lines|"])
+    _lines(
+        to / "val_words_gt.txt",
+        [*lines, f"{1000 + COUNT},|New, and|", "", f"{1001 + COUNT},|two", "lines|"],
+    )
     return to
 
 
@@ -73,7 +76,13 @@ def wordart(to: Path) -> Path:
 def textocr(to: Path) -> Path:
     """Four pictures of 200 x 120 pixels with three words each; two are illegible or a sign, one box is small."""
     images = {
-        f"img{n}": {"id": f"img{n}", "width": 200, "height": 120, "set": "val", "file_name": f"train/img{n}.jpg"}
+        f"img{n}": {
+            "id": f"img{n}",
+            "width": 200,
+            "height": 120,
+            "set": "val",
+            "file_name": f"train/img{n}.jpg",
+        }
         for n in range(4)
     }
     anns = {}
@@ -95,7 +104,11 @@ def textocr(to: Path) -> Path:
 def coco_text_scenes(to: Path) -> Path:
     """As `textocr`, in COCO-Text's form: an illegible word without a text, one of another language, one to train on."""
     images = {
-        str(n): {"id": n, "file_name": f"COCO_train2014_{n:012d}.jpg", "set": "train" if n == 9 else "val"}
+        str(n): {
+            "id": n,
+            "file_name": f"COCO_train2014_{n:012d}.jpg",
+            "set": "train" if n == 9 else "val",
+        }
         for n in (5, 6, 7, 9)
     }
     anns: dict[str, dict[str, Any]] = {
@@ -115,15 +128,25 @@ def coco_text_scenes(to: Path) -> Path:
     anns["3"]["language"] = "not english"
     anns["4"]["image_id"] = 9
     anns["5"]["bbox"] = [12.0, 9.5, 200, 40]
-    reform.write_json(to / "COCO_Text.json", {"imgs": images, "anns": anns, "imgToAnns": {}, "cats": {}, "info": {}})
+    reform.write_json(
+        to / "COCO_Text.json",
+        {"imgs": images, "anns": anns, "imgToAnns": {}, "cats": {}, "info": {}},
+    )
     _pictures(to / "train2014", [f"COCO_train2014_{n:012d}.jpg" for n in (5, 6, 7, 9)], (200, 120))
     return to
 
 
 def gic15(to: Path) -> Path:
     for n in (1, 2, 10):
-        lines = [f"10,12,70,10,72,60,9,61,{WORDS[n]}, {n}", "80,10,90,10,90,70,80,70,thin", "1,1,99,1,99,99,1,99,###"]
-        _lines(to / "Challenge4_Test_Task4_GT" / f"gt_img_{n}.txt", [*lines, f"20,20,80,20,80,90,20,90,{WORDS[-n]}"])
+        lines = [
+            f"10,12,70,10,72,60,9,61,{WORDS[n]}, {n}",
+            "80,10,90,10,90,70,80,70,thin",
+            "1,1,99,1,99,99,1,99,###",
+        ]
+        _lines(
+            to / "Challenge4_Test_Task4_GT" / f"gt_img_{n}.txt",
+            [*lines, f"20,20,80,20,80,90,20,90,{WORDS[-n]}"],
+        )
     path = to / "Challenge4_Test_Task4_GT" / "gt_img_1.txt"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     _pictures(to / "ch4_test_images", ["img_1.jpg", "img_2.jpg", "img_10.jpg"], (120, 100))
@@ -136,7 +159,19 @@ def funsd(to: Path) -> Path:
     A heading is linked with the first.
     """
     for n in range(2):
-        texts = ["DATE:", "June 5,", "1988", "TO:", "Dr. Lee", "FAX:", "SIGNED", "-", "REMARKS", "", "MEMO"]
+        texts = [
+            "DATE:",
+            "June 5,",
+            "1988",
+            "TO:",
+            "Dr. Lee",
+            "FAX:",
+            "SIGNED",
+            "-",
+            "REMARKS",
+            "",
+            "MEMO",
+        ]
         labels = "question answer answer question answer question question answer question answer header".split()
         links = {
             0: [[10, 0], [0, 1], [0, 2]],
@@ -149,10 +184,19 @@ def funsd(to: Path) -> Path:
             8: [[8, 9]],
         }
         form = [
-            {"id": i, "text": text, "label": label, "linking": links.get(i, []), "box": [0, 0, 9, 9], "words": []}
+            {
+                "id": i,
+                "text": text,
+                "label": label,
+                "linking": links.get(i, []),
+                "box": [0, 0, 9, 9],
+                "words": [],
+            }
             for i, (text, label) in enumerate(zip(texts, labels, strict=True))
         ]
-        reform.write_json(to / "dataset" / "testing_data" / "annotations" / f"8{n}.json", {"form": form})
+        reform.write_json(
+            to / "dataset" / "testing_data" / "annotations" / f"8{n}.json", {"form": form}
+        )
     _pictures(to / "dataset" / "testing_data" / "images", ["80.png", "81.png"])
     return to
 
@@ -164,7 +208,12 @@ def poie(to: Path) -> Path:
             "height": 24,
             "width": 40,
             "annotations": [],
-            "entity_dict": {"SS": f"{n}0 g", "CE-PS": f"{n}50kJ (1{n}kcal)", "TF-D": "—", "SO-P1": f"0.{n} g"},
+            "entity_dict": {
+                "SS": f"{n}0 g",
+                "CE-PS": f"{n}50kJ (1{n}kcal)",
+                "TF-D": "—",
+                "SO-P1": f"0.{n} g",
+            },
         }
         for n in range(4)
     ]
@@ -182,7 +231,9 @@ def sroie(to: Path) -> Path:
             "total": f"{n}.50",
         }
         reform.write_json(to / "SROIE2019" / "test" / "entities" / f"X{n}.txt", receipt)
-    reform.write_json(to / "SROIE2019" / "test" / "entities" / "X1(1).txt", {"company": "SHOP 1 SDN BHD"})
+    reform.write_json(
+        to / "SROIE2019" / "test" / "entities" / "X1(1).txt", {"company": "SHOP 1 SDN BHD"}
+    )
     _pictures(to / "SROIE2019" / "test" / "img", [f"X{n}.jpg" for n in range(3)])
     return to
 
@@ -192,11 +243,18 @@ def textvqa(to: Path) -> Path:
     golds[1] = ["yes"] * 8 + WORDS[:2]
     golds[2] = ["answering does not require reading text in the image"] * 5 + ["wood"] * 5
     data = [
-        {"question_id": 34602 + n, "question": f"what is word {n}?", "image_id": f"a{n % 5}", "answers": answers}
+        {
+            "question_id": 34602 + n,
+            "question": f"what is word {n}?",
+            "image_id": f"a{n % 5}",
+            "answers": answers,
+        }
         for n, answers in enumerate(golds)
     ]
     reform.write_json(to / "TextVQA_0.5.1_val.json", {"dataset_type": "val", "data": data})
-    tokens = [{"image_id": f"a{n}", "ocr_tokens": [*WORDS[n::5], "the"], "ocr_info": []} for n in range(4)]
+    tokens = [
+        {"image_id": f"a{n}", "ocr_tokens": [*WORDS[n::5], "the"], "ocr_info": []} for n in range(4)
+    ]
     reform.write_json(to / "TextVQA_Rosetta_OCR_v0.2_val.json", {"data": tokens})
     _pictures(to / "train_images", [f"a{n}.jpg" for n in range(5)])
     return to
@@ -217,7 +275,10 @@ def docvqa(to: Path) -> Path:
     reform.write_json(to / "val" / "val_v1.0.json", {"dataset_name": "docvqa", "data": data})
     for page in range(3):
         lines = [{"text": f"Line {word}", "words": []} for word in WORDS[page::3][:2]]
-        reform.write_json(to / "val" / "ocr_results" / f"p{page}_1.json", {"recognitionResults": [{"lines": lines}]})
+        reform.write_json(
+            to / "val" / "ocr_results" / f"p{page}_1.json",
+            {"recognitionResults": [{"lines": lines}]},
+        )
     _pictures(to / "val" / "documents", [f"p{n}_1.png" for n in range(3)])
     return to
 
@@ -249,9 +310,13 @@ def _captions(number: int) -> list[str]:
     return [f"A {WORDS[number]} sign of shape {place} stands in the street ." for place in range(5)]
 
 
-def coco_caption(to: Path, file: str = "annotations/captions_val2017.json", pictures: str = "val2017") -> Path:
+def coco_caption(
+    to: Path, file: str = "annotations/captions_val2017.json", pictures: str = "val2017"
+) -> Path:
     domains = ("in-domain", "near-domain", "out-domain")
-    images = [{"id": 10 + n, "file_name": f"{n:012d}.jpg", "domain": domains[n % 3]} for n in range(COUNT)]
+    images = [
+        {"id": 10 + n, "file_name": f"{n:012d}.jpg", "domain": domains[n % 3]} for n in range(COUNT)
+    ]
     if "nocaps" not in file:
         for image in images:
             del image["domain"]
@@ -271,7 +336,12 @@ def nocaps(to: Path) -> Path:
 
 def textcaps(to: Path) -> Path:
     data = [
-        {"image_id": f"t{n}", "caption_id": 5 * n + place, "caption_str": text, "reference_strs": _captions(n)}
+        {
+            "image_id": f"t{n}",
+            "caption_id": 5 * n + place,
+            "caption_str": text,
+            "reference_strs": _captions(n),
+        }
         for n in range(COUNT)
         for place, text in enumerate(_captions(n))
     ]
@@ -297,7 +367,9 @@ def flickr30k(to: Path) -> Path:
 
 def flickr30k_tokens(to: Path) -> Path:
     """The same pictures from the site's own file, with the list of those to test on."""
-    lines = [f"{n}.jpg#{place}\t{text}" for n in range(COUNT) for place, text in enumerate(_captions(n))]
+    lines = [
+        f"{n}.jpg#{place}\t{text}" for n in range(COUNT) for place, text in enumerate(_captions(n))
+    ]
     _lines(to / "results_20130124.token", lines)
     _lines(to / "test.txt", [str(n) for n in range(COUNT) if n != 3])
     _pictures(to / "flickr30k-images", [f"{n}.jpg" for n in range(COUNT)])
@@ -327,14 +399,23 @@ def visdial(to: Path) -> Path:
             question = (n + number) % 5
             answer = _REPLIES[question][(n * 3 + number) % len(_REPLIES[question])]
             options = [answer, *(place for place in range(len(ANSWERS)) if place != answer)]
-            turns.append({"question": question, "answer": answer, "answer_options": options, "gt_index": 0})
-        dialogs.append({"image_id": 185565 + n, "caption": f"a car and {n} people", "dialog": turns})
+            turns.append(
+                {"question": question, "answer": answer, "answer_options": options, "gt_index": 0}
+            )
+        dialogs.append(
+            {"image_id": 185565 + n, "caption": f"a car and {n} people", "dialog": turns}
+        )
     data = {"questions": list(QUESTIONS), "answers": list(ANSWERS), "dialogs": dialogs}
-    reform.write_json(to / "visdial_1.0_val.json", {"version": "1.0", "split": "val2018", "data": data})
+    reform.write_json(
+        to / "visdial_1.0_val.json", {"version": "1.0", "split": "val2018", "data": data}
+    )
     relevance = [1.0, 0.5, 0.0, 0.4] + [0.0] * (len(ANSWERS) - 4)
     dense = [{"image_id": 185565, "round_id": 5, "gt_relevance": relevance}]
     reform.write_json(to / "visdial_1.0_val_dense_annotations.json", dense)
-    _pictures(to / "VisualDialog_val2018", [f"VisualDialog_val2018_{185565 + n:012d}.jpg" for n in range(8)])
+    _pictures(
+        to / "VisualDialog_val2018",
+        [f"VisualDialog_val2018_{185565 + n:012d}.jpg" for n in range(8)],
+    )
     return to
 
 

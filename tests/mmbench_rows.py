@@ -22,7 +22,10 @@ PARTS = (
 
 
 def row(
-    index: int | str, options: tuple[str, ...] = ("cat", "dog", "cow", "hen"), gold: int = 0, **cells: str
+    index: int | str,
+    options: tuple[str, ...] = ("cat", "dog", "cow", "hen"),
+    gold: int = 0,
+    **cells: str,
 ) -> Cells:
     """A base row with a picture of its own."""
     number = sum(str(index).encode())
@@ -46,7 +49,9 @@ def options_of(row: Cells) -> list[str]:
     return [row[letter] for letter in LETTERS if row.get(letter)]
 
 
-def rotation(base: Cells, turn: int, *, left: bool = False, step: int = MILLION, **cells: str) -> Cells:
+def rotation(
+    base: Cells, turn: int, *, left: bool = False, step: int = MILLION, **cells: str
+) -> Cells:
     """The row of a question's `turn`th rotation, its picture a reference."""
     options = options_of(base)
     count = len(options)
@@ -65,13 +70,26 @@ def rotation(base: Cells, turn: int, *, left: bool = False, step: int = MILLION,
 
 def rotated(*bases: Cells, **how: Any) -> list[Cells]:
     """All base rows, then all their rotations."""
-    return [*bases, *(rotation(base, turn, **how) for base in bases for turn in range(1, len(options_of(base))))]
+    return [
+        *bases,
+        *(
+            rotation(base, turn, **how)
+            for base in bases
+            for turn in range(1, len(options_of(base)))
+        ),
+    ]
 
 
 def write(rows: list[Cells], path: Path, without: tuple[str, ...] = ()) -> Path:
-    names = [name for name in dict.fromkeys(name for cells in rows for name in cells) if name not in without]
+    names = [
+        name
+        for name in dict.fromkeys(name for cells in rows for name in cells)
+        if name not in without
+    ]
     with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, names, delimiter="\t", extrasaction="ignore", quoting=csv.QUOTE_ALL)
+        table = csv.DictWriter(
+            file, names, delimiter="\t", extrasaction="ignore", quoting=csv.QUOTE_ALL
+        )
         table.writeheader()
         table.writerows(rows)
     return path
@@ -83,4 +101,6 @@ def spec_of(path: Path, name: str = "mine", **params: Any) -> BenchmarkSpec:
 
 
 def built(path: Path, to: Path | None = None, **params: Any) -> Benchmark:
-    return build_benchmark(spec_of(path, **params), source=path.parent, to=to or path.parent / "made")
+    return build_benchmark(
+        spec_of(path, **params), source=path.parent, to=to or path.parent / "made"
+    )

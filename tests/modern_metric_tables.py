@@ -36,18 +36,29 @@ def mme(number: int) -> Row:
     pair = number // 2
     category = (PERCEPTION + COGNITION)[pair // 2]
     return {
-        "question_id": f"{category}/{pair}.png", "category": category, "image": mini_hub.drawn(pair),
-        "question": f"Is it {number}? Please answer yes or no.", "answer": ("Yes", "No")[number % 2],
-    }  # fmt: skip
+        "question_id": f"{category}/{pair}.png",
+        "category": category,
+        "image": mini_hub.drawn(pair),
+        "question": f"Is it {number}? Please answer yes or no.",
+        "answer": ("Yes", "No")[number % 2],
+    }
 
 
 def hallusionbench(number: int) -> Row:
     return {
-        "category": "VS", "subcategory": "chart", "visual_input": "1", "set_id": str(number // 4),
-        "figure_id": str(1 + number // 2 % 2), "sample_note": "c", "question_id": str(number % 2), "filename": "x.png",
-        "question": f"Is number {number} the largest?", "gt_answer": str(number % 3 % 2), "gt_answer_details": "It is.",
+        "category": "VS",
+        "subcategory": "chart",
+        "visual_input": "1",
+        "set_id": str(number // 4),
+        "figure_id": str(1 + number // 2 % 2),
+        "sample_note": "c",
+        "question_id": str(number % 2),
+        "filename": "x.png",
+        "question": f"Is number {number} the largest?",
+        "gt_answer": str(number % 3 % 2),
+        "gt_answer_details": "It is.",
         "image": mini_hub.drawn(number // 2),
-    }  # fmt: skip
+    }
 
 
 STEPS = ("2steps_1", "2steps_2", "2steps_multi", "3steps_1", "3steps_2", "3steps_3", "3steps_multi")
@@ -57,29 +68,41 @@ STEPS = ("2steps_1", "2steps_2", "2steps_multi", "3steps_1", "3steps_2", "3steps
 def wemath(number: int) -> Row:
     problem, part = divmod(number, len(STEPS))
     return {
-        "ID": f"{2 * problem + (part > 2)}", "key": STEPS[part], "knowledge concept": "Angles",
-        "question": f"How long is side {number}?", "option": "A. 3 cm; B. 4 cm; C. 5 cm", "answer": "ABC"[number % 3],
+        "ID": f"{2 * problem + (part > 2)}",
+        "key": STEPS[part],
+        "knowledge concept": "Angles",
+        "question": f"How long is side {number}?",
+        "option": "A. 3 cm; B. 4 cm; C. 5 cm",
+        "answer": "ABC"[number % 3],
         "image_path": mini_hub.drawn(number),
-    }  # fmt: skip
+    }
 
 
 def mmvp(number: int) -> Row:
     return {
-        "Index": number + 1, "Question": f"Is the door of house {number // 2} open or closed?",
-        "Options": "(a) Open (b) Closed (as it is)", "Correct Answer": f"({'ab'[number % 2]})",
+        "Index": number + 1,
+        "Question": f"Is the door of house {number // 2} open or closed?",
+        "Options": "(a) Open (b) Closed (as it is)",
+        "Correct Answer": f"({'ab'[number % 2]})",
         "image": mini_hub.drawn(number),
-    }  # fmt: skip
+    }
 
 
 def naturalbench(number: int) -> Row:
     group, question, picture = number // 4, number // 2 % 2, number % 2
     lettered = group % 2
-    text = f"Is it {group}.{question}?" if not lettered else f"What is {group}.{question}? Option: A: Left; B: Right."
+    text = (
+        f"Is it {group}.{question}?"
+        if not lettered
+        else f"What is {group}.{question}? Option: A: Left; B: Right."
+    )
     return {
-        "Index": number, "Image": mini_hub.drawn(2 * group + picture), "Question": text,
+        "Index": number,
+        "Image": mini_hub.drawn(2 * group + picture),
+        "Question": text,
         "Question_Type": ("yes_no", "multiple_choice")[lettered],
         "Answer": (("Yes", "No"), ("A", "B"))[lettered][(question + picture) % 2],
-    }  # fmt: skip
+    }
 
 
 def hr_bench(number: int) -> Row:
@@ -87,20 +110,26 @@ def hr_bench(number: int) -> Row:
     options = small.ANIMALS[:4]
     turned = options[cycle:] + options[:cycle]
     return {
-        "index": number, "question": f"Which animal is number {asked}?", **dict(zip("ABCD", turned, strict=True)),
-        "answer": "ABCD"[turned.index(options[asked % 4])], "category": ("single", "cross")[asked % 2],
-        "cycle_category": str(cycle), "image": base64.b64encode(small.picture(asked)).decode(),
-    }  # fmt: skip
+        "index": number,
+        "question": f"Which animal is number {asked}?",
+        **dict(zip("ABCD", turned, strict=True)),
+        "answer": "ABCD"[turned.index(options[asked % 4])],
+        "category": ("single", "cross")[asked % 2],
+        "cycle_category": str(cycle),
+        "image": base64.b64encode(small.picture(asked)).decode(),
+    }
 
 
 def ocrbench(number: int) -> Row:
     kind = tuple(READING)[number]
     formula = kind.startswith("Handwritten Math")
     return {
-        "dataset": "HME100k" if formula else "IIIT5K", "question": f"What is written in picture {number}?",
-        "question_type": kind, "answer": [r"\frac { a } { b }"] if formula else [f"WORD {number}", f"W-{number}"],
+        "dataset": "HME100k" if formula else "IIIT5K",
+        "question": f"What is written in picture {number}?",
+        "question_type": kind,
+        "answer": [r"\frac { a } { b }"] if formula else [f"WORD {number}", f"W-{number}"],
         "image": mini_hub.drawn(number),
-    }  # fmt: skip
+    }
 
 
 OCR_V2 = (
@@ -115,9 +144,12 @@ OCR_V2 = (
 def ocrbench_v2(number: int) -> Row:
     kind, form, answers = OCR_V2[number]
     return {
-        "type": kind, "eval": form, "answers": answers, "question": f"What is written in picture {number}?",
+        "type": kind,
+        "eval": form,
+        "answers": answers,
+        "question": f"What is written in picture {number}?",
         "image": mini_hub.drawn(number),
-    }  # fmt: skip
+    }
 
 
 def mathvista(number: int) -> Row:
@@ -127,40 +159,59 @@ def mathvista(number: int) -> Row:
     ]  # fmt: skip
     kind, form, choices, answer, precision, unit = kinds[number % 4]
     return {
-        "pid": str(number + 1), "question": f"What is number {number}?", "choices": choices, "unit": unit,
-        "precision": precision, "answer": answer, "question_type": kind, "answer_type": form,
-        "query": "Hint: ...", "metadata": {"task": "figure question answering", "context": "table"},
+        "pid": str(number + 1),
+        "question": f"What is number {number}?",
+        "choices": choices,
+        "unit": unit,
+        "precision": precision,
+        "answer": answer,
+        "question_type": kind,
+        "answer_type": form,
+        "query": "Hint: ...",
+        "metadata": {"task": "figure question answering", "context": "table"},
         "decoded_image": mini_hub.drawn(number),
-    }  # fmt: skip
+    }
 
 
 def mathvision(number: int) -> Row:
     lettered = number % 2
     return {
-        "id": str(number + 1), "question": f"What is x in <image1> of number {number}?", "level": 1 + number % 5,
-        "options": ["1", "2", "3", "4", "5"] if lettered else [], "subject": "algebra",
+        "id": str(number + 1),
+        "question": f"What is x in <image1> of number {number}?",
+        "level": 1 + number % 5,
+        "options": ["1", "2", "3", "4", "5"] if lettered else [],
+        "subject": "algebra",
         "answer": "ABCDE"[number // 2 % 5] if lettered else (r"\frac{1}{2}", "24")[number // 2 % 2],
         "decoded_image": mini_hub.drawn(number),
-    }  # fmt: skip
+    }
 
 
 def screen(scale: float) -> Callable[[int], Row]:
     def row(number: int) -> Row:
         left, top = 0.1 * number % 0.8, 0.25
         return {
-            "file_name": f"{number}.png", "instruction": f"open item {number}", "ui_type": "icon", "data_type": "text",
-            "data_source": "windows", "application": "blender", "image": mini_hub.drawn(number),
+            "file_name": f"{number}.png",
+            "instruction": f"open item {number}",
+            "ui_type": "icon",
+            "data_type": "text",
+            "data_source": "windows",
+            "application": "blender",
+            "image": mini_hub.drawn(number),
             "bbox": [left * scale, top * scale, (left + 0.15) * scale, (top + 0.1) * scale],
-        }  # fmt: skip
+        }
 
     return row
 
 
 def refcoco(number: int) -> Row:
     return {
-        "question_id": str(number), "question": "Please describe it.", "answer": [f"left {number}", f"thing {number}"],
-        "bbox": [0.5 + number % 3, 1.0, 3.25, 2.5], "file_name": f"{number}.jpg", "image": mini_hub.drawn(number),
-    }  # fmt: skip
+        "question_id": str(number),
+        "question": "Please describe it.",
+        "answer": [f"left {number}", f"thing {number}"],
+        "bbox": [0.5 + number % 3, 1.0, 3.25, 2.5],
+        "file_name": f"{number}.jpg",
+        "image": mini_hub.drawn(number),
+    }
 
 
 PICTURED = {"image": PICTURE}
@@ -172,28 +223,41 @@ TABLES: dict[str, Table] = {
         TEST,
         {**columns("type question answer"), **PICTURED},
         lambda n: {
-            "type": ("human_test", "augmented_test")[n % 2], "question": f"How much is bar {n}?",
-            "answer": ("14", "2010", "0.62", "62%", "Yes", "[1, 2]", "0", "Los Angeles")[n], "image": mini_hub.drawn(n),
+            "type": ("human_test", "augmented_test")[n % 2],
+            "question": f"How much is bar {n}?",
+            "answer": ("14", "2010", "0.62", "62%", "Yes", "[1, 2]", "0", "Los Angeles")[n],
+            "image": mini_hub.drawn(n),
         },
     ),
     "mme": Table(TEST, {**columns("question_id question answer category"), **PICTURED}, mme, 56),
     "hallusionbench": Table(
         "data/image-00000-of-00001.parquet",
         {
-            **columns("category subcategory visual_input set_id figure_id sample_note question_id question gt_answer"),
-            **columns("gt_answer_details filename"), **PICTURED,
+            **columns(
+                "category subcategory visual_input set_id figure_id sample_note question_id question gt_answer"
+            ),
+            **columns("gt_answer_details filename"),
+            **PICTURED,
         },
         hallusionbench,
         12,
     ),
     "mmvp": Table(
         "data/train-00000-of-00001.parquet",
-        {"Index": INT, **dict.fromkeys(("Question", "Options", "Correct Answer"), TEXT), **PICTURED},
+        {
+            "Index": INT,
+            **dict.fromkeys(("Question", "Options", "Correct Answer"), TEXT),
+            **PICTURED,
+        },
         mmvp,
     ),
     "wemath": Table(
         "data/testmini-00000-of-00001.parquet",
-        {**columns("ID key question option answer"), "knowledge concept": TEXT, "image_path": PICTURE},
+        {
+            **columns("ID key question option answer"),
+            "knowledge concept": TEXT,
+            "image_path": PICTURE,
+        },
         wemath,
         28,
     ),
@@ -201,39 +265,62 @@ TABLES: dict[str, Table] = {
         TEST,
         {**columns("question_id id question ground_truth"), "decoded_image": PICTURE},
         lambda n: {
-            "question_id": str(n // 4), "id": str(n % 4), "question": f"How long is side {n}?",
-            "ground_truth": f"{n}.5", "decoded_image": mini_hub.drawn(n),
+            "question_id": str(n // 4),
+            "id": str(n % 4),
+            "question": f"How long is side {n}?",
+            "ground_truth": f"{n}.5",
+            "decoded_image": mini_hub.drawn(n),
         },
     ),
     "naturalbench": Table(
-        TEST, {"Index": INT, "Image": PICTURE, **columns("Question Answer Question_Type")}, naturalbench, 16
+        TEST,
+        {"Index": INT, "Image": PICTURE, **columns("Question Answer Question_Type")},
+        naturalbench,
+        16,
     ),
     "hr-bench-4k": Table("hr_bench_4k.parquet", HR_BENCH, hr_bench, 12),
     "hr-bench-8k": Table("hr_bench_8k.parquet", HR_BENCH, hr_bench, 12),
     "ocrbench": Table(
-        TEST, {**columns("dataset question question_type"), "answer": TEXTS, **PICTURED}, ocrbench, len(READING)
+        TEST,
+        {**columns("dataset question question_type"), "answer": TEXTS, **PICTURED},
+        ocrbench,
+        len(READING),
     ),
     "ocrbench-v2": Table(
-        TEST, {**columns("type eval question"), "answers": TEXTS, **PICTURED}, ocrbench_v2, len(OCR_V2)
+        TEST,
+        {**columns("type eval question"), "answers": TEXTS, **PICTURED},
+        ocrbench_v2,
+        len(OCR_V2),
     ),
     "countbenchqa": Table(
         TEST,
         {**columns("text question"), "number": INT, **PICTURED},
-        lambda n: {"text": f"a photo of {n}", "question": f"How many are in {n}?", "number": 2 + n,
-                   "image": mini_hub.drawn(n)},
+        lambda n: {
+            "text": f"a photo of {n}",
+            "question": f"How many are in {n}?",
+            "number": 2 + n,
+            "image": mini_hub.drawn(n),
+        },
     ),
     "mathvista": Table(
         "data/testmini-00000-of-00001.parquet",
         {
-            **columns("pid question unit answer question_type answer_type query"), "choices": TEXTS,
-            "precision": pa.float64(), "metadata": pa.struct([("task", TEXT), ("context", TEXT)]),
+            **columns("pid question unit answer question_type answer_type query"),
+            "choices": TEXTS,
+            "precision": pa.float64(),
+            "metadata": pa.struct([("task", TEXT), ("context", TEXT)]),
             "decoded_image": PICTURE,
         },
         mathvista,
     ),
     "mathvision": Table(
         TEST,
-        {**columns("id question answer subject"), "options": TEXTS, "level": INT, "decoded_image": PICTURE},
+        {
+            **columns("id question answer subject"),
+            "options": TEXTS,
+            "level": INT,
+            "decoded_image": PICTURE,
+        },
         mathvision,
     ),
     "screenspot": Table(TEST, SCREEN, screen(1)),
@@ -241,10 +328,15 @@ TABLES: dict[str, Table] = {
     "screenspot-pro": Table(TEST, {**SCREEN, **columns("ui_type application")}, screen(4)),
     "refcoco": Table(
         "data/val-00000-of-00001.parquet",
-        {**columns("question_id question file_name"), "answer": TEXTS, "bbox": pa.list_(pa.float32()), **PICTURED},
+        {
+            **columns("question_id question file_name"),
+            "answer": TEXTS,
+            "bbox": pa.list_(pa.float32()),
+            **PICTURED,
+        },
         refcoco,
     ),
-}  # fmt: skip
+}
 """By the short name of the entry."""
 
 

@@ -14,7 +14,13 @@ import mini_hub
 import mmbench_rows
 import small
 
-TEXT, INT, TEXTS, PICTURE, VOTES = pa.string(), pa.int64(), mini_hub.TEXTS, mini_hub.PICTURE, mini_hub.VOTES
+TEXT, INT, TEXTS, PICTURE, VOTES = (
+    pa.string(),
+    pa.int64(),
+    mini_hub.TEXTS,
+    mini_hub.PICTURE,
+    mini_hub.VOTES,
+)
 PICTURES, NUMBERS = pa.list_(PICTURE), pa.list_(INT)
 ROWS = 6
 ANIMALS = small.ANIMALS
@@ -53,7 +59,10 @@ def lettered(form: str, options: int = 4, between: str = "\n") -> str:
 
 def numbered_pictures(name: str, count: int, number: int) -> Row:
     """As many pictures as the row's number says, at least one; the other columns are empty."""
-    return {f"{name}_{n}": shown(10 * number + n) if n <= 1 + number % 3 else None for n in range(1, count + 1)}
+    return {
+        f"{name}_{n}": shown(10 * number + n) if n <= 1 + number % 3 else None
+        for n in range(1, count + 1)
+    }
 
 
 def votes(number: int) -> list[str]:
@@ -69,10 +78,18 @@ def mmmu(number: int) -> Row:
     is_open = number == ROWS - 1
     marks = " ".join(f"<image {n}>" for n in range(1, 2 + number % 3))
     return {
-        "id": f"validation_Art_{number}", "question": f"{ask(number)} {marks}", "answer": letter(number),
-        "options": str(list(ANIMALS[:4])), "question_type": "multiple-choice", "subfield": "Drawing",
-        "topic_difficulty": "Easy", "subject": "Art", **numbered_pictures("image", 7, number),
-    } | ({"options": "[]", "answer": "['12', 'twelve']", "question_type": "open"} if is_open else {})  # fmt: skip
+        "id": f"validation_Art_{number}",
+        "question": f"{ask(number)} {marks}",
+        "answer": letter(number),
+        "options": str(list(ANIMALS[:4])),
+        "question_type": "multiple-choice",
+        "subfield": "Drawing",
+        "topic_difficulty": "Easy",
+        "subject": "Art",
+        **numbered_pictures("image", 7, number),
+    } | (
+        {"options": "[]", "answer": "['12', 'twelve']", "question_type": "open"} if is_open else {}
+    )
 
 
 def mmmu_pro(number: int) -> Row:
@@ -83,9 +100,14 @@ def mmmu_pro(number: int) -> Row:
 def realworldqa(number: int) -> Row:
     """The last row has no options."""
     if number == ROWS - 1:
-        text, answer = "How many are there?\nPlease answer directly with a single word or number.", "3"
+        text, answer = (
+            "How many are there?\nPlease answer directly with a single word or number.",
+            "3",
+        )
     else:
-        closing = "Please answer directly with only the letter of the correct option and nothing else."
+        closing = (
+            "Please answer directly with only the letter of the correct option and nothing else."
+        )
         text = f"{ask(number)} By J. A. Doe?\n\n{lettered('{}. ')}\n{closing}"
         answer = letter(number)
     return {"question": text, "answer": answer, "image": shown(number)}
@@ -94,27 +116,44 @@ def realworldqa(number: int) -> Row:
 def seed(number: int) -> Row:
     """Two rows have three options; the fourth is a clip, which is no question here."""
     return {
-        "question_id": str(number), "data_type": "video" if number == 3 else "image", "question": ask(number),
-        "choice_a": "cat", "choice_b": "dog", "choice_c": "cow", "choice_d": None if number < 2 else "hen",
-        "answer": letter(number, 3), "image": [shown(number)],
-    }  # fmt: skip
+        "question_id": str(number),
+        "data_type": "video" if number == 3 else "image",
+        "question": ask(number),
+        "choice_a": "cat",
+        "choice_b": "dog",
+        "choice_c": "cow",
+        "choice_d": None if number < 2 else "hen",
+        "answer": letter(number, 3),
+        "image": [shown(number)],
+    }
 
 
 def seed_plus(number: int) -> Row:
     return {
-        "question_id": number, "question": ask(number), "choice_A": "cat", "choice_B": "dog", "choice_C": "cow",
-        "choice_D": "" if number < 2 else "hen", "answer": letter(number, 3), "image": shown(number),
+        "question_id": number,
+        "question": ask(number),
+        "choice_A": "cat",
+        "choice_B": "dog",
+        "choice_C": "cow",
+        "choice_D": "" if number < 2 else "hen",
+        "answer": letter(number, 3),
+        "image": shown(number),
         "question_image_type": ("Chart", "Map", "Web")[number % 3],
-    }  # fmt: skip
+    }
 
 
 def prompted(number: int) -> Row:
     """BLINK's and CV-Bench's rows: a prompt with its options behind it."""
     prompt = f"{ask(number)}\nSelect from the following choices.\n{lettered('({}) ')}"
     return {
-        "idx": f"val_{number}", "prompt": prompt, "answer": f"({letter(number)})", "image": shown(number),
-        "task": "Count", "source": "COCO", **numbered_pictures("image", 4, number),
-    }  # fmt: skip
+        "idx": f"val_{number}",
+        "prompt": prompt,
+        "answer": f"({letter(number)})",
+        "image": shown(number),
+        "task": "Count",
+        "source": "COCO",
+        **numbered_pictures("image", 4, number),
+    }
 
 
 def mmt(number: int) -> Row:
@@ -122,9 +161,16 @@ def mmt(number: int) -> Row:
     options = 3 + number % 3
     cells = {name: ANIMALS[n] if n < options else None for n, name in enumerate("ABCDEF")}
     return {
-        "index": number, "question": ask(number), "answer": letter(number, 3), "l2-category": "counting",
-        "image": shown(number), **cells, "G": "", "H": None, "I": None,
-    }  # fmt: skip
+        "index": number,
+        "question": ask(number),
+        "answer": letter(number, 3),
+        "l2-category": "counting",
+        "image": shown(number),
+        **cells,
+        "G": "",
+        "H": None,
+        "I": None,
+    }
 
 
 def muirbench(number: int) -> Row:
@@ -132,20 +178,26 @@ def muirbench(number: int) -> Row:
     count = 1 + number % 3
     pictured = count == 3
     return {
-        "idx": str(number), "question": "<image>" * (1 if pictured else count) + " " + ask(number),
-        "options": ["<image>", "<image>", "None"] if pictured else ANIMALS[:4], "answer": letter(number, 3),
-        "task": "Counting", "image_relation": "Partial", "image_type": "Drone",
+        "idx": str(number),
+        "question": "<image>" * (1 if pictured else count) + " " + ask(number),
+        "options": ["<image>", "<image>", "None"] if pictured else ANIMALS[:4],
+        "answer": letter(number, 3),
+        "task": "Counting",
+        "image_relation": "Partial",
+        "image_type": "Drone",
         "image_list": [shown(10 * number + n) for n in range(count)],
-    }  # fmt: skip
+    }
 
 
 def erqa(number: int) -> Row:
     choices = lettered("{}. ", between=" ")
     return {
-        "question_id": f"ERQA_{number}", "answer": letter(number), "question_type": "Trajectory",
+        "question_id": f"ERQA_{number}",
+        "answer": letter(number),
+        "question_type": "Trajectory",
         "question": f"{ask(number)} Choices: {choices}. Please answer directly with only the letter of the option.",
         "images": [shown(10 * number + n) for n in range(1 + number % 3)],
-    }  # fmt: skip
+    }
 
 
 def iconqa(number: int) -> Row:
@@ -157,45 +209,74 @@ def iconqa(number: int) -> Row:
         "choose_img": {"choices": "choice_0.png,choice_1.png", "answer": "choice_1.png"},
     }[kind]
     return {
-        "question_id": str(number), "question": ask(number), "ques_type": kind, "grade": "grade1", **cells,
-        "query_image": shown(number), "choice_image_0": None, "choice_image_1": None,
-    }  # fmt: skip
+        "question_id": str(number),
+        "question": ask(number),
+        "ques_type": kind,
+        "grade": "grade1",
+        **cells,
+        "query_image": shown(number),
+        "choice_image_0": None,
+        "choice_image_1": None,
+    }
 
 
 def mathverse(number: int) -> Row:
     """The last but one is of the version whose question is in the picture, the last has no options and no picture."""
     row: Row = {
-        "sample_index": str(number), "problem_index": str(number // 2), "problem_version": "Text Dominant",
-        "question_type": "multi-choice", "answer": letter(number), "image": shown(number),
+        "sample_index": str(number),
+        "problem_index": str(number // 2),
+        "problem_version": "Text Dominant",
+        "question_type": "multi-choice",
+        "answer": letter(number),
+        "image": shown(number),
         "question": f"{ask(number)} At A: 5?\nChoices:\n{lettered('{}:')}",
-    }  # fmt: skip
+    }
     if number == ROWS - 2:
         row |= {"question": "", "problem_version": "Vision Only"}
     if number == ROWS - 1:
-        row |= {"question": "How long?", "answer": "14", "question_type": "free-form", "image": None}
+        row |= {
+            "question": "How long?",
+            "answer": "14",
+            "question_type": "free-form",
+            "image": None,
+        }
     return row
 
 
 def wemath(number: int) -> Row:
     options = lettered("{}. ", 3, "; ") + "; D. at point A. B; E. No correct answer"
     return {
-        "ID": f"{number // 3}", "key": ("multi", "1steps_1", "1steps_2")[number % 3], "knowledge concept": "Angles",
-        "question": ask(number), "option": options, "answer": letter(number, 5), "image_path": shown(number),
-    }  # fmt: skip
+        "ID": f"{number // 3}",
+        "key": ("multi", "1steps_1", "1steps_2")[number % 3],
+        "knowledge concept": "Angles",
+        "question": ask(number),
+        "option": options,
+        "answer": letter(number, 5),
+        "image_path": shown(number),
+    }
 
 
 def docvqa(number: int) -> Row:
     return {
-        "questionId": str(number), "question": ask(number), "answers": [ANIMALS[number], f"a {ANIMALS[number]} "],
-        "ucsf_document_id": "nkbl0226", "ucsf_document_page_no": str(number), "image": shown(number),
-    }  # fmt: skip
+        "questionId": str(number),
+        "question": ask(number),
+        "answers": [ANIMALS[number], f"a {ANIMALS[number]} "],
+        "ucsf_document_id": "nkbl0226",
+        "ucsf_document_page_no": str(number),
+        "image": shown(number),
+    }
 
 
 def paged(name: str, count: int) -> Callable[[int], Row]:
     return lambda number: {
-        "questionId": str(number), "question": ask(number), "doc_id": "d1", "deck_name": "deck", "answer": str(number),
-        "answers": f"['{ANIMALS[number]}', \"a {ANIMALS[number]}\"]", **numbered_pictures(name, count, number),
-    }  # fmt: skip
+        "questionId": str(number),
+        "question": ask(number),
+        "doc_id": "d1",
+        "deck_name": "deck",
+        "answer": str(number),
+        "answers": f"['{ANIMALS[number]}', \"a {ANIMALS[number]}\"]",
+        **numbered_pictures(name, count, number),
+    }
 
 
 def pages(name: str) -> dict[str, pa.DataType]:
@@ -208,21 +289,27 @@ def chartqapro(number: int) -> Row:
     return {
         "Question": ["How many cats?", "And dogs?"] if talk else [ask(number)],
         "Answer": ["3", "4"] if talk else [ANIMALS[number]],
-        "Question Type": "Conversational" if talk else "Factoid", "Paragraph": "Of pets." if number == 1 else "",
+        "Question Type": "Conversational" if talk else "Factoid",
+        "Paragraph": "Of pets." if number == 1 else "",
         "image": small.picture(number + 1),
-    }  # fmt: skip
+    }
 
 
 def charxiv(number: int) -> Row:
     """The last row has subplots in no grid, the others but the first are in one."""
     grid = None if number == ROWS - 1 else number
     return {
-        "figure_path": f"images/{number}.jpg", "image": shown(number), "reasoning_q": ask(number),
-        "reasoning_a": ANIMALS[number], "reasoning_q_source": 1 + number % 4, "subplot_row": grid, "subplot_col": grid,
+        "figure_path": f"images/{number}.jpg",
+        "image": shown(number),
+        "reasoning_q": ask(number),
+        "reasoning_a": ANIMALS[number],
+        "reasoning_q_source": 1 + number % 4,
+        "subplot_row": grid,
+        "subplot_col": grid,
         "subplot_loc": "the left one" if grid is None else None,
         **{f"descriptive_q{n}": 1 + (4 * number + n) % 19 for n in range(1, 5)},
         **{f"descriptive_a{n}": f"{ANIMALS[number]} {n}" for n in range(1, 5)},
-    }  # fmt: skip
+    }
 
 
 def base64_picture(number: int) -> str:
@@ -249,10 +336,11 @@ CHARXIV = Table(
         **columns("figure_path reasoning_q reasoning_a subplot_loc"),
         **columns(" ".join(f"descriptive_a{n}" for n in range(1, 5))),
         **columns(" ".join(f"descriptive_q{n}" for n in range(1, 5)), INT),
-        **columns("reasoning_q_source subplot_row subplot_col", INT), **PICTURED,
+        **columns("reasoning_q_source subplot_row subplot_col", INT),
+        **PICTURED,
     },
     charxiv,
-)  # fmt: skip
+)
 MMMU_TYPES = {
     **columns("id question options answer question_type subfield topic_difficulty subject"),
     **columns(" ".join(f"image_{n}" for n in range(1, 8)), PICTURE),
@@ -264,8 +352,12 @@ TABLES: dict[str, list[Table]] = {
             "mmstar.parquet",
             {"index": INT, **columns("question answer category l2_category"), "image": pa.binary()},
             lambda n: {
-                "index": n, "question": f"{ask(n)}\nOptions: {lettered('{}: ', between=', ')}", "answer": letter(n),
-                "category": "math", "l2_category": "geometry", "image": small.picture(n + 1),
+                "index": n,
+                "question": f"{ask(n)}\nOptions: {lettered('{}: ', between=', ')}",
+                "answer": letter(n),
+                "category": "math",
+                "l2_category": "geometry",
+                "image": small.picture(n + 1),
             },
         )
     ],
@@ -276,7 +368,10 @@ TABLES: dict[str, list[Table]] = {
             "vision/test-00000-of-00001.parquet",
             {**columns("id options answer subject"), **PICTURED},
             lambda n: {
-                "id": f"test_{n}", "options": str(list(ANIMALS[:4])), "answer": letter(n), "subject": "Art",
+                "id": f"test_{n}",
+                "options": str(list(ANIMALS[:4])),
+                "answer": letter(n),
+                "subject": "Art",
                 "image": shown(n),
             },
         )
@@ -286,7 +381,11 @@ TABLES: dict[str, list[Table]] = {
     "docvqa": [
         Table(
             "DocVQA/validation-00000-of-00001.parquet",
-            {**columns("questionId question ucsf_document_id ucsf_document_page_no"), "answers": TEXTS, **PICTURED},
+            {
+                **columns("questionId question ucsf_document_id ucsf_document_page_no"),
+                "answers": TEXTS,
+                **PICTURED,
+            },
             docvqa,
         )
     ],
@@ -300,23 +399,37 @@ TABLES: dict[str, list[Table]] = {
     "textvqa": [
         Table(
             "data/validation-00000-of-00001.parquet",
-            {"question_id": pa.int32(), **columns("question image_id"), "answers": TEXTS, **PICTURED},
+            {
+                "question_id": pa.int32(),
+                **columns("question image_id"),
+                "answers": TEXTS,
+                **PICTURED,
+            },
             lambda n: {
-                "question_id": n, "question": ask(n) + " By J. Doe?" * (n % 2), "image_id": f"i{n}",
+                "question_id": n,
+                "question": ask(n) + " By J. Doe?" * (n % 2),
+                "image_id": f"i{n}",
                 "answers": [*votes(n)[:-1], ""],
                 "image": shown(n),
             },
         )
     ],
     "realworldqa": [
-        Table("data/test-00000-of-00001.parquet", {**columns("question answer"), **PICTURED}, realworldqa)
+        Table(
+            "data/test-00000-of-00001.parquet",
+            {**columns("question answer"), **PICTURED},
+            realworldqa,
+        )
     ],
     "vstar": [
         Table(
             "data/test-00000-of-00001.parquet",
             {**columns("question_id text label category"), **PICTURED},
             lambda n: {
-                "question_id": str(n), "label": letter(n), "category": "direct_attributes", "image": shown(n),
+                "question_id": str(n),
+                "label": letter(n),
+                "category": "direct_attributes",
+                "image": shown(n),
                 "text": f"{ask(n)}\n{lettered('({}) ')}\n"
                 "Answer with the option's letter from the given choices directly.",
             },
@@ -326,7 +439,9 @@ TABLES: dict[str, list[Table]] = {
         Table(
             "data/test-00000-of-00001.parquet",
             {
-                **columns("question_id data_type question choice_a choice_b choice_c choice_d answer"),
+                **columns(
+                    "question_id data_type question choice_a choice_b choice_c choice_d answer"
+                ),
                 "image": PICTURES,
             },
             seed,
@@ -337,7 +452,9 @@ TABLES: dict[str, list[Table]] = {
             "data/test-00000-of-00001.parquet",
             {
                 "question_id": INT,
-                **columns("question choice_A choice_B choice_C choice_D answer question_image_type"),
+                **columns(
+                    "question choice_A choice_B choice_C choice_D answer question_image_type"
+                ),
                 **PICTURED,
             },
             seed_plus,
@@ -355,7 +472,11 @@ TABLES: dict[str, list[Table]] = {
     "mmt-bench": [
         Table(
             "data/val-00000-of-00001.parquet",
-            {"index": pa.int32(), **columns("question answer A B C D E F G H I l2-category"), **PICTURED},
+            {
+                "index": pa.int32(),
+                **columns("question answer A B C D E F G H I l2-category"),
+                **PICTURED,
+            },
             mmt,
         )
     ],
@@ -375,8 +496,11 @@ TABLES: dict[str, list[Table]] = {
             "data/test-00000-of-00001.parquet",
             {"question_id": INT, **columns("subset questions answers"), "image_list": PICTURES},
             lambda n: {
-                "question_id": n // 2, "subset": ("count", "food")[n % 2], "questions": ask(n),
-                "answers": ("3", "B")[n % 2], "image_list": [shown(10 * n + k) for k in range(1 + n % 3)],
+                "question_id": n // 2,
+                "subset": ("count", "food")[n % 2],
+                "questions": ask(n),
+                "answers": ("3", "B")[n % 2],
+                "image_list": [shown(10 * n + k) for k in range(1 + n % 3)],
             },
         )
     ],
@@ -390,31 +514,63 @@ TABLES: dict[str, list[Table]] = {
     "embspatial": [
         Table(
             "data/test-00000-of-00001.parquet",
-            {**columns("question_id question relation data_source image"), "answer_options": TEXTS, "answer": INT},
+            {
+                **columns("question_id question relation data_source image"),
+                "answer_options": TEXTS,
+                "answer": INT,
+            },
             lambda n: {
-                "question_id": f"mp3d_{n}", "question": ask(n), "relation": "close", "data_source": "mp3d",
-                "image": base64_picture(n), "answer_options": ANIMALS[:4], "answer": n % 4,
+                "question_id": f"mp3d_{n}",
+                "question": ask(n),
+                "relation": "close",
+                "data_source": "mp3d",
+                "image": base64_picture(n),
+                "answer_options": ANIMALS[:4],
+                "answer": n % 4,
             },
         )
     ],
-    "cv-bench-2d": [Table("test_2d.parquet", {**PROMPTED, "idx": INT}, lambda n: {**prompted(n), "idx": n})],
-    "cv-bench-3d": [Table("test_3d.parquet", {**PROMPTED, "idx": INT}, lambda n: {**prompted(n), "idx": n})],
+    "cv-bench-2d": [
+        Table("test_2d.parquet", {**PROMPTED, "idx": INT}, lambda n: {**prompted(n), "idx": n})
+    ],
+    "cv-bench-3d": [
+        Table("test_3d.parquet", {**PROMPTED, "idx": INT}, lambda n: {**prompted(n), "idx": n})
+    ],
     "scienceqa": [
         Table(
             "ScienceQA-IMG/test-00000-of-00001.parquet",
-            {**columns("question hint subject topic grade"), "choices": TEXTS, "answer": pa.int8(), **PICTURED},
+            {
+                **columns("question hint subject topic grade"),
+                "choices": TEXTS,
+                "answer": pa.int8(),
+                **PICTURED,
+            },
             lambda n: {
-                "question": ask(n), "hint": "" if n % 2 else "Look.", "subject": "natural science", "topic": "biology",
-                "grade": "grade2", "choices": ANIMALS[: 2 + n % 3], "answer": n % 2, "image": shown(n),
+                "question": ask(n),
+                "hint": "" if n % 2 else "Look.",
+                "subject": "natural science",
+                "topic": "biology",
+                "grade": "grade2",
+                "choices": ANIMALS[: 2 + n % 3],
+                "answer": n % 2,
+                "image": shown(n),
             },
         )
     ],
     "a-okvqa": [
         Table(
             "data/validation-00000-of-00001.parquet",
-            {**columns("question_id question"), "choices": TEXTS, "correct_choice_idx": pa.int8(), **PICTURED},
+            {
+                **columns("question_id question"),
+                "choices": TEXTS,
+                "correct_choice_idx": pa.int8(),
+                **PICTURED,
+            },
             lambda n: {
-                "question_id": f"q{n}", "question": ask(n), "choices": ANIMALS[:4], "correct_choice_idx": n % 4,
+                "question_id": f"q{n}",
+                "question": ask(n),
+                "choices": ANIMALS[:4],
+                "correct_choice_idx": n % 4,
                 "image": shown(n),
             },
         )
@@ -424,7 +580,10 @@ TABLES: dict[str, list[Table]] = {
             "testdev_balanced_instructions/testdev-00000-of-00001.parquet",
             {**columns("id question imageId answer"), "types": mini_hub.TYPES},
             lambda n: {
-                "id": str(n), "question": ask(n), "imageId": f"n{n % 3}", "answer": ANIMALS[n],
+                "id": str(n),
+                "question": ask(n),
+                "imageId": f"n{n % 3}",
+                "answer": ANIMALS[n],
                 "types": {"structural": "query", "semantic": "attr", "detailed": "x"},
             },
         ),
@@ -439,13 +598,22 @@ TABLES: dict[str, list[Table]] = {
         Table(
             "data/validation-00000-of-00001.parquet",
             {
-                **columns("question_id image_id", INT), **columns("question question_type answer_type"),
-                "answers": VOTES, **PICTURED,
+                **columns("question_id image_id", INT),
+                **columns("question question_type answer_type"),
+                "answers": VOTES,
+                **PICTURED,
             },
             lambda n: {
-                "question_id": n, "image_id": n // 2, "question": ask(n), "question_type": "which",
-                "answer_type": "other", "image": shown(n // 2),
-                "answers": [{"answer": vote, "answer_confidence": "yes", "answer_id": 1} for vote in votes(n)],
+                "question_id": n,
+                "image_id": n // 2,
+                "question": ask(n),
+                "question_type": "which",
+                "answer_type": "other",
+                "image": shown(n // 2),
+                "answers": [
+                    {"answer": vote, "answer_confidence": "yes", "answer_id": 1}
+                    for vote in votes(n)
+                ],
             },
         )
     ],
@@ -454,7 +622,10 @@ TABLES: dict[str, list[Table]] = {
             "data/val-00000-of-00001.parquet",
             {**columns("question_id question category"), "answers": TEXTS, **PICTURED},
             lambda n: {
-                "question_id": f"VizWiz_val_{n:08d}.jpg", "question": ask(n), "category": "other", "answers": votes(n),
+                "question_id": f"VizWiz_val_{n:08d}.jpg",
+                "question": ask(n),
+                "category": "other",
+                "answers": votes(n),
                 "image": shown(n),
             },
         )
@@ -462,10 +633,18 @@ TABLES: dict[str, list[Table]] = {
     "ok-vqa": [
         Table(
             "data/val2014-00000-of-00001.parquet",
-            {**columns("question_id question question_type answer_type"), "answers": TEXTS, **PICTURED},
+            {
+                **columns("question_id question question_type answer_type"),
+                "answers": TEXTS,
+                **PICTURED,
+            },
             lambda n: {
-                "question_id": str(n), "question": ask(n), "question_type": "one", "answer_type": "other",
-                "answers": votes(n), "image": shown(n),
+                "question_id": str(n),
+                "question": ask(n),
+                "question_type": "one",
+                "answer_type": "other",
+                "answers": votes(n),
+                "image": shown(n),
             },
         )
     ],
@@ -476,7 +655,10 @@ TABLES: dict[str, list[Table]] = {
             "data/dev-00000-of-00001.parquet",
             columns("domain page_id question answer image"),
             lambda n: {
-                "domain": "auto", "page_id": f"p{n // 2}", "question": ask(n), "answer": f"the {ANIMALS[n]} here",
+                "domain": "auto",
+                "page_id": f"p{n // 2}",
+                "question": ask(n),
+                "answer": f"the {ANIMALS[n]} here",
                 "image": base64_picture(n // 2),
             },
         )
@@ -536,7 +718,8 @@ TABLES: dict[str, list[Table]] = {
             {**columns("question answer"), **PICTURED},
             # The last row has neither question nor answer.
             lambda n: {
-                "question": ask(n) if n < ROWS - 1 else None, "answer": ("A, C", "B", "C", "D", "E", None)[n],
+                "question": ask(n) if n < ROWS - 1 else None,
+                "answer": ("A, C", "B", "C", "D", "E", None)[n],
                 "image": shown(n),
             },
         )
@@ -544,14 +727,23 @@ TABLES: dict[str, list[Table]] = {
     "wemath": [
         Table(
             "data/testmini-00000-of-00001.parquet",
-            {**columns("ID key question option answer"), "knowledge concept": TEXT, "image_path": PICTURE},
+            {
+                **columns("ID key question option answer"),
+                "knowledge concept": TEXT,
+                "image_path": PICTURE,
+            },
             wemath,
         )
     ],
     "mathverse": [
         Table(
             "testmini.parquet",
-            {**columns("sample_index problem_index problem_version question question_type answer"), **PICTURED},
+            {
+                **columns(
+                    "sample_index problem_index problem_version question question_type answer"
+                ),
+                **PICTURED,
+            },
             mathverse,
         )
     ],
@@ -560,7 +752,10 @@ TABLES: dict[str, list[Table]] = {
             "data/test-00000-of-00001.parquet",
             {**columns("question_id id question ground_truth"), "decoded_image": PICTURE},
             lambda n: {
-                "question_id": str(n // 3), "id": str(n % 3), "question": ask(n), "ground_truth": f"{n}.5",
+                "question_id": str(n // 3),
+                "id": str(n % 3),
+                "question": ask(n),
+                "ground_truth": f"{n}.5",
                 "decoded_image": shown(n),
             },
         )
@@ -568,9 +763,14 @@ TABLES: dict[str, list[Table]] = {
     "zerobench": [
         Table(
             "data/zerobench-00000-of-00001.parquet",
-            {**columns("question_id question_text question_answer"), "question_images_decoded": PICTURES},
+            {
+                **columns("question_id question_text question_answer"),
+                "question_images_decoded": PICTURES,
+            },
             lambda n: {
-                "question_id": str(n), "question_text": ask(n), "question_answer": str(n),
+                "question_id": str(n),
+                "question_text": ask(n),
+                "question_answer": str(n),
                 "question_images_decoded": [shown(10 * n + k) for k in range(1 + n % 3)],
             },
         )
@@ -580,8 +780,12 @@ TABLES: dict[str, list[Table]] = {
             "data/test-00000-of-00001.parquet",
             {"data_id": INT, **columns("image language question answer original_category")},
             lambda n: {
-                "data_id": n, "image": base64_picture(n), "language": ("EN", "CN")[n % 2], "question": ask(n),
-                "answer": ANIMALS[n], "original_category": "nature",
+                "data_id": n,
+                "image": base64_picture(n),
+                "language": ("EN", "CN")[n % 2],
+                "question": ask(n),
+                "answer": ANIMALS[n],
+                "original_category": "nature",
             },
         )
     ],
@@ -590,7 +794,9 @@ TABLES: dict[str, list[Table]] = {
             "data/test-00000-of-00001.parquet",
             {**columns("index question answer"), "image": TEXTS},
             lambda n: {
-                "index": str(n), "question": ask(n), "answer": ANIMALS[n],
+                "index": str(n),
+                "question": ask(n),
+                "answer": ANIMALS[n],
                 "image": [base64_picture(10 * n + k) for k in range(1 + n % 2)],
             },
         )
@@ -600,7 +806,13 @@ TABLES: dict[str, list[Table]] = {
     "chartqapro": [
         Table(
             "data/test-00000-of-00001.parquet",
-            {"Question": TEXTS, "Answer": TEXTS, "Question Type": TEXT, "Paragraph": TEXT, "image": pa.binary()},
+            {
+                "Question": TEXTS,
+                "Answer": TEXTS,
+                "Question Type": TEXT,
+                "Paragraph": TEXT,
+                "image": pa.binary(),
+            },
             chartqapro,
         )
     ],
@@ -609,8 +821,12 @@ TABLES: dict[str, list[Table]] = {
             "WorldVQA.tsv",
             columns("index image question answer category language"),
             lambda n: {
-                "index": str(n), "image": base64_picture(n), "question": ask(n), "answer": ANIMALS[n],
-                "category": "nature", "language": "en",
+                "index": str(n),
+                "image": base64_picture(n),
+                "question": ask(n),
+                "answer": ANIMALS[n],
+                "category": "nature",
+                "language": "en",
             },
         )
     ],
@@ -619,7 +835,10 @@ TABLES: dict[str, list[Table]] = {
             "data/test-00000-of-00001.parquet",
             {**columns("question_id question answer capability"), **PICTURED},
             lambda n: {
-                "question_id": f"v1_{n}", "question": ask(n), "answer": f"{ANIMALS[n]}<AND>a pet", "capability": "rec",
+                "question_id": f"v1_{n}",
+                "question": ask(n),
+                "answer": f"{ANIMALS[n]}<AND>a pet",
+                "capability": "rec",
                 "image": shown(n),
             },
         )
@@ -629,8 +848,11 @@ TABLES: dict[str, list[Table]] = {
             "data/train-00000-of-00001.parquet",
             {"question_id": INT, **columns("question gpt_answer category"), **PICTURED},
             lambda n: {
-                "question_id": n, "question": ask(n), "gpt_answer": f"It is a {ANIMALS[n]} at home.",
-                "category": "conv", "image": shown(n),
+                "question_id": n,
+                "question": ask(n),
+                "gpt_answer": f"It is a {ANIMALS[n]} at home.",
+                "category": "conv",
+                "image": shown(n),
             },
         )
     ],
@@ -639,7 +861,9 @@ TABLES: dict[str, list[Table]] = {
             "data/test-00000-of-00001.parquet",
             {"instruction": TEXT, "num_of_component": pa.int32(), "components": TEXTS, **PICTURED},
             lambda n: {
-                "instruction": ask(n), "num_of_component": n % 3 + 1, "components": ["Is short."] * (n % 3 + 1),
+                "instruction": ask(n),
+                "num_of_component": n % 3 + 1,
+                "components": ["Is short."] * (n % 3 + 1),
                 "image": shown(n),
             },
         )
@@ -649,8 +873,11 @@ TABLES: dict[str, list[Table]] = {
             "data/test-00000-of-00001.parquet",
             {**columns("example_id prompt reference category"), **PICTURED},
             lambda n: {
-                "example_id": f"hard-{n}", "prompt": ask(n), "reference": f"It is a {ANIMALS[n]} at home.",
-                "category": "difficulty-hard", "image": shown(n),
+                "example_id": f"hard-{n}",
+                "prompt": ask(n),
+                "reference": f"It is a {ANIMALS[n]} at home.",
+                "category": "difficulty-hard",
+                "image": shown(n),
             },
         )
     ],
@@ -659,13 +886,16 @@ TABLES: dict[str, list[Table]] = {
             "data/test-00000-of-00001.parquet",
             {**columns("question_id question answer category image_source"), **PICTURED},
             lambda n: {
-                "question_id": str(n // 3), "question": f"Is there a {ANIMALS[n]} in the image?",
-                "answer": ("yes", "no")[n % 2], "category": ("random", "popular", "adversarial")[n % 3],
-                "image_source": f"COCO_val2014_{n // 3}", "image": shown(n // 3),
+                "question_id": str(n // 3),
+                "question": f"Is there a {ANIMALS[n]} in the image?",
+                "answer": ("yes", "no")[n % 2],
+                "category": ("random", "popular", "adversarial")[n % 3],
+                "image_source": f"COCO_val2014_{n // 3}",
+                "image": shown(n // 3),
             },
         )
     ],
-}  # fmt: skip
+}
 """By the short name of the entry: the files that it reads."""
 
 

@@ -33,10 +33,24 @@ class Observer:
     batch_size = 16
 
     def __init__(
-        self, threshold: float, width: float = 1.0, lapse: float = 0.0, seed: int = 0, *, name: str = "",
-        sees: Callable[[float], float] | None = None, backwards: bool = False, dies_after: int = 10**9,
-    ) -> None:  # fmt: skip
-        self.threshold, self.width, self.lapse, self.seed, self.sees = threshold, width, lapse, seed, sees
+        self,
+        threshold: float,
+        width: float = 1.0,
+        lapse: float = 0.0,
+        seed: int = 0,
+        *,
+        name: str = "",
+        sees: Callable[[float], float] | None = None,
+        backwards: bool = False,
+        dies_after: int = 10**9,
+    ) -> None:
+        self.threshold, self.width, self.lapse, self.seed, self.sees = (
+            threshold,
+            width,
+            lapse,
+            seed,
+            sees,
+        )
         self.name = name or f"observer-{threshold:g}-{width:g}-{lapse:g}-{seed}"
         self.backwards, self.dies_after = backwards, dies_after
         self.asked: list[str] = []
@@ -58,7 +72,9 @@ class Observer:
         stimulus, luck = _stimulus(test, float(level), int(number)), self.luck(request.sample_id)
         if luck.random() < self.probability(float(level), 1 / len(stimulus.options)):
             return stimulus.right
-        return luck.choice([place for place in range(len(stimulus.options)) if place != stimulus.right])
+        return luck.choice(
+            [place for place in range(len(stimulus.options)) if place != stimulus.right]
+        )
 
     def luck(self, sample: str) -> random.Random:
         return random.Random(f"{self.seed} {sample}")
@@ -68,23 +84,30 @@ class Observer:
         return self.luck(sample).random() < self.probability(level, chance)
 
     def generate(self, requests: Sequence[Request], images: Any) -> list[Response]:
-        responses = {request.key: self._reply(request) for request in requests[:: -1 if self.backwards else 1]}
+        responses = {
+            request.key: self._reply(request)
+            for request in requests[:: -1 if self.backwards else 1]
+        }
         return [responses[request.key] for request in requests]
 
     def _reply(self, request: Request) -> Response:
         if len(self.asked) >= self.dies_after:
             raise KeyboardInterrupt
         self.asked.append(request.sample_id)
-        return Response(f"({request.variant.labels[request.variant.order.index(self.choice(request))]})")
+        return Response(
+            f"({request.variant.labels[request.variant.order.index(self.choice(request))]})"
+        )
 
     def loglikelihood(self, requests: Sequence[Request], images: Any) -> list[Response]:
         return [
-            Response(scores=tuple(
-                ContinuationScore(0.0 if place == self.choice(request) else -5.0, 1, 1)
-                for place in range(len(request.continuations))
-            ))
+            Response(
+                scores=tuple(
+                    ContinuationScore(0.0 if place == self.choice(request) else -5.0, 1, 1)
+                    for place in range(len(request.continuations))
+                )
+            )
             for request in requests
-        ]  # fmt: skip
+        ]
 
 
 @cache
@@ -101,7 +124,9 @@ def pool(name: str) -> str:
     return str(sn.build(f"acuity/{name}", to=home() / "small" / name, params=params).folder)
 
 
-def measured(observer: Observer, runs: Path, test: str = "letter-size", **settings: Any) -> AcuityRun:
+def measured(
+    observer: Observer, runs: Path, test: str = "letter-size", **settings: Any
+) -> AcuityRun:
     """What a run says of an observer."""
     [run] = sn.acuity(observer, pool(test), runs=str(runs), **settings)
     return run
@@ -110,7 +135,10 @@ def measured(observer: Observer, runs: Path, test: str = "letter-size", **settin
 def placed(observer: Observer, *tests: str, budget: int | None = None) -> AcuityRun:
     """The same without a run: questions are placed and answered in memory."""
     asked = [declared(name) for name in tests or ("letter-size",)]
-    levels = {f"acuity/{test.name}": {sample: float(level) for level, sample in _samples(test)} for test in asked}
+    levels = {
+        f"acuity/{test.name}": {sample: float(level) for level, sample in _samples(test)}
+        for test in asked
+    }
     pools = {
         name: QuestionPool.of(test, name, levels[name].items(), CHANCE)
         for name, test in zip(levels, asked, strict=True)
@@ -121,8 +149,13 @@ def placed(observer: Observer, *tests: str, budget: int | None = None) -> Acuity
     while grown != parts:
         parts = grown
         for name, part in parts.items():
-            right = {sample: observer.is_right(sample, levels[name][sample], CHANCE) for sample in part.samples}
-            answers[name] = TestAnswers(pools[name].test, name, "generation", CHANCE, levels[name], right)
+            right = {
+                sample: observer.is_right(sample, levels[name][sample], CHANCE)
+                for sample in part.samples
+            }
+            answers[name] = TestAnswers(
+                pools[name].test, name, "generation", CHANCE, levels[name], right
+            )
         grown = next_questions(pools, parts, answers, Effort(budget))
     return AcuityRun(observer.name, Path(), tuple(answers.values()))
 
@@ -130,4 +163,6 @@ def placed(observer: Observer, *tests: str, budget: int | None = None) -> Acuity
 @cache
 def _samples(test: AcuityTest) -> tuple[tuple[str, str], ...]:
     """Level and name of each question; none is drawn."""
-    return tuple((level, name) for level, name, _ in replace(test, draw=lambda trial: None).stimuli())
+    return tuple(
+        (level, name) for level, name, _ in replace(test, draw=lambda trial: None).stimuli()
+    )

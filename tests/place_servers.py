@@ -40,7 +40,9 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-What = Literal["cut", "slow", "flipped", "short", "vanish", "storm", "html", "error", "reset", "stall"]
+What = Literal[
+    "cut", "slow", "flipped", "short", "vanish", "storm", "html", "error", "reset", "stall"
+]
 KINDS: tuple[What, ...] = get_args(What)
 WITHIN_BODY: frozenset[What] = frozenset({"cut", "slow", "flipped", "short"})
 BROKEN = (500, 502, 503)
@@ -127,7 +129,11 @@ class Blob(Struct, frozen=True):
             for at in range(start, stop, PIECE):
                 yield bytes(min(PIECE, stop - at))
             return
-        with io.BytesIO(self.source) if isinstance(self.source, bytes) else self.source.open("rb") as file:
+        with (
+            io.BytesIO(self.source)
+            if isinstance(self.source, bytes)
+            else self.source.open("rb") as file
+        ):
             file.seek(start)
             while start < stop and (piece := file.read(min(PIECE, stop - start))):
                 start += len(piece)
@@ -139,7 +145,11 @@ Files = Mapping[str, bytes | Path | Blob]
 
 def folder(root: Path) -> dict[str, Path]:
     """The files below `root`, by their path there."""
-    return {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(root).as_posix(): path
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
 
 
 def blobs(files: Files) -> dict[str, Blob]:
@@ -232,8 +242,19 @@ def happening(fault: Faults, key: str, length: int) -> Happening:
     )
 
 
-def whole(status: int, body: bytes = b"", headers: Mapping[str, str] | None = None, kind: str = "text/plain") -> Reply:
-    return Reply(status, {"Content-Type": kind, **(headers or {})}, Blob(len(body), "", "", body), 0, len(body))
+def whole(
+    status: int,
+    body: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+    kind: str = "text/plain",
+) -> Reply:
+    return Reply(
+        status,
+        {"Content-Type": kind, **(headers or {})},
+        Blob(len(body), "", "", body),
+        0,
+        len(body),
+    )
 
 
 def as_json(told: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
@@ -245,7 +266,9 @@ def redirect(status: int, location: str, headers: Mapping[str, str] | None = Non
     return whole(status, body, {"Location": location, **(headers or {})})
 
 
-def file_reply(asked: Asked, blob: Blob, headers: Mapping[str, str], *, ranges: bool = True) -> Reply:
+def file_reply(
+    asked: Asked, blob: Blob, headers: Mapping[str, str], *, ranges: bool = True
+) -> Reply:
     """The file or the range of it that was asked for (RFC 9110, 14.2 and 13.1.5); several ranges get the whole."""
     said = {"Content-Type": "application/octet-stream", **headers}
     if not ranges:
@@ -288,7 +311,9 @@ class PlaceServer(ABC):
 
     ports: ClassVar[tuple[Literal["front", "store"], ...]] = ("front",)
 
-    def __init__(self, *, faults: Faults | Sequence[Faults] = (), tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, *, faults: Faults | Sequence[Faults] = (), tls: ssl.SSLContext | None = None
+    ) -> None:
         self._lock = threading.Condition()
         self._log: list[Served] = []
         self._crashes: list[Exception] = []
@@ -321,7 +346,9 @@ class PlaceServer(ABC):
 
     def sent(self, matching: str = "") -> int:
         """Bytes of bodies sent for requests whose "METHOD /path" has the regular expression."""
-        return sum(line.sent for line in self.log if re.search(matching, f"{line.method} {line.path}"))
+        return sum(
+            line.sent for line in self.log if re.search(matching, f"{line.method} {line.path}")
+        )
 
     @abstractmethod
     def answer(self, asked: Asked, number: int) -> Reply: ...
@@ -337,11 +364,16 @@ class PlaceServer(ABC):
     def __enter__(self) -> Self:
         for port, listener in self._listeners.items():
             name = f"{self.url} {port}"
-            threading.Thread(target=listener.serve_forever, args=(0.02,), name=name, daemon=True).start()
+            threading.Thread(
+                target=listener.serve_forever, args=(0.02,), name=name, daemon=True
+            ).start()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
     ) -> None:
         self.closing.set()
         for listener in self._listeners.values():
@@ -358,7 +390,13 @@ class PlaceServer(ABC):
         said = asked.headers.get
         with self._lock:
             number = len(self._log) + 1
-            line = (asked.method, asked.target, said("range"), said("if-range"), said("authorization"))
+            line = (
+                asked.method,
+                asked.target,
+                said("range"),
+                said("if-range"),
+                said("authorization"),
+            )
             self._log.append(Served(number, asked.port, *line))
         return number
 
@@ -398,7 +436,9 @@ class PlaceServer(ABC):
             case "error":
                 return whole(met.status, f"{met.status} {HTTPStatus(met.status).phrase}".encode())
             case "html":
-                return whole(200, LOGIN_PAGE, {"Cache-Control": "no-store"}, "text/html; charset=utf-8")
+                return whole(
+                    200, LOGIN_PAGE, {"Cache-Control": "no-store"}, "text/html; charset=utf-8"
+                )
             case "short":
                 return shortened(reply, met.after or 0)
             case _:
@@ -419,7 +459,9 @@ class _Listener(ThreadingHTTPServer):
         connection, address = super().get_request()
         if self.place.tls is not None:
             # The handshake is the thread's: a client that is slow with it keeps no other waiting.
-            connection = self.place.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+            connection = self.place.tls.wrap_socket(
+                connection, server_side=True, do_handshake_on_connect=False
+            )
         with self._changed:
             self._open.add(connection)
         return connection, address
@@ -488,7 +530,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def send(self, number: int, reply: Reply, met: Happening | None) -> None:
         self.send_response(reply.status)
-        for name, value in {**reply.headers, "Content-Length": str(reply.stop - reply.start)}.items():
+        for name, value in {
+            **reply.headers,
+            "Content-Length": str(reply.stop - reply.start),
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command == "HEAD":
@@ -579,7 +624,9 @@ class Certificate(Struct, frozen=True):
 def self_signed(into: Path, *, name: str = "IP:127.0.0.1") -> Certificate:
     """A certificate that nobody trusts; by another `name` ("DNS:elsewhere.invalid") one that does not fit."""
     certificate, key = into / "certificate.pem", into / "key.pem"
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split()
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split()
+    )
     subprocess.run(
         [
             *command,
@@ -607,7 +654,19 @@ def secure_file_server(files: Files, **settings: Any) -> tuple[FileServer, bytes
         return FileServer(files, tls=certificate.context, **settings), certificate.path.read_bytes()
 
 
-LARGE = ("*.parquet", "*.zip", "*.tar", "*.gz", "*.tgz", "*.arrow", "*.bin", "*.jpg", "*.png", "*.mp4", "*.7z")
+LARGE = (
+    "*.parquet",
+    "*.zip",
+    "*.tar",
+    "*.gz",
+    "*.tgz",
+    "*.arrow",
+    "*.bin",
+    "*.jpg",
+    "*.png",
+    "*.mp4",
+    "*.7z",
+)
 
 
 class Repo(Struct, frozen=True):
@@ -646,7 +705,9 @@ def revisions(repo: Repo, branch: str) -> dict[str, Revision]:
 
 def pointer(blob: Blob) -> Blob:
     """What git has of a file in LFS (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md)."""
-    text = f"version https://git-lfs.github.com/spec/v1\noid sha256:{blob.sha256}\nsize {blob.size}\n"
+    text = (
+        f"version https://git-lfs.github.com/spec/v1\noid sha256:{blob.sha256}\nsize {blob.size}\n"
+    )
     return Blob.of(text.encode())
 
 
@@ -699,10 +760,14 @@ class _Repositories(PlaceServer):
     def at(self, name: str, revision: str) -> Revision | None:
         """By the name of a branch or tag, or by the whole hash of a commit."""
         known = self._repos[name][1]
-        return known.get(revision) or next((it for it in known.values() if it.commit == revision), None)
+        return known.get(revision) or next(
+            (it for it in known.values() if it.commit == revision), None
+        )
 
     def is_large(self, name: str, path: str) -> bool:
-        return any(fnmatch.fnmatch(posixpath.basename(path), pattern) for pattern in self[name].large)
+        return any(
+            fnmatch.fnmatch(posixpath.basename(path), pattern) for pattern in self[name].large
+        )
 
     def signed(self, name: str, path: str, blob: Blob, number: int) -> str:
         signature = hashlib.sha256(f"{number} {blob.sha256}".encode()).hexdigest()
@@ -719,8 +784,12 @@ class _Repositories(PlaceServer):
             return self.missing(asked)
         if asked.method == "GET":
             self._used[signature] += 1
-        if not signature or (self.signed_for is not None and self._used[signature] > self.signed_for):
-            return whole(403, s3_error("AccessDenied", "Request has expired"), kind="application/xml")
+        if not signature or (
+            self.signed_for is not None and self._used[signature] > self.signed_for
+        ):
+            return whole(
+                403, s3_error("AccessDenied", "Request has expired"), kind="application/xml"
+            )
         name = asked.query.get("name", "")
         headers = {
             "ETag": f'"{hashlib.md5(blob.sha256.encode()).hexdigest()}"',
@@ -736,7 +805,9 @@ class _Repositories(PlaceServer):
             return self._refusals[name] <= self[name].rate_limited
 
     def missing(self, asked: Asked) -> Reply:
-        return whole(404, s3_error("NoSuchKey", "The specified key does not exist."), kind="application/xml")
+        return whole(
+            404, s3_error("NoSuchKey", "The specified key does not exist."), kind="application/xml"
+        )
 
 
 def s3_error(code: str, message: str) -> bytes:
@@ -762,7 +833,9 @@ class HubServer(_Repositories):
     """
 
     branch = "main"
-    VERBS: ClassVar[frozenset[str]] = frozenset({"revision", "tree", "paths-info", "refs", "commits", "resolve"})
+    VERBS: ClassVar[frozenset[str]] = frozenset(
+        {"revision", "tree", "paths-info", "refs", "commits", "resolve"}
+    )
 
     def __init__(
         self,
@@ -826,12 +899,16 @@ class HubServer(_Repositories):
                 name, rest = self._name(rest)
                 self._gate(asked, name, self._admitted(asked, name))
                 if rest[:1] == ["resolve"] and len(rest) > 2:
-                    return self._resolve(asked, name, self._revision(name, rest[1]), "/".join(rest[2:]), number)
+                    return self._resolve(
+                        asked, name, self._revision(name, rest[1]), "/".join(rest[2:]), number
+                    )
         return refusal(404, "Sorry, we can't find the page you are looking for.")
 
     def _name(self, steps: list[str]) -> tuple[str, list[str]]:
         both = "/".join(steps[:2])
-        if both in self._repos or (len(steps) > 1 and steps[0] not in self._repos and steps[1] not in self.VERBS):
+        if both in self._repos or (
+            len(steps) > 1 and steps[0] not in self._repos and steps[1] not in self.VERBS
+        ):
             return both, steps[2:]
         return steps[0], steps[1:]
 
@@ -845,7 +922,9 @@ class HubServer(_Repositories):
             raise _RefusedError(self.limited(asked, str(repo.retry_after)))
         if asked.token in self.expired and repo.state != "gated":
             raise _RefusedError(refusal(401, "Invalid credentials in Authorization header"))
-        hidden = repo.state == "gone" or (repo.state == "private" and asked.token not in repo.tokens)
+        hidden = repo.state == "gone" or (
+            repo.state == "private" and asked.token not in repo.tokens
+        )
         if hidden and not asked.token and (repo.state == "private" or not self.coded):
             if self.coded:
                 raise _RefusedError(refusal(401, "Repository not found", "RepoNotFound"))
@@ -861,13 +940,19 @@ class HubServer(_Repositories):
             return
         if not asked.token or asked.token in self.expired:
             how = "You must have access to it and be authenticated to access it. Please log in."
-            raise _RefusedError(refusal(401, f"Access to dataset {name} is restricted. {how}", "GatedRepo"))
+            raise _RefusedError(
+                refusal(401, f"Access to dataset {name} is restricted. {how}", "GatedRepo")
+            )
         if asked.token in repo.pending:
-            message = f"Your request to access dataset {name} is awaiting a review from the repo authors."
+            message = (
+                f"Your request to access dataset {name} is awaiting a review from the repo authors."
+            )
             raise _RefusedError(refusal(403, message, "GatedRepo"))
         page = f"https://huggingface.co/datasets/{name}"
         how = f"and you are not in the authorized list. Visit {page} to ask for access."
-        raise _RefusedError(refusal(403, f"Access to dataset {name} is restricted {how}", "GatedRepo"))
+        raise _RefusedError(
+            refusal(403, f"Access to dataset {name} is restricted {how}", "GatedRepo")
+        )
 
     def _revision(self, name: str, revision: str) -> Revision:
         found = self.at(name, revision)
@@ -889,7 +974,13 @@ class HubServer(_Repositories):
                 return as_json(self._refs(name))
             case ["commits", revision]:
                 commit = self._revision(name, revision).commit
-                line = {"id": commit, "title": "Upload", "message": "", "authors": [{"user": "owner"}], "date": DAY}
+                line = {
+                    "id": commit,
+                    "title": "Upload",
+                    "message": "",
+                    "authors": [{"user": "owner"}],
+                    "date": DAY,
+                }
                 return as_json([line], headers={"X-Total-Count": "1"})
         return refusal(404, "Sorry, we can't find the page you are looking for.")
 
@@ -900,28 +991,57 @@ class HubServer(_Repositories):
             for sibling, entry in zip(siblings, self._entries(name, revision), strict=True):
                 sibling |= {"size": entry["size"], "blobId": entry["oid"]}
                 if lfs := entry.get("lfs"):
-                    sibling["lfs"] = {"sha256": lfs["oid"], "size": lfs["size"], "pointerSize": lfs["pointerSize"]}
+                    sibling["lfs"] = {
+                        "sha256": lfs["oid"],
+                        "size": lfs["size"],
+                        "pointerSize": lfs["pointerSize"],
+                    }
         told = {
-            "_id": hashlib.sha1(name.encode()).hexdigest()[:24], "id": name, "author": name.split("/")[0],
-            "sha": revision.commit, "lastModified": DAY, "createdAt": DAY, "private": state == "private",
-            "gated": "auto" if state == "gated" else False, "disabled": False, "downloads": 0, "likes": 0, "tags": [],
-            "siblings": siblings, "usedStorage": sum(blob.size for blob in revision.files.values()),
-        }  # fmt: skip
+            "_id": hashlib.sha1(name.encode()).hexdigest()[:24],
+            "id": name,
+            "author": name.split("/")[0],
+            "sha": revision.commit,
+            "lastModified": DAY,
+            "createdAt": DAY,
+            "private": state == "private",
+            "gated": "auto" if state == "gated" else False,
+            "disabled": False,
+            "downloads": 0,
+            "likes": 0,
+            "tags": [],
+            "siblings": siblings,
+            "usedStorage": sum(blob.size for blob in revision.files.values()),
+        }
         return as_json(told)
 
-    def _entries(self, name: str, revision: Revision, *, expand: bool = False) -> list[dict[str, Any]]:
+    def _entries(
+        self, name: str, revision: Revision, *, expand: bool = False
+    ) -> list[dict[str, Any]]:
         told = []
         for path, blob in revision.files.items():
-            entry: dict[str, Any] = {"type": "file", "oid": blob.git_sha1, "size": blob.size, "path": path}
+            entry: dict[str, Any] = {
+                "type": "file",
+                "oid": blob.git_sha1,
+                "size": blob.size,
+                "path": path,
+            }
             if self.is_large(name, path):
                 at = pointer(blob)
-                entry |= {"oid": at.git_sha1, "lfs": {"oid": blob.sha256, "size": blob.size, "pointerSize": at.size}}
+                entry |= {
+                    "oid": at.git_sha1,
+                    "lfs": {"oid": blob.sha256, "size": blob.size, "pointerSize": at.size},
+                }
             told.append(entry)
         return [self._expanded(it, revision) for it in told] if expand else told
 
     def _folder_entries(self, revision: Revision) -> list[dict[str, Any]]:
         return [
-            {"type": "directory", "oid": hashlib.sha1(path.encode()).hexdigest(), "size": 0, "path": path}
+            {
+                "type": "directory",
+                "oid": hashlib.sha1(path.encode()).hexdigest(),
+                "size": 0,
+                "path": path,
+            }
             for path in folders(list(revision.files))
         ]
 
@@ -933,7 +1053,9 @@ class HubServer(_Repositories):
         if under and under not in folders(list(revision.files)):
             raise _RefusedError(entry_missing(revision, under))
         query = asked.query
-        expand, deep = (query.get(it, "").lower() in ("true", "1") for it in ("expand", "recursive"))
+        expand, deep = (
+            query.get(it, "").lower() in ("true", "1") for it in ("expand", "recursive")
+        )
         inside = [it for it in entries if it["path"].startswith(f"{under}/" if under else "")]
         listed = [it for it in inside if deep or posixpath.dirname(it["path"]) == under]
         if expand:
@@ -942,7 +1064,9 @@ class HubServer(_Repositories):
         start = int(query.get("cursor", 0))
         headers = {"X-Repo-Commit": revision.commit}
         if start + size < len(listed):
-            asked_for = "&".join(f"{key}={value}" for key, value in query.items() if key != "cursor")
+            asked_for = "&".join(
+                f"{key}={value}" for key, value in query.items() if key != "cursor"
+            )
             path = urlsplit(asked.target).path
             headers["Link"] = f'<{self.url}{path}?{asked_for}&cursor={start + size}>; rel="next"'
         return as_json(listed[start : start + size], headers=headers)
@@ -953,7 +1077,10 @@ class HubServer(_Repositories):
             wanted, expand = told["paths"], bool(told.get("expand"))
         else:
             form = parse_qs(asked.body.decode())
-            wanted, expand = form.get("paths", []), form.get("expand", [""])[0].lower() in ("true", "1")
+            wanted, expand = (
+                form.get("paths", []),
+                form.get("expand", [""])[0].lower() in ("true", "1"),
+            )
         entries = self._entries(name, revision, expand=expand) + self._folder_entries(revision)
         by_path = {entry["path"]: entry for entry in entries}
         return as_json([by_path[path] for path in wanted if path in by_path])
@@ -965,7 +1092,9 @@ class HubServer(_Repositories):
         ]
         return {"branches": branches, "converts": [], "tags": [], "pullRequests": []}
 
-    def _resolve(self, asked: Asked, name: str, revision: Revision, path: str, number: int) -> Reply:
+    def _resolve(
+        self, asked: Asked, name: str, revision: Revision, path: str, number: int
+    ) -> Reply:
         blob = revision.files.get(path)
         if blob is None:
             raise _RefusedError(entry_missing(revision, path))
@@ -988,16 +1117,24 @@ class HubServer(_Repositories):
 DAY = "2024-01-01T00:00:00.000Z"
 
 
-def refusal(status: int, message: str, code: str = "", headers: Mapping[str, str] | None = None) -> Reply:
+def refusal(
+    status: int, message: str, code: str = "", headers: Mapping[str, str] | None = None
+) -> Reply:
     """As the hub refuses: its reason in headers, and in a body that a HEAD does not have."""
-    told = {"X-Error-Message": message, **({"X-Error-Code": code} if code else {}), **(headers or {})}
+    told = {
+        "X-Error-Message": message,
+        **({"X-Error-Code": code} if code else {}),
+        **(headers or {}),
+    }
     if status == 401:
         told["WWW-Authenticate"] = 'Bearer realm="Authentication required", charset="UTF-8"'
     return as_json({"error": message}, status, told)
 
 
 def entry_missing(revision: Revision, path: str) -> Reply:
-    return refusal(404, f"Entry not found: {path}", "EntryNotFound", {"X-Repo-Commit": revision.commit})
+    return refusal(
+        404, f"Entry not found: {path}", "EntryNotFound", {"X-Repo-Commit": revision.commit}
+    )
 
 
 class ModelScopeServer(_Repositories):
@@ -1046,7 +1183,11 @@ class ModelScopeServer(_Repositories):
         return self.missing(asked)
 
     def missing(self, asked: Asked) -> Reply:
-        return super().missing(asked) if asked.port == "store" else enveloped(404, 10010205001, "record not found")
+        return (
+            super().missing(asked)
+            if asked.port == "store"
+            else enveloped(404, 10010205001, "record not found")
+        )
 
     def limited(self, asked: Asked, retry_after: str) -> Reply:
         if asked.port == "store":
@@ -1062,19 +1203,26 @@ class ModelScopeServer(_Repositories):
 
     def _name(self, steps: list[str]) -> tuple[str, list[str]]:
         if steps[0].isdigit():
-            return next((it for it in self._repos if self.identity(it) == int(steps[0])), steps[0]), steps[1:]
+            return next(
+                (it for it in self._repos if self.identity(it) == int(steps[0])), steps[0]
+            ), steps[1:]
         return "/".join(steps[:2]), steps[2:]
 
     def _refusal(self, asked: Asked, name: str) -> Reply | None:
         repo = self[name] if name in self._repos else Repo({}, state="gone")
         if repo.moved_to:
-            return redirect(307, asked.target.replace(f"/{quote(name)}", f"/{quote(repo.moved_to)}", 1))
+            return redirect(
+                307, asked.target.replace(f"/{quote(name)}", f"/{quote(repo.moved_to)}", 1)
+            )
         if name in self._repos and self.spent(name):
             return self.limited(asked, str(repo.retry_after))
         if repo.state in ("gone", "disabled"):
             return self.missing(asked)
         cookie = re.search(r"m_session_id=([^;]+)", asked.headers.get("cookie", ""))
-        if repo.state in ("private", "gated") and not {asked.token, cookie[1] if cookie else ""} & set(repo.tokens):
+        if repo.state in ("private", "gated") and not {
+            asked.token,
+            cookie[1] if cookie else "",
+        } & set(repo.tokens):
             return enveloped(403, 10010205003, "no permission")
         return None
 
@@ -1104,7 +1252,9 @@ class ModelScopeServer(_Repositories):
             return {"Files": None, "TotalCount": 0}
         query = asked.query
         root, deep = query.get("Root", "").strip("/"), query.get("Recursive", "False") == "True"
-        entries = [self._entry(path, None, revision, large=False) for path in folders(list(revision.files))]
+        entries = [
+            self._entry(path, None, revision, large=False) for path in folders(list(revision.files))
+        ]
         for path, blob in revision.files.items():
             entries.append(self._entry(path, blob, revision, large=self.is_large(name, path)))
         inside = [it for it in entries if it["Path"].startswith(f"{root}/" if root else "")]
@@ -1112,15 +1262,32 @@ class ModelScopeServer(_Repositories):
         size, page = int(query.get("PageSize", 100)), int(query.get("PageNumber", 1))
         return {"Files": listed[size * (page - 1) : size * page], "TotalCount": len(listed)}
 
-    def _entry(self, path: str, blob: Blob | None, revision: Revision, *, large: bool) -> dict[str, Any]:
+    def _entry(
+        self, path: str, blob: Blob | None, revision: Revision, *, large: bool
+    ) -> dict[str, Any]:
         return {
-            "CommitId": revision.commit, "CommitMessage": "upload", "CommittedDate": DATED, "CommitterName": "owner",
-            "InCheck": False, "IsLFS": large, "Mode": "33188" if blob else "16384", "Name": posixpath.basename(path),
-            "Path": path, "Revision": revision.commit, "Sha256": blob.sha256 if blob else "",
-            "Size": blob.size if blob else 0, "Type": "blob" if blob else "tree",
-        }  # fmt: skip
+            "CommitId": revision.commit,
+            "CommitMessage": "upload",
+            "CommittedDate": DATED,
+            "CommitterName": "owner",
+            "InCheck": False,
+            "IsLFS": large,
+            "Mode": "33188" if blob else "16384",
+            "Name": posixpath.basename(path),
+            "Path": path,
+            "Revision": revision.commit,
+            "Sha256": blob.sha256 if blob else "",
+            "Size": blob.size if blob else 0,
+            "Type": "blob" if blob else "tree",
+        }
 
 
 def enveloped(status: int, code: int, message: str, told: Any = None) -> Reply:
-    envelope = {"Code": code, "Message": message, "RequestId": "147fe511", "Success": status == 200, "Data": told}
+    envelope = {
+        "Code": code,
+        "Message": message,
+        "RequestId": "147fe511",
+        "Success": status == 200,
+        "Data": told,
+    }
     return as_json(envelope, status)

@@ -31,11 +31,27 @@ def running_postgres() -> Iterator[str]:
 
     def do(*command: str | Path) -> None:
         subprocess.run(
-            [str(part) for part in command], check=True, user=user, cwd=folder, capture_output=True, env={"LC_ALL": "C"}
+            [str(part) for part in command],
+            check=True,
+            user=user,
+            cwd=folder,
+            capture_output=True,
+            env={"LC_ALL": "C"},
         )
 
     try:
-        do(PROGRAMS / "initdb", "-D", cluster, "-U", "snellen", "-A", "trust", "-E", "UTF8", "--no-sync")
+        do(
+            PROGRAMS / "initdb",
+            "-D",
+            cluster,
+            "-U",
+            "snellen",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+        )
         options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
         do(PROGRAMS / "pg_ctl", "-D", cluster, "-w", "-l", folder / "log", "-o", options, "start")
         try:

@@ -36,7 +36,12 @@ def gemini_types() -> Any:
 
 
 def refusal(message: str) -> Fault:
-    return Fault(400, msgspec.json.encode({"error": {"type": "invalid_request_error", "message": message}}).decode())
+    return Fault(
+        400,
+        msgspec.json.encode(
+            {"error": {"type": "invalid_request_error", "message": message}}
+        ).decode(),
+    )
 
 
 class PublishedService(Service):
@@ -51,8 +56,13 @@ class PublishedService(Service):
             return fault
         if path != self.place:
             return Fault(404, '{"error": {"message": "no such path"}}')
-        if self.config.key and headers.get(self.key_header, "").removeprefix("Bearer ") != self.config.key:
-            return Fault(401, '{"error": {"type": "authentication_error", "message": "invalid key"}}')
+        if (
+            self.config.key
+            and headers.get(self.key_header, "").removeprefix("Bearer ") != self.config.key
+        ):
+            return Fault(
+                401, '{"error": {"type": "authentication_error", "message": "invalid key"}}'
+            )
         asked = msgspec.json.decode(body)
         wrong = self.check(asked, headers)
         if wrong:
@@ -74,7 +84,9 @@ class AnthropicService(PublishedService):
     def check(self, asked: Json, headers: dict[str, str]) -> str:
         if headers.get("anthropic-version") != "2023-06-01":
             return "anthropic-version: header is required"
-        return misfit(asked, anthropic_types().message_create_params.MessageCreateParamsNonStreaming)
+        return misfit(
+            asked, anthropic_types().message_create_params.MessageCreateParamsNonStreaming
+        )
 
     def reply(self, asked: Json) -> Json:
         return anthropic_reply([{"type": "text", "text": "(B)", "citations": None}], "end_turn")
@@ -92,7 +104,9 @@ def anthropic_reply(content: list[Json], stop_reason: str, **usage: Any) -> Json
         "usage": {"input_tokens": 7, "output_tokens": 3, **usage},
     }
     built: Json = (
-        anthropic_types().Message.model_validate(body, strict=True).model_dump(mode="json", exclude_unset=True)
+        anthropic_types()
+        .Message.model_validate(body, strict=True)
+        .model_dump(mode="json", exclude_unset=True)
     )
     return built
 
@@ -102,7 +116,10 @@ class GeminiService(PublishedService):
 
     def check(self, asked: Json, headers: dict[str, str]) -> str:
         published = gemini_types()
-        forms = {"systemInstruction": published.Content, "generationConfig": published.GenerationConfig}
+        forms = {
+            "systemInstruction": published.Content,
+            "generationConfig": published.GenerationConfig,
+        }
         try:
             for content in asked["contents"]:
                 published.Content.model_validate(content)
@@ -116,9 +133,17 @@ class GeminiService(PublishedService):
         return gemini_reply([{"text": "(B)"}])
 
 
-def gemini_reply(parts: list[Json], finish: str = "STOP", candidate: Json | None = None, **usage: int) -> Json:
+def gemini_reply(
+    parts: list[Json], finish: str = "STOP", candidate: Json | None = None, **usage: int
+) -> Json:
     body = {
-        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish, **(candidate or {})}],
+        "candidates": [
+            {
+                "content": {"role": "model", "parts": parts},
+                "finishReason": finish,
+                **(candidate or {}),
+            }
+        ],
         "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3, **usage},
     }
     return published_gemini(body)
@@ -154,7 +179,11 @@ class BedrockService(PublishedService):
 @cache
 def converse_shape() -> Any:
     """What a request of the Converse API may hold, by the service model that botocore carries."""
-    described = importlib.import_module("botocore.loaders").Loader().load_service_model("bedrock-runtime", "service-2")
+    described = (
+        importlib.import_module("botocore.loaders")
+        .Loader()
+        .load_service_model("bedrock-runtime", "service-2")
+    )
     service = importlib.import_module("botocore.model").ServiceModel(described)
     return service.operation_model("Converse").input_shape
 
@@ -185,7 +214,11 @@ def _other_values(value: Any, shape: Any) -> Iterator[str]:
 
 def bedrock_reply(content: list[Json], stop: str, **usage: int) -> Json:
     used = {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10, **usage}
-    return {"output": {"message": {"role": "assistant", "content": content}}, "stopReason": stop, "usage": used}
+    return {
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": stop,
+        "usage": used,
+    }
 
 
 _keys = cache(partial(get_type_hints, include_extras=True))
@@ -208,10 +241,16 @@ def misfit(value: Any, kind: Any) -> str:
         unknown, missing = value.keys() - hints.keys(), kind.__required_keys__ - value.keys()
         if unknown or missing:
             return f"{kind.__name__}: unknown {sorted(unknown)}, missing {sorted(missing)}"
-        return next((wrong for name, one in value.items() if (wrong := misfit(one, hints[name]))), "")
+        return next(
+            (wrong for name, one in value.items() if (wrong := misfit(one, hints[name]))), ""
+        )
     if origin is not None and issubclass(origin, Iterable) and not issubclass(origin, dict):
         if not isinstance(value, list):
             return f"{value!r} is no list"
         return next((wrong for one in value if (wrong := misfit(one, inner[0]))), "")
     plain = (int, float) if kind is float else origin or kind
-    return "" if kind is Any or kind is object or isinstance(value, plain) else f"{value!r} is no {kind}"
+    return (
+        ""
+        if kind is Any or kind is object or isinstance(value, plain)
+        else f"{value!r} is no {kind}"
+    )

@@ -27,7 +27,9 @@ from snellen.records import Request, Response
 class Clustered(Slow):
     def __init__(self, spec: ModelSpec) -> None:
         self._given = spec.options
-        super().__init__(float(spec.options.get("seconds", "0")), int(spec.options.get("batch", "4")))
+        super().__init__(
+            float(spec.options.get("seconds", "0")), int(spec.options.get("batch", "4"))
+        )
         self.name = spec.text
 
     def fingerprint(self) -> dict[str, str]:
@@ -46,7 +48,9 @@ class Clustered(Slow):
     def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
         pictures = [image.digest for request in requests for image in request.images]
         assert pictures == [
-            hashlib.sha256(images.read(image)).hexdigest() for request in requests for image in request.images
+            hashlib.sha256(images.read(image)).hexdigest()
+            for request in requests
+            for image in request.images
         ]
         if self._given.get("deadly") in {request.sample_id for request in requests}:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -70,7 +74,9 @@ def registered(folder: Path) -> Iterator[str]:
     info = folder / "clustered-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: clustered\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[snellen.models]\nclustered = {__name__}:open_clustered\n")
+    (info / "entry_points.txt").write_text(
+        f"[snellen.models]\nclustered = {__name__}:open_clustered\n"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
         paths = [str(folder), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]

@@ -106,7 +106,14 @@ class AsyncActor:
 
 def main(benchmark: str, runs: str, calls: str) -> None:
     roles = {role: AsyncActor(role, Path(calls)) for role in ROLES}
-    evaluate(AsyncActor("", Path(calls), held=True), benchmark, PROTOCOL, roles=roles, runs=runs, name="run")
+    evaluate(
+        AsyncActor("", Path(calls), held=True),
+        benchmark,
+        PROTOCOL,
+        roles=roles,
+        runs=runs,
+        name="run",
+    )
 
 
 if __name__ == "__main__":

@@ -36,7 +36,9 @@ SAID = {"subject", "topic", "grade", "key", "subset"}
 
 def made(name: str, source: Path, to: Path, recipe: Recipe = COMPLETE) -> Benchmark:
     """The catalogue's benchmark `reform-eval/NAME`, built from a miniature of its official files."""
-    return build_benchmark(entries()[f"reform-eval/{name}"], source=source, to=to / name, recipe=recipe)
+    return build_benchmark(
+        entries()[f"reform-eval/{name}"], source=source, to=to / name, recipe=recipe
+    )
 
 
 def holds_together(benchmark: Benchmark, runs: Path) -> None:
@@ -44,7 +46,9 @@ def holds_together(benchmark: Benchmark, runs: Path) -> None:
     samples = list(benchmark.samples())
     assert samples
     no_tag_tells(benchmark)
-    oracle = evaluate("snellen:oracle", str(benchmark.folder), _protocols(benchmark, 1), runs=runs, name="oracle")
+    oracle = evaluate(
+        "snellen:oracle", str(benchmark.folder), _protocols(benchmark, 1), runs=runs, name="oracle"
+    )
     questions = sum(len(sample.rounds) for sample in samples)
     asked = _protocols(benchmark, min(40, ceil(GUESSES / questions)))
     guesser = evaluate("snellen:uniform", str(benchmark.folder), asked, runs=runs, name="uniform")
@@ -70,7 +74,11 @@ def _protocols(benchmark: Benchmark, m: int) -> list[str]:
 
 
 def _is_perfect_on_texts(oracle: Results, benchmark: Benchmark) -> None:
-    found = {row.metric: row.estimate.value for row in oracle.rows if row.benchmark == benchmark.name and not row.slice}
+    found = {
+        row.metric: row.estimate.value
+        for row in oracle.rows
+        if row.benchmark == benchmark.name and not row.slice
+    }
     certain = CERTAIN & set(benchmark.spec.metrics)
     assert certain
     assert {metric: found[metric] for metric in certain} == dict.fromkeys(certain, 1.0)
@@ -80,7 +88,10 @@ def _means(results: Results, metric: str, method: str = "") -> list[float | None
     return [
         row.estimate.value
         for row in results.rows
-        if row.metric == metric and row.benchmark != "*" and not row.slice and method in ("", row.method)
+        if row.metric == metric
+        and row.benchmark != "*"
+        and not row.slice
+        and method in ("", row.method)
     ]
 
 
@@ -96,7 +107,11 @@ def _chance(samples: Iterable[Sample], guesses: int) -> tuple[float, float]:
 
 def golds(benchmark: Benchmark) -> dict[tuple[str, int], str]:
     """The text of the correct option (or the first reference) of each question, by sample and round."""
-    turns = {(sample.id, turn): one for sample in benchmark.samples() for turn, one in enumerate(sample.rounds)}
+    turns = {
+        (sample.id, turn): one
+        for sample in benchmark.samples()
+        for turn, one in enumerate(sample.rounds)
+    }
     answers = open_answers(benchmark.folder).values()
     return {
         (gold.sample_id, gold.turn): turns[gold.sample_id, gold.turn].options[gold.options[0]]
@@ -119,7 +134,9 @@ def scored_tags(benchmark: Benchmark, name: str) -> Counter[str]:
 def no_tag_tells(benchmark: Benchmark) -> None:
     """Assert that no tag that a run sees is the answer, or goes with one more often than half of the time by chance."""
     told = [finding.message for finding in telling_tags(gather_material(benchmark), unlikely=0.5)]
-    assert not [message for message in told if not any(f"the tag {name!r} " in message for name in SAID)], told
+    assert not [
+        message for message in told if not any(f"the tag {name!r} " in message for name in SAID)
+    ], told
 
 
 def refused(name: str, source: Path, to: Path, fault: str) -> None:

@@ -28,11 +28,18 @@ class Counted:
 
     def generate(self, requests: Sequence[Request], images: Any) -> list[Response]:
         used = Usage(100 + 50 * self.number, 2)
-        return [Response(text=self._reply(one), usage=used, seconds=0.01 * (1 + self.number)) for one in requests]
+        return [
+            Response(text=self._reply(one), usage=used, seconds=0.01 * (1 + self.number))
+            for one in requests
+        ]
 
     def loglikelihood(self, requests: Sequence[Request], images: Any) -> list[Response]:
         return [
-            Response(scores=tuple(ContinuationScore(-1.0 - place, 1, 1) for place in range(len(one.continuations))))
+            Response(
+                scores=tuple(
+                    ContinuationScore(-1.0 - place, 1, 1) for place in range(len(one.continuations))
+                )
+            )
             for one in requests
         ]
 
@@ -45,6 +52,10 @@ class Counted:
 def counted_runs(folder: Path, models: int = 7, limit: int = 2) -> Results:
     """Runs with a price, each model by circular and by likelihood."""
     results = sn.evaluate(
-        [Counted(n) for n in range(models)], BENCHMARKS, ["circular", "likelihood"], limit=limit, runs=folder
+        [Counted(n) for n in range(models)],
+        BENCHMARKS,
+        ["circular", "likelihood"],
+        limit=limit,
+        runs=folder,
     )
     return Results([replace(run, price=(1.0, 10.0)) for run in results.runs])

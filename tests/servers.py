@@ -102,7 +102,9 @@ def rate_limited(retry_after: str = "", *, times: int = 1, status: int = 429) ->
     return Fault(status, error_body("slow down"), headers, times=times)
 
 
-def broken(status: int = 500, *, times: int = 1, message: str = "it broke", code: str = "") -> Fault:
+def broken(
+    status: int = 500, *, times: int = 1, message: str = "it broke", code: str = ""
+) -> Fault:
     return Fault(status, error_body(message, code), times=times)
 
 
@@ -138,7 +140,10 @@ def stream_body(text: str, *, ends: bool = True) -> str:
     parts: list[dict[str, Any]] = [{"delta": {"role": "assistant", "content": ""}}]
     parts += [{"delta": {"content": word}} for word in re.findall(r"\s*\S+", text)]
     parts += [{"delta": {}, "finish_reason": "stop"}] if ends else []
-    events = [_dump({"object": "chat.completion.chunk", "choices": [{"index": 0, **part}]}) for part in parts]
+    events = [
+        _dump({"object": "chat.completion.chunk", "choices": [{"index": 0, **part}]})
+        for part in parts
+    ]
     return "".join(f"data: {event}\n\n" for event in [*events, *(["[DONE]"] if ends else [])])
 
 
@@ -170,7 +175,11 @@ class Server:
 
     def seen(self, path: str = "/v1/chat/completions") -> list[Seen]:
         """The requests to `path` so far, in order of arrival."""
-        return [one for one in msgspec.json.decode(self._call("seen"), type=list[Seen]) if one.path == path]
+        return [
+            one
+            for one in msgspec.json.decode(self._call("seen"), type=list[Seen])
+            if one.path == path
+        ]
 
     def stats(self) -> dict[str, int]:
         """`requests` to the chat endpoint, and the `peak` number that were in hand at once."""
@@ -186,7 +195,9 @@ class Server:
 
 
 @contextmanager
-def start_server(*, process: bool = False, service: type[Service] | None = None, **settings: Any) -> Iterator[Server]:
+def start_server(
+    *, process: bool = False, service: type[Service] | None = None, **settings: Any
+) -> Iterator[Server]:
     """A server with these `Settings`, on a free port of 127.0.0.1, until the block ends.
 
     `service` is one that speaks another format than chat completions.
@@ -223,7 +234,9 @@ def _in_thread(service: Service) -> Iterator[int]:
 @contextmanager
 def _in_process(config: Settings) -> Iterator[int]:
     """The server ends when its standard input does, so it cannot outlive the process that started it."""
-    child = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child = subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert child.stdin and child.stdout
     try:
         child.stdin.write(msgspec.json.encode(config) + b"\n")
@@ -279,7 +292,9 @@ class _Said(Struct):
     def shown(self) -> str:
         """Its text, each picture as a token that tells pictures apart."""
         if isinstance(self.content, list):
-            return "".join(part.text or f"<{_digest(part.image_url.url):08x}>" for part in self.content)
+            return "".join(
+                part.text or f"<{_digest(part.image_url.url):08x}>" for part in self.content
+            )
         return self.content or ""
 
 
@@ -313,7 +328,9 @@ class Service:
         if path.startswith("/_"):
             return self._control(path, body)
         if self.config.record:
-            self.log.append(Seen(path, headers, msgspec.Raw(body or b"null"), time.monotonic() - self.started))
+            self.log.append(
+                Seen(path, headers, msgspec.Raw(body or b"null"), time.monotonic() - self.started)
+            )
         if self.config.key and headers.get("authorization") != f"Bearer {self.config.key}":
             got = headers.get("authorization", "none")
             return Fault(401, error_body(f"Incorrect API key provided: {got}", "invalid_api_key"))
@@ -337,7 +354,9 @@ class Service:
             return Fault(body="null")
         if path == "/_seen":
             return Fault(body=msgspec.json.encode(self.log).decode())
-        return Fault(body=_dump({"requests": self.requests, "peak": self.peak, "struck": len(self.struck)}))
+        return Fault(
+            body=_dump({"requests": self.requests, "peak": self.peak, "struck": len(self.struck)})
+        )
 
     def _scripted(self, body: bytes) -> Fault | None:
         for i, fault in enumerate(self.script):
@@ -355,21 +374,34 @@ class Service:
         return None
 
     def _models(self) -> str:
-        owner = {"vllm": "vllm", "sglang": "sglang", "openai": "system"}.get(self.config.flavour, "library")
+        owner = {"vllm": "vllm", "sglang": "sglang", "openai": "system"}.get(
+            self.config.flavour, "library"
+        )
         models = self.config.models or ("any",)
-        return _dump({"object": "list", "data": [{"id": name, "owned_by": owner} for name in models]})
+        return _dump(
+            {"object": "list", "data": [{"id": name, "owned_by": owner} for name in models]}
+        )
 
     def _answer(self, body: bytes) -> Fault:
         asked = msgspec.json.decode(body, type=_Asked)
         if self.config.models and asked.model not in self.config.models:
-            return Fault(404, error_body(f"The model `{asked.model}` does not exist.", "model_not_found"))
+            return Fault(
+                404, error_body(f"The model `{asked.model}` does not exist.", "model_not_found")
+            )
         if self.config.flavour == "openai":
             if asked.max_tokens is not None:
-                message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+                message = (
+                    "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+                )
                 return Fault(400, error_body(message, "unsupported_parameter"))
             if asked.continue_final_message:
-                return Fault(400, error_body("Unknown parameter: 'continue_final_message'.", "unknown_parameter"))
-        if self.config.flavour == "vllm" and (asked.prompt_logprobs is not None or asked.return_token_ids):
+                return Fault(
+                    400,
+                    error_body("Unknown parameter: 'continue_final_message'.", "unknown_parameter"),
+                )
+        if self.config.flavour == "vllm" and (
+            asked.prompt_logprobs is not None or asked.return_token_ids
+        ):
             return Fault(body=_dump(self._prompted(asked)))
         if asked.logprobs and self.config.candidates:
             return Fault(body=_dump(self._lettered(asked)))
@@ -385,7 +417,9 @@ class Service:
             reply["prompt_token_ids"] = [toy_id(token) for token in tokens]
         if asked.prompt_logprobs is not None:
             reply["prompt_logprobs"] = [
-                None if i == 0 else {str(toy_id(token)): {"logprob": toy_logprob(tokens[:i], token), "rank": 1}}
+                None
+                if i == 0
+                else {str(toy_id(token)): {"logprob": toy_logprob(tokens[:i], token), "rank": 1}}
                 for i, token in enumerate(tokens)
             ]
         return reply
@@ -396,7 +430,9 @@ class Service:
         letters = toy_letters(question)
         best = max(letters, key=lambda letter: letters[letter])
         shown = dict(
-            sorted(letters.items(), key=lambda item: -item[1])[: min(asked.top_logprobs, self.config.candidates)]
+            sorted(letters.items(), key=lambda item: -item[1])[
+                : min(asked.top_logprobs, self.config.candidates)
+            ]
         )
         content = [_position("(", {"(": -0.1}), _position(best, shown), _position(")", {")": -0.1})]
         reply = msgspec.json.decode(reply_body(f"({best})"))
@@ -410,8 +446,14 @@ class Service:
         if self.config.reply != "label":
             return self.config.reply
         labels = re.findall(r"\(([A-Za-z0-9]{1,2})\)", question) or ["A"]
-        pick = int.from_bytes(hashlib.blake2b(question.encode(), digest_size=8).digest()) % len(labels)
-        return f" ({labels[pick]})" if asked.continue_final_message else f"The answer is ({labels[pick]})."
+        pick = int.from_bytes(hashlib.blake2b(question.encode(), digest_size=8).digest()) % len(
+            labels
+        )
+        return (
+            f" ({labels[pick]})"
+            if asked.continue_final_message
+            else f"The answer is ({labels[pick]})."
+        )
 
 
 # A toy language model, as deterministic as the rest: tokens are words with the blank before them, and the
@@ -428,7 +470,9 @@ def toy_prompt(asked: _Asked) -> str:
     text = "".join(f"{said.role.upper()}: {said.shown}\n" for said in earlier)
     if asked.continue_final_message:
         return f"{text}{last.role.upper()}: {last.shown}"
-    return f"{text}{last.role.upper()}: {last.shown}\n" + ("ASSISTANT: " if asked.add_generation_prompt else "")
+    return f"{text}{last.role.upper()}: {last.shown}\n" + (
+        "ASSISTANT: " if asked.add_generation_prompt else ""
+    )
 
 
 def toy_tokens(text: str) -> list[str]:
@@ -448,11 +492,17 @@ def toy_letters(question: str) -> dict[str, float]:
     """Log-probabilities of the option letters that a question shows."""
     letters = re.findall(r"\(([A-Z])\)", question)
     weights = [1 + _digest(f"{question} {letter}") % 100 for letter in letters]
-    return {letter: math.log(weight / (sum(weights) + 1)) for letter, weight in zip(letters, weights, strict=True)}
+    return {
+        letter: math.log(weight / (sum(weights) + 1))
+        for letter, weight in zip(letters, weights, strict=True)
+    }
 
 
 def _position(token: str, candidates: dict[str, float]) -> dict[str, Any]:
-    top = [{"token": name, "logprob": value, "bytes": list(name.encode())} for name, value in candidates.items()]
+    top = [
+        {"token": name, "logprob": value, "bytes": list(name.encode())}
+        for name, value in candidates.items()
+    ]
     return {"token": token, "logprob": candidates.get(token, -9.0), "top_logprobs": top}
 
 
@@ -479,7 +529,10 @@ class _Connection(asyncio.Protocol):
         if end < 0:
             return
         first, *lines = self.buffer[:end].decode("latin-1").split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        headers = {
+            name.lower(): value.strip()
+            for name, _, value in (line.partition(":") for line in lines)
+        }
         size = int(headers.get("content-length", "0"))
         if len(self.buffer) < end + 4 + size:
             return
@@ -497,8 +550,13 @@ class _Connection(asyncio.Protocol):
         body = (fault.body or "").encode()
         phrase = HTTPStatus(fault.status).phrase if fault.status in set(HTTPStatus) else "Other"
         headers = {"content-type": "application/json", **fault.headers}
-        lines = [f"HTTP/1.1 {fault.status} {phrase}", *(f"{name}: {value}" for name, value in headers.items())]
-        lines.append("transfer-encoding: chunked" if fault.chunked else f"content-length: {len(body)}")
+        lines = [
+            f"HTTP/1.1 {fault.status} {phrase}",
+            *(f"{name}: {value}" for name, value in headers.items()),
+        ]
+        lines.append(
+            "transfer-encoding: chunked" if fault.chunked else f"content-length: {len(body)}"
+        )
         if fault.chunked:
             halves = body[: len(body) // 2], body[len(body) // 2 :], b""
             body = b"".join(b"%x\r\n%b\r\n" % (len(half), half) for half in halves)
@@ -508,7 +566,9 @@ class _Connection(asyncio.Protocol):
         elif fault.cut == "before":
             self.transport.abort()
         elif fault.cut == "within":
-            self.transport.write(("\r\n".join(lines) + "\r\n\r\n").encode() + body[: len(body) // 2])
+            self.transport.write(
+                ("\r\n".join(lines) + "\r\n\r\n").encode() + body[: len(body) // 2]
+            )
             self.transport.close()
         else:
             self.transport.write(("\r\n".join(lines) + "\r\n\r\n").encode() + body)

@@ -26,7 +26,9 @@ PROTOCOLS = ("circular", "instability?m=3", "likelihood?m=2")
 def reply_to(request: Request) -> Response:
     rng = rng_for("slow", request.key)
     if request.kind == "loglikelihood":
-        return Response(scores=tuple(ContinuationScore(-rng.random(), 1, 1) for _ in request.continuations))
+        return Response(
+            scores=tuple(ContinuationScore(-rng.random(), 1, 1) for _ in request.continuations)
+        )
     labels = request.variant.labels
     if not labels or rng.random() < 0.125:
         return Response(text="I cannot tell.")
@@ -97,7 +99,9 @@ class SlowAsync:
 
 
 def main(form: str, benchmark: str, runs: str, name: str, seconds: str) -> None:
-    model = SlowAsync(float(seconds)) if form == "async" else Slow(float(seconds), batch_size=int(form))
+    model = (
+        SlowAsync(float(seconds)) if form == "async" else Slow(float(seconds), batch_size=int(form))
+    )
     evaluate(model, benchmark, PROTOCOLS, runs=Path(runs), name=name)
 
 

@@ -86,12 +86,21 @@ def meant(path: Path, **params: Any) -> dict[str, bool]:
 
 
 def spec_of(path: Path, name: str = "mine", images: str = "", **facts: Any) -> BenchmarkSpec:
-    source = SourceSpec("table", {"file": path.name, "images": images, **meant(path, images=images)})
-    return BenchmarkSpec(**{"name": name, "title": name, "formulation": "choice", "source": source, **facts})
+    source = SourceSpec(
+        "table", {"file": path.name, "images": images, **meant(path, images=images)}
+    )
+    return BenchmarkSpec(
+        **{"name": name, "title": name, "formulation": "choice", "source": source, **facts}
+    )
 
 
 def built(
-    rows: list[dict[str, Any]], to: Path, *, suffix: str = ".jsonl", name: str = "mine", **facts: Any
+    rows: list[dict[str, Any]],
+    to: Path,
+    *,
+    suffix: str = ".jsonl",
+    name: str = "mine",
+    **facts: Any,
 ) -> Benchmark:
     """A benchmark made from rows, in the folder `to`."""
     with tempfile.TemporaryDirectory() as folder:
@@ -128,15 +137,20 @@ def snellen_commands(folder: Path, *commands: list[str], python: str = "") -> It
     places["PYTHONPATH"] = "" if python else str(Path(snellen.__file__).parents[1])
     done = subprocess.run(
         [python or sys.executable, "-W", "error", "-c", _COMMANDS, json.dumps(commands)],
-        capture_output=True, text=True, cwd=folder, check=False,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        check=False,
         env={**os.environ, **places},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     shown = done.stdout.split("[exit ")
     assert len(shown) == len(commands) + 1, done.stdout + done.stderr
     codes = [part.partition("]")[0] for part in shown[1:]]
     assert set(codes) == {"0"}, (codes, done.stderr)
-    return iter([part.partition("]\n")[2] if place else part for place, part in enumerate(shown[:-1])])
+    return iter(
+        [part.partition("]\n")[2] if place else part for place, part in enumerate(shown[:-1])]
+    )
 
 
 def prompt_for(family: str, **settings: object) -> PromptRenderer:

@@ -26,7 +26,14 @@ from snellen.errors import DataError, StoreError, UnknownNameError
 from snellen.psychometrics import posterior
 from snellen.psychometrics.acuity_run import AcuityRun, read_acuity, threshold_differences
 from snellen.psychometrics.thresholds import LevelScale, threshold_of
-from snellen.report.acuity import LINES, acuity_page, curve_panels, line_read, prescription, prescription_line
+from snellen.report.acuity import (
+    LINES,
+    acuity_page,
+    curve_panels,
+    line_read,
+    prescription,
+    prescription_line,
+)
 from snellen.report.charts import Text
 from snellen.runs.plan import RunProgress
 from snellen.runs.spec import ScoringSpec
@@ -52,7 +59,9 @@ def spoken(*words: str) -> Any:
 # --- thresholds --------------------------------------------------------------------------------------------------
 
 
-def test_a_run_asks_and_finds_what_is_placed_and_answered_in_memory(twelve: tuple[AcuityRun, Observer]) -> None:
+def test_a_run_asks_and_finds_what_is_placed_and_answered_in_memory(
+    twelve: tuple[AcuityRun, Observer],
+) -> None:
     """So most tests here do without a run."""
     run, observer = twelve
     [in_run], [in_memory] = run.answers, placed(observer).answers
@@ -66,7 +75,9 @@ def test_thresholds_are_recovered_and_their_intervals_cover_them() -> None:
     covered = []
     for true, width, lapse in curves:
         found = [placed(Observer(true, width, lapse, seed)).thresholds[0] for seed in range(3)]
-        assert all(one.verdict == "threshold" and one.asked == 48 and not one.notes for one in found)
+        assert all(
+            one.verdict == "threshold" and one.asked == 48 and not one.notes for one in found
+        )
         covered += [one.low is not None and one.low <= true <= (one.high or 160) for one in found]
         middle = sorted(one.value or 0 for one in found)[1]
         assert middle == pytest.approx(true, rel=0.15)
@@ -94,16 +105,25 @@ def test_chance_throughout_gives_a_bound_and_no_threshold(seed: int) -> None:
     assert prescription(run) == "cannot tell letters of even 160 px."
 
 
-def test_who_finds_nothing_in_four_of_ten_pictures_however_easy_has_its_threshold_where_it_finds_half_as_many() -> None:
+def test_who_finds_nothing_in_four_of_ten_pictures_however_easy_has_its_threshold_where_it_finds_half_as_many() -> (
+    None
+):
     """An engine that says nothing where it finds nothing: 12 answers at each level, as many right as expected."""
     test = declared("letter-size")
-    rises = {level: 1 / (1 + math.exp(-posterior.STEEPNESS * math.log2(level / 12))) for level in test.levels}
-    pairs = [(level, n < round(12 * 0.6 * rise)) for level, rise in rises.items() for n in range(12)]
+    rises = {
+        level: 1 / (1 + math.exp(-posterior.STEEPNESS * math.log2(level / 12)))
+        for level in test.levels
+    }
+    pairs = [
+        (level, n < round(12 * 0.6 * rise)) for level, rise in rises.items() for n in range(12)
+    ]
     silent = sum(not is_right for _, is_right in pairs)
     found = threshold_of(test, "", "generation", pairs, 0.25, silent=silent)
     assert found.value == pytest.approx(12, rel=0.05) and (found.low or 0) < 12 < (found.high or 0)
     assert found.guess.high < 0.1 and found.lapse.low < 0.4 < found.lapse.high
-    guessing = threshold_of(test, "", "generation", pairs, 0.25)  # had it named a wrong one each time
+    guessing = threshold_of(
+        test, "", "generation", pairs, 0.25
+    )  # had it named a wrong one each time
     assert (guessing.value or 160) > 14
 
 
@@ -111,10 +131,13 @@ def test_wrong_answers_without_an_option_tell_how_often_one_guesses() -> None:
     grid = LevelScale.of(declared("letter-size")).posterior((), 0.25, silent=1).grid
     logs = grid.likelihood_of_silence(3, 2).reshape(grid.shape[1:])[0, 0]
     for guess, log in zip(grid.guesses, logs, strict=True):
-        names = min(guess / 0.25, 0.999)  # an option, where nothing is seen: the right one in one of four
+        names = min(
+            guess / 0.25, 0.999
+        )  # an option, where nothing is seen: the right one in one of four
         silent, wrong = 1 - names, names * 0.75
         assert log == pytest.approx(
-            3 * math.log(silent / (silent + wrong)) + 2 * math.log(wrong / (silent + wrong)), rel=1e-4
+            3 * math.log(silent / (silent + wrong)) + 2 * math.log(wrong / (silent + wrong)),
+            rel=1e-4,
         )
 
 
@@ -138,7 +161,9 @@ def test_a_level_that_is_read_worse_than_harder_ones_is_said() -> None:
     note = noted[0].thresholds[0].notes[0]
     level = float(note.partition(" at ")[2].partition(" px")[0])
     assert 40 <= level <= 64 and note.startswith("the curve does not only rise")
-    assert "does not only rise" in prescription(noted[0]) and "does not only rise" in acuity_page(noted)
+    assert "does not only rise" in prescription(noted[0]) and "does not only rise" in acuity_page(
+        noted
+    )
 
 
 def test_by_likelihood_and_by_generation_the_same_choices_give_the_same_threshold(
@@ -152,20 +177,35 @@ def test_by_likelihood_and_by_generation_the_same_choices_give_the_same_threshol
     said = prescription_line(run)
     assert said.startswith(f"{run.model}, by generation and likelihood: needs")
     assert said.count("px) (by generation)") == said.count("px) (by likelihood)") == 1
-    assert [panel.title for panel in curve_panels([run])] == ["letter-size (generation)", "letter-size (likelihood)"]
+    assert [panel.title for panel in curve_panels([run])] == [
+        "letter-size (generation)",
+        "letter-size (likelihood)",
+    ]
     by_likelihood = measured(Observer(12.0, name="alone"), tmp_path, method="likelihood")
     [alone] = by_likelihood.thresholds
     assert alone.method == "likelihood" and alone.value == by_method["likelihood"].value
     together = [twelve[0], by_likelihood]
-    assert [panel.title for panel in curve_panels(together)] == ["letter-size"], "each model has a method of its own"
+    assert [panel.title for panel in curve_panels(together)] == ["letter-size"], (
+        "each model has a method of its own"
+    )
     page = acuity_page(together)
     assert page.count(", n=48, by likelihood") == 1
-    assert page.count("<li>same, by generation: needs") == page.count("<li>alone, by likelihood: needs") == 1
-    assert page.count("Three levels are told apart") == 1, "of the size needed, the threshold and the mark"
+    assert (
+        page.count("<li>same, by generation: needs")
+        == page.count("<li>alone, by likelihood: needs")
+        == 1
+    )
+    assert page.count("Three levels are told apart") == 1, (
+        "of the size needed, the threshold and the mark"
+    )
 
 
-@pytest.mark.parametrize("row", json.loads(Path(__file__).with_name("psignifit.json").read_text("utf-8")))
-def test_psignifit_finds_the_same_in_the_same_answers(row: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "row", json.loads(Path(__file__).with_name("psignifit.json").read_text("utf-8"))
+)
+def test_psignifit_finds_the_same_in_the_same_answers(
+    row: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`python bench/acuity.py --psignifit` writes its means and 95 % intervals, of four simulated observers in
     `letter-size` (psignifit 4.3, 4AFC, logistic). It takes a guess rate of exactly a quarter for granted."""
     monkeypatch.setattr(posterior, "GUESSES", {1.0: 1.0})
@@ -196,7 +236,9 @@ def test_an_interrupted_measurement_goes_on_to_the_very_same_result(
     assert measured(again, tmp_path).thresholds == expected.thresholds and not again.asked
 
 
-def test_the_order_of_answers_does_not_matter(tmp_path: Path, twelve: tuple[AcuityRun, Observer]) -> None:
+def test_the_order_of_answers_does_not_matter(
+    tmp_path: Path, twelve: tuple[AcuityRun, Observer]
+) -> None:
     forwards, _ = twelve
     backwards = measured(Observer(12.0, name="same", backwards=True), tmp_path)
     assert forwards.thresholds == backwards.thresholds
@@ -219,31 +261,54 @@ def test_a_budget_is_kept_and_shared_and_a_larger_one_goes_on(tmp_path: Path) ->
     assert 60 - len(tests) < len(observer.asked) + len(more.asked) <= 60
     assert sum(share.asked for share in larger.fields["acuity/place"]) == 20
     states: list[RunProgress] = []
-    [smaller] = sn.acuity(Observer(12.0), tests, runs=str(tmp_path), budget=30, progress=states.append)
+    [smaller] = sn.acuity(
+        Observer(12.0), tests, runs=str(tmp_path), budget=30, progress=states.append
+    )
     asked_before = len(observer.asked) + len(more.asked)
     assert smaller.thresholds == larger.thresholds
-    assert (states[-1].done, states[-1].total, states[-1].requests) == (asked_before, asked_before, 0)
+    assert (states[-1].done, states[-1].total, states[-1].requests) == (
+        asked_before,
+        asked_before,
+        0,
+    )
 
 
 def test_what_an_early_end_leaves_of_a_budget_goes_to_other_tests() -> None:
     """Sizes begin at 2.5 px, where all is seen; contrasts end at 0.8."""
-    sharp_and_dim = Observer(1, sees=lambda level: 1.0 if level > 1 else 0.25 + 0.7 / (1 + (0.05 / level) ** 4))
+    sharp_and_dim = Observer(
+        1, sees=lambda level: 1.0 if level > 1 else 0.25 + 0.7 / (1 + (0.05 / level) ** 4)
+    )
     sizes, contrasts = placed(sharp_and_dim, "letter-size", "contrast", budget=100).thresholds
     assert sizes.verdict == "sees all" and sizes.asked < 30
-    assert contrasts.verdict == "threshold" and contrasts.asked > 60 and 98 <= sizes.asked + contrasts.asked <= 100
-    sharp, sharper = placed(Observer(1, sees=lambda level: 1.0), "letter-size", "crowding", budget=200).thresholds
+    assert (
+        contrasts.verdict == "threshold"
+        and contrasts.asked > 60
+        and 98 <= sizes.asked + contrasts.asked <= 100
+    )
+    sharp, sharper = placed(
+        Observer(1, sees=lambda level: 1.0), "letter-size", "crowding", budget=200
+    ).thresholds
     assert sharp.asked + sharper.asked < 60 and sharp.verdict == sharper.verdict == "sees all"
 
 
 def test_a_budget_that_is_too_small_is_refused_with_the_least_that_will_do() -> None:
-    with pytest.raises(DataError, match="budget 7: 2 tests need 12 questions at least, 6 each; raise it or name fewer"):
+    with pytest.raises(
+        DataError,
+        match="budget 7: 2 tests need 12 questions at least, 6 each; raise it or name fewer",
+    ):
         sn.acuity(Observer(12.0), [pool("letter-size"), pool("crowding")], budget=7)
 
 
-def test_what_is_no_psychometric_test_or_is_asked_more_than_once_is_refused(questions: Benchmark) -> None:
-    with pytest.raises(DataError, match=r"is not a psychometric test; `snellen list acuity` shows them"):
+def test_what_is_no_psychometric_test_or_is_asked_more_than_once_is_refused(
+    questions: Benchmark,
+) -> None:
+    with pytest.raises(
+        DataError, match=r"is not a psychometric test; `snellen list acuity` shows them"
+    ):
         sn.acuity(Observer(12.0), str(questions.folder))
-    with pytest.raises(DataError, match="circular: a threshold needs questions that are asked once each"):
+    with pytest.raises(
+        DataError, match="circular: a threshold needs questions that are asked once each"
+    ):
         sn.acuity(Observer(12.0), pool("letter-size"), protocols="circular")
     with pytest.raises(DataError, match="say how many with budget"):
         sn.acuity(Observer(12.0), pool("letter-size"), limit=20)
@@ -253,13 +318,24 @@ def test_what_is_no_psychometric_test_or_is_asked_more_than_once_is_refused(ques
 
 def test_a_run_begun_with_other_pictures_is_refused_in_one_line(tmp_path: Path) -> None:
     """As with the pools of 12 questions a level, which have 24 now."""
-    larger = sn.build("acuity/place", to=tmp_path / "larger", params={"side": 180, "exemplars": 1}).folder
-    measured(Observer(1, name="cells", sees=lambda cell: 1.0), tmp_path, "place", name="begun", budget=6)
+    larger = sn.build(
+        "acuity/place", to=tmp_path / "larger", params={"side": 180, "exemplars": 1}
+    ).folder
+    measured(
+        Observer(1, name="cells", sees=lambda cell: 1.0), tmp_path, "place", name="begun", budget=6
+    )
     lines: list[str] = []
     with pytest.raises(
-        StoreError, match=r"was run on version \w+ of acuity/place, which is now \w+; choose another --"
+        StoreError,
+        match=r"was run on version \w+ of acuity/place, which is now \w+; choose another --",
     ):
-        sn.acuity(Observer(1, name="cells"), str(larger), runs=tmp_path, name="begun", announce=lines.append)
+        sn.acuity(
+            Observer(1, name="cells"),
+            str(larger),
+            runs=tmp_path,
+            name="begun",
+            announce=lines.append,
+        )
     assert lines == []
 
 
@@ -267,10 +343,15 @@ def test_a_run_begun_with_other_pictures_is_refused_in_one_line(tmp_path: Path) 
 
 
 def test_the_command_prints_bounds_and_a_line_and_writes_the_card(tmp_path: Path) -> None:
-    outcome = spoken("snellen:oracle", "snellen:uniform", "--test", "shape-contrast", "--card", "card.html")
+    outcome = spoken(
+        "snellen:oracle", "snellen:uniform", "--test", "shape-contrast", "--card", "card.html"
+    )
     assert outcome.exit_code == 0, outcome.output
     assert "sees all, to 0.004237" in outcome.output and "not even 0.9153" in outcome.output
-    assert "snellen:oracle, by generation: sees shapes of a contrast of even 0.004237" in outcome.output
+    assert (
+        "snellen:oracle, by generation: sees shapes of a contrast of even 0.004237"
+        in outcome.output
+    )
     assert "card: card.html" in outcome.output
     page = (tmp_path / "card.html").read_text("utf-8")
     assert page.count("snellen:uniform") > 3 and "<polyline" in page
@@ -280,17 +361,26 @@ def test_json_has_a_line_for_each_threshold_map_and_difference() -> None:
     tests = ("--test", pool("shape-contrast"), "--test", pool("place"))
     outcome = spoken("snellen:oracle", "snellen:uniform", *tests, "--json")
     records = [json.loads(line) for line in outcome.stdout.splitlines() if line.startswith("{")]
-    assert Counter(record["kind"] for record in records) == {"threshold": 2, "places": 2, "difference": 1}
+    assert Counter(record["kind"] for record in records) == {
+        "threshold": 2,
+        "places": 2,
+        "difference": 1,
+    }
     first, *_, difference = records
     assert (first["verdict"], first["value"], first["test"]) == ("sees all", None, "shape-contrast")
-    assert len(first["points"]) == 17 and sum(point["asked"] for point in first["points"]) == first["asked"]
+    assert (
+        len(first["points"]) == 17
+        and sum(point["asked"] for point in first["points"]) == first["asked"]
+    )
     assert (difference["better"], difference["difference"]) == ("snellen:oracle", None)
 
 
 def test_progress_counts_what_is_asked_at_most_and_not_the_pool(tmp_path: Path) -> None:
     states: list[RunProgress] = []
     run = measured(Observer(13.0, name="thirteen"), tmp_path, progress=states.append)
-    assert {state.total for state in states} == {48} and states[-1].done == run.thresholds[0].asked <= 48
+    assert {state.total for state in states} == {48} and states[-1].done == run.thresholds[
+        0
+    ].asked <= 48
 
 
 def test_a_forecast_asks_nothing(tmp_path: Path) -> None:
@@ -303,8 +393,20 @@ def test_a_forecast_asks_nothing(tmp_path: Path) -> None:
 
 
 def test_failed_requests_end_with_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
-    with start_server(script=[broken(400, times=99)]) as server, pytest.raises(SystemExit) as stopped:
-        main(["acuity", f"openai:broken@{server.url}", "--test", pool("shape-contrast"), "--budget", "6"])
+    with (
+        start_server(script=[broken(400, times=99)]) as server,
+        pytest.raises(SystemExit) as stopped,
+    ):
+        main(
+            [
+                "acuity",
+                f"openai:broken@{server.url}",
+                "--test",
+                pool("shape-contrast"),
+                "--budget",
+                "6",
+            ]
+        )
     assert stopped.value.code == 3 and "6 of 6 requests failed" in capsys.readouterr().err
 
 
@@ -315,10 +417,17 @@ def test_compare_reads_thresholds_of_runs_and_says_which_model_sees_better(tmp_p
     assert compared.exit_code == 0, compared.output
     [record] = [json.loads(line) for line in compared.stdout.splitlines()]
     value, low, high = record["difference"]
-    assert record["is_ratio"] and low < value < high and low < 1 / 3 < high and value == pytest.approx(1 / 3, rel=0.3)
+    assert (
+        record["is_ratio"]
+        and low < value < high
+        and low < 1 / 3 < high
+        and value == pytest.approx(1 / 3, rel=0.3)
+    )
     assert record["better"] == "fine" and record["first_better"] < 0.001
     common = coarse.answers[0].right.keys() & fine.answers[0].right.keys()
-    assert record["shared"]["questions"] == len(common) >= 6, "the first six questions are the same for all"
+    assert record["shared"]["questions"] == len(common) >= 6, (
+        "the first six questions are the same for all"
+    )
     assert record["shared"]["only_second"] > record["shared"]["only_first"]
     assert "p" not in record["shared"], "what the thresholds decide, no second test decides"
     [page_record] = threshold_differences([coarse, fine])
@@ -329,7 +438,9 @@ def test_compare_reads_thresholds_of_runs_and_says_which_model_sees_better(tmp_p
     other = sn.evaluate("snellen:uniform", pool("letter-size"), limit=12).runs[0].folder
     mixed = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(other)])
     assert mixed.exit_code and "compare each kind by itself" in str(mixed.exception)
-    refused = CliRunner().invoke(cli, ["compare", str(coarse.folder), str(fine.folder), "-o", "c.json"])
+    refused = CliRunner().invoke(
+        cli, ["compare", str(coarse.folder), str(fine.folder), "-o", "c.json"]
+    )
     assert refused.exit_code and "these runs measured thresholds, which" in str(refused.exception)
 
 
@@ -337,18 +448,28 @@ def test_a_report_says_that_shares_of_adaptively_placed_questions_say_nothing(
     twelve: tuple[AcuityRun, Observer],
 ) -> None:
     sn.load_run(twelve[0].folder).report("r.md")
-    [first, *_] = [line for line in Path("r.md").read_text("utf-8").splitlines() if line.startswith("- ")]
-    assert first.startswith("- The questions of same were placed to measure thresholds") and "%" not in first
+    [first, *_] = [
+        line for line in Path("r.md").read_text("utf-8").splitlines() if line.startswith("- ")
+    ]
+    assert (
+        first.startswith("- The questions of same were placed to measure thresholds")
+        and "%" not in first
+    )
 
 
 def test_equal_models_are_seldom_told_apart() -> None:
     """Eight equal observers, each with its own luck; bench/acuity.py counts how seldom."""
     runs = [placed(Observer(16.0, seed=seed)) for seed in range(8)]
-    pairs = [next(threshold_differences(list(pair))) for pair in zip(runs[::2], runs[1::2], strict=True)]
+    pairs = [
+        next(threshold_differences(list(pair))) for pair in zip(runs[::2], runs[1::2], strict=True)
+    ]
     intervals = [pair.difference for pair in pairs if pair.difference]
     assert len(intervals) == 4 and all(0.75 < interval.value < 1.25 for interval in intervals)
     assert sum(interval.low < 1 < interval.high for interval in intervals) >= 3
-    assert all(bool(pair.better) == (not low < 1 < high) for pair, (_, low, high) in zip(pairs, intervals, strict=True))
+    assert all(
+        bool(pair.better) == (not low < 1 < high)
+        for pair, (_, low, high) in zip(pairs, intervals, strict=True)
+    )
 
 
 # --- the card ----------------------------------------------------------------------------------------------------
@@ -374,8 +495,12 @@ def test_the_visual_field_names_the_quarter_that_is_seen_least() -> None:
 def test_labels_of_levels_that_stand_close_do_not_overlap(name: str) -> None:
     """The levels of `distance` crowd at 1.01, 1.02, 1.05; those of `shape-contrast` have many digits."""
     [panel] = curve_panels([placed(Observer(1, sees=lambda level: 0.5), name)])
-    labels = [shape for shape in panel.drawing.shapes if isinstance(shape, Text) and shape.style == "tick"]
-    spans = [(label.x - 4 * len(label.content), label.x + 4 * len(label.content)) for label in labels]
+    labels = [
+        shape for shape in panel.drawing.shapes if isinstance(shape, Text) and shape.style == "tick"
+    ]
+    spans = [
+        (label.x - 4 * len(label.content), label.x + 4 * len(label.content)) for label in labels
+    ]
     assert len(spans) >= 4 and all(end < start for (_, end), (start, _) in pairwise(spans))
 
 
@@ -388,7 +513,9 @@ def test_the_wall_chart_marks_the_last_line_that_is_read() -> None:
     assert f"thirteen: {run.thresholds[0].text}" in page
 
 
-def test_a_prescription_says_how_often_a_model_is_right_at_the_size_that_it_needs_and_at_its_threshold() -> None:
+def test_a_prescription_says_how_often_a_model_is_right_at_the_size_that_it_needs_and_at_its_threshold() -> (
+    None
+):
     run = placed(Observer(60.0))
     [threshold] = run.thresholds
     form = r"needs letters of (\d+) px or more \((\d+)% right; (\d+)% right at its threshold, (\S+) px\)\."
@@ -397,11 +524,15 @@ def test_a_prescription_says_how_often_a_model_is_right_at_the_size_that_it_need
     needed, best, halfway, value = map(float, match.groups())
     assert value == pytest.approx(threshold.value, rel=0.005) and value < needed < 160
     assert 50 < halfway < 75 < best, "guessing is 10%"
-    assert re.search(f">{min(line for line in LINES if line >= needed)} px<", acuity_page([run])), "its line is drawn"
+    assert re.search(f">{min(line for line in LINES if line >= needed)} px<", acuity_page([run])), (
+        "its line is drawn"
+    )
 
 
 @pytest.mark.parametrize("test", ["letter-size", "blur"])
-def test_the_share_at_a_level_is_the_curves_and_between_two_levels_lies_between_theirs(test: str) -> None:
+def test_the_share_at_a_level_is_the_curves_and_between_two_levels_lies_between_theirs(
+    test: str,
+) -> None:
     [threshold] = placed(Observer(13.0), test).thresholds
     harder, easier = threshold.points[3:5]
     assert threshold.share_at(harder.level) == pytest.approx(harder.fitted)
@@ -412,6 +543,12 @@ def test_the_share_at_a_level_is_the_curves_and_between_two_levels_lies_between_
 def test_a_prescription_from_few_questions_says_where_the_threshold_may_be() -> None:
     fewest, few, many = (placed(Observer(13.0), budget=budget) for budget in (6, 9, 48))
     (below, high), (low, up_to) = fewest.thresholds[0].bounds, few.thresholds[0].bounds
-    assert below is None and f"not sure: the threshold may be anything up to {high:.2g} px." in prescription(fewest)
-    assert f"not sure: the threshold may be anything from {low:.2g} to {up_to:.2g} px." in prescription(few)
+    assert (
+        below is None
+        and f"not sure: the threshold may be anything up to {high:.2g} px." in prescription(fewest)
+    )
+    assert (
+        f"not sure: the threshold may be anything from {low:.2g} to {up_to:.2g} px."
+        in prescription(few)
+    )
     assert "not sure" not in prescription(many)

@@ -34,7 +34,11 @@ def averaged(factor: int) -> Any:
     def process(picture: Image.Image) -> list[Any]:
         [pixels] = as_it_is(picture)
         height, width = (length // factor for length in pixels.shape)
-        return [pixels[: height * factor, : width * factor].reshape(height, factor, width, factor).mean(axis=(1, 3))]
+        return [
+            pixels[: height * factor, : width * factor]
+            .reshape(height, factor, width, factor)
+            .mean(axis=(1, 3))
+        ]
 
     return process
 
@@ -43,7 +47,9 @@ SIDE = 192
 """Of pictures here: large enough for the largest signs."""
 
 
-@pytest.mark.parametrize("name", ["letter-size", "landolt-size", "tumbling-e-size", "second-picture"])
+@pytest.mark.parametrize(
+    "name", ["letter-size", "landolt-size", "tumbling-e-size", "second-picture"]
+)
 def test_on_raw_pixels_it_reads_as_the_brute_force_reader_does(name: str) -> None:
     test = declared(name)
     assert test.signs is not None
@@ -70,7 +76,10 @@ def test_tiles_are_read_one_by_one_and_their_borders_cost_little() -> None:
     def tiled(picture: Image.Image) -> list[Any]:
         [pixels] = as_it_is(picture)
         [overview] = averaged(8)(picture)
-        return [overview, *(half for row in np.split(pixels, 2) for half in np.split(row, 2, axis=1))]
+        return [
+            overview,
+            *(half for row in np.split(pixels, 2) for half in np.split(row, 2, axis=1)),
+        ]
 
     test = replace(declared("letter-size"), exemplars=4)
     overview, tiles = (ideal_threshold(test, process, SIDE) for process in (averaged(8), tiled))
@@ -79,7 +88,9 @@ def test_tiles_are_read_one_by_one_and_their_borders_cost_little() -> None:
 
 def test_a_declared_limit_of_size_gives_the_input_of_an_api() -> None:
     test = replace(declared("letter-size"), exemplars=8)
-    whole, small, smaller = (ideal_threshold(test, shrinking_to(side), SIDE) for side in (SIDE, 48, 24))
+    whole, small, smaller = (
+        ideal_threshold(test, shrinking_to(side), SIDE) for side in (SIDE, 48, 24)
+    )
     assert whole == ideal_threshold(test, shrinking_to(4000), SIDE) == Ideal(2.5, "sees all")
     assert small and smaller and smaller.level / small.level == pytest.approx(2, rel=0.3)
 
@@ -96,7 +107,9 @@ def test_what_an_input_allows_is_kept_with_the_run_and_shown_where_runs_are_comp
     [threshold] = forty.thresholds
     ideal = forty.ideals["acuity/letter-size"]
     assert threshold.ideal == ideal and threshold.value
-    words = f"{threshold.value / ideal.level:.2g} times what its input allows ({ideal.level:.3g} px)"
+    words = (
+        f"{threshold.value / ideal.level:.2g} times what its input allows ({ideal.level:.3g} px)"
+    )
     assert input_words(threshold) == words
     another = measured(Observer(40.0, name="another"), tmp_path, budget=24)
     assert another.thresholds[0].ideal is None and input_words(another.thresholds[0]) == ""
@@ -105,20 +118,31 @@ def test_what_an_input_allows_is_kept_with_the_run_and_shown_where_runs_are_comp
     assert words in compared.output
 
 
-def test_what_an_input_allows_is_measured_once_for_each_side(forty: AcuityRun, tmp_path: Path) -> None:
+def test_what_an_input_allows_is_measured_once_for_each_side(
+    forty: AcuityRun, tmp_path: Path
+) -> None:
     file, level = forty.folder / IDEALS, forty.ideals["acuity/letter-size"].level
     file.write_text(file.read_text("utf-8").replace(f'"level":{level}', '"level":99.0'))
-    again, whole = (measured(Observer(40.0, name="forty"), tmp_path, budget=24, input_side=side) for side in (32, 168))
+    again, whole = (
+        measured(Observer(40.0, name="forty"), tmp_path, budget=24, input_side=side)
+        for side in (32, 168)
+    )
     assert again.ideals["acuity/letter-size"].level == 99, "what is kept is not measured again"
-    assert whole.ideals["acuity/letter-size"] == Ideal(2.5, "sees all", 168), "but for another side it is"
+    assert whole.ideals["acuity/letter-size"] == Ideal(2.5, "sees all", 168), (
+        "but for another side it is"
+    )
     [threshold] = whole.thresholds
-    assert input_words(threshold).startswith("more than ") and "(2.5 px or less)" in input_words(threshold)
+    assert input_words(threshold).startswith("more than ") and "(2.5 px or less)" in input_words(
+        threshold
+    )
     file.write_text("{")
     with pytest.raises(DataError, match=r"input-allows\.json: .*delete it"):
         read_acuity(score_run(forty.folder, ScoringSpec()))
 
 
-@pytest.mark.parametrize(("name", "height"), [("resolution", 16.0), ("noise", 64.0), ("shape-contrast", 96.0)])
+@pytest.mark.parametrize(
+    ("name", "height"), [("resolution", 16.0), ("noise", 64.0), ("shape-contrast", 96.0)]
+)
 def test_tests_of_signs_of_another_height_have_an_ideal(name: str, height: float) -> None:
     test = replace(declared(name), exemplars=4)
     assert test.height(256) == height
@@ -141,12 +165,16 @@ def test_patches_of_qwen2_vl_are_put_together_again() -> None:
     assert np.abs(shown * 255 - ramp).max() < 0.01
 
 
-def test_an_embedded_model_shows_the_pixels_that_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_embedded_model_shows_the_pixels_that_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """snellen:tiny is given 64 x 64 pixels, a seventh of the tests' pictures."""
     pytest.importorskip("transformers")
     model: Any = load_model("snellen:tiny")
     [pixels] = model.seen_pixels(Image.new("RGB", (448, 448), (255, 0, 0)))
     assert pixels.shape == (3, 64, 64) and pixels[0].min() > pixels[1].max()
     monkeypatch.chdir(tmp_path)
-    outcome = CliRunner().invoke(cli, ["acuity", "snellen:tiny", "--test", pool("letter-size"), "--budget", "6"])
+    outcome = CliRunner().invoke(
+        cli, ["acuity", "snellen:tiny", "--test", pool("letter-size"), "--budget", "6"]
+    )
     assert outcome.exit_code == 0 and "its input allows " in outcome.output

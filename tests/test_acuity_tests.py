@@ -59,15 +59,21 @@ def test_a_test_draws_the_same_on_any_machine(name: str) -> None:
 def test_levels_are_in_order_and_read_back_from_their_tags(name: str) -> None:
     test = declared(name)
     assert list(test.levels) == sorted(set(test.levels)) and 16 <= len(test.levels) <= 144
-    assert [float(written_level(level)) for level in test.levels] == [float(level) for level in test.levels]
+    assert [float(written_level(level)) for level in test.levels] == [
+        float(level) for level in test.levels
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_place_and_where_options_are_fixed_each_option_is_right_equally_often_at_a_level(name: str) -> None:
+def test_each_place_and_where_options_are_fixed_each_option_is_right_equally_often_at_a_level(
+    name: str,
+) -> None:
     test = declared(name)
     for level in (test.levels[1], test.levels[-2]):
         shown = stimuli(name, level, test.exemplars, SMALL_SIDE.get(name, 0))
-        assert set(Counter(one.right for one in shown).values()) == {test.exemplars // len(shown[0].options)}
+        assert set(Counter(one.right for one in shown).values()) == {
+            test.exemplars // len(shown[0].options)
+        }
         assert all(len(set(one.options)) == len(one.options) for one in shown)
         assert len({one.images for one in shown}) == len(shown)
 
@@ -75,7 +81,10 @@ def test_each_place_and_where_options_are_fixed_each_option_is_right_equally_oft
 @pytest.mark.parametrize("name", NAMES)
 def test_an_entry_says_what_its_test_has(name: str) -> None:
     spec, test = entries()[f"acuity/{name}"], declared(name)
-    assert (spec.expected.samples, spec.source.params["test"]) == (len(test.levels) * test.exemplars, name)
+    assert (spec.expected.samples, spec.source.params["test"]) == (
+        len(test.levels) * test.exemplars,
+        name,
+    )
     assert spec.source.params["exemplars"] == test.exemplars
     assert spec.source.params.get("side", test.side) == test.side
 
@@ -88,13 +97,23 @@ def test_a_level_has_the_same_pictures_whatever_other_levels_there_are() -> None
 @pytest.mark.parametrize(
     ("params", "kind", "fault"),
     [
-        ({"test": "letter-sise"}, UnknownNameError, "unknown acuity test 'letter-sise'; did you mean letter-size"),
+        (
+            {"test": "letter-sise"},
+            UnknownNameError,
+            "unknown acuity test 'letter-sise'; did you mean letter-size",
+        ),
         ({}, DataError, "missing required field `test`"),
         ({"test": "blur", "size": 3}, DataError, "unknown field 'size'"),
-        ({"test": "letter-size", "side": 100}, DataError, "level 96 needs 96 px and a margin, more than a picture"),
+        (
+            {"test": "letter-size", "side": 100},
+            DataError,
+            "level 96 needs 96 px and a margin, more than a picture",
+        ),
     ],
-)  # fmt: skip
-def test_wrong_parameters_are_refused(params: dict[str, object], kind: type[Exception], fault: str) -> None:
+)
+def test_wrong_parameters_are_refused(
+    params: dict[str, object], kind: type[Exception], fault: str
+) -> None:
     with pytest.raises(kind, match=fault):
         list(read(params, None))
 
@@ -107,12 +126,16 @@ def test_who_always_says_the_same_is_at_chance_at_every_level(tmp_path: Path) ->
 # --- levels, measured in pixels ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["letter-size", "landolt-size", "tumbling-e-size", "second-picture"])
+@pytest.mark.parametrize(
+    "name", ["letter-size", "landolt-size", "tumbling-e-size", "second-picture"]
+)
 def test_a_sign_is_as_high_as_its_level(name: str) -> None:
     for level in declared(name).levels:
         shown = stimuli(name, level, 1, SMALL_SIDE[name])[0]
         left, top, right, bottom = ink(shown, len(shown.images) - 1).getbbox() or (0, 0, 0, 0)
-        assert {bottom - top, right - left} - {math.ceil(level) - 1} == {math.ceil(level)}  # a gap takes a little
+        assert {bottom - top, right - left} - {math.ceil(level) - 1} == {
+            math.ceil(level)
+        }  # a gap takes a little
 
 
 def test_a_shape_is_as_high_or_as_wide_as_its_level() -> None:
@@ -127,8 +150,14 @@ def test_a_shape_is_as_high_or_as_wide_as_its_level() -> None:
 
 def test_levels_that_no_decimal_holds_are_those_of_their_tags() -> None:
     thirds = acuity_test("thirds", "thirds", "", (1 / 3, 2 / 3))(declared("contrast").draw)
-    assert [level for level, *_ in thirds.stimuli()][::24] == [written_level(level) for level in thirds.levels]
-    assert [float(level) for level, *_ in thirds.stimuli()][::24] == list(thirds.levels) == [0.3333333333, 0.6666666667]
+    assert [level for level, *_ in thirds.stimuli()][::24] == [
+        written_level(level) for level in thirds.levels
+    ]
+    assert (
+        [float(level) for level, *_ in thirds.stimuli()][::24]
+        == list(thirds.levels)
+        == [0.3333333333, 0.6666666667]
+    )
 
 
 def test_a_gap_is_as_long_as_its_level() -> None:
@@ -146,7 +175,9 @@ def test_the_upper_line_is_off_by_its_level() -> None:
     for level in declared("vernier").levels:
         for shown in stimuli("vernier", level):
             upper, lower = sorted(things(shown), key=lambda thing: thing[2])
-            assert upper[1] - lower[1] == pytest.approx(level if answer(shown) == "right" else -level, abs=0.006)
+            assert upper[1] - lower[1] == pytest.approx(
+                level if answer(shown) == "right" else -level, abs=0.006
+            )
 
 
 def test_a_line_leans_by_its_level() -> None:
@@ -154,9 +185,13 @@ def test_a_line_leans_by_its_level() -> None:
         for shown in stimuli("angle", level):
             share = pixels(shown)
             rows = np.nonzero(share.sum(axis=1) > 3.9)[0][3:-3]
-            middles = (share[rows] * np.arange(share.shape[1])).sum(axis=1) / share[rows].sum(axis=1)
+            middles = (share[rows] * np.arange(share.shape[1])).sum(axis=1) / share[rows].sum(
+                axis=1
+            )
             lean = -math.degrees(math.atan(np.polyfit(rows, middles, 1)[0]))
-            assert lean == pytest.approx(level if answer(shown) == "right" else -level, rel=0.02, abs=0.005)
+            assert lean == pytest.approx(
+                level if answer(shown) == "right" else -level, rel=0.02, abs=0.005
+            )
 
 
 def test_the_further_thing_is_further_by_its_level() -> None:
@@ -165,7 +200,9 @@ def test_the_further_thing_is_further_by_its_level() -> None:
             # Circle 154 px, square 144, cross 68.
             circle, square, cross = things(shown)
             to_circle, to_square = (math.dist(thing[1:], cross[1:]) for thing in (circle, square))
-            assert max(to_circle, to_square) / min(to_circle, to_square) == pytest.approx(level, rel=2e-3)
+            assert max(to_circle, to_square) / min(to_circle, to_square) == pytest.approx(
+                level, rel=2e-3
+            )
             assert (to_circle < to_square) == (answer(shown) == "the circle")
 
 
@@ -210,22 +247,35 @@ def test_a_line_has_its_letters_and_one_of_the_words_alone() -> None:
     for level in declared("line-length").levels:
         shown = stimuli("line-length", level, 1)[0]
         assert len(things(shown)) == level
-        assert all(sum(a != b for a, b in zip(answer(shown), option, strict=True)) <= 1 for option in shown.options)
+        assert all(
+            sum(a != b for a, b in zip(answer(shown), option, strict=True)) <= 1
+            for option in shown.options
+        )
 
 
-@pytest.mark.parametrize(("side", "cells"), [(168, range(GRID * GRID)), (672, (0, 11, 78, 132, 143))])
-def test_places_are_in_their_cells_and_where_their_tags_say(side: int, cells: Sequence[int]) -> None:
+@pytest.mark.parametrize(
+    ("side", "cells"), [(168, range(GRID * GRID)), (672, (0, 11, 78, 132, 143))]
+)
+def test_places_are_in_their_cells_and_where_their_tags_say(
+    side: int, cells: Sequence[int]
+) -> None:
     for cell in cells:
         for shown in stimuli("place", cell, 4, side):
             x, y = map(int, shown.tags["place"].split(","))
             left, top, right, bottom = ink(shown).getbbox() or (0, 0, 0, 0)
             assert (top, bottom) == (y - 6, y + 6) and left >= x - 6 and right <= x + 6
-            assert (min(x * GRID // side, 11), min(y * GRID // side, 11)) == (cell % GRID, cell // GRID)
+            assert (min(x * GRID // side, 11), min(y * GRID // side, 11)) == (
+                cell % GRID,
+                cell // GRID,
+            )
 
 
 def test_pictures_have_the_size_and_shape_of_their_level() -> None:
     for name in ("picture-size", "resolution"):
-        assert all(picture(stimuli(name, side, 1)[0]).size == (side, side) for side in declared(name).levels)
+        assert all(
+            picture(stimuli(name, side, 1)[0]).size == (side, side)
+            for side in declared(name).levels
+        )
     for ratio in declared("aspect").levels:
         width, height = picture(stimuli("aspect", ratio, 1)[0]).size
         assert width / height == ratio and width * height == pytest.approx(448**2, rel=0.04)
@@ -263,7 +313,9 @@ def share_right(name: str, level: float, exemplars: int) -> float:
     ring = name in ("landolt-size", "contrast")
     shown = stimuli(name, level, exemplars, SMALL_SIDE.get(name, 0))
     right = [
-        read_by_templates(one, READ[name](level), ring=ring, number=len(one.images) - 1) == one.right for one in shown
+        read_by_templates(one, READ[name](level), ring=ring, number=len(one.images) - 1)
+        == one.right
+        for one in shown
     ]
     return sum(right) / len(right)
 

@@ -18,7 +18,14 @@ from msgspec.structs import replace
 import small
 import snellen as sn
 from servers import start_server
-from snellen.analysis.sequential import Bets, DrawnPicture, PopulationCounts, rule_of, sequence_interval, width_rule
+from snellen.analysis.sequential import (
+    Bets,
+    DrawnPicture,
+    PopulationCounts,
+    rule_of,
+    sequence_interval,
+    width_rule,
+)
 from snellen.building.benchmark import Benchmark, Selection, picture_order
 from snellen.cli import cli
 from snellen.errors import DataError, SpentBudgetError, UnknownNameError
@@ -80,7 +87,9 @@ class SaysA:
     def generate(self, requests: Sequence[Request], images: Any) -> list[Response]:
         self.asked += [request.sample_id for request in requests]
         return [
-            Response(error=Failure("model", "no")) if request.sample_id.startswith(self.fails) else Response(self.reply)
+            Response(error=Failure("model", "no"))
+            if request.sample_id.startswith(self.fails)
+            else Response(self.reply)
             for request in requests
         ]
 
@@ -135,7 +144,8 @@ def test_looked_at_after_every_picture_the_interval_leaves_out_the_truth_in_one_
         mirrored = [(1, 1 - total) for _, total in pictures]
         population = PopulationCounts(120, 120, 1)
         most = max(
-            *Bets(pictures, population, (0.05,)).path(share), *Bets(mirrored, population, (0.05,)).path(1 - share)
+            *Bets(pictures, population, (0.05,)).path(share),
+            *Bets(mirrored, population, (0.05,)).path(1 - share),
         )
         missed += most >= math.log(40)
     assert missed <= 20
@@ -145,7 +155,8 @@ def test_looked_at_after_every_picture_the_interval_leaves_out_the_truth_in_one_
 
 
 @pytest.mark.parametrize(
-    "text", ["accuracy ±2", "accuracy +-2", "accuracy +/- 2.0", " accuracy ±2 %", "accuracy±2 points"]
+    "text",
+    ["accuracy ±2", "accuracy +-2", "accuracy +/- 2.0", " accuracy ±2 %", "accuracy±2 points"],
 )
 def test_a_rule_is_a_metric_and_percentage_points(text: str) -> None:
     rule = width_rule(text)
@@ -184,7 +195,9 @@ def folder_of(results: sn.Results) -> Path:
     return results.runs[0].folder
 
 
-def test_the_first_pictures_of_an_order_come_with_all_their_questions(shared_pictures: Benchmark) -> None:
+def test_the_first_pictures_of_an_order_come_with_all_their_questions(
+    shared_pictures: Benchmark,
+) -> None:
     part = shared_pictures.random_part(Selection(), 3, "accuracy ±2")
     assert (part.pictures, part.of, part.questions, part.largest) == (0, 120, 180, 3)
     every = list(shared_pictures.samples())
@@ -215,29 +228,51 @@ def test_a_run_that_is_killed_between_two_rounds_was_stopped_and_says_what_goes_
     shared_pictures: Benchmark,
 ) -> None:
     folder, told = str(shared_pictures.folder), list[str]()
-    spec = run_spec({"models": ("snellen:always-a",), "benchmarks": (folder,), "until": "accuracy ±10", "name": "cut"})
+    spec = run_spec(
+        {
+            "models": ("snellen:always-a",),
+            "benchmarks": (folder,),
+            "until": "accuracy ±10",
+            "name": "cut",
+        }
+    )
     plan = plan_run(spec)
     rounds = Rounds(
-        plan, no_parts(plan, {shared_pictures.name: "accuracy ±10"}), "snellen:always-a", Cast({}), ignore_progress
+        plan,
+        no_parts(plan, {shared_pictures.name: "accuracy ±10"}),
+        "snellen:always-a",
+        Cast({}),
+        ignore_progress,
     )
     scored = ask_more(rounds, [shared_pictures.name], told.append)
     assert not told and scored.extent and scored.extent.finished == scored.extent.questions < 180
     assert not has_ended(plan.folder), "its rule wants more"
     sn.score(plan.folder, announce=told.append)
-    assert len(told) == 1 and "cut was stopped: " in told[0] and f"more of {shared_pictures.name} to come" in told[0]
+    assert (
+        len(told) == 1
+        and "cut was stopped: " in told[0]
+        and f"more of {shared_pictures.name} to come" in told[0]
+    )
     command = shlex.split(told[0].partition("to go on: ")[2])
-    assert command[:3] == ["snellen", "run", "snellen:always-a"] and command[-4:-2] == ["--until", "accuracy ±10"]
+    assert command[:3] == ["snellen", "run", "snellen:always-a"] and command[-4:-2] == [
+        "--until",
+        "accuracy ±10",
+    ]
     done = CliRunner().invoke(cli, command[1:], catch_exceptions=False)
     assert done.exit_code == 0 and has_ended(plan.folder) and sn.load_run(plan.folder).stopped()
 
 
 def test_a_run_that_cannot_be_known_so_well_is_asked_whole(own: Benchmark) -> None:
     [found] = sn.evaluate(SaysA(), str(own.folder), until="accuracy ±1").stopped()
-    assert found.part.is_whole and found.low == pytest.approx(found.high) == pytest.approx(found.value)
+    assert found.part.is_whole and found.low == pytest.approx(found.high) == pytest.approx(
+        found.value
+    )
 
 
 def test_failures_keep_the_interval_wide(shared_pictures: Benchmark) -> None:
-    results = sn.evaluate(SaysA(fails="1"), str(shared_pictures.folder), until="accuracy ±10", error_budget=1)
+    results = sn.evaluate(
+        SaysA(fails="1"), str(shared_pictures.folder), until="accuracy ±10", error_budget=1
+    )
     [found] = results.stopped()
     lost = sum(sample.id.startswith("1") for sample in shared_pictures.samples())
     assert found.part.is_whole and found.high - found.low == pytest.approx(lost / 180, abs=1e-6)
@@ -245,7 +280,10 @@ def test_failures_keep_the_interval_wide(shared_pictures: Benchmark) -> None:
 
 def test_several_benchmarks_stop_each_on_its_own(shared_pictures: Benchmark) -> None:
     results = sn.evaluate(
-        "snellen:oracle", [str(shared_pictures.folder), "eyechart/shape"], until="accuracy ±5", limit=90
+        "snellen:oracle",
+        [str(shared_pictures.folder), "eyechart/shape"],
+        until="accuracy ±5",
+        limit=90,
     )
     first, second = results.stopped()
     assert {first.benchmark, second.benchmark} == {shared_pictures.name, "eyechart/shape"}
@@ -253,7 +291,9 @@ def test_several_benchmarks_stop_each_on_its_own(shared_pictures: Benchmark) -> 
     assert sn.load_run(folder_of(results)).stopped() == results.stopped()
 
 
-def test_the_same_seed_asks_the_same_pictures_and_another_seed_others(shared_pictures: Benchmark) -> None:
+def test_the_same_seed_asks_the_same_pictures_and_another_seed_others(
+    shared_pictures: Benchmark,
+) -> None:
     asked = []
     for name, seed in (("a", 0), ("b", 0), ("c", 7)):
         model = SaysA(name)
@@ -264,11 +304,20 @@ def test_the_same_seed_asks_the_same_pictures_and_another_seed_others(shared_pic
 
 def test_workers_ask_the_pictures_of_their_round_and_no_others(shared_pictures: Benchmark) -> None:
     plan = plan_run(
-        run_spec({"models": ("snellen:always-a",), "benchmarks": (str(shared_pictures.folder),), "workers": 2})
+        run_spec(
+            {
+                "models": ("snellen:always-a",),
+                "benchmarks": (str(shared_pictures.folder),),
+                "workers": 2,
+            }
+        )
     )
     part = shared_pictures.random_part(Selection(), 0, "accuracy ±2")
     before, now = (replace(part, pictures=count) for count in (20, 50))
-    run_workers(with_parts(plan, {shared_pictures.name: now}, {shared_pictures.name: before}), lambda update: None)
+    run_workers(
+        with_parts(plan, {shared_pictures.name: now}, {shared_pictures.name: before}),
+        lambda update: None,
+    )
     order = picture_order((sample.group for sample in shared_pictures.samples()), 0)
     expected = [sample.id for sample in shared_pictures.samples() if sample.group in order[20:50]]
     asked = [exchange.request.sample_id for exchange in read_exchanges(plan.folder)]
@@ -278,7 +327,9 @@ def test_workers_ask_the_pictures_of_their_round_and_no_others(shared_pictures: 
 
 def test_a_model_behind_a_server_stops_too(shared_pictures: Benchmark) -> None:
     with start_server() as server:
-        results = sn.evaluate(f"openai:tiny@{server.url}", str(shared_pictures.folder), until="accuracy ±14")
+        results = sn.evaluate(
+            f"openai:tiny@{server.url}", str(shared_pictures.folder), until="accuracy ±14"
+        )
         assert len(server.seen()) == results.stopped()[0].asked < 180
 
 
@@ -294,12 +345,26 @@ def test_a_metric_that_a_benchmark_has_not_is_said(shared_pictures: Benchmark) -
         sn.evaluate(SaysA(), str(shared_pictures.folder), until="circular_accuracy ±5")
 
 
-def test_the_terminal_and_the_report_name_the_interval_and_the_part(shared_pictures: Benchmark) -> None:
-    words = ["run", "snellen:always-a", str(shared_pictures.folder), "--until", "accuracy ±10", "--name", "shown"]
+def test_the_terminal_and_the_report_name_the_interval_and_the_part(
+    shared_pictures: Benchmark,
+) -> None:
+    words = [
+        "run",
+        "snellen:always-a",
+        str(shared_pictures.folder),
+        "--until",
+        "accuracy ±10",
+        "--name",
+        "shown",
+    ]
     done = CliRunner().invoke(cli, words, catch_exceptions=False)
     assert done.exit_code == 0
     part = read_manifest(Path("runs/shown")).benchmarks[0].part
-    assert part is not None and f"{part.pictures} of 120" in done.stdout and "accuracy ±10" in done.stdout
+    assert (
+        part is not None
+        and f"{part.pictures} of 120" in done.stdout
+        and "accuracy ±10" in done.stdout
+    )
     for text in (done.stdout, Path("runs/shown/report.html").read_text("utf-8")):
         assert "anytime-valid" in text and "random part" in text
 
@@ -307,11 +372,17 @@ def test_the_terminal_and_the_report_name_the_interval_and_the_part(shared_pictu
 # --- two models --------------------------------------------------------------------------------------------------
 
 
-def test_two_models_are_asked_the_same_until_the_better_one_is_known(shared_pictures: Benchmark) -> None:
+def test_two_models_are_asked_the_same_until_the_better_one_is_known(
+    shared_pictures: Benchmark,
+) -> None:
     first, second = SaysA(), SaysA("other", "no idea")
     found = sn.decide(first, second, str(shared_pictures.folder))
     [difference] = found.differences
-    assert difference.verdict == "first" and difference.low > 0 and set(first.asked) == set(second.asked)
+    assert (
+        difference.verdict == "first"
+        and difference.low > 0
+        and set(first.asked) == set(second.asked)
+    )
     assert difference.asked == len(first.asked) < 180 and difference.saved > 0.3
     swapped = sn.decide(second, first, str(shared_pictures.folder), runs="swapped")
     assert swapped.differences[0].verdict == "second"
@@ -330,7 +401,9 @@ def test_models_that_answer_alike_are_equivalent_before_the_end_and_equal_at_it(
     assert (equal.verdict, equal.low, equal.high, equal.saved) == ("equal", 0.0, 0.0, 0.0)
 
 
-def test_a_comparison_that_is_stopped_between_two_rounds_has_not_decided(shared_pictures: Benchmark) -> None:
+def test_a_comparison_that_is_stopped_between_two_rounds_has_not_decided(
+    shared_pictures: Benchmark,
+) -> None:
     """The first model has answered all of its second round, which is scored, when the second model is interrupted."""
 
     class Impatient(SaysA):
@@ -342,27 +415,55 @@ def test_a_comparison_that_is_stopped_between_two_rounds_has_not_decided(shared_
     words, told = str(shared_pictures.folder), list[str]()
     with pytest.raises(KeyboardInterrupt):
         sn.decide(SaysA(), Impatient("other"), words)
-    first, second = sorted(Path("runs").iterdir(), key=lambda run: read_manifest(run).model, reverse=True)
+    first, second = sorted(
+        Path("runs").iterdir(), key=lambda run: read_manifest(run).model, reverse=True
+    )
     results = sn.Results([*sn.score(first, announce=told.append).runs, *sn.score(second).runs])
     undecided = f"which of two models is better in {shared_pictures.name} not decided"
-    assert not has_ended(first) and f"{first} was stopped: " in told[0] and f"{undecided}; the call that" in told[0]
+    assert (
+        not has_ended(first)
+        and f"{first} was stopped: " in told[0]
+        and f"{undecided}; the call that" in told[0]
+    )
     report = results.report("r.md").read_text("utf-8")
-    assert "A rule stopped" not in report and report.count(undecided) == 2 and "accuracy decided (not yet)" in report
+    assert (
+        "A rule stopped" not in report
+        and report.count(undecided) == 2
+        and "accuracy decided (not yet)" in report
+    )
     assert undecided in CliRunner().invoke(cli, ["compare", str(first), str(second)]).stderr
     for name in ("manifest.json", "journal-0.jsonl"):
         os.utime(first / name, (0, 0))  # long ago
     with serving(Path("runs"), index=Path("index.sqlite"), may_change=True) as client:
         page = client.get(f"/run?run={first.name}").text
-    assert "stopped before that was decided in " in page and "Resume" not in page and ">finished<" not in page
+    assert (
+        "stopped before that was decided in " in page
+        and "Resume" not in page
+        and ">finished<" not in page
+    )
     decided = sn.decide(SaysA(), SaysA("other", "no idea"), words)
-    assert decided.differences[0].verdict == "first" and has_ended(first) and not read_manifest(first).undecided
+    assert (
+        decided.differences[0].verdict == "first"
+        and has_ended(first)
+        and not read_manifest(first).undecided
+    )
     assert "(not yet)" not in sn.load_run(first).report("done.md").read_text("utf-8")
 
 
 def test_compare_asks_two_models_on_the_command_line(shared_pictures: Benchmark) -> None:
-    words = ["compare", "--sequential", "snellen:oracle", "snellen:always-a", str(shared_pictures.folder)]
+    words = [
+        "compare",
+        "--sequential",
+        "snellen:oracle",
+        "snellen:always-a",
+        str(shared_pictures.folder),
+    ]
     done = CliRunner().invoke(cli, words, catch_exceptions=False)
-    assert done.exit_code == 0 and "snellen:oracle is better" in done.stdout and "not asked" in done.stdout
+    assert (
+        done.exit_code == 0
+        and "snellen:oracle is better" in done.stdout
+        and "not asked" in done.stdout
+    )
     same = CliRunner().invoke(cli, [*words[:2], *words[2:3] * 2, words[4]])
     assert isinstance(same.exception, DataError) and "name two that differ" in str(same.exception)
     alone = CliRunner().invoke(cli, words[:3])

@@ -27,12 +27,18 @@ from snellen.scoring.run_scoring import score_run
 from view_runs import serving
 
 
-def run(model: Any, benchmarks: Any, protocols: Any, folder: Path, name: str = "run", **settings: Any) -> Results:
+def run(
+    model: Any, benchmarks: Any, protocols: Any, folder: Path, name: str = "run", **settings: Any
+) -> Results:
     return evaluate(model, benchmarks, protocols, runs=folder, name=name, **settings)
 
 
 def rows_of(results: Results, **fields: str) -> list[Result]:
-    return [row for row in results.rows if all(getattr(row, name) == value for name, value in fields.items())]
+    return [
+        row
+        for row in results.rows
+        if all(getattr(row, name) == value for name, value in fields.items())
+    ]
 
 
 def always(mark: str) -> Scripted:
@@ -43,7 +49,8 @@ def test_slices_by_tag_add_up_to_the_whole(questions: Benchmark, tmp_path: Path)
     """Golds are 0 1 2 3 0 1 ...; easy questions have even numbers, so A is right for every other easy one."""
     results = run(always("A"), str(questions.folder), "vanilla", tmp_path)
     values = {
-        row.slice: (row.estimate.value, row.estimate.n) for row in rows_of(results, benchmark="mine", metric="accuracy")
+        row.slice: (row.estimate.value, row.estimate.n)
+        for row in rows_of(results, benchmark="mine", metric="accuracy")
     }
     assert values == {"": (0.25, 12), "level=easy": (0.5, 6), "level=hard": (0.0, 6)}
 
@@ -53,14 +60,23 @@ def test_tags_of_answers_are_slices_like_others_and_no_condition_of_a_run(tmp_pa
     folder = str(small.built(rows, tmp_path / "made").folder)
     results = run(always("A"), folder, "vanilla", tmp_path)
     for opened in (results, load_run(tmp_path / "run")):
-        values = {row.slice: row.estimate.value for row in rows_of(opened, benchmark="mine", metric="accuracy")}
+        values = {
+            row.slice: row.estimate.value
+            for row in rows_of(opened, benchmark="mine", metric="accuracy")
+        }
         right = {"right=A": 1.0, "right=B": 0.0, "right=C": 0.0, "right=D": 0.0}
         assert values == {"": 0.25, "level=easy": 0.5, "level=hard": 0.0, **right}
         assert sorted(opened.samples()["tag_right"].to_list()) == sorted("ABCD" * 3)
         assert opened.only(where="right == 'A'").value("accuracy", benchmark="mine") == 1.0
-    with pytest.raises(DataError, match="--where: 'right' tells of the answers, which no run may know"):
+    with pytest.raises(
+        DataError, match="--where: 'right' tells of the answers, which no run may know"
+    ):
         run(always("A"), folder, "vanilla", tmp_path, "other", where="right == 'A'")
-    kept = b"".join(path.read_bytes() for path in (tmp_path / "run").rglob("*.jsonl") if "scores" not in path.parts)
+    kept = b"".join(
+        path.read_bytes()
+        for path in (tmp_path / "run").rglob("*.jsonl")
+        if "scores" not in path.parts
+    )
     assert b"right" not in kept and b"level" not in kept  # requests hold no tags at all
 
 
@@ -75,11 +91,16 @@ def test_rounds_of_a_dialogue_are_slices_and_its_questions_share_a_group(
     eyechart: Mapping[str, Benchmark], tmp_path: Path
 ) -> None:
     results = run("snellen:uniform", "eyechart/dialogue", "dialogue", tmp_path, limit=30)
-    rows = {row.slice: row.estimate for row in rows_of(results, benchmark="eyechart/dialogue", metric="accuracy")}
+    rows = {
+        row.slice: row.estimate
+        for row in rows_of(results, benchmark="eyechart/dialogue", metric="accuracy")
+    }
     assert [rows[f"round={i}"].n for i in (1, 2, 3, 4)] == [30] * 4
     assert rows[""].n == 120
     scores = [s for b in results.runs[0].benchmarks for s in b.scores if s.metric == "accuracy"]
-    wanted = estimate_mean([s.value for s in scores if s.value is not None], [s.sample_id for s in scores])
+    wanted = estimate_mean(
+        [s.value for s in scores if s.value is not None], [s.sample_id for s in scores]
+    )
     assert rows[""] == wanted
 
 
@@ -92,7 +113,9 @@ def test_questions_about_one_picture_are_one_group(questions: Benchmark, tmp_pat
     assert row.estimate == estimate_mean(values, [pictures[f"q{i:03d}"] for i in range(12)])
 
 
-def test_the_spread_between_templates_is_that_of_the_best_and_the_worst(questions: Benchmark, tmp_path: Path) -> None:
+def test_the_spread_between_templates_is_that_of_the_best_and_the_worst(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     def reply(request: Request) -> str:
         right = int(request.sample_id[1:]) % 4
         template = int(request.variant.template[-1])
@@ -101,24 +124,36 @@ def test_the_spread_between_templates_is_that_of_the_best_and_the_worst(question
         return f"({request.variant.labels[request.variant.order.index(option)]})"
 
     results = run(Scripted(reply), str(questions.folder), "instability?m=3", tmp_path)
-    accuracy = {row.slice: row.estimate.value for row in rows_of(results, benchmark="mine", metric="accuracy")}
+    accuracy = {
+        row.slice: row.estimate.value
+        for row in rows_of(results, benchmark="mine", metric="accuracy")
+    }
     assert [accuracy[f"template=choice.generation.{i}"] for i in range(3)] == [1.0, 0.5, 0.0]
     [spread] = rows_of(results, metric="template_spread")
     assert spread.estimate.value == 1.0
     assert accuracy[""] == pytest.approx(0.5)
     [entropy] = rows_of(results, benchmark="mine", metric="instability", slice="")
     # Right under all three templates never happens: half of the questions have two kinds of answers 2 : 1, half 1 : 2.
-    assert entropy.estimate.value == pytest.approx(-(2 / 3) * math.log(2 / 3) - (1 / 3) * math.log(1 / 3))
+    assert entropy.estimate.value == pytest.approx(
+        -(2 / 3) * math.log(2 / 3) - (1 / 3) * math.log(1 / 3)
+    )
 
 
 def test_dimensions_and_the_whole_are_unweighted_means_over_benchmarks(tmp_path: Path) -> None:
     large = small.built(small.rows(40), tmp_path / "large", name="large", dimension="CG")
-    little = small.built(small.rows(4, options=2), tmp_path / "little", name="little", dimension="CG")
+    little = small.built(
+        small.rows(4, options=2), tmp_path / "little", name="little", dimension="CG"
+    )
     other = small.built(
-        [{**row, "answer": 0} for row in small.rows(3)], tmp_path / "other", name="other", dimension="FG"
+        [{**row, "answer": 0} for row in small.rows(3)],
+        tmp_path / "other",
+        name="other",
+        dimension="FG",
     )
     results = run(always("A"), [str(b.folder) for b in (large, little, other)], "vanilla", tmp_path)
-    means = {row.dimension: row.estimate for row in rows_of(results, benchmark="*", metric="accuracy")}
+    means = {
+        row.dimension: row.estimate for row in rows_of(results, benchmark="*", metric="accuracy")
+    }
     assert means["CG"].value == pytest.approx((0.25 + 0.5) / 2)
     assert means["FG"].value == 1.0
     assert means["*"].value == results.value("accuracy") == pytest.approx((0.25 + 0.5 + 1.0) / 3)
@@ -129,12 +164,24 @@ def test_dimensions_and_the_whole_are_unweighted_means_over_benchmarks(tmp_path:
 def test_metrics_of_texts_are_not_averaged_with_those_of_choices(
     eyechart: Mapping[str, Benchmark], tmp_path: Path
 ) -> None:
-    results = run("snellen:oracle", ["eyechart/word", "eyechart/shape"], "vanilla", tmp_path, limit=5)
+    results = run(
+        "snellen:oracle", ["eyechart/word", "eyechart/shape"], "vanilla", tmp_path, limit=5
+    )
     texts = {"word_accuracy", "exact_match", "anls"}
     assert {row.metric for row in rows_of(results, benchmark="eyechart/word", slice="")} == texts
     means = {row.metric: row.estimate.n for row in rows_of(results, benchmark="*", dimension="*")}
     assert means == {
-        **dict.fromkeys(("accuracy", "accuracy_of_parsed", "accuracy_upper", "unparsed_rate", "hit_rate", *texts), 5),
+        **dict.fromkeys(
+            (
+                "accuracy",
+                "accuracy_of_parsed",
+                "accuracy_upper",
+                "unparsed_rate",
+                "hit_rate",
+                *texts,
+            ),
+            5,
+        ),
         "capability": 10,
     }
 
@@ -144,16 +191,22 @@ def _length(reply: str, references: tuple[str, ...]) -> float:
 
 
 def test_anothers_metric_may_be_any_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._NAMES, "metrics", {**registry._NAMES["metrics"], "length": f"{__name__}:_length"})
+    monkeypatch.setitem(
+        registry._NAMES, "metrics", {**registry._NAMES["metrics"], "length": f"{__name__}:_length"}
+    )
     rows = [{"id": f"q{i}", "question": f"What is number {i}?", "answer": "a"} for i in range(4)]
     made = small.built(rows, tmp_path / "made", metrics=("length",))
-    results = run(Scripted({f"q{i}": "x" * (10 * i) for i in range(4)}), str(made.folder), "vanilla", tmp_path)
+    results = run(
+        Scripted({f"q{i}": "x" * (10 * i) for i in range(4)}), str(made.folder), "vanilla", tmp_path
+    )
     [row] = rows_of(results, metric="length", slice="")
     assert row.estimate == estimate_mean([0.0, 10.0, 20.0, 30.0], range(4), bounds=NO_BOUNDS)
 
 
 def test_several_models_stand_side_by_side(questions: Benchmark, tmp_path: Path) -> None:
-    results = run(["snellen:oracle", "snellen:always-a"], str(questions.folder), ["vanilla"], tmp_path)
+    results = run(
+        ["snellen:oracle", "snellen:always-a"], str(questions.folder), ["vanilla"], tmp_path
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run-0", "run-1"]
     assert results.value("accuracy", model="snellen:oracle") == 1.0
     assert results.value("accuracy", model="snellen:always-a") == 0.25
@@ -166,16 +219,33 @@ def test_several_models_stand_side_by_side(questions: Benchmark, tmp_path: Path)
 def test_results_are_frames_of_plain_values(questions: Benchmark, tmp_path: Path) -> None:
     results = run("snellen:always-a", str(questions.folder), ["vanilla", "circular"], tmp_path)
     table, sliced, scores = results.table(), results.table(slices=True), results.scores()
-    assert {"model", "benchmark", "dimension", "protocol", "method", "metric", "value", "low", "high", "stderr", "n",
-            "unscored", "errors"} <= set(table.columns)  # fmt: skip
+    assert {
+        "model",
+        "benchmark",
+        "dimension",
+        "protocol",
+        "method",
+        "metric",
+        "value",
+        "low",
+        "high",
+        "stderr",
+        "n",
+        "unscored",
+        "errors",
+    } <= set(table.columns)
     assert table.height == len(rows_of(results, slice=""))
     assert sliced.height == len(results.rows)
-    assert scores.height == sum(1 for benchmark in results.runs[0].benchmarks for _ in benchmark.scores)
+    assert scores.height == sum(
+        1 for benchmark in results.runs[0].benchmarks for _ in benchmark.scores
+    )
     chosen = scores.filter(scores["metric"] == "accuracy")
     assert sorted(set(chosen["value"].to_list())) == [0.0, 1.0]
 
 
-def test_a_run_is_named_by_what_is_asked_when_it_has_no_name(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_run_is_named_by_what_is_asked_when_it_has_no_name(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     for protocols in ("vanilla", "circular", "vanilla"):
         evaluate("snellen:always-a", str(questions.folder), protocols, runs=tmp_path)
     folders = sorted(path.name for path in tmp_path.iterdir())
@@ -222,13 +292,31 @@ def capabilities(results: Results) -> dict[str, float | None]:
 @pytest.mark.parametrize(
     ("average", "over", "naming", "overall", "label"),
     [
-        ("macro", "dimensions", (2 / 8 + 1 / 2) / 2, ((2 / 8 + 1 / 2) / 2 + 1) / 2, "mean of the dimensions"),
-        ("macro", "benchmarks", (2 / 8 + 1 / 2) / 2, (2 / 8 + 1 / 2 + 1) / 3, "mean over benchmarks"),
+        (
+            "macro",
+            "dimensions",
+            (2 / 8 + 1 / 2) / 2,
+            ((2 / 8 + 1 / 2) / 2 + 1) / 2,
+            "mean of the dimensions",
+        ),
+        (
+            "macro",
+            "benchmarks",
+            (2 / 8 + 1 / 2) / 2,
+            (2 / 8 + 1 / 2 + 1) / 3,
+            "mean over benchmarks",
+        ),
         ("micro", "questions", 3 / 10, 7 / 14, "over all questions"),
     ],
 )
 def test_a_suite_declares_what_counts_alike_and_tables_say_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, average: str, over: str, naming: float, overall: float, label: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    average: str,
+    over: str,
+    naming: float,
+    overall: float,
+    label: str,
 ) -> None:
     suite_of(tmp_path, monkeypatch, average, over)
     results = run(always("A"), "small", "vanilla", tmp_path)
@@ -242,7 +330,10 @@ def test_a_suite_declares_what_counts_alike_and_tables_say_it(
     assert "| · large | 25.0%" in page
     if average == "micro":
         assert "over all questions, which count alike" in page
-        assert "answers 50.0% of the questions correctly" in page and ", over all questions of 3 benchmarks" in page
+        assert (
+            "answers 50.0% of the questions correctly" in page
+            and ", over all questions of 3 benchmarks" in page
+        )
         # A guess is right on a quarter of twelve questions and on half of two.
         assert "Guessing (mean of 1 / number of options) gives 28.6% accuracy" in page
         assert row.estimate.n == 14 and results.value("accuracy") == pytest.approx(7 / 14)
@@ -250,26 +341,41 @@ def test_a_suite_declares_what_counts_alike_and_tables_say_it(
 
 @pytest.mark.parametrize(
     ("average", "over", "values"),
-    [("macro", "benchmarks", ((2 / 8 + 1 / 2) / 2, 4 / 8 / 2)), ("micro", "questions", (3 / 10, 4 / 10))],
+    [
+        ("macro", "benchmarks", ((2 / 8 + 1 / 2) / 2, 4 / 8 / 2)),
+        ("micro", "questions", (3 / 10, 4 / 10)),
+    ],
 )
 def test_a_comparison_counts_alike_in_a_dimension_what_the_numbers_of_its_runs_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, average: str, over: str, values: tuple[float, float]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    average: str,
+    over: str,
+    values: tuple[float, float],
 ) -> None:
     """Of 8 and 2 questions one model is right on 2 and 1, the other on 4 and none."""
 
     def knows_the_large(request: Request) -> str:
         number = int(request.sample_id[1:])
-        return "AB"[number % 2] if request.benchmark == "small/large" and number % 4 < 2 else "None."
+        return (
+            "AB"[number % 2] if request.benchmark == "small/large" and number % 4 < 2 else "None."
+        )
 
     suite_of(tmp_path, monkeypatch, average, over)
     models = always("A"), Scripted(knows_the_large, name="large", answers_by_sample=True)
-    results = Results([run(model, "small", "vanilla", tmp_path, name=model.name).runs[0] for model in models])
+    results = Results(
+        [run(model, "small", "vanilla", tmp_path, name=model.name).runs[0] for model in models]
+    )
     rows = rows_of(results, benchmark="*", metric="accuracy", dimension="Naming")
     assert tuple(row.estimate.value for row in rows) == pytest.approx(values)
     comparison = results.compare(resamples=100)
-    [naming] = [one for one in comparison.differences if (one.benchmark, one.dimension) == ("*", "Naming")]
+    [naming] = [
+        one for one in comparison.differences if (one.benchmark, one.dimension) == ("*", "Naming")
+    ]
     assert (naming.first_value, naming.second_value) == pytest.approx(values)
-    ranks = [one.rank for one in comparison.ranks if (one.benchmark, one.dimension) == ("*", "Naming")]
+    ranks = [
+        one.rank for one in comparison.ranks if (one.benchmark, one.dimension) == ("*", "Naming")
+    ]
     assert ranks == [1 + (values[0] < values[1]), 1 + (values[0] > values[1])]
 
 
@@ -282,12 +388,19 @@ def test_a_run_of_a_suite_that_is_not_known_says_that_its_rules_do_not_count(
     assert score(folder, announce=told.append).value("accuracy") == pytest.approx(7 / 14)
     assert not any("suite" in line for line in told)
     monkeypatch.delenv("SNELLEN_SUITES")
-    assert score(folder, announce=told.append).value("accuracy") == pytest.approx((2 / 8 + 1 / 2 + 1) / 3)
+    assert score(folder, announce=told.append).value("accuracy") == pytest.approx(
+        (2 / 8 + 1 / 2 + 1) / 3
+    )
     [line] = [line for line in told if "suite" in line]
-    assert "its suite 'small' is not known here, so that its benchmarks count alike" in line and "--suites" in line
+    assert (
+        "its suite 'small' is not known here, so that its benchmarks count alike" in line
+        and "--suites" in line
+    )
 
 
-def test_the_page_of_a_run_says_so_until_its_suite_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_of_a_run_says_so_until_its_suite_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     suite_of(tmp_path, monkeypatch, "micro", "questions")
     folder = run(always("A"), "small", "vanilla", tmp_path).runs[0].folder
     index, said = tmp_path / "index.db", "is not known here, so that its benchmarks count alike"
@@ -302,7 +415,9 @@ def test_the_page_of_a_run_says_so_until_its_suite_is_known(tmp_path: Path, monk
         assert said not in page and "50.0%" in page
 
 
-def test_what_a_number_lacks_of_its_suite_stands_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_number_lacks_of_its_suite_stands_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     suite_of(tmp_path, monkeypatch, "macro", "dimensions")
     results = run(always("A"), ["small/large"], "vanilla", tmp_path, limit=4)
     partial = {row.dimension: row.partial for row in rows_of(results, metric="capability")}
@@ -312,7 +427,10 @@ def test_what_a_number_lacks_of_its_suite_stands_beside_it(tmp_path: Path, monke
         "*": f"1 of 2 dimensions; 1 of all 3 benchmarks; {asked}",
     }
     page = results.report(tmp_path / "r.md").read_text("utf-8")
-    assert "Naming: accuracy of 1 benchmark; partial, without little. Only part of the questions of large" in page
+    assert (
+        "Naming: accuracy of 1 benchmark; partial, without little. Only part of the questions of large"
+        in page
+    )
     assert f"Partial: 1 of 3 benchmarks with options; {asked}." in page
 
 
@@ -343,7 +461,11 @@ def test_dimensions_are_ranked_by_two_decimals_rounded_half_up() -> None:
 
     def capable(value: float) -> dict[str, Result]:
         estimate = Estimate(value, None, None, None, 800)
-        return {"CG": Result("m", "*", "generation", "generation", "capability", estimate, "CG", unit="share")}
+        return {
+            "CG": Result(
+                "m", "*", "generation", "generation", "capability", estimate, "CG", unit="share"
+            )
+        }
 
     ranks = average_ranks([capable(0.56125), capable(0.5613)])
     assert [rank.value for rank in ranks if rank] == [1.0, 1.0]
@@ -363,11 +485,15 @@ def test_predictions_keep_what_they_have_in_common_once_while_they_are_scored(
     assert len(predictions) == 12
     assert len({id(prediction.variant) for prediction in predictions}) == 1
     assert len({id(prediction.protocol) for prediction in predictions}) == 1
-    assert all(prediction.sample_id is samples[prediction.sample_id].id for prediction in predictions)
+    assert all(
+        prediction.sample_id is samples[prediction.sample_id].id for prediction in predictions
+    )
     assert len({id(option) for sample in samples.values() for option in sample.options}) == 4
 
 
-def test_a_scored_run_holds_few_of_its_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scored_run_holds_few_of_its_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stored_records, "BYTES_IN_MEMORY", 1)
     monkeypatch.setattr(stored_records, "RECORDS_OPEN", 1)
     made = small.built(small.rows(600), tmp_path / "made")

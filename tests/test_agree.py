@@ -110,7 +110,9 @@ def test_intervals_repeat_and_hold_the_share_of_known_data() -> None:
 def test_replies_to_one_question_are_drawn_together() -> None:
     pairs = [(0, 0)] * 50 + [(0, 1)] * 50
     [alone] = bootstrap_agreement(pairs, [str(i) for i in range(100)], [observed], random.Random(1))
-    [clustered] = bootstrap_agreement(pairs, [str(i // 10) for i in range(100)], [observed], random.Random(1))
+    [clustered] = bootstrap_agreement(
+        pairs, [str(i // 10) for i in range(100)], [observed], random.Random(1)
+    )
     assert clustered.high is not None
     assert alone.high is not None
     assert clustered.high - (clustered.low or 0) > 2 * (alone.high - (alone.low or 0))
@@ -149,28 +151,40 @@ def keys(pressed: str) -> Any:
     return lambda: next(waiting)
 
 
-def test_one_key_labels_a_reply_and_every_label_is_a_line(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_key_labels_a_reply_and_every_label_is_a_line(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     hard, path = hard_sample(run, 4), run / LABELS
     ask_for_labels(hard, path, "ann", keys("4x?u2q"))
     shown = capsys.readouterr().out
     assert hard[0].unparsed.turn.question in shown
     assert "(D) cow" in shown
     # The third press is not a key of the form; u takes the second label back; it is given anew.
-    assert [json.loads(line)["label"] for line in path.read_text().splitlines()] == ["D", "X", None, "B"]
+    assert [json.loads(line)["label"] for line in path.read_text().splitlines()] == [
+        "D",
+        "X",
+        None,
+        "B",
+    ]
     counted = {label.item: label.label for label in read_labels(path).values()}
     assert counted == {hard[0].id: "D", hard[1].id: "B"}
 
 
-def test_labelling_goes_on_where_it_stopped_and_each_person_has_labels_of_their_own(run: Path) -> None:
+def test_labelling_goes_on_where_it_stopped_and_each_person_has_labels_of_their_own(
+    run: Path,
+) -> None:
     hard, path = hard_sample(run, 3), run / LABELS
     ask_for_labels(hard, path, "ann", keys("1q"))
     ask_for_labels(hard, path, "ann", keys("s2"))
     ask_for_labels(hard, path, "bob", keys("000"))
     labels = {(item, by): label.label for (item, by), label in read_labels(path).items()}
     assert labels == {
-        (hard[0].id, "ann"): "A", (hard[2].id, "ann"): "B",
-        (hard[0].id, "bob"): "X", (hard[1].id, "bob"): "X", (hard[2].id, "bob"): "X",
-    }  # fmt: skip
+        (hard[0].id, "ann"): "A",
+        (hard[2].id, "ann"): "B",
+        (hard[0].id, "bob"): "X",
+        (hard[1].id, "bob"): "X",
+        (hard[2].id, "bob"): "X",
+    }
 
 
 def imported(run: Path, tmp_path: Path, rows: list[dict[str, Any]]) -> tuple[int, int]:
@@ -193,12 +207,17 @@ def test_labels_can_be_brought_from_a_file(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"sample_id": "q002", "label": "E"}, r"people\.jsonl:1: label 'E' is not one of A, B, C, D or X"),
+        (
+            {"sample_id": "q002", "label": "E"},
+            r"people\.jsonl:1: label 'E' is not one of A, B, C, D or X",
+        ),
         ({"label": "A"}, "names no reply"),
         ({"sample_id": "q002"}, "not a label"),
     ],
 )
-def test_a_wrong_label_is_refused_with_its_line(row: dict[str, Any], message: str, run: Path, tmp_path: Path) -> None:
+def test_a_wrong_label_is_refused_with_its_line(
+    row: dict[str, Any], message: str, run: Path, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=message):
         imported(run, tmp_path, [row])
     assert not (run / LABELS).exists()
@@ -214,18 +233,28 @@ def test_a_label_in_the_run_that_is_no_option_is_told(run: Path) -> None:
     [item, *_] = hard_items(run)
     add_lines(run / LABELS, HumanLabel(item.id, "b"))
     with pytest.raises(
-        DataError, match=rf"labels\.jsonl: the label 'b' of the reply {item.id} is not one of A, B, C, D"
+        DataError,
+        match=rf"labels\.jsonl: the label 'b' of the reply {item.id} is not one of A, B, C, D",
     ):
         agreement_study(run)
 
 
 def test_extractors_and_judges_are_compared_with_people(run: Path) -> None:
-    truth = {"(A)": "A", "It says moo": "D", "maybe a purring one": "A", "A or B": "X", "not a dog": "X"}
+    truth = {
+        "(A)": "A",
+        "It says moo": "D",
+        "maybe a purring one": "A",
+        "A or B": "X",
+        "not a dog": "X",
+    }
     for item in hard_items(run):
         add_lines(run / LABELS, HumanLabel(item.id, truth[item.unparsed.reply]))
     right = {"It says moo": "D", "maybe a purring one": "A"}
     judge = Scripted(
-        lambda request: next((v for k, v in right.items() if f'<words>"{k}"</words>' in request.messages[0].text), "X"),
+        lambda request: next(
+            (v for k, v in right.items() if f'<words>"{k}"</words>' in request.messages[0].text),
+            "X",
+        ),
         name="judge",
     )
     score(run, judge=judge)
@@ -260,19 +289,27 @@ def test_without_labels_it_says_what_to_do(run: Path) -> None:
 
 
 def test_the_command_asks_and_then_reports(run: Path) -> None:
-    done = CliRunner().invoke(agree_command, [str(run), "--form", "--limit", "3", "--by", "ann"], input="12x")
+    done = CliRunner().invoke(
+        agree_command, [str(run), "--form", "--limit", "3", "--by", "ann"], input="12x"
+    )
     assert done.exit_code == 0, done.output
     assert len(read_labels(run / LABELS)) == 3
 
 
-def test_the_command_reports_imported_labels(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_imported_labels(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "people.jsonl"
     path.write_text('{"sample_id": "q001", "label": "D"}\n{"sample_id": "q002", "label": "A"}\n')
     with pytest.raises(SystemExit, match="0"):
         main(["agree", str(run), "--labels", str(path), "--json"])
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     [standard] = [row for row in rows if row["reader"] == "standard"]
-    assert (standard["n"], standard["case I"], standard["agreement"]) == ("2", "2", "0.00 [0.00, 0.00]")
+    assert (standard["n"], standard["case I"], standard["agreement"]) == (
+        "2",
+        "2",
+        "0.00 [0.00, 0.00]",
+    )
 
 
 # --- the labelled replies that ship with the package ---------------------------------------------------------------
@@ -282,9 +319,17 @@ def knowing(wrong_about: str = "") -> Scripted:
     """A judge that gives the label of every hard reply, but for those that contain some words."""
     labels = {}
     for one in hard_replies(held_out=True):
-        place = one.expected if not wrong_about or wrong_about not in one.reply else 0 if one.expected is None else None
+        place = (
+            one.expected
+            if not wrong_about or wrong_about not in one.reply
+            else 0
+            if one.expected is None
+            else None
+        )
         labels[one.id] = "X" if place is None else "ABCDEF"[place]
-    return Scripted(lambda request: labels.get(request.sample_id, "A"), name=f"knowing{wrong_about}")
+    return Scripted(
+        lambda request: labels.get(request.sample_id, "A"), name=f"knowing{wrong_about}"
+    )
 
 
 def test_a_judge_that_knows_the_labels_agrees_with_people(home: Path) -> None:
@@ -314,7 +359,9 @@ def test_a_judge_without_verdicts_has_no_agreement(home: Path) -> None:
     assert (one.n, one.share.value) == (0, None)
 
 
-def test_the_command_shows_a_judges_agreement(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_a_judges_agreement(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "replies.json"
     file.write_text(json.dumps({one.id: "X" for one in hard_replies()}))
     judge = f"snellen:scripted?file={file}"
@@ -339,15 +386,31 @@ def said_by(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, s
 def test_scoring_with_a_judge_says_on_request_how_far_it_agrees_with_people(
     questions: Benchmark, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    evaluate(Scripted(lambda request: "a purring animal"), str(questions.folder), runs=tmp_path, name="run")
+    evaluate(
+        Scripted(lambda request: "a purring animal"),
+        str(questions.folder),
+        runs=tmp_path,
+        name="run",
+    )
     file = tmp_path / "replies.json"
-    file.write_text(json.dumps({one.id: "X" for one in hard_replies()} | {f"q{i:03d}": "A" for i in range(20)}))
-    flags = ["--judge", f"snellen:scripted?file={file}", "--judge-calibrate", "--judge-price", "0.5,1"]
+    file.write_text(
+        json.dumps({one.id: "X" for one in hard_replies()} | {f"q{i:03d}": "A" for i in range(20)})
+    )
+    flags = [
+        "--judge",
+        f"snellen:scripted?file={file}",
+        "--judge-calibrate",
+        "--judge-price",
+        "0.5,1",
+    ]
     _, said = said_by(capsys, "score", str(tmp_path / "run"), *flags)
     assert "agrees with people on 0." in said
     assert "of 264 labelled hard replies, kappa" in said
     assert "at the price given" in said
-    assert "is not IN,OUT" in said_by(capsys, "score", str(tmp_path / "run"), "--judge-price", "cheap")[1]
+    assert (
+        "is not IN,OUT"
+        in said_by(capsys, "score", str(tmp_path / "run"), "--judge-price", "cheap")[1]
+    )
 
 
 def test_a_mark_is_a_key_too_and_a_wrong_key_is_said(run: Path) -> None:

@@ -21,12 +21,20 @@ from snellen.cli import cli
 from snellen.errors import DataError, UnknownNameError
 from snellen.experiments.model_groups.declaration import analyses, find_analysis
 from snellen.experiments.model_groups.observations import number_class
-from snellen.experiments.model_groups.outcome import AnalysisOutcome, compute_analysis, write_analysis
+from snellen.experiments.model_groups.outcome import (
+    AnalysisOutcome,
+    compute_analysis,
+    write_analysis,
+)
 from snellen.report.charts import Group, PathLine
 from snellen.report.run_view import RunView, run_views
 from snellen.suites.mmbench import taxonomy
 
-MEASURED = ("lvlm-ehub/capabilities", "reform-eval/number-of-options", "reform-eval/option-preference")
+MEASURED = (
+    "lvlm-ehub/capabilities",
+    "reform-eval/number-of-options",
+    "reform-eval/option-preference",
+)
 """What only runs have."""
 PRINTED = {
     "connections": 28, "held-out-connections": 28, "coco-as-published": 24, "format-hits-short": 18, "held-out": 32,
@@ -59,18 +67,33 @@ def measured(measure: str, views: list[RunView]) -> dict[tuple[str, str], float]
 
 
 @pytest.mark.parametrize("name", [name for name in analyses() if name not in MEASURED])
-def test_every_analysis_of_a_paper_gives_numbers_and_differs_from_print_only_by_known_misprints(name: str) -> None:
+def test_every_analysis_of_a_paper_gives_numbers_and_differs_from_print_only_by_known_misprints(
+    name: str,
+) -> None:
     outcome = published(name)
     assert outcome.rows and [check.printed.place for check in outcome.unexplained] == []
     assert len(outcome.checks) == PRINTED.get(name.rpartition("/")[2], 0)
 
 
 def test_connections_are_those_of_table_2_by_generation() -> None:
-    checks = [check for check in published("connections").checks if check.row.method == "generation"]
+    checks = [
+        check for check in published("connections").checks if check.row.method == "generation"
+    ]
     assert len(checks) == 14 and all(check.agrees for check in checks)
-    cells = {(cell.model, cell.column): float(cell.value or 0) for cell in paper_of("reform-eval").values("1")[:128]}
-    linear = [cells[model, column] for model in ("LLaVA_V", "LLaVA_L2", "Shikra") for column in ("CG", "FG", "STP")]
-    [row] = [c.row for c in checks if c.row.groups == ("ViT-L", "Linear") and c.row.quantity == "Perception"]
+    cells = {
+        (cell.model, cell.column): float(cell.value or 0)
+        for cell in paper_of("reform-eval").values("1")[:128]
+    }
+    linear = [
+        cells[model, column]
+        for model in ("LLaVA_V", "LLaVA_L2", "Shikra")
+        for column in ("CG", "FG", "STP")
+    ]
+    [row] = [
+        c.row
+        for c in checks
+        if c.row.groups == ("ViT-L", "Linear") and c.row.quantity == "Perception"
+    ]
     assert row.estimate.value == pytest.approx(fmean(linear)) and row.models == 3
     # Student's t with two degrees of freedom.
     means = [fmean(linear[i : i + 3]) for i in (0, 3, 6)]
@@ -80,9 +103,13 @@ def test_connections_are_those_of_table_2_by_generation() -> None:
 
 def test_a_figure_that_the_paper_prints_otherwise_and_nobody_knows_of_is_found() -> None:
     text = Path(str(analyses_folder() / "format-hits-short.toml")).read_text()
-    Path("wrong.toml").write_text('suite = "reform-eval"\n' + text.replace('["22:*"]', '["25:*"]').replace(
-        'groups = ["model"]', 'groups = ["model"]\ncolumns = { Generation = "Hit Rate" }'.replace("\n", ", ")
-    ))  # fmt: skip
+    Path("wrong.toml").write_text(
+        'suite = "reform-eval"\n'
+        + text.replace('["22:*"]', '["25:*"]').replace(
+            'groups = ["model"]',
+            'groups = ["model"]\ncolumns = { Generation = "Hit Rate" }'.replace("\n", ", "),
+        )
+    )
     outcome = published("wrong.toml")
     assert len(outcome.unexplained) == 9 and len(outcome.check_table.rows) == 9
 
@@ -96,13 +123,18 @@ def analyses_folder() -> Path:
 def test_likelihood_minus_generation_is_taken_model_by_model() -> None:
     rows = {(row.groups, row.quantity): row for row in published("generation-likelihood").rows}
     flan = rows[("FlanT5", "frozen"), "CG"]
-    assert flan.estimate.value == pytest.approx(((60.7 - 69.4) + (60.4 - 71.2)) / 2) and flan.method == ""
+    assert (
+        flan.estimate.value == pytest.approx(((60.7 - 69.4) + (60.4 - 71.2)) / 2)
+        and flan.method == ""
+    )
 
 
 def test_quartiles_are_over_each_model_on_each_of_57_benchmarks() -> None:
     rows = {(row.groups, row.method): row for row in published("visual-tokens").rows}
     assert rows[("up to 10",), "generation"].estimate.n == 3 * 57
-    assert rows[("up to 10",), "likelihood"].estimate.n == 3 * 42  # none of the fifteen text benchmarks
+    assert (
+        rows[("up to 10",), "likelihood"].estimate.n == 3 * 42
+    )  # none of the fifteen text benchmarks
     assert [number_class(x, (10, 32)) for x in (10, 11, 33)] == ["up to 10", "> 10 to 32", "> 32"]
 
 
@@ -122,15 +154,21 @@ def test_a_model_that_always_names_the_first_option_prefers_its_place() -> None:
 
 
 def test_instability_of_a_model_that_names_the_first_option_comes_from_the_order() -> None:
-    protocols = [f"instability?m=4&perturb={what}&in_context=false" for what in ("order", "template")]
+    protocols = [
+        f"instability?m=4&perturb={what}&in_context=false" for what in ("order", "template")
+    ]
     found = measured("perturbations", views_of("snellen:always-a", *protocols))
-    assert found["generation", "Option Order"] == pytest.approx(math.log(4)) and found["generation", "Instruct"] == 0
+    assert (
+        found["generation", "Option Order"] == pytest.approx(math.log(4))
+        and found["generation", "Instruct"] == 0
+    )
 
 
 def test_a_run_stands_beside_a_list_of_the_papers_models() -> None:
     views = views_of("snellen:always-a", "instability?m=4&perturb=order&in_context=false")
     rows = {
-        (row.groups, row.quantity): row for row in compute_analysis(find_analysis("instability-sources"), views).rows
+        (row.groups, row.quantity): row
+        for row in compute_analysis(find_analysis("instability-sources"), views).rows
     }
     assert rows[("snellen:always-a",), "Option Order"].estimate.value == pytest.approx(math.log(4))
     assert rows[("Average",), "Option Order"].models == 16
@@ -143,8 +181,12 @@ def test_format_hits_and_numbers_of_options_are_measured() -> None:
     assert set(measured("number of options", views).values()) == {100.0}
 
 
-def test_runs_asked_as_the_suite_asks_and_scored_as_published_are_measured_in_per_cent_and_by_what_varies() -> None:
-    folder = small.built(small.rows(6), Path("made"), name="vqa", suite="reform-eval", dimension="VGR").folder
+def test_runs_asked_as_the_suite_asks_and_scored_as_published_are_measured_in_per_cent_and_by_what_varies() -> (
+    None
+):
+    folder = small.built(
+        small.rows(6), Path("made"), name="vqa", suite="reform-eval", dimension="VGR"
+    ).folder
     protocols = ["instability?m=5", "instability?m=5&perturb=order", "likelihood?m=5"]
     sn.evaluate("snellen:uniform", str(folder), protocols, name="own")
     published = sn.score("runs/own", as_published=True)
@@ -205,11 +247,15 @@ MOST = AnalysisStatistic("Most", most)
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(text)
     add_suites("zoo")
-    [row] = compute_analysis(find_analysis("asked"), views_of("snellen:oracle", "vanilla", limit=5)).rows
+    [row] = compute_analysis(
+        find_analysis("asked"), views_of("snellen:oracle", "vanilla", limit=5)
+    ).rows
     assert row.estimate.value == 5
 
 
-def test_the_radar_of_mmbench_has_the_printed_leaves_and_an_outline_for_each_run(tmp_path: Path) -> None:
+def test_the_radar_of_mmbench_has_the_printed_leaves_and_an_outline_for_each_run(
+    tmp_path: Path,
+) -> None:
     leaves = [(leaf.l2, leaf.name) for leaf in taxonomy.shipped().leaf]
     rows = [
         mmbench_rows.row(number, gold=number % 2, category=leaf, **{"l2-category": l2})
@@ -217,12 +263,18 @@ def test_the_radar_of_mmbench_has_the_printed_leaves_and_an_outline_for_each_run
     ]
     file = mmbench_rows.write(mmbench_rows.rotated(*rows), tmp_path / "dev.tsv")
     build_benchmark(entries()["mmbench/dev-en"], source=file, to=tmp_path / "dev")
-    oracle = sn.evaluate("snellen:oracle", "./dev", name="o", scoring=sn.ScoringSpec(as_published=True))
-    first = sn.evaluate("snellen:always-a", "./dev", "circular", name="a", scoring=sn.ScoringSpec(as_published=True))
+    oracle = sn.evaluate(
+        "snellen:oracle", "./dev", name="o", scoring=sn.ScoringSpec(as_published=True)
+    )
+    first = sn.evaluate(
+        "snellen:always-a", "./dev", "circular", name="a", scoring=sn.ScoringSpec(as_published=True)
+    )
     views = run_views([*oracle.runs, *first.runs], [*oracle.rows, *first.rows])
     outcome = compute_analysis(find_analysis("mmbench/abilities-dev"), views)
     value = {(row.groups[0], row.quantity): row.estimate.value for row in outcome.rows}
-    assert value["Shikra", "Image Topic"] == 80.6 and value["Kosmos-2", "Future Prediction"] == 52.4  # Tables 8, 12
+    assert (
+        value["Shikra", "Image Topic"] == 80.6 and value["Kosmos-2", "Future Prediction"] == 52.4
+    )  # Tables 8, 12
     assert len(outcome.series) == 6 + 2 and len(value) == 8 * 20
     assert {value["snellen:oracle", quantity] for _, quantity in value} == {100.0}
     assert {value["snellen:always-a", quantity] for _, quantity in value} == {0.0}
@@ -256,7 +308,10 @@ def test_an_analysis_is_written_in_every_form_and_its_charts_are_pictures() -> N
     [
         ('values = [{ cells = ["1:CG"] }]', "title"),
         ('title = "x"\nvalues = [{}]', "values need cells"),
-        ('title = "x"\nsuite = "reform-eval"\nvalues = [{ cells = ["1:Nothing"] }]', "no such column"),
+        (
+            'title = "x"\nsuite = "reform-eval"\nvalues = [{ cells = ["1:Nothing"] }]',
+            "no such column",
+        ),
         ('title = "x"\nvalues = [{ measure = "round" }]', "rounds"),
         ('title = "x"\nvalues = [{ measure = "rounds" }]\ngroups = [{ by = "visoin" }]', "vision"),
         ('title = "x"\nvalues = [{ measure = "rounds" }]\nstatistic = "means"', "mean"),
@@ -272,6 +327,11 @@ def test_a_wrong_file_is_refused_in_a_line_that_says_what_is_wrong(text: str, sa
 def test_the_command_lists_shows_and_is_strict() -> None:
     listed = CliRunner().invoke(cli, ["analyse"], catch_exceptions=False)
     assert "reform-eval/backbones" in listed.output
-    shown = CliRunner().invoke(cli, ["analyse", "connections", "--strict", "--json"], catch_exceptions=False)
+    shown = CliRunner().invoke(
+        cli, ["analyse", "connections", "--strict", "--json"], catch_exceptions=False
+    )
     assert shown.exit_code == 0
-    assert {json.loads(line)["connection"] for line in shown.stdout.splitlines()} >= {"Q-Former", "Linear"}
+    assert {json.loads(line)["connection"] for line in shown.stdout.splitlines()} >= {
+        "Q-Former",
+        "Linear",
+    }

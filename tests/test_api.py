@@ -15,7 +15,18 @@ from snellen.building.benchmark import Benchmark
 from snellen.catalogue import select
 from snellen.runs.journal import read_exchanges
 
-HEAVY = ("torch", "transformers", "polars", "pyarrow", "httpx", "numpy", "PIL", "rich", "click", "msgspec")
+HEAVY = (
+    "torch",
+    "transformers",
+    "polars",
+    "pyarrow",
+    "httpx",
+    "numpy",
+    "PIL",
+    "rich",
+    "click",
+    "msgspec",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +36,9 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_every_public_name_of_the_list_is_there() -> None:
     """The list is `__init__.pyi`; tests/test_site.py compares it with the page of the reference."""
-    assert {"__version__", "evaluate", "decide", "score", "Results"} < set(sn.__all__) == set(dir(sn))
+    assert (
+        {"__version__", "evaluate", "decide", "score", "Results"} < set(sn.__all__) == set(dir(sn))
+    )
     assert len(sn.__all__) == len(set(sn.__all__))
     assert all(getattr(sn, name) is not None for name in sn.__all__)
     with pytest.raises(AttributeError, match="no attribute 'evalute'"):
@@ -33,12 +46,21 @@ def test_every_public_name_of_the_list_is_there() -> None:
 
 
 def test_every_public_callable_says_what_it_does() -> None:
-    assert [name for name in set(sn.__all__) - {"__version__"} if not (getattr(sn, name).__doc__ or "").strip()] == []
+    assert [
+        name
+        for name in set(sn.__all__) - {"__version__"}
+        if not (getattr(sn, name).__doc__ or "").strip()
+    ] == []
 
 
 def test_import_snellen_loads_nothing_heavy() -> None:
     code = f"import sys, snellen; print([m for m in {HEAVY} if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 def test_an_evaluation_loads_no_torch_and_no_server_client() -> None:
@@ -46,16 +68,30 @@ def test_an_evaluation_loads_no_torch_and_no_server_client() -> None:
         "import sys, snellen; snellen.evaluate('snellen:oracle', 'eyechart/shape', limit=3)\n"
         "print([m for m in ('torch', 'transformers', 'polars', 'httpx', 'rich') if m in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        ).stdout
+        == "[]\n"
+    )
 
 
 def test_results_are_a_frame_with_an_interval_and_n_beside_each_number() -> None:
     results = sn.evaluate("snellen:uniform", "eyechart/shape", ["circular", "likelihood"], limit=20)
     table = results.table()
     assert isinstance(table, pl.DataFrame)
-    assert {"model", "benchmark", "protocol", "metric", "value", "low", "high", "n", "unscored", "errors"} <= set(
-        table.columns
-    )
+    assert {
+        "model",
+        "benchmark",
+        "protocol",
+        "metric",
+        "value",
+        "low",
+        "high",
+        "n",
+        "unscored",
+        "errors",
+    } <= set(table.columns)
     known = table.filter(pl.col("value").is_not_null())
     assert known.filter(
         (pl.col("low") > pl.col("value") + 1e-12) | (pl.col("high") < pl.col("value") - 1e-12)
@@ -63,10 +99,18 @@ def test_results_are_a_frame_with_an_interval_and_n_beside_each_number() -> None
     assert table["n"].min() == 20
     assert set(results.table(slices=True)["slice"]) >= {"level=easy", "level=hard"}
     assert set(results.scores()["metric"]) == {
-        "accuracy", "accuracy_of_parsed", "accuracy_upper", "unparsed_rate",
-        "circular_accuracy", "circular_accuracy_of_parsed", "circular_accuracy_upper", "circular_drop", "consistency",
-        "hit_rate", "tie_rate",
-    }  # fmt: skip
+        "accuracy",
+        "accuracy_of_parsed",
+        "accuracy_upper",
+        "unparsed_rate",
+        "circular_accuracy",
+        "circular_accuracy_of_parsed",
+        "circular_accuracy_upper",
+        "circular_drop",
+        "consistency",
+        "hit_rate",
+        "tie_rate",
+    }
 
 
 def test_a_number_that_is_not_one_number_is_refused() -> None:
@@ -74,25 +118,43 @@ def test_a_number_that_is_not_one_number_is_refused() -> None:
     with pytest.raises(sn.DataError, match="2 numbers fit accuracy"):
         results.value("accuracy", benchmark="eyechart/shape")
     assert results.value("accuracy", benchmark="eyechart/shape", protocol="vanilla") == 1.0
-    with pytest.raises(sn.DataError, match=r"no accuracy of shape; the benchmarks are \*, eyechart/shape"):
+    with pytest.raises(
+        sn.DataError, match=r"no accuracy of shape; the benchmarks are \*, eyechart/shape"
+    ):
         results.value("accuracy", benchmark="shape")
-    with pytest.raises(sn.DataError, match="no acuracy of eyechart/shape; the metrics of eyechart/shape are accuracy"):
+    with pytest.raises(
+        sn.DataError,
+        match="no acuracy of eyechart/shape; the metrics of eyechart/shape are accuracy",
+    ):
         results.value("acuracy", benchmark="eyechart/shape")
     with pytest.raises(sn.DataError, match=r"see table\(\) for the models"):
         results.value("accuracy", benchmark="eyechart/shape", protocol="likelihood")
 
 
 def test_several_models_share_one_table() -> None:
-    results = sn.evaluate(["snellen:oracle", "snellen:always-a"], "eyechart/exists", "circular", limit=12)
-    assert results.value("circular_accuracy", benchmark="eyechart/exists", model="snellen:oracle") == 1.0
-    assert results.value("circular_accuracy", benchmark="eyechart/exists", model="snellen:always-a") == 0.0
+    results = sn.evaluate(
+        ["snellen:oracle", "snellen:always-a"], "eyechart/exists", "circular", limit=12
+    )
+    assert (
+        results.value("circular_accuracy", benchmark="eyechart/exists", model="snellen:oracle")
+        == 1.0
+    )
+    assert (
+        results.value("circular_accuracy", benchmark="eyechart/exists", model="snellen:always-a")
+        == 0.0
+    )
 
 
 def test_what_calls_return_says_in_one_line_what_it_is_how_many_and_where() -> None:
-    results = sn.evaluate(["snellen:oracle", "snellen:always-a"], ["eyechart/shape", "eyechart/exists"], limit=4)
+    results = sn.evaluate(
+        ["snellen:oracle", "snellen:always-a"], ["eyechart/shape", "eyechart/exists"], limit=4
+    )
     first, second = (run.folder for run in results.runs)
     counts = f"benchmarks: 2, numbers: {len(results.rows)}"
-    assert repr(results) == f"<Results: snellen:oracle in {first}, snellen:always-a in {second}; {counts}>"
+    assert (
+        repr(results)
+        == f"<Results: snellen:oracle in {first}, snellen:always-a in {second}; {counts}>"
+    )
     assert repr(sn.Results(results.runs * 3)).startswith(
         f"<Results: snellen:oracle in {first}, snellen:always-a in {second}, snellen:oracle in {first}, 3 more runs; "
     )
@@ -103,7 +165,10 @@ def test_what_calls_return_says_in_one_line_what_it_is_how_many_and_where() -> N
     )
     assert repr(results.runs[0]) == f"<ScoredRun: snellen:oracle in {first}; benchmarks: 2>"
     exists, _ = sorted(results.runs[0].benchmarks, key=lambda scored: scored.spec.name)
-    assert repr(exists) == f"<ScoredBenchmark: eyechart/exists; samples: 4, scores: {len(list(exists.scores))}>"
+    assert (
+        repr(exists)
+        == f"<ScoredBenchmark: eyechart/exists; samples: 4, scores: {len(list(exists.scores))}>"
+    )
     assert (
         repr(sn.build("eyechart/shape", to="built"))
         == "<Benchmark: eyechart/shape in built; questions: 300, pictures: 300>"
@@ -139,7 +204,9 @@ def test_any_object_with_generate_is_a_model_and_gets_the_stored_bytes() -> None
 
 
 def test_an_object_that_is_no_model_is_refused_in_one_line() -> None:
-    with pytest.raises(sn.ModelError, match=r"int is not a model: it needs generate\(requests, images\)"):
+    with pytest.raises(
+        sn.ModelError, match=r"int is not a model: it needs generate\(requests, images\)"
+    ):
         sn.evaluate(3, "eyechart/shape")
 
 
@@ -161,7 +228,9 @@ def test_replay_answers_what_the_earlier_run_was_asked() -> None:
     again = sn.evaluate("replay:runs/first", "eyechart/shape", "circular", limit=10, name="again")
     assert [row.estimate for row in again.rows] == [row.estimate for row in first.rows]
     with pytest.raises(sn.ErrorBudgetError, match="requests failed"):
-        sn.evaluate("replay:runs/first", "eyechart/shape", "vanilla?labels=lower", limit=10, name="other")
+        sn.evaluate(
+            "replay:runs/first", "eyechart/shape", "vanilla?labels=lower", limit=10, name="other"
+        )
 
 
 def test_a_model_and_a_metric_of_another_package_are_found_by_entry_point(
@@ -181,10 +250,17 @@ def test_a_model_and_a_metric_of_another_package_are_found_by_entry_point(
     assert results.value("hit_rate", benchmark="eyechart/exists") == 1.0
 
 
-def test_the_longest_reply_is_each_benchmarks_own_or_the_one_asked_for(questions: Benchmark, tmp_path: Path) -> None:
+def test_the_longest_reply_is_each_benchmarks_own_or_the_one_asked_for(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     def asked(name: str, **how: Any) -> set[int]:
-        sn.evaluate("snellen:oracle", [str(questions.folder), "eyechart/caption"], limit=1, name=name, **how)
-        return {exchange.request.decoding.max_new_tokens for exchange in read_exchanges(Path("runs") / name)}
+        sn.evaluate(
+            "snellen:oracle", [str(questions.folder), "eyechart/caption"], limit=1, name=name, **how
+        )
+        return {
+            exchange.request.decoding.max_new_tokens
+            for exchange in read_exchanges(Path("runs") / name)
+        }
 
     own = select("eyechart/caption")[0].max_new_tokens
     assert asked("plain") == {30, own} and own != 30
@@ -194,10 +270,13 @@ def test_the_longest_reply_is_each_benchmarks_own_or_the_one_asked_for(questions
         asked("none", max_new_tokens=0)
 
 
-def test_a_run_with_another_longest_reply_is_another_run(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_run_with_another_longest_reply_is_another_run(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     sn.evaluate("snellen:oracle", str(questions.folder), name="one")
     with pytest.raises(
-        sn.StoreError, match=r"a run with max-new-tokens the benchmark's, now 64; choose another --name"
+        sn.StoreError,
+        match=r"a run with max-new-tokens the benchmark's, now 64; choose another --name",
     ):
         sn.evaluate("snellen:oracle", str(questions.folder), max_new_tokens=64, name="one")
 

@@ -23,7 +23,12 @@ from snellen_server.arena_ratings.log import (
     read_votes,
     write_votes,
 )
-from snellen_server.arena_ratings.rating import rate_votes, read_snapshot, snapshot_differences, write_snapshot
+from snellen_server.arena_ratings.rating import (
+    rate_votes,
+    read_snapshot,
+    snapshot_differences,
+    write_snapshot,
+)
 from snellen_server.arena_ratings.simulation import Population, simulated_battles
 from snellen_server.arena_ratings.votes import RatingSettings
 
@@ -43,7 +48,9 @@ def battles_of(table: pl.DataFrame) -> list[Battle]:
 
 def lines(path: Path, *rows: Any) -> Path:
     """JSON lines; a text stands as it is."""
-    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows) + "\n", "utf-8")
+    path.write_text(
+        "\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows) + "\n", "utf-8"
+    )
     return path
 
 
@@ -51,14 +58,31 @@ def side(model: str, *turns: str | None, **fields: Any) -> dict[str, Any]:
     """A side's state in FastChat's log: a system's turn that the visitors did not write, then theirs."""
     messages = [["USER", "earlier"], ["ASSISTANT", "talk"]]
     messages += [[("USER", "ASSISTANT")[place % 2], text] for place, text in enumerate(turns)]
-    return {"conv_id": f"c-{model}", "model_name": model, "messages": messages, "offset": 2, **fields}
+    return {
+        "conv_id": f"c-{model}",
+        "model_name": model,
+        "messages": messages,
+        "offset": 2,
+        **fields,
+    }
 
 
-def vote(kind: str, *states: dict[str, Any], models: tuple[Any, Any] = ("", ""), **fields: Any) -> dict[str, Any]:
-    return {"tstamp": 1683900000.5, "type": kind, "models": models, "states": states, "ip": "10.1.2.3", **fields}
+def vote(
+    kind: str, *states: dict[str, Any], models: tuple[Any, Any] = ("", ""), **fields: Any
+) -> dict[str, Any]:
+    return {
+        "tstamp": 1683900000.5,
+        "type": kind,
+        "models": models,
+        "states": states,
+        "ip": "10.1.2.3",
+        **fields,
+    }
 
 
-def test_conversations_of_fastchat_are_read_with_what_cannot_be_counted_by_reason(tmp_path: Path) -> None:
+def test_conversations_of_fastchat_are_read_with_what_cannot_be_counted_by_reason(
+    tmp_path: Path,
+) -> None:
     one, other = side("vicuna", "Hi", "Hello"), side("koala", "Hi", "Hey", conv_id="c-2")
     shown = ("<h3>Model A: vicuna</h3>\n", "<h3>Model B: koala</h3>\n")
     log = read_votes(
@@ -72,7 +96,11 @@ def test_conversations_of_fastchat_are_read_with_what_cannot_be_counted_by_reaso
                 vote("rightvote", one, other),  # the same conversation again
                 vote("leftvote", one, other, models=("", "koala")),
                 vote("leftvote", side("vicuna", "Hi", None, conv_id="c-4"), other),
-                vote("leftvote", side("vicuna", "Hi", "**API REQUEST ERROR** no", conv_id="c-5"), other),
+                vote(
+                    "leftvote",
+                    side("vicuna", "Hi", "**API REQUEST ERROR** no", conv_id="c-5"),
+                    other,
+                ),
                 vote("leftvote", one, other, models=(None, None)),
                 {"tstamp": 2.0, "type": "upvote"},
                 {"tstamp": 3.0, "type": "leftvote", "models": ["", ""]},
@@ -94,15 +122,32 @@ def test_conversations_of_fastchat_are_read_with_what_cannot_be_counted_by_reaso
     }
     assert log.read == 13 and log.forms == ("fastchat-conversations",)
     first, second, third = battles_of(log.battles)
-    assert (first.left, first.right, first.outcome, first.time) == ("vicuna", "koala", "left", 1683900000.5)
+    assert (first.left, first.right, first.outcome, first.time) == (
+        "vicuna",
+        "koala",
+        "left",
+        1683900000.5,
+    )
     assert (first.prompt, first.left_reply, first.right_reply) == ("Hi", "Hello", "Hey")
     assert (second.outcome, second.anonymous, third.anonymous) == ("both bad", True, False)
-    assert first.voter == third.voter and "10.1.2.3" not in msgspec.json.encode([first, second, third]).decode()
+    assert (
+        first.voter == third.voter
+        and "10.1.2.3" not in msgspec.json.encode([first, second, third]).decode()
+    )
 
 
-def cleaned(number: int, winner: str, judge: Any = "arena_user_10.0.0.1", **fields: Any) -> dict[str, Any]:
+def cleaned(
+    number: int, winner: str, judge: Any = "arena_user_10.0.0.1", **fields: Any
+) -> dict[str, Any]:
     talk = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": f"reply {number}"}]
-    row = {"question_id": f"q{number}", "model_a": "a", "model_b": "b", "winner": winner, "judge": judge, "turn": 1}
+    row = {
+        "question_id": f"q{number}",
+        "model_a": "a",
+        "model_b": "b",
+        "winner": winner,
+        "judge": judge,
+        "turn": 1,
+    }
     row |= {
         "anony": True,
         "language": "English",
@@ -113,7 +158,9 @@ def cleaned(number: int, winner: str, judge: Any = "arena_user_10.0.0.1", **fiel
     return row | fields
 
 
-def test_cleaned_battles_are_read_and_votes_of_judges_told_from_those_of_people(tmp_path: Path) -> None:
+def test_cleaned_battles_are_read_and_votes_of_judges_told_from_those_of_people(
+    tmp_path: Path,
+) -> None:
     rows = [
         cleaned(1, "model_a"),
         cleaned(2, "tie (bothbad)", "expert_1"),
@@ -121,7 +168,11 @@ def test_cleaned_battles_are_read_and_votes_of_judges_told_from_those_of_people(
         cleaned(4, "both"),
         cleaned(5, "tie", model_a=""),
         cleaned(6, "tie", conversation_a=None, conversation_b=None, anony=False),
-        {name: value for name, value in cleaned(7, "tie").items() if name not in ("question_id", "tstamp")},
+        {
+            name: value
+            for name, value in cleaned(7, "tie").items()
+            if name not in ("question_id", "tstamp")
+        },
         7,
     ]
     path = tmp_path / "clean_battle_20230522.json"
@@ -131,17 +182,32 @@ def test_cleaned_battles_are_read_and_votes_of_judges_told_from_those_of_people(
     by_id = {battle.id: battle for battle in battles_of(log.battles)}
     assert list(by_id) == ["clean_battle_20230522.json:00000007", "q6", "q3", "q2", "q1"]  # by time
     assert [by_id[f"q{n}"].voter_kind for n in (1, 2, 3)] == ["person", "person", "judge"]
-    assert (by_id["q3"].voter, by_id["q3"].outcome, by_id["q2"].outcome) == ("gpt-4 pair-v2", "right", "both bad")
-    assert (by_id["q1"].language, by_id["q1"].left_reply, by_id["q6"].left_reply) == ("English", "reply 1", None)
+    assert (by_id["q3"].voter, by_id["q3"].outcome, by_id["q2"].outcome) == (
+        "gpt-4 pair-v2",
+        "right",
+        "both bad",
+    )
+    assert (by_id["q1"].language, by_id["q1"].left_reply, by_id["q6"].left_reply) == (
+        "English",
+        "reply 1",
+        None,
+    )
     again, otherwise = read_votes([path], salt=b"1"), read_votes([path])
     assert log.battles.equals(again.battles) and not log.battles.equals(otherwise.battles)
     parquet = tmp_path / "battles.parquet"
-    pl.DataFrame([{k: v for k, v in row.items() if k != "judge"} for row in rows[:3]]).write_parquet(parquet)  # type: ignore[union-attr]
+    pl.DataFrame(
+        [{k: v for k, v in row.items() if k != "judge"} for row in rows[:3]]
+    ).write_parquet(parquet)  # type: ignore[union-attr]
     assert read_votes([parquet]).battles["outcome"].to_list() == ["right", "both bad", "left"]
 
 
 def test_logs_of_the_multimodal_arena_are_read_in_their_order(tmp_path: Path) -> None:
-    row = {"image": [[[0, 1, 2]]], "text": "Which city?", "get_input": True, "VLP_names": ["owl", "otter"]}
+    row = {
+        "image": [[[0, 1, 2]]],
+        "text": "Which city?",
+        "get_input": True,
+        "VLP_names": ["owl", "otter"],
+    }
     row["VLP_outputs"] = ["Rome", "Oslo"]
     log = read_votes(
         [
@@ -156,14 +222,24 @@ def test_logs_of_the_multimodal_arena_are_read_in_their_order(tmp_path: Path) ->
         ]
     )
     one, two = battles_of(log.battles)
-    assert (one.left, one.right, one.outcome, one.prompt, one.voter) == ("owl", "otter", "right", "Which city?", None)
+    assert (one.left, one.right, one.outcome, one.prompt, one.voter) == (
+        "owl",
+        "otter",
+        "right",
+        "Which city?",
+        None,
+    )
     assert two.outcome == "both bad" and one.image != two.image and len(one.image or "") == 32
     assert log.left_out == {
-        "not a vote but a chat": 1, "a reply is missing or an error of the server": 1, "outcome unknown": 1,
-    }  # fmt: skip
+        "not a vote but a chat": 1,
+        "a reply is missing or an error of the server": 1,
+        "outcome unknown": 1,
+    }
 
 
-TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=5).filter(str.strip)
+TEXT = st.text(
+    st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=5
+).filter(str.strip)
 BATTLES = st.builds(
     Battle,
     id=TEXT,
@@ -188,7 +264,9 @@ def test_what_is_written_is_read_again(
     path = tmp_path_factory.mktemp("votes") / f"votes.{ending}"
     write_votes(path, battle_table(rows))
     log = read_votes([path])
-    assert sorted(battles_of(log.battles), key=lambda row: row.id) == sorted(rows, key=lambda row: row.id)
+    assert sorted(battles_of(log.battles), key=lambda row: row.id) == sorted(
+        rows, key=lambda row: row.id
+    )
     assert not log.left_out and log.forms == ("snellen",)
 
 
@@ -199,21 +277,31 @@ def test_own_rows_that_are_no_battles_are_counted_in_either_form(tmp_path: Path)
         ("left", "  ", "no name of a model"),
         ("propensity", 0.0, "propensity not in (0, 1]"),
     ]
-    rows = [good, *({**good, "id": str(n), name: value} for n, (name, value, _) in enumerate(bad, 2))]
+    rows = [
+        good,
+        *({**good, "id": str(n), name: value} for n, (name, value, _) in enumerate(bad, 2)),
+    ]
     expected = {reason: 1 for _, _, reason in bad}
     assert read_votes([lines(tmp_path / "v.jsonl", *rows)]).left_out == expected
     path = tmp_path / "v.parquet"
     pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
     assert read_votes([path]).left_out == expected
-    odd = lines(tmp_path / "odd.jsonl", good, {**good, "outcome": "draw"}, {**good, "colour": "red"})
+    odd = lines(
+        tmp_path / "odd.jsonl", good, {**good, "outcome": "draw"}, {**good, "colour": "red"}
+    )
     assert read_votes([odd]).left_out == {"fields missing or of the wrong kind": 2}
 
 
 def test_files_that_are_no_logs_are_refused_with_what_was_found(tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR")
-    pl.DataFrame({"left": ["a"], "right": ["b"], "outcome": ["left"], "x": [1]}).write_parquet(tmp_path / "x.parquet")
+    pl.DataFrame({"left": ["a"], "right": ["b"], "outcome": ["left"], "x": [1]}).write_parquet(
+        tmp_path / "x.parquet"
+    )
     for path, fault in (
-        (lines(tmp_path / "other.jsonl", {"question": 1}, {"question": 2}), "2 of no known form.*known forms are"),
+        (
+            lines(tmp_path / "other.jsonl", {"question": 1}, {"question": 2}),
+            "2 of no known form.*known forms are",
+        ),
         (lines(tmp_path / "empty.jsonl"), "no votes .the file is empty"),
         (tmp_path / "missing.jsonl", "no such file"),
         (tmp_path / "votes.csv", "is a .jsonl, .json or .parquet file"),
@@ -262,12 +350,24 @@ def test_the_command_imports_rates_freezes_and_checks(
     assert "1     model-02" in shown and "400 votes of" in shown and "the left side won" in shown
     assert table.read_text().startswith("model,group,rank,rating,low,high,votes")
     run("import", votes, tmp_path / "v.parquet")
-    assert "the same ratings from the same 400 votes" in run("rate", tmp_path / "v.parquet", "--check", snapshot)
-    votes.write_bytes(votes.read_bytes() + votes.read_bytes().splitlines(keepends=True)[0].replace(b"battle-", b"new-"))
+    assert "the same ratings from the same 400 votes" in run(
+        "rate", tmp_path / "v.parquet", "--check", snapshot
+    )
+    votes.write_bytes(
+        votes.read_bytes()
+        + votes.read_bytes().splitlines(keepends=True)[0].replace(b"battle-", b"new-")
+    )
     assert "the votes differ" in run("rate", votes, "--check", snapshot, code=1)
-    elo = [json.loads(line) for line in run("rate", votes, "--method", "elo", "--resamples", 2, "--json").splitlines()]
+    elo = [
+        json.loads(line)
+        for line in run("rate", votes, "--method", "elo", "--resamples", 2, "--json").splitlines()
+    ]
     assert [row["model"] for row in elo] == ["model-02", "model-01", "model-00"]
-    assert "left side: " in run("rate", votes, "--method", "davidson", "--position", "--interval", "sandwich")
+    assert "left side: " in run(
+        "rate", votes, "--method", "davidson", "--position", "--interval", "sandwich"
+    )
     assert "model-00  model-01" in run("pairs", votes)
     assert "0 of 1" in run("voters", votes)
-    assert "true ratings: model-00 " in run("simulate", tmp_path / "s.jsonl", "--models", 3, "--votes", 50)
+    assert "true ratings: model-00 " in run(
+        "simulate", tmp_path / "s.jsonl", "--models", 3, "--votes", 50
+    )

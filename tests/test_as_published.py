@@ -55,18 +55,24 @@ class Listening:
 def tiny(folder: Path) -> Iterator[tuple[str, str]]:
     """Tiny LVLM-eHub's sets, which have no digests."""
     files = test_tiny_ehub.official(folder / "tiny-files")
-    yield from built_digests._built(folder / "tiny", "build", "tiny-lvlm-ehub", "--source", str(files))
+    yield from built_digests._built(
+        folder / "tiny", "build", "tiny-lvlm-ehub", "--source", str(files)
+    )
 
 
 def pope(folder: Path) -> Iterator[tuple[str, str]]:
     """The three samplings made from one's own pictures."""
     files = test_object_presence.jsonl(folder / "pope-files")
-    yield from built_digests._built(folder / "pope", "build", "pope", "--source", str(files), "--param", "pictures=0")
+    yield from built_digests._built(
+        folder / "pope", "build", "pope", "--source", str(files), "--param", "pictures=0"
+    )
 
 
 def all_of_mmbench(folder: Path) -> Iterator[tuple[str, str]]:
     """Every split, version and language of MMBench, and CCBench, from files of one form."""
-    file = mmbench_rows.write(mmbench_rows.rotated(*map(mmbench_rows.row, range(4))), folder / "all.tsv")
+    file = mmbench_rows.write(
+        mmbench_rows.rotated(*map(mmbench_rows.row, range(4))), folder / "all.tsv"
+    )
     for name in entries():
         if name.startswith("mmbench/"):
             yield from built_digests._built(folder / "all", "build", name, "--source", str(file))
@@ -112,7 +118,12 @@ def test_the_oracle_has_the_best_value_by_every_rule_of_every_entry_or_the_rule_
     homes = {folder.relative_to(tmp_path).parts[0] for folder in folders}
     for home in sorted(homes):
         names = [str(folder) for folder in folders if folder.relative_to(tmp_path).parts[0] == home]
-        same: dict[str, Any] = {"method": "both", "report": False, "allow_same_requests": True, "limit": 12}
+        same: dict[str, Any] = {
+            "method": "both",
+            "report": False,
+            "allow_same_requests": True,
+            "limit": 12,
+        }
         asked = sn.evaluate("snellen:oracle", names, name=home, scoring=PUBLISHED, **same)
         [run] = asked.runs
         assert shortfalls(run, asked.rows) == []
@@ -121,7 +132,9 @@ def test_the_oracle_has_the_best_value_by_every_rule_of_every_entry_or_the_rule_
             assert reading_limits(run, one) == []
             if one.published and one.spec.formulation == "choice":
                 metric = headlines_of(one)[-1]
-                of_it = [row for row in asked.rows if (row.benchmark, row.slice) == (one.spec.name, "")]
+                of_it = [
+                    row for row in asked.rows if (row.benchmark, row.slice) == (one.spec.name, "")
+                ]
                 values = [row.estimate.value for row in of_it if row.metric == metric]
                 assert values and set(values) == {100.0}, (one.spec.name, metric)
         plain = sn.evaluate("snellen:oracle", names, name=f"{home}-plain", **same)
@@ -138,12 +151,19 @@ def test_a_rule_that_seeks_texts_says_so_where_labels_were_shown_and_is_right_wh
     sn.evaluate("snellen:oracle", folder, name="labels")
     code, shown, _ = small.command(capsys, "score", "runs/labels", "--as-published")
     said = " ".join(shown.split())
-    assert code == 0 and "Right replies may go unread: legacy:lvlm-ehub finds the texts of options alone" in said
+    assert (
+        code == 0
+        and "Right replies may go unread: legacy:lvlm-ehub finds the texts of options alone" in said
+    )
     assert sn.score("runs/labels", as_published=True).value("legacy_option_match") == 0.0
 
     asked = sn.evaluate("snellen:oracle", folder, name="texts", scoring=PUBLISHED)
     assert asked.value("legacy_option_match") == 100.0
-    [hits] = [row for row in asked.rows if (row.metric, row.benchmark, row.slice) == ("hit_rate", "mine", "")]
+    [hits] = [
+        row
+        for row in asked.rows
+        if (row.metric, row.benchmark, row.slice) == ("hit_rate", "mine", "")
+    ]
     assert (hits.estimate.value, hits.estimate.unscored) == (None, 8)
     assert "go unread" not in asked.report("r.md").read_text("utf-8")
     unread = sn.score("runs/texts", extractor="legacy:mmbench")
@@ -155,7 +175,12 @@ def test_a_metric_by_which_a_right_reply_need_not_count_says_so_beside_its_numbe
     make: Callable[..., Benchmark], capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [
-        {"id": f"q{i}", "question": "What is written?", "answer": ["EXIT", "exit sign"], "image": small.cell(i)}
+        {
+            "id": f"q{i}",
+            "question": "What is written?",
+            "answer": ["EXIT", "exit sign"],
+            "image": small.cell(i),
+        }
         for i in range(3)
     ]
     facts = {"suite": "reform-eval", "task": "ocr", "dimension": "STP", "formulation": "text"}
@@ -163,17 +188,24 @@ def test_a_metric_by_which_a_right_reply_need_not_count_says_so_beside_its_numbe
     sn.evaluate("snellen:oracle", folder, name="r")
     code, shown, _ = small.command(capsys, "score", "runs/r", "--as-published")
     assert code == 0
-    assert "legacy OCR match: where several answers are accepted a reply has to hold all" in " ".join(shown.split())
+    assert (
+        "legacy OCR match: where several answers are accepted a reply has to hold all"
+        in " ".join(shown.split())
+    )
 
 
 def test_a_talk_without_labels_has_the_texts_of_options_as_replies() -> None:
-    results = sn.evaluate("snellen:oracle", "eyechart/dialogue", "dialogue", templates="lvlm-ehub", limit=5)
+    results = sn.evaluate(
+        "snellen:oracle", "eyechart/dialogue", "dialogue", templates="lvlm-ehub", limit=5
+    )
     assert results.value("accuracy", benchmark="eyechart/dialogue") == 1.0
 
 
 # --- prompts, to the byte -----------------------------------------------------------------------------------------
 
-ROW = mmbench_rows.row(1, ("a wet dog", "5.0", "NA"), question="What is it?", hint="Seen on a farm.")
+ROW = mmbench_rows.row(
+    1, ("a wet dog", "5.0", "NA"), question="What is it?", hint="Seen on a farm."
+)
 ROTATED = mmbench_rows.rotation(ROW, 1)
 # What `ImageMCQDataset.build_prompt` (open-compass/VLMEvalKit 01424f9, vlmeval/dataset/image_mcq.py) makes of the row
 # and of its rotation, worked out by hand from its f-strings; the blank before the last line's end is its own.
@@ -181,7 +213,9 @@ TOOLKIT = (
     b"Hint: Seen on a farm.\nQuestion: What is it?\nOptions:\nA. a wet dog\nB. 5.0\nC. NA\n"
     b"Please select the correct answer from the options above. \n"
 )
-TOOLKIT_ROTATED = TOOLKIT.replace(b"A. a wet dog\nB. 5.0\nC. NA\n", b"A. NA\nB. a wet dog\nC. 5.0\n")
+TOOLKIT_ROTATED = TOOLKIT.replace(
+    b"A. a wet dog\nB. 5.0\nC. NA\n", b"A. NA\nB. a wet dog\nC. 5.0\n"
+)
 # `model_vqa_mmbench.py --single-pred-prompt` of haotian-liu/LLaVA (064abb3), without the picture's own token.
 LLAVA = (
     b"Seen on a farm.\nWhat is it?\nA. a wet dog\nB. 5.0\nC. NA\n"
@@ -195,7 +229,9 @@ def own_table(tmp_path: Path, **cells: str) -> Benchmark:
     return build_table(mmbench_rows.write(rows, tmp_path / "mine.tsv"), to=tmp_path / "mine")
 
 
-def test_ones_own_table_of_mmbenchs_form_is_asked_and_scored_as_published_by_its_suites_rules(tmp_path: Path) -> None:
+def test_ones_own_table_of_mmbenchs_form_is_asked_and_scored_as_published_by_its_suites_rules(
+    tmp_path: Path,
+) -> None:
     own, model = own_table(tmp_path), Listening()
     results = sn.evaluate(model, str(own.folder), "circular?all_passes=true", scoring=PUBLISHED)
     texts = [request.messages[0].text.encode() for request in model.asked]
@@ -206,9 +242,13 @@ def test_ones_own_table_of_mmbenchs_form_is_asked_and_scored_as_published_by_its
     assert results.value("circular_accuracy") == 0.0 and results.value("accuracy") == 100.0
 
 
-def test_ones_own_table_as_published_is_asked_in_circles_unless_told_otherwise_in_workers_too(tmp_path: Path) -> None:
+def test_ones_own_table_as_published_is_asked_in_circles_unless_told_otherwise_in_workers_too(
+    tmp_path: Path,
+) -> None:
     folder = str(own_table(tmp_path).folder)
-    plan = plan_run(run_spec({"models": ("snellen:oracle",), "benchmarks": (folder,), "scoring": PUBLISHED}))
+    plan = plan_run(
+        run_spec({"models": ("snellen:oracle",), "benchmarks": (folder,), "scoring": PUBLISHED})
+    )
     spec = plan.benchmarks[0].benchmark.spec
     assert [one.label for one in protocols_of(spec, plan)] == ["circular"]
     passed_on = plan_run(plan.spec.of_model())
@@ -222,7 +262,9 @@ def test_ones_own_table_as_published_is_asked_in_circles_unless_told_otherwise_i
 def test_a_question_without_a_hint_begins_with_the_question(tmp_path: Path) -> None:
     model = Listening()
     sn.evaluate(model, str(own_table(tmp_path, hint="").folder), "vanilla", scoring=PUBLISHED)
-    assert model.asked[0].messages[0].text.encode() == TOOLKIT.removeprefix(b"Hint: Seen on a farm.\n")
+    assert model.asked[0].messages[0].text.encode() == TOOLKIT.removeprefix(
+        b"Hint: Seen on a farm.\n"
+    )
 
 
 @pytest.mark.parametrize(("name", "text"), [("mmbench", TOOLKIT), ("letter", LLAVA)])
@@ -248,7 +290,10 @@ def test_words_that_are_named_win_over_those_published(tmp_path: Path) -> None:
 def test_lvlm_ehub_lists_options_as_its_code_does(make: Callable[..., Benchmark]) -> None:
     """`ScienceQADataset`, `IconQADataset` (OpenGVLab/Multi-Modality-Arena bd2999a, task_datasets/vqa_datasets.py)."""
     rows = [{**small.rows(1)[0], "context": "A hint, which the original drops."}]
-    folder, model = str(make(rows, suite="lvlm-ehub", dimension="Reasoning", task="vqa").folder), Listening()
+    folder, model = (
+        str(make(rows, suite="lvlm-ehub", dimension="Reasoning", task="vqa").folder),
+        Listening(),
+    )
     sn.evaluate(model, folder, "vanilla", scoring=PUBLISHED)
     [request] = model.asked
     [message] = request.messages
@@ -258,7 +303,9 @@ def test_lvlm_ehub_lists_options_as_its_code_does(make: Callable[..., Benchmark]
 
 def test_examples_and_the_sample_that_shows_the_format_are_in_the_form_of_the_set() -> None:
     sample = Sample("s", "b", question="Which?", options=("cat", "dog"))
-    example = Example("e", "b", question="Which one?", options=("cat", "dog"), context="Before.", gold=(1,))
+    example = Example(
+        "e", "b", question="Which one?", options=("cat", "dog"), context="Before.", gold=(1,)
+    )
     prompt = PromptRenderer(named_templates("mmbench"), examples=(example,))
     [request] = next(Circular().ask(sample, prompt))
     first, reply, asked = request.messages

@@ -45,7 +45,13 @@ from snellen.analysis.audit.estimate import (
     right_each_time,
     with_reading_error,
 )
-from snellen.analysis.audit.population import AuditedUnit, Meaning, audited_protocols, reading_of, reply_key
+from snellen.analysis.audit.population import (
+    AuditedUnit,
+    Meaning,
+    audited_protocols,
+    reading_of,
+    reply_key,
+)
 from snellen.analysis.statistics import estimate_mean, wilson
 from snellen.cli.verbs.labels import audit_command
 from snellen.common.seeds import rng_for
@@ -56,7 +62,14 @@ from snellen.formats.whole_files import write_atomically
 from snellen.interchange.exports.packing import pack_runs
 from snellen.models.embedded import Scripted
 from snellen.records import Estimate, Failure, Request, Response, Result
-from snellen.scoring.agreement import LABELS, NONE, HumanLabel, agreement_study, label_items, read_labels
+from snellen.scoring.agreement import (
+    LABELS,
+    NONE,
+    HumanLabel,
+    agreement_study,
+    label_items,
+    read_labels,
+)
 from snellen.scoring.run_scoring import score_run
 from snellen.scoring.scored_run import ScoredRun
 
@@ -81,22 +94,33 @@ def test_the_beginning_of_an_allocation_is_one_and_no_stratum_gives_more_than_it
 
 
 def test_readings_in_doubt_are_drawn_more_often_and_certain_ones_often_enough() -> None:
-    drawn = Counter(allocation({"certain": (0.9, 1800), "likely": (0.07, 140), "open": (0.03, 60)}, 150))
+    drawn = Counter(
+        allocation({"certain": (0.9, 1800), "likely": (0.07, 140), "open": (0.03, 60)}, 150)
+    )
     assert drawn["certain"] > 75  # none misread among so many: at most 4 %
     assert drawn["likely"] / 140 > 2 * drawn["certain"] / 1800 and drawn["open"] >= 20
     # In proportion to weight times sqrt(p (1 - p)): 0.5 * 0.357 and 0.5 * 0.5.
-    assert Counter(allocation({"likely": (0.5, 999), "open": (0.5, 999)}, 100)) == {"likely": 42, "open": 58}
+    assert Counter(allocation({"likely": (0.5, 999), "open": (0.5, 999)}, 100)) == {
+        "likely": 42,
+        "open": 58,
+    }
     rare = Counter(allocation({"certain": (0.05, 100), "open": (0.95, 1900)}, 100))
     assert rare["certain"] >= 13
 
 
 @given(st.lists(st.floats(0.01, 10), min_size=1, max_size=40), st.data())
-def test_probabilities_add_up_to_what_is_drawn_and_follow_the_weights(weights: list[float], data: Any) -> None:
+def test_probabilities_add_up_to_what_is_drawn_and_follow_the_weights(
+    weights: list[float], data: Any
+) -> None:
     count = data.draw(st.integers(0, len(weights)))
     chances = proportional_probabilities(weights, count)
     assert math.fsum(chances) == pytest.approx(count)
     assert all(0 <= chance <= 1 for chance in chances)
-    free = [chance / weight for chance, weight in zip(chances, weights, strict=True) if chance < 1 - 1e-9]
+    free = [
+        chance / weight
+        for chance, weight in zip(chances, weights, strict=True)
+        if chance < 1 - 1e-9
+    ]
     assert not free or max(free) == pytest.approx(min(free))
 
 
@@ -120,7 +144,10 @@ def test_labels_of_unequal_weight_are_fewer_in_effect() -> None:
     equal, unequal = cell_of(0.5, True, [(2, 1), (2, 0)]), cell_of(0.5, True, [(3, 1), (1, 0)])
     assert (equal.right, equal.labelled) == (0.5, 2)
     assert (unequal.right, unequal.labelled) == (0.75, 1.6)
-    assert cell_of(0.5, True, []).margins == (0.5, 0.0)  # as it was scored, and nothing is known of it
+    assert cell_of(0.5, True, []).margins == (
+        0.5,
+        0.0,
+    )  # as it was scored, and nothing is known of it
 
 
 def test_no_fault_among_the_labels_does_not_make_the_interval_that_of_the_questions_alone() -> None:
@@ -140,7 +167,9 @@ def test_the_interval_is_no_narrower_than_the_spread_over_pictures_of_what_label
     spread = estimate_mean([1.0] * 50 + [0.0] * 50, [place // 10 for place in range(100)])
     audited = with_reading_error(spread, expected, cells)
     assert (audited.low, audited.high) == (pytest.approx(spread.low), pytest.approx(spread.high))
-    assert (audited.high or 0) - (audited.low or 0) > 2.5 * (wilson(0.5, 100)[1] - wilson(0.5, 100)[0])
+    assert (audited.high or 0) - (audited.low or 0) > 2.5 * (
+        wilson(0.5, 100)[1] - wilson(0.5, 100)[0]
+    )
 
 
 # --- a run whose replies are not always read as they were meant ------------------------------------------------------
@@ -183,11 +212,15 @@ def label_all(run: Path, key: Callable[[Any], str] = means, by: str = "") -> Non
 def true_accuracy(run: ScoredRun, over: str = "benchmarks") -> float:
     """Of the mean over benchmarks, or over all questions, as all labels have it."""
     labels = {key[0]: label.label for key, label in read_labels(run.folder / LABELS).items()}
-    right: dict[str, list[float]] = {scored.spec.name: [0.0] * len(scored.samples) for scored in run.benchmarks}
+    right: dict[str, list[float]] = {
+        scored.spec.name: [0.0] * len(scored.samples) for scored in run.benchmarks
+    }
     for place, item in enumerate(label_items(run.folder)):
         prediction = item.unparsed.prediction
         label = labels[item.id]
-        choice = None if label == NONE else item.unparsed.places[item.option_labels.index(label or "")]
+        choice = (
+            None if label == NONE else item.unparsed.places[item.option_labels.index(label or "")]
+        )
         [answer] = [
             scored.answers[prediction.sample_id, 0].options
             for scored in run.benchmarks
@@ -204,7 +237,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ScoredRun:
     """Two benchmarks, of which the small one is read far worse."""
     folder = tmp_path_factory.mktemp("audited")
     for name, count, dimension in (("large", 240, "CG"), ("small", 60, "FG")):
-        rows = [{**row, "question": f"{name}: {row['question']}"} for row in small.rows(count, pictures=count // 3)]
+        rows = [
+            {**row, "question": f"{name}: {row['question']}"}
+            for row in small.rows(count, pictures=count // 3)
+        ]
         small.built(rows, folder / name, name=name, dimension=dimension)
     benchmarks = [str(folder / "large"), str(folder / "small")]
     sn.evaluate(Scripted(says), benchmarks, "vanilla", runs=folder, name="run")
@@ -218,7 +254,9 @@ AS_READ: dict[Path, list[Result]] = {}
 def rows_as_read(run: ScoredRun) -> list[Result]:
     """Without what an audit adds, computed once."""
     if run.folder not in AS_READ:
-        AS_READ[run.folder] = [row for row in results_of(run) if not row.metric.endswith("_audited")]
+        AS_READ[run.folder] = [
+            row for row in results_of(run) if not row.metric.endswith("_audited")
+        ]
     return AS_READ[run.folder]
 
 
@@ -237,10 +275,16 @@ def audited(run: ScoredRun, limit: int, seed: int = 0) -> dict[str, Result]:
     for benchmark, dimension in (("large", "CG"), ("small", "FG")):
         assert by_place["*", dimension].estimate == by_place[benchmark, dimension].estimate
     assert len(by_place) == 5
-    return {row.benchmark: row for row in by_place.values() if row.benchmark != "*" or row.dimension == "*"}
+    return {
+        row.benchmark: row
+        for row in by_place.values()
+        if row.benchmark != "*" or row.dimension == "*"
+    }
 
 
-def test_a_larger_draw_holds_those_of_a_smaller_and_another_seed_draws_others(run: ScoredRun) -> None:
+def test_a_larger_draw_holds_those_of_a_smaller_and_another_seed_draws_others(
+    run: ScoredRun,
+) -> None:
     small_draw, large_draw = draw_replies(run, 40, 0), draw_replies(run, 90, 0)
     keys = [reply.key for reply in large_draw.drawn]
     assert len(set(keys)) == 90
@@ -248,20 +292,30 @@ def test_a_larger_draw_holds_those_of_a_smaller_and_another_seed_draws_others(ru
     assert {reply.key for reply in draw_replies(run, 90, 1).drawn} != set(keys)
     assert sum(stratum.drawn for stratum in large_draw.strata) == 90
     for stratum in large_draw.strata:
-        chances = [reply.probability for reply in large_draw.drawn if reply.reading == stratum.reading]
+        chances = [
+            reply.probability for reply in large_draw.drawn if reply.reading == stratum.reading
+        ]
         assert len(chances) == stratum.drawn and max(chances) <= 1
 
 
-def test_each_benchmark_counts_as_much_as_in_the_mean_and_wordless_replies_are_not_drawn(run: ScoredRun) -> None:
-    drawn = Counter(reply.benchmark for seed in range(5) for reply in draw_replies(run, 40, seed).drawn)
+def test_each_benchmark_counts_as_much_as_in_the_mean_and_wordless_replies_are_not_drawn(
+    run: ScoredRun,
+) -> None:
+    drawn = Counter(
+        reply.benchmark for seed in range(5) for reply in draw_replies(run, 40, seed).drawn
+    )
     assert 0.6 < drawn["large"] / drawn["small"] < 1.6  # of four times as many questions
-    assert sum(stratum.replies for stratum in draw_replies(run, 1, 0).strata) == sum(1 for _ in label_items(run.folder))
+    assert sum(stratum.replies for stratum in draw_replies(run, 1, 0).strata) == sum(
+        1 for _ in label_items(run.folder)
+    )
 
 
 def test_labels_of_all_replies_give_the_true_accuracy(run: ScoredRun) -> None:
     row = audited(run, 10_000)["*"]
     assert row.estimate.value == pytest.approx(true_accuracy(run))
-    [as_read] = [r for r in results_of(run) if (r.metric, r.benchmark, r.dimension) == ("accuracy", "*", "*")]
+    [as_read] = [
+        r for r in results_of(run) if (r.metric, r.benchmark, r.dimension) == ("accuracy", "*", "*")
+    ]
     assert abs((as_read.estimate.value or 0) - true_accuracy(run)) > 0.08
     assert (row.estimate.n, row.members) == (as_read.estimate.n, as_read.members)
     audit = audit_of(run)
@@ -270,7 +324,9 @@ def test_labels_of_all_replies_give_the_true_accuracy(run: ScoredRun) -> None:
     over_questions = corrected_number([[[part for part in parts if part]]])
     assert over_questions.value == pytest.approx(true_accuracy(run, "questions"))
     assert over_questions.value != pytest.approx(row.estimate.value, abs=0.01)
-    assert all(error.labelled == error.replies and error.share == error.at_most for error in audit.readings)
+    assert all(
+        error.labelled == error.replies and error.share == error.at_most for error in audit.readings
+    )
 
 
 @pytest.fixture(scope="module")
@@ -295,21 +351,29 @@ def test_estimates_are_right_on_average_and_their_intervals_hold(
 
 
 def without_the_large(design: AuditDesign) -> AuditDesign:
-    return replace(design, drawn=tuple(reply for reply in design.drawn if reply.benchmark == "small"))
+    return replace(
+        design, drawn=tuple(reply for reply in design.drawn if reply.benchmark == "small")
+    )
 
 
 def as_if_each_alike(design: AuditDesign) -> AuditDesign:
     return replace(design, drawn=tuple(replace(reply, probability=0.2) for reply in design.drawn))
 
 
-def test_a_wrong_design_gives_wrong_estimates(run: ScoredRun, draws: list[tuple[Estimate, AuditDesign]]) -> None:
+def test_a_wrong_design_gives_wrong_estimates(
+    run: ScoredRun, draws: list[tuple[Estimate, AuditDesign]]
+) -> None:
     truth, errors = true_accuracy(run), []
     for estimate, design in draws[:25]:
         estimates = [estimate.value or 0.0]
         for wrong in (without_the_large, as_if_each_alike):
             write_atomically(run.folder / AUDIT, msgspec.json.encode(wrong(design)))
             rows = corrected_rows(run, rows_as_read(run), audit_of(run))
-            [row] = [row for row in rows if (row.benchmark, row.dimension, row.metric) == ("*", "*", AUDITED)]
+            [row] = [
+                row
+                for row in rows
+                if (row.benchmark, row.dimension, row.metric) == ("*", "*", AUDITED)
+            ]
             estimates.append(row.estimate.value or 0.0)
         errors.append([estimate - truth for estimate in estimates])
     of_right, *of_wrong = (abs(fmean(side)) for side in zip(*errors, strict=True))
@@ -362,7 +426,9 @@ def test_labels_come_from_a_file_and_rows_are_numbers(
     asked: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "labels.jsonl"
-    file.write_text("".join(json.dumps({"item": i.id, "label": means(i)}) + "\n" for i in label_items(asked)))
+    file.write_text(
+        "".join(json.dumps({"item": i.id, "label": means(i)}) + "\n" for i in label_items(asked))
+    )
     code, out, _ = small.command(capsys, "audit", str(asked), "--labels", str(file), "--json")
     assert not code
     rows = [json.loads(line) for line in out.splitlines()]
@@ -378,7 +444,9 @@ def test_labels_count_as_far_as_labelling_came(asked: Path) -> None:
     design = design_for(score_run(asked), 30, 0)
     items = [reply.item for reply in design.drawn]
     assert len(set(items)) == 30
-    assert labelled_beginning(design.drawn, {*items[:10], items[17], items[25]}) == design.drawn[:11]
+    assert (
+        labelled_beginning(design.drawn, {*items[:10], items[17], items[25]}) == design.drawn[:11]
+    )
     assert labelled_beginning(design.drawn, {*items[:4], *items[5:]}) == design.drawn  # one skipped
     assert labelled_beginning(design.drawn, ()) == ()
 
@@ -389,7 +457,10 @@ def test_several_people_count_by_majority_and_one_alone_by_name(asked: Path) -> 
         for item, label in zip((first, second), labels, strict=True):
             add_lines(asked / LABELS, HumanLabel(item.id, label, by))
     items = {first.id, second.id}
-    assert labels_that_count(asked, items) == (("ann", "bob", "eve"), {first.id: "A", second.id: ""})
+    assert labels_that_count(asked, items) == (
+        ("ann", "bob", "eve"),
+        {first.id: "A", second.id: ""},
+    )
     assert labels_that_count(asked, items, "eve") == (("eve",), {first.id: "D", second.id: "X"})
     assert labels_that_count(asked, items, "nobody") == ((), {})
 
@@ -404,7 +475,11 @@ def test_a_judge_labels_in_place_of_people_and_counts_where_none_did(
     assert not code, err
     labels = read_labels(asked / LABELS)
     [judge] = {by for _, by in labels}
-    assert judge.startswith("judge:") and "snellen-match-1" in judge and "judge:snellen:scripted" in out
+    assert (
+        judge.startswith("judge:")
+        and "snellen-match-1" in judge
+        and "judge:snellen:scripted" in out
+    )
     assert {label.label for label in labels.values()} == {"A"}
     lines = (asked / LABELS).read_text()
     assert small.command(capsys, *words)[0] == 0
@@ -431,12 +506,17 @@ def test_results_and_reports_show_the_corrected_number_beside_the_other(
     after = sn.score(asked)
     value = after.value(AUDITED, benchmark="mine")
     assert value is not None and value != after.value("accuracy", benchmark="mine")
-    kept = {(row["metric"], row["benchmark"]) for row in json.loads((asked / "results.json").read_text())}
+    kept = {
+        (row["metric"], row["benchmark"])
+        for row in json.loads((asked / "results.json").read_text())
+    }
     assert {(AUDITED, "mine"), (AUDITED, "*")} <= kept
     for form in (".md", ".html", ".tex"):
         page = after.report(tmp_path / f"report{form}").read_text()
         assert "after audit" in page and "Reading error" in page and "at most" in page
-    assert [row.metric for row in before.rows] == [row.metric for row in after.rows if row.metric != AUDITED]
+    assert [row.metric for row in before.rows] == [
+        row.metric for row in after.rows if row.metric != AUDITED
+    ]
     code, out, _ = small.command(capsys, "score", str(asked))
     assert not code and "after audit" in out
 
@@ -450,7 +530,10 @@ def test_a_run_that_was_asked_more_since_is_drawn_from_again(asked: Path, tmp_pa
         journal.write(lines.splitlines(keepends=True)[-1])  # answered once more by another worker
     again = sn.score(asked)
     assert AUDITED not in {row.metric for row in again.rows}
-    assert "asked more since its replies were drawn" in again.report(tmp_path / "report.md").read_text()
+    assert (
+        "asked more since its replies were drawn"
+        in again.report(tmp_path / "report.md").read_text()
+    )
     assert [r.key for r in design_for(again.runs[0], 30, 0).drawn] == [r.key for r in first.drawn]
     assert AUDITED in {row.metric for row in sn.score(asked).rows}
 
@@ -460,7 +543,13 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> ScoredRun:
     """Asked in turned orders, and three times; every reply is labelled and drawn."""
     folder = tmp_path_factory.mktemp("several")
     small.built(small.rows(24), folder / "mine")
-    sn.evaluate(Scripted(says), str(folder / "mine"), ["circular", "instability?m=3"], runs=folder, name="several")
+    sn.evaluate(
+        Scripted(says),
+        str(folder / "mine"),
+        ["circular", "instability?m=3"],
+        runs=folder,
+        name="several",
+    )
     label_all(folder / "several")
     scored = score_run(folder / "several")
     design_for(scored, 10_000, 0)
@@ -475,9 +564,13 @@ def knows_most(request: Request) -> str:
     return rng.choice(SAYINGS[:-1]).format("ABCD"[request.variant.order.index(place)])
 
 
-def test_questions_that_have_to_be_right_each_time_are_drawn_whole_and_corrected(tmp_path: Path) -> None:
+def test_questions_that_have_to_be_right_each_time_are_drawn_whole_and_corrected(
+    tmp_path: Path,
+) -> None:
     small.built(small.rows(48), tmp_path / "mine")
-    sn.evaluate(Scripted(knows_most), str(tmp_path / "mine"), "circular", runs=tmp_path, name="several")
+    sn.evaluate(
+        Scripted(knows_most), str(tmp_path / "mine"), "circular", runs=tmp_path, name="several"
+    )
     label_all(tmp_path / "several")
     several = score_run(tmp_path / "several")
     design_for(several, 10_000, 0)
@@ -490,7 +583,9 @@ def test_questions_that_have_to_be_right_each_time_are_drawn_whole_and_corrected
     for sample_id, tests in of_question.items():
         assert tests == {reply.variant.test for reply in with_words if reply.sample_id == sample_id}
     # By hand: the product over passes of the shares right, of the questions that were right until then and went on.
-    labels = {item: label.label for (item, _), label in read_labels(several.folder / LABELS).items()}
+    labels = {
+        item: label.label for (item, _), label in read_labels(several.folder / LABELS).items()
+    }
     design = read_design(several.folder)
     assert design is not None
     meant = {reply.key: labels[reply.item] for reply in design.drawn}
@@ -501,9 +596,15 @@ def test_questions_that_have_to_be_right_each_time_are_drawn_whole_and_corrected
         right = {name: "ABCD"[asked[name].variant.order.index(int(name[1:]) % 4)] for name in came}
         going = {name for name in came if right[name] == meant.get(reply_key(asked[name]))}
         expected *= len(going) / len(came)
-    [row] = [r for r in results_of(several) if (r.metric, r.benchmark) == ("circular_accuracy_audited", "mine")]
+    [row] = [
+        r
+        for r in results_of(several)
+        if (r.metric, r.benchmark) == ("circular_accuracy_audited", "mine")
+    ]
     assert row.estimate.value == pytest.approx(expected) and expected > 0.5
-    [as_read, *_] = [r for r in results_of(several) if (r.metric, r.benchmark) == ("circular_accuracy", "mine")]
+    [as_read, *_] = [
+        r for r in results_of(several) if (r.metric, r.benchmark) == ("circular_accuracy", "mine")
+    ]
     assert (as_read.estimate.value or 0) < expected - 0.2
 
 
@@ -517,21 +618,35 @@ def test_what_a_value_changes_of_the_shares_of_others_adds_up_to_nothing() -> No
     assert right_each_time(questions, {"a": 4, "b": 3}) is None  # too few went on
     sure = [LabelledQuestion("a", 0.0, [True, True], 2)] * 5
     values = (right_each_time([*questions, *sure], {"a": 4, "b": 3}) or [])[: len(questions)]
-    weighted = math.fsum(question.weight * value for question, value in zip(questions, values, strict=True))
+    weighted = math.fsum(
+        question.weight * value for question, value in zip(questions, values, strict=True)
+    )
     assert weighted == pytest.approx(2.0 + 2 / 3)  # two of three that went on were right
     assert values[0] > 1 and values[1] < 0 and values[2] == pytest.approx(2 / 3)
 
 
-def test_presentations_count_by_their_part_of_a_question_and_other_metrics_are_left_alone(several: ScoredRun) -> None:
+def test_presentations_count_by_their_part_of_a_question_and_other_metrics_are_left_alone(
+    several: ScoredRun,
+) -> None:
     scored = several
-    corrected = [row for row in results_of(scored) if row.metric.endswith("_audited") and row.benchmark == "mine"]
+    corrected = [
+        row
+        for row in results_of(scored)
+        if row.metric.endswith("_audited") and row.benchmark == "mine"
+    ]
     rows = {row.protocol: row for row in corrected}
     assert {row.metric for row in corrected} == {AUDITED}  # too few went on to the last pass
     assert set(rows) == {"circular", "instability?m=3"}
     design = read_design(scored.folder)
     assert design is not None
-    some = [reply.sample_id for reply in draw_replies(scored, 36, 0).drawn if reply.protocol != "circular"]
-    assert len(set(some)) > 0.7 * len(some) > 8  # presentations of one question are drawn one by one
+    some = [
+        reply.sample_id
+        for reply in draw_replies(scored, 36, 0).drawn
+        if reply.protocol != "circular"
+    ]
+    assert (
+        len(set(some)) > 0.7 * len(some) > 8
+    )  # presentations of one question are drawn one by one
     labels = {item: label.label for (item, _), label in read_labels(scored.folder / LABELS).items()}
     shares: dict[str, list[float]] = {}
     for reply in (reply for reply in design.drawn if reply.protocol != "circular"):
@@ -547,10 +662,15 @@ def test_questions_that_failed_stay_out_and_are_counted(tmp_path: Path) -> None:
         def generate(self, requests: Any, images: Any) -> list[Response]:
             down = Response(error=Failure("server", "down"))
             responses = super().generate(requests, images)
-            return [down if r.sample_id < "q004" else given for r, given in zip(requests, responses, strict=True)]
+            return [
+                down if r.sample_id < "q004" else given
+                for r, given in zip(requests, responses, strict=True)
+            ]
 
     small.built(small.rows(24), tmp_path / "mine")
-    sn.evaluate(Failing(says), str(tmp_path / "mine"), runs=tmp_path, name="failing", error_budget=1.0)
+    sn.evaluate(
+        Failing(says), str(tmp_path / "mine"), runs=tmp_path, name="failing", error_budget=1.0
+    )
     label_all(tmp_path / "failing")
     scored = score_run(tmp_path / "failing")
     design_for(scored, 100, 0)
@@ -558,15 +678,31 @@ def test_questions_that_failed_stay_out_and_are_counted(tmp_path: Path) -> None:
     assert (row.estimate.n, row.estimate.errors, row.estimate.unscored) == (20, 4, 0)
 
 
-def test_the_reply_most_in_doubt_speaks_for_a_question_and_all_have_to_be_labelled(run: ScoredRun) -> None:
+def test_the_reply_most_in_doubt_speaks_for_a_question_and_all_have_to_be_labelled(
+    run: ScoredRun,
+) -> None:
     reply = next(reply for reply in run.benchmarks[0].predictions if reading_of(reply) == "certain")
     replies = {
-        reading: replace(reply, confidence=None, extraction_method=reading, variant=replace(reply.variant, test=place))
+        reading: replace(
+            reply,
+            confidence=None,
+            extraction_method=reading,
+            variant=replace(reply.variant, test=place),
+        )
         for place, reading in enumerate(("judge", "model"), 1)
     }
-    likely, untold = (replace(reply, confidence=confidence, extraction_method=None) for confidence in ("likely", None))
-    assert [reading_of(other) for other in (replies["judge"], likely, untold)] == ["judge", "likely", "open"]
-    assert AuditedUnit((reply.sample_id, 0), (reply, likely, replies["judge"]), 1.0).reading == "judge"
+    likely, untold = (
+        replace(reply, confidence=confidence, extraction_method=None)
+        for confidence in ("likely", None)
+    )
+    assert [reading_of(other) for other in (replies["judge"], likely, untold)] == [
+        "judge",
+        "likely",
+        "open",
+    ]
+    assert (
+        AuditedUnit((reply.sample_id, 0), (reply, likely, replies["judge"]), 1.0).reading == "judge"
+    )
     assert AuditedUnit((reply.sample_id, 0), (replies["judge"], untold), 1.0).reading == "open"
     unit = AuditedUnit((reply.sample_id, 0), tuple(replies.values()), 1.0)
     labels = {reply_key(other): Meaning(place, 2.0) for place, other in enumerate(unit.replies)}
@@ -608,33 +744,67 @@ def test_each_headline_that_labels_cannot_correct_says_why(tmp_path: Path) -> No
 
 def yes_or_no(request: Request) -> str:
     rng = rng_for("yes or no", request.sample_id)
-    return rng.choice(("yes", "no", "yes", "it is hard to say, but I see it", "I would rather not think so"))
+    return rng.choice(
+        ("yes", "no", "yes", "it is hard to say, but I see it", "I would rather not think so")
+    )
 
 
 def test_f1_follows_from_what_replies_mean_and_free_text_is_said_to_be_as_it_stands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [{**row, "options": ["yes", "no"], "answer": i % 2} for i, row in enumerate(small.rows(40))]
-    small.built(rows, tmp_path / "objects", name="objects", metrics=("pope",), headline="pope_f1", dimension="CG")
-    words = [{"id": f"t{i}", "question": "What is it?", "answer": "cat", "image": small.cell(i)} for i in range(4)]
+    rows = [
+        {**row, "options": ["yes", "no"], "answer": i % 2} for i, row in enumerate(small.rows(40))
+    ]
+    small.built(
+        rows,
+        tmp_path / "objects",
+        name="objects",
+        metrics=("pope",),
+        headline="pope_f1",
+        dimension="CG",
+    )
+    words = [
+        {"id": f"t{i}", "question": "What is it?", "answer": "cat", "image": small.cell(i)}
+        for i in range(4)
+    ]
     small.built(words, tmp_path / "free", name="free", formulation="text", metrics=("exact_match",))
     benchmarks = [str(tmp_path / "objects"), str(tmp_path / "free")]
     sn.evaluate(Scripted(yes_or_no), benchmarks, runs=tmp_path, name="said")
-    label_all(tmp_path / "said", key=lambda item: "B" if item.unparsed.reply[:2] in ("no", "I ") else "A")
+    label_all(
+        tmp_path / "said", key=lambda item: "B" if item.unparsed.reply[:2] in ("no", "I ") else "A"
+    )
     scored = score_run(tmp_path / "said")
     design_for(scored, 100, 0)
     [objects, _] = scored.benchmarks
-    negative = {name for name in objects.samples if rng_for("yes or no", name).randrange(5) in (1, 4)}
+    negative = {
+        name for name in objects.samples if rng_for("yes or no", name).randrange(5) in (1, 4)
+    }
     said_yes = objects.samples.keys() - negative
     hits = sum(int(name[1:]) % 2 == 0 for name in said_yes)
-    values = {row.metric: row.estimate for row in results_of(scored) if row.benchmark == "objects" and not row.slice}
+    values = {
+        row.metric: row.estimate
+        for row in results_of(scored)
+        if row.benchmark == "objects" and not row.slice
+    }
     corrected = values["pope_f1_audited"]
-    assert corrected.value == pytest.approx(2 * hits / (len(said_yes) + 20)) != pytest.approx(values["pope_f1"].value)
+    assert (
+        corrected.value
+        == pytest.approx(2 * hits / (len(said_yes) + 20))
+        != pytest.approx(values["pope_f1"].value)
+    )
     assert (corrected.low or 0) < (corrected.value or 0) < (corrected.high or 0) < 1
-    [capability] = [row for row in results_of(scored) if (row.metric, row.dimension) == ("capability_audited", "CG")]
+    [capability] = [
+        row
+        for row in results_of(scored)
+        if (row.metric, row.dimension) == ("capability_audited", "CG")
+    ]
     assert capability.estimate.value == pytest.approx(corrected.value)
     code, out, _ = small.command(capsys, "audit", str(scored.folder))
-    assert not code and "Not corrected: exact match of free; free text is scored as it stands" in " ".join(out.split())
+    assert (
+        not code
+        and "Not corrected: exact match of free; free text is scored as it stands"
+        in " ".join(out.split())
+    )
 
 
 def test_a_part_of_a_run_is_audited_by_labels_of_its_own_replies(
@@ -646,14 +816,19 @@ def test_a_part_of_a_run_is_audited_by_labels_of_its_own_replies(
     words = ("audit", str(asked), "--limit", "12", "--json")
     code, out, _ = small.command(capsys, *words, "--where", "level == 'hard'")
     [row] = [
-        row for row in map(json.loads, out.splitlines()) if row.get("metric") == AUDITED and row["benchmark"] != "*"
+        row
+        for row in map(json.loads, out.splitlines())
+        if row.get("metric") == AUDITED and row["benchmark"] != "*"
     ]
     assert not code and row["n"] == 20 and row["low"] < row["value"] < row["high"]
     design = read_design(asked)
     assert design is not None
     hard = [reply for reply in design.drawn if int(reply.sample_id[1:]) % 2]
     assert 12 <= len(hard) < len(design.drawn)
-    assert sn.score(asked).only(where="level == 'hard'").value(AUDITED, benchmark="mine") == row["value"]
+    assert (
+        sn.score(asked).only(where="level == 'hard'").value(AUDITED, benchmark="mine")
+        == row["value"]
+    )
     code, _, err = small.command(capsys, "audit", str(asked), "--where", "level == 'easy'")
     assert code and "no drawn reply is labelled yet" in " ".join(err.split()) and "--where" in err
 
@@ -662,7 +837,9 @@ def test_a_run_without_replies_or_answers_has_nothing_to_draw(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small.built(small.rows(8), tmp_path / "mine")
-    sn.evaluate("snellen:uniform", str(tmp_path / "mine"), "likelihood", runs=tmp_path, name="white")
+    sn.evaluate(
+        "snellen:uniform", str(tmp_path / "mine"), "likelihood", runs=tmp_path, name="white"
+    )
     code, _, err = small.command(capsys, "audit", str(tmp_path / "white"))
     assert code and "no accuracy is of replies with known answers" in " ".join(err.split())
 
@@ -674,4 +851,6 @@ def test_an_audit_travels_with_a_packed_run(asked: Path, tmp_path: Path) -> None
     pack_runs([asked], tmp_path / "sent.zip", answers=True)
     with zipfile.ZipFile(tmp_path / "sent.zip") as archive:
         archive.extractall(tmp_path / "elsewhere")
-    assert sn.score(tmp_path / "elsewhere/asked").value(AUDITED, benchmark="mine") == here is not None
+    assert (
+        sn.score(tmp_path / "elsewhere/asked").value(AUDITED, benchmark="mine") == here is not None
+    )

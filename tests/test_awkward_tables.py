@@ -35,7 +35,10 @@ def drafts(path: Path) -> list[Draft]:
 
 
 def texts(path: Path) -> list[tuple[str, tuple[str, ...], tuple[int, ...]]]:
-    return [(draft.rounds[0].question, draft.rounds[0].options, draft.rounds[0].gold) for draft in drafts(path)]
+    return [
+        (draft.rounds[0].question, draft.rounds[0].options, draft.rounds[0].gold)
+        for draft in drafts(path)
+    ]
 
 
 def refusal(path: Path) -> str:
@@ -68,7 +71,11 @@ def test_a_formula_is_the_value_that_the_spreadsheet_has_computed(tmp_path: Path
 
 
 def test_a_formula_that_nothing_has_computed_is_refused_with_its_line(tmp_path: Path) -> None:
-    path = sheet(tmp_path / "t.xlsx", ["Which?", "cat", "dog", "A"], ['=CONCATENATE("a","b")', "cat", "dog", "B"])
+    path = sheet(
+        tmp_path / "t.xlsx",
+        ["Which?", "cat", "dog", "A"],
+        ['=CONCATENATE("a","b")', "cat", "dog", "B"],
+    )
     assert refusal(path) == (
         "t.xlsx:3: 'question' is a formula whose value is not in the file; open it in a spreadsheet and save it"
     )
@@ -76,7 +83,9 @@ def test_a_formula_that_nothing_has_computed_is_refused_with_its_line(tmp_path: 
 
 def test_any_formula_without_a_value_is_refused_in_a_column_that_is_read(tmp_path: Path) -> None:
     path = sheet(tmp_path / "t.xlsx", ['=CONCATENATE("a","b")', "cat", "dog", "B", None, "=1+1"])
-    assert refusal(path).startswith("t.xlsx:2: 'question' is a formula whose value is not in the file")
+    assert refusal(path).startswith(
+        "t.xlsx:2: 'question' is a formula whose value is not in the file"
+    )
 
 
 def test_the_sizes_of_an_archive_are_looked_at_before_its_sheets_are(
@@ -104,12 +113,21 @@ def test_dates_are_dates_and_no_numbers_of_days(first_day: datetime, tmp_path: P
     path = tmp_path / "t.xlsx"
     book = openpyxl.Workbook()
     book.epoch = first_day
-    for row in (HEAD, ["When?", date(2020, 2, 29), datetime(2021, 1, 1, 12, 30), "A"], ["How many?", 43831, 0.5, "B"]):
+    for row in (
+        HEAD,
+        ["When?", date(2020, 2, 29), datetime(2021, 1, 1, 12, 30), "A"],
+        ["How many?", 43831, 0.5, "B"],
+    ):
         book.active.append(row)
-    book.active["B3"].number_format = '0" months"'  # neither this nor a colour makes a number a date
+    book.active[
+        "B3"
+    ].number_format = '0" months"'  # neither this nor a colour makes a number a date
     book.active["C3"].number_format = "[Red]0.00"
     book.save(path)
-    assert [options for _, options, _ in texts(path)] == [("2020-02-29", "2021-01-01 12:30:00"), ("43831", "0.5")]
+    assert [options for _, options, _ in texts(path)] == [
+        ("2020-02-29", "2021-01-01 12:30:00"),
+        ("43831", "0.5"),
+    ]
 
 
 def test_which_of_several_sheets_is_read_is_said(tmp_path: Path) -> None:
@@ -118,19 +136,26 @@ def test_which_of_several_sheets_is_read_is_said(tmp_path: Path) -> None:
     book = openpyxl.load_workbook(path)
     book.create_sheet("more").append(["a", "few", "words"])
     book.save(path)
-    assert recognise(path, NO_PICTURES).lines()[-1].split("   ")[-1].strip() == "sheet  `Sheet`, not `more`"
+    assert (
+        recognise(path, NO_PICTURES).lines()[-1].split("   ")[-1].strip()
+        == "sheet  `Sheet`, not `more`"
+    )
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def test_decimals_dates_and_short_numbers_of_parquet_are_as_they_are_written(tmp_path: Path) -> None:
+def test_decimals_dates_and_short_numbers_of_parquet_are_as_they_are_written(
+    tmp_path: Path,
+) -> None:
     columns = {
         "A": [Decimal("1.50")],
         "B": [datetime(2020, 1, 1, tzinfo=UTC).date()],
         "C": pa.array([1.1], pa.float32()),
     }
-    pq.write_table(pa.table({"question": ["Which?"], **columns, "answer": ["A"]}), tmp_path / "t.parquet")
+    pq.write_table(
+        pa.table({"question": ["Which?"], **columns, "answer": ["A"]}), tmp_path / "t.parquet"
+    )
     assert texts(tmp_path / "t.parquet") == [("Which?", ("1.50", "2020-01-01", "1.1"), (0,))]
 
 
@@ -144,7 +169,9 @@ def test_a_letter_or_number_is_no_text_where_the_options_are_missing(
     answers: tuple[Any, ...], named: str, tmp_path: Path
 ) -> None:
     rows = [{**TWO, "answer": answer} for answer in answers]
-    path = small.write([*rows, {**TWO, "options": None, "answer": answers[0]}], tmp_path / "t.jsonl")
+    path = small.write(
+        [*rows, {**TWO, "options": None, "answer": answers[0]}], tmp_path / "t.jsonl"
+    )
     assert refusal(path) == (
         f"t.jsonl:3: there are no options, but the answer {named} names one; write them, or the answer's text"
     )
@@ -152,25 +179,35 @@ def test_a_letter_or_number_is_no_text_where_the_options_are_missing(
 
 def test_open_questions_among_choices_are_counted(tmp_path: Path) -> None:
     path = small.write([TWO, {**TWO, "options": [], "answer": "a dog"}], tmp_path / "t.jsonl")
-    assert drafts(path)[-1].notes == ("t.jsonl: 1 of 2 questions have no options and are open (line 2)",)
+    assert drafts(path)[-1].notes == (
+        "t.jsonl: 1 of 2 questions have no options and are open (line 2)",
+    )
 
 
-@pytest.mark.parametrize(("answers", "words"), [((False, True), "true and false"), (("1", "0"), "0 and 1")])
+@pytest.mark.parametrize(
+    ("answers", "words"), [((False, True), "true and false"), (("1", "0"), "0 and 1")]
+)
 def test_answers_of_true_and_false_are_noted_where_a_reply_may_be_yes(
     answers: tuple[Any, ...], words: str, tmp_path: Path
 ) -> None:
-    path = small.write([{"question": "Is it red?", "answer": answer} for answer in answers], tmp_path / "t.jsonl")
+    path = small.write(
+        [{"question": "Is it red?", "answer": answer} for answer in answers], tmp_path / "t.jsonl"
+    )
     assert drafts(path)[-1].notes == (
         f"t.jsonl: the answers of 2 open questions are {words} (line 1, 2), which a reply of yes or no is not; write "
         "the words that you ask for",
     )
-    path = small.write([{"question": "How many?", "answer": answer} for answer in (*answers, "2")], path)
+    path = small.write(
+        [{"question": "How many?", "answer": answer} for answer in (*answers, "2")], path
+    )
     assert drafts(path)[-1].notes == ()
 
 
 def test_a_bar_in_the_answer_of_an_open_question_is_noted(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text('question,answer\nWhich colour?,red|x\nWhich one?,blue\nWhich other?,"[""a|b""]"\n')
+    path.write_text(
+        'question,answer\nWhich colour?,red|x\nWhich one?,blue\nWhich other?,"[""a|b""]"\n'
+    )
     assert [draft.rounds[0].texts for draft in drafts(path)] == [("red|x",), ("blue",), ("a|b",)]
     [note] = drafts(path)[-1].notes
     assert note == (
@@ -181,14 +218,21 @@ def test_a_bar_in_the_answer_of_an_open_question_is_noted(tmp_path: Path) -> Non
 
 def test_a_nan_that_pandas_wrote_as_a_text_is_noted(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text("hint,question,A,B,C,answer\nnan,Which?,cat,dog,bird,B\n,Who?,cat,dog,nan,A\n,Who?,Nan,dog,NA,A\n")
+    path.write_text(
+        "hint,question,A,B,C,answer\nnan,Which?,cat,dog,bird,B\n,Who?,cat,dog,nan,A\n,Who?,Nan,dog,NA,A\n"
+    )
     [note] = drafts(path)[-1].notes
-    assert note == "t.csv: 2 of 3 questions show the text 'nan' (line 2, 3); leave a cell empty where it is none"
+    assert (
+        note
+        == "t.csv: 2 of 3 questions show the text 'nan' (line 2, 3); leave a cell empty where it is none"
+    )
 
 
 def test_marks_that_place_no_picture_are_noted(tmp_path: Path) -> None:
     pictures = [small.cell(1), small.cell(2)]
-    path = small.write([{**TWO, "question": "<image> or <image>?", "image": pictures}], tmp_path / "t.jsonl")
+    path = small.write(
+        [{**TWO, "question": "<image> or <image>?", "image": pictures}], tmp_path / "t.jsonl"
+    )
     assert drafts(path)[-1].notes == ()
     path = small.write([{**TWO, "question": "<image> or <image>?", "image": pictures[0]}], path)
     [note] = drafts(path)[-1].notes
@@ -203,7 +247,11 @@ def test_a_picture_of_one_split_is_not_taken_for_that_of_another(tmp_path: Path)
     (tmp_path / "train" / "1.png").write_bytes(small.picture())
     finder = PictureFinder(tmp_path)
     assert finder.find("val/1.png") is None and finder.find("Validation/1") is None
-    assert finder.find("/home/me/1.png") == finder.find("training/1.png") == tmp_path / "train" / "1.png"
+    assert (
+        finder.find("/home/me/1.png")
+        == finder.find("training/1.png")
+        == tmp_path / "train" / "1.png"
+    )
 
 
 def test_a_picture_is_not_looked_for_in_a_folder_with_too_many_files(
@@ -222,7 +270,9 @@ def test_a_picture_is_not_looked_for_in_a_folder_with_too_many_files(
 def test_pictures_found_in_another_folder_than_the_file_says_are_noted(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "1.png").write_bytes(small.picture())
-    path = small.write([{**TWO, "image": cell} for cell in ("a/1.png", "1.PNG", "b/1.png")], tmp_path / "t.jsonl")
+    path = small.write(
+        [{**TWO, "image": cell} for cell in ("a/1.png", "1.PNG", "b/1.png")], tmp_path / "t.jsonl"
+    )
     assert list(read({"file": path.name, "find_pictures": True}, tmp_path))[-1].notes == (
         "t.jsonl: 1 picture was found by name in another folder than the file says: "
         f"a/1.png is {tmp_path / 'b' / '1.png'}",
@@ -236,19 +286,27 @@ def numbered(folder: Path, *names: str) -> list[Path]:
     return [folder / name for name in names]
 
 
-def test_a_number_names_the_only_picture_that_is_called_so_with_zeros_before_it(tmp_path: Path) -> None:
+def test_a_number_names_the_only_picture_that_is_called_so_with_zeros_before_it(
+    tmp_path: Path,
+) -> None:
     files = numbered(tmp_path, "000000000001.png", "000000000012.png", "b/2.png")
     path = tmp_path / "t.csv"
-    path.write_text("image_id,question,A,B,answer\n1,Which?,cat,dog,B\n12,Who?,cat,dog,A\n2,What?,cat,dog,A\n")
+    path.write_text(
+        "image_id,question,A,B,answer\n1,Which?,cat,dog,B\n12,Who?,cat,dog,A\n2,What?,cat,dog,A\n"
+    )
     read_drafts = list(read(recognise(path, TableSettings()).params, tmp_path))
     assert [draft.images for draft in read_drafts] == [(file,) for file in files]
-    assert read_drafts[-1].notes == (f"t.csv: 2 pictures were found by number alone: 1 is {files[0]}",)
+    assert read_drafts[-1].notes == (
+        f"t.csv: 2 pictures were found by number alone: 1 is {files[0]}",
+    )
 
 
 def test_a_number_that_two_pictures_have_is_refused_with_both(tmp_path: Path) -> None:
     numbered(tmp_path, "0001.png", "000001.png", "002.png")
     path = tmp_path / "t.csv"
-    path.write_text("image_id,question,A,B,answer\n1,Which?,cat,dog,B\n2,Who?,cat,dog,A\n2,What?,cat,dog,A\n")
+    path.write_text(
+        "image_id,question,A,B,answer\n1,Which?,cat,dog,B\n2,Who?,cat,dog,A\n2,What?,cat,dog,A\n"
+    )
     with pytest.raises(DataError) as refused:
         list(read(recognise(path, TableSettings()).params, tmp_path))
     assert str(refused.value).replace(f"{tmp_path}/", "") == (
@@ -277,13 +335,22 @@ def test_names_of_pictures_are_matched_in_a_named_folder_too(cell: str, tmp_path
 def test_a_list_of_pictures_written_as_a_text_is_one(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / f"{name}.png").write_bytes(small.picture())
-    row = {"images": json.dumps(["a.png", "b.png"]), "question": "Same?", "A": "yes", "B": "no", "answer": "B"}
+    row = {
+        "images": json.dumps(["a.png", "b.png"]),
+        "question": "Same?",
+        "A": "yes",
+        "B": "no",
+        "answer": "B",
+    }
     path = small.write([row, row], tmp_path / "t.csv")
     assert [len(draft.images) for draft in read({"file": path.name}, tmp_path)] == [2, 2]
 
 
 def test_pictures_in_the_file_are_taken_before_names_of_files(tmp_path: Path) -> None:
-    rows = [{**TWO, "image": f"images/{n}.jpg", "decoded_image": {"bytes": small.picture(n)}} for n in range(3)]
+    rows = [
+        {**TWO, "image": f"images/{n}.jpg", "decoded_image": {"bytes": small.picture(n)}}
+        for n in range(3)
+    ]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
     assert recognise(tmp_path / "t.parquet").params["columns"]["picture"] == "decoded_image"
 
@@ -297,7 +364,9 @@ def test_pictures_are_read_that_the_cache_of_the_hub_links_to(tmp_path: Path) ->
     (snapshot / "images" / "a.png").symlink_to(tmp_path / "blobs" / "a")
     (snapshot / "images" / "b.png").symlink_to(tmp_path / "other.png")
     path = small.write([{**TWO, "image": "images/a.png"}], snapshot / "t.jsonl")
-    assert [draft.images for draft in read({"file": path.name}, snapshot)] == [(snapshot / "images" / "a.png",)]
+    assert [draft.images for draft in read({"file": path.name}, snapshot)] == [
+        (snapshot / "images" / "a.png",)
+    ]
     for cell in ("images/b.png", "../../blobs/a"):
         path = small.write([{**TWO, "image": cell}], snapshot / "t.jsonl")
         with pytest.raises(DataError, match="lies outside"):
@@ -322,7 +391,9 @@ def test_base64_in_lines_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_file_is_that_is_no_picture_is_said(content: bytes, words: str) -> None:
-    with pytest.raises(DataError, match=rf"^t:2: not a readable image \({words}.*\); convert it to PNG or JPEG$"):
+    with pytest.raises(
+        DataError, match=rf"^t:2: not a readable image \({words}.*\); convert it to PNG or JPEG$"
+    ):
         inspect_image(content, "t:2")
 
 
@@ -331,12 +402,19 @@ def test_what_a_file_is_that_is_no_picture_is_said(content: bytes, words: str) -
 
 def test_lists_of_something_else_are_no_options(tmp_path: Path) -> None:
     pictures = [
-        {"image": small.cell(n), "caption": ["a dog", "one"], "sentids": [f"{n}"], "split": "test"} for n in (1, 2)
+        {"image": small.cell(n), "caption": ["a dog", "one"], "sentids": [f"{n}"], "split": "test"}
+        for n in (1, 2)
     ]
     captions = recognise(small.write(pictures, tmp_path / "captions.jsonl"))
     assert (captions.kind, captions.params["columns"]["caption"]) == ("annotations", "caption")
     rows = [
-        {"image": small.cell(n), "question": "What?", "answer": ["a dog", "left"], "outline": [1.0, 2.0], "level": n}
+        {
+            "image": small.cell(n),
+            "question": "What?",
+            "answer": ["a dog", "left"],
+            "outline": [1.0, 2.0],
+            "level": n,
+        }
         for n in (1, 2)
     ]
     questions = recognise(small.write(rows, tmp_path / "questions.jsonl"))
@@ -345,14 +423,21 @@ def test_lists_of_something_else_are_no_options(tmp_path: Path) -> None:
 
 def test_a_context_among_facts_about_a_row_is_not_shown_with_its_question(tmp_path: Path) -> None:
     row = {"metadata": {"context": "scatter plot"}, **TWO}
-    assert "context" not in recognise(small.write([row], tmp_path / "t.jsonl"), NO_PICTURES).params["columns"]
+    assert (
+        "context"
+        not in recognise(small.write([row], tmp_path / "t.jsonl"), NO_PICTURES).params["columns"]
+    )
     row = {"qa": {"context": "A plot.", "question": "What?", "answer": "cat"}}
     columns = recognise(small.write([row], tmp_path / "u.jsonl"), NO_PICTURES).params["columns"]
     assert columns["context"] == "qa.context"
 
 
 def test_a_doubt_of_columns_is_said_before_a_name_that_is_like_another(tmp_path: Path) -> None:
-    row = {"question": "What?", "multiple_choice_answer": "dog", "answers": [{"answer": "dog"}, {"answer": "cat"}]}
+    row = {
+        "question": "What?",
+        "multiple_choice_answer": "dog",
+        "answers": [{"answer": "dog"}, {"answer": "cat"}],
+    }
     path = small.write([row, {**row, "multiple_choice_answer": "cat"}], tmp_path / "t.jsonl")
     assert {doubt.role for doubt in recognise(path, NO_PICTURES).doubts} == {"answer"}
 
@@ -362,8 +447,12 @@ def test_a_doubt_of_columns_is_said_before_a_name_that_is_like_another(tmp_path:
 
 def test_a_table_that_only_some_lines_of_are_utf8_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_bytes("question,A,B,answer\nFärbe?,a,b,A\n".encode() + "Farbtöne?,a,b,B\n".encode("cp1252"))
-    with pytest.raises(DataError, match=r"t\.csv:3: not UTF-8 \(byte 0xf6\); save the file as UTF-8$"):
+    path.write_bytes(
+        "question,A,B,answer\nFärbe?,a,b,A\n".encode() + "Farbtöne?,a,b,B\n".encode("cp1252")
+    )
+    with pytest.raises(
+        DataError, match=r"t\.csv:3: not UTF-8 \(byte 0xf6\); save the file as UTF-8$"
+    ):
         recognise(path)
 
 
@@ -376,13 +465,19 @@ def test_a_table_named_tsv_may_have_commas(tmp_path: Path) -> None:
 def test_a_quotation_mark_that_is_never_closed_is_named_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('question,A,B,answer\nWhich?,cat,dog,B\n"Which?,cat,dog,B\nWho?,cat,dog,A\n')
-    with pytest.raises(DataError, match=r"t\.csv:3: a quotation mark opens a cell and is not closed"):
+    with pytest.raises(
+        DataError, match=r"t\.csv:3: a quotation mark opens a cell and is not closed"
+    ):
         recognise(path)
 
 
 @pytest.mark.parametrize("orient", ["list", "dict", "split"])
 def test_json_by_columns_is_rows(orient: str, tmp_path: Path) -> None:
-    columns = {"question": ["Which?", "Who?"], "options": [["cat", "dog"], ["dog", "cat"]], "answer": ["B", "A"]}
+    columns = {
+        "question": ["Which?", "Who?"],
+        "options": [["cat", "dog"], ["dog", "cat"]],
+        "answer": ["B", "A"],
+    }
     forms: dict[str, Any] = {
         "list": columns,
         "dict": {name: dict(zip("01", cells, strict=True)) for name, cells in columns.items()},
@@ -393,12 +488,17 @@ def test_json_by_columns_is_rows(orient: str, tmp_path: Path) -> None:
         },
     }
     (tmp_path / "t.json").write_text(json.dumps(forms[orient]))
-    assert texts(tmp_path / "t.json") == [("Which?", ("cat", "dog"), (1,)), ("Who?", ("dog", "cat"), (0,))]
+    assert texts(tmp_path / "t.json") == [
+        ("Which?", ("cat", "dog"), (1,)),
+        ("Who?", ("dog", "cat"), (0,)),
+    ]
 
 
 def test_json_in_the_other_form_and_nan_are_named(tmp_path: Path) -> None:
     path = small.write([TWO, TWO], tmp_path / "t.jsonl").rename(tmp_path / "t.json")
-    with pytest.raises(DataError, match=r"not a JSON value but an object on each line; name the file \.jsonl$"):
+    with pytest.raises(
+        DataError, match=r"not a JSON value but an object on each line; name the file \.jsonl$"
+    ):
         recognise(path)
     path = small.write([{**TWO, "level": float("nan")}], tmp_path / "u.jsonl")
     assert refusal(path) == "u.jsonl:1: not JSON (NaN is none of its values; write null)"

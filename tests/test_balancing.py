@@ -43,7 +43,13 @@ class Time:
 
 def model_at(*urls: str, clock: Clock | None = None, **options: object) -> OpenAIModel:
     chosen = OpenAIOptions(**options)  # type: ignore[arg-type]
-    return OpenAIModel(f"openai:any@{','.join(urls)}", "any", Place(urls), chosen, clock or Clock(Waits(), lambda: 0.0))
+    return OpenAIModel(
+        f"openai:any@{','.join(urls)}",
+        "any",
+        Place(urls),
+        chosen,
+        clock or Clock(Waits(), lambda: 0.0),
+    )
 
 
 def texts(responses: list[Response]) -> list[str]:
@@ -64,7 +70,11 @@ def test_a_run_over_two_servers_one_of_which_goes_half_way_is_that_over_one(
 ) -> None:
     def run(model: str, name: str, **how: object) -> Counter[tuple[str, str | None]]:
         sn.evaluate(model, str(questions.folder), PROTOCOLS, runs=tmp_path, name=name, **how)  # type: ignore[arg-type]
-        return Counter((e.request.key, e.response.text) for e in read_exchanges(tmp_path / name) if not e.reused)
+        return Counter(
+            (e.request.key, e.response.text)
+            for e in read_exchanges(tmp_path / name)
+            if not e.reused
+        )
 
     with ExitStack() as first_is_up, start_server(latency=0.005) as second:
         first = first_is_up.enter_context(start_server(latency=0.005))
@@ -75,9 +85,13 @@ def test_a_run_over_two_servers_one_of_which_goes_half_way_is_that_over_one(
                 seen.append(requests_to(first))
                 first_is_up.close()
 
-        both = run(f"openai:any@{first.url},{second.url}?concurrency=4", "both", progress=go_half_way)
+        both = run(
+            f"openai:any@{first.url},{second.url}?concurrency=4", "both", progress=go_half_way
+        )
         [of_first], of_second = seen, requests_to(second)
-        assert of_first > 10 and of_second > 40  # what was on its way when the first went is asked of the second
+        assert (
+            of_first > 10 and of_second > 40
+        )  # what was on its way when the first went is asked of the second
         assert both == run(f"openai:any@{second.url}", "one")
         assert not [e for e in read_exchanges(tmp_path / "both") if e.response.error]
 
@@ -132,7 +146,9 @@ def test_the_machine_of_a_server_that_says_nothing_is_asked_whether_it_is_there(
             return [row[5] for row in rows if row[2].endswith(f":{server.port:04X}")]
 
         # Linux, proc_net_tcp: timer 02 is keepalive's; then when it fires, in hundredths of a second.
-        [(kind, when)] = [timer.split(":") for timer in asyncio.run(ask_then_look()) if timer != "00:00000000"]
+        [(kind, when)] = [
+            timer.split(":") for timer in asyncio.run(ask_then_look()) if timer != "00:00000000"
+        ]
         assert kind == "02" and 1000 < int(when, 16) <= 1500
 
 
@@ -158,7 +174,9 @@ def test_a_request_that_is_cancelled_leaves_its_place() -> None:
         model = model_at(one.url, other.url, concurrency=1)
 
         async def cancel_then_ask() -> str | None:
-            asking = [asyncio.create_task(model.ask(request, Shelf())) for request in questions_of(6)]
+            asking = [
+                asyncio.create_task(model.ask(request, Shelf())) for request in questions_of(6)
+            ]
             await asyncio.sleep(0.05)
             for task in asking:
                 task.cancel()
@@ -172,7 +190,11 @@ def test_a_request_that_is_cancelled_leaves_its_place() -> None:
 
 @given(
     steps=st.lists(
-        st.tuples(st.sampled_from(["ask", "answered", "failed", "unreachable"]), st.integers(0, 2), st.floats(0, 40)),
+        st.tuples(
+            st.sampled_from(["ask", "answered", "failed", "unreachable"]),
+            st.integers(0, 2),
+            st.floats(0, 40),
+        ),
         max_size=40,
     )
 )
@@ -240,13 +262,17 @@ def test_a_server_that_lets_nobody_in_is_told_before_the_time_for_connecting_is_
     with attended(Attendance(say=lines.append)), ExitStack() as open_sockets:
         full = open_sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         port = full.getsockname()[1]
-        for _ in range(2):  # more than the server has room for, so that its system drops who comes then
+        for _ in range(
+            2
+        ):  # more than the server has room for, so that its system drops who comes then
             waiting = open_sockets.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(("127.0.0.1", port))
         model = model_at(f"http://127.0.0.1:{port}/v1", retries=0, concurrency=2)
         assert all(response.error for response in ask(model, *questions_of(3)))
-    assert lines == [f"http://127.0.0.1:{port}/v1: no connection after 0.01 s; waiting for up to 0.2 s"]
+    assert lines == [
+        f"http://127.0.0.1:{port}/v1: no connection after 0.01 s; waiting for up to 0.2 s"
+    ]
 
 
 def test_a_server_that_falls_away_later_is_tried_again_in_silence() -> None:
@@ -259,8 +285,12 @@ def test_a_server_that_falls_away_later_is_tried_again_in_silence() -> None:
     assert lines == []
 
 
-@pytest.mark.parametrize(("scheme", "doubt"), [("https", "does it speak https"), ("http", "is it running")])
-def test_a_server_that_does_not_speak_as_its_address_says_is_doubted_in_words(scheme: str, doubt: str) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "doubt"), [("https", "does it speak https"), ("http", "is it running")]
+)
+def test_a_server_that_does_not_speak_as_its_address_says_is_doubted_in_words(
+    scheme: str, doubt: str
+) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as plain:
         listening = Thread(target=plain.serve_forever)
         listening.start()

@@ -19,12 +19,19 @@ def test_the_rooms_of_the_mutation_bench_name_modules_and_test_files_that_exist(
     [rooms] = [
         ast.literal_eval(node.value)
         for node in tree.body
-        if isinstance(node, ast.AnnAssign) and node.value and getattr(node.target, "id", "") == "ROOMS"
+        if isinstance(node, ast.AnnAssign)
+        and node.value
+        and getattr(node.target, "id", "") == "ROOMS"
     ]
     modules = [(module, tests.split()) for room in rooms.values() for module, tests in room.items()]
-    assert [module for module, _ in modules if not (ROOT / "src" / "snellen" / module).is_file()] == []
+    assert [
+        module for module, _ in modules if not (ROOT / "src" / "snellen" / module).is_file()
+    ] == []
     assert {
-        name for _, tests in modules for name in tests if not (ROOT / "tests" / f"test_{name}.py").is_file()
+        name
+        for _, tests in modules
+        for name in tests
+        if not (ROOT / "tests" / f"test_{name}.py").is_file()
     } == set()
 
 
@@ -52,7 +59,11 @@ def test_the_white_box_bench_counts_what_each_way_runs(whitebox: Any) -> None:
     # The last token of an option predicts nothing, and the picture and the question are read once.
     assert one["fast"] == {"passes": 1, "tokens": prompt + sum(tails) - 4, "pictures": 1}
     assert five["naive"] == {"passes": 20, "tokens": 5 * (4 * prompt + sum(tails)), "pictures": 20}
-    assert five["fast"] == {"passes": 2, "tokens": 5 + 64 + 5 * (55 + sum(tails) - 4), "pictures": 1}
+    assert five["fast"] == {
+        "passes": 2,
+        "tokens": 5 + 64 + 5 * (55 + sum(tails) - 4),
+        "pictures": 1,
+    }
     whitebox.show_throughput(made, work, 1)
 
 
@@ -64,8 +75,12 @@ def test_the_white_box_bench_has_a_model_of_seven_billion_parameters(whitebox: A
     assert sum(part.numel() for part in made.parameters()) == pytest.approx(7.06e9, rel=0.01)
 
 
-@pytest.mark.parametrize(("image_tokens", "crops", "side"), [(64, 1, 112), (576, 1, 336), (2880, 5, 336)])
-def test_a_picture_of_the_bench_has_the_tokens_it_says(whitebox: Any, image_tokens: int, crops: int, side: int) -> None:
+@pytest.mark.parametrize(
+    ("image_tokens", "crops", "side"), [(64, 1, 112), (576, 1, 336), (2880, 5, 336)]
+)
+def test_a_picture_of_the_bench_has_the_tokens_it_says(
+    whitebox: Any, image_tokens: int, crops: int, side: int
+) -> None:
     assert tuple(whitebox.Work(image_tokens).pixels.shape) == (crops, 3, side, side)
     assert crops * (side // whitebox.PATCH) ** 2 == image_tokens
 
@@ -88,7 +103,9 @@ def test_the_self_check_of_a_bench_is_not_changed_by_being_counted(equality: Any
 
 
 @pytest.mark.slow
-def test_a_registered_architecture_is_asked_where_and_in_the_format_it_is_told(equality: Any) -> None:
+def test_a_registered_architecture_is_asked_where_and_in_the_format_it_is_told(
+    equality: Any,
+) -> None:
     import torch
 
     places = []
@@ -104,9 +121,14 @@ def test_a_registered_architecture_is_asked_where_and_in_the_format_it_is_told(e
 
 
 def test_the_table_of_registered_architectures_counts_its_own_lines(equality: Any) -> None:
-    _, table, _ = equality.parts((ROOT / "docs" / "evidence" / "whitebox.md").read_text("utf-8"), "registered")
+    _, table, _ = equality.parts(
+        (ROOT / "docs" / "evidence" / "whitebox.md").read_text("utf-8"), "registered"
+    )
     lines = equality.written_lines(table)
     assert equality.registered_table(list(lines.values())) == table.strip()
-    wrong = ["git | Pillow | tree | 1e-06 | **4e-01** | 1", "fuyu | Pillow | cannot be asked: a \\| b | | | "]
+    wrong = [
+        "git | Pillow | tree | 1e-06 | **4e-01** | 1",
+        "fuyu | Pillow | cannot be asked: a \\| b | | | ",
+    ]
     right = "llava | Pillow | tree | 1e-06 | 1e-06 | 1"
     assert equality.registered_table([*wrong, right]).startswith("1 of 3 can be asked")

@@ -45,14 +45,17 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Benchmark:
 
 def outcome_of(benchmark: Benchmark, limit: int = 20) -> AuditOutcome:
     items = audited_items(benchmark, limit)
-    return audit_outcome(items, benchmark.manifest.counts.samples, read_audit_labels(labels_file(benchmark)))
+    return audit_outcome(
+        items, benchmark.manifest.counts.samples, read_audit_labels(labels_file(benchmark))
+    )
 
 
 def label(benchmark: Benchmark, by: str, limit: int = 20, **said: str) -> None:
     """Label what is drawn as good, but for what `said` names by its place (`at3`)."""
     items = audited_items(benchmark, limit)
     labels = (
-        AuditLabel(item.id, said.get(f"at{place}", "good"), by, item.sample.id) for place, item in enumerate(items)
+        AuditLabel(item.id, said.get(f"at{place}", "good"), by, item.sample.id)
+        for place, item in enumerate(items)
     )  # type: ignore[arg-type]
     add_lines(labels_file(benchmark), *labels)
 
@@ -60,7 +63,9 @@ def label(benchmark: Benchmark, by: str, limit: int = 20, **said: str) -> None:
 # --- the draw and the bound ------------------------------------------------------------------------------------------
 
 
-def test_every_beginning_of_the_draw_is_a_draw_and_another_seed_draws_others(mine: Benchmark) -> None:
+def test_every_beginning_of_the_draw_is_a_draw_and_another_seed_draws_others(
+    mine: Benchmark,
+) -> None:
     names = [item.sample.id for item in audited_items(mine, 60)]
     assert sorted(names) == [f"q{i:03d}" for i in range(60)] != names
     assert [item.sample.id for item in audited_items(mine, 7)] == names[:7]
@@ -74,12 +79,19 @@ def test_every_beginning_of_the_draw_is_a_draw_and_another_seed_draws_others(min
 def test_the_bound_is_that_of_the_hypergeometric_distribution(of: int, drawn: int) -> None:
     for bad in range(min(drawn, 12)):
         in_all = np.arange(bad, of - drawn + bad + 1)
-        assert most_bad(of, drawn, bad) == in_all[witness.hypergeom.cdf(bad, of, in_all, drawn) > 0.05].max()
-    assert few_bad_probability(of, of // 5, drawn, 3) == pytest.approx(witness.hypergeom.cdf(3, of, of // 5, drawn))
+        assert (
+            most_bad(of, drawn, bad)
+            == in_all[witness.hypergeom.cdf(bad, of, in_all, drawn) > 0.05].max()
+        )
+    assert few_bad_probability(of, of // 5, drawn, 3) == pytest.approx(
+        witness.hypergeom.cdf(3, of, of // 5, drawn)
+    )
 
 
 @pytest.mark.parametrize("of, drawn", [(60, 20), (300, 150)])
-def test_the_bound_holds_in_no_less_than_95_of_100_audits_whatever_the_truth(of: int, drawn: int) -> None:
+def test_the_bound_holds_in_no_less_than_95_of_100_audits_whatever_the_truth(
+    of: int, drawn: int
+) -> None:
     at_most = np.array([most_bad(of, drawn, bad) for bad in range(drawn + 1)])
     for bad_in_all in range(of + 1):
         likely = witness.hypergeom.pmf(np.arange(drawn + 1), of, bad_in_all, drawn)
@@ -100,8 +112,16 @@ def test_two_raters_who_differ_are_settled_and_what_is_not_settled_is_bad(mine: 
     label(mine, "ben", at3="unclear or other", at5="no picture needed")
     outcome = outcome_of(mine)
     bound = outcome.bound()
-    assert (bound.drawn, bound.of, bound.bad, bound.disagreements, bound.raters) == (20, 60, 3, 2, ("ann", "ben"))
-    assert bound.at_most == most_bad(60, 20, 3) / 60 and bound.kappa == pytest.approx(0.4444, abs=1e-3)
+    assert (bound.drawn, bound.of, bound.bad, bound.disagreements, bound.raters) == (
+        20,
+        60,
+        3,
+        2,
+        ("ann", "ben"),
+    )
+    assert bound.at_most == most_bad(60, 20, 3) / 60 and bound.kappa == pytest.approx(
+        0.4444, abs=1e-3
+    )
     assert [verdict.reason for verdict in outcome.bad] == [
         "people: wrong answer and unclear or other",
         "people: not settled, ann says two right options, ben says good",
@@ -115,11 +135,17 @@ def test_two_raters_who_differ_are_settled_and_what_is_not_settled_is_bad(mine: 
     assert outcome.bound().disagreements == 2 and outcome.bound().kappa == bound.kappa
 
 
-def test_a_rater_who_is_not_done_does_not_count_yet_and_a_label_can_be_taken_back(mine: Benchmark) -> None:
+def test_a_rater_who_is_not_done_does_not_count_yet_and_a_label_can_be_taken_back(
+    mine: Benchmark,
+) -> None:
     label(mine, "ann")
     label(mine, "ben", limit=5, at0="wrong answer")
     outcome = outcome_of(mine)
-    assert outcome.raters == ("ann",) and outcome.unlabelled == {"ann": 0, "ben": 15} and outcome.is_complete
+    assert (
+        outcome.raters == ("ann",)
+        and outcome.unlabelled == {"ann": 0, "ben": 15}
+        and outcome.is_complete
+    )
     add_lines(labels_file(mine), AuditLabel(audited_items(mine, 1)[0].id, None, "ann"))
     outcome = outcome_of(mine)
     assert outcome.unlabelled["ann"] == 1 and not outcome.is_complete
@@ -136,24 +162,33 @@ def test_labels_stay_when_a_benchmark_is_built_again_and_are_not_of_changed_ques
     assert outcome_of(again).unlabelled == {"ann": 1}
 
 
-def test_what_is_bad_is_taken_out_and_the_bound_is_that_of_the_rest(mine: Benchmark, tmp_path: Path) -> None:
+def test_what_is_bad_is_taken_out_and_the_bound_is_that_of_the_rest(
+    mine: Benchmark, tmp_path: Path
+) -> None:
     label(mine, "ann", at3="wrong answer")
     outcome = outcome_of(mine)
     whole = with_bound(mine, outcome.bound())
-    assert whole.manifest.verification is not None and whole.manifest.verification.bound == outcome.bound()
+    assert (
+        whole.manifest.verification is not None
+        and whole.manifest.verification.bound == outcome.bound()
+    )
     kept = keep_good(whole, outcome, "audited", to=tmp_path / "audited")
     bound = kept.manifest.verification.bound  # type: ignore[union-attr]
     assert bound is not None and (bound.bad, bound.removed, bound.of) == (1, 1, 60)
     assert bound.at_most == (most_bad(60, 20, 1) - 1) / 59
     [apart] = kept.set_apart()
-    assert apart.sample.id == audited_items(mine, 20)[3].sample.id and apart.reasons == ("people: wrong answer",)
+    assert apart.sample.id == audited_items(mine, 20)[3].sample.id and apart.reasons == (
+        "people: wrong answer",
+    )
 
 
 # --- the forms -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
-def test_the_page_of_the_local_server_keeps_each_label_at_once(mine: Benchmark, tmp_path: Path) -> None:
+def test_the_page_of_the_local_server_keeps_each_label_at_once(
+    mine: Benchmark, tmp_path: Path
+) -> None:
     items, path = audited_items(mine, 4), labels_file(mine)
     server = AuditServer(AuditForm(mine, items, "ann"), path)
     with small.running(server), browsing(tmp_path) as page:
@@ -166,10 +201,17 @@ def test_the_page_of_the_local_server_keeps_each_label_at_once(mine: Benchmark, 
         page.press("1", " ", "3", "u", " ", "2", "s", "b", "5")
         page.wait_until("document.querySelector('output').textContent.includes('1 to label')")
         page.open(server.address)
-        assert told and "1 to label, by ann" in page.run("document.querySelector('output').textContent")
+        assert told and "1 to label, by ann" in page.run(
+            "document.querySelector('output').textContent"
+        )
         assert not page.complaints and set(page.requested) == {server.address}
     labels = {given.item: given.label for given in read_audit_labels(path)}
-    assert [labels.get(item.id) for item in items] == ["good", "wrong answer", None, "unclear or other"]
+    assert [labels.get(item.id) for item in items] == [
+        "good",
+        "wrong answer",
+        None,
+        "unclear or other",
+    ]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
@@ -198,10 +240,15 @@ def test_a_page_that_was_sent_saves_labels_that_are_read_back(
         page.open((tmp_path / "for-ben.html").as_uri())
         page.press(*"Ben")
         page.press("Enter", "a", "1", "c", "2")
-        assert page.run("document.getElementById('left').textContent") == "All questions are labelled. Thank you."
+        assert (
+            page.run("document.getElementById('left').textContent")
+            == "All questions are labelled. Thank you."
+        )
         page.download("document.getElementById('save').click()")
         assert not page.complaints
-    code, out, err = small.command(capsys, "audit", "mine", "--limit", "2", "--labels", "labels-Ben.jsonl")
+    code, out, err = small.command(
+        capsys, "audit", "mine", "--limit", "2", "--labels", "labels-Ben.jsonl"
+    )
     assert code == 0 and "2 of 2 labels are about questions of mine" in err
     assert "1 good, 1 wrong answer" in out and "2 of 60 drawn, 1 bad, by Ben" in out
 
@@ -249,7 +296,10 @@ def test_the_command_says_what_is_missing_and_then_the_bound(
     label(mine, "ben", limit=5)
     code, out, _ = audit()
     assert code == 0 and "ann is done; ben has 15 to label" in out and "1 good" not in out
-    assert "At most 18.4% of the questions are bad, with 95% confidence: 20 of 60 drawn, 1 bad, by ann." in out
+    assert (
+        "At most 18.4% of the questions are bad, with 95% confidence: 20 of 60 drawn, 1 bad, by ann."
+        in out
+    )
     label(mine, "ben")
     code, out, _ = audit("--json")
     assert json.loads(out)["raters"] == ["ann", "ben"]
@@ -259,8 +309,15 @@ def test_the_command_says_what_is_missing_and_then_the_bound(
     (tmp_path / "list.jsonl").write_text('{"id": "q001", "reason": "all miss it"}\n')
     label_of = AuditLabel(named_items(mine, ["q001"])[0].id, "two right options", "eve")
     add_lines(labels_file(mine), label_of)
-    code, out, _ = small.command(capsys, "audit", "mine", "--only", "list.jsonl", "--keep", "without")
-    assert code == 0 and "1 two right options" in out and "at most" not in out and "59 questions" in out
+    code, out, _ = small.command(
+        capsys, "audit", "mine", "--only", "list.jsonl", "--keep", "without"
+    )
+    assert (
+        code == 0
+        and "1 two right options" in out
+        and "at most" not in out
+        and "59 questions" in out
+    )
     code, _, err = audit("--settle", "--judge", "snellen:uniform")
     assert code == 2 and "--judge: mine is a benchmark, which people audit" in err
 
@@ -268,17 +325,29 @@ def test_the_command_says_what_is_missing_and_then_the_bound(
 def test_flags_of_benchmarks_are_refused_for_runs(
     mine: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert small.command(capsys, "run", "snellen:uniform", "mine", "--name", "x", "--limit", "4")[0] == 0
+    assert (
+        small.command(capsys, "run", "snellen:uniform", "mine", "--name", "x", "--limit", "4")[0]
+        == 0
+    )
     code, _, err = small.command(capsys, "audit", "runs/x", "--settle")
-    assert code == 2 and "--settle: runs/x is a run, and this is for benchmarks; leave it out" in err
+    assert (
+        code == 2 and "--settle: runs/x is a run, and this is for benchmarks; leave it out" in err
+    )
     code, _, err = small.command(capsys, "audit", "nothing-there")
     assert code == 2 and "nothing-there" in err and len(err.splitlines()) == 1
 
 
-def test_labels_that_are_none_are_refused_with_their_line(mine: Benchmark, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("wrong.jsonl").write_text('{"item": "a", "label": "good", "by": "ann"}\n{"item": "a", "label": "fine"}\n')
+def test_labels_that_are_none_are_refused_with_their_line(
+    mine: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("wrong.jsonl").write_text(
+        '{"item": "a", "label": "good", "by": "ann"}\n{"item": "a", "label": "fine"}\n'
+    )
     code, _, err = small.command(capsys, "audit", "mine", "--labels", "wrong.jsonl")
     assert code == 2 and "wrong.jsonl:2: not a label of an audit" in err
     Path("nobody.jsonl").write_text('{"item": "a", "label": "good", "by": ""}\n')
     assert "is by nobody" in small.command(capsys, "audit", "mine", "--labels", "nobody.jsonl")[2]
-    assert "there is no such file" in small.command(capsys, "audit", "mine", "--labels", "missing.jsonl")[2]
+    assert (
+        "there is no such file"
+        in small.command(capsys, "audit", "mine", "--labels", "missing.jsonl")[2]
+    )

@@ -67,9 +67,13 @@ def test_a_run_stops_at_its_requests_and_the_same_call_goes_on(questions: Benchm
     while True:
         calls += 1
         try:
-            results = sn.evaluate(model, str(questions.folder), "circular", limit=9, name="run", max_requests=7)
+            results = sn.evaluate(
+                model, str(questions.folder), "circular", limit=9, name="run", max_requests=7
+            )
         except SpentBudgetError as spent:
-            assert "stopped at --max-requests 7" in str(spent) and "the same command goes on" in str(spent)
+            assert "stopped at --max-requests 7" in str(
+                spent
+            ) and "the same command goes on" in str(spent)
             assert model.asked == answered("runs/run") == 7 * calls
             continue
         break
@@ -82,7 +86,13 @@ def test_requests_on_their_way_to_a_server_are_kept_when_the_budget_is_spent(
 ) -> None:
     before = server.stats()["requests"]
     with pytest.raises(SpentBudgetError):
-        sn.evaluate(f"openai:any@{server.url}", str(questions.folder), "circular", name="run", max_requests=10)
+        sn.evaluate(
+            f"openai:any@{server.url}",
+            str(questions.folder),
+            "circular",
+            name="run",
+            max_requests=10,
+        )
     assert server.stats()["requests"] - before == answered("runs/run") == 10
 
 
@@ -93,7 +103,9 @@ def test_workers_share_a_budget() -> None:
 
 def test_money_counts_for_what_is_on_its_way_and_time_ends_a_run() -> None:
     now = 0.0
-    budget = RunBudget(ExecutionSpec(max_cost=1.0, price=(100.0, 0.0), max_time=60), clock=lambda: now)
+    budget = RunBudget(
+        ExecutionSpec(max_cost=1.0, price=(100.0, 0.0), max_time=60), clock=lambda: now
+    )
     assert budget.take()
     budget.settle(Response(text="", usage=Usage(1000, 0)))  # a tenth
     assert sum(budget.take() for _ in range(20)) == 9 and budget.spent == "--max-cost 1"
@@ -108,17 +120,24 @@ def test_a_budget_of_money_ends_a_run_whose_tokens_nobody_counts(questions: Benc
     with start_server(script=[malformed(reply, times=1000)]) as server:
         model = f"openai:any@{server.url}?concurrency=2"
         with pytest.raises(
-            SpentBudgetError, match="--max-cost 1, which cannot hold as the answers come without counts"
+            SpentBudgetError,
+            match="--max-cost 1, which cannot hold as the answers come without counts",
         ):
-            sn.evaluate(model, str(questions.folder), "circular", name="run", max_cost=1, price=(1, 1))
+            sn.evaluate(
+                model, str(questions.folder), "circular", name="run", max_cost=1, price=(1, 1)
+            )
         assert server.stats()["requests"] == answered("runs/run") <= 2
 
 
-def test_before_a_price_is_known_no_more_are_paid_than_may_be_in_flight(questions: Benchmark) -> None:
+def test_before_a_price_is_known_no_more_are_paid_than_may_be_in_flight(
+    questions: Benchmark,
+) -> None:
     with start_server(latency=0.05) as server:
         model = f"openai:any@{server.url}?concurrency=3"
         with pytest.raises(SpentBudgetError, match="3 requests were answered now"):
-            sn.evaluate(model, str(questions.folder), "circular", name="run", max_cost=1e-6, price=(1, 1))
+            sn.evaluate(
+                model, str(questions.folder), "circular", name="run", max_cost=1e-6, price=(1, 1)
+            )
         assert server.stats()["requests"] == answered("runs/run") == 3
 
 
@@ -131,8 +150,18 @@ def test_an_answer_without_counts_costs_what_the_others_do() -> None:
 
 
 def test_a_spent_budget_of_money_says_what_was_paid(questions: Benchmark) -> None:
-    with pytest.raises(SpentBudgetError, match=r"0.0105: 10 requests were answered now for 0.01 at the price given"):
-        sn.evaluate(Counting(), str(questions.folder), "circular", name="run", max_cost=0.0105, price=(1, 0), window=1)
+    with pytest.raises(
+        SpentBudgetError, match=r"0.0105: 10 requests were answered now for 0.01 at the price given"
+    ):
+        sn.evaluate(
+            Counting(),
+            str(questions.folder),
+            "circular",
+            name="run",
+            max_cost=0.0105,
+            price=(1, 0),
+            window=1,
+        )
 
 
 def test_a_budget_of_money_without_a_price_is_refused(questions: Benchmark) -> None:
@@ -143,10 +172,20 @@ def test_a_budget_of_money_without_a_price_is_refused(questions: Benchmark) -> N
 def test_a_spent_budget_is_exit_code_4_and_one_line(
     server: Server, questions: Benchmark, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["run", f"openai:any@{server.url}", str(questions.folder), "--name", "r", "--max-requests", "3"]
+    command = [
+        "run",
+        f"openai:any@{server.url}",
+        str(questions.folder),
+        "--name",
+        "r",
+        "--max-requests",
+        "3",
+    ]
     with pytest.raises(SystemExit) as ended:
         main(command)
-    assert ended.value.code == 4 and capfd.readouterr().err.strip().splitlines()[-1].endswith("scores what is there")
+    assert ended.value.code == 4 and capfd.readouterr().err.strip().splitlines()[-1].endswith(
+        "scores what is there"
+    )
 
 
 def test_a_command_that_a_message_names_can_be_given_as_it_stands(questions: Benchmark) -> None:
@@ -193,7 +232,9 @@ def test_a_run_that_a_budget_stops_again_and_again_ends_as_if_it_had_none(
     assert [row.estimate for row in parts.rows] == [row.estimate for row in whole.rows]
 
 
-@pytest.mark.parametrize("protocol", ["vanilla", "circular", "circular?all_passes=true", "instability?m=3"])
+@pytest.mark.parametrize(
+    "protocol", ["vanilla", "circular", "circular?all_passes=true", "instability?m=3"]
+)
 def test_what_is_forecast_holds_what_is_asked(protocol: str, questions: Benchmark) -> None:
     spec = run_spec(
         {
@@ -220,10 +261,16 @@ def test_what_is_forecast_holds_what_is_asked(protocol: str, questions: Benchmar
 def sized(make: Callable[..., Benchmark]) -> Benchmark:
     """Three questions not all in ASCII, two about a picture of 300 x 500 and one about a picture of 2000 x 2000."""
     sizes = [(2000, 2000), (300, 500), (300, 500)]
-    return make([
-        {**row, "question": f"猫 or 犬, number {i}?", "image": b64encode(picture(i, size=sizes[i])).decode()}
-        for i, row in enumerate(rows(3, pictures=3))
-    ])  # fmt: skip
+    return make(
+        [
+            {
+                **row,
+                "question": f"猫 or 犬, number {i}?",
+                "image": b64encode(picture(i, size=sizes[i])).decode(),
+            }
+            for i, row in enumerate(rows(3, pictures=3))
+        ]
+    )
 
 
 def tokens_of(request: Request) -> int:
@@ -235,17 +282,28 @@ def tokens_of(request: Request) -> int:
 
 
 def planned(benchmark: Benchmark, protocol: str) -> RunPlan:
-    given = {"models": ("counting",), "benchmarks": (str(benchmark.folder),), "protocols": (protocol,), "name": "r"}
+    given = {
+        "models": ("counting",),
+        "benchmarks": (str(benchmark.folder),),
+        "protocols": (protocol,),
+        "name": "r",
+    }
     return plan_run(run_spec(given))
 
 
-@pytest.mark.parametrize("protocol", ["vanilla", "likelihood", "circular?all_passes=true", "instability?m=3"])
+@pytest.mark.parametrize(
+    "protocol", ["vanilla", "likelihood", "circular?all_passes=true", "instability?m=3"]
+)
 def test_a_forecast_counts_tokens_as_it_says_it_does(protocol: str, sized: Benchmark) -> None:
     before = forecast(planned(sized, protocol))
-    model = sn.Scripted(lambda request: "(A)", lambda request: [-1.0] * len(request.continuations), name="counting")
+    model = sn.Scripted(
+        lambda request: "(A)", lambda request: [-1.0] * len(request.continuations), name="counting"
+    )
     sn.evaluate(model, str(sized.folder), protocol, name="r")
     asked = [one.request for one in read_exchanges(Path("runs/r")) if not one.reused]
-    written = 0 if protocol == "likelihood" else sum(request.decoding.max_new_tokens for request in asked)
+    written = (
+        0 if protocol == "likelihood" else sum(request.decoding.max_new_tokens for request in asked)
+    )
     amount = Amount(len(asked), len(asked), sum(map(tokens_of, asked)), written)
     assert (before.model, before.folder, before.answered) == ("counting", "runs/r", 0)
     assert (before.least, before.most) == (amount, amount)
@@ -257,7 +315,9 @@ def test_a_forecast_says_how_far_it_reaches_and_what_was_answered(sized: Benchma
     before = forecast(planned(sized, "circular"))
     sn.evaluate(Counting(), str(sized.folder), "circular?all_passes=true", name="whole")
     passes = [one.request for one in read_exchanges(Path("runs/whole"))]
-    every, first = (sum(map(tokens_of, some)) for some in (passes, [r for r in passes if r.variant.test == 0]))
+    every, first = (
+        sum(map(tokens_of, some)) for some in (passes, [r for r in passes if r.variant.test == 0])
+    )
     reply = passes[0].decoding.max_new_tokens
     costs = [(read * 10 + calls * reply * 100) / 1e6 for calls, read in ((3, first), (12, every))]
     assert list(before.lines((10.0, 100.0))) == [
@@ -274,7 +334,9 @@ def test_a_forecast_says_how_far_it_reaches_and_what_was_answered(sized: Benchma
 
 
 def test_a_failed_request_is_asked_again_and_so_forecast(sized: Benchmark) -> None:
-    failing = sn.Scripted(lambda request: Response(error=Failure("server", "gone")), name="counting")
+    failing = sn.Scripted(
+        lambda request: Response(error=Failure("server", "gone")), name="counting"
+    )
     sn.evaluate(failing, str(sized.folder), name="r", error_budget=1.0)
     after = forecast(planned(sized, "vanilla"))
     assert (after.answered, after.least.requests) == (0, 3)
@@ -288,7 +350,9 @@ class AgainIfFirst(Struct, frozen=True):
     def applies(self, sample: sn.Sample) -> bool:
         return True
 
-    def ask(self, sample: sn.Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: sn.Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         if sample.options:
             template = prompt.template_ids("likelihood")[0]
             [likelihood] = yield [prompt.loglikelihood(sample, Variant(template=template))]
@@ -315,20 +379,39 @@ def test_a_forecast_holds_for_a_protocol_of_one_s_own_that_reads_scores_and_repl
 
 
 def test_a_dry_run_asks_nothing_and_says_the_price(questions: Benchmark) -> None:
-    command = ["run", "openai:none@http://127.0.0.1:9/v1", str(questions.folder), "--dry-run", "--price", "1,2"]
+    command = [
+        "run",
+        "openai:none@http://127.0.0.1:9/v1",
+        str(questions.folder),
+        "--dry-run",
+        "--price",
+        "1,2",
+    ]
     done = CliRunner().invoke(cli, command, catch_exceptions=False)
-    assert done.exit_code == 0 and "at the price given" in done.output and "tokens are estimated" in done.output
+    assert (
+        done.exit_code == 0
+        and "at the price given" in done.output
+        and "tokens are estimated" in done.output
+    )
     assert not Path("runs").exists()
 
 
 def test_the_tokens_of_a_run_are_added_up_by_kind_and_priced(questions: Benchmark) -> None:
     lines: list[str] = []
     results = sn.evaluate(
-        Counting(), str(questions.folder), limit=5, name="r", price=(10.0, 100.0), announce=lines.append
+        Counting(),
+        str(questions.folder),
+        limit=5,
+        name="r",
+        price=(10.0, 100.0),
+        announce=lines.append,
     )
     [use] = results.runs[0].roles
     assert use.usage == Usage(5000, 50, 2000, 25)
-    assert usage_text(use.usage) == "5,000 tokens read (2,000 of them cached), 50 written (25 of them reasoning)"
+    assert (
+        usage_text(use.usage)
+        == "5,000 tokens read (2,000 of them cached), 50 written (25 of them reasoning)"
+    )
     assert any(line.endswith("as it counts them); 0.055 at the price given") for line in lines)
     assert sn.load_run("runs/r").runs[0].roles == (use,)
 
@@ -336,9 +419,15 @@ def test_the_tokens_of_a_run_are_added_up_by_kind_and_priced(questions: Benchmar
 def test_answers_of_another_run_are_taken_from_the_cache_and_counted(questions: Benchmark) -> None:
     first, again, other = Counting(), Counting(), Counting("other")
     sn.evaluate(first, str(questions.folder), "vanilla", limit=6, name="one", cache="answers")
-    results = sn.evaluate(again, str(questions.folder), "circular", limit=6, name="two", cache="answers")
+    results = sn.evaluate(
+        again, str(questions.folder), "circular", limit=6, name="two", cache="answers"
+    )
     [use] = results.runs[0].roles
-    assert use.from_cache == 6 and use.answered == again.asked > 0 and "6 more from the cache" in use.sentence()
+    assert (
+        use.from_cache == 6
+        and use.answered == again.asked > 0
+        and "6 more from the cache" in use.sentence()
+    )
     plain = sn.evaluate(Counting(), str(questions.folder), "circular", limit=6, name="plain")
     assert plain.rows == results.rows
     sn.evaluate(other, str(questions.folder), "vanilla", limit=6, name="other", cache="answers")
@@ -351,8 +440,14 @@ def test_a_reply_drawn_without_a_seed_is_not_cached(questions: Benchmark) -> Non
         model = Counting()
         name = f"run{len(asked)}"
         sn.evaluate(
-            model, str(questions.folder), limit=4, name=name, temperature=1.0, seed=seed, cache="answers"
-        )  # fmt: skip
+            model,
+            str(questions.folder),
+            limit=4,
+            name=name,
+            temperature=1.0,
+            seed=seed,
+            cache="answers",
+        )
         asked.append(model.asked)
     assert asked == [4, 4, 4, 0]
 
@@ -375,10 +470,17 @@ def test_two_processes_write_into_one_cache() -> None:
     running = [subprocess.Popen([sys.executable, "-c", WRITER]) for _ in range(2)]
     assert [process.wait() for process in running] == [0, 0]
     cache = AnswerCache(Path("answers"), {"": "me"})
-    assert cache._file.execute("PRAGMA synchronous").fetchone() == (1,), "the journals are safe, it need not be"
-    found = [cache.find(Request("other", "t", Variant(), (), continuations=(str(number),))) for number in range(300)]
+    assert cache._file.execute("PRAGMA synchronous").fetchone() == (1,), (
+        "the journals are safe, it need not be"
+    )
+    found = [
+        cache.find(Request("other", "t", Variant(), (), continuations=(str(number),)))
+        for number in range(300)
+    ]
     cache.close()
-    assert [response and response.text for response in found] == [str(number) for number in range(300)]
+    assert [response and response.text for response in found] == [
+        str(number) for number in range(300)
+    ]
 
 
 OPENER = """
@@ -394,7 +496,9 @@ for folder in sys.stdin:
 def test_processes_that_open_a_new_cache_at_the_same_moment() -> None:
     """SQLite refuses one that changes the journal's mode beside another at once, whatever the timeout is."""
     running = [
-        subprocess.Popen([sys.executable, "-c", OPENER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", OPENER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         for _ in range(3)
     ]
     for number in range(60):

@@ -29,7 +29,11 @@ from snellen.scoring.answers import open_answers
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.fixture
@@ -45,35 +49,57 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def spec(drafts: list[Draft], **facts: Any) -> BenchmarkSpec:
         given[:] = drafts
-        return BenchmarkSpec(name="given", title="given", formulation="choice", source=SourceSpec("given"), **facts)
+        return BenchmarkSpec(
+            name="given", title="given", formulation="choice", source=SourceSpec("given"), **facts
+        )
 
     return spec
 
 
 def draft(name: str, *rounds: QuestionDraft, **fields: Any) -> Draft:
-    return Draft(name, rounds or (QuestionDraft("Which?", ("cat", "dog"), (0,)),), where=f"row {name}", **fields)
+    return Draft(
+        name,
+        rounds or (QuestionDraft("Which?", ("cat", "dog"), (0,)),),
+        where=f"row {name}",
+        **fields,
+    )
 
 
 # --- the same input, the same bytes ------------------------------------------------------------------------------
 
 
 def test_two_builds_of_the_same_input_are_the_same_bytes(tmp_path: Path) -> None:
-    first, second = (small.built(small.rows(30, pictures=7), tmp_path / name) for name in ("one", "two"))
+    first, second = (
+        small.built(small.rows(30, pictures=7), tmp_path / name) for name in ("one", "two")
+    )
     assert bytes_of(first.folder) == bytes_of(second.folder)
     assert first.manifest.version == second.manifest.version
 
 
-def test_two_processes_build_the_same_bytes(tmp_path: Path, eyechart: Mapping[str, Benchmark]) -> None:
+def test_two_processes_build_the_same_bytes(
+    tmp_path: Path, eyechart: Mapping[str, Benchmark]
+) -> None:
     code = "import snellen; snellen.build('eyechart/dialogue')"
     environment = {**os.environ, "SNELLEN_HOME": str(tmp_path), "PYTHONHASHSEED": "7"}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-    assert bytes_of(tmp_path / "benchmarks/eyechart/dialogue") == bytes_of(eyechart["dialogue"].folder)
+    assert bytes_of(tmp_path / "benchmarks/eyechart/dialogue") == bytes_of(
+        eyechart["dialogue"].folder
+    )
 
 
 @pytest.mark.parametrize(
-    "change", [{"question": "Else?"}, {"answer": 1}, {"image": small.cell(99)}, {"tag_level": "new"}, {"id": "new"}]
+    "change",
+    [
+        {"question": "Else?"},
+        {"answer": 1},
+        {"image": small.cell(99)},
+        {"tag_level": "new"},
+        {"id": "new"},
+    ],
 )
-def test_any_change_of_the_input_changes_the_version(change: dict[str, Any], tmp_path: Path) -> None:
+def test_any_change_of_the_input_changes_the_version(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
     rows = small.rows(4)
     before = small.built(rows, tmp_path / "before")
     after = small.built([{**rows[0], **change}, *rows[1:]], tmp_path / "after")
@@ -88,11 +114,21 @@ def test_every_picture_is_stored_once(tmp_path: Path) -> None:
 
 def test_samples_of_a_picture_come_together_in_order_of_appearance(tmp_path: Path) -> None:
     made = small.built(small.rows(7, pictures=3), tmp_path / "made")
-    assert [sample.id for sample in made.samples()] == ["q000", "q003", "q006", "q001", "q004", "q002", "q005"]
+    assert [sample.id for sample in made.samples()] == [
+        "q000",
+        "q003",
+        "q006",
+        "q001",
+        "q004",
+        "q002",
+        "q005",
+    ]
     assert len({sample.group for sample in made.samples()}) == 3
 
 
-def test_more_rows_than_fit_in_memory_at_once_come_back_in_order(tmp_path: Path, source: Any) -> None:
+def test_more_rows_than_fit_in_memory_at_once_come_back_in_order(
+    tmp_path: Path, source: Any
+) -> None:
     drafts = [draft(f"{i:04d}", group=str(i % 2)) for i in range(2500)]
     made = build_benchmark(source(drafts), to=tmp_path / "made")
     ids = [sample.id for sample in made.samples()]
@@ -105,7 +141,9 @@ def test_answers_lie_in_a_file_of_their_own(questions: Benchmark) -> None:
     assert all(not hasattr(sample, "answer") for sample in questions.samples())
 
 
-def test_a_benchmark_without_its_answers_can_be_asked_but_not_scored(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_benchmark_without_its_answers_can_be_asked_but_not_scored(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     folder = shutil.copytree(questions.folder, tmp_path / "copy")
     (folder / ANSWERS).unlink()
     assert len(list(Benchmark(folder).samples())) == 12
@@ -116,7 +154,9 @@ def test_a_benchmark_without_its_answers_can_be_asked_but_not_scored(questions: 
 # --- counts and warnings -----------------------------------------------------------------------------------------
 
 
-def test_counts_that_differ_from_the_expected_are_said_and_the_build_goes_on(tmp_path: Path) -> None:
+def test_counts_that_differ_from_the_expected_are_said_and_the_build_goes_on(
+    tmp_path: Path,
+) -> None:
     made = small.built(small.rows(5), tmp_path / "made", expected=Expected(samples=6, images=3))
     assert made.manifest.warnings == ("samples: built 5, expected 6",)
     right = small.built(small.rows(5), tmp_path / "right", expected=Expected(samples=5, images=3))
@@ -132,7 +172,9 @@ def test_hidden_answers_are_counted(tmp_path: Path) -> None:
     assert some.manifest.warnings == ("1 of 4 questions have no answer",)
 
 
-def test_tags_are_counted_and_one_with_very_many_values_is_named(tmp_path: Path, source: Any) -> None:
+def test_tags_are_counted_and_one_with_very_many_values_is_named(
+    tmp_path: Path, source: Any
+) -> None:
     drafts = [draft(str(i), tags={"level": "ab"[i % 2], "number": str(i)}) for i in range(102)]
     made = build_benchmark(source(drafts), to=tmp_path / "made")
     assert made.manifest.tags == {"level": {"a": 51, "b": 51}, "number": {}}
@@ -161,7 +203,11 @@ def test_a_dialogue_keeps_its_rounds_its_golds_and_its_history(tmp_path: Path, s
     [first, _] = made.samples()
     assert first.turns == (Turn("Which?", ("cat", "dog")), Turn("What?"), Turn("And?", ("a", "b")))
     assert (first.question, first.options) == ("", ())
-    golds = {key: (a.options, a.texts) for key, a in open_answers(made.folder).items() if key[0] == "told"}
+    golds = {
+        key: (a.options, a.texts)
+        for key, a in open_answers(made.folder).items()
+        if key[0] == "told"
+    }
     assert golds == {("told", 0): ((1,), ()), ("told", 1): ((), ("a cat",))}
     assert made.histories() == {"told": ("dog", "a cat", "b")}
     assert made.manifest.counts.questions == 6
@@ -169,15 +215,23 @@ def test_a_dialogue_keeps_its_rounds_its_golds_and_its_history(tmp_path: Path, s
 
 def test_dialogues_without_a_published_history_say_so(tmp_path: Path, source: Any) -> None:
     made = build_benchmark(source([draft("silent", *ROUNDS, dialogue=True)]), to=tmp_path / "made")
-    with pytest.raises(DataError, match="given has no published dialogue history; use history=online"):
+    with pytest.raises(
+        DataError, match="given has no published dialogue history; use history=online"
+    ):
         made.histories()
 
 
 @pytest.mark.parametrize(
     ("wrong", "fault"),
     [
-        (draft("x", *ROUNDS, dialogue=True, replies=("dog",)), "row x: 1 published replies for 3 rounds"),
-        (draft("x", QuestionDraft("a", ("b", "b")), dialogue=True), "row x, round 0: the option 'b' appears twice"),
+        (
+            draft("x", *ROUNDS, dialogue=True, replies=("dog",)),
+            "row x: 1 published replies for 3 rounds",
+        ),
+        (
+            draft("x", QuestionDraft("a", ("b", "b")), dialogue=True),
+            "row x, round 0: the option 'b' appears twice",
+        ),
         (
             draft("x", QuestionDraft("a", ("café", "cafe\u0301"))),
             "'café' appears twice, spelt in two ways",
@@ -188,7 +242,9 @@ def test_dialogues_without_a_published_history_say_so(tmp_path: Path, source: An
         (draft("good"), "row good: the id 'good' is taken by row good; ids must differ"),
     ],
 )
-def test_a_draft_that_cannot_be_asked_is_refused(wrong: Draft, fault: str, tmp_path: Path, source: Any) -> None:
+def test_a_draft_that_cannot_be_asked_is_refused(
+    wrong: Draft, fault: str, tmp_path: Path, source: Any
+) -> None:
     with pytest.raises(DataError, match=fault):
         build_benchmark(source([draft("good"), wrong]), to=tmp_path / "made")
 
@@ -225,7 +281,9 @@ def test_an_interrupted_build_leaves_nothing_and_keeps_the_earlier_one(tmp_path:
 def test_a_folder_that_is_no_benchmark_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
-    with pytest.raises(DataError, match="thesis exists and is not a benchmark; choose another folder"):
+    with pytest.raises(
+        DataError, match="thesis exists and is not a benchmark; choose another folder"
+    ):
         small.built(small.rows(2), tmp_path / "thesis")
     assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
     (tmp_path / "empty").mkdir()
@@ -244,17 +302,24 @@ def test_a_file_in_the_way_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("size", [200, 5000])
-def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(size: int, tmp_path: Path) -> None:
+def test_a_disk_that_takes_no_more_is_one_line_and_leaves_nothing(
+    size: int, tmp_path: Path
+) -> None:
     made = small.built(small.rows(2), tmp_path / "home" / "made")
     before = bytes_of(tmp_path / "home")
     path = small.write(
-        [{**row, "question": random.Random(row["id"]).randbytes(4000).hex()} for row in small.rows(9)],
+        [
+            {**row, "question": random.Random(row["id"]).randbytes(4000).hex()}
+            for row in small.rows(9)
+        ],
         tmp_path / "t.jsonl",
     )
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
-        with pytest.raises(DataError, match=r"cannot write .*made: .*; free some space or choose another") as caught:
+        with pytest.raises(
+            DataError, match=r"cannot write .*made: .*; free some space or choose another"
+        ) as caught:
             build_benchmark(small.spec_of(path), source=tmp_path, to=made.folder)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -297,7 +362,13 @@ def test_a_manifest_of_another_kind_is_one_line(
 def test_a_damaged_table_of_samples_is_one_line(questions: Benchmark, tmp_path: Path) -> None:
     folder = shutil.copytree(questions.folder, tmp_path / "copy")
     whole = (folder / "samples.jsonl.gz").read_bytes()
-    for damaged in (b"", whole[:-1], whole[: len(whole) // 2], whole[:40] + bytes(200) + whole[240:], b"hello"):
+    for damaged in (
+        b"",
+        whole[:-1],
+        whole[: len(whole) // 2],
+        whole[:40] + bytes(200) + whole[240:],
+        b"hello",
+    ):
         (folder / "samples.jsonl.gz").write_bytes(damaged)
         with pytest.raises(
             DataError, match=r"samples.jsonl.gz is not the file that was built.*build .* again"
@@ -305,7 +376,9 @@ def test_a_damaged_table_of_samples_is_one_line(questions: Benchmark, tmp_path: 
             list(Benchmark(folder).samples())
         assert "\n" not in str(caught.value)
     (folder / "samples.jsonl.gz").unlink()
-    with pytest.raises(DataError, match=r"samples.jsonl.gz cannot be read \(No such file.*; build .* again"):
+    with pytest.raises(
+        DataError, match=r"samples.jsonl.gz cannot be read \(No such file.*; build .* again"
+    ):
         list(Benchmark(folder).samples())
 
 
@@ -313,7 +386,9 @@ def test_a_damaged_table_of_samples_is_one_line(questions: Benchmark, tmp_path: 
 
 
 def test_a_larger_limit_keeps_the_samples_of_a_smaller(questions: Benchmark) -> None:
-    chosen = [{sample.id for sample in questions.samples(Selection(limit=limit))} for limit in range(14)]
+    chosen = [
+        {sample.id for sample in questions.samples(Selection(limit=limit))} for limit in range(14)
+    ]
     assert [len(ids) for ids in chosen] == [*range(13), 12]
     assert all(few <= many for few, many in itertools.pairwise(chosen))
 
@@ -321,7 +396,9 @@ def test_a_larger_limit_keeps_the_samples_of_a_smaller(questions: Benchmark) -> 
 def test_a_limit_does_not_depend_on_the_order_of_the_rows(tmp_path: Path) -> None:
     rows = small.rows(20)
     one, other = small.built(rows, tmp_path / "one"), small.built(rows[::-1], tmp_path / "other")
-    assert {s.id for s in one.samples(Selection(limit=7))} == {s.id for s in other.samples(Selection(limit=7))}
+    assert {s.id for s in one.samples(Selection(limit=7))} == {
+        s.id for s in other.samples(Selection(limit=7))
+    }
 
 
 def test_samples_are_chosen_by_tag_and_fact(questions: Benchmark) -> None:
@@ -334,7 +411,9 @@ def test_samples_are_chosen_by_tag_and_fact(questions: Benchmark) -> None:
 def test_half_built_folders_are_no_benchmarks_of_ones_own(
     tmp_path: Path, questions: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SNELLEN_HOME", str(tmp_path))  # of this test alone: others build into the session's
+    monkeypatch.setenv(
+        "SNELLEN_HOME", str(tmp_path)
+    )  # of this test alone: others build into the session's
     shutil.copytree(questions.folder, tmp_path / "benchmarks" / "group" / "whole")
     shutil.copytree(questions.folder, tmp_path / "benchmarks" / "group" / ".half-built-x")
     assert own_benchmarks() == ["group/whole"]
@@ -344,5 +423,7 @@ def test_a_version_is_a_digest_of_questions_answers_and_pictures(questions: Benc
     digest = hashlib.sha256()
     answers = open_answers(questions.folder)
     for sample in sorted(questions.samples(), key=lambda sample: sample.id):
-        digest.update(msgspec.json.encode((sample, [answers[sample.id, 0]], ()), order="deterministic"))
+        digest.update(
+            msgspec.json.encode((sample, [answers[sample.id, 0]], ()), order="deterministic")
+        )
     assert questions.manifest.version == digest.hexdigest()[:16]

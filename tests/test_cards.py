@@ -41,17 +41,30 @@ def test_what_is_left_out_says_which_model_saw_which_data() -> None:
 
 def test_a_card_is_found_by_its_name_on_the_hub_and_near_names_are_told() -> None:
     assert find_card("llava-hf/llava-1.5-7b-hf", model_cards()).title == "LLaVA-1.5 7B"
-    with pytest.raises(UnknownNameError, match=r"unknown model card 'llava-1.5-8b'; did you mean llava-1.5-7b"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown model card 'llava-1.5-8b'; did you mean llava-1.5-7b"
+    ):
         find_card("llava-1.5-8b", model_cards())
 
 
-def test_a_run_leaves_out_what_own_cards_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_leaves_out_what_own_cards_say(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     seen = small.built(small.rows(4), tmp_path / "seen", name="seen", origins=("pets",))
     fresh = small.built(small.rows(4), tmp_path / "fresh", name="fresh", origins=("other",))
     file = tmp_path / "cards.toml"
     file.write_text('[mine]\ntitle = "Mine"\ntrained_on = ["pets"]\n')
     folders = [str(seen.folder), str(fresh.folder)]
-    asked = ["--held-out-for", "mine, llava-1.5-7b", "--cards", str(file), "--runs", str(tmp_path), "--name", "run"]
+    asked = [
+        "--held-out-for",
+        "mine, llava-1.5-7b",
+        "--cards",
+        str(file),
+        "--runs",
+        str(tmp_path),
+        "--name",
+        "run",
+    ]
     code, _, said = small.command(capsys, "run", "snellen:oracle", *folders, *asked)
     assert code == 0 and "left out: seen: mine was trained on pets" in said
     assert [use.name for use in read_manifest(tmp_path / "run").benchmarks] == ["fresh"]
@@ -60,7 +73,9 @@ def test_a_run_leaves_out_what_own_cards_say(tmp_path: Path, capsys: pytest.Capt
 
 def test_when_nothing_is_held_out_the_run_says_so(tmp_path: Path) -> None:
     seen = small.built(small.rows(4), tmp_path / "seen", name="seen", origins=("vqa-v2",))
-    with pytest.raises(DataError, match=r"nothing of .* is left: a model has seen the data of all of them"):
+    with pytest.raises(
+        DataError, match=r"nothing of .* is left: a model has seen the data of all of them"
+    ):
         evaluate("snellen:oracle", str(seen.folder), held_out_for=["llava-1.5-7b"], runs=tmp_path)
 
 

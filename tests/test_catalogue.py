@@ -31,8 +31,17 @@ def test_a_name_a_glob_a_suite_and_a_part_of_a_suite_find_entries() -> None:
     assert names("eyechart/colour") == ["eyechart/colour"]
     assert names("eyechart") == whole
     assert names("eyechart/*") == whole
-    assert names("eyechart/c*") == ["eyechart/caption", "eyechart/caption-choice", "eyechart/colour", "eyechart/count"]
-    assert names("eyechart:spatial") == names("eyechart:Spatial") == ["eyechart/position", "eyechart/relation"]
+    assert names("eyechart/c*") == [
+        "eyechart/caption",
+        "eyechart/caption-choice",
+        "eyechart/colour",
+        "eyechart/count",
+    ]
+    assert (
+        names("eyechart:spatial")
+        == names("eyechart:Spatial")
+        == ["eyechart/position", "eyechart/relation"]
+    )
     assert names("eyechart:ocr") == ["eyechart/word"]
 
 
@@ -73,7 +82,10 @@ def test_every_dimension_of_reform_eval_and_both_formulations_are_in_the_eye_cha
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (ENTRY + "\nembeded = true", r"b.toml: source: unknown field 'embeded'; did you mean embedded\?"),
+        (
+            ENTRY + "\nembeded = true",
+            r"b.toml: source: unknown field 'embeded'; did you mean embedded\?",
+        ),
         ("nmae = 'b'\n" + ENTRY, r"b.toml: unknown field 'nmae'; did you mean name\?"),
         (ENTRY.replace("choice", "riddle"), r"b.toml: Invalid enum value 'riddle'"),
         (ENTRY.replace('title = "B"', ""), "b.toml: .*missing required field `title`"),
@@ -108,7 +120,9 @@ def test_the_registry_suggests_names(group: registry.Group, name: str, hint: str
 
 def test_every_registered_name_leads_to_something() -> None:
     groups: tuple[registry.Group, ...] = ("readers", "transforms", "protocols", "instruments")
-    assert all(isinstance(registry.find("metrics", name), Metric) for name in registry.names("metrics"))
+    assert all(
+        isinstance(registry.find("metrics", name), Metric) for name in registry.names("metrics")
+    )
     for group in groups:
         for name in registry.names(group):
             assert callable(registry.find(group, name)), (group, name)
@@ -120,7 +134,9 @@ def test_a_name_can_be_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert registry.find("metrics", "length") is len
 
 
-def test_a_short_name_is_the_one_benchmark_of_that_name_or_that_of_the_suite_that_claims_it() -> None:
+def test_a_short_name_is_the_one_benchmark_of_that_name_or_that_of_the_suite_that_claims_it() -> (
+    None
+):
     assert [spec.name for spec in select("MMStar")] == ["modern/mmstar"]
     assert [spec.name for spec in select("dev_en")] == ["mmbench/dev-en"]
     assert (
@@ -128,5 +144,7 @@ def test_a_short_name_is_the_one_benchmark_of_that_name_or_that_of_the_suite_tha
         == ["mmbench/dev-en"]
         == [spec.name for spec in select("mmbench_en_dev")]
     )
-    with pytest.raises(DataError, match=r"sroie is lvlm-ehub/sroie and reform-eval/sroie and .*; name one"):
+    with pytest.raises(
+        DataError, match=r"sroie is lvlm-ehub/sroie and reform-eval/sroie and .*; name one"
+    ):
         select("sroie")

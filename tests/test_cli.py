@@ -48,7 +48,9 @@ def test_help_shows_every_verb_and_loads_nothing_heavy() -> None:
         "print([m for m in ('torch', 'transformers', 'polars', 'pyarrow', 'httpx', 'numpy', 'PIL', 'msgspec', 'rich')"
         " if m in sys.modules])"
     )
-    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
     assert shown.splitlines()[-1] == "[]"
     for verb in ("demo", "list", "build", "run", "score", "report"):
         assert f"  {verb} " in shown
@@ -67,7 +69,9 @@ def test_list_prints_a_table_and_json_lines(what: str, capsys: pytest.CaptureFix
     assert code == 0 and len(rows(out)) >= 2
 
 
-def test_list_says_of_each_model_string_that_ships_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_says_of_each_model_string_that_ships_what_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     _, out, _ = run(capsys, "list", "models")
     for scheme in (
         "anthropic",
@@ -85,10 +89,14 @@ def test_list_says_of_each_model_string_that_ships_what_it_is(capsys: pytest.Cap
         assert f"\n{scheme}:" in out and f"\n{scheme}:..." not in out
 
 
-def test_list_takes_globs_and_knows_the_list_that_was_nearly_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_takes_globs_and_knows_the_list_that_was_nearly_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     _, out, _ = run(capsys, "list", "eyechart/co*", "--json")
     assert [row["name"] for row in rows(out)] == ["eyechart/colour", "eyechart/count"]
-    assert rows(run(capsys, "list", "MMBench_DEV_EN", "--json")[1])[0]["name"] == "mmbench/dev-en"  # as `run` takes it
+    assert (
+        rows(run(capsys, "list", "MMBench_DEV_EN", "--json")[1])[0]["name"] == "mmbench/dev-en"
+    )  # as `run` takes it
     part = rows(run(capsys, "list", "eyechart:spatial", "--json")[1])
     assert [row["name"] for row in part] == ["eyechart/position", "eyechart/relation"]
     code, _, err = run(capsys, "list", "protocol")
@@ -96,18 +104,29 @@ def test_list_takes_globs_and_knows_the_list_that_was_nearly_named(capsys: pytes
 
 
 def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = run(capsys, "list", "--where", "dimension == 'Spatial' and suite == 'eyechart'", "--json")
+    _, out, _ = run(
+        capsys, "list", "--where", "dimension == 'Spatial' and suite == 'eyechart'", "--json"
+    )
     assert [row["name"] for row in rows(out)] == ["eyechart/position", "eyechart/relation"]
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "snellen:oracl", "eyechart/shape"], "unknown embedded model 'oracl'; did you mean oracle?"),
+        (
+            ["run", "snellen:oracl", "eyechart/shape"],
+            "unknown embedded model 'oracl'; did you mean oracle?",
+        ),
         (["run", "snelen:tiny", "eyechart/shape"], "unknown model 'snelen'; did you mean snellen?"),
         (["run", "tiny", "eyechart/shape"], "model 'tiny' has no scheme"),
-        (["run", "eyechart/shape", "snellen:tiny"], "the model comes first, then its benchmarks: `snellen run snellen"),
-        (["run", "eyechart/shape", "tiny"], "the model comes first, then its benchmarks: `snellen run MODEL eyech"),
+        (
+            ["run", "eyechart/shape", "snellen:tiny"],
+            "the model comes first, then its benchmarks: `snellen run snellen",
+        ),
+        (
+            ["run", "eyechart/shape", "tiny"],
+            "the model comes first, then its benchmarks: `snellen run MODEL eyech",
+        ),
         (["run", "snellen:oracle", "./shape"], "there is no folder ./shape"),
         (
             ["run", "snellen:oracle", "eyechart/shape", "--limit", "ten"],
@@ -117,31 +136,58 @@ def test_list_narrows_by_a_condition(capsys: pytest.CaptureFixture[str]) -> None
             ["run", "snellen:oracle", "eyechart/shape", "--limit", "0"],
             "give a whole number of 1 or more, not 0 (see `sn",
         ),
-        (["resume", "runs/x"], "unknown command 'resume'; to go on with a run, give its `snellen run` command again"),
-        (["run", "snellen:oracle", "eyechart/shap"], "unknown benchmark 'eyechart/shap'; did you mean eyechart/shape"),
-        (["run", "snellen:oracle", "MMMU_DEV_VAL"], "unknown benchmark 'MMMU_DEV_VAL'; did you mean modern/mmmu?"),
+        (
+            ["resume", "runs/x"],
+            "unknown command 'resume'; to go on with a run, give its `snellen run` command again",
+        ),
+        (
+            ["run", "snellen:oracle", "eyechart/shap"],
+            "unknown benchmark 'eyechart/shap'; did you mean eyechart/shape",
+        ),
+        (
+            ["run", "snellen:oracle", "MMMU_DEV_VAL"],
+            "unknown benchmark 'MMMU_DEV_VAL'; did you mean modern/mmmu?",
+        ),
         (["build", "MMVet"], "unknown benchmark 'MMVet'; did you mean modern/mm-vet?"),
         (
             ["run", "snellen:oracle", "eyechart/shape", "-p", "circlar"],
             "unknown protocol 'circlar'; did you mean circular?",
         ),
-        (["run", "snellen:oracle", "eyechart/shape", "-p", "circular?al=1"], "unknown option of circular 'al'"),
-        (["run", "snellen:oracle", "eyechart/shape", "-p", "instability?m=0"], "instability needs m >= 1"),
-        (["run", "snellen:oracle", "eyechart/shape", "-p", "vanilla?by=guess"], "Invalid enum value 'guess'"),
+        (
+            ["run", "snellen:oracle", "eyechart/shape", "-p", "circular?al=1"],
+            "unknown option of circular 'al'",
+        ),
+        (
+            ["run", "snellen:oracle", "eyechart/shape", "-p", "instability?m=0"],
+            "instability needs m >= 1",
+        ),
+        (
+            ["run", "snellen:oracle", "eyechart/shape", "-p", "vanilla?by=guess"],
+            "Invalid enum value 'guess'",
+        ),
         (["run", "snellen:oracle", "eyechart/shape", "--where", "import os"], "is not a condition"),
-        (["run", "snellen:oracle", "eyechart/shape", "--where", "levl == 'easy'"], "did you mean level?"),
+        (
+            ["run", "snellen:oracle", "eyechart/shape", "--where", "levl == 'easy'"],
+            "did you mean level?",
+        ),
         (["run", "snellen:oracle"], "name a benchmark to run"),
         (["run", "hf:./nowhere", "eyechart/shape"], "nowhere"),
         (["run", "exam.toml"], "No such file"),
         (["score", "nowhere"], "is not a run"),
         (["report", "nowhere"], "is not a run"),
         (["build", "nowhere.tsv"], "no such file"),
-        (["build", "questions.xlsx"], "questions.xlsx: not an .xlsx file that can be read (File is not a zip file)"),
+        (
+            ["build", "questions.xlsx"],
+            "questions.xlsx: not an .xlsx file that can be read (File is not a zip file)",
+        ),
         (
             ["build", "questions.tsv", "--name", "eyechart"],
             "eyechart is a suite of the catalogue, which",
         ),
-        (["build", "questions.tsv", "--name", "eyechart/colour"], "eyechart/colour is a benchmark of the catalogue"),
+        (
+            ["build", "questions.tsv", "--name", "eyechart/colour"],
+            "eyechart/colour is a benchmark of the catalogue",
+        ),
         (["rnu"], "unknown command 'rnu'; did you mean run?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -159,7 +205,9 @@ def test_a_fault_of_the_user_is_one_line_and_exit_code_2(
 
 
 def test_debug_shows_where_an_error_came_from() -> None:
-    done = subprocess.run([*SNELLEN, "--debug", "score", "nowhere"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*SNELLEN, "--debug", "score", "nowhere"], capture_output=True, text=True, check=False
+    )
     assert "Traceback" in done.stderr and "is not a run" in done.stderr
 
 
@@ -201,13 +249,19 @@ def test_several_workers_find_what_one_finds(capsys: pytest.CaptureFixture[str])
     one = run(capsys, *words, "--name", "one")
     two = run(capsys, *words, "--name", "two", "--workers", "2")
     assert one[0] == two[0] == 0 and one[1] == two[1]
-    assert sorted(path.name for path in Path("runs/two").glob("journal-*")) == ["journal-0.jsonl", "journal-1.jsonl"]
+    assert sorted(path.name for path in Path("runs/two").glob("journal-*")) == [
+        "journal-0.jsonl",
+        "journal-1.jsonl",
+    ]
 
 
 def test_several_models_of_one_command_make_a_run_each(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("eyechart/shape", "-p", "vanilla", "--limit", "3", "--json", "--no-report")
     code, out, _ = run(capsys, "run", "snellen:oracle", "snellen:uniform", *words, "--name", "pair")
-    assert code == 0 and {row["model"] for row in rows(out)} == {"snellen:oracle", "snellen:uniform"}
+    assert code == 0 and {row["model"] for row in rows(out)} == {
+        "snellen:oracle",
+        "snellen:uniform",
+    }
     assert sorted(path.name for path in Path("runs").iterdir()) == ["pair-0", "pair-1"]
 
 
@@ -217,21 +271,44 @@ def test_a_toml_file_says_what_flags_say_and_flags_win(capsys: pytest.CaptureFix
         'protocols = ["circular"]\nlimit = 50\nname = "exam"\nreport = false\n'
     )
     code, out, _ = run(capsys, "run", "exam.toml", "--limit", "10", "--json")
-    found = [row for row in rows(out) if row["metric"] == "circular_accuracy" and row["benchmark"] == "eyechart/shape"]
+    found = [
+        row
+        for row in rows(out)
+        if row["metric"] == "circular_accuracy" and row["benchmark"] == "eyechart/shape"
+    ]
     assert code == 0
     assert {(row["model"], row["n"]) for row in found if row["slice"] == ""} == {
         ("snellen:oracle", 10),
         ("snellen:uniform", 10),
     }
-    code, out, _ = run(capsys, "run", "exam.toml", "snellen:uniform", "--limit", "2", "--name", "again", "--json")
+    code, out, _ = run(
+        capsys, "run", "exam.toml", "snellen:uniform", "--limit", "2", "--name", "again", "--json"
+    )
     assert code == 0 and {row["model"] for row in rows(out)} == {"snellen:uniform"}
     Path("exam.toml").write_text('modles = ["snellen:oracle"]')
-    assert "exam.toml: unknown field 'modles'; did you mean models or roles?" in run(capsys, "run", "exam.toml")[2]
+    assert (
+        "exam.toml: unknown field 'modles'; did you mean models or roles?"
+        in run(capsys, "run", "exam.toml")[2]
+    )
 
 
 @pytest.mark.parametrize(
     "name",
-    ["../../x", "/x", "a/../b", "..", ".x", "-x", "a//b", " ", "a ", "e\x1b[31mred", "a\nb", "\u202ea", "a\x00b"],
+    [
+        "../../x",
+        "/x",
+        "a/../b",
+        "..",
+        ".x",
+        "-x",
+        "a//b",
+        " ",
+        "a ",
+        "e\x1b[31mred",
+        "a\nb",
+        "\u202ea",
+        "a\x00b",
+    ],
 )
 def test_a_name_that_leads_elsewhere_or_cannot_be_printed_is_refused_at_every_door(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -239,18 +316,27 @@ def test_a_name_that_leads_elsewhere_or_cannot_be_printed_is_refused_at_every_do
     Path("mine.tsv").write_text("question\tA\tB\tanswer\nWhich?\tcat\tdog\tA\n")
     before = sorted(tmp_path.parent.iterdir())
     code, _, err = run(capsys, "build", "mine.tsv", "--no-pictures", "--name", name)
-    assert code == 2 and err.count("\n") == 1 and "\x1b" not in err and "use letters, digits, dots and dashes" in err
+    assert (
+        code == 2
+        and err.count("\n") == 1
+        and "\x1b" not in err
+        and "use letters, digits, dots and dashes" in err
+    )
     assert run(capsys, "build", "mine.tsv", "--no-pictures", "--to", "mine")[0] == 0
     assert run(capsys, "sample", "./mine", "--count", "1", "--name", name)[0] == 2
     # A folder from elsewhere: its name is where a run would keep its questions.
     manifest = Path("mine/benchmark.json")
-    manifest.write_text(manifest.read_text().replace('"name": "mine"', f'"name": {json.dumps(name)}'))
+    manifest.write_text(
+        manifest.read_text().replace('"name": "mine"', f'"name": {json.dumps(name)}')
+    )
     code, _, err = run(capsys, "run", "snellen:oracle", "./mine")
     assert code == 2 and "\x1b" not in err and not Path("runs").exists()
     assert sorted(tmp_path.parent.iterdir()) == before
 
 
-@pytest.mark.parametrize("name", ["[/bold]x", "a[red]b", "x<script>", "größe", "suite/part", "a.b-c_d"])
+@pytest.mark.parametrize(
+    "name", ["[/bold]x", "a[red]b", "x<script>", "größe", "suite/part", "a.b-c_d"]
+)
 def test_a_name_with_markup_is_a_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.tsv").write_text("question\tA\tB\tanswer\nWhich?\tcat\tdog\tA\n")
     code, out, _ = run(capsys, "build", "mine.tsv", "--no-pictures", "--name", name)
@@ -279,48 +365,78 @@ def test_a_flag_of_build_without_an_effect_is_refused(
     assert code == 2 and err.count("\n") == 1 and f"{flag}: for " in err and "leave it out" in err
 
 
-def test_own_questions_become_a_benchmark_with_one_command(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("mine.tsv").write_text("question\tA\tB\tanswer\nIs NA an option?\tNA\tNone\tA\nAnd 5.0?\t5.0\t5\tB\n")
+def test_own_questions_become_a_benchmark_with_one_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("mine.tsv").write_text(
+        "question\tA\tB\tanswer\nIs NA an option?\tNA\tNone\tA\nAnd 5.0?\t5.0\t5\tB\n"
+    )
     code, out, _ = run(capsys, "build", "mine.tsv", "--to", "mine", "--no-pictures")
     assert code == 0 and "2 questions" in out
     code, out, _ = run(capsys, "run", "snellen:oracle", "./mine", "--json", "--no-report")
     assert code == 0
-    assert [row["value"] for row in rows(out) if row["metric"] == "accuracy" and row["benchmark"] == "mine"] == [1.0]
+    assert [
+        row["value"]
+        for row in rows(out)
+        if row["metric"] == "accuracy" and row["benchmark"] == "mine"
+    ] == [1.0]
 
 
-def test_a_wrong_row_is_refused_with_its_line_and_leaves_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_row_is_refused_with_its_line_and_leaves_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     Path("bad.tsv").write_text("question\tA\tB\tanswer\nfine\tx\ty\tA\nno such option\tx\ty\tC\n")
     code, _, err = run(capsys, "build", "bad.tsv", "--to", "bad", "--no-pictures")
     assert code == 2 and "bad.tsv:3: answer 'C'" in err
     assert sorted(path.name for path in Path().iterdir()) == ["bad.tsv"]
 
 
-def test_an_api_model_runs_and_its_failures_make_the_exit_code_3(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_api_model_runs_and_its_failures_make_the_exit_code_3(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     words = ["eyechart/shape", "--limit", "12", "--json", "--no-report", "--name", "api"]
     with start_server(script=(broken(400, times=3),)) as server:
         model = f"openai:any@{server.url}?concurrency=4"
         code, out, err = run(capsys, "run", model, *words)
         [row] = [
-            r for r in rows(out) if r["metric"] == "accuracy" and r["benchmark"] == "eyechart/shape" and not r["slice"]
+            r
+            for r in rows(out)
+            if r["metric"] == "accuracy" and r["benchmark"] == "eyechart/shape" and not r["slice"]
         ]
         assert code == 3 and "3 of 12 requests failed" in err
         assert (row["n"], row["errors"]) == (9, 3)
         asked = len(server.seen())
         code, out, _ = run(capsys, "run", model, *words)
         [row] = [
-            r for r in rows(out) if r["metric"] == "accuracy" and r["benchmark"] == "eyechart/shape" and not r["slice"]
+            r
+            for r in rows(out)
+            if r["metric"] == "accuracy" and r["benchmark"] == "eyechart/shape" and not r["slice"]
         ]
         assert code == 0 and (row["n"], row["errors"]) == (12, 0)
-        assert len([seen for seen in server.seen() if seen.path.endswith("chat/completions")]) == 15 or asked
+        assert (
+            len([seen for seen in server.seen() if seen.path.endswith("chat/completions")]) == 15
+            or asked
+        )
     assert "Traceback" not in err
 
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
     with start_server(latency=0.05) as server:
-        words = ["run", f"openai:any@{server.url}?concurrency=2", "eyechart/shape", "--name", "r", "--no-report"]
-        process = subprocess.Popen([*SNELLEN, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        words = [
+            "run",
+            f"openai:any@{server.url}?concurrency=2",
+            "eyechart/shape",
+            "--name",
+            "r",
+            "--no-report",
+        ]
+        process = subprocess.Popen(
+            [*SNELLEN, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         journal = tmp_path / "runs/r/journal-0.jsonl"
-        while process.poll() is None and (not journal.exists() or journal.read_bytes().count(b"\n") < 5):
+        while process.poll() is None and (
+            not journal.exists() or journal.read_bytes().count(b"\n") < 5
+        ):
             os.sched_yield()
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
@@ -332,9 +448,18 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("journal", "line"),
     [
-        (None, "stopped before any answer came; nothing is kept yet. Run the same command to begin anew.\n"),
-        ("", "stopped before any answer came; nothing is kept yet. Run the same command to begin anew.\n"),
-        ("{}\n", "stopped; all answers so far are kept in {folder}. Run the same command to go on.\n"),
+        (
+            None,
+            "stopped before any answer came; nothing is kept yet. Run the same command to begin anew.\n",
+        ),
+        (
+            "",
+            "stopped before any answer came; nothing is kept yet. Run the same command to begin anew.\n",
+        ),
+        (
+            "{}\n",
+            "stopped; all answers so far are kept in {folder}. Run the same command to go on.\n",
+        ),
     ],
 )
 def test_ctrl_c_says_what_is_kept_in_one_line(
@@ -357,15 +482,23 @@ def test_a_read_only_place_for_runs_is_one_line(capsys: pytest.CaptureFixture[st
     assert code == 2 and "cannot write" in err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", ["openai:" + "long-name-" * 9 + "@http://host:8000/v1", "snellen:tiny"])
-@pytest.mark.parametrize(("width", "counts"), [(80, "66000/123456"), (140, "66000/123456 questions")])
+@pytest.mark.parametrize(
+    "name", ["openai:" + "long-name-" * 9 + "@http://host:8000/v1", "snellen:tiny"]
+)
+@pytest.mark.parametrize(
+    ("width", "counts"), [(80, "66000/123456"), (140, "66000/123456 questions")]
+)
 def test_a_line_of_progress_keeps_bar_counts_rate_and_time(
     name: str, width: int, counts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = io.StringIO()
     seconds = itertools.count()
     console = Console(
-        file=written, force_terminal=True, width=width, color_system=None, get_time=lambda: float(next(seconds))
+        file=written,
+        force_terminal=True,
+        width=width,
+        color_system=None,
+        get_time=lambda: float(next(seconds)),
     )
     monkeypatch.setattr(show, "err", console)
     with show.run_progress() as listen:
@@ -415,7 +548,9 @@ def test_words_of_other_tools_lead_to_the_verb(capsys: pytest.CaptureFixture[str
         assert (code, error) == (2, f"snellen: unknown command {word!r}; it is `snellen {verb}`\n")
 
 
-def test_flags_of_other_tools_lead_to_how_it_is_said_here(capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_of_other_tools_lead_to_how_it_is_said_here(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for flag, hint in {
         "--tasks": "`snellen run MODEL BENCHMARK ...`",
         "--batch-size": "`hf:org/name?",
@@ -424,7 +559,12 @@ def test_flags_of_other_tools_lead_to_how_it_is_said_here(capsys: pytest.Capture
         "--num_fewshot": "--few-shot N",
     }.items():
         code, _, error = run(capsys, "run", "snellen:tiny", flag, "x")
-        assert code == 2 and f"no option {flag}; " in error and hint in error and "Did you mean" not in error
+        assert (
+            code == 2
+            and f"no option {flag}; " in error
+            and hint in error
+            and "Did you mean" not in error
+        )
 
 
 @pytest.mark.parametrize(
@@ -445,7 +585,9 @@ def test_a_model_as_other_tools_write_it_is_told_as_we_do(
     assert (code, error) == (2, f"snellen: model {name!r} has no scheme; did you mean {meant}?\n")
 
 
-def test_the_help_of_run_begins_with_the_options_that_most_need(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_of_run_begins_with_the_options_that_most_need(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     _, shown, _ = run(capsys, "run", "--help")
     titles = re.findall(r"^(\S.*):$", shown, re.MULTILINE)
     assert titles == [
@@ -462,7 +604,10 @@ def test_the_help_of_run_begins_with_the_options_that_most_need(capsys: pytest.C
 
 
 def test_list_takes_words_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "list", "spatial", "--json")[1] == run(capsys, "list", "benchmarks", "spatial", "--json")[1]
+    assert (
+        run(capsys, "list", "spatial", "--json")[1]
+        == run(capsys, "list", "benchmarks", "spatial", "--json")[1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -505,7 +650,11 @@ def test_snellen_alone_shows_how_to_begin_and_six_verbs_on_a_small_screen() -> N
     shown = CliRunner().invoke(cli, [], env={"COLUMNS": "80"})
     verbs = re.findall(r"^  ([a-z]+)  +[A-Z]", shown.output, re.MULTILINE)
     assert verbs == ["run", "report", "view", "compare", "build", "list"]
-    assert shown.exit_code == 0 and len(shown.output.splitlines()) <= 24 and "snellen demo" in shown.output
+    assert (
+        shown.exit_code == 0
+        and len(shown.output.splitlines()) <= 24
+        and "snellen demo" in shown.output
+    )
 
 
 def test_on_a_narrow_terminal_no_word_of_a_table_is_broken_and_columns_that_do_not_fit_are_named(
@@ -514,9 +663,17 @@ def test_on_a_narrow_terminal_no_word_of_a_table_is_broken_and_columns_that_do_n
     written = io.StringIO()
     monkeypatch.setattr(show, "out", Console(file=written, width=50))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    row = ("suite/a-long-name", "Describe what is in the picture", "understanding", "Apache-2.0", "somewhere")
+    row = (
+        "suite/a-long-name",
+        "Describe what is in the picture",
+        "understanding",
+        "Apache-2.0",
+        "somewhere",
+    )
     show.show_table("", ("name", "title", "dimension", "licence", "from"), [row], as_json=False)
     lines = written.getvalue().splitlines()
-    assert {"suite/a-long-name", "understanding", "Describe", "picture"} <= set(" ".join(lines).split())
+    assert {"suite/a-long-name", "understanding", "Describe", "picture"} <= set(
+        " ".join(lines).split()
+    )
     assert "Apache-2.0" not in written.getvalue()
     assert lines[-1] == "not shown on so narrow a terminal: licence, from"

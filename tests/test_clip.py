@@ -57,9 +57,13 @@ def _siglip() -> tuple[Any, Any]:
 
 def _blip() -> tuple[Any, Any]:
     text = {**WORDS, "encoder_hidden_size": 32, "sep_token_id": 3}
-    config = tf.BlipConfig(text_config=text, vision_config=tiny_configs.CLIP, image_text_hidden_size=16)
+    config = tf.BlipConfig(
+        text_config=text, vision_config=tiny_configs.CLIP, image_text_hidden_size=16
+    )
     words = byte_level(SPECIALS, "<bos> $A <eos>", cls_token="<bos>", sep_token="<eos>")
-    return tf.BlipForImageTextRetrieval(config), tf.BlipProcessor(BlipImageProcessorPil(size=SIDE), words)
+    return tf.BlipForImageTextRetrieval(config), tf.BlipProcessor(
+        BlipImageProcessorPil(size=SIDE), words
+    )
 
 
 MADE: dict[str, Callable[[], tuple[Any, Any]]] = {"clip": _clip, "siglip": _siglip, "blip": _blip}
@@ -96,7 +100,10 @@ def requests(pictures: Pictures) -> list[Request]:
 
 
 def scores(model: ClipModel, requests: list[Request], pictures: Pictures) -> list[list[float]]:
-    return [[score.sum for score in response.scores] for response in model.loglikelihood(requests, pictures)]
+    return [
+        [score.sum for score in response.scores]
+        for response in model.loglikelihood(requests, pictures)
+    ]
 
 
 def own_logits(folder: Path, image: Image.Image, texts: list[str]) -> list[float]:
@@ -110,13 +117,22 @@ def own_logits(folder: Path, image: Image.Image, texts: list[str]) -> list[float
         words = {name: words[name] for name in ("input_ids", "attention_mask") if name in words}
         with torch.inference_mode():
             out = model(
-                **words, pixel_values=processor.image_processor(images=[image], return_tensors="pt")["pixel_values"]
+                **words,
+                pixel_values=processor.image_processor(images=[image], return_tensors="pt")[
+                    "pixel_values"
+                ],
             )
-        found.append(float(out.itm_score[0, 1] - out.itm_score[0, 0]) if blip else float(out.logits_per_image))
+        found.append(
+            float(out.itm_score[0, 1] - out.itm_score[0, 0])
+            if blip
+            else float(out.logits_per_image)
+        )
     return found
 
 
-def test_scores_are_the_models_own_logits(folder: Path, pictures: Pictures, requests: list[Request]) -> None:
+def test_scores_are_the_models_own_logits(
+    folder: Path, pictures: Pictures, requests: list[Request]
+) -> None:
     [response] = opened(folder).loglikelihood(requests[2:3], pictures)
     expected = own_logits(folder, Image.new("RGB", (40, 30), "blue"), list(OPTIONS))
     assert [score.sum for score in response.scores] == pytest.approx(expected, abs=1e-4)
@@ -127,14 +143,21 @@ def test_scores_are_the_models_own_logits(folder: Path, pictures: Pictures, requ
 def test_scores_do_not_depend_on_what_is_asked_together(
     folder: Path, pictures: Pictures, requests: list[Request]
 ) -> None:
-    alone = [scores(opened(folder, "?batch_size=1"), [request], pictures)[0] for request in requests]
+    alone = [
+        scores(opened(folder, "?batch_size=1"), [request], pictures)[0] for request in requests
+    ]
     model = opened(folder, "?batch_size=3")
-    for together in (scores(model, requests, pictures), scores(model, requests[::-1], pictures)[::-1]):
+    for together in (
+        scores(model, requests, pictures),
+        scores(model, requests[::-1], pictures)[::-1],
+    ):
         for one, other in zip(alone, together, strict=True):
             assert one == pytest.approx(other, abs=1e-5)
 
 
-def test_a_picture_is_encoded_once_and_matters(folder: Path, pictures: Pictures, requests: list[Request]) -> None:
+def test_a_picture_is_encoded_once_and_matters(
+    folder: Path, pictures: Pictures, requests: list[Request]
+) -> None:
     class Counting(Pictures):
         count = 0
 
@@ -154,7 +177,11 @@ def test_options_go_into_the_caption_that_is_asked_for(folder: Path, pictures: P
     shown = pictures.add("red")
     captioned = opened(folder, "?text=a photo of {option}")
     [by_caption] = scores(captioned, [ask("?", shown, continuations=("red", "no"))], pictures)
-    [by_hand] = scores(opened(folder), [ask("?", shown, continuations=("a photo of red", "a photo of no"))], pictures)
+    [by_hand] = scores(
+        opened(folder),
+        [ask("?", shown, continuations=("a photo of red", "a photo of no"))],
+        pictures,
+    )
     assert by_caption == pytest.approx(by_hand, abs=1e-6)
     assert captioned.fingerprint()["text"] == "a photo of {option}"
 
@@ -163,9 +190,14 @@ def test_what_cannot_be_scored_fails_alone(folder: Path, pictures: Pictures) -> 
     one, two = pictures.add("red"), pictures.add("blue")
     long = ask("?", one, continuations=("red " * 50, "no"))
     responses = opened(folder).loglikelihood(
-        [ask("?", continuations=("a", "b")), ask("?", one, two, continuations=("a", "b")), long], pictures
+        [ask("?", continuations=("a", "b")), ask("?", one, two, continuations=("a", "b")), long],
+        pictures,
     )
-    assert [response.error and response.error.kind for response in responses] == ["bad_request", "bad_request", None]
+    assert [response.error and response.error.kind for response in responses] == [
+        "bad_request",
+        "bad_request",
+        None,
+    ]
     assert responses[2].notes == (LOGITS, CUT)
 
 
@@ -175,7 +207,9 @@ def test_a_scorer_runs_the_likelihood_protocol_and_no_other(
     benchmark = str(make(rows(6)).folder)
     results = snellen.evaluate(f"clip:{folder}", benchmark, "likelihood", runs=tmp_path, name="run")
     chosen = {
-        rule: snellen.score(tmp_path / "run", likelihood_rule=rule).value("accuracy", benchmark="mine")
+        rule: snellen.score(tmp_path / "run", likelihood_rule=rule).value(
+            "accuracy", benchmark="mine"
+        )
         for rule in ("mean", "byte")
     }
     assert set(chosen.values()) == {results.value("accuracy", benchmark="mine")}
@@ -184,7 +218,8 @@ def test_a_scorer_runs_the_likelihood_protocol_and_no_other(
 
 
 @pytest.mark.parametrize(
-    ("query", "words"), [("?text=a photo", r"has no \{option\}"), ("?batch_size=0", "batch_size"), ("?txt=x", "text")]
+    ("query", "words"),
+    [("?text=a photo", r"has no \{option\}"), ("?batch_size=0", "batch_size"), ("?txt=x", "text")],
 )
 def test_options_that_make_no_sense_are_one_line(query: str, words: str, tmp_path: Path) -> None:
     with pytest.raises((ModelError, snellen.UnknownNameError), match=words):
@@ -198,12 +233,18 @@ def test_a_model_that_does_not_compare_is_refused(tmp_path: Path) -> None:
         load_model(f"clip:{tmp_path}")
 
 
-def test_odd_requests_fail_alone_and_control_tokens_are_text(folder: Path, pictures: Pictures) -> None:
+def test_odd_requests_fail_alone_and_control_tokens_are_text(
+    folder: Path, pictures: Pictures
+) -> None:
     model, red, blue = opened(folder), pictures.add("red"), pictures.add("blue")
     broken = replace(red, digest="1" * 64)
     pictures[broken.digest] = b"no picture"
     good = ask("Which?", red, continuations=("red", "< eos>"))
-    asked = [good, ask("Which?", broken, continuations=OPTIONS), ask("Which?", blue, continuations=())]
+    asked = [
+        good,
+        ask("Which?", broken, continuations=OPTIONS),
+        ask("Which?", blue, continuations=()),
+    ]
     first, unread, empty = model.loglikelihood(asked, pictures)
     [spelled] = model.loglikelihood([ask("Which?", red, continuations=("red", "<eos>"))], pictures)
     assert first.error is None
@@ -213,11 +254,15 @@ def test_odd_requests_fail_alone_and_control_tokens_are_text(folder: Path, pictu
     assert empty.error.detail == "the request has no continuations; there is nothing to score"
 
 
-def test_a_scorer_stands_beside_others_in_a_study_where_it_can_be_asked(folder: Path, tmp_path: Path) -> None:
+def test_a_scorer_stands_beside_others_in_a_study_where_it_can_be_asked(
+    folder: Path, tmp_path: Path
+) -> None:
     """LVLM-eHub compares CLIP by likelihood with models that reply (Table A.3)."""
     source = str(mini_aro.official(tmp_path / "files"))
     model = f"clip:{folder}"
-    results = snellen.study("composition", model, source=source, output=tmp_path / "study", benchmarks="aro/*-order")
+    results = snellen.study(
+        "composition", model, source=source, output=tmp_path / "study", benchmarks="aro/*-order"
+    )
     cells = {row.cell for row in results.rows if row.metric == "accuracy"}
     assert cells == {"by likelihood"}
     assert {cell.spec.label: bool(cell.why) for cell in results.outcome.numbers.cells} == {
@@ -226,23 +271,42 @@ def test_a_scorer_stands_beside_others_in_a_study_where_it_can_be_asked(folder: 
     }
 
 
-def test_pictures_are_embedded_as_directions_that_say_which_are_alike(folder: Path, tmp_path: Path) -> None:
-    for name, colour in {"cherry": (250, 0, 20), "tomato": (240, 10, 10), "sky": (20, 90, 250)}.items():
+def test_pictures_are_embedded_as_directions_that_say_which_are_alike(
+    folder: Path, tmp_path: Path
+) -> None:
+    for name, colour in {
+        "cherry": (250, 0, 20),
+        "tomato": (240, 10, 10),
+        "sky": (20, 90, 250),
+    }.items():
         for number in range(2):
             place = tmp_path / "photos" / name / f"{number}.png"
             place.parent.mkdir(parents=True, exist_ok=True)
             picture = Image.new("RGB", (32, 32), colour)
-            picture.paste("white", (ord(name[0]) % 20, 4 + 14 * number, ord(name[0]) % 20 + 10, 14 + 14 * number))
+            picture.paste(
+                "white",
+                (ord(name[0]) % 20, 4 + 14 * number, ord(name[0]) % 20 + 10, 14 + 14 * number),
+            )
             picture.save(place)
-    settings: dict[str, Any] = {"options": 2, "distractors": "near-picture", "embeddings": f"clip:{folder}"}
+    settings: dict[str, Any] = {
+        "options": 2,
+        "distractors": "near-picture",
+        "embeddings": f"clip:{folder}",
+    }
     if folder.name.startswith("blip"):
-        with pytest.raises(ModelError, match="has no embeddings of pictures; name a CLIP or SigLIP"):
+        with pytest.raises(
+            ModelError, match="has no embeddings of pictures; name a CLIP or SigLIP"
+        ):
             snellen.reform(tmp_path / "photos", to=tmp_path / "built", **settings)
         return
-    contents = [(tmp_path / "photos" / name / "0.png").read_bytes() for name in ("cherry", "tomato", "sky")]
+    contents = [
+        (tmp_path / "photos" / name / "0.png").read_bytes() for name in ("cherry", "tomato", "sky")
+    ]
     cherry, tomato, sky = opened(folder).embed_pictures(contents)
     assert abs(float(cherry @ cherry) - 1) < 1e-4 and cherry @ tomato > cherry @ sky
     benchmark = snellen.reform(tmp_path / "photos", to=tmp_path / "built", **settings)
-    shown = [set(sample.options) for sample in benchmark.samples() if sample.id.startswith("cherry")]
+    shown = [
+        set(sample.options) for sample in benchmark.samples() if sample.id.startswith("cherry")
+    ]
     assert shown == [{"cherry", "tomato"}] * 2
     assert benchmark.manifest.made.recipe["embeddings"] == f"clip:{folder}"

@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 import clips
 from snellen.errors import DataError
-from snellen.formats.clips import FrameSampling, decoded_index, indexed_frames, packet_index, sampled_frames
+from snellen.formats.clips import (
+    FrameSampling,
+    decoded_index,
+    indexed_frames,
+    packet_index,
+    sampled_frames,
+)
 
 EVEN = [number / 10 for number in range(60)]
 UNEVEN = list(accumulate([0.1, 0.1, 0.5, 0.02, 0.03, 1.0] * 10, initial=0.0))[:60]
@@ -28,27 +34,37 @@ def numbers(path: Path, **sampling: object) -> list[int]:
 
 @pytest.mark.parametrize(("name", "codec"), KINDS)
 @pytest.mark.parametrize("times", [EVEN, UNEVEN], ids=["even", "uneven"])
-def test_frames_are_the_right_ones(name: str, codec: str, times: list[float], tmp_path: Path) -> None:
+def test_frames_are_the_right_ones(
+    name: str, codec: str, times: list[float], tmp_path: Path
+) -> None:
     path = clips.clip(tmp_path / name, times, codec)
     assert numbers(path, frames=60) == list(range(60))
     assert numbers(path, frames=5) == [0, 14, 29, 44, 59]
     assert numbers(path, frames=4, rule="middles") == [7, 22, 37, 52]
     steps = range(int(times[-1]) + 1)
-    shown = [max(place for place, time in enumerate(times) if time <= step + 0.001) for step in steps]
+    shown = [
+        max(place for place, time in enumerate(times) if time <= step + 0.001) for step in steps
+    ]
     assert numbers(path, frames=60, rule="fps") == list(dict.fromkeys(shown))
     frames = sampled_frames(path, FrameSampling(frames=3), "row 3")
-    assert [frame.name for frame in frames] == [f"{tmp_path.name}/{name}#t={times[place]:.3f}" for place in (0, 29, 59)]
+    assert [frame.name for frame in frames] == [
+        f"{tmp_path.name}/{name}#t={times[place]:.3f}" for place in (0, 29, 59)
+    ]
 
 
 @pytest.mark.parametrize(("name", "codec"), KINDS)
-def test_frames_found_by_their_packets_are_those_of_decoding_all(name: str, codec: str, tmp_path: Path) -> None:
+def test_frames_found_by_their_packets_are_those_of_decoding_all(
+    name: str, codec: str, tmp_path: Path
+) -> None:
     path = clips.clip(tmp_path / name, UNEVEN, codec)
     sampling = FrameSampling(frames=7)
     quick = indexed_frames(path, sampling, "row 3", packet_index)
     assert len(quick) == 7 and quick == indexed_frames(path, sampling, "row 3", decoded_index)
 
 
-def test_a_clip_with_fewer_frames_shows_all_and_one_with_too_many_steps_shows_them_evenly(tmp_path: Path) -> None:
+def test_a_clip_with_fewer_frames_shows_all_and_one_with_too_many_steps_shows_them_evenly(
+    tmp_path: Path,
+) -> None:
     path = clips.clip(tmp_path / "a.mp4", EVEN[:3])
     assert numbers(path) == numbers(path, rule="middles") == [0, 1, 2]
     assert numbers(path, frames=1) == [0] and numbers(path, frames=1, rule="middles") == [1]
@@ -86,7 +102,10 @@ def test_a_turned_clip_is_set_upright(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"", r"the clip .*a\.mp4 is empty; replace the file"),
-        (b"no video at all" * 100, r"the clip .*a\.mp4 cannot be read \(Invalid data found.*\); replace the file"),
+        (
+            b"no video at all" * 100,
+            r"the clip .*a\.mp4 cannot be read \(Invalid data found.*\); replace the file",
+        ),
     ],
 )
 def test_a_broken_clip_is_one_line(content: bytes, said: str, tmp_path: Path) -> None:
@@ -98,7 +117,9 @@ def test_a_broken_clip_is_one_line(content: bytes, said: str, tmp_path: Path) ->
 def test_a_clip_that_breaks_off_is_told(tmp_path: Path) -> None:
     whole = clips.clip(tmp_path / "a.mp4", EVEN, movflags="faststart").read_bytes()
     (tmp_path / "cut.mp4").write_bytes(whole[: len(whole) * 2 // 3])
-    with pytest.raises(DataError, match=r"^row 3: the clip .*cut\.mp4 breaks off after \d\d of 60 frames$"):
+    with pytest.raises(
+        DataError, match=r"^row 3: the clip .*cut\.mp4 breaks off after \d\d of 60 frames$"
+    ):
         numbers(tmp_path / "cut.mp4")
     head = clips.clip(tmp_path / "a.webm", EVEN, "libvpx-vp9").read_bytes()[:60]
     (tmp_path / "cut.webm").write_bytes(head)

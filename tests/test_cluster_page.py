@@ -27,7 +27,12 @@ from snellen.runs.spec import run_spec, share_of_run
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "cluster.md").read_text("utf-8")
-SHARED = {"models": ("snellen:uniform",), "benchmarks": ("eyechart/shape",), "protocols": ("circular",), "limit": 12}
+SHARED = {
+    "models": ("snellen:uniform",),
+    "benchmarks": ("eyechart/shape",),
+    "protocols": ("circular",),
+    "limit": 12,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -53,12 +58,23 @@ def answered(folder: Path) -> Counter[tuple[str, str, str | None]]:
 
 
 def test_every_script_of_the_page_is_understood_by_the_shell_and_every_command_by_snellen() -> None:
-    scripts = [*map(slurm_file, ("shares.sbatch", "score.sbatch", "servers.sbatch")), *blocks("bash")]
+    scripts = [
+        *map(slurm_file, ("shares.sbatch", "score.sbatch", "servers.sbatch")),
+        *blocks("bash"),
+    ]
     for script in scripts:
-        assert not subprocess.run(["bash", "-n"], input=script, text=True, check=True, capture_output=True).stderr
+        assert not subprocess.run(
+            ["bash", "-n"], input=script, text=True, check=True, capture_output=True
+        ).stderr
     lines = [line for script in scripts for line in script.splitlines() if "snellen " in line]
-    commands = [shlex.split(line[line.index("snellen ") :], comments=True)[1:] for line in lines if "pip " not in line]
-    assert len(commands) == 6 and {words[0] for words in commands} <= set(cli.list_commands(Context(cli)))
+    commands = [
+        shlex.split(line[line.index("snellen ") :], comments=True)[1:]
+        for line in lines
+        if "pip " not in line
+    ]
+    assert len(commands) == 6 and {words[0] for words in commands} <= set(
+        cli.list_commands(Context(cli))
+    )
     assert {understood(words[1:])["ray"] for words in commands if "--ray" in words} == {"auto"}
 
 
@@ -69,15 +85,25 @@ def test_jobs_of_an_array_share_a_run_which_the_last_one_scores(tmp_path: Path) 
         Path(name).write_text(slurm_file(name).replace("/8", "/2"))
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name, text in {"srun": 'exec "$@"', "snellen": f'exec {shlex.quote(sys.executable)} -m snellen "$@"'}.items():
+    for name, text in {
+        "srun": 'exec "$@"',
+        "snellen": f'exec {shlex.quote(sys.executable)} -m snellen "$@"',
+    }.items():
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
         (programs / name).chmod(0o755)
-    places = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(Path(sn.__file__).parents[1])}
+    places = {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(Path(sn.__file__).parents[1]),
+    }
 
     def job(script: str, number: str = "") -> str:
         array = {"SLURM_ARRAY_TASK_ID": number}
         done = subprocess.run(
-            ["bash", "-e", script], env={**os.environ, **places, **array}, capture_output=True, text=True, check=False
+            ["bash", "-e", script],
+            env={**os.environ, **places, **array},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
@@ -135,27 +161,39 @@ def test_one_share_is_the_whole_run() -> None:
 
 @pytest.mark.parametrize("text", ["0/8", "9/8", "3", "3/", "/8", "a/8", "3/65", "-1/8"])
 def test_what_is_no_share_says_what_one_is(text: str) -> None:
-    with pytest.raises(DataError, match=r"is not K/N with K from 1 to N and N at most 64, such as 3/8$"):
+    with pytest.raises(
+        DataError, match=r"is not K/N with K from 1 to N and N at most 64, such as 3/8$"
+    ):
         share_of_run(text)
 
 
 @pytest.mark.parametrize("other", [{"workers": 2}, {"ray": "auto"}, {"until": "accuracy ±2"}])
 def test_a_share_is_one_process_of_several(other: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match=f"^share: this is one process of several .*; leave {next(iter(other))} out$"):
-        ask_share(run_spec({"models": ("snellen:uniform",), "benchmarks": ("eyechart/shape",), **other}), "1/2")
+    with pytest.raises(
+        DataError,
+        match=f"^share: this is one process of several .*; leave {next(iter(other))} out$",
+    ):
+        ask_share(
+            run_spec({"models": ("snellen:uniform",), "benchmarks": ("eyechart/shape",), **other}),
+            "1/2",
+        )
 
 
 def test_the_servers_of_the_page_are_one_model(tmp_path: Path) -> None:
     [urls] = re.findall(r"^urls=.*$", slurm_file("servers.sbatch"), flags=re.MULTILINE)
     shown = subprocess.run(
-        ["bash", "-c", f'hosts=$(printf "node1\\nnode2\\n"); {urls}; echo "$urls"'], capture_output=True, text=True
+        ["bash", "-c", f'hosts=$(printf "node1\\nnode2\\n"); {urls}; echo "$urls"'],
+        capture_output=True,
+        text=True,
     )
     assert shown.stdout.strip() == "http://node1:8000/v1,http://node2:8000/v1"
     model = sn.load_model(f"openai:org/name@{shown.stdout.strip()}?concurrency=64")
     assert model.client.urls == ("http://node1:8000/v1", "http://node2:8000/v1")
 
 
-def test_the_job_on_kubernetes_runs_a_command_that_exists_with_as_many_workers_as_it_may_have() -> None:
+def test_the_job_on_kubernetes_runs_a_command_that_exists_with_as_many_workers_as_it_may_have() -> (
+    None
+):
     assert "](../deploy/rayjob.yaml)" in PAGE
     job = yaml.safe_load((ROOT / "deploy" / "rayjob.yaml").read_text("utf-8"))
     assert (job["apiVersion"], job["kind"]) == ("ray.io/v1", "RayJob")
@@ -164,14 +202,21 @@ def test_the_job_on_kubernetes_runs_a_command_that_exists_with_as_many_workers_a
     assert pinned and cluster["rayVersion"] == pinned[1]
     words = shlex.split(job["spec"]["entrypoint"])
     asked = understood(words[2:])
-    assert words[:2] == ["snellen", "run"] and (asked["ray"], asked["gpus_per_worker"]) == ("auto", 1)
+    assert words[:2] == ["snellen", "run"] and (asked["ray"], asked["gpus_per_worker"]) == (
+        "auto",
+        1,
+    )
     assert parse_spec(asked["model"]).scheme == "hf"
     [group] = cluster["workerGroupSpecs"]
     assert asked["ray_workers"] == group["maxReplicas"] >= group["replicas"] >= group["minReplicas"]
     [head] = cluster["headGroupSpec"]["template"]["spec"]["containers"]
     [worker] = group["template"]["spec"]["containers"]
-    assert head["image"] == worker["image"] and worker["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert (
+        head["image"] == worker["image"] and worker["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    )
     assert [asked["runs"]] == [mount["mountPath"] for mount in head["volumeMounts"]]
     for pod in (cluster["headGroupSpec"]["template"]["spec"], group["template"]["spec"]):
         volumes = {volume["name"] for volume in pod["volumes"]}
-        assert {mount["name"] for one in pod["containers"] for mount in one["volumeMounts"]} == volumes
+        assert {
+            mount["name"] for one in pod["containers"] for mount in one["volumeMounts"]
+        } == volumes

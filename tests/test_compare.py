@@ -75,24 +75,43 @@ def compared(folder: Path, single: Benchmark) -> Results:
 
 def test_two_runs_are_compared_as_a_pencil_does(compared: Results) -> None:
     [one] = [d for d in compared.compare().differences if d.scope == "benchmark"]
-    assert (one.first, one.second, one.first_value, one.second_value) == ("early", "late", 0.75, 0.55)
+    assert (one.first, one.second, one.first_value, one.second_value) == (
+        "early",
+        "late",
+        0.75,
+        0.55,
+    )
     assert one.difference.value == pytest.approx(0.2)
     assert (one.only_first, one.only_second, one.difference.n) == (10, 2, 40)
     assert one.p == pytest.approx(stats.binomtest(2, 12).pvalue)  # McNemar's exact test
     assert one.difference.low is not None and one.difference.low > 0
-    assert (one.dimension, one.protocol, one.method, one.metric) == ("FGP", "vanilla", "generation", "accuracy")
-    assert (one.unit, one.better, one.only_one_has_value, one.reason) == ("share", "higher", 0, None)
+    assert (one.dimension, one.protocol, one.method, one.metric) == (
+        "FGP",
+        "vanilla",
+        "generation",
+        "accuracy",
+    )
+    assert (one.unit, one.better, one.only_one_has_value, one.reason) == (
+        "share",
+        "higher",
+        0,
+        None,
+    )
     error = stats.sem([1.0] * 10 + [-1.0] * 2 + [0.0] * 28)
     assert one.difference.stderr == pytest.approx(error)
     # The normal formula: 80% power at the 5% level.
-    assert one.needed == math.ceil(40 * ((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * error / 0.2) ** 2)
+    assert one.needed == math.ceil(
+        40 * ((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * error / 0.2) ** 2
+    )
 
 
 def test_flips_name_the_questions(compared: Results) -> None:
     flips = compared.compare().flips
     assert [flip.sample_id for flip in flips] == [f"q{i:03d}" for i in (*range(10), 30, 31)]
     assert [flip.first_value for flip in flips] == [1.0] * 10 + [0.0] * 2
-    assert flips[0] == QuestionFlip("early", "late", "single", "q000", 0, "vanilla", "generation", "accuracy", 1.0, 0.0)
+    assert flips[0] == QuestionFlip(
+        "early", "late", "single", "q000", 0, "vanilla", "generation", "accuracy", 1.0, 0.0
+    )
 
 
 def test_runs_opened_together_are_compared_as_when_they_were_made(compared: Results) -> None:
@@ -114,53 +133,83 @@ def test_a_run_named_twice_or_none_at_all_is_refused(
         code, _, err = command(capsys, verb, str(folder), f"{folder}/")
         assert code == 2 and f"{folder.name} is named more than once; name each run once" in err
     monkeypatch.chdir(folder.parent)
-    with pytest.raises(sn.DataError, match=rf"{folder.name} is named more than once; name each run once"):
+    with pytest.raises(
+        sn.DataError, match=rf"{folder.name} is named more than once; name each run once"
+    ):
         sn.load_run([folder, folder.name])
     with pytest.raises(sn.DataError, match="given no folder; name one run or several"):
         sn.load_run([])
 
 
-def test_runs_of_one_model_in_folders_of_the_same_name_are_told_apart(single: Benchmark, tmp_path: Path) -> None:
+def test_runs_of_one_model_in_folders_of_the_same_name_are_told_apart(
+    single: Benchmark, tmp_path: Path
+) -> None:
     for place, wrong in (("first", 1), ("second", 2)):
         model = answering(lambda i, wrong=wrong: i >= wrong, "m")  # type: ignore[misc]
         sn.evaluate(model, str(single.folder), runs=tmp_path / place, name="run")
     folders = [tmp_path / place / "run" for place in ("first", "second")]
     opened = sn.load_run(folders)
     assert {row.model for row in opened.rows} == {f"m ({folder})" for folder in folders}
-    [one] = [d for d in opened.compare(baseline=folders[1], resamples=0).differences if d.scope == "benchmark"]
+    [one] = [
+        d
+        for d in opened.compare(baseline=folders[1], resamples=0).differences
+        if d.scope == "benchmark"
+    ]
     assert (one.first_value, one.second_value) == (38 / 40, 39 / 40)
 
 
-def test_the_baseline_comes_first_and_other_pairs_are_left_out(folder: Path, single: Benchmark) -> None:
+def test_the_baseline_comes_first_and_other_pairs_are_left_out(
+    folder: Path, single: Benchmark
+) -> None:
     models = [answering(lambda i, k=k: i % k == 0, f"every {k}") for k in (2, 3, 5)]
     results = sn.evaluate(models, str(single.folder), runs=folder / "three")
-    pairs = {(d.first, d.second) for d in results.compare(baseline="every 3", resamples=0).differences}
+    pairs = {
+        (d.first, d.second) for d in results.compare(baseline="every 3", resamples=0).differences
+    }
     assert pairs == {("every 3", "every 2"), ("every 3", "every 5")}
     comparison = results.compare(resamples=50)
     assert len({(d.first, d.second) for d in comparison.differences}) == 3
     [*_, ranks] = comparison_tables(comparison)
-    assert ranks.title == "Ranks in accuracy by generation" and ranks.header[1:] == comparison.labels
-    assert re.fullmatch(r"1 \[1 to [12]\], first in \d+\.\d%", str(ranks.rows[0][1])), "every 2 has most right"
+    assert (
+        ranks.title == "Ranks in accuracy by generation" and ranks.header[1:] == comparison.labels
+    )
+    assert re.fullmatch(r"1 \[1 to [12]\], first in \d+\.\d%", str(ranks.rows[0][1])), (
+        "every 2 has most right"
+    )
     with pytest.raises(sn.UnknownNameError, match="every 4"):
         results.compare(baseline="every 4")
 
 
-def test_what_only_one_run_has_a_value_for_is_left_out_and_counted(folder: Path, single: Benchmark) -> None:
+def test_what_only_one_run_has_a_value_for_is_left_out_and_counted(
+    folder: Path, single: Benchmark
+) -> None:
     def sometimes(request: sn.Request) -> str | sn.Response:
         number = int(request.sample_id.removeprefix("q"))
         return sn.Response(error=Failure("server", "gone")) if number < 5 else "ABCD"[number % 4]
 
-    whole = sn.evaluate(answering(lambda i: i >= 5, "whole"), str(single.folder), runs=folder / "errors")
-    part = sn.evaluate(
-        sn.Scripted(sometimes, name="part"), str(single.folder), runs=folder / "errors", error_budget=1.0
+    whole = sn.evaluate(
+        answering(lambda i: i >= 5, "whole"), str(single.folder), runs=folder / "errors"
     )
-    [one] = [d for d in Results([*whole.runs, *part.runs]).compare().differences if d.scope == "benchmark"]
+    part = sn.evaluate(
+        sn.Scripted(sometimes, name="part"),
+        str(single.folder),
+        runs=folder / "errors",
+        error_budget=1.0,
+    )
+    [one] = [
+        d
+        for d in Results([*whole.runs, *part.runs]).compare().differences
+        if d.scope == "benchmark"
+    ]
     assert (one.difference.n, one.only_one_has_value, one.difference.value) == (35, 5, 0.0)
     assert one.needed is None
 
 
 def test_a_mean_of_benchmarks_weighs_them_alike(folder: Path) -> None:
-    small, large = (built(rows(n, pictures=n), folder / f"of{n}", name=f"of{n}", dimension="FGP") for n in (10, 30))
+    small, large = (
+        built(rows(n, pictures=n), folder / f"of{n}", name=f"of{n}", dimension="FGP")
+        for n in (10, 30)
+    )
     models = [answering(lambda i: True, "right"), answering(lambda i: i >= 5, "late")]
     results = sn.evaluate(models, [str(small.folder), str(large.folder)], runs=folder / "means")
     found = {(d.benchmark, d.dimension): d for d in results.compare().differences}
@@ -181,13 +230,24 @@ def test_a_metric_of_which_less_is_better_is_counted_so_and_has_no_mean_over_ben
     """Early is off by 0 0 0 0 2 10, late by 0 3 0 4 2 20; accuracies are 1 and 1/4, in a suite of each benchmark."""
     monkeypatch.setitem(registry._NAMES, "metrics", dict(registry._NAMES["metrics"]))
     registry.register("metrics", "seconds_late", seconds_late)
-    clock = [{"id": f"q{i:03d}", "question": "How late?", "answer": "10", "image": row["image"]}
-             for i, row in enumerate(rows(6, pictures=6))]  # fmt: skip
+    clock = [
+        {"id": f"q{i:03d}", "question": "How late?", "answer": "10", "image": row["image"]}
+        for i, row in enumerate(rows(6, pictures=6))
+    ]
     open_questions = {"formulation": "text", "metrics": ("seconds_late",), "dimension": "FGP"}
-    benchmarks = [built(clock, folder / "less" / name, name=name, **open_questions) for name in ("clock", "watch")]
+    benchmarks = [
+        built(clock, folder / "less" / name, name=name, **open_questions)
+        for name in ("clock", "watch")
+    ]
     benchmarks += [
-        built(rows(4, pictures=4), folder / "less" / name, name=name, dimension=dimension, suite=suite)
-        for name, dimension, suite in (("one", "CG", "mine"), ("two", "CG", "yours"), ("three", "VMT", "mine"))
+        built(
+            rows(4, pictures=4), folder / "less" / name, name=name, dimension=dimension, suite=suite
+        )
+        for name, dimension, suite in (
+            ("one", "CG", "mine"),
+            ("two", "CG", "yours"),
+            ("three", "VMT", "mine"),
+        )
     ]
 
     def model(name: str, seconds: list[int], right: range) -> sn.Scripted:
@@ -199,9 +259,16 @@ def test_a_metric_of_which_less_is_better_is_counted_so_and_has_no_mean_over_ben
 
         return sn.Scripted(reply, name=name)
 
-    models = [model("early", [10, 10, 10, 10, 12, 20], range(4)), model("late", [10, 13, 10, 14, 12, 30], range(1))]
-    results = sn.evaluate(models, [str(benchmark.folder) for benchmark in benchmarks], runs=folder / "clocks")
-    found = {(one.benchmark, one.dimension): one for one in results.compare(resamples=0).differences}
+    models = [
+        model("early", [10, 10, 10, 10, 12, 20], range(4)),
+        model("late", [10, 13, 10, 14, 12, 30], range(1)),
+    ]
+    results = sn.evaluate(
+        models, [str(benchmark.folder) for benchmark in benchmarks], runs=folder / "clocks"
+    )
+    found = {
+        (one.benchmark, one.dimension): one for one in results.compare(resamples=0).differences
+    }
     late = found["clock", "FGP"]
     assert (late.only_first, late.only_second, late.unit, late.better) == (3, 0, "seconds", "lower")
     gaps = [0, -3, 0, -4, 0, -10]
@@ -215,15 +282,22 @@ def test_a_metric_of_which_less_is_better_is_counted_so_and_has_no_mean_over_ben
     mean, alone = found["*", "CG"], found["*", "VMT"]
     assert (mean.first_value, mean.second_value, mean.difference.n) == (1.0, 0.25, 8)
     assert (mean.suite, alone.suite, mean.unit, mean.metric) == ("", "mine", "share", "accuracy")
-    assert mean.p == pytest.approx(stats.binomtest(6, 6).pvalue) and (mean.only_first, mean.needed) == (None, None)
+    assert mean.p == pytest.approx(stats.binomtest(6, 6).pvalue) and (
+        mean.only_first,
+        mean.needed,
+    ) == (None, None)
 
 
 def test_the_mean_over_all_weighs_benchmarks_of_any_size_alike(folder: Path) -> None:
     """Accuracy 1 and 1/2 on four questions of one dimension, 1 and 3/4 on eight of another."""
-    benchmarks = [built(rows(n, pictures=n), folder / f"d{n}", name=f"d{n}", dimension=d)
-                  for n, d in ((4, "CG"), (8, "VMT"))]  # fmt: skip
+    benchmarks = [
+        built(rows(n, pictures=n), folder / f"d{n}", name=f"d{n}", dimension=d)
+        for n, d in ((4, "CG"), (8, "VMT"))
+    ]
     models = [answering(lambda i: True, "right"), answering(lambda i: i >= 2, "late")]
-    results = sn.evaluate(models, [str(benchmark.folder) for benchmark in benchmarks], runs=folder / "overall")
+    results = sn.evaluate(
+        models, [str(benchmark.folder) for benchmark in benchmarks], runs=folder / "overall"
+    )
     [overall] = [one for one in results.compare(resamples=0).differences if one.scope == "overall"]
     assert (overall.first_value, overall.second_value) == (1.0, 0.625)
     assert (overall.difference.value, overall.difference.n) == (0.375, 12)
@@ -234,26 +308,43 @@ def test_the_mean_over_all_weighs_benchmarks_of_any_size_alike(folder: Path) -> 
     assert overall.p == pytest.approx(2 / 2**4)
 
 
-def test_the_difference_over_all_benchmarks_is_the_one_that_the_sentence_at_the_head_tells(folder: Path) -> None:
+def test_the_difference_over_all_benchmarks_is_the_one_that_the_sentence_at_the_head_tells(
+    folder: Path,
+) -> None:
     """Two benchmarks of one dimension and one of another: the mean of the dimensions is another number."""
-    benchmarks = [built(rows(n, pictures=n), folder / "head" / name, name=name, dimension=dimension)
-                  for n, name, dimension in ((4, "h4", "CG"), (8, "h8", "CG"), (16, "h16", "VMT"))]  # fmt: skip
+    benchmarks = [
+        built(rows(n, pictures=n), folder / "head" / name, name=name, dimension=dimension)
+        for n, name, dimension in ((4, "h4", "CG"), (8, "h8", "CG"), (16, "h16", "VMT"))
+    ]
     models = [answering(lambda i: True, "right"), answering(lambda i: i >= 4, "late")]
-    results = sn.evaluate(models, [str(benchmark.folder) for benchmark in benchmarks], runs=folder / "head-runs")
+    results = sn.evaluate(
+        models, [str(benchmark.folder) for benchmark in benchmarks], runs=folder / "head-runs"
+    )
     [overall] = [one for one in results.compare(resamples=0).differences if one.scope == "overall"]
     assert overall.difference.value == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
     corrected = corrected_estimate(overall)
     assert corrected.low is not None and corrected.high is not None
     ends = f"{100 * corrected.low:.1f} to {100 * corrected.high:.1f}"
-    assert findings(run_views(results.runs, results.rows))[0].startswith(f"right is better than late by {ends} points")
-    first, second = (results.value("accuracy", model=name, benchmark="*") for name in ("right", "late"))
-    assert (overall.first_value, overall.second_value) == (pytest.approx(first), pytest.approx(second))
+    assert findings(run_views(results.runs, results.rows))[0].startswith(
+        f"right is better than late by {ends} points"
+    )
+    first, second = (
+        results.value("accuracy", model=name, benchmark="*") for name in ("right", "late")
+    )
+    assert (overall.first_value, overall.second_value) == (
+        pytest.approx(first),
+        pytest.approx(second),
+    )
 
 
-def test_without_a_question_or_a_value_the_difference_says_why(folder: Path, single: Benchmark) -> None:
+def test_without_a_question_or_a_value_the_difference_says_why(
+    folder: Path, single: Benchmark
+) -> None:
     models = [answering(lambda i: True, "easy"), answering(lambda i: True, "hard")]
     apart = [
-        sn.evaluate(model, str(single.folder), where=f"level == '{model.name}'", runs=folder / "apart").runs[0]
+        sn.evaluate(
+            model, str(single.folder), where=f"level == '{model.name}'", runs=folder / "apart"
+        ).runs[0]
         for model in models
     ]
     [one] = [d for d in Results(apart).compare(resamples=0).differences if d.scope == "benchmark"]
@@ -264,13 +355,22 @@ def test_without_a_question_or_a_value_the_difference_says_why(folder: Path, sin
 def test_a_metric_of_summed_counts_is_compared_too(folder: Path) -> None:
     """F1 of yes: 2 p r / (p + r) for both runs, and no count of better questions."""
     questions = [
-        {"id": f"q{i:03d}", "question": "Is there a cat?", "answer": "yes" if i % 2 else "no", "image": row["image"]}
+        {
+            "id": f"q{i:03d}",
+            "question": "Is there a cat?",
+            "answer": "yes" if i % 2 else "no",
+            "image": row["image"],
+        }
         for i, row in enumerate(rows(40, pictures=20))
     ]
-    benchmark = built(questions, folder / "presence", name="presence", formulation="text", metrics=("pope",))
+    benchmark = built(
+        questions, folder / "presence", name="presence", formulation="text", metrics=("pope",)
+    )
     says_yes, says_gold = (
         sn.Scripted(lambda request: "yes", name="agreeable"),
-        sn.Scripted(lambda request: "yes" if int(request.sample_id[1:]) % 2 else "no", name="seeing"),
+        sn.Scripted(
+            lambda request: "yes" if int(request.sample_id[1:]) % 2 else "no", name="seeing"
+        ),
     )
     results = sn.evaluate([says_gold, says_yes], str(benchmark.folder), runs=folder / "f1")
     [one] = results.compare(metrics="pope_f1").differences
@@ -279,11 +379,21 @@ def test_a_metric_of_summed_counts_is_compared_too(folder: Path) -> None:
     assert one.only_first is None and one.p is not None and one.p < 0.01
     assert (one.difference.n, one.difference.groups) == (40, 20)
     assert results.compare(metrics="pope_f1").flips == ()
-    never = sn.evaluate(sn.Scripted(lambda request: "no", name="no"), str(benchmark.folder), runs=folder / "f1")
-    [one] = Results([*results.runs[:1], *never.runs]).compare(metrics="pope_precision", resamples=0).differences
+    never = sn.evaluate(
+        sn.Scripted(lambda request: "no", name="no"), str(benchmark.folder), runs=folder / "f1"
+    )
+    [one] = (
+        Results([*results.runs[:1], *never.runs])
+        .compare(metrics="pope_precision", resamples=0)
+        .differences
+    )
     assert (one.first_value, one.second_value, one.difference.value) == (1.0, None, None)
     assert one.reason == "metric undefined" and one.difference.n == 40
-    turned = Results([*never.runs, *results.runs[:1]]).compare(metrics="pope_precision", resamples=0).differences[0]
+    turned = (
+        Results([*never.runs, *results.runs[:1]])
+        .compare(metrics="pope_precision", resamples=0)
+        .differences[0]
+    )
     assert (turned.first_value, turned.second_value, turned.difference.value) == (None, 1.0, None)
 
 
@@ -313,15 +423,21 @@ def test_whoever_is_never_worse_is_as_surely_better_as_whoever_is_so_once(bound:
 
 @pytest.mark.parametrize(
     ("name", "row"),
-    [("unparsed_rate", "unparsed_rate"), ("accuracy_upper", "accuracy_upper"), ("pope_f1", "pope_f1"),
-     ("pope", "pope_accuracy")],
-)  # fmt: skip
+    [
+        ("unparsed_rate", "unparsed_rate"),
+        ("accuracy_upper", "accuracy_upper"),
+        ("pope_f1", "pope_f1"),
+        ("pope", "pope_accuracy"),
+    ],
+)
 def test_the_command_compares_any_row_by_its_name_and_a_metric_by_its_first(
     name: str, row: str, folder: Path, compared: Results, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = compared.runs
     if name.startswith("pope"):
-        questions = [{**one, "options": ["yes", "no"], "answer": i % 2} for i, one in enumerate(rows(4))]
+        questions = [
+            {**one, "options": ["yes", "no"], "answer": i % 2} for i, one in enumerate(rows(4))
+        ]
         benchmark = built(questions, folder / f"either-{name}", name="either")
         models = [sn.Scripted(lambda request, text=text: text, name=text) for text in ("yes", "no")]
         runs = sn.evaluate(models, str(benchmark.folder), runs=folder / f"either-runs-{name}").runs
@@ -334,9 +450,13 @@ def test_the_command_compares_any_row_by_its_name_and_a_metric_by_its_first(
 def test_a_metric_that_nobody_has_is_named_with_the_nearest(
     compared: Results, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(sn.UnknownNameError, match=r"unknown metric 'pass_at_j'; did you mean pass_at_k\?"):
+    with pytest.raises(
+        sn.UnknownNameError, match=r"unknown metric 'pass_at_j'; did you mean pass_at_k\?"
+    ):
         compared.compare(metrics="pass_at_j")
-    code, _, err = command(capsys, "compare", *(str(run.folder) for run in compared.runs), "--metric", "zzz")
+    code, _, err = command(
+        capsys, "compare", *(str(run.folder) for run in compared.runs), "--metric", "zzz"
+    )
     assert code == 2 and f"shows all {len(registry.names('metrics'))}" in err
 
 
@@ -344,14 +464,18 @@ def test_runs_on_different_builds_are_refused(folder: Path) -> None:
     found = []
     for n in (8, 9):
         benchmark = built(rows(n), folder / f"build{n}", name="same")
-        found += sn.evaluate(answering(lambda i: True, f"m{n}"), str(benchmark.folder), runs=folder / "builds").runs
+        found += sn.evaluate(
+            answering(lambda i: True, f"m{n}"), str(benchmark.folder), runs=folder / "builds"
+        ).runs
     with pytest.raises(sn.DataError, match="different builds of same"):
         Results(found).compare()
     with pytest.raises(sn.DataError, match="two runs or more"):
         Results(found[:1]).compare()
 
 
-def test_ranks_have_intervals_that_a_clear_winner_does_not_need(compared: Results, single: Benchmark) -> None:
+def test_ranks_have_intervals_that_a_clear_winner_does_not_need(
+    compared: Results, single: Benchmark
+) -> None:
     ranks = {(one.model, one.benchmark): one for one in compared.compare(resamples=2000).ranks}
     early, late = ranks["early", "single"], ranks["late", "single"]
     assert (early.rank, late.rank) == (1, 2)
@@ -367,15 +491,21 @@ def test_many_pictures_are_drawn_in_lots_with_the_same_spread() -> None:
     from snellen.analysis.paired.rank_intervals import rank_intervals
 
     n, rng = 4 * UNITS, random.Random(3)
-    spec = BenchmarkSpec(name="many", title="many", formulation="choice", source=SourceSpec("table"))
+    spec = BenchmarkSpec(
+        name="many", title="many", formulation="choice", source=SourceSpec("table")
+    )
     samples = {f"q{i}": Sample(f"q{i}", "many", group=f"q{i}") for i in range(n)}
     scored = ScoredBenchmark(spec, samples, (), (), {})
     values = [{(name, 0): float(rng.random() < share) for name in samples} for share in (0.5, 0.51)]
-    measures = [QuestionMeasures(scored, "vanilla", "generation", "accuracy", values=one) for one in values]
+    measures = [
+        QuestionMeasures(scored, "vanilla", "generation", "accuracy", values=one) for one in values
+    ]
     gaps = [b - a for a, b in zip(values[0].values(), values[1].values(), strict=True)]
     mean, variance = sum(gaps) / n, sum(gap * gap for gap in gaps) / n
     ahead = stats.norm.cdf(mean / math.sqrt((variance - mean * mean) / n))
-    second = next(one for one in rank_intervals(["a", "b"], [measures], {}, 4000, 0) if one.model == "b")
+    second = next(
+        one for one in rank_intervals(["a", "b"], [measures], {}, 4000, 0) if one.model == "b"
+    )
     assert second.best == pytest.approx(ahead, abs=0.04)
 
 
@@ -383,12 +513,20 @@ def near_the_border(questions: int, about_a_picture: int, apart: float, seed: in
     """A run of right and wrong answers; runs of other seeds were asked the same questions."""
     rng = random.Random(f"{questions} {about_a_picture} {apart} {seed}")
     spec = BenchmarkSpec(
-        name="border", title="border", formulation="choice", source=SourceSpec("table"), dimension="FGP"
+        name="border",
+        title="border",
+        formulation="choice",
+        source=SourceSpec("table"),
+        dimension="FGP",
     )
     share = 0.5 + seed * apart / math.sqrt(questions)
-    samples = {f"q{i}": Sample(f"q{i}", "border", group=f"p{i // about_a_picture}") for i in range(questions)}
+    samples = {
+        f"q{i}": Sample(f"q{i}", "border", group=f"p{i // about_a_picture}")
+        for i in range(questions)
+    }
     scores = [
-        Score("vanilla", "generation", "border", name, 0, "accuracy", float(rng.random() < share)) for name in samples
+        Score("vanilla", "generation", "border", name, 0, "accuracy", float(rng.random() < share))
+        for name in samples
     ]
     manifest = RunManifest(1, f"model {seed}", {}, (), (), "", (), {}, {}, "")
     scored = ScoredBenchmark(spec, samples, (), by_row(scores), {})
@@ -403,7 +541,9 @@ def test_in_a_table_the_interval_and_the_corrected_p_beside_it_say_the_same() ->
         place = {name: i for i, name in enumerate(table.header)}
         for row in table.rows:
             interval = row[place["difference"]].estimate
-            corrected, alone = (float(row[place[name]].lstrip("<")) for name in ("p corrected", "p alone"))
+            corrected, alone = (
+                float(row[place[name]].lstrip("<")) for name in ("p corrected", "p alone")
+            )
             assert (interval.low > 0 or interval.high < 0) == (corrected < 0.05)
             clear_by_themselves_alone += alone < 0.05 <= corrected
     assert clear_by_themselves_alone > 3
@@ -418,8 +558,20 @@ def test_interval_test_and_rank_say_the_same_near_the_border() -> None:
             comparison = compare_runs(runs, resamples=20)
             places = {rank.model: rank for rank in comparison.ranks if rank.benchmark == "border"}
             for found in (one for one in comparison.differences if one.scope == "benchmark"):
-                low, high, p, corrected = found.difference.low, found.difference.high, found.p, found.p_adjusted
-                assert None not in (low, high, p, corrected, found.low_corrected, found.high_corrected)
+                low, high, p, corrected = (
+                    found.difference.low,
+                    found.difference.high,
+                    found.p,
+                    found.p_adjusted,
+                )
+                assert None not in (
+                    low,
+                    high,
+                    p,
+                    corrected,
+                    found.low_corrected,
+                    found.high_corrected,
+                )
                 assert (low > 0 or high < 0) == (p < 0.05)
                 assert -1 <= found.low_corrected <= low and high <= found.high_corrected <= 1
                 assert (found.low_corrected > 0 or found.high_corrected < 0) == (corrected < 0.05)
@@ -430,7 +582,10 @@ def test_interval_test_and_rank_say_the_same_near_the_border() -> None:
                 # What an interval and a test of their own would have said.
                 names = int(found.first[-1]), int(found.second[-1])
                 gaps = [
-                    a.value - b.value for a, b in zip(*(runs[name].benchmarks[0].scores for name in names), strict=True)
+                    a.value - b.value
+                    for a, b in zip(
+                        *(runs[name].benchmarks[0].scores for name in names), strict=True
+                    )
                 ]
                 groups = [f"p{i // about_a_picture}" for i in range(questions)]
                 own = estimate_mean(gaps, groups, bounds=(-1.0, 1.0))
@@ -448,14 +603,20 @@ def test_single_answers_have_the_p_value_of_mcnemar(sums: list[float]) -> None:
 
 
 # Eighths have exact sums: rounding makes other ties in a sum of our order than in SciPy's.
-@given(st.lists(st.integers(-24, 24).map(lambda n: n / 8), min_size=2, max_size=8).filter(lambda v: len(set(v)) > 1))
+@given(
+    st.lists(st.integers(-24, 24).map(lambda n: n / 8), min_size=2, max_size=8).filter(
+        lambda v: len(set(v)) > 1
+    )
+)
 def test_few_groups_have_the_p_value_of_all_permutations(sums: list[float]) -> None:
     def total(values: list[float], axis: int) -> float:
         return values.sum(axis=axis)  # type: ignore[attr-defined, no-any-return]
 
     if len({abs(value) for value in sums if value}) < 2:
         return
-    expected = stats.permutation_test((sums,), total, permutation_type="samples", n_resamples=10**6).pvalue
+    expected = stats.permutation_test(
+        (sums,), total, permutation_type="samples", n_resamples=10**6
+    ).pvalue
     assert sign_flip_test(sums) == pytest.approx(expected, abs=1e-9)
 
 
@@ -472,7 +633,9 @@ def test_equal_models_are_told_apart_in_five_percent_at_most() -> None:
         sums = []
         for _ in range(60):
             hard = rng.random()
-            sums.append(sum((rng.random() > hard) - (rng.random() > hard) for _ in range(rng.randint(1, 4))))
+            sums.append(
+                sum((rng.random() > hard) - (rng.random() > hard) for _ in range(rng.randint(1, 4)))
+            )
         found += sign_flip_test([float(value) for value in sums]) < 0.05
     assert found / trials < 0.05 + 3 * math.sqrt(0.05 * 0.95 / trials)
 
@@ -497,7 +660,9 @@ def test_so_many_questions_do_find_the_difference_four_times_in_five() -> None:
     """McNemar's question: 30% and 20% only one right; the normal formula by hand, and a simulation."""
     gap, variance = 0.1, 0.5 - 0.1**2
     needed = questions_needed(gap, math.sqrt(variance / 100), 100)
-    assert needed == math.ceil((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) ** 2 * variance / gap**2)
+    assert needed == math.ceil(
+        (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) ** 2 * variance / gap**2
+    )
     rng, found = random.Random(5), 0
     for _ in range(400):
         sums = [rng.choices([1.0, -1.0, 0.0], [0.3, 0.2, 0.5])[0] for _ in range(needed)]
@@ -513,9 +678,16 @@ def test_the_command_prints_tables_and_writes_files(
     outputs = [word for file in files for word in ("-o", str(file))]
     cli.main(["compare", *runs, "--resamples", "200", *outputs], standalone_mode=False)
     text = " ".join(capsys.readouterr().out.split())
-    assert text.startswith("early is better than late by 3.2 to 36.3 points of accuracy (95% interval, paired on 40")
-    assert "Paired differences of accuracy under vanilla: early minus late" in text and "20.0 points [" in text
-    assert "12 questions differ in accuracy under vanilla" in text and "Ranks" not in text, "of two there is one order"
+    assert text.startswith(
+        "early is better than late by 3.2 to 36.3 points of accuracy (95% interval, paired on 40"
+    )
+    assert (
+        "Paired differences of accuracy under vanilla: early minus late" in text
+        and "20.0 points [" in text
+    )
+    assert "12 questions differ in accuracy under vanilla" in text and "Ranks" not in text, (
+        "of two there is one order"
+    )
     assert re.search("only early right only late right settled in both ─+ vanilla 10 2 40 ", text)
     markdown, table, everything = (file.read_text("utf-8") for file in files)
     assert "## Paired differences of accuracy under vanilla: early minus late" in markdown
@@ -537,17 +709,23 @@ def test_files_and_json_have_the_circular_differences_that_the_terminal_shows(
     assert "of circular accuracy under circular: early minus late" in shown
     files = [folder / f"rotated.{suffix}" for suffix in ("md", "csv", "json")]
     cli.main(
-        ["compare", *runs, "--json", *(word for file in files for word in ("-o", str(file)))], standalone_mode=False
+        ["compare", *runs, "--json", *(word for file in files for word in ("-o", str(file)))],
+        standalone_mode=False,
     )
     printed = [json.loads(line)["metric"] for line in capsys.readouterr().out.splitlines()]
     wanted = ["accuracy", "accuracy", "circular_accuracy", "circular_accuracy"]
     markdown, table, everything = (file.read_text("utf-8") for file in files)
     written = json.loads(everything)
-    assert printed == wanted == [row["metric"] for row in written["differences"]] and "circular" not in written
+    assert (
+        printed == wanted == [row["metric"] for row in written["differences"]]
+        and "circular" not in written
+    )
     assert [line.split(",")[7] for line in table.splitlines()] == ["metric", *wanted]
     assert "## Paired differences of circular accuracy under circular: early minus late" in markdown
     assert results.compare(resamples=0).table()["metric"].to_list() == wanted
-    assert results.compare(metrics="accuracy", resamples=0).table()["metric"].to_list() == wanted[:2]
+    assert (
+        results.compare(metrics="accuracy", resamples=0).table()["metric"].to_list() == wanted[:2]
+    )
 
 
 def test_questions_answered_in_part_are_no_part_of_n_and_a_footnote_counts_them(
@@ -565,15 +743,24 @@ def test_questions_answered_in_part_are_no_part_of_n_and_a_footnote_counts_them(
         return sn.Scripted(reply, name=name)
 
     models = [failing("a", 0), failing("b", 5)]
-    results = sn.evaluate(models, str(single.folder), "circular", runs=folder / "broken", error_budget=1.0)
-    own = [r.estimate for r in results.rows if (r.metric, r.benchmark, r.slice) == ("circular_accuracy", "single", "")]
+    results = sn.evaluate(
+        models, str(single.folder), "circular", runs=folder / "broken", error_budget=1.0
+    )
+    own = [
+        r.estimate
+        for r in results.rows
+        if (r.metric, r.benchmark, r.slice) == ("circular_accuracy", "single", "")
+    ]
     assert [(estimate.n, estimate.errors) for estimate in own] == [(30, 10), (30, 10)]
     comparison = results.compare()
     [difference] = [d.difference for d in comparison.circular or () if d.scope == "benchmark"]
     assert (difference.value, difference.n, difference.errors) == (0.0, 25, 15)
     cli.main(["compare", *(str(run.folder) for run in results.runs)], standalone_mode=False)
     shown = " ".join(capsys.readouterr().out.split())
-    assert "n=25" in shown and "15 of 40 questions were not answered in full, as requests failed" in shown
+    assert (
+        "n=25" in shown
+        and "15 of 40 questions were not answered in full, as requests failed" in shown
+    )
 
 
 def test_a_narrow_terminal_breaks_no_word_and_names_the_columns_that_it_has_no_room_for(
@@ -585,10 +772,15 @@ def test_a_narrow_terminal_breaks_no_word_and_names_the_columns_that_it_has_no_r
     show.print_tables([replace(table, rows=(("eyechart/position", *table.rows[0][1:]),))])
     words = written.getvalue().split()
     assert {"eyechart/position", "75.0%", "difference", "36.3]", "n=40", "corrected"} <= set(words)
-    assert "Not shown on so narrow a terminal: only first better, only second better, needed." in " ".join(words)
+    assert (
+        "Not shown on so narrow a terminal: only first better, only second better, needed."
+        in " ".join(words)
+    )
 
 
-def test_a_report_of_several_runs_compares_each_with_the_first(compared: Results, folder: Path) -> None:
+def test_a_report_of_several_runs_compares_each_with_the_first(
+    compared: Results, folder: Path
+) -> None:
     page = compared.report(folder / "report.html").read_text("utf-8")
     assert 'id="comparison"' in page and "early minus late" in page
     alone = Results(compared.runs[:1]).report(folder / "alone.html").read_text("utf-8")

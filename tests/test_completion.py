@@ -40,15 +40,23 @@ def test_verbs_flags_and_names_are_completed(complete: Complete) -> None:
     assert complete("run", "any", "eyechart/co") == ["eyechart/colour", "eyechart/count"]
     assert complete("run", "--likelihood-r") == ["--likelihood-rule"]
     assert complete("run", "-p", "circ") == complete("run", "--protocol", "circ") == ["circular"]
-    assert complete("run", "--method", "b") == ["both"] and complete("list", "prot") == ["protocols"]
+    assert complete("run", "--method", "b") == ["both"] and complete("list", "prot") == [
+        "protocols"
+    ]
     assert complete("score", "--extractor", "st") == ["standard", "strict"]
     assert complete("rate", "fo") == ["form"] and complete("paper", "eye") == ["eyechart"]
-    assert complete("run", "a", "b", "--no-rep") == ["--no-report"] and complete("nosuchverb", "x") == []
+    assert (
+        complete("run", "a", "b", "--no-rep") == ["--no-report"]
+        and complete("nosuchverb", "x") == []
+    )
 
 
 def test_bash_gets_what_follows_the_colon_at_which_it_divided_the_word(complete: Complete) -> None:
     assert complete("run", "snellen", ":", "ti") == ["tiny", "tiny-xs"]
-    assert complete("run", "snellen", ":")[:2] == ["tiny", "tiny-xs"] and "snellen:tiny" in complete("run", "sn")
+    assert complete("run", "snellen", ":")[:2] == [
+        "tiny",
+        "tiny-xs",
+    ] and "snellen:tiny" in complete("run", "sn")
     assert complete("run", "snellen", ":", "tiny", "easy") == ["easy-vqa", "easy-vqa"]
 
 
@@ -60,10 +68,18 @@ def test_runs_and_the_models_of_the_cache_are_looked_for_anew(
         (tmp_path / folder / "manifest.json").write_text("{}")
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     (tmp_path / "hub/models--org--name").mkdir(parents=True)
-    assert complete("score", "") == ["runs/one", "runs/two"] and complete("report", "runs/o") == ["runs/one"]
-    assert complete("report", "other/") == ["other/three"] and complete("lint", "runs/t") == ["runs/two"]
-    assert complete("report", "eyechart/cou") == complete("lint", "eyechart/cou") == ["eyechart/count"]
-    assert complete("run", "hf", ":", "o") == ["org/name"] and complete("run", "replay", ":", "r") == [
+    assert complete("score", "") == ["runs/one", "runs/two"] and complete("report", "runs/o") == [
+        "runs/one"
+    ]
+    assert complete("report", "other/") == ["other/three"] and complete("lint", "runs/t") == [
+        "runs/two"
+    ]
+    assert (
+        complete("report", "eyechart/cou") == complete("lint", "eyechart/cou") == ["eyechart/count"]
+    )
+    assert complete("run", "hf", ":", "o") == ["org/name"] and complete(
+        "run", "replay", ":", "r"
+    ) == [
         "runs/one",
         "runs/two",
     ]
@@ -96,7 +112,11 @@ def test_bash_itself_completes_and_loads_no_more_than_the_verb(tmp_path: Path) -
     )
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        ["bash", "--norc", "-c", script], env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True
+        ["bash", "--norc", "-c", script],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "tiny tiny-xs\n" and done.stderr == ""
     loaded = json.loads((tmp_path / "loaded").read_text())

@@ -60,7 +60,9 @@ def test_what_could_do_something_is_refused(text: str) -> None:
         Condition(text)
 
 
-@pytest.mark.parametrize("text", ["", "level ==", "level = 'easy'", "a b", "import os", "x == '\0'", "(" * 500])
+@pytest.mark.parametrize(
+    "text", ["", "level ==", "level = 'easy'", "a b", "import os", "x == '\0'", "(" * 500]
+)
 def test_what_is_no_condition_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(DataError, match="is not a condition; write for example"):
         Condition(text)
@@ -76,7 +78,9 @@ def test_any_text_is_a_condition_or_a_data_error(text: str) -> None:
 
 
 @given(
-    st.sampled_from([("<", operator.lt), ("<=", operator.le), ("==", operator.eq), ("!=", operator.ne)]),
+    st.sampled_from(
+        [("<", operator.lt), ("<=", operator.le), ("==", operator.eq), ("!=", operator.ne)]
+    ),
     st.integers(),
     st.integers(min_value=0),
 )
@@ -88,4 +92,8 @@ def test_comparisons_are_pythons_own(
 
 
 def test_a_condition_says_which_facts_it_speaks_of() -> None:
-    assert Condition("level == 'easy' and not dimension in ('CG', suite)").names == {"level", "dimension", "suite"}
+    assert Condition("level == 'easy' and not dimension in ('CG', suite)").names == {
+        "level",
+        "dimension",
+        "suite",
+    }

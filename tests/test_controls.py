@@ -36,7 +36,12 @@ class Looker:
         return [Response(text=self._reply(request)) for request in requests]
 
     def _reply(self, request: Request) -> str:
-        shown = [part.image.digest for m in request.messages for part in m.content if isinstance(part, ImagePart)]
+        shown = [
+            part.image.digest
+            for m in request.messages
+            for part in m.content
+            if isinstance(part, ImagePart)
+        ]
         self.seen.append((request.sample_id, tuple(shown)))
         place = int(request.sample_id[1:]) % 4
         return f"({'ABCD'[place]})" if shown == [self.own[request.sample_id]] else "(A)"
@@ -50,7 +55,9 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[sn.Results, 
     return sn.evaluate(model, "./mine", "vanilla", controls=CONTROLS, name="x"), model
 
 
-def test_a_control_shows_a_grey_picture_another_ones_or_none(asked: tuple[sn.Results, Looker]) -> None:
+def test_a_control_shows_a_grey_picture_another_ones_or_none(
+    asked: tuple[sn.Results, Looker],
+) -> None:
     _, model = asked
     by_sample: dict[str, list[tuple[str, ...]]] = {}
     for sample_id, shown in model.seen:
@@ -69,12 +76,22 @@ def test_a_control_shows_a_grey_picture_another_ones_or_none(asked: tuple[sn.Res
 def test_the_report_pairs_a_score_with_its_controls(asked: tuple[sn.Results, Looker]) -> None:
     results, _ = asked
     [table] = control_tables(run_views(results.runs, results.rows))
-    assert [row[3] for row in table.rows] == ["a grey picture", "another question's picture", "no picture"]
+    assert [row[3] for row in table.rows] == [
+        "a grey picture",
+        "another question's picture",
+        "no picture",
+    ]
     for row in table.rows:
         difference = row[7].estimate  # type: ignore[union-attr]
         assert (row[5], row[6], row[8]) == ("100.0%", "25.0%", "25.0%")
-        assert difference.value == 0.75 and difference.n == 16 and 0 < difference.low < 0.75 < difference.high
-    assert "What the pictures are needed for" in markdown_report(run_views(results.runs, results.rows))
+        assert (
+            difference.value == 0.75
+            and difference.n == 16
+            and 0 < difference.low < 0.75 < difference.high
+        )
+    assert "What the pictures are needed for" in markdown_report(
+        run_views(results.runs, results.rows)
+    )
 
 
 def test_a_control_never_stands_for_the_model(asked: tuple[sn.Results, Looker]) -> None:
@@ -121,7 +138,9 @@ def test_a_control_is_found_again_by_its_label(of: str) -> None:
         Control(of=control.label)
 
 
-def test_without_controls_there_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_controls_there_is_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     small.built(small.rows(4), tmp_path / "mine")
     results = sn.evaluate("snellen:uniform", "./mine", "vanilla")

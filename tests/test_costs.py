@@ -30,7 +30,11 @@ class Costly:
 
     def generate(self, requests: list[Request], images: Any) -> list[Response]:
         return [
-            Response(text=f"({self.reply})", usage=Usage(self.tokens, 2), seconds=0.001 * (1 + int(one.sample_id[1:])))
+            Response(
+                text=f"({self.reply})",
+                usage=Usage(self.tokens, 2),
+                seconds=0.001 * (1 + int(one.sample_id[1:])),
+            )
             for one in requests
         ]
 
@@ -66,8 +70,10 @@ def test_the_price_and_the_front_of_several_runs_are_in_the_report(mine: str) ->
     lines = [line for line in Path("all.md").read_text().splitlines() if "0.010" in line]
     # 2,000 tokens at 10 and 40 at 1,000 a million.
     assert [line.split(" | ")[-2:] for line in lines] == [
-        ["0.0600", "yes |"], ["0.2200", "no |"], ["0.0600", "no |"]
-    ]  # fmt: skip
+        ["0.0600", "yes |"],
+        ["0.2200", "no |"],
+        ["0.0600", "no |"],
+    ]
     assert "Quality and cost" in Path("all.html").read_text()
 
 
@@ -82,7 +88,10 @@ def test_who_counts_no_tokens_has_a_dash_and_the_others_a_front(mine: str) -> No
             return [Response(text=f"({self.reply})") for _ in requests]
 
     models = (Costly("A", 100), Costly("B", 900), Uncounted("A", 1))
-    runs = [sn.evaluate(model, mine, "vanilla", name=str(number)).runs[0] for number, model in enumerate(models)]
+    runs = [
+        sn.evaluate(model, mine, "vanilla", name=str(number)).runs[0]
+        for number, model in enumerate(models)
+    ]
     results = Results(runs)
     [table] = cost_tables(run_views(results.runs, results.rows))
     assert [row[-1] for row in table.rows] == ["yes", "no", "—"]
@@ -92,7 +101,10 @@ def test_who_counts_no_tokens_has_a_dash_and_the_others_a_front(mine: str) -> No
 
 
 def test_a_control_is_no_rival_on_the_front(mine: str) -> None:
-    runs = [sn.evaluate(Costly("A", n), mine, "vanilla", controls="text", name=str(n)).runs[0] for n in (100, 200)]
+    runs = [
+        sn.evaluate(Costly("A", n), mine, "vanilla", controls="text", name=str(n)).runs[0]
+        for n in (100, 200)
+    ]
     results = Results(runs)
     [table] = cost_tables(run_views(results.runs, results.rows))
     assert [row[-1] for row in table.rows] == ["yes", "—", "no", "—"]

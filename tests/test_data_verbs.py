@@ -76,9 +76,21 @@ class Server(ThreadingHTTPServer):
     def dataset(self, repo: str, sha: str, revision: str = "", **more: Any) -> None:
         """An answer of the hub about a dataset."""
         siblings = [
-            {"rfilename": "data/test-0.parquet", "size": 9, "lfs": {"size": 9, "sha256": "ab", "pointerSize": 1}}
+            {
+                "rfilename": "data/test-0.parquet",
+                "size": 9,
+                "lfs": {"size": 9, "sha256": "ab", "pointerSize": 1},
+            }
         ]
-        told = {"id": repo, "sha": sha, "siblings": siblings, "gated": False, "private": False, "tags": [], **more}
+        told = {
+            "id": repo,
+            "sha": sha,
+            "siblings": siblings,
+            "gated": False,
+            "private": False,
+            "tags": [],
+            **more,
+        }
         path = f"/api/datasets/{repo}{f'/revision/{revision}' if revision else ''}"
         self.answers[path] = (200, {"Content-Type": "application/json"}, json.dumps(told).encode())
 
@@ -111,7 +123,9 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def url_place(*files: str) -> str:
-    return '\n[[source.places]]\nkind = "urls"\n' + "".join(f"\n[[source.places.files]]\n{file}\n" for file in files)
+    return '\n[[source.places]]\nkind = "urls"\n' + "".join(
+        f"\n[[source.places.files]]\n{file}\n" for file in files
+    )
 
 
 def hub_place(repo: str, more: str = "") -> str:
@@ -170,7 +184,10 @@ def test_sources_are_shown_in_the_order_in_which_they_are_tried(
     assert (hub["place"], hub["gated"], hub["size"]) == ("ILSVRC/imagenet-1k", True, None)
     assert (by_hand["place"], by_hand["url"]) == ("ask the authors", "https://example.org/")
     _, out, _ = small.command(capsys, "list", "--sources", "--where", where)
-    assert "by hand: ask the authors (https://example.org/)" in out and "hub: ILSVRC/imagenet-1k" in out
+    assert (
+        "by hand: ask the authors (https://example.org/)" in out
+        and "hub: ILSVRC/imagenet-1k" in out
+    )
     assert server.asked == []
 
 
@@ -213,9 +230,16 @@ def test_data_that_no_benchmark_knows_are_shown(
     (tmp_path / "data/files/0123/left.zip.part").write_bytes(bytes(2000))
     entry(places, "mine")
     [row] = listed(capsys, "list", "data")
-    assert (row["name"], row["size"], row["benchmarks"], row["state"]) == ("left.zip.part", 2000, [], "unused")
+    assert (row["name"], row["size"], row["benchmarks"], row["state"]) == (
+        "left.zip.part",
+        2000,
+        [],
+        "unused",
+    )
     _, out, _ = small.command(capsys, "list", "data")
-    assert out.splitlines()[-1].startswith("2 KB in ") and out.endswith("of which 2 KB are unused\n")
+    assert out.splitlines()[-1].startswith("2 KB in ") and out.endswith(
+        "of which 2 KB are unused\n"
+    )
 
 
 def test_what_another_benchmark_on_this_machine_needs_stays(
@@ -224,14 +248,22 @@ def test_what_another_benchmark_on_this_machine_needs_stays(
     shared = table(server, "first")
     entry(places, "first", url_place(shared))
     entry(places, "second", url_place(shared, table(server, "second")))
-    entry(places, "absent", url_place(shared, table(server, "absent")))  # is not fetched, and keeps nothing
+    entry(
+        places, "absent", url_place(shared, table(server, "absent"))
+    )  # is not fetched, and keeps nothing
     small.command(capsys, "fetch", "first", "second")
     code, out, _ = small.command(capsys, "fetch", "--remove", "first")
     assert code == 0 and out.splitlines()[1:] == ["nothing was removed"]
     assert out.startswith("first.jsonl (") and "stays: second needs it too" in out
     code, out, _ = small.command(capsys, "fetch", "--remove", "second")
-    assert code == 0 and out.startswith("removed second.jsonl (") and "stays: first needs it too" in out
-    assert out.splitlines()[-1].endswith(" freed") and not (tmp_path / "data/sources/second").exists()
+    assert (
+        code == 0
+        and out.startswith("removed second.jsonl (")
+        and "stays: first needs it too" in out
+    )
+    assert (
+        out.splitlines()[-1].endswith(" freed") and not (tmp_path / "data/sources/second").exists()
+    )
     assert "removed first.jsonl" in small.command(capsys, "fetch", "--remove", "first")[1]
     assert listed(capsys, "list", "data") == []
 
@@ -281,12 +313,22 @@ def test_a_dataset_that_two_benchmarks_read_goes_with_both(
     entry(places, "birds", hub_place("me/birds"))
     entry(places, "nests", hub_place("me/birds"))
     folder = cached("me/birds", COMMIT, tmp_path)
-    assert "stays: nests needs it too" in small.command(capsys, "fetch", "--remove", "birds")[1] and folder.exists()
-    assert "3 KB freed" in small.command(capsys, "fetch", "--remove", "birds", "nests")[1] and not folder.exists()
+    assert (
+        "stays: nests needs it too" in small.command(capsys, "fetch", "--remove", "birds")[1]
+        and folder.exists()
+    )
+    assert (
+        "3 KB freed" in small.command(capsys, "fetch", "--remove", "birds", "nests")[1]
+        and not folder.exists()
+    )
 
 
 def test_what_is_copied_is_built_where_there_is_no_network(
-    server: Server, places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: Server,
+    places: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     entry(places, "stars", url_place(table(server, "stars")))
     declared = places / "stars.toml"
@@ -299,7 +341,9 @@ def test_what_is_copied_is_built_where_there_is_no_network(
 # --- offline -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [("fetch", "stars"), ("build", "stars"), ("run", "snellen:oracle", "stars")])
+@pytest.mark.parametrize(
+    "words", [("fetch", "stars"), ("build", "stars"), ("run", "snellen:oracle", "stars")]
+)
 def test_offline_nothing_is_fetched(
     words: tuple[str, ...], server: Server, places: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -308,7 +352,9 @@ def test_offline_nothing_is_fetched(
     assert code == 2 and "stars.jsonl is not on this machine" in err and server.asked == []
 
 
-def test_offline_what_is_here_is_used(server: Server, places: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_offline_what_is_here_is_used(
+    server: Server, places: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     entry(places, "stars", url_place(table(server, "stars")))
     assert small.command(capsys, "fetch", "stars")[0] == 0
     server.asked.clear()
@@ -319,7 +365,9 @@ def test_offline_what_is_here_is_used(server: Server, places: Path, capsys: pyte
 # --- whether places still have it --------------------------------------------------------------------------------
 
 
-def looked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, dict[str, str]]]:
+def looked(
+    capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int, dict[str, dict[str, str]]]:
     """The exit code of `snellen verify --sources`, and what it says by place."""
     code, out, _ = small.command(capsys, "verify", "--sources", *words, "--json")
     rows = [json.loads(line) for line in out.splitlines()]
@@ -336,7 +384,15 @@ def test_every_address_is_looked_at_and_none_is_fetched(
         "/page.zip": (200, {"Content-Type": "text/html"}, b"sign in"),
         "/ill.zip": (500, {}, b""),
     }
-    named = ("moved.zip", "passing.zip", "signed.zip", "page.zip", "ill.zip", "gone.zip", "no-head/odd.zip")
+    named = (
+        "moved.zip",
+        "passing.zip",
+        "signed.zip",
+        "page.zip",
+        "ill.zip",
+        "gone.zip",
+        "no-head/odd.zip",
+    )
     short = table(server, "short").replace("size = ", "size = 9")
     files = [table(server, "stars"), short, *(f'url = "{server.url}/{name}"' for name in named)]
     unreached = 'url = "http://127.0.0.1:9/off.zip"'
@@ -345,66 +401,118 @@ def test_every_address_is_looked_at_and_none_is_fetched(
     code, rows = looked(capsys, "stars")
     assert code == 2
     assert {name: row["state"] for name, row in rows.items()} == {
-        "stars.jsonl": "fine", "short.jsonl": "changed", "moved.zip": "moved", "passing.zip": "fine",
-        "signed.zip": "gated", "page.zip": "changed", "ill.zip": "cannot be reached", "gone.zip": "vanished",
-        "odd.zip": "fine", "off.zip": "cannot be reached", "gone.html": "vanished",
-    }  # fmt: skip
+        "stars.jsonl": "fine",
+        "short.jsonl": "changed",
+        "moved.zip": "moved",
+        "passing.zip": "fine",
+        "signed.zip": "gated",
+        "page.zip": "changed",
+        "ill.zip": "cannot be reached",
+        "gone.zip": "vanished",
+        "odd.zip": "fine",
+        "off.zip": "cannot be reached",
+        "gone.html": "vanished",
+    }
     assert rows["moved.zip"]["found"] == f"to {server.url}/stars.jsonl"
     assert rows["passing.zip"]["found"].endswith(f"at {server.url}/stars.jsonl")
     assert rows["odd.zip"]["found"] == "77 bytes"
     # One byte, where the server does not answer to HEAD.
-    assert {path for method, path in server.asked if method != "HEAD"} == {"/no-head/odd.zip", "/signed.zip"}
+    assert {path for method, path in server.asked if method != "HEAD"} == {
+        "/no-head/odd.zip",
+        "/signed.zip",
+    }
 
 
 def test_a_place_that_has_moved_or_cannot_be_reached_is_no_failure(
     server: Server, places: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    server.answers = {"/moved.zip": (308, {"Location": "/stars.jsonl"}, None), "/ill.zip": (503, {}, b"")}
+    server.answers = {
+        "/moved.zip": (308, {"Location": "/stars.jsonl"}, None),
+        "/ill.zip": (503, {}, b""),
+    }
     table(server, "stars")
-    entry(places, "stars", url_place(*(f'url = "{server.url}/{name}"' for name in ("moved.zip", "ill.zip"))))
+    entry(
+        places,
+        "stars",
+        url_place(*(f'url = "{server.url}/{name}"' for name in ("moved.zip", "ill.zip"))),
+    )
     code, out, _ = small.command(capsys, "verify", "--sources", "stars")
     assert code == 0 and out.splitlines()[-1] == "0 of 2 fine"
 
 
 def test_datasets_are_looked_at_by_the_hubs_client(
-    server: Server, places: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: Server,
+    places: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
     for name in ("fine", "moved", "gated", "empty", "lost", "gone", "closed"):
-        entry(places, name, hub_place(f"me/{name}", f'revision = "{COMMIT}"' if name in ("fine", "lost") else ""))
+        entry(
+            places,
+            name,
+            hub_place(f"me/{name}", f'revision = "{COMMIT}"' if name in ("fine", "lost") else ""),
+        )
     server.dataset("me/fine", COMMIT, COMMIT)
     server.dataset("me/fine", NEWER)
     server.dataset("me/moved", NEWER, id="you/moved")
     server.dataset("me/gated", NEWER, gated="manual")
     server.dataset("me/empty", NEWER, siblings=[])
-    server.answers[f"/api/datasets/me/lost/revision/{COMMIT}"] = (404, {"X-Error-Code": "RevisionNotFound"}, b"{}")
+    server.answers[f"/api/datasets/me/lost/revision/{COMMIT}"] = (
+        404,
+        {"X-Error-Code": "RevisionNotFound"},
+        b"{}",
+    )
     server.answers["/api/datasets/me/gone"] = (404, {"X-Error-Code": "RepoNotFound"}, b"{}")
     server.answers["/api/datasets/me/closed"] = (403, {"X-Error-Code": "GatedRepo"}, b"{}")
     code, rows = looked(capsys, "fine", "moved", "gated", "empty", "lost", "gone", "closed")
     assert code == 2
     assert {name.partition("@")[0]: row["state"] for name, row in rows.items()} == {
-        "fine": "fine", "moved": "moved", "gated": "gated", "empty": "vanished", "lost": "vanished",
-        "gone": "vanished", "closed": "gated",
-    }  # fmt: skip
+        "fine": "fine",
+        "moved": "moved",
+        "gated": "gated",
+        "empty": "vanished",
+        "lost": "vanished",
+        "gone": "vanished",
+        "closed": "gated",
+    }
     assert rows[f"fine@{COMMIT}"]["found"] == f"commit {COMMIT[:7]}, main is at {NEWER[:7]}"
     assert rows["moved"]["found"] == f"to you/moved, commit {NEWER[:7]}"
     assert rows["empty"]["found"] == "it has no file called data/test-*.parquet"
 
 
 def test_the_lock_is_written_again_with_what_is_as_it_should_be(
-    server: Server, places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: Server,
+    places: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
     server.dataset("me/birds", COMMIT, cardData={"license": "mit"})
     small.write(small.rows(4), server.folder / "new.jsonl")
-    entry(places, "stars", url_place(f'url = "{server.url}/new.jsonl"', table(server, "short")), hub_place("me/birds"))
+    entry(
+        places,
+        "stars",
+        url_place(f'url = "{server.url}/new.jsonl"', table(server, "short")),
+        hub_place("me/birds"),
+    )
     short = KnownFile(size=5, md5="ee", rests_on="somebody; not reached")
     other = KnownFile(size=7, rests_on="nobody; not reached")
-    known = Lock(files={f"{server.url}/new.jsonl": KnownFile(md5="ff", rests_on="somebody; not reached"),
-                        f"{server.url}/short.jsonl": short, "https://example.org/other.zip": other})  # fmt: skip
+    known = Lock(
+        files={
+            f"{server.url}/new.jsonl": KnownFile(md5="ff", rests_on="somebody; not reached"),
+            f"{server.url}/short.jsonl": short,
+            "https://example.org/other.zip": other,
+        }
+    )
     (tmp_path / "own.lock").write_text(lock_text(known, "# Mine."))
-    code, _, _ = small.command(capsys, "verify", "--sources", "stars", "--lock", "own.lock", "--write")
-    assert code == 2  # one file has another size: what is known of it stays, for somebody to look into
+    code, _, _ = small.command(
+        capsys, "verify", "--sources", "stars", "--lock", "own.lock", "--write"
+    )
+    assert (
+        code == 2
+    )  # one file has another size: what is known of it stays, for somebody to look into
     found = read_lock(Path("own.lock"))
     assert found.files[f"{server.url}/short.jsonl"] == short
     assert found.files["https://example.org/other.zip"] == other
@@ -415,7 +523,9 @@ def test_the_lock_is_written_again_with_what_is_as_it_should_be(
     assert (birds.commit, birds.licence, birds.rests_on) == (COMMIT, "mit", "reached")
     assert birds.files == {"data/test-0.parquet": KnownFile(size=9, sha256="ab")}
     assert Path("own.lock").read_text().startswith("# Mine.\n\n[files.")
-    server.dataset("me/birds", COMMIT, COMMIT, siblings=[{"rfilename": "data/test-0.parquet", "size": 10}])
+    server.dataset(
+        "me/birds", COMMIT, COMMIT, siblings=[{"rfilename": "data/test-0.parquet", "size": 10}]
+    )
     _, rows = looked(capsys, "stars", "--lock", "own.lock")
     assert rows["birds"]["found"] == "other bytes than known in data/test-0.parquet"
 
@@ -434,7 +544,10 @@ def test_places_are_not_looked_at_offline(
     [
         (("eyechart",), "missing option '--source'"),
         (("--source", "."), "missing argument 'WHAT...'"),
-        (("eyechart", "--source", ".", "--write"), "--write and --lock are of places; name --sources too"),
+        (
+            ("eyechart", "--source", ".", "--write"),
+            "--write and --lock are of places; name --sources too",
+        ),
         (("eyechart", "--source", ".", "--sources"), "leave them or --sources out"),
     ],
 )
@@ -455,11 +568,19 @@ def test_the_lock_comes_out_byte_for_byte_when_written_again() -> None:
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x7f"), max_size=6)
 known_files = st.builds(KnownFile, size=st.integers(0, 1 << 50), sha256=texts, licence=texts)
-known_datasets = st.builds(KnownDataset, commit=texts, gated=st.booleans(), files=st.dictionaries(texts, known_files))
+known_datasets = st.builds(
+    KnownDataset, commit=texts, gated=st.booleans(), files=st.dictionaries(texts, known_files)
+)
 
 
-@given(st.builds(Lock, files=st.dictionaries(texts, known_files), hub=st.dictionaries(texts, known_datasets)))
-def test_a_lock_that_is_written_is_read_as_it_was(tmp_path_factory: pytest.TempPathFactory, known: Lock) -> None:
+@given(
+    st.builds(
+        Lock, files=st.dictionaries(texts, known_files), hub=st.dictionaries(texts, known_datasets)
+    )
+)
+def test_a_lock_that_is_written_is_read_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, known: Lock
+) -> None:
     path = tmp_path_factory.getbasetemp() / "known.lock"
     path.write_text(lock_text(known), "utf-8")
     assert read_lock(path) == known

@@ -53,7 +53,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
 def blind(sound: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a model that guesses, without the pictures."""
     runs = str(tmp_path_factory.mktemp("runs"))
-    return sn.evaluate("snellen:uniform", str(sound.folder), "blind", runs=runs, report=False).runs[0].folder
+    return (
+        sn.evaluate("snellen:uniform", str(sound.folder), "blind", runs=runs, report=False)
+        .runs[0]
+        .folder
+    )
 
 
 def verified(benchmark: Benchmark, verification: Verification | None) -> Benchmark:
@@ -68,7 +72,9 @@ def unmet(benchmark: Benchmark, *runs: Path, **settings: Any) -> list[str]:
     return [criterion.name for criterion in certificate.criteria if not criterion.is_met]
 
 
-def test_a_benchmark_that_nobody_has_audited_is_not_certified_and_the_page_says_what_is_lacking() -> None:
+def test_a_benchmark_that_nobody_has_audited_is_not_certified_and_the_page_says_what_is_lacking() -> (
+    None
+):
     sheet = sn.datasheet("eyechart/count")
     assert not sheet.certificate.is_certified
     assert sheet.summary == (
@@ -77,13 +83,18 @@ def test_a_benchmark_that_nobody_has_audited_is_not_certified_and_the_page_says_
     )
     for text in (html_datasheet(sheet), markdown_datasheet(sheet)):
         assert "nobody has looked at its questions" in text and "How many of a kind" in text
-        assert "the oracle, which knows every answer" in text and "snellen build eyechart/count" in text
+        assert (
+            "the oracle, which knows every answer" in text
+            and "snellen build eyechart/count" in text
+        )
         assert sheet.manifest.version in text and sheet.manifest.files["samples.jsonl.gz"] in text
     scores = {line.name: line.estimate.value for line in sheet.baselines}
     assert scores["the oracle, which knows every answer"] == 1.0
     assert scores["guessing, each option equally likely"] == 0.25
     golds = [question.rounds[0] for question in sheet.examples]
-    assert 3 <= len(golds) <= 12 and all(sum(bool(row.signs) for row in turn.options) == 1 for turn in golds)
+    assert 3 <= len(golds) <= 12 and all(
+        sum(bool(row.signs) for row in turn.options) == 1 for turn in golds
+    )
     assert html_datasheet(sheet) == html_datasheet(sn.datasheet("eyechart/count"))
 
 
@@ -97,7 +108,9 @@ def test_all_criteria_met_is_certified(sound: Benchmark, blind: Path) -> None:
     )
     assert "Checks of questions" in markdown_datasheet(sheet)
     assert "jury looked at 100" in sheet.certificate.criteria[0].result
-    by_models = ItemCheck("blind", 250, 0, 0, ("m",), "", Estimate(0.26, 0.03, 0.21, 0.32, 240, groups=200), 0.25)
+    by_models = ItemCheck(
+        "blind", 250, 0, 0, ("m",), "", Estimate(0.26, 0.03, 0.21, 0.32, 240, groups=200), 0.25
+    )
     assert unmet(verified(sound, replace(PASSED, checks=(*CHECKS, by_models)))) == []
 
 
@@ -121,26 +134,34 @@ def test_each_criterion_can_fail(
     assert unmet(verified(sound, verification), blind) == lacking
 
 
-def test_blind_models_count_only_when_there_are_enough_questions_and_none_is_above_chance(sound: Benchmark) -> None:
+def test_blind_models_count_only_when_there_are_enough_questions_and_none_is_above_chance(
+    sound: Benchmark,
+) -> None:
     benchmark = verified(sound, PASSED)
     assert unmet(benchmark) == ["blind"]
     for model, protocol, limit in (
-        ("snellen:oracle", "blind", None), ("snellen:uniform", "blind", 20), ("snellen:uniform", "vanilla", None)
-    ):  # fmt: skip
+        ("snellen:oracle", "blind", None),
+        ("snellen:uniform", "blind", 20),
+        ("snellen:uniform", "vanilla", None),
+    ):
         [run] = sn.evaluate(model, str(sound.folder), protocol, limit=limit, report=False).runs
         assert unmet(benchmark, run.folder) == ["blind"]
 
 
 def test_a_bound_is_judged_by_the_stated_limit(sound: Benchmark, blind: Path) -> None:
     benchmark = verified(sound, PASSED)
-    assert unmet(benchmark, blind, error_limit=0.0125) == [] and unmet(benchmark, blind, error_limit=0.012) == ["audit"]
+    assert unmet(benchmark, blind, error_limit=0.0125) == [] and unmet(
+        benchmark, blind, error_limit=0.012
+    ) == ["audit"]
 
 
 def test_a_serious_finding_of_lint_is_in_the_way(tmp_path: Path, blind: Path) -> None:
     rows = [{**row, "options": [*row["options"][:3], "only me."], "answer": 3} for row in even()]
     benchmark = verified(small.built(rows, tmp_path / "leaky"), PASSED)
     assert "lint" in unmet(benchmark)
-    with pytest.raises(DataError, match=r"asked mine version \w+, which is version \w+ now; ask the model again"):
+    with pytest.raises(
+        DataError, match=r"asked mine version \w+, which is version \w+ now; ask the model again"
+    ):
         sn.datasheet(benchmark.folder, [blind])
     with pytest.raises(DataError, match="is a run on mine, not on eyechart/count; leave it out"):
         sn.datasheet("eyechart/count", [blind])
@@ -157,15 +178,29 @@ def test_the_command_writes_the_page_and_tells_scripts(
 ) -> None:
     folder = str(verified(sound, PASSED).folder)
     code, out, _ = small.command(capsys, "report", folder, str(blind), "--strict")
-    assert code == 0 and "Certified" in out and Path("mine.datasheet.html").read_text().startswith("<!DOCTYPE html>")
-    code, out, err = small.command(capsys, "report", folder, "--strict", "--json", "-o", "sheet.json")
+    assert (
+        code == 0
+        and "Certified" in out
+        and Path("mine.datasheet.html").read_text().startswith("<!DOCTYPE html>")
+    )
+    code, out, err = small.command(
+        capsys, "report", folder, "--strict", "--json", "-o", "sheet.json"
+    )
     assert code == 1 and "Not certified: the criterion blind is not met." in err
-    assert json.loads(out)["is_certified"] is False and json.loads(Path("sheet.json").read_text()) == json.loads(out)
+    assert json.loads(out)["is_certified"] is False and json.loads(
+        Path("sheet.json").read_text()
+    ) == json.loads(out)
     for words, message in (
         ((folder, "--figures", "x"), "--figures: for reports of runs; "),
-        ((str(blind), "--strict"), "--strict: for the datasheet of a benchmark; these are runs, so leave it out"),
+        (
+            (str(blind), "--strict"),
+            "--strict: for the datasheet of a benchmark; these are runs, so leave it out",
+        ),
         ((folder, "eyechart/count"), "a datasheet is of one benchmark; name one"),
-        ((folder, "-o", "x.pdf"), "x.pdf: a datasheet is written as one of .html, .md, .json; choose one"),
+        (
+            (folder, "-o", "x.pdf"),
+            "x.pdf: a datasheet is written as one of .html, .md, .json; choose one",
+        ),
         (("eyechart/cuont",), "did you mean eyechart/count?"),
         ((str(blind.parent),), "is not a run"),
     ):
@@ -184,7 +219,9 @@ def test_the_entry_is_toml_that_says_what_the_benchmark_was_built_from() -> None
 def test_the_way_to_build_it_again_is_the_way_it_was_built(sound: Benchmark) -> None:
     assert rebuild_command(sound) == "snellen build table.jsonl --name mine"
     part = draw_subset(sound, Sampling("random", count=20), name="part", seed=3)
-    assert rebuild_command(part) == "snellen sample mine --rule random --count 20 --seed 3 --name part"
+    assert (
+        rebuild_command(part) == "snellen sample mine --rule random --count 20 --seed 3 --name part"
+    )
 
 
 def test_questions_set_apart_and_their_reasons_are_counted(tmp_path: Path) -> None:
@@ -199,7 +236,11 @@ def test_questions_set_apart_and_their_reasons_are_counted(tmp_path: Path) -> No
     manifest: BenchmarkManifest = benchmark.manifest
     files = {**manifest.files, path.name: file_digest(path)}
     (benchmark.folder / MANIFEST).write_bytes(msgspec.json.encode(replace(manifest, files=files)))
-    [table] = [table for table in sn.datasheet(benchmark.folder).removals if table.title == "Set apart, by reason"]
+    [table] = [
+        table
+        for table in sn.datasheet(benchmark.folder).removals
+        if table.title == "Set apart, by reason"
+    ]
     assert table.rows == (("jury", 2), ("duplicate", 1))
 
 

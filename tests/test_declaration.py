@@ -64,9 +64,13 @@ def first_place(predictions: Sequence[Prediction], answer: Answer) -> float:
 
 
 FIRST_PLACE = ChoiceMetric(
-    what="how often the first option is chosen", rows=(metric_row("first_place", unit="share"),), measure=first_place
+    what="how often the first option is chosen",
+    rows=(metric_row("first_place", unit="share"),),
+    measure=first_place,
 )
-TOO_HIGH = reply_metric(lambda reply, references: 11.0, name="too_high", unit="points", low=0.0, high=10.0)
+TOO_HIGH = reply_metric(
+    lambda reply, references: 11.0, name="too_high", unit="points", low=0.0, high=10.0
+)
 T_3 = 3.182446305
 """Student's t for 95 % with three degrees of freedom."""
 NAMES = ("seconds_off", "warmth", "brief", "plain")
@@ -89,16 +93,26 @@ def scored(make: Callable[..., Benchmark]) -> sn.Results:
     return sn.score("runs/times", metrics=NAMES)
 
 
-def test_the_results_have_the_unit_the_direction_and_the_interval_that_were_declared(scored: sn.Results) -> None:
+def test_the_results_have_the_unit_the_direction_and_the_interval_that_were_declared(
+    scored: sn.Results,
+) -> None:
     rows = {row.metric: row for row in scored.rows if row.benchmark == "mine" and not row.slice}
     seconds, points, share, unsaid = (rows[name] for name in NAMES)
-    assert (seconds.estimate.value, seconds.unit, seconds.better) == (pytest.approx(40.5 / 4), "seconds", "lower")
+    assert (seconds.estimate.value, seconds.unit, seconds.better) == (
+        pytest.approx(40.5 / 4),
+        "seconds",
+        "lower",
+    )
     # Above a bound at 0 the variance grows with the mean: (mu - m)^2 = t^2 s^2 mu / m, whose greater root this is.
     mean, slope = 10.125, (T_3 * (seconds.estimate.stderr or 0)) ** 2 / 10.125
-    assert seconds.estimate.high == pytest.approx(mean + slope / 2 + math.sqrt(slope * mean + slope**2 / 4))
+    assert seconds.estimate.high == pytest.approx(
+        mean + slope / 2 + math.sqrt(slope * mean + slope**2 / 4)
+    )
     # So much spread is that of 0.83 rare events.
     quantile = pytest.importorskip("scipy.stats", reason="waits for scipy").gamma.ppf
-    assert seconds.estimate.low == pytest.approx(quantile(0.05, 1.959964**2 * mean / slope) * slope / 1.959964**2)
+    assert seconds.estimate.low == pytest.approx(
+        quantile(0.05, 1.959964**2 * mean / slope) * slope / 1.959964**2
+    )
     assert (points.estimate.value, points.unit, points.better) == (
         pytest.approx((2 + 4 + 1 + 2) / 4),
         "points",
@@ -107,7 +121,11 @@ def test_the_results_have_the_unit_the_direction_and_the_interval_that_were_decl
     assert (share.estimate.value, share.unit) == (0.75, "share")
     assert 0.0 < (share.estimate.low or 0) < 0.75 < (share.estimate.high or 0) < 1.0  # a share's
     # A plain function declares nothing: 0.225 is no share.
-    assert (unsaid.estimate.value, unsaid.unit, unsaid.better) == (pytest.approx(0.225), "", "higher")
+    assert (unsaid.estimate.value, unsaid.unit, unsaid.better) == (
+        pytest.approx(0.225),
+        "",
+        "higher",
+    )
     means = {row.metric for row in scored.rows if row.benchmark == "*" and row.dimension == "*"}
     assert {"warmth", "brief"} <= means and not {"seconds_off", "plain"} & means
 
@@ -131,14 +149,19 @@ def test_markdown_shows_a_table_each_with_its_unit_under_it(scored: sn.Results) 
     parts = dict(part.split("\n", 1) for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:])
     assert "| 10.125 [0.314, " in parts["Seconds off by benchmark"]
     assert "\nSeconds, lower is better.\n" in parts["Seconds off by benchmark"]
-    assert "| 2.250 [" in parts["Warmth of tone by benchmark"] and "\nPoints.\n" in parts["Warmth of tone by benchmark"]
+    assert (
+        "| 2.250 [" in parts["Warmth of tone by benchmark"]
+        and "\nPoints.\n" in parts["Warmth of tone by benchmark"]
+    )
     assert "| 75.0% [" in parts["Brief by benchmark"]
     assert "| 0.225 [" in parts["Plain by benchmark"]
 
 
 def test_the_page_draws_each_on_an_axis_of_its_own(scored: sn.Results) -> None:
     page = scored.report("r.html").read_text("utf-8")
-    found = re.findall(r'<svg class="chart"[^>]*aria-label="([^"]*)">\n(.*?)</svg>', page, re.DOTALL)
+    found = re.findall(
+        r'<svg class="chart"[^>]*aria-label="([^"]*)">\n(.*?)</svg>', page, re.DOTALL
+    )
     charts: dict[str, str] = dict(found)
     seconds = charts["Seconds off by benchmark, generation"]
     assert ">seconds off (seconds, lower is better)</text>" in seconds
@@ -148,7 +171,10 @@ def test_the_page_draws_each_on_an_axis_of_its_own(scored: sn.Results) -> None:
     # Declared bounds are the axis, whatever the numbers are.
     points = charts["Warmth of tone by benchmark, generation"]
     assert re.findall(r'class="tick">([\d.]+)</text>', points)[-1] == "10"
-    assert re.findall(r'class="tick">(\d+%)</text>', charts["Brief by benchmark, generation"])[-1] == "100%"
+    assert (
+        re.findall(r'class="tick">(\d+%)</text>', charts["Brief by benchmark, generation"])[-1]
+        == "100%"
+    )
 
 
 def test_csv_names_unit_and_direction_in_every_row(scored: sn.Results) -> None:
@@ -164,7 +190,9 @@ def test_csv_names_unit_and_direction_in_every_row(scored: sn.Results) -> None:
     assert told["plain"] == ("", "higher")
 
 
-def test_a_strangers_metric_of_choices_is_given_the_predictions_of_a_question(questions: Benchmark) -> None:
+def test_a_strangers_metric_of_choices_is_given_the_predictions_of_a_question(
+    questions: Benchmark,
+) -> None:
     sn.evaluate("snellen:always-a", str(questions.folder), "vanilla", name="choices")
     results = sn.score("runs/choices", metrics=["first_place"])
     assert results.value("first_place", benchmark="mine") == 1.0
@@ -174,7 +202,9 @@ def test_a_strangers_metric_of_choices_leaves_open_questions_alone_and_says_why_
     make: Callable[..., Benchmark],
 ) -> None:
     """One question is open, one has no answer yet, one got no reply; the metric `never` has a value for none."""
-    never = ChoiceMetric(what="", rows=(metric_row("never", unit="share"),), measure=lambda predictions, answer: None)
+    never = ChoiceMetric(
+        what="", rows=(metric_row("never", unit="share"),), measure=lambda predictions, answer: None
+    )
     registry.register("metrics", "never", never)
     choice: dict[str, Any] = {"options": ["a", "b"], "answer": 0}
     rows = [
@@ -188,7 +218,9 @@ def test_a_strangers_metric_of_choices_leaves_open_questions_alone_and_says_why_
     names = ("first_place", "never")
     sn.evaluate(model, str(make(rows).folder), "instability?m=3", name="some", error_budget=1.0)
     found = sn.score("runs/some", metrics=names).runs[0].benchmarks[0].scores
-    told = {(s.sample_id, s.metric): (s.value, s.reason, s.detail, s.n_presentations) for s in found}
+    told = {
+        (s.sample_id, s.metric): (s.value, s.reason, s.detail, s.n_presentations) for s in found
+    }
     assert {place: said for place, said in told.items() if place[1] in names} == {
         # The first option is the right one here.
         ("known", "first_place"): (pytest.approx(told["known", "accuracy"][0]), None, "", 3),
@@ -200,22 +232,30 @@ def test_a_strangers_metric_of_choices_leaves_open_questions_alone_and_says_why_
 
 def test_a_value_out_of_the_declared_bounds_is_refused(scored: sn.Results) -> None:
     with pytest.raises(
-        DataError, match=r"metric too_high: 11, of mine q0, is out of its bounds 0 to 10; correct the metric"
+        DataError,
+        match=r"metric too_high: 11, of mine q0, is out of its bounds 0 to 10; correct the metric",
     ):
         sn.score("runs/times", metrics=["too_high"])
 
 
 @pytest.mark.parametrize("name", ["capability", "accuracy"])
 def test_what_is_given_anyway_is_not_asked_for(name: str, scored: sn.Results) -> None:
-    with pytest.raises(DataError, match=f"^{name} needs no asking for: it is given wherever it applies$"):
+    with pytest.raises(
+        DataError, match=f"^{name} needs no asking for: it is given wherever it applies$"
+    ):
         sn.score("runs/times", metrics=[name])
 
 
-def test_the_list_of_metrics_says_what_each_is_over_its_unit_and_direction(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_of_metrics_says_what_each_is_over_its_unit_and_direction(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit):
         main(["list", "metrics", "--json"])
     out = capsys.readouterr().out
-    assert '{"metric":"seconds_off","over":"reply","unit":"seconds","better":"lower","what it is":"How far' in out
+    assert (
+        '{"metric":"seconds_off","over":"reply","unit":"seconds","better":"lower","what it is":"How far'
+        in out
+    )
     assert '"metric":"instability","over":"choices","unit":"nats","better":"lower"' in out
 
 
@@ -231,7 +271,11 @@ def test_every_metric_declares_rows_that_are_found_by_their_names(name: str) -> 
         assert row.low is None or row.high is None or row.low < row.high
         if row.interval == "proportion":
             assert (row.low, row.high) == (0.0, 1.0)
-        for value, kind in ((row.interval, IntervalKind), (row.unparsed, UnparsedRule), (row.better, Better)):
+        for value, kind in (
+            (row.interval, IntervalKind),
+            (row.unparsed, UnparsedRule),
+            (row.better, Better),
+        ):
             assert value in get_args(kind)
 
 
@@ -241,7 +285,10 @@ def test_the_documentation_lists_what_is_given_unasked_as_it_is_declared() -> No
     lines = [line.strip("|\n").split("|") for line in table.splitlines() if line.startswith("| `")]
     cells = [[cell.strip() for cell in line] for line in lines]
     listed = {
-        name.strip("`"): (what, [(*row, better) for row in re.findall(r"`(\w+)` ([a-z ]+[a-z])", rows)])
+        name.strip("`"): (
+            what,
+            [(*row, better) for row in re.findall(r"`(\w+)` ([a-z ]+[a-z])", rows)],
+        )
         for name, what, better, rows in cells
     }
     metrics = {name: find_metric(name) for name in registry.names("metrics")}
@@ -299,7 +346,10 @@ ROWS_OF_LIKELIHOODS = {
     ],
 )
 def test_every_metric_of_choices_of_one_question_by_hand_under_the_heading_that_it_declares(
-    protocol: str, right: tuple[int, ...], rows: dict[str, tuple[str, float | None]], make: Callable[..., Benchmark]
+    protocol: str,
+    right: tuple[int, ...],
+    rows: dict[str, tuple[str, float | None]],
+    make: Callable[..., Benchmark],
 ) -> None:
     def reply(request: Request) -> str:
         place = request.variant.order.index(0)
@@ -310,7 +360,9 @@ def test_every_metric_of_choices_of_one_question_by_hand_under_the_heading_that_
     results = sn.evaluate(model, str(make(small.rows(1)).folder), protocol)
     found = {score.metric: score for score in results.runs[0].benchmarks[0].scores}
     measured = {name: (declared(name).heading, score.value) for name, score in found.items()}
-    assert measured == {name: (heading, value and pytest.approx(value)) for name, (heading, value) in rows.items()}
+    assert measured == {
+        name: (heading, value and pytest.approx(value)) for name, (heading, value) in rows.items()
+    }
 
 
 def test_an_entropy_that_was_never_seen_may_be_as_great_as_its_kinds_of_answer_allow(
@@ -320,17 +372,29 @@ def test_an_entropy_that_was_never_seen_may_be_as_great_as_its_kinds_of_answer_a
 
     Four presentations of two options: two, one and one of three kinds with "unparsed"; four kinds of unparsed texts.
     """
-    model = sn.Scripted(lambda request: f"({request.variant.labels[request.variant.order.index(0)]})")
+    model = sn.Scripted(
+        lambda request: f"({request.variant.labels[request.variant.order.index(0)]})"
+    )
     results = sn.evaluate(model, str(make(small.rows(12, options=2)).folder), "instability?m=4")
     unseen = 1 - 0.05 ** (1 / 6)
-    for metric, greatest in (("instability", 1.5 * math.log(2)), ("legacy_instability", math.log(4))):
-        [row] = [r for r in results.rows if r.metric == metric and r.benchmark == "mine" and not r.slice]
+    for metric, greatest in (
+        ("instability", 1.5 * math.log(2)),
+        ("legacy_instability", math.log(4)),
+    ):
+        [row] = [
+            r for r in results.rows if r.metric == metric and r.benchmark == "mine" and not r.slice
+        ]
         assert (row.estimate.value, row.estimate.low) == (0.0, 0.0)
         assert row.estimate.high == pytest.approx(unseen * greatest)
 
 
 def test_rows_that_stand_beside_a_headline_name_it() -> None:
-    rows = [row for name in registry.names("metrics") for row in find_metric(name).rows if row.secondary_to]
+    rows = [
+        row
+        for name in registry.names("metrics")
+        for row in find_metric(name).rows
+        if row.secondary_to
+    ]
     beside = {(row.name, row.secondary_to, row.label) for row in rows}
     assert beside == {
         ("legacy_instability", "instability", ""),
@@ -343,7 +407,10 @@ def test_each_metric_of_choices_that_a_run_has_not_says_why(questions: Benchmark
     results = sn.evaluate("snellen:oracle", str(questions.folder), ("vanilla", "likelihood"))
     lines = method_rows(run_views(results.runs, results.rows))
     missing = {
-        (one.method, row): absence_reason(one, row) for one in lines for row in CHOICE_ROWS if not one.overall(row)
+        (one.method, row): absence_reason(one, row)
+        for one in lines
+        for row in CHOICE_ROWS
+        if not one.overall(row)
     }
     rotated = ("circular_accuracy", "circular_drop", "consistency")
     none = "no circular protocol in this run, or no questions that it applies to"
@@ -355,7 +422,10 @@ def test_each_metric_of_choices_that_a_run_has_not_says_why(questions: Benchmark
         ("generation", "instability"): several,
         ("likelihood", "instability"): several,
         ("generation", "tie_rate"): "not measured by the protocols of this run",
-        ("likelihood", "hit_rate"): "hit rate is of replies: the share that names a label; a likelihood has no reply",
+        (
+            "likelihood",
+            "hit_rate",
+        ): "hit rate is of replies: the share that names a label; a likelihood has no reply",
     }
 
 
@@ -364,7 +434,10 @@ def test_each_metric_of_choices_that_a_run_has_not_says_why(questions: Benchmark
 
 def dimension_benchmarks(make: Callable[..., Benchmark]) -> list[str]:
     """CG is measured by a share, Desc in seconds."""
-    choices = [{"id": f"q{i}", "question": f"Which is {i}?", "options": ["a", "b"], "answer": 0} for i in range(4)]
+    choices = [
+        {"id": f"q{i}", "question": f"Which is {i}?", "options": ["a", "b"], "answer": 0}
+        for i in range(4)
+    ]
     times = [{"id": f"q{i}", "question": f"How long is {i}?", "answer": ["10"]} for i in range(4)]
     made = (
         make(choices, name="choices", dimension="CG"),
@@ -381,15 +454,25 @@ def test_where_scales_differ_there_is_no_overall_mean_and_models_are_compared_by
     make: Callable[..., Benchmark],
 ) -> None:
     folders = dimension_benchmarks(make)
-    models = [answering("good", "(A)", "11"), answering("fast", "(B)", "10"), answering("bad", "(B)", "30")]
+    models = [
+        answering("good", "(A)", "11"),
+        answering("fast", "(B)", "10"),
+        answering("bad", "(B)", "30"),
+    ]
     results = sn.evaluate(models, folders, "vanilla")
     rows = {(row.model, row.dimension): row for row in results.rows if row.metric == CAPABILITY}
     assert rows["good", "*"].estimate.value is None
     why = rows["good", "*"]
     assert (why.reason, why.detail) == ("scales differ", "accuracy, seconds off")
-    assert (rows["good", "Desc"].estimate.value, rows["good", "Desc"].unit, rows["good", "Desc"].better) == (
-        1.0, "seconds", "lower",
-    )  # fmt: skip
+    assert (
+        rows["good", "Desc"].estimate.value,
+        rows["good", "Desc"].unit,
+        rows["good", "Desc"].better,
+    ) == (
+        1.0,
+        "seconds",
+        "lower",
+    )
     console = Console(width=120, file=io.StringIO())
     console.print(capability_table(run_views(results.runs, results.rows)))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
@@ -397,16 +480,26 @@ def test_where_scales_differ_there_is_no_overall_mean_and_models_are_compared_by
     # CG: 1, 2, 2. Desc, where less is better: 2, 1, 3.
     assert re.findall(r"\d\.\d{3}", ranks) == ["1.500", "1.500", "2.500"]
     assert "scales differ: accuracy, seconds off" in shown
-    assert [results.value("average_rank", model=name) for name in ("good", "fast", "bad")] == [1.5, 1.5, 2.5]
+    assert [results.value("average_rank", model=name) for name in ("good", "fast", "bad")] == [
+        1.5,
+        1.5,
+        2.5,
+    ]
     text = results.report("r.md").read_text("utf-8")
     assert re.search(r"\| average rank \| 1\.500 \[no interval\] n=8 \| 1\.500 .* \| 2\.500 ", text)
     rows_of_csv = csv.DictReader(io.StringIO(results.report("r.csv").read_text("utf-8")))
-    assert {row["model"]: row["value"] for row in rows_of_csv if row["metric"] == "average_rank"} == {
-        "good": "1.5", "fast": "1.5", "bad": "2.5",
-    }  # fmt: skip
+    assert {
+        row["model"]: row["value"] for row in rows_of_csv if row["metric"] == "average_rank"
+    } == {
+        "good": "1.5",
+        "fast": "1.5",
+        "bad": "2.5",
+    }
 
 
-def test_shares_have_an_overall_mean_and_one_model_has_no_rank(questions: Benchmark, make: Any) -> None:
+def test_shares_have_an_overall_mean_and_one_model_has_no_rank(
+    questions: Benchmark, make: Any
+) -> None:
     folders = dimension_benchmarks(make)[:1]
     results = sn.evaluate(answering("one", "(A)", "10"), folders, "vanilla")
     assert results.value(CAPABILITY) == 1.0

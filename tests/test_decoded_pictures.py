@@ -47,7 +47,10 @@ def levels(values: list[float], kind: type, form: str = "PNG") -> tuple[list[int
 
 @pytest.mark.parametrize("form", ["PNG", "TIFF"])
 def test_grey_of_sixteen_bits_keeps_its_levels(form: str) -> None:
-    assert levels([0, 128, 129, 257 * 100, 32768, 65535], np.uint16, form) == ([0, 0, 1, 100, 128, 255], ())
+    assert levels([0, 128, 129, 257 * 100, 32768, 65535], np.uint16, form) == (
+        [0, 0, 1, 100, 128, 255],
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,10 @@ def test_grey_of_sixteen_bits_keeps_its_levels(form: str) -> None:
 def test_what_has_no_agreed_range_is_stretched_and_noted(
     values: list[float], kind: type, shown: list[int], range_: str
 ) -> None:
-    assert levels(values, kind, "TIFF") == (shown, (f"a picture of 32 bits a pixel is shown {range_}",))
+    assert levels(values, kind, "TIFF") == (
+        shown,
+        (f"a picture of 32 bits a pixel is shown {range_}",),
+    )
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
@@ -89,7 +95,9 @@ def grid(orientation: int, form: str, **settings: Any) -> bytes:
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_a_picture_is_turned_as_exif_says(orientation: int, form: str) -> None:
-    settings = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}.get(form, {})
+    settings = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}.get(
+        form, {}
+    )
     content = grid(orientation, form, **settings)
     shown = decode_picture(content, "here").upright
     assert shown.size == (16, 8)
@@ -98,7 +106,9 @@ def test_a_picture_is_turned_as_exif_says(orientation: int, form: str) -> None:
     media_type, sent = to_plain_file(inspect_image(content, "here"), content)
     assert Image.open(io.BytesIO(sent)).size == (16, 8)
     assert (media_type, sent == content) == (
-        ("image/png", False) if orientation > 1 or form == "TIFF" else (f"image/{form.lower()}", True)
+        ("image/png", False)
+        if orientation > 1 or form == "TIFF"
+        else (f"image/{form.lower()}", True)
     )
 
 
@@ -134,7 +144,9 @@ def _clear_palette() -> bytes:
         (lambda: saved(Image.new("L", (1, 1), 7)), (7, 7, 7)),
     ],
 )
-def test_colours_come_out_as_people_see_them(make: Callable[[], bytes], colour: tuple[int, ...]) -> None:
+def test_colours_come_out_as_people_see_them(
+    make: Callable[[], bytes], colour: tuple[int, ...]
+) -> None:
     content = make()
     shown = decode_picture(content, "here")
     assert shown.notes == ()
@@ -179,7 +191,9 @@ JPEGS: dict[str, tuple[str, dict[str, Any]]] = {
 def test_segments_of_a_jpeg_say_what_pillow_finds(odd: str) -> None:
     mode, settings = JPEGS[odd]
     content = saved(Image.new(mode, (64, 48)), "MPO" if odd == "two frames" else "JPEG", **settings)
-    as_pillow_finds = _is_plain(replace(inspect_image(content, "here"), media_type="image/png"), content, "here")
+    as_pillow_finds = _is_plain(
+        replace(inspect_image(content, "here"), media_type="image/png"), content, "here"
+    )
     assert not _is_usual_jpeg(content) or as_pillow_finds
     assert _is_usual_jpeg(content) == (odd in ("plain", "grey", "progressive", "with a comment"))
     for end in range(200):
@@ -214,5 +228,7 @@ def test_boxes_count_in_the_stored_grid_and_the_crop_is_set_upright() -> None:
 
 def test_a_crop_keeps_the_levels_of_sixteen_bits() -> None:
     content = saved(Image.fromarray(np.full((4, 4), 25_700, dtype=np.uint16)))
-    cut = Image.open(io.BytesIO(render_picture(PictureSpec(content, (0, 0, 2, 2)), content, "here")))
+    cut = Image.open(
+        io.BytesIO(render_picture(PictureSpec(content, (0, 0, 2, 2)), content, "here"))
+    )
     assert cut.getpixel((0, 0)) == (100, 100, 100)

@@ -19,10 +19,14 @@ def test_the_demo_prints_seven_rows_with_their_numbers_and_writes_a_report(
     shown = capsys.readouterr().out
     assert stopped.value.code == 0
     for row in (
-        "snellen:tiny generation", "snellen:tiny likelihood", "snellen:tiny-xs generation",
-        "snellen:tiny-xs likelihood", "snellen:uniform generation", "snellen:always-a generation",
+        "snellen:tiny generation",
+        "snellen:tiny likelihood",
+        "snellen:tiny-xs generation",
+        "snellen:tiny-xs likelihood",
+        "snellen:uniform generation",
+        "snellen:always-a generation",
         "snellen:oracle generation",
-    ):  # fmt: skip
+    ):
         [line] = [line for line in shown.splitlines() if line.startswith(row)]
         assert "n=" in line and "[" in line
     page = (tmp_path / "runs/demo/report.html").read_text("utf-8")
@@ -30,4 +34,6 @@ def test_the_demo_prints_seven_rows_with_their_numbers_and_writes_a_report(
     card = (tmp_path / "runs/demo/acuity.html").read_text("utf-8")
     assert "acuity card: runs/demo/acuity.html" in shown and "input of snellen:tiny" in card
     manifest = json.loads((tmp_path / "runs/demo/tiny/manifest.json").read_bytes())
-    assert manifest["model"] == "snellen:tiny" and manifest["fingerprint"]["adapter"].startswith("hf")
+    assert manifest["model"] == "snellen:tiny" and manifest["fingerprint"]["adapter"].startswith(
+        "hf"
+    )

@@ -16,13 +16,17 @@ from snellen.installation import install_line, server_install_line
 NOTHING = "a-package-that-nobody-has"
 
 
-def install(folder: Path, monkeypatch: pytest.MonkeyPatch, came_from: dict[str, Any] | None, *requires: str) -> None:
+def install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, came_from: dict[str, Any] | None, *requires: str
+) -> None:
     """Puts an installed Snellen in front of the real one, as pip would write it."""
     info = folder / "snellen-9.0.dist-info"
     info.mkdir(parents=True)
     extras = "Provides-Extra: some\nProvides-Extra: more\n"
     needed = "".join(f"Requires-Dist: {text}\n" for text in requires)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: snellen\nVersion: 9.0\n{extras}{needed}")
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: snellen\nVersion: 9.0\n{extras}{needed}"
+    )
     if came_from is not None:
         (info / "direct_url.json").write_text(json.dumps(came_from))
     monkeypatch.syspath_prepend(str(folder))
@@ -55,7 +59,11 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, came_from: dict[str, 
     ],
 )
 def test_the_install_line_names_where_this_snellen_came_from(
-    came_from: dict[str, Any] | None, line: str, server_line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    came_from: dict[str, Any] | None,
+    line: str,
+    server_line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     install(tmp_path, monkeypatch, came_from)
     assert install_line("some") == line
@@ -63,7 +71,9 @@ def test_the_install_line_names_where_this_snellen_came_from(
     assert server_install_line() == server_line
 
 
-def doctor(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, dict[str, str]]]:
+def doctor(
+    capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int, dict[str, dict[str, str]]]:
     with pytest.raises(SystemExit) as stopped:
         main(["doctor", *words, "--json"])
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -74,13 +84,29 @@ def test_an_extra_is_there_when_all_that_it_and_its_extras_need_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     some = ('click>=1; extra == "some"', f'{NOTHING}; extra == "some" and python_version < "3"')
-    install(tmp_path, monkeypatch, None, "rich", *some, 'snellen[some]; extra == "more"', f'{NOTHING}; extra == "more"')
+    install(
+        tmp_path,
+        monkeypatch,
+        None,
+        "rich",
+        *some,
+        'snellen[some]; extra == "more"',
+        f'{NOTHING}; extra == "more"',
+    )
     code, found = doctor(capsys)
-    assert code == 0 and found["some"]["state"] == "good" and found["what it always needs"]["state"] == "good"
+    assert (
+        code == 0
+        and found["some"]["state"] == "good"
+        and found["what it always needs"]["state"] == "good"
+    )
     assert (found["more"]["state"], found["more"]["found"]) == ("absent", f"lacks {NOTHING}")
     assert found["more"]["what to do"] == "pip install 'snellen[more]'"
     assert doctor(capsys, "--require", "some")[0] == 0
-    assert doctor(capsys, "--require", "more")[0] == doctor(capsys, "--require", "some", "--require", "nil")[0] == 1
+    assert (
+        doctor(capsys, "--require", "more")[0]
+        == doctor(capsys, "--require", "some", "--require", "nil")[0]
+        == 1
+    )
 
 
 def test_the_server_is_there_when_its_package_and_all_that_it_needs_is(
@@ -90,10 +116,15 @@ def test_the_server_is_there_when_its_package_and_all_that_it_needs_is(
     info = tmp_path / "snellen_server-9.0.dist-info"
     info.mkdir()
     needed = f"Requires-Dist: snellen[view]\nRequires-Dist: {NOTHING}\n"
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: snellen-server\nVersion: 9.0\n{needed}")
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: snellen-server\nVersion: 9.0\n{needed}"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     found = doctor(capsys)[1]["snellen-server"]
-    assert (found["state"], found["found"]) == ("absent", f"lacks {NOTHING}, for {GIVES['snellen-server']}")
+    assert (found["state"], found["found"]) == (
+        "absent",
+        f"lacks {NOTHING}, for {GIVES['snellen-server']}",
+    )
     assert found["what to do"] == server_install_line()
 
 
@@ -112,8 +143,15 @@ def test_a_place_that_cannot_be_written_is_broken(
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     code, found = doctor(capsys, "--runs", str(tmp_path / "file" / "runs"))
-    assert code == 1 and found["runs"]["state"] == "broken" and "cannot be written" in found["runs"]["found"]
-    assert found["hub cache"]["found"].startswith(f"{tmp_path / 'hub'}, ") and found["benchmarks"]["state"] == "good"
+    assert (
+        code == 1
+        and found["runs"]["state"] == "broken"
+        and "cannot be written" in found["runs"]["found"]
+    )
+    assert (
+        found["hub cache"]["found"].startswith(f"{tmp_path / 'hub'}, ")
+        and found["benchmarks"]["state"] == "good"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -33,7 +33,9 @@ def model(name: str, *knows: range) -> sn.Scripted:
 
 
 def run(made: sn.Scripted, benchmark: Benchmark, protocol: str) -> Path:
-    results = sn.evaluate(made, str(benchmark.folder), protocol, runs=f"runs/{protocol}-{made.name}", report=False)
+    results = sn.evaluate(
+        made, str(benchmark.folder), protocol, runs=f"runs/{protocol}-{made.name}", report=False
+    )
     return results.runs[0].folder
 
 
@@ -56,9 +58,17 @@ def test_what_most_models_solve_blind_and_what_all_miss_is_listed_with_what_luck
     # Two of three are right about 0 to 39 (a and b) and 40 to 49 (a and c); nobody sees 235 to 239.
     assert blind["count"] == 50 and blind["of"] == 240 and "3 models (a, b, c)" in blind["says"]
     assert f"{240 * majority_by_luck(3, 0.25):,.1f} if all guessed independently" in blind["says"]
-    assert missed["count"] == 5 and missed["severity"] == "note" and "all of 2 models (d, e)" in missed["says"]
-    assert f"{240 * (40 / 240) * (125 / 240):,.1f} if each erred as often as it does" in missed["says"]
-    rows = [msgspec.json.decode(line) for line in Path("mine.doubtful.jsonl").read_bytes().splitlines()]
+    assert (
+        missed["count"] == 5
+        and missed["severity"] == "note"
+        and "all of 2 models (d, e)" in missed["says"]
+    )
+    assert (
+        f"{240 * (40 / 240) * (125 / 240):,.1f} if each erred as often as it does" in missed["says"]
+    )
+    rows = [
+        msgspec.json.decode(line) for line in Path("mine.doubtful.jsonl").read_bytes().splitlines()
+    ]
     assert [row["id"] for row in rows] == [f"q{i:03d}" for i in (*range(50), *range(235, 240))]
     assert rows[0]["reason"] == "solved-blind" and rows[-1]["reason"] == "missed-by-all"
 
@@ -66,7 +76,9 @@ def test_what_most_models_solve_blind_and_what_all_miss_is_listed_with_what_luck
 def test_guessing_models_are_no_finding_and_luck_is_what_arithmetic_says(tmp_path: Path) -> None:
     benchmark = small.built(even(), tmp_path / "mine")
     guessing = [
-        sn.evaluate(f"snellen:uniform?seed={seed}", str(benchmark.folder), "blind", report=False).runs[0]
+        sn.evaluate(
+            f"snellen:uniform?seed={seed}", str(benchmark.folder), "blind", report=False
+        ).runs[0]
         for seed in (1, 2, 3)
     ]
     [finding], _ = doubtful_questions("mine", guessing)

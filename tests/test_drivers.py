@@ -26,7 +26,15 @@ from snellen.models.base import load_model, parse_spec, read_options
 from snellen.models.embedded import Scripted
 from snellen.models.hf.load import HfOptions
 from snellen.protocols.prediction import LikelihoodRule, above_baseline, most_likely
-from snellen.records import IMPOSSIBLE, ContinuationScore, Failure, ImageRef, Request, Response, Variant
+from snellen.records import (
+    IMPOSSIBLE,
+    ContinuationScore,
+    Failure,
+    ImageRef,
+    Request,
+    Response,
+    Variant,
+)
 from snellen.report.samples import shown_options
 from snellen.runs.drivers import check_response
 from snellen.runs.finding import find_benchmarks
@@ -50,13 +58,23 @@ class Watching(Slow):
 
 
 def run(model: Any, benchmark: Benchmark, protocols: Any, folder: Path, **settings: Any) -> Any:
-    return evaluate(model, str(benchmark.folder), protocols, runs=folder, name="run", error_budget=1.0, **settings)
+    return evaluate(
+        model,
+        str(benchmark.folder),
+        protocols,
+        runs=folder,
+        name="run",
+        error_budget=1.0,
+        **settings,
+    )
 
 
 # --- what a model is given ---------------------------------------------------------------------------------------
 
 
-def test_a_batch_holds_one_kind_and_all_presentations_of_a_sample(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_batch_holds_one_kind_and_all_presentations_of_a_sample(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     model = Watching(batch_size=20)
     run(model, questions, ["instability?m=5", "likelihood?m=5"], tmp_path)
     for batch in model.batches:
@@ -88,7 +106,9 @@ def test_a_model_that_prepares_pictures_is_told_of_them_a_window_before_they_are
     assert model.told == [digest for batch in asked for digest in batch]
 
 
-def test_presentations_of_a_picture_come_one_after_the_other(questions: Benchmark, tmp_path: Path) -> None:
+def test_presentations_of_a_picture_come_one_after_the_other(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     model = Watching(batch_size=1000)
     run(model, questions, ["instability?m=5"], tmp_path)
     [batch] = model.batches
@@ -115,7 +135,9 @@ def test_many_requests_are_in_flight_at_once(questions: Benchmark, tmp_path: Pat
     assert 3 <= model.most <= 6
 
 
-def test_what_waits_to_be_asked_again_leaves_its_place_to_others(questions: Benchmark, tmp_path: Path) -> None:
+def test_what_waits_to_be_asked_again_leaves_its_place_to_others(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     class Waiting(SlowAsync):
         """Of four requests three wait until all the others were answered."""
 
@@ -150,14 +172,18 @@ def test_the_same_request_is_asked_once_and_answers_all_its_presentations(
 
 
 @pytest.mark.parametrize("make_model", [Slow, SlowAsync])
-def test_progress_adds_up_to_the_work(make_model: type[Slow], questions: Benchmark, tmp_path: Path) -> None:
+def test_progress_adds_up_to_the_work(
+    make_model: type[Slow], questions: Benchmark, tmp_path: Path
+) -> None:
     states: list[RunProgress] = []
     model = make_model(failing=0.2)
     run(model, questions, ["circular", "likelihood"], tmp_path, progress=states.append)
     first, last = states[0], states[-1]
     assert (first.done, first.total, first.requests) == (0, 24, 0)
     assert (last.done, last.total, last.requests) == (24, 24, len(model.asked))
-    failures = sum(exchange.response.error is not None for exchange in read_exchanges(tmp_path / "run"))
+    failures = sum(
+        exchange.response.error is not None for exchange in read_exchanges(tmp_path / "run")
+    )
     assert last.failures == failures > 0
     assert all(before.requests <= after.requests for before, after in itertools.pairwise(states))
 
@@ -165,7 +191,9 @@ def test_progress_adds_up_to_the_work(make_model: type[Slow], questions: Benchma
 # --- what a model gives back -------------------------------------------------------------------------------------
 
 
-def test_a_reply_of_another_number_is_the_models_fault(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_reply_of_another_number_is_the_models_fault(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     class Short(Slow):
         def generate(self, requests: Sequence[Request], images: Images) -> list[Response]:
             return super().generate(requests, images)[:-1]
@@ -183,9 +211,21 @@ GENERATED = Request("b", "q", Variant(), ())
     [
         (GENERATED, Response(), "the model gave no text"),
         (LIKELY, Response(text="a"), "the model gave 0 scores for 2 continuations"),
-        (LIKELY, Response(scores=(ContinuationScore(-1, 1),)), "the model gave 1 scores for 2 continuations"),
-        (LIKELY, Response(scores=(ContinuationScore(math.nan, 1),) * 2), "the model gave nan for a log-likelihood"),
-        (LIKELY, Response(scores=(ContinuationScore(-math.inf, 1),) * 2), "the model gave -inf for a log-likelihood"),
+        (
+            LIKELY,
+            Response(scores=(ContinuationScore(-1, 1),)),
+            "the model gave 1 scores for 2 continuations",
+        ),
+        (
+            LIKELY,
+            Response(scores=(ContinuationScore(math.nan, 1),) * 2),
+            "the model gave nan for a log-likelihood",
+        ),
+        (
+            LIKELY,
+            Response(scores=(ContinuationScore(-math.inf, 1),) * 2),
+            "the model gave -inf for a log-likelihood",
+        ),
         (
             LIKELY,
             Response(scores=(ContinuationScore(-1, 1), ContinuationScore(math.inf, 1))),
@@ -193,7 +233,9 @@ GENERATED = Request("b", "q", Variant(), ())
         ),
     ],
 )
-def test_a_response_that_answers_nothing_becomes_a_failure(request_: Request, response: Response, fault: str) -> None:
+def test_a_response_that_answers_nothing_becomes_a_failure(
+    request_: Request, response: Response, fault: str
+) -> None:
     checked = check_response(request_, response)
     assert checked.error is not None
     assert (checked.error.kind, checked.error.detail) == ("model", fault)
@@ -203,7 +245,9 @@ def test_an_empty_text_is_an_answer() -> None:
     assert check_response(GENERATED, Response(text="")) == Response(text="")
 
 
-def test_half_characters_of_a_reply_are_replaced_and_noted(questions: Benchmark, tmp_path: Path) -> None:
+def test_half_characters_of_a_reply_are_replaced_and_noted(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run(Scripted(lambda request: "(A) \ud83d cat"), questions, "vanilla", tmp_path)
     response = next(read_exchanges(tmp_path / "run")).response
     assert (response.text, response.notes) == ("(A) \ufffd cat", ("half characters",))
@@ -212,7 +256,11 @@ def test_half_characters_of_a_reply_are_replaced_and_noted(questions: Benchmark,
 def test_nan_never_comes_into_the_journal(questions: Benchmark, tmp_path: Path) -> None:
     model = Scripted({}, scores=lambda request: [math.nan] * 4)
     results = run(model, questions, "likelihood", tmp_path)
-    [row] = [row for row in results.rows if row.metric == "accuracy" and row.benchmark == "mine" and not row.slice]
+    [row] = [
+        row
+        for row in results.rows
+        if row.metric == "accuracy" and row.benchmark == "mine" and not row.slice
+    ]
     assert (row.estimate.n, row.estimate.errors) == (0, 12)
     assert score(tmp_path / "run").rows == results.rows
 
@@ -234,7 +282,10 @@ def test_an_option_of_probability_zero_is_legal_and_ranks_last(
 
 
 def test_probability_zero_is_last_whatever_the_option_scores_without_the_picture() -> None:
-    scores, without = [ContinuationScore(value, 1) for value in (IMPOSSIBLE, -5.0)], ContinuationScore(IMPOSSIBLE, 1)
+    scores, without = (
+        [ContinuationScore(value, 1) for value in (IMPOSSIBLE, -5.0)],
+        ContinuationScore(IMPOSSIBLE, 1),
+    )
     above = above_baseline(scores, [without, ContinuationScore(-1.0, 1)], "sum")
     assert above is not None and most_likely(above, "sum")[0] == 1
 
@@ -259,15 +310,21 @@ def test_any_object_with_the_two_methods_is_a_model(questions: Benchmark, tmp_pa
     assert read_manifest(tmp_path / "run").fingerprint["class"] == f"{__name__}.Plain"
 
 
-def test_a_model_without_likelihoods_is_refused_before_anything_is_asked(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_model_without_likelihoods_is_refused_before_anything_is_asked(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     model = Scripted(lambda request: "(A)")
-    with pytest.raises(ModelError, match="snellen:scripted cannot give log-likelihoods, which likelihood needs"):
+    with pytest.raises(
+        ModelError, match="snellen:scripted cannot give log-likelihoods, which likelihood needs"
+    ):
         run(model, questions, ["vanilla", "likelihood"], tmp_path)
     assert not (tmp_path / "run").exists()
 
 
 def test_an_object_that_is_no_model_is_refused(questions: Benchmark, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"object is not a model: it needs generate\(requests, images\)"):
+    with pytest.raises(
+        ModelError, match=r"object is not a model: it needs generate\(requests, images\)"
+    ):
         run(object(), questions, "vanilla", tmp_path)
 
 
@@ -280,7 +337,11 @@ def test_an_object_that_is_no_model_is_refused(questions: Benchmark, tmp_path: P
         ("gpt-4", ModelError, "model 'gpt-4' has no scheme; did you mean openai:gpt-4?"),
         ("snellen:", ModelError, "has no scheme"),
         ("snelen:tiny", UnknownNameError, "unknown model 'snelen'; did you mean snellen"),
-        ("snellen:orcale", UnknownNameError, "unknown embedded model 'orcale'; did you mean oracle"),
+        (
+            "snellen:orcale",
+            UnknownNameError,
+            "unknown embedded model 'orcale'; did you mean oracle",
+        ),
         ("snellen:biased?q=0.5", ModelError, "unknown option 'q'; known: p, seed"),
         (
             "snellen:biased?p=often",
@@ -308,12 +369,27 @@ def test_a_wrong_model_string_is_one_line(spec: str, kind: type[Exception], faul
 @pytest.mark.parametrize(
     ("option", "fault"),
     [
-        ("temperature=0,5", "temperature='0,5' is not a number that is at least 0; write temperature=0.5"),
-        ("temperature=-1", "temperature='-1' is not a number that is at least 0; write temperature=0.5, for example"),
-        ("top_p=0", "top_p='0' is not a number that is more than 0 and at most 1; write top_p=0.5, for example"),
-        ("top_p=1,5", "top_p='1,5' is not a number that is more than 0 and at most 1; write top_p=0.5, for example"),
+        (
+            "temperature=0,5",
+            "temperature='0,5' is not a number that is at least 0; write temperature=0.5",
+        ),
+        (
+            "temperature=-1",
+            "temperature='-1' is not a number that is at least 0; write temperature=0.5, for example",
+        ),
+        (
+            "top_p=0",
+            "top_p='0' is not a number that is more than 0 and at most 1; write top_p=0.5, for example",
+        ),
+        (
+            "top_p=1,5",
+            "top_p='1,5' is not a number that is more than 0 and at most 1; write top_p=0.5, for example",
+        ),
         ("seed=one", "seed='one' is not a whole number; write seed=1, for example"),
-        ("max_tokens=0", "max_tokens='0' is not a whole number that is at least 1; write max_tokens=1, for example"),
+        (
+            "max_tokens=0",
+            "max_tokens='0' is not a whole number that is at least 1; write max_tokens=1, for example",
+        ),
         ("pickle=yes", "pickle='yes' is not true or false; write pickle=true, for example"),
         ("scoring=exakt", "unknown value of scoring 'exakt'; did you mean exact?"),
         (
@@ -327,7 +403,9 @@ def test_a_wrong_model_string_is_one_line(spec: str, kind: type[Exception], faul
         ),
     ],
 )
-def test_a_wrong_value_of_an_option_says_which_what_was_written_and_what_to_write(option: str, fault: str) -> None:
+def test_a_wrong_value_of_an_option_says_which_what_was_written_and_what_to_write(
+    option: str, fault: str
+) -> None:
     spec = parse_spec(f"hf:m?{option}")
     with pytest.raises(ModelError) as caught:
         read_options(spec, HfOptions)
@@ -337,10 +415,25 @@ def test_a_wrong_value_of_an_option_says_which_what_was_written_and_what_to_writ
 @pytest.mark.parametrize(
     ("benchmark", "where", "kind", "fault"),
     [
-        ("eyechart/color", "", UnknownNameError, "unknown benchmark 'eyechart/color'; did you mean eyechart/colour"),
+        (
+            "eyechart/color",
+            "",
+            UnknownNameError,
+            "unknown benchmark 'eyechart/color'; did you mean eyechart/colour",
+        ),
         ("./nothing", "", DataError, "there is no folder ./nothing; build it with `snellen build"),
-        ("eyechart/colour", "levl == 'easy'", DataError, "--where: unknown fact 'levl'; did you mean level"),
-        ("eyechart/colour", "level == 'mild'", DataError, "no sample of eyechart/colour fits --where"),
+        (
+            "eyechart/colour",
+            "levl == 'easy'",
+            DataError,
+            "--where: unknown fact 'levl'; did you mean level",
+        ),
+        (
+            "eyechart/colour",
+            "level == 'mild'",
+            DataError,
+            "no sample of eyechart/colour fits --where",
+        ),
         ("eyechart", "dimension == 'XX'", DataError, "no sample of eyechart fits --where"),
         ("eyechart/colour", "level =", DataError, "is not a condition"),
     ],
@@ -354,7 +447,9 @@ def test_a_wrong_benchmark_or_condition_is_one_line(
 
 
 def test_a_folder_that_is_no_benchmark_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"is not a built benchmark; build it with `snellen build FILE --to"):
+    with pytest.raises(
+        DataError, match=r"is not a built benchmark; build it with `snellen build FILE --to"
+    ):
         find_benchmarks([str(tmp_path)])
 
 
@@ -370,7 +465,10 @@ def test_conditions_choose_benchmarks_by_facts_and_samples_by_tags(
     eyechart: Mapping[str, Benchmark], questions: Benchmark
 ) -> None:
     own = str(questions.folder)
-    assert names("eyechart", where="dimension == 'CG'") == {"eyechart/place": 300, "eyechart/shape": 300}
+    assert names("eyechart", where="dimension == 'CG'") == {
+        "eyechart/place": 300,
+        "eyechart/shape": 300,
+    }
     assert names("eyechart/odd", where="level == 'easy'") == {"eyechart/odd": 100}
     spatial = {spec.name: 7 for spec in select("eyechart:spatial")}
     assert len(spatial) > 1
@@ -382,7 +480,9 @@ def test_conditions_choose_benchmarks_by_facts_and_samples_by_tags(
 def test_a_fact_that_only_some_benchmarks_have_chooses_among_those(
     eyechart: Mapping[str, Benchmark], tmp_path: Path
 ) -> None:
-    bare = small.built([{**row, "tag_level": None} for row in small.rows(2)], tmp_path / "bare", name="bare")
+    bare = small.built(
+        [{**row, "tag_level": None} for row in small.rows(2)], tmp_path / "bare", name="bare"
+    )
     assert names("eyechart/odd", str(bare.folder), where="level == 'easy'") == {"eyechart/odd": 100}
     with pytest.raises(DataError, match="unknown fact 'level'"):
         find_benchmarks([str(bare.folder)], "level == 'easy'")
@@ -394,7 +494,10 @@ def test_a_table_that_has_changed_since_it_was_built_is_said_and_a_file_is_to_be
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
     table = small.write(small.rows(3), tmp_path / "tables/birds.jsonl")
     for pattern in (str(table), os.path.relpath(table)):
-        with pytest.raises(DataError, match=r"birds.jsonl is a file; `snellen build \S+birds.jsonl` makes a benchmark"):
+        with pytest.raises(
+            DataError,
+            match=r"birds.jsonl is a file; `snellen build \S+birds.jsonl` makes a benchmark",
+        ):
             find_benchmarks([pattern])
     build_table(table)
     said: list[str] = []
@@ -402,7 +505,9 @@ def test_a_table_that_has_changed_since_it_was_built_is_said_and_a_file_is_to_be
     assert said == []
     small.write(small.rows(4), table)
     find_benchmarks(["birds"], announce=said.append)
-    assert said == [f"{table} has changed since birds was built of it; build it again to ask what it says now"]
+    assert said == [
+        f"{table} has changed since birds was built of it; build it again to ask what it says now"
+    ]
     shutil.rmtree(table.parent)
     find_benchmarks(["birds"], announce=said.append)
     assert len(said) == 1
@@ -418,7 +523,8 @@ def test_a_folder_of_pictures_that_has_changed_since_is_said_unless_it_has_too_m
         (pictures / f"{place}.png").write_bytes(base64.b64decode(row["image"]))
     (pictures / "nowhere.png").symlink_to(pictures / "gone.png")
     table = small.write(
-        [{**row, "image": f"{place}.png"} for place, row in enumerate(small.rows(2))], tmp_path / "t.jsonl"
+        [{**row, "image": f"{place}.png"} for place, row in enumerate(small.rows(2))],
+        tmp_path / "t.jsonl",
     )
     said: list[str] = []
     for most, expected in ((3, 1), (2, 0)):
@@ -453,13 +559,17 @@ def test_an_embedded_benchmark_is_built_when_it_is_first_asked_for(
     manifest.write_text(manifest.read_text().replace(f'"format": {FORMAT}', '"format": 1'))
     [again] = find_benchmarks(["eyechart/word"], announce=said.append)
     assert again.benchmark.manifest.version == use.benchmark.manifest.version
-    assert said[1:] == ["building eyechart/word again: what was built is of another format, or damaged"]
+    assert said[1:] == [
+        "building eyechart/word again: what was built is of another format, or damaged"
+    ]
 
 
 # --- joining an earlier run --------------------------------------------------------------------------------------
 
 
-def test_another_model_other_wording_or_other_data_do_not_mix_with_a_run(questions: Benchmark, tmp_path: Path) -> None:
+def test_another_model_other_wording_or_other_data_do_not_mix_with_a_run(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run(Slow(), questions, "vanilla", tmp_path)
 
     class Other(Slow):
@@ -467,7 +577,8 @@ def test_another_model_other_wording_or_other_data_do_not_mix_with_a_run(questio
             return {"model": "slower"}
 
     with pytest.raises(
-        StoreError, match=r"a run of another model \(model was slow, is slower\); choose another --name"
+        StoreError,
+        match=r"a run of another model \(model was slow, is slower\); choose another --name",
     ):
         run(Other(), questions, "vanilla", tmp_path)
     with pytest.raises(StoreError, match=r"with temperature 0\.0, now 1\.0; choose"):
@@ -475,19 +586,34 @@ def test_another_model_other_wording_or_other_data_do_not_mix_with_a_run(questio
     with pytest.raises(StoreError, match="with prefix True, now False; choose"):
         run(Slow(), questions, "vanilla", tmp_path, prefix=False)
     changed = small.built(small.rows(11), tmp_path / "changed")
-    with pytest.raises(StoreError, match=f"was run on version {questions.manifest.version} of mine, which is now"):
+    with pytest.raises(
+        StoreError, match=f"was run on version {questions.manifest.version} of mine, which is now"
+    ):
         run(Slow(), changed, "vanilla", tmp_path)
 
 
-def test_a_replayed_run_gives_the_same_scores_and_asks_nothing_new(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_replayed_run_gives_the_same_scores_and_asks_nothing_new(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run(Slow(), questions, ["circular", "likelihood"], tmp_path)
     replay = f"replay:{tmp_path / 'run'}"
     evaluate(replay, str(questions.folder), ["circular", "likelihood"], runs=tmp_path, name="again")
-    assert (tmp_path / "run" / "scores.jsonl").read_bytes() == (tmp_path / "again" / "scores.jsonl").read_bytes()
+    assert (tmp_path / "run" / "scores.jsonl").read_bytes() == (
+        tmp_path / "again" / "scores.jsonl"
+    ).read_bytes()
     results = evaluate(
-        replay, str(questions.folder), "vanilla?labels=number", runs=tmp_path, name="new", error_budget=1
+        replay,
+        str(questions.folder),
+        "vanilla?labels=number",
+        runs=tmp_path,
+        name="new",
+        error_budget=1,
     )
-    assert all(row.estimate.errors == 12 for row in results.rows if row.benchmark == "mine" and not row.slice)
+    assert all(
+        row.estimate.errors == 12
+        for row in results.rows
+        if row.benchmark == "mine" and not row.slice
+    )
 
 
 @pytest.mark.parametrize("protocol", ["vanilla", "instability?m=2"])
@@ -502,9 +628,18 @@ def test_gold_history_is_asked_for_only_where_it_is_published(
     eyechart: Mapping[str, Benchmark], tmp_path: Path
 ) -> None:
     results = run(Slow(), eyechart["dialogue"], "dialogue?history=gold", tmp_path, limit=3)
-    [hits] = [row for row in results.rows if row.metric == "hit_rate" and row.benchmark != "*" and not row.slice]
+    [hits] = [
+        row
+        for row in results.rows
+        if row.metric == "hit_rate" and row.benchmark != "*" and not row.slice
+    ]
     assert hits.estimate.n == 12
-    told = [m.text for e in read_exchanges(tmp_path / "run") for m in e.request.messages if m.role == "assistant"]
+    told = [
+        m.text
+        for e in read_exchanges(tmp_path / "run")
+        for m in e.request.messages
+        if m.role == "assistant"
+    ]
     replies = {reply for one in eyechart["dialogue"].histories().values() for reply in one}
     answers = [text for text in told if text not in ("The answer is", "The answer is (A) Yes.")]
     assert answers

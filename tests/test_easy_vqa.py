@@ -12,7 +12,11 @@ import small
 from snellen.errors import DataError
 from snellen.suites.easy_vqa.reader import COLOUR_ANSWERS, SHAPE_ANSWERS, YES_NO_ANSWERS, read
 
-ROWS = [["what color is the shape?", "teal", 0], ["is there a circle?", "no", 0], ["what shape is it?", "circle", 1]]
+ROWS = [
+    ["what color is the shape?", "teal", 0],
+    ["is there a circle?", "no", 0],
+    ["what shape is it?", "circle", 1],
+]
 
 
 def folder_with(rows: object, folder: Path) -> Path:
@@ -38,7 +42,10 @@ def test_questions_become_choices_with_the_right_gold(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "fault"),
     [
-        ([["a", "red"]], r"questions.json: question 0: \['a', 'red'\] is not \[question, answer, image id\]"),
+        (
+            [["a", "red"]],
+            r"questions.json: question 0: \['a', 'red'\] is not \[question, answer, image id\]",
+        ),
         ([*ROWS, ["a", "mauve", 0]], "question 3: unknown answer 'mauve'"),
         ([["a", "red", "x"]], "question 0: "),
     ],
@@ -58,6 +65,10 @@ def test_the_installed_package_has_the_questions_that_the_entry_promises() -> No
     drafts = list(read({"split": "test"}, None))
     assert len(drafts) == 9673
     assert len({draft.images for draft in drafts}) == 1000
-    assert Counter(draft.tags["asks"] for draft in drafts) == {"yes/no": 7136, "shape": 1257, "colour": 1280}
+    assert Counter(draft.tags["asks"] for draft in drafts) == {
+        "yes/no": 7136,
+        "shape": 1257,
+        "colour": 1280,
+    }
     places = Counter(draft.rounds[0].gold[0] for draft in drafts if draft.tags["asks"] == "colour")
     assert max(places.values()) - min(places.values()) < 150

@@ -28,13 +28,17 @@ def both(name: str, to: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Benchmar
     """A set built from its hub dataset in the cache, without a network, and from its official files."""
     from huggingface_hub import constants
 
-    folder = mini_hub.snapshot(entries()[f"lvlm-ehub/{name}"].source.files_of.rpartition("/")[2], to)
+    folder = mini_hub.snapshot(
+        entries()[f"lvlm-ehub/{name}"].source.files_of.rpartition("/")[2], to
+    )
     if name == "ocr-vqa":
         _validation_of_ocr_vqa(to / "official" / "dataset.json", folder)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(to / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     fetched = build(f"lvlm-ehub/{name}", to=to / "fetched")
-    return fetched, build_benchmark(entries()[f"lvlm-ehub/{name}"], source=to / "official", to=to / "built")
+    return fetched, build_benchmark(
+        entries()[f"lvlm-ehub/{name}"], source=to / "official", to=to / "built"
+    )
 
 
 def _validation_of_ocr_vqa(official: Path, folder: Path) -> None:
@@ -51,13 +55,24 @@ def asked(benchmark: Benchmark) -> Counter[object]:
     """Questions, options, pictures and accepted answers, whatever their ids, groups and tags."""
     answers = open_answers(benchmark.folder)
     return Counter(
-        (one.question, one.options, one.context, one.images, answers[one.id, 0].options, answers[one.id, 0].texts)
+        (
+            one.question,
+            one.options,
+            one.context,
+            one.images,
+            answers[one.id, 0].options,
+            answers[one.id, 0].texts,
+        )
         for one in benchmark.samples()
     )
 
 
 def test_every_set_that_names_their_hub_dataset_is_tested() -> None:
-    named = {spec.short for spec in entries().values() if any(isinstance(p, TheirPlace) for p in spec.source.places)}
+    named = {
+        spec.short
+        for spec in entries().values()
+        if any(isinstance(p, TheirPlace) for p in spec.source.places)
+    }
     assert named == {*SAME, *ALIKE}
 
 
@@ -85,30 +100,46 @@ def test_what_is_built_names_the_dataset_the_commit_and_the_split(
 ) -> None:
     [place] = both("ocr-vqa", tmp_path, monkeypatch)[0].spec.source.places
     assert isinstance(place, HubPlace)
-    assert (place.repo, place.split, place.reader) == ("howard-hou/OCR-VQA", "validation", "reasked")
+    assert (place.repo, place.split, place.reader) == (
+        "howard-hou/OCR-VQA",
+        "validation",
+        "reasked",
+    )
     assert place.revision == locked_commit(entries()["reform-eval/ocr-vqa"].hub) != ""
 
 
 def pope_table(official: Path, kind: str, to: Path) -> None:
     rows: mini_hub.Rows = [
         {
-            "id": str(number), "question_id": str(row["question_id"]), "question": row["text"], "answer": row["label"],
-            "image_source": Path(row["image"]).stem, "image": mini_hub.picture(official / "val2014" / row["image"]),
+            "id": str(number),
+            "question_id": str(row["question_id"]),
+            "question": row["text"],
+            "answer": row["label"],
+            "image_source": Path(row["image"]).stem,
+            "image": mini_hub.picture(official / "val2014" / row["image"]),
             "category": kind,
         }
-        for number, row in enumerate(map(json.loads, (official / f"coco_pope_{kind}.json").read_text().splitlines()))
-    ]  # fmt: skip
+        for number, row in enumerate(
+            map(json.loads, (official / f"coco_pope_{kind}.json").read_text().splitlines())
+        )
+    ]
     types = dict.fromkeys(rows[0], pa.string()) | {"image": mini_hub.PICTURE}
     mini_hub.write(to / "Full" / f"{kind}-00000-of-00001.parquet", rows, types)
 
 
 @pytest.mark.parametrize("kind", ["random", "popular", "adversarial"])
 def test_pope_asks_the_same_from_the_hub(kind: str, tmp_path: Path) -> None:
-    official, spec = mini_ehub.official(f"pope-{kind}", tmp_path / "official"), entries()[f"lvlm-ehub/pope-{kind}"]
+    official, spec = (
+        mini_ehub.official(f"pope-{kind}", tmp_path / "official"),
+        entries()[f"lvlm-ehub/pope-{kind}"],
+    )
     pope_table(official, kind, tmp_path / "hub")
     fetched = build_benchmark(spec.from_hub(), source=tmp_path / "hub", to=tmp_path / "fetched")
     assert asked(fetched) == asked(build_benchmark(spec, source=official, to=tmp_path / "built"))
-    assert {answer.tags["label"] for answer in open_answers(fetched.folder).values()} == {"yes", "no"}
+    assert {answer.tags["label"] for answer in open_answers(fetched.folder).values()} == {
+        "yes",
+        "no",
+    }
 
 
 def whoops_table(to: Path) -> Path:

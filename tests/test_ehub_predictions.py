@@ -36,7 +36,11 @@ def values(path: Path, *, as_published: bool) -> dict[str, float | None]:
     results = sn.score(sn.import_run(path), as_published=as_published)
     [run] = results.runs
     assert run.manifest.model == "BLIP2"
-    return {row.metric: row.estimate.value for row in results.rows if not row.slice and row.benchmark != "*"}
+    return {
+        row.metric: row.estimate.value
+        for row in results.rows
+        if not row.slice and row.benchmark != "*"
+    }
 
 
 def right(path: Path, metric: str, *, as_published: bool) -> set[str]:
@@ -59,7 +63,10 @@ def test_questions_are_scored_by_word_matching_and_by_the_standard_rules() -> No
 
 
 def test_a_data_set_s_name_says_which_rule_it_was_scored_by() -> None:
-    rows = record(1, "it's a Retriever, golden", ["golden retriever", "retriever"]), record(2, "a cat", ["dog"])
+    rows = (
+        record(1, "it's a Retriever, golden", ["golden retriever", "retriever"]),
+        record(2, "a cat", ["dog"]),
+    )
     assert values(save("ImageNet", *rows), as_published=True)["legacy_class_match"] == 50.0
     words = record(1, "STOP here", "STOP"), record(2, "stopped", "STOP")
     assert values(save("IIIT5K", *words), as_published=True)["legacy_class_match"] == 50.0
@@ -70,13 +77,20 @@ def test_a_data_set_s_name_says_which_rule_it_was_scored_by() -> None:
     assert "legacy_vqa_match" in values(save("SomethingNew", *words), as_published=True)
 
 
-def test_captions_and_visdial_have_the_original_s_own_figures_beside_and_are_computed_anew() -> None:
+def test_captions_and_visdial_have_the_original_s_own_figures_beside_and_are_computed_anew() -> (
+    None
+):
     captions = [
-        record(n, f"a {thing} on a table", [f"a {thing} on a table", f"one {thing}"], cider_score=9.9)
+        record(
+            n, f"a {thing} on a table", [f"a {thing} on a table", f"one {thing}"], cider_score=9.9
+        )
         for n, thing in enumerate(("cup", "dog", "pear"))
     ]
     assert (values(save("NoCaps", *captions), as_published=True)["legacy_cider"] or 0) > 100
-    rounds = record(1, "it is red", ["blue", "red", ""], MRR=0.5), record(2, "no idea", ["yes", "blue"], MRR=0.0)
+    rounds = (
+        record(1, "it is red", ["blue", "red", ""], MRR=0.5),
+        record(2, "no idea", ["yes", "blue"], MRR=0.0),
+    )
     path = save("Visdial", *rounds)
     assert values(path, as_published=True)["legacy_visdial_reciprocal_rank"] == 0.25
     said = read_manifest(sn.import_run(path)).notes
@@ -86,7 +100,9 @@ def test_captions_and_visdial_have_the_original_s_own_figures_beside_and_are_com
 
 def test_the_tiny_study_s_records_have_ids_and_are_all_scored_as_vqa() -> None:
     rows = [
-        record(n, answer, "dog", question="The photo of the", task_type="VQA", question_id=f"{n:06d}")
+        record(
+            n, answer, "dog", question="The photo of the", task_type="VQA", question_id=f"{n:06d}"
+        )
         for n, answer in enumerate(("A small dog.", "a hotdog"))
     ]
     path = save("CIFAR10", *rows)
@@ -95,7 +111,9 @@ def test_the_tiny_study_s_records_have_ids_and_are_all_scored_as_vqa() -> None:
     assert set(one.samples) == {"000000", "000001"}
 
 
-def test_rows_that_ask_the_same_are_joined_by_their_pictures_and_the_benchmark_s_gold_counts() -> None:
+def test_rows_that_ask_the_same_are_joined_by_their_pictures_and_the_benchmark_s_gold_counts() -> (
+    None
+):
     mini_ehub.words(Path("files"))
     benchmark = sn.build("lvlm-ehub/svtp", source="files", to="svtp")
     asked = {"question": "what is written in the image?"}
@@ -108,10 +126,16 @@ def test_rows_that_ask_the_same_are_joined_by_their_pictures_and_the_benchmark_s
     run = sn.import_run(path, str(benchmark.folder))
     said = "\n".join(read_manifest(run).notes)
     assert "rows joined by the name of their picture, as no id is theirs: 2" in said
-    assert "rows whose file has another right answer; the benchmark's counts: 1" in said  # cut at its blank
+    assert (
+        "rows whose file has another right answer; the benchmark's counts: 1" in said
+    )  # cut at its blank
     assert "questions of 4 without any row: 2" in said and "record 3" in said
     results = sn.score(run)
-    row = next(row for row in results.rows if (row.metric, row.benchmark) == ("word_accuracy", benchmark.name))
+    row = next(
+        row
+        for row in results.rows
+        if (row.metric, row.benchmark) == ("word_accuracy", benchmark.name)
+    )
     assert (row.estimate.value, row.estimate.n, row.estimate.absent) == (0.5, 4, 2)
 
 
@@ -119,21 +143,29 @@ def test_plans_have_no_gold_and_are_joined_to_their_tasks_to_be_rated() -> None:
     mini_ehub.official("minecraft", Path("files"))
     benchmark = sn.build("lvlm-ehub/minecraft", source="files", to="minecraft")
     rows = [
-        record(n, f"1. Row {n}.", "BLANK", question=sample.question) for n, sample in enumerate(benchmark.samples())
+        record(n, f"1. Row {n}.", "BLANK", question=sample.question)
+        for n, sample in enumerate(benchmark.samples())
     ]
     path = save("Minecraft", *rows)
-    with pytest.raises(DataError, match="predictions without their right answers; name the benchmark"):
+    with pytest.raises(
+        DataError, match="predictions without their right answers; name the benchmark"
+    ):
         sn.import_run(path)
     run = sn.import_run(path, str(benchmark.folder))
     replies = replies_of([run])
-    assert [(reply.model, reply.reply) for reply in replies.replies] == [("BLIP2", f"1. Row {n}.") for n in range(3)]
+    assert [(reply.model, reply.reply) for reply in replies.replies] == [
+        ("BLIP2", f"1. Row {n}.") for n in range(3)
+    ]
     assert len(replies.pictures) == 3
 
 
 @pytest.mark.parametrize(
     ("records", "fault"),
     [
-        ([record(1, "a", "b"), record(2, "a", "b", model_name="Otter")], r"replies of 2 models \(BLIP2, Otter\)"),
+        (
+            [record(1, "a", "b"), record(2, "a", "b", model_name="Otter")],
+            r"replies of 2 models \(BLIP2, Otter\)",
+        ),
         ([record(1, "a", "b"), {"answer": "a"}], "record 2: question is missing"),
         ([{**record(1, "a", "b"), "answer": 3}], "record 1: the answer is 3; a reply is a text"),
         (
@@ -142,7 +174,9 @@ def test_plans_have_no_gold_and_are_joined_to_their_tasks_to_be_rated() -> None:
         ),
     ],
 )
-def test_a_file_that_cannot_be_read_says_where_and_why(records: list[dict[str, Any]], fault: str) -> None:
+def test_a_file_that_cannot_be_read_says_where_and_why(
+    records: list[dict[str, Any]], fault: str
+) -> None:
     with pytest.raises(DataError, match=fault):
         sn.import_run(save("GQA", *records))
 

@@ -58,7 +58,9 @@ def test_the_edge_cases_of_word_matching_in_both_columns(
 
 
 def test_the_edge_cases_of_text_in_pictures_in_both_columns() -> None:
-    assert class_match("It says café", ["café"]) == contains_answer("It says café", ["café"]) == RIGHT
+    assert (
+        class_match("It says café", ["café"]) == contains_answer("It says café", ["café"]) == RIGHT
+    )
     # As caf: the sign is deleted on both sides.
     assert class_match("caf", ["café"]) == RIGHT and contains_answer("caf", ["café"]) == WRONG
     assert class_match("any reply", ["?!"]) == RIGHT
@@ -87,11 +89,17 @@ class Says:
 def made(name: str, to: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SNELLEN_HOME", str(to / "home"))
     monkeypatch.chdir(to)
-    build_benchmark(entries()[f"lvlm-ehub/{name}"], source=mini_ehub.official(name, to / "files" / name))
+    build_benchmark(
+        entries()[f"lvlm-ehub/{name}"], source=mini_ehub.official(name, to / "files" / name)
+    )
 
 
 def values(results: sn.Results, benchmark: str, slice_name: str = "") -> dict[str, float | None]:
-    return {r.metric: r.estimate.value for r in results.rows if (r.benchmark, r.slice) == (benchmark, slice_name)}
+    return {
+        r.metric: r.estimate.value
+        for r in results.rows
+        if (r.benchmark, r.slice) == (benchmark, slice_name)
+    }
 
 
 # --- counting ------------------------------------------------------------------------------------------------------
@@ -111,7 +119,9 @@ def values(results: sn.Results, benchmark: str, slice_name: str = "") -> dict[st
         ("1.5", 1.5, 1),
     ],
 )
-def test_a_count_is_the_only_number_of_a_reply(reply: str, standard: float | None, legacy: float) -> None:
+def test_a_count_is_the_only_number_of_a_reply(
+    reply: str, standard: float | None, legacy: float
+) -> None:
     assert read_count(reply) == standard
     assert legacy_read_count(reply) == legacy
 
@@ -120,7 +130,9 @@ REPLIES, GOLDS = ["1", "three", "5 or 6", "9", "4"], ["1", "2", "3", "4", "4"]
 
 
 def pooled(metric: CorpusCountMetric, replies: list[str]) -> dict[str, float | None]:
-    counts = [one for one in metric.count(replies, [[gold] for gold in GOLDS]) if not isinstance(one, str)]
+    counts = [
+        one for one in metric.count(replies, [[gold] for gold in GOLDS]) if not isinstance(one, str)
+    ]
     sums = tuple(sum(column) for column in zip(*counts, strict=True))
     return dict(zip(metric.names, metric.compute(sums), strict=True))
 
@@ -151,10 +163,12 @@ def test_counting_is_given_by_gold_count_with_intervals_in_objects(
     results = sn.evaluate(Says(lambda request: "I count 2"), "lvlm-ehub/coco-oc", name="two")
     whole = values(results, "lvlm-ehub/coco-oc")
     assert whole["count_mae"] == 1.0 and whole["count_rmse"] == pytest.approx(math.sqrt(6 / 4))
-    assert {n: values(results, "lvlm-ehub/coco-oc", f"answer={n}")["count_mae"] for n in "1234"} == {
-        "1": 1, "2": 0, "3": 1, "4": 2
-    }  # fmt: skip
-    [row] = [r for r in results.rows if r.metric == "count_mae" and not r.slice and r.benchmark != "*"]
+    assert {
+        n: values(results, "lvlm-ehub/coco-oc", f"answer={n}")["count_mae"] for n in "1234"
+    } == {"1": 1, "2": 0, "3": 1, "4": 2}
+    [row] = [
+        r for r in results.rows if r.metric == "count_mae" and not r.slice and r.benchmark != "*"
+    ]
     assert row.unit == "objects" and row.better == "lower" and row.estimate.groups == 2
 
 
@@ -174,29 +188,41 @@ def test_mean_per_class_accuracy_is_scikit_learn_s_macro_recall(
     assert found["mean_class_accuracy"] == pytest.approx(expected)
     assert values(results, "lvlm-ehub/cifar10", "answer=airplane")["mean_class_accuracy"] == 1.0
     published = sn.score("runs/plane", as_published=True)
-    assert values(published, "lvlm-ehub/cifar10")["legacy_class_match_mean"] == pytest.approx(100 * expected)
+    assert values(published, "lvlm-ehub/cifar10")["legacy_class_match_mean"] == pytest.approx(
+        100 * expected
+    )
 
 
 def test_a_rare_class_counts_as_much_as_a_common_one_in_their_mean(tmp_path: Path) -> None:
-    register("metrics", "mean_of_mine", class_mean(contains_answer, name="mean_of_mine", title="mean of mine"))
+    register(
+        "metrics",
+        "mean_of_mine",
+        class_mean(contains_answer, name="mean_of_mine", title="mean of mine"),
+    )
     answers = ["cat"] * 6 + ["dog"] * 2
     rows = [
         {"id": str(n), "question": f"What is {n}?", "answer": gold, "image": small.cell(n)}
         for n, gold in enumerate(answers)
     ]
     benchmark = small.built(rows, tmp_path / "made", name="mine")
-    runs = sn.evaluate(Says(lambda request: "cat"), str(benchmark.folder), runs=tmp_path, name="run")
+    runs = sn.evaluate(
+        Says(lambda request: "cat"), str(benchmark.folder), runs=tmp_path, name="run"
+    )
     results = sn.score(tmp_path / "run", metrics=["mean_of_mine", "contains_answer"])
     assert values(results, "mine")["contains_answer"] == 6 / 8
     assert values(results, "mine")["mean_of_mine"] == statistics.mean([1.0, 0.0])
-    [row] = [r for r in results.rows if (r.benchmark, r.metric, r.slice) == ("mine", "mean_of_mine", "")]
+    [row] = [
+        r for r in results.rows if (r.benchmark, r.metric, r.slice) == ("mine", "mean_of_mine", "")
+    ]
     assert (row.estimate.n, row.estimate.groups) == (8, 8) and runs.runs
 
 
 # --- annotators ----------------------------------------------------------------------------------------------------
 
 
-def test_where_ten_annotators_answered_their_votes_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_ten_annotators_answered_their_votes_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made("vizwiz", tmp_path, monkeypatch)  # six say the animal, four say beast
     results = sn.evaluate(Says(lambda request: "beast"), "lvlm-ehub/vizwiz", name="beast")
     # Four others of ten: leaving one of the six out leaves four, one of the four three; both are full marks.
@@ -228,7 +254,9 @@ def test_pope_by_sampling_and_pooled_agrees_with_scikit_learn(
     for name in mini_ehub.POPE:
         made(name, tmp_path, monkeypatch)
         file = next((tmp_path / "files" / name).glob("coco_pope_*.json"))
-        labels[name] = [(row["text"], row["label"]) for row in map(json.loads, file.read_text().splitlines())]
+        labels[name] = [
+            (row["text"], row["label"]) for row in map(json.loads, file.read_text().splitlines())
+        ]
     known = {pair[0]: pair[1] for pairs in labels.values() for pair in pairs}
 
     def reply(request: sn.Request) -> str:
@@ -245,13 +273,21 @@ def test_pope_by_sampling_and_pooled_agrees_with_scikit_learn(
         precision, recall, f1, _ = precision_recall_fscore_support(
             golds, read, labels=["yes"], average=None, zero_division=np.nan
         )
-        assert found["pope_accuracy"] == pytest.approx(np.mean([a == b for a, b in zip(golds, read, strict=True)]))
-        assert found["pope_precision"] == (None if np.isnan(precision[0]) else pytest.approx(precision[0]))
+        assert found["pope_accuracy"] == pytest.approx(
+            np.mean([a == b for a, b in zip(golds, read, strict=True)])
+        )
+        assert found["pope_precision"] == (
+            None if np.isnan(precision[0]) else pytest.approx(precision[0])
+        )
         assert found["pope_recall"] == pytest.approx(recall[0])
         assert found["pope_f1"] == pytest.approx(0.0 if np.isnan(f1[0]) else f1[0])
         assert found["pope_yes_rate"] == pytest.approx(read.count("yes") / len(read))
         assert found["pope_unparsed_rate"] == pytest.approx(read.count("other") / len(read))
-    [pooled] = [r for r in results.rows if (r.benchmark, r.metric, r.slice) == ("lvlm-ehub/pope", "pope_f1", "")]
+    [pooled] = [
+        r
+        for r in results.rows
+        if (r.benchmark, r.metric, r.slice) == ("lvlm-ehub/pope", "pope_f1", "")
+    ]
     # The same two pictures in all three: 36 questions, two groups.
     assert (pooled.estimate.n, pooled.estimate.groups) == (36, 2)
 
@@ -259,14 +295,18 @@ def test_pope_by_sampling_and_pooled_agrees_with_scikit_learn(
 def test_part_of_a_pool_is_no_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in mini_ehub.POPE[:2]:
         made(name, tmp_path, monkeypatch)
-    results = sn.evaluate(Says(lambda request: "yes"), ["lvlm-ehub/pope-random", "lvlm-ehub/pope-popular"], name="two")
+    results = sn.evaluate(
+        Says(lambda request: "yes"), ["lvlm-ehub/pope-random", "lvlm-ehub/pope-popular"], name="two"
+    )
     assert not [row for row in results.rows if row.benchmark == "lvlm-ehub/pope"]
 
 
 # --- both conventions ----------------------------------------------------------------------------------------------
 
 
-def test_a_set_without_a_match_is_part_of_its_mean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_without_a_match_is_part_of_its_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("sroie", "funsd"):
         made(name, tmp_path, monkeypatch)
     names = ["lvlm-ehub/sroie", "lvlm-ehub/funsd"]
@@ -275,7 +315,11 @@ def test_a_set_without_a_match_is_part_of_its_mean(tmp_path: Path, monkeypatch: 
         for spec in names[:1]
         for answer in open_answers(tmp_path / "home" / "benchmarks" / spec).values()
     }
-    sn.evaluate(Says(lambda request: golds.get((request.benchmark, request.sample_id), "zzz")), names, name="half")
+    sn.evaluate(
+        Says(lambda request: golds.get((request.benchmark, request.sample_id), "zzz")),
+        names,
+        name="half",
+    )
     results = sn.score("runs/half", as_published=True)
     assert values(results, "lvlm-ehub/sroie")["legacy_kie_word_f1"] == 100.0
     assert values(results, "lvlm-ehub/funsd")["legacy_kie_word_f1"] == 0.0
@@ -293,7 +337,9 @@ def test_one_results_file_and_one_table_have_both_conventions(
     published = sn.score("runs/both", as_published=True)
     [run] = published.runs
     stored = json.loads((tmp_path / (run.kept_in or "") / "results.json").read_text())
-    one = {(r["convention"], r["benchmark"], r["metric"]): r["value"] for r in stored if not r["slice"]}
+    one = {
+        (r["convention"], r["benchmark"], r["metric"]): r["value"] for r in stored if not r["slice"]
+    }
     assert one["standard", "lvlm-ehub/pope-random", "pope_accuracy"] == 0.0
     assert one["as-published", "lvlm-ehub/pope-random", "legacy_vqa_match"] == 100.0
     assert one["as-published", "lvlm-ehub/pope", "legacy_vqa_match"] == 100.0

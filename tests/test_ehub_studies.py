@@ -57,7 +57,11 @@ class Talker:
 
     def loglikelihood(self, requests: Sequence[Request], images: Any) -> list[Response]:
         return [
-            Response(scores=tuple(sn.ContinuationScore(-float(i), 1) for i in range(len(r.continuations))))
+            Response(
+                scores=tuple(
+                    sn.ContinuationScore(-float(i), 1) for i in range(len(r.continuations))
+                )
+            )
             for r in requests
         ]
 
@@ -72,7 +76,9 @@ def test_every_study_is_read_and_says_what_it_repeats() -> None:
 def test_the_prompt_sweep_has_eighty_prompts_of_its_own_and_the_paper_s_as_baseline() -> None:
     grid = grid_of(find_study("prompt-sweep"))
     assert len(grid.factors["prompt"]) == 80 and len(grid.cells) == 81 and not grid.notes
-    assert not any(level.startswith("a ") for level in grid.factors["prompt"])  # as CLIP's templates do
+    assert not any(
+        level.startswith("a ") for level in grid.factors["prompt"]
+    )  # as CLIP's templates do
 
 
 def test_the_prompt_sweep_draws_three_pictures_of_each_class(tmp_path: Path) -> None:
@@ -87,9 +93,13 @@ def test_the_prompt_sweep_draws_three_pictures_of_each_class(tmp_path: Path) -> 
         for n, name in enumerate(("cat", "dog", "cat"))  # two classes of one name, as ImageNet has
         for i in range(5 - n)
     ]
-    benchmark = small.built(pictures, tmp_path / "made", formulation="text", metrics=("contains_answer",))
+    benchmark = small.built(
+        pictures, tmp_path / "made", formulation="text", metrics=("contains_answer",)
+    )
     Path("two.txt").write_text("a photo of a {}.\nart of the {}.\n")
-    results = sn.study("prompt-sweep", Talker(), benchmarks=str(benchmark.folder), levels={"prompt": "two.txt"})
+    results = sn.study(
+        "prompt-sweep", Talker(), benchmarks=str(benchmark.folder), levels={"prompt": "two.txt"}
+    )
     cells = {row.cell: row.estimate for row in results.rows if row.statistic == "cells"}
     assert list(cells) == ["a photo of a", "art of the", "baseline"] and cells["baseline"].n == 9
     [part] = Path("studies/lvlm-ehub-prompt-sweep/benchmarks").iterdir()
@@ -99,7 +109,9 @@ def test_the_prompt_sweep_draws_three_pictures_of_each_class(tmp_path: Path) -> 
 def test_an_entry_that_re_asks_can_tell_its_strata(tmp_path: Path) -> None:
     params = {"of": "reform-eval/nocaps", "stratum_tag": "class"}
     drafts = list(reasked.read(params, mini_ehub.official("nocaps", tmp_path)))
-    assert drafts and {draft.answer_tags["class"] for draft in drafts} == {draft.stratum for draft in drafts} != {""}
+    assert drafts and {draft.answer_tags["class"] for draft in drafts} == {
+        draft.stratum for draft in drafts
+    } != {""}
     sample = find_study("prompt-sweep").sample
     assert sample and entries()["lvlm-ehub/imagenet-1k"].source.params["stratum_tag"] == sample.by
 
@@ -116,8 +128,12 @@ def test_captions_differ_from_round_to_round_and_from_prompt_to_prompt(name: str
 
 def test_composition_is_asked_in_both_ways_beside_a_scorer_with_shuffled_options() -> None:
     results = sn.study("composition", [Talker(), "snellen:oracle"], source=source())
-    cells = {(r.model, r.benchmark, r.cell): r.estimate for r in results.rows if r.metric == "accuracy"}
-    benchmarks = {f"aro/{name}" for name in ("vg-relation", "vg-attribution", "coco-order", "flickr30k-order")}
+    cells = {
+        (r.model, r.benchmark, r.cell): r.estimate for r in results.rows if r.metric == "accuracy"
+    }
+    benchmarks = {
+        f"aro/{name}" for name in ("vg-relation", "vg-attribution", "coco-order", "flickr30k-order")
+    }
     assert {benchmark for _, benchmark, _ in cells} == {*benchmarks, "*"}
     assert cells["snellen:oracle", "*", "by generation"].value == 1
     # By likelihood the first option of the file is the wrong one of two, and the right one of five.
@@ -125,12 +141,17 @@ def test_composition_is_asked_in_both_ways_beside_a_scorer_with_shuffled_options
     assert cells["talker", "aro/coco-order", "by likelihood"].value == 1
     table = Path("studies/lvlm-ehub-composition/study.md").read_text()
     assert (
-        "| aro/vg-relation | by generation | 50.0% |" in table and "| aro/coco-order | by likelihood | 20.0% |" in table
+        "| aro/vg-relation | by generation | 50.0% |" in table
+        and "| aro/coco-order | by likelihood | 20.0% |" in table
     )
 
 
-def test_hallucination_is_one_table_of_six_metrics_over_three_settings_and_none_hides_the_unparsed() -> None:
-    model = sn.Scripted(lambda r: "Yes." if "snowboard" in r.messages[0].text else "Hm.", fingerprint="hm")
+def test_hallucination_is_one_table_of_six_metrics_over_three_settings_and_none_hides_the_unparsed() -> (
+    None
+):
+    model = sn.Scripted(
+        lambda r: "Yes." if "snowboard" in r.messages[0].text else "Hm.", fingerprint="hm"
+    )
     results = sn.study("hallucination", model, source=source())
     settings = {f"lvlm-ehub/{name}" for name in mini_ehub.POPE}
     rows = {(row.benchmark, row.metric): row.estimate.value for row in results.rows}
@@ -138,7 +159,12 @@ def test_hallucination_is_one_table_of_six_metrics_over_three_settings_and_none_
     assert {benchmark for benchmark, _ in rows} >= settings
     for benchmark in settings:
         unparsed, yes = rows[benchmark, "pope_unparsed_rate"], rows[benchmark, "pope_yes_rate"]
-        assert unparsed is not None and yes is not None and unparsed + yes == pytest.approx(1) and unparsed > 0
+        assert (
+            unparsed is not None
+            and yes is not None
+            and unparsed + yes == pytest.approx(1)
+            and unparsed > 0
+        )
         assert (rows[benchmark, "pope_accuracy"] or 0) <= 1 - unparsed
 
 
@@ -173,19 +199,39 @@ def test_metrics_of_captions_are_compared_by_ranks_and_their_widest_differences_
     assert gaps and [abs(gap.estimate.value or 0) for gap in gaps] == sorted(
         (abs(gap.estimate.value or 0) for gap in gaps), reverse=True
     )
-    assert "Where ROUGE-L and letters differ most" in Path("studies/lvlm-ehub-caption-metrics/study.md").read_text()
+    assert (
+        "Where ROUGE-L and letters differ most"
+        in Path("studies/lvlm-ehub-caption-metrics/study.md").read_text()
+    )
 
 
 def test_a_judge_marks_captions_beside_cider() -> None:
-    judge = sn.Scripted(lambda r: str(1 + len(r.messages[-1].text) % 5), fingerprint="judge", name="judge")
-    results = sn.study("caption-metrics", Talker(), source=source(), metrics=["cider", "judged_caption"], judge=judge)
-    assert {row.metric for row in results.rows if row.statistic == "cells"} == {"cider", "judged_caption"}
+    judge = sn.Scripted(
+        lambda r: str(1 + len(r.messages[-1].text) % 5), fingerprint="judge", name="judge"
+    )
+    results = sn.study(
+        "caption-metrics",
+        Talker(),
+        source=source(),
+        metrics=["cider", "judged_caption"],
+        judge=judge,
+    )
+    assert {row.metric for row in results.rows if row.statistic == "cells"} == {
+        "cider",
+        "judged_caption",
+    }
 
 
 def test_a_study_is_one_command_in_a_clean_folder(capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(source())
-    code, shown, said = small.command(capsys, "study", "hallucination", "snellen:oracle", "--source", folder)
+    code, shown, said = small.command(
+        capsys, "study", "hallucination", "snellen:oracle", "--source", folder
+    )
     assert code == 0, said
     assert "POPE F1 in each cell" in shown and "100.0%" in shown
     code, _, said = small.command(capsys, "study", "rounds-classes", "snellen:oracle")
-    assert code == 2 and "lvlm-ehub/imagenet-1k cannot be fetched by a machine: " in said and "Traceback" not in said
+    assert (
+        code == 2
+        and "lvlm-ehub/imagenet-1k cannot be fetched by a machine: " in said
+        and "Traceback" not in said
+    )

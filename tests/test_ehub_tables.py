@@ -29,12 +29,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("ehub")
     built = [
         build_benchmark(
-            entries()[f"lvlm-ehub/{name}"], source=mini_ehub.official(name, folder / name), to=folder / f"built-{name}"
+            entries()[f"lvlm-ehub/{name}"],
+            source=mini_ehub.official(name, folder / name),
+            to=folder / f"built-{name}",
         )
         for name in SETS
     ]
     models = ["snellen:oracle", "snellen:uniform"]
-    results = sn.evaluate(models, [str(one.folder) for one in built], runs=folder / "runs", allow_same_requests=True)
+    results = sn.evaluate(
+        models, [str(one.folder) for one in built], runs=folder / "runs", allow_same_requests=True
+    )
     return [run.folder for run in results.runs]
 
 
@@ -50,14 +54,19 @@ def row(table: Table, *labels: str) -> tuple[object, ...]:
 
 
 def test_every_task_has_the_papers_words() -> None:
-    assert set(task_titles()) == {spec.task for spec in entries().values() if spec.suite == "lvlm-ehub"}
+    assert set(task_titles()) == {
+        spec.task for spec in entries().values() if spec.suite == "lvlm-ehub"
+    }
 
 
 def test_the_table_by_task_has_the_mean_of_each_tasks_benchmarks(tables: list[Table]) -> None:
     [by_task] = tables
     assert [cells[1] for cells in by_task.rows] == [
-        "object counting", "multi-class identification", "text recognition", "object hallucination",
-    ]  # fmt: skip
+        "object counting",
+        "multi-class identification",
+        "text recognition",
+        "object hallucination",
+    ]
     oracle, _ = row(by_task, "object hallucination", "object hallucination")
     assert isinstance(oracle, NumberCell) and oracle.estimate.value == 1.0
 
@@ -66,11 +75,23 @@ def test_a_report_has_both_conventions_radar_tasks_and_the_published_models(
     runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page, text = tmp_path / "r.html", tmp_path / "r.md"
-    words = ("report", *map(str, runs), "--as-published", "--with-standard", "-o", str(page), "-o", str(text))
+    words = (
+        "report",
+        *map(str, runs),
+        "--as-published",
+        "--with-standard",
+        "-o",
+        str(page),
+        "-o",
+        str(text),
+    )
     assert small.command(capsys, *words)[0] == 0
     html, markdown = page.read_text("utf-8"), text.read_text("utf-8")
     assert 'id="view-radar"' in html and "By task" in html and "LVLM-eHub, Table A.2" in html
-    assert "snellen:oracle as published, generation" in markdown and "snellen:oracle, generation" in markdown
+    assert (
+        "snellen:oracle as published, generation" in markdown
+        and "snellen:oracle, generation" in markdown
+    )
     for convention in ("as-published", "standard"):
         assert re.search(f"### Paired differences: .* minus .*, {convention}\n", markdown)
     assert "| Popular, Accuracy | 100.00" in markdown and "1 of 9" in markdown

@@ -47,7 +47,9 @@ def reform_eval(name: str) -> Maker:
 
 
 def pope(kind: str) -> Maker:
-    return lambda to: test_ehub_hub.pope_table(mini_ehub.official(f"pope-{kind}", to.with_name("official")), kind, to)
+    return lambda to: test_ehub_hub.pope_table(
+        mini_ehub.official(f"pope-{kind}", to.with_name("official")), kind, to
+    )
 
 
 def mmbench(config: str, split: str) -> Maker:
@@ -87,19 +89,27 @@ def _maker(spec: BenchmarkSpec, place: HubPlace) -> Maker:
 
 def only(spec: BenchmarkSpec, repo: str) -> BenchmarkSpec:
     """The benchmark with one of its places alone."""
-    [place] = (place for place in source_places(spec) if isinstance(place, HubPlace) and place.repo == repo)
+    [place] = (
+        place for place in source_places(spec) if isinstance(place, HubPlace) and place.repo == repo
+    )
     hidden = {"places": (place,), "files_of": "", "written": False}
     return replace(spec, source=replace(spec.source, **hidden))
 
 
 CASES = [
-    pytest.param(*case, marks=[pytest.mark.slow] if number % 12 else [], id=f"{case[0]}-{case[1].partition('/')[0]}")
+    pytest.param(
+        *case,
+        marks=[pytest.mark.slow] if number % 12 else [],
+        id=f"{case[0]}-{case[1].partition('/')[0]}",
+    )
     for number, case in enumerate(sorted(makers()))
 ]
 
 
 @pytest.mark.parametrize(("name", "repo"), CASES)
-def test_it_is_fetched_built_and_asked(name: str, repo: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_fetched_built_and_asked(
+    name: str, repo: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
@@ -116,7 +126,9 @@ def test_it_is_fetched_built_and_asked(name: str, repo: str, tmp_path: Path, mon
     with HubServer({repo: Repo(files, older={commit: files} if commit else {})}) as hub:
         point_at(hub, monkeypatch)
         source = fetch_source(spec)
-    built = build_benchmark(source.spec, source=source.folder, to=tmp_path / "built", recipe=reform.COMPLETE)
+    built = build_benchmark(
+        source.spec, source=source.folder, to=tmp_path / "built", recipe=reform.COMPLETE
+    )
     assert built.manifest.counts.samples
     if spec.suite == "lvlm-ehub":
         test_lvlm_ehub.check_that_the_oracle_is_right(built, tmp_path / "runs")

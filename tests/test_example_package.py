@@ -32,11 +32,19 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> str:
     What the example depends on, Snellen too, is found where this test finds it.
     """
     folder = tmp_path_factory.mktemp("birds")
-    shutil.copytree(EXAMPLE, folder / "source", ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    shutil.copytree(
+        EXAMPLE,
+        folder / "source",
+        ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"),
+    )
     venv.create(folder / "venv", symlinks=True)
     python = str(folder / "venv/bin/python")
     [site] = folder.glob("venv/lib/python*/site-packages")
-    places = (Path(snellen.__file__).parents[1], sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    places = (
+        Path(snellen.__file__).parents[1],
+        sysconfig.get_path("purelib"),
+        sysconfig.get_path("platlib"),
+    )
     (site / "tested.pth").write_text("".join(f"{place}\n" for place in places))
     apart = ["--no-deps", "--no-index", "--no-build-isolation"]
     pip("--python", python, "install", *apart, str(folder / "source"))
@@ -60,18 +68,29 @@ def rows_of(lines: str) -> list[dict[str, Any]]:
 
 
 def values_of(lines: str) -> dict[tuple[str, str, str], float | None]:
-    return {(row["benchmark"], row["protocol"], row["metric"]): row["value"] for row in rows_of(lines)}
+    return {
+        (row["benchmark"], row["protocol"], row["metric"]): row["value"] for row in rows_of(lines)
+    }
 
 
 def test_what_it_brings_is_listed(python: str, tmp_path: Path) -> None:
     words = ("benchmarks", "suites", "models", "protocols", "metrics")
     listed = dict(
-        zip(words, snellen_commands(tmp_path, *(["list", word] for word in words), python=python), strict=True)
+        zip(
+            words,
+            snellen_commands(tmp_path, *(["list", word] for word in words), python=python),
+            strict=True,
+        )
     )
     assert "birds/colours" in listed["benchmarks"] and "birds/songs" in listed["benchmarks"]
-    assert any(line.split()[:3] == ["birds", "3", "Feathers,"] for line in listed["suites"].splitlines())
+    assert any(
+        line.split()[:3] == ["birds", "3", "Feathers,"] for line in listed["suites"].splitlines()
+    )
     assert "birds:" in listed["models"] and "mirrored" in listed["protocols"]
-    assert any("shared_letters" in line and "best reference" in line for line in listed["metrics"].splitlines())
+    assert any(
+        "shared_letters" in line and "best reference" in line
+        for line in listed["metrics"].splitlines()
+    )
 
 
 def test_its_verb_stands_beside_snellens_own(python: str, tmp_path: Path) -> None:
@@ -81,7 +100,9 @@ def test_its_verb_stands_beside_snellens_own(python: str, tmp_path: Path) -> Non
     assert re.search(r"^robin +red +tweet$", birds, re.MULTILINE)
 
 
-def test_its_model_is_asked_by_its_protocol_and_scored_by_its_metric(python: str, tmp_path: Path) -> None:
+def test_its_model_is_asked_by_its_protocol_and_scored_by_its_metric(
+    python: str, tmp_path: Path
+) -> None:
     asked = ["-p", "vanilla", "-p", "mirrored", "-p", "circular", "-p", "likelihood"]
     shown = snellen_commands(
         tmp_path,
@@ -110,10 +131,21 @@ def test_its_model_is_asked_by_its_protocol_and_scored_by_its_metric(python: str
     markdown = (tmp_path / "r.md").read_text()
     assert "### Accuracy by colour" in markdown
     assert "what birds wear (Feathers)" in markdown and "letters shared" in markdown
-    assert all(words in (tmp_path / "r.html").read_text() for words in ("Accuracy by colour", "letters shared"))
+    assert all(
+        words in (tmp_path / "r.html").read_text()
+        for words in ("Accuracy by colour", "letters shared")
+    )
     with (tmp_path / "r.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["metric"] == "shared_letters" and not row["slice"]]
-    assert {(row["model"], row["unit"], row["better"]) for row in rows if row["benchmark"] == "birds/songs"} == {
+        rows = [
+            row
+            for row in csv.DictReader(file)
+            if row["metric"] == "shared_letters" and not row["slice"]
+        ]
+    assert {
+        (row["model"], row["unit"], row["better"])
+        for row in rows
+        if row["benchmark"] == "birds/songs"
+    } == {
         ("birds:watcher", "share", "higher"),
         (COLOUR_BLIND, "share", "higher"),
     }
@@ -122,7 +154,16 @@ def test_its_model_is_asked_by_its_protocol_and_scored_by_its_metric(python: str
 def test_thresholds_are_measured_by_its_acuity_test(python: str, tmp_path: Path) -> None:
     shown = snellen_commands(
         tmp_path,
-        ["acuity", "snellen:oracle", "birds:watcher", "--test", "birds/size", "--json", "--card", "card.html"],
+        [
+            "acuity",
+            "snellen:oracle",
+            "birds:watcher",
+            "--test",
+            "birds/size",
+            "--json",
+            "--card",
+            "card.html",
+        ],
         python=python,
     )
     oracle, watcher, difference = map(json.loads, next(shown).splitlines())
@@ -132,12 +173,16 @@ def test_thresholds_are_measured_by_its_acuity_test(python: str, tmp_path: Path)
         "px",
         "height of a bird",
     )
-    assert (watcher["model"], watcher["verdict"]) == ("birds:watcher", "sees none"), "it looks at colours, not at sides"
+    assert (watcher["model"], watcher["verdict"]) == ("birds:watcher", "sees none"), (
+        "it looks at colours, not at sides"
+    )
     assert difference["better"] == "snellen:oracle"
     assert "bird-size" in (tmp_path / "card.html").read_text("utf-8")
 
 
-def test_its_suite_brings_an_extractor_and_forms_of_files_to_the_verbs(python: str, tmp_path: Path) -> None:
+def test_its_suite_brings_an_extractor_and_forms_of_files_to_the_verbs(
+    python: str, tmp_path: Path
+) -> None:
     (tmp_path / "download").mkdir()
     (tmp_path / "download/published.txt").write_text("kiwi | blue | peep\n")
     (tmp_path / "mine.tsv").write_text("bird\tcolour\tsong\nwren\tred\ttick\n")
@@ -173,22 +218,36 @@ def test_its_suite_brings_an_extractor_and_forms_of_files_to_the_verbs(python: s
 def test_a_wrong_line_of_its_data_is_refused_with_its_place(python: str, tmp_path: Path) -> None:
     (tmp_path / "published.txt").write_text("kiwi | blue | peep\nflamingo | pink | honk\n")
     done = subprocess.run(
-        [python, "-m", "snellen", "import", "birds", "."], capture_output=True, text=True, check=False, cwd=tmp_path
+        [python, "-m", "snellen", "import", "birds", "."],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
     )
-    assert done.returncode == 2 and "published.txt:2: no bird is pink; choose one of red, blue" in done.stderr
+    assert (
+        done.returncode == 2
+        and "published.txt:2: no bird is pink; choose one of red, blue" in done.stderr
+    )
 
 
 @pytest.mark.parametrize("file", sorted(PACKAGE.glob("*.py")), ids=lambda file: file.name)
-def test_its_files_are_short_and_build_on_nothing_of_snellen_but_its_public_names(file: Path) -> None:
+def test_its_files_are_short_and_build_on_nothing_of_snellen_but_its_public_names(
+    file: Path,
+) -> None:
     text = file.read_text("utf-8")
     assert len(text.splitlines()) < 60
     modules = {
         name
         for node in ast.walk(ast.parse(text))
         for name in (
-            [node.module or ""] if isinstance(node, ast.ImportFrom)
-            else [alias.name for alias in node.names] if isinstance(node, ast.Import)
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
             else []
         )
-    }  # fmt: skip
-    assert {name for name in modules if name.split(".")[0] == "snellen"} <= {"snellen", "snellen.plugin_api"}
+    }
+    assert {name for name in modules if name.split(".")[0] == "snellen"} <= {
+        "snellen",
+        "snellen.plugin_api",
+    }

@@ -60,8 +60,16 @@ def make_runs(folder: Path, shift: int) -> None:
         return (steady(request) + request.variant.test) % 4
 
     models = {"first": Replying("steady", steady), "second": Replying("wavering", wavering)}
-    for day, (name, model) in enumerate({**models, "secret": Private("unreleased", steady)}.items(), 1):
-        sn.evaluate(model, benchmarks, ("instability?m=2", "likelihood"), runs=folder / "server/runs", name=name)
+    for day, (name, model) in enumerate(
+        {**models, "secret": Private("unreleased", steady)}.items(), 1
+    ):
+        sn.evaluate(
+            model,
+            benchmarks,
+            ("instability?m=2", "likelihood"),
+            runs=folder / "server/runs",
+            name=name,
+        )
         manifest = folder / "server/runs" / name / "manifest.json"
         started = f'"started": "2026-01-0{day}T00:00:00+00:00"'
         manifest.write_text(re.sub(r'"started": "[^"]*"', started, manifest.read_text()))
@@ -89,7 +97,10 @@ def server(folders: list[Path]) -> Iterator[RunningServer]:
 
 QUERIES = [
     {},
-    *({"outcome": outcome} for outcome in ("right", "wrong", "unparsed", "scored", "answer not known")),
+    *(
+        {"outcome": outcome}
+        for outcome in ("right", "wrong", "unparsed", "scored", "answer not known")
+    ),
     *({"sort": sort} for sort in ("hardest", "easiest", "unstable", "sample")),
     {"disagree": "1"},
     {"unstable": "1"},
@@ -104,8 +115,14 @@ QUERIES = [
 
 def crawled(browser: Browser, benchmark: str) -> dict[str, str]:
     """All pages about a benchmark that links and filters lead to, by address; times and tokens are taken out."""
-    waiting = [f"/explorer/questions?{urlencode({**query, 'benchmark': benchmark})}" for query in QUERIES]
-    waiting += ["/explorer", "/explorer/run?run=first", "/explorer/run?run=first&protocol=likelihood"]
+    waiting = [
+        f"/explorer/questions?{urlencode({**query, 'benchmark': benchmark})}" for query in QUERIES
+    ]
+    waiting += [
+        "/explorer",
+        "/explorer/run?run=first",
+        "/explorer/run?run=first&protocol=likelihood",
+    ]
     found: dict[str, str] = {}
     while waiting:
         address = waiting.pop()
@@ -116,7 +133,11 @@ def crawled(browser: Browser, benchmark: str) -> dict[str, str]:
         text = re.sub(r'csrf[-_]token" (?:content|value)="[^"]*"', "", answer.text)
         found[address] = re.sub(r"as of [\d:]+", "", text)
         links = [unescape(link) for link in re.findall(r'href="(/explorer/question\?[^"]*)"', text)]
-        waiting += [link for link in links if f"of={benchmark}" in link and not found.get(link) and len(found) < 30]
+        waiting += [
+            link
+            for link in links
+            if f"of={benchmark}" in link and not found.get(link) and len(found) < 30
+        ]
     return found
 
 
@@ -130,7 +151,9 @@ def test_nothing_that_can_be_seen_depends_on_hidden_answers(folders: list[Path])
             seen.append(crawled(server.visitor(), "hidden"))
         with hosted(folder / "server", feature=settings(answers_of=["hidden"])) as server:
             asyncio.run(index_public_runs(server.services))
-            wrong = "/explorer/questions?benchmark=hidden&outcome=wrong&run=first&protocol=likelihood"
+            wrong = (
+                "/explorer/questions?benchmark=hidden&outcome=wrong&run=first&protocol=likelihood"
+            )
             told.append(server.visitor().get(wrong).text)
     assert sum("/question?" in address for address in seen[0]) > 8
     assert seen[0].keys() == seen[1].keys()
@@ -144,7 +167,10 @@ def test_a_run_without_numbers_says_that_its_answers_are_hidden(folders: list[Pa
     with hosted(folders[0] / "server", feature=settings(answers_of=[])) as server:
         asyncio.run(index_public_runs(server.services))
         page = server.visitor().get("/explorer/run?run=first").text
-    assert "Its answers are hidden here, and so are its numbers." in page and "Nothing is scored yet" not in page
+    assert (
+        "Its answers are hidden here, and so are its numbers." in page
+        and "Nothing is scored yet" not in page
+    )
 
 
 def test_answers_of_a_board_stay_hidden_whatever_the_explorer_is_told(folders: list[Path]) -> None:
@@ -153,27 +179,39 @@ def test_answers_of_a_board_stay_hidden_whatever_the_explorer_is_told(folders: l
     with hosted(folders[0] / "server", feature=feature) as server:
         asyncio.run(index_public_runs(server.services))
         page = server.visitor().get("/explorer/question?of=hidden&sample=hidden-q005").text
-        assert '<dt>right answer</dt><dd><span class="none">hidden</span>' in page and "chosen</td>" in page
+        assert (
+            '<dt>right answer</dt><dd><span class="none">hidden</span>' in page
+            and "chosen</td>" in page
+        )
         assert "correct</td>" not in page and 'class="badge right"' not in page
         assert "hidden-q" not in server.visitor().get("/explorer/questions?outcome=right").text
     feature["leaderboard"] = {"boards": [{"name": "b", "benchmarks": [str(folders[0] / "gone")]}]}
     with hosted(folders[0] / "server", feature=feature) as server:
         asyncio.run(index_public_runs(server.services))
-        assert "No question fits" in server.visitor().get("/explorer/questions?unstable=1&q=nothing-like-it").text
+        assert (
+            "No question fits"
+            in server.visitor().get("/explorer/questions?unstable=1&q=nothing-like-it").text
+        )
         page = server.visitor().get("/explorer/questions?outcome=right&benchmark=open").text
         assert "open-q" in page and 'class="sign right"' not in page and "<option>right" not in page
 
 
-def test_prompts_that_tell_earlier_answers_are_not_shown_where_these_are_hidden(tmp_path: Path) -> None:
+def test_prompts_that_tell_earlier_answers_are_not_shown_where_these_are_hidden(
+    tmp_path: Path,
+) -> None:
     told = "dialogue?history=gold"
     runs = tmp_path / "server/runs"
-    results = sn.evaluate("snellen:always-a", "eyechart/dialogue", (told, "dialogue"), runs=runs, name="r", limit=2)
+    results = sn.evaluate(
+        "snellen:always-a", "eyechart/dialogue", (told, "dialogue"), runs=runs, name="r", limit=2
+    )
     sample = next(iter(results.runs[0].benchmarks[0].predictions)).sample_id
     name = results.runs[0].benchmarks[0].spec.name
     address = f"/explorer/question?of={quote(name, safe='')}&sample={sample}&turn=1"
     seen = []
     for shown in ([], [name]):
-        with hosted(tmp_path / "server", feature={"explorer": {"public": ["r"], "answers_of": shown}}) as server:
+        with hosted(
+            tmp_path / "server", feature={"explorer": {"public": ["r"], "answers_of": shown}}
+        ) as server:
             asyncio.run(index_public_runs(server.services))
             seen.append(server.visitor().get(address).text)
     assert ["<bdi>dialogue</bdi>" in page for page in seen] == [True, True]
@@ -189,7 +227,9 @@ def test_a_question_shows_pictures_options_and_what_each_model_said(server: Runn
     assert answer.status_code == 200 and answer.headers["content-type"] == "image/png"
     hostile = visitor.get("/explorer/question?of=open&sample=open-q003").text
     assert "<script>document.title" not in hostile and "&lt;script&gt;" in hostile
-    listed = visitor.get("/explorer/questions?benchmark=open&run=first&protocol=likelihood&outcome=wrong").text
+    listed = visitor.get(
+        "/explorer/questions?benchmark=open&run=first&protocol=likelihood&outcome=wrong"
+    ).text
     wrong = {f"open-q{n:03d}" for n in range(COUNT) if n % 5 == 0}
     likely = {f"open-q{n:03d}" for n in range(COUNT) if n % 7 == 0}
     assert wrong - likely <= set(re.findall(r"sample=(open-q\d+)", listed))
@@ -205,10 +245,18 @@ def test_a_link_to_a_selection_can_be_shared(server: RunningServer) -> None:
 def test_a_private_run_is_nowhere(server: RunningServer) -> None:
     for browser in (server.visitor(), server.signed_in("Anna"), server.admin()):
         for address in (
-            "/explorer", "/explorer?q=secret", f"/explorer/questions?q={PRIVATE}", "/explorer/questions?run=secret",
-            "/explorer/question?of=open&sample=open-q001&run=secret", "/explorer/questions?better=secret&worse=first",
-        ):  # fmt: skip
-            text = browser.get(address).text.replace(f'value="{PRIVATE}"', "").replace(f"q={PRIVATE}", "")
+            "/explorer",
+            "/explorer?q=secret",
+            f"/explorer/questions?q={PRIVATE}",
+            "/explorer/questions?run=secret",
+            "/explorer/question?of=open&sample=open-q001&run=secret",
+            "/explorer/questions?better=secret&worse=first",
+        ):
+            text = (
+                browser.get(address)
+                .text.replace(f'value="{PRIVATE}"', "")
+                .replace(f"q={PRIVATE}", "")
+            )
             assert "unreleased" not in text and PRIVATE not in text, address
         assert "No question fits" in browser.get(f"/explorer/questions?q={PRIVATE}").text
         assert "No question fits" in browser.get("/explorer/questions?run=secret").text
@@ -217,11 +265,16 @@ def test_a_private_run_is_nowhere(server: RunningServer) -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        "/explorer/exchanges.json?run=first&of=open&sample=open-q001", "/explorer/pictures/" + "0" * 64,
-        "/explorer/pictures/..%2f..%2fkey", "/explorer/question?of=open&sample=nothing", "/explorer/question",
-        "/explorer/question?of=open&sample=open-q001&turn=7", "/explorer/run?run=secret", "/explorer/compare?run=first",
+        "/explorer/exchanges.json?run=first&of=open&sample=open-q001",
+        "/explorer/pictures/" + "0" * 64,
+        "/explorer/pictures/..%2f..%2fkey",
+        "/explorer/question?of=open&sample=nothing",
+        "/explorer/question",
+        "/explorer/question?of=open&sample=open-q001&turn=7",
+        "/explorer/run?run=secret",
+        "/explorer/compare?run=first",
     ],
-)  # fmt: skip
+)
 def test_what_is_not_there_is_not_there_and_no_folder_is_named(
     address: str, server: RunningServer, folders: list[Path]
 ) -> None:
@@ -236,4 +289,8 @@ def test_without_public_runs_there_is_a_page_that_says_so(tmp_path: Path) -> Non
         assert server.visitor().get("/explorer/pictures/" + "0" * 64).status_code == 404
     for public in ("..", "a/b", ""):
         with pytest.raises(DataError, match="public"):
-            open_services(load_configuration(tmp_path / "server", None, feature={"explorer": {"public": [public]}}))
+            open_services(
+                load_configuration(
+                    tmp_path / "server", None, feature={"explorer": {"public": [public]}}
+                )
+            )

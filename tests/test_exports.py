@@ -27,24 +27,40 @@ def results(tmp_path: Path) -> sn.Results:
     """Everything is taken for a cat, wherever that stands; one question is not answered."""
     benchmark = small.built(small.rows(8), tmp_path / "made")
     model = sn.Scripted(
-        lambda request: "who knows" if request.sample_id == "q007" else f"({'ABCD'[request.variant.order.index(0)]})",
+        lambda request: (
+            "who knows"
+            if request.sample_id == "q007"
+            else f"({'ABCD'[request.variant.order.index(0)]})"
+        ),
         scores=lambda request: [-float(i) for i, _ in enumerate(request.continuations)],
     )
-    return sn.evaluate(model, str(benchmark.folder), ["circular?all_passes=true", "likelihood"], name="run")
+    return sn.evaluate(
+        model, str(benchmark.folder), ["circular?all_passes=true", "likelihood"], name="run"
+    )
 
 
 @pytest.mark.parametrize("protocol", ["circular?all_passes=true", "likelihood"])
-def test_a_log_of_inspect_says_what_the_run_says(results: sn.Results, tmp_path: Path, protocol: str) -> None:
+def test_a_log_of_inspect_says_what_the_run_says(
+    results: sn.Results, tmp_path: Path, protocol: str
+) -> None:
     logs = results.export("inspect", "logs")
     assert len(logs) == 2
     [log] = [path for path in logs if protocol.partition("?")[0] in path.name]
     with zipfile.ZipFile(log) as archive:
         header = json.loads(archive.read("header.json"))
-        samples = [json.loads(archive.read(name)) for name in archive.namelist() if name.startswith("samples/")]
+        samples = [
+            json.loads(archive.read(name))
+            for name in archive.namelist()
+            if name.startswith("samples/")
+        ]
     assert header["version"] == 2 and header["eval"]["model"] == "snellen:scripted"
     own = {one["name"]: one["metrics"]["mean"]["value"] for one in header["results"]["scores"]}
     assert own["accuracy"] == results.value("accuracy", benchmark="mine", protocol=protocol)
-    assert header["results"]["total_samples"] == len(samples) == (32 if protocol != "likelihood" else 8)
+    assert (
+        header["results"]["total_samples"]
+        == len(samples)
+        == (32 if protocol != "likelihood" else 8)
+    )
     turned = next(s for s in samples if s["id"] == "q001" and s["epoch"] == len(samples) // 8)
     assert turned["choices"]["ABCD".index(turned["target"][0])] == "dog"
     # Read back, joined to the same questions, it has the same accuracy.
@@ -55,7 +71,9 @@ def test_a_log_of_inspect_says_what_the_run_says(results: sn.Results, tmp_path: 
 def test_a_log_of_inspect_counts_as_completed_what_has_no_error(tmp_path: Path) -> None:
     benchmark = small.built(small.rows(8), tmp_path / "made")
     late = sn.Response(error=Failure("timeout", "late"))
-    model = sn.Scripted(lambda request: late if request.sample_id < "q003" else "(A)", answers_by_sample=True)
+    model = sn.Scripted(
+        lambda request: late if request.sample_id < "q003" else "(A)", answers_by_sample=True
+    )
     results = sn.evaluate(model, str(benchmark.folder), "vanilla", name="late", error_budget=1.0)
     [log] = results.export("inspect", "logs")
     with zipfile.ZipFile(log) as archive:
@@ -67,7 +85,9 @@ def test_a_log_of_inspect_shows_pictures_where_they_are_asked_for(results: sn.Re
     for pictures in (False, True):
         log = results.export("inspect", f"logs-{pictures}", pictures=pictures)[0]
         with zipfile.ZipFile(log) as archive:
-            content = b"".join(archive.read(name) for name in archive.namelist() if name.startswith("samples/"))
+            content = b"".join(
+                archive.read(name) for name in archive.namelist() if name.startswith("samples/")
+            )
         assert (b"data:image/png;base64," in content) == pictures
 
 
@@ -77,9 +97,14 @@ def test_results_of_lm_eval_hold_each_number_by_task_and_filter(results: sn.Resu
     numbers = content["results"]["mine"]
     for protocol in ("circular?all_passes=true", "likelihood"):
         label = sn.parse_protocol(protocol).label
-        assert numbers[f"accuracy,{label}"] == results.value("accuracy", benchmark="mine", protocol=protocol)
+        assert numbers[f"accuracy,{label}"] == results.value(
+            "accuracy", benchmark="mine", protocol=protocol
+        )
         assert numbers[f"accuracy_stderr,{label}"] > 0
-    assert content["higher_is_better"]["mine"]["accuracy"] is True and content["n-samples"]["mine"]["effective"] == 8
+    assert (
+        content["higher_is_better"]["mine"]["accuracy"] is True
+        and content["n-samples"]["mine"]["effective"] == 8
+    )
 
 
 def test_samples_of_lmms_eval_are_read_back_with_the_same_accuracy(results: sn.Results) -> None:
@@ -89,7 +114,9 @@ def test_samples_of_lmms_eval_are_read_back_with_the_same_accuracy(results: sn.R
         protocol = "likelihood" if "likelihood" in path.name else "circular?all_passes=true"
         again = sn.score(sn.import_run(path, to=f"back-{protocol[:4]}"))
         assert again.rows[0].model == "snellen:scripted"
-        assert again.value("accuracy") == results.value("accuracy", benchmark="mine", protocol=protocol)
+        assert again.value("accuracy") == results.value(
+            "accuracy", benchmark="mine", protocol=protocol
+        )
 
 
 def test_a_dataset_has_a_card_and_no_gold_unless_asked_for(results: sn.Results) -> None:
@@ -126,7 +153,9 @@ def test_a_strangers_exporter_is_found_by_name(
         job.path.write_text(f"{len(job.runs)} {len(job.rows)}")
         return [job.path]
 
-    monkeypatch.setitem(registry._NAMES["exporters"], "count", Exporter(title="a count", write=write, suffix=".txt"))
+    monkeypatch.setitem(
+        registry._NAMES["exporters"], "count", Exporter(title="a count", write=write, suffix=".txt")
+    )
     code, out, _ = small.command(capsys, "export", "runs/run", "--as", "count")
     assert (code, out.strip()) == (0, "run-count.txt")
     assert Path("run-count.txt").read_text() == f"1 {len(results.rows)}"

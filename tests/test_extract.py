@@ -14,7 +14,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from snellen.errors import UnknownNameError
-from snellen.extraction import ExtractedChoice, RuleMethod, find_extractor, named_extractors, read_choice
+from snellen.extraction import (
+    ExtractedChoice,
+    RuleMethod,
+    find_extractor,
+    named_extractors,
+    read_choice,
+)
 from snellen.extraction.conformance import (
     ConformanceCase,
     conformance_cases,
@@ -29,7 +35,11 @@ from snellen.extraction.standard import ERROR
 from snellen.reasons import NoChoiceReason
 
 COLOURS = ("red", "blue", "green", "yellow")
-UPPER, LOWER, NUMBERS = tuple(ascii_uppercase), tuple(ascii_lowercase), tuple(str(i + 1) for i in range(26))
+UPPER, LOWER, NUMBERS = (
+    tuple(ascii_uppercase),
+    tuple(ascii_lowercase),
+    tuple(str(i + 1) for i in range(26)),
+)
 CASES = conformance_cases()
 MODES = ("standard", "strict")
 
@@ -162,7 +172,9 @@ def test_a_reading_has_a_probability_and_an_error_rate_decides_what_is_read() ->
     assert chance is not None and 0.5 < chance < 1
     assert read_choice(reply, COLOURS, UPPER, error=0.5).choice == 1
     assert read_choice(reply, COLOURS, UPPER, error=1e-6).choice is None
-    assert read_choice("B", COLOURS, UPPER, error=1e-6).choice == 1  # what is certain is read in any case
+    assert (
+        read_choice("B", COLOURS, UPPER, error=1e-6).choice == 1
+    )  # what is certain is read in any case
     assert find_extractor("standard?error=0.5").read(reply, COLOURS, UPPER).choice == 1
     with pytest.raises(UnknownNameError, match="error"):
         find_extractor("standard?error=2")
@@ -210,7 +222,11 @@ SENTENCES = (
 )
 
 
-@given(st.lists(st.sampled_from(NOUNS), min_size=2, max_size=5, unique=True), st.sampled_from(SENTENCES), st.data())
+@given(
+    st.lists(st.sampled_from(NOUNS), min_size=2, max_size=5, unique=True),
+    st.sampled_from(SENTENCES),
+    st.data(),
+)
 def test_an_option_named_by_its_text_is_the_same_in_any_order(
     options: list[str], said: str, data: st.DataObject
 ) -> None:
@@ -245,22 +261,35 @@ def test_a_reply_of_a_label_is_that_label_in_every_alphabet(
     options = [f"thing {chr(0x3B1 + i)}{chr(0x3B1 + i)}" for i in range(count)]
     place = data.draw(st.integers(0, count - 1))
     reading = find_extractor(mode).read(said.format(alphabet[place]), options, alphabet[:count])
-    assert (reading.choice, reading.extraction_method, reading.follows_format) == (place, "label", True)
+    assert (reading.choice, reading.extraction_method, reading.follows_format) == (
+        place,
+        "label",
+        True,
+    )
 
 
 ANY_TEXT = st.one_of(
     st.text(max_size=200),
     st.text(alphabet="ABCDabcd .,;:()[]\"'*_\\{}<>/-\n红答案是选不或", max_size=60),
-    st.lists(st.sampled_from([w for case in CASES for w in case.reply.split(" ")[:30]]), max_size=12).map(" ".join),
+    st.lists(
+        st.sampled_from([w for case in CASES for w in case.reply.split(" ")[:30]]), max_size=12
+    ).map(" ".join),
 )
 ANY_LIST = st.lists(
-    st.one_of(st.text(max_size=12), st.sampled_from(["a", "A", "no", "", "...", "not a cat", "3"])), max_size=6
+    st.one_of(st.text(max_size=12), st.sampled_from(["a", "A", "no", "", "...", "not a cat", "3"])),
+    max_size=6,
 )
 
 
 @settings(max_examples=200)
-@given(ANY_TEXT, ANY_LIST, st.one_of(ANY_LIST, st.sampled_from([list(UPPER[:6]), list(LOWER[:6]), list(NUMBERS[:6])])))
-def test_no_reply_raises_and_every_choice_is_in_range(reply: str, options: list[str], labels: list[str]) -> None:
+@given(
+    ANY_TEXT,
+    ANY_LIST,
+    st.one_of(ANY_LIST, st.sampled_from([list(UPPER[:6]), list(LOWER[:6]), list(NUMBERS[:6])])),
+)
+def test_no_reply_raises_and_every_choice_is_in_range(
+    reply: str, options: list[str], labels: list[str]
+) -> None:
     for extractor in named_extractors().values():
         reading = extractor.read(reply, options, labels)
         if reading.choice is None:
@@ -276,7 +305,9 @@ def test_no_reply_raises_and_every_choice_is_in_range(reply: str, options: list[
 @settings(max_examples=150)
 @given(ANY_TEXT, st.sampled_from([COLOURS, ("yes", "no"), ("cat", "dog", "red")]))
 @example("0,a:", COLOURS)
-def test_white_space_and_bold_around_any_reply_change_nothing(reply: str, options: tuple[str, ...]) -> None:
+def test_white_space_and_bold_around_any_reply_change_nothing(
+    reply: str, options: tuple[str, ...]
+) -> None:
     plain = read_choice(reply, options, UPPER[: len(options)])
     for dressed in (f"  {reply}\n", f"**{reply}**"):
         again = read_choice(dressed, options, UPPER[: len(options)])
@@ -319,7 +350,12 @@ BARE_OR_NOT = ("({})", "{}", "({}).", "{}.", "({}):", "{}:")
     st.data(),
 )
 def test_the_short_way_reads_like_the_full_way(
-    options: list[str], alphabet: tuple[str, ...], opened: str, mark: str, text: str, data: st.DataObject
+    options: list[str],
+    alphabet: tuple[str, ...],
+    opened: str,
+    mark: str,
+    text: str,
+    data: st.DataObject,
 ) -> None:
     labels = alphabet[: len(options)]
     shown = data.draw(st.sampled_from(alphabet[:7]))
@@ -403,7 +439,9 @@ def test_an_answer_is_found_behind_forty_thousand_characters() -> None:
     assert reading.choice == 1
     assert reading.span is not None
     assert reply[slice(*reading.span)] == "B"
-    assert read_choice("The answer is (C). " + "It has a colour. " * 2000, COLOURS, UPPER).choice == 2
+    assert (
+        read_choice("The answer is (C). " + "It has a colour. " * 2000, COLOURS, UPPER).choice == 2
+    )
 
 
 def test_an_answer_is_found_in_a_long_text_without_blanks() -> None:

@@ -51,7 +51,9 @@ def test_mmbench_lets_the_first_of_several_win() -> None:
         ("(A) cat; (B) dog; (C) a red car; (D) none of the above. (C)", 0, True),
     ],
 )
-def test_reform_eval_takes_the_first_label_of_any_alphabet(reply: str, place: int | None, hit: bool) -> None:
+def test_reform_eval_takes_the_first_label_of_any_alphabet(
+    reply: str, place: int | None, hit: bool
+) -> None:
     reading = reform_eval_first_label(reply, ANIMALS, LABELS)
     assert (reading.choice, reading.follows_format) == (place, hit)
 

@@ -21,7 +21,14 @@ from snellen.common.seeds import rng_for
 from snellen.errors import DataError, UnknownNameError
 from snellen.formats import png
 from snellen.scoring.answers import open_answers
-from snellen.suites.eyechart.reader import TASKS, DrawnQuestion, captions, make_question, phrase, read
+from snellen.suites.eyechart.reader import (
+    TASKS,
+    DrawnQuestion,
+    captions,
+    make_question,
+    phrase,
+    read,
+)
 from snellen.suites.eyechart.scenes import (
     CANVAS,
     LEVELS,
@@ -83,7 +90,9 @@ def test_the_versions_of_the_suite_are_what_they_were(eyechart: Mapping[str, Ben
     assert {task: benchmark.manifest.version for task, benchmark in eyechart.items()} == VERSIONS
 
 
-def test_the_suite_has_the_counts_that_its_entries_promise(eyechart: Mapping[str, Benchmark]) -> None:
+def test_the_suite_has_the_counts_that_its_entries_promise(
+    eyechart: Mapping[str, Benchmark],
+) -> None:
     for task, benchmark in eyechart.items():
         assert benchmark.manifest.warnings == ()
         assert benchmark.manifest.counts.samples == 300
@@ -96,10 +105,14 @@ def test_the_suite_has_the_counts_that_its_entries_promise(eyechart: Mapping[str
 
 
 def test_train_and_test_share_no_picture(eyechart: Mapping[str, Benchmark]) -> None:
-    shown = {image.digest for b in eyechart.values() for sample in b.samples() for image in sample.images}
+    shown = {
+        image.digest for b in eyechart.values() for sample in b.samples() for image in sample.images
+    }
     for task in TASKS:
         train = read({"task": task, "split": "train", "count": 60}, None)
-        assert not shown & {hashlib.sha256(d.images[0]).hexdigest() for d in train if isinstance(d.images[0], bytes)}
+        assert not shown & {
+            hashlib.sha256(d.images[0]).hexdigest() for d in train if isinstance(d.images[0], bytes)
+        }
 
 
 def test_a_larger_count_keeps_the_questions_of_a_smaller() -> None:
@@ -110,13 +123,19 @@ def test_a_larger_count_keeps_the_questions_of_a_smaller() -> None:
 @pytest.mark.parametrize(
     ("params", "kind", "fault"),
     [
-        ({"task": "colours"}, UnknownNameError, "unknown eyechart task 'colours'; did you mean colour"),
+        (
+            {"task": "colours"},
+            UnknownNameError,
+            "unknown eyechart task 'colours'; did you mean colour",
+        ),
         ({}, DataError, "missing required field `task`"),
         ({"task": "word", "size": 3}, DataError, "unknown field 'size'"),
         ({"task": "word", "levels": ["extreme"]}, DataError, "Invalid enum value 'extreme'"),
     ],
 )
-def test_wrong_parameters_are_refused(params: dict[str, object], kind: type[Exception], fault: str) -> None:
+def test_wrong_parameters_are_refused(
+    params: dict[str, object], kind: type[Exception], fault: str
+) -> None:
     with pytest.raises(kind, match=fault):
         list(read(params, None))
 
@@ -124,8 +143,12 @@ def test_wrong_parameters_are_refused(params: dict[str, object], kind: type[Exce
 # --- pictures ----------------------------------------------------------------------------------------------------
 
 
-@given(st.integers(1, 70), st.integers(1, 9), st.integers(0, 2**32), st.sampled_from([1, 2, 5, 256]))
-def test_pillow_decodes_the_pixels_that_were_encoded(width: int, height: int, seed: int, colours: int) -> None:
+@given(
+    st.integers(1, 70), st.integers(1, 9), st.integers(0, 2**32), st.sampled_from([1, 2, 5, 256])
+)
+def test_pillow_decodes_the_pixels_that_were_encoded(
+    width: int, height: int, seed: int, colours: int
+) -> None:
     rng = random.Random(seed)
     palette = [(rng.randrange(256), rng.randrange(256), rng.randrange(256)) for _ in range(colours)]
     run = rng.choice([1, 3, 300])
@@ -134,7 +157,9 @@ def test_pillow_decodes_the_pixels_that_were_encoded(width: int, height: int, se
     with Image.open(io.BytesIO(png.encode_png(width, height, pixels, palette))) as picture:
         assert (picture.size, picture.mode) == ((width, height), "P")
         assert picture.tobytes() == pixels
-        assert picture.convert("RGB").tobytes() == b"".join(bytes(palette[value]) for value in pixels)
+        assert picture.convert("RGB").tobytes() == b"".join(
+            bytes(palette[value]) for value in pixels
+        )
 
 
 @st.composite
@@ -143,14 +168,19 @@ def rows(draw: st.DrawFn) -> tuple[bytes, int]:
     width = draw(st.integers(1, 300))
     same = png.UP + bytes(width)
     drawn = st.lists(
-        st.binary(max_size=4).map(lambda start: (start + same)[: width + 1]) | st.just(same) | st.just(same * 40)
+        st.binary(max_size=4).map(lambda start: (start + same)[: width + 1])
+        | st.just(same)
+        | st.just(same * 40)
     )
     return b"".join(draw(drawn)), width
 
 
 @given(
     st.tuples(st.binary(max_size=2000), st.integers(1, 40))
-    | st.tuples(st.builds(lambda value, n: bytes([value]) * n, st.integers(0, 255), st.integers(0, 2000)), st.just(7))
+    | st.tuples(
+        st.builds(lambda value, n: bytes([value]) * n, st.integers(0, 255), st.integers(0, 2000)),
+        st.just(7),
+    )
     | rows()
 )
 def test_zlib_inflates_what_was_deflated(content: tuple[bytes, int]) -> None:
@@ -186,9 +216,14 @@ def test_shapes_stay_on_the_canvas_and_apart_in_crowds() -> None:
         for number in range(ROUNDS):
             scene, _ = made(task, LEVELS[number % 3], number)
             for i, thing in enumerate(scene.shapes):
-                assert thing.radius <= min(thing.x, thing.y, CANVAS - 1 - thing.x, CANVAS - 1 - thing.y)
+                assert thing.radius <= min(
+                    thing.x, thing.y, CANVAS - 1 - thing.x, CANVAS - 1 - thing.y
+                )
                 for other in scene.shapes[:i]:
-                    assert max(abs(thing.x - other.x), abs(thing.y - other.y)) > thing.radius + other.radius - 2
+                    assert (
+                        max(abs(thing.x - other.x), abs(thing.y - other.y))
+                        > thing.radius + other.radius - 2
+                    )
 
 
 def test_every_word_can_be_drawn_inside_the_picture() -> None:
@@ -240,7 +275,11 @@ def truths(task: str, scene: Scene, question: str) -> set[str]:
         case "match":
             return {"yes" if question.partition(": ")[2].rstrip("?") in described else "no"}
         case "odd":
-            return {kind for kind, count in Counter(thing.kind for thing in things).items() if count == 1}
+            return {
+                kind
+                for kind, count in Counter(thing.kind for thing in things).items()
+                if count == 1
+            }
         case "position":
             return {corner(thing) for thing in things}
         case "relation":
@@ -259,7 +298,10 @@ def test_the_gold_is_the_only_option_that_is_true_of_the_scene(task: str, level:
     for number in range(ROUNDS):
         scene, [item] = made(task, level, number)
         true = truths(task, scene, item.question)
-        assert [option for option in item.options if option in true] == [item.options[item.gold]], (number, item)
+        assert [option for option in item.options if option in true] == [item.options[item.gold]], (
+            number,
+            item,
+        )
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -283,7 +325,9 @@ def test_open_questions_have_the_references_that_the_scene_gives(level: Level) -
         scene, [item] = made("caption", level, number)
         assert len(set(item.texts)) == 5
         assert item.texts == captions(scene)
-        assert all(thing.colour in item.texts[0] and thing.kind in item.texts[0] for thing in scene.shapes)
+        assert all(
+            thing.colour in item.texts[0] and thing.kind in item.texts[0] for thing in scene.shapes
+        )
         if len(scene.shapes) == 2:
             first, second = sorted(scene.shapes, key=lambda thing: item.texts[0].index(thing.kind))
             assert f" {side(first, second)} " in item.texts[0]
@@ -291,7 +335,14 @@ def test_open_questions_have_the_references_that_the_scene_gives(level: Level) -
 
 @pytest.mark.parametrize("task", TASKS)
 def test_options_are_distinct_and_known_words(task: str) -> None:
-    known = {*SHAPE_KINDS, *SHAPE_COLOURS, *PLACES, "yes", "no", *(f"the {kind}" for kind in SHAPE_KINDS)}
+    known = {
+        *SHAPE_KINDS,
+        *SHAPE_COLOURS,
+        *PLACES,
+        "yes",
+        "no",
+        *(f"the {kind}" for kind in SHAPE_KINDS),
+    }
     for number in range(ROUNDS):
         _, items = made(task, LEVELS[number % 3], number)
         for item in items:
@@ -301,27 +352,43 @@ def test_options_are_distinct_and_known_words(task: str) -> None:
                 assert set(item.options) <= known
 
 
-def test_the_gold_stands_in_every_place_about_equally_often(eyechart: Mapping[str, Benchmark]) -> None:
+def test_the_gold_stands_in_every_place_about_equally_often(
+    eyechart: Mapping[str, Benchmark],
+) -> None:
     for task, benchmark in eyechart.items():
-        sizes = {(s.id, turn): len(r.options) for s in benchmark.samples() for turn, r in enumerate(s.rounds)}
-        places = Counter((sizes[key], a.options[0]) for key, a in open_answers(benchmark.folder).items() if a.options)
+        sizes = {
+            (s.id, turn): len(r.options)
+            for s in benchmark.samples()
+            for turn, r in enumerate(s.rounds)
+        }
+        places = Counter(
+            (sizes[key], a.options[0])
+            for key, a in open_answers(benchmark.folder).items()
+            if a.options
+        )
         for size in {count for count, _ in places}:
             total = sum(n for (count, _), n in places.items() if count == size)
             share = [places[size, place] / total for place in range(size)]
-            room = 5 * math.sqrt((1 / size) * (1 - 1 / size) / total)  # five standard errors of a fair die
+            room = 5 * math.sqrt(
+                (1 / size) * (1 - 1 / size) / total
+            )  # five standard errors of a fair die
             assert max(abs(one - 1 / size) for one in share) < room, (task, size, share)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_numbers_that_are_offered_tell_nothing_of_how_many_there_are(level: Level) -> None:
-    golds = Counter((item.options, item.gold) for n in range(4000) for item in made("count", level, n)[1])
+    golds = Counter(
+        (item.options, item.gold) for n in range(4000) for item in made("count", level, n)[1]
+    )
     for options in {options for options, _ in golds}:
         shown = [golds[options, place] for place in range(4)]
         assert max(shown) - min(shown) < 8 * math.sqrt(sum(shown) / 4), (options, shown)
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_captions_that_are_offered_are_alike_so_that_none_looks_like_their_source(level: Level) -> None:
+def test_captions_that_are_offered_are_alike_so_that_none_looks_like_their_source(
+    level: Level,
+) -> None:
     for number in range(ROUNDS):
         [item] = made("caption-choice", level, number)[1]
         words = Counter(word for option in item.options for word in option.split()[1:])

@@ -59,11 +59,19 @@ def questions(tmp_path: Path) -> Iterator[Benchmark]:
     yield small.built(small.rows(4), tmp_path / "made")
 
 
-def asked(questions: Benchmark, folder: Path, *failing: str, announced: list[str] | None = None) -> sn.Results:
+def asked(
+    questions: Benchmark, folder: Path, *failing: str, announced: list[str] | None = None
+) -> sn.Results:
     """A run whose requests of some questions fail; `announced` gets the progress of the call."""
     listen = progress_lines((announced if announced is not None else []).append)
     return sn.evaluate(
-        Failing(failing), str(questions.folder), PROTOCOLS, runs=folder, name="r", error_budget=1.0, progress=listen
+        Failing(failing),
+        str(questions.folder),
+        PROTOCOLS,
+        runs=folder,
+        name="r",
+        error_budget=1.0,
+        progress=listen,
     )
 
 
@@ -80,10 +88,14 @@ def test_a_request_of_two_protocols_that_failed_counts_once_on_every_surface(
     assert use.sentence() == "evaluated failing: 16 requests, 8 failed"
     assert counted_on_page(results) == (16, 8)
     assert lines[-1].endswith("16 requests, 8 failed")
-    assert {cost.protocol: cost.failed for cost in results.runs[0].costs} == dict(zip(PROTOCOLS, (2, 8), strict=True))
+    assert {cost.protocol: cost.failed for cost in results.runs[0].costs} == dict(
+        zip(PROTOCOLS, (2, 8), strict=True)
+    )
 
 
-def test_what_failed_and_was_answered_in_a_later_call_has_not_failed(questions: Benchmark, tmp_path: Path) -> None:
+def test_what_failed_and_was_answered_in_a_later_call_has_not_failed(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     asked(questions, tmp_path, "q000", "q001")
     lines: list[str] = []
     results = asked(questions, tmp_path, "q001", announced=lines)
@@ -118,8 +130,14 @@ def test_a_request_that_only_another_presentation_got_an_answer_to_has_failed_an
         for exchange in read_exchanges(tmp_path / "r")
         if exchange.protocol == PROTOCOLS[1] and exchange.response.error
     ]
-    with journal.open("ab") as file:  # as if a second attempt, for the other protocol, had come through
-        file.write(write_line(Exchange(first.protocol, first.request, Response(text="A")), manifest.authors))
+    with journal.open(
+        "ab"
+    ) as file:  # as if a second attempt, for the other protocol, had come through
+        file.write(
+            write_line(
+                Exchange(first.protocol, first.request, Response(text="A")), manifest.authors
+            )
+        )
     run = sn.score(tmp_path / "r").runs[0]
     assert (run.asked, run.failed) == (16, 4)
     assert sum(p.error is not None for p in run.benchmarks[0].predictions) == 4

@@ -31,7 +31,9 @@ from test_openai import ask, ask_one, model_at, question
 from test_resume import same_as, whole  # noqa: F401
 
 KEY = "sk-very-secret-0123456789"
-NO_PICTURES = r"12 of 12 requests failed .*: bad_request: HTTP 400: no pictures, please; they are counted"
+NO_PICTURES = (
+    r"12 of 12 requests failed .*: bad_request: HTTP 400: no pictures, please; they are counted"
+)
 
 
 class Other(Slow):
@@ -43,18 +45,25 @@ class Other(Slow):
         return {"model": "other"}
 
 
-def run(model: object, benchmark: Benchmark, folder: Path, protocols: tuple[str, ...] = PROTOCOLS) -> None:
+def run(
+    model: object, benchmark: Benchmark, folder: Path, protocols: tuple[str, ...] = PROTOCOLS
+) -> None:
     sn.evaluate(model, str(benchmark.folder), protocols, runs=folder, name="run")
 
 
 # --- whose answers -----------------------------------------------------------------------------------------------
 
 
-def test_a_run_without_its_manifest_is_not_adopted_by_another_model(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_run_without_its_manifest_is_not_adopted_by_another_model(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run(Slow(), questions, tmp_path)
     (tmp_path / "run" / RUN_MANIFEST).unlink()
     other = Other()
-    with pytest.raises(StoreError, match=r"journal-0.jsonl:1: answered by slow#\w{8}, but this run is of other#\w{8}"):
+    with pytest.raises(
+        StoreError,
+        match=r"journal-0.jsonl:1: answered by slow#\w{8}, but this run is of other#\w{8}",
+    ):
         run(other, questions, tmp_path)
     assert other.asked == []
     assert not (tmp_path / "run" / RUN_MANIFEST).exists()
@@ -67,7 +76,9 @@ def test_a_run_without_its_manifest_goes_on_with_its_own_model(
 ) -> None:
     run(Slow(), questions, tmp_path)
     (tmp_path / "run" / RUN_MANIFEST).unlink()
-    with pytest.raises(StoreError, match=r"manifest.json is missing\); its journals hold answers: the command of"):
+    with pytest.raises(
+        StoreError, match=r"manifest.json is missing\); its journals hold answers: the command of"
+    ):
         sn.score(tmp_path / "run")
     model = Slow()
     run(model, questions, tmp_path)
@@ -80,7 +91,10 @@ def test_an_empty_manifest_says_the_remedy(questions: Benchmark, tmp_path: Path)
     manifest = tmp_path / "run" / RUN_MANIFEST
     manifest.write_bytes(b"\0" * 100)
     for act in (lambda: run(Slow(), questions, tmp_path), lambda: sn.score(tmp_path / "run")):
-        with pytest.raises(StoreError, match=r"manifest.json is empty, .*; remove it and give the run's command again"):
+        with pytest.raises(
+            StoreError,
+            match=r"manifest.json is empty, .*; remove it and give the run's command again",
+        ):
             act()
     manifest.unlink()
     model = Slow()
@@ -88,7 +102,9 @@ def test_an_empty_manifest_says_the_remedy(questions: Benchmark, tmp_path: Path)
     assert model.asked == []
 
 
-def test_a_journal_of_another_run_is_not_scored_as_this_one(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_journal_of_another_run_is_not_scored_as_this_one(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     for model, name in ((Slow(), "mine"), (Other(), "theirs")):
         run(model, questions, tmp_path / name)
     theirs = (tmp_path / "theirs/run/journal-0.jsonl").read_bytes()
@@ -96,7 +112,10 @@ def test_a_journal_of_another_run_is_not_scored_as_this_one(questions: Benchmark
     with pytest.raises(StoreError, match=r"journal-1.jsonl:1: answered by other#"):
         sn.score(tmp_path / "mine/run")
     assert len(mend_run(tmp_path / "mine/run")) == theirs.count(b"\n")
-    assert sn.score(tmp_path / "mine/run").value("accuracy", benchmark="mine", protocol="circular") is not None
+    assert (
+        sn.score(tmp_path / "mine/run").value("accuracy", benchmark="mine", protocol="circular")
+        is not None
+    )
 
 
 def test_the_manifest_is_on_the_disk_before_anything_is_asked(
@@ -127,9 +146,13 @@ def test_a_run_that_is_going_on_is_refused_before_anything_is_asked(
 ) -> None:
     folder = tmp_path / "run"
     with locked_run(folder), pytest.raises(StoreError, match="run is in use by another run"):
-        sn.evaluate("snellen:uniform", str(questions.folder), runs=tmp_path, name="run", workers=workers)
+        sn.evaluate(
+            "snellen:uniform", str(questions.folder), runs=tmp_path, name="run", workers=workers
+        )
     assert journals(folder) == [] and not (folder / RUN_MANIFEST).exists()
-    sn.evaluate("snellen:uniform", str(questions.folder), runs=tmp_path, name="run", workers=workers)
+    sn.evaluate(
+        "snellen:uniform", str(questions.folder), runs=tmp_path, name="run", workers=workers
+    )
 
 
 def test_workers_whose_parent_was_killed_still_hold_the_run(tmp_path: Path) -> None:
@@ -156,7 +179,9 @@ with locked_run(Path(sys.argv[1])) as file:
         pass
 
 
-def test_a_worker_whose_parent_was_killed_ends_quietly(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_worker_whose_parent_was_killed_ends_quietly(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     spec = run_spec(
         {
             "models": ["snellen:uniform"],
@@ -166,7 +191,14 @@ def test_a_worker_whose_parent_was_killed_ends_quietly(questions: Benchmark, tmp
             "name": "run",
         }
     )
-    job = {"number": 0, "spec": spec, "others": [], "parts": {}, "earlier": {}, "taken": BudgetTaken()}
+    job = {
+        "number": 0,
+        "spec": spec,
+        "others": [],
+        "parts": {},
+        "earlier": {},
+        "taken": BudgetTaken(),
+    }
     nobody_reads, output = os.pipe()
     os.close(nobody_reads)
     worker = subprocess.run(
@@ -189,7 +221,11 @@ def break_text(line: bytes) -> bytes:
 
 def break_reply(line: bytes) -> bytes:
     """Another answer, in a line that is an exchange like any other."""
-    return re.sub(rb'"text":"\((.)\)"}', lambda match: match[0].replace(match[1], bytes([match[1][0] ^ 1])), line)
+    return re.sub(
+        rb'"text":"\((.)\)"}',
+        lambda match: match[0].replace(match[1], bytes([match[1][0] ^ 1])),
+        line,
+    )
 
 
 def without_checksum(line: bytes) -> bytes:
@@ -228,7 +264,10 @@ def test_a_damaged_line_is_named_set_aside_and_asked_again(
     broken_line = damage(lines[4])
     assert broken_line != lines[4]
     journal.write_bytes(b"".join([*lines[:4], broken_line, *lines[5:]]))
-    with pytest.raises(StoreError, match=rf"journal-0.jsonl:5: {fault}.*; `snellen mend .*run` sets such lines aside"):
+    with pytest.raises(
+        StoreError,
+        match=rf"journal-0.jsonl:5: {fault}.*; `snellen mend .*run` sets such lines aside",
+    ):
         sn.score(tmp_path / "run")
     code, printed, _ = small.command(capsys, "mend", str(tmp_path / "run"))
     assert code == 0 and "journal-0.jsonl:5: " in printed and "1 lines set aside" in printed
@@ -236,16 +275,23 @@ def test_a_damaged_line_is_named_set_aside_and_asked_again(
     model = Slow()
     run(model, questions, tmp_path, ("vanilla",))
     assert len(model.asked) == 1
-    assert sorted((tmp_path / "run/scores.jsonl").read_bytes().splitlines()) == sorted(scores.splitlines())
+    assert sorted((tmp_path / "run/scores.jsonl").read_bytes().splitlines()) == sorted(
+        scores.splitlines()
+    )
     assert "nothing is damaged" in small.command(capsys, "mend", str(tmp_path / "run"))[1]
 
 
-def test_a_folder_in_the_place_of_a_journal_is_one_line_and_is_set_aside(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_folder_in_the_place_of_a_journal_is_one_line_and_is_set_aside(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run(Slow(), questions, tmp_path, ("vanilla",))
     [journal] = journals(tmp_path / "run")
     journal.unlink()
     journal.mkdir()
-    for act in (lambda: run(Slow(), questions, tmp_path, ("vanilla",)), lambda: sn.score(tmp_path / "run")):
+    for act in (
+        lambda: run(Slow(), questions, tmp_path, ("vanilla",)),
+        lambda: sn.score(tmp_path / "run"),
+    ):
         with pytest.raises(StoreError, match=r"journal-0.jsonl.*snellen mend"):
             act()
     assert [damage.line for damage in mend_run(tmp_path / "run")] == [0]
@@ -261,7 +307,14 @@ def test_a_reply_without_end_is_a_typed_failure_and_the_others_go_on() -> None:
         responses = ask(model, *(question(str(i)) for i in range(4)))
     errors = [response.error for response in responses if response.error]
     assert (
-        errors == [Failure("too_long", "the reply is longer than 4,096 bytes; raise reply_bytes= if that is right")] * 2
+        errors
+        == [
+            Failure(
+                "too_long",
+                "the reply is longer than 4,096 bytes; raise reply_bytes= if that is right",
+            )
+        ]
+        * 2
     )
 
 
@@ -274,7 +327,9 @@ def test_a_reply_without_end_is_a_typed_failure_and_the_others_go_on() -> None:
         ("null", None),
     ],
 )
-def test_token_counts_that_cannot_be_read_do_not_cost_the_reply(usage: str, read: Usage | None) -> None:
+def test_token_counts_that_cannot_be_read_do_not_cost_the_reply(
+    usage: str, read: Usage | None
+) -> None:
     body = reply_body("(A)")
     before, _, _ = body.partition('"usage":')
     body = f'{before}"usage":{usage}}}'
@@ -289,7 +344,10 @@ def test_a_server_that_answers_nobody_is_left_alone_soon(tmp_path: Path) -> None
     benchmark = small.built(small.rows(120), tmp_path / "made")
     with start_server(script=[broken(500, times=10_000)]) as server:
         model = model_at(server.url)
-        with pytest.raises(ModelError, match=r"stopped, since the last \d+ requests all failed \(HTTP 500: it broke\)"):
+        with pytest.raises(
+            ModelError,
+            match=r"stopped, since the last \d+ requests all failed \(HTTP 500: it broke\)",
+        ):
             run(model, benchmark, tmp_path, ("vanilla",))
         # In flight, sent until the sixteenth failed, probes, and the one that a later run would begin with, which is
         # on its way before all have heard that this one ends; each request tried seven times would be 840.
@@ -345,7 +403,9 @@ def test_failures_are_told_with_their_reasons(questions: Benchmark, tmp_path: Pa
 def test_workers_tell_the_reasons_of_failures_too(questions: Benchmark, tmp_path: Path) -> None:
     script = [broken(400, times=1000, message="no pictures, please")]
     with start_server(script=script) as server, pytest.raises(ErrorBudgetError, match=NO_PICTURES):
-        sn.evaluate(f"openai:any@{server.url}", str(questions.folder), runs=tmp_path, name="run", workers=2)
+        sn.evaluate(
+            f"openai:any@{server.url}", str(questions.folder), runs=tmp_path, name="run", workers=2
+        )
 
 
 def test_a_key_that_a_server_repeats_is_stored_nowhere(
@@ -353,11 +413,18 @@ def test_a_key_that_a_server_repeats_is_stored_nowhere(
 ) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
     with start_server(reply=f"(A), {KEY}", key=KEY) as server:
-        sn.evaluate(f"openai:any@{server.url}?api_key_env=MY_KEY", str(questions.folder), runs=tmp_path, name="run")
+        sn.evaluate(
+            f"openai:any@{server.url}?api_key_env=MY_KEY",
+            str(questions.folder),
+            runs=tmp_path,
+            name="run",
+        )
     for path in (tmp_path / "run").rglob("*"):
         assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
     exchanges = list(read_exchanges(tmp_path / "run"))
-    assert {(e.response.text, e.response.notes) for e in exchanges} == {("(A), ***", (PREFIX_DROPPED, KEY_REMOVED))}
+    assert {(e.response.text, e.response.notes) for e in exchanges} == {
+        ("(A), ***", (PREFIX_DROPPED, KEY_REMOVED))
+    }
 
 
 def test_a_word_that_serves_as_a_key_stays_in_replies() -> None:

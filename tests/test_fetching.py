@@ -18,7 +18,17 @@ from typing import Any
 
 import pytest
 
-from place_servers import Blob, Faults, FileServer, HubServer, PlaceServer, Repo, blobs, drawn, secure_file_server
+from place_servers import (
+    Blob,
+    Faults,
+    FileServer,
+    HubServer,
+    PlaceServer,
+    Repo,
+    blobs,
+    drawn,
+    secure_file_server,
+)
 from snellen.errors import DataError
 from snellen.fetching.download import Content, PlaceError, fetch_file
 from snellen.fetching.hub import fetch_dataset
@@ -35,7 +45,9 @@ NAME = "owner/name"
 
 def seeds(quick: int) -> list[Any]:
     """Two hundred, all but some of them for `make slow`."""
-    return [pytest.param(seed, marks=[pytest.mark.slow] if seed >= quick else []) for seed in range(200)]
+    return [
+        pytest.param(seed, marks=[pytest.mark.slow] if seed >= quick else []) for seed in range(200)
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +61,9 @@ def point_at(hub: HubServer, cache: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
     monkeypatch.setattr(constants, "ENDPOINT", hub.url)
     monkeypatch.setattr(
-        constants, "HUGGINGFACE_CO_URL_TEMPLATE", f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        constants,
+        "HUGGINGFACE_CO_URL_TEMPLATE",
+        f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}",
     )
 
 
@@ -101,18 +115,35 @@ def test_a_file_that_changed_meanwhile_is_not_glued_to_what_was_there(tmp_path: 
 @pytest.mark.parametrize(
     ("faults", "said"),
     [
-        (Faults("flipped", times=None), "fetched twice: its SHA-256 is [0-9a-f]{64}, not [0-9a-f]{64}"),
+        (
+            Faults("flipped", times=None),
+            "fetched twice: its SHA-256 is [0-9a-f]{64}, not [0-9a-f]{64}",
+        ),
         (Faults("short", times=None), "it has [0-9,]+ bytes, not 512,000"),
         (Faults("html", times=None), "gave a page for people, not data; sign in at the proxy"),
-        (Faults("vanish", times=None), r"is gone \(404\); name the files that you have with --source"),
-        (Faults("storm", times=None, retry_after="0"), r"gives no more for now \(429, too many requests\)"),
-        (Faults("storm", times=None, retry_after="3600"), r"\(429, too many requests\); try again later, in 3,600 sec"),
+        (
+            Faults("vanish", times=None),
+            r"is gone \(404\); name the files that you have with --source",
+        ),
+        (
+            Faults("storm", times=None, retry_after="0"),
+            r"gives no more for now \(429, too many requests\)",
+        ),
+        (
+            Faults("storm", times=None, retry_after="3600"),
+            r"\(429, too many requests\); try again later, in 3,600 sec",
+        ),
         (Faults("error", times=None, status=503), "answers 503"),
         (Faults("reset", after=0, times=None), "cannot be reached"),
     ],
 )
-def test_a_place_that_does_not_give_it_is_one_line(faults: Faults, said: str, tmp_path: Path) -> None:
-    with FileServer({"a.bin": CONTENT}, faults=faults) as server, pytest.raises(PlaceError, match=said) as caught:
+def test_a_place_that_does_not_give_it_is_one_line(
+    faults: Faults, said: str, tmp_path: Path
+) -> None:
+    with (
+        FileServer({"a.bin": CONTENT}, faults=faults) as server,
+        pytest.raises(PlaceError, match=said) as caught,
+    ):
         fetch_file([f"{server.url}/a.bin"], tmp_path / "a.bin", KNOWN)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "a.bin").exists()
@@ -124,9 +155,16 @@ def test_a_mirror_is_asked_when_the_first_address_fails(tmp_path: Path) -> None:
     assert (tmp_path / "a.bin").read_bytes() == CONTENT
 
 
-def test_places_that_cannot_be_reached_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_places_that_cannot_be_reached_say_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server, _ = secure_file_server({"a.bin": CONTENT})
-    with server, pytest.raises(PlaceError, match=r"the certificate of 127.0.0.1:\d+ is not trusted .* SSL_CERT_FILE"):
+    with (
+        server,
+        pytest.raises(
+            PlaceError, match=r"the certificate of 127.0.0.1:\d+ is not trusted .* SSL_CERT_FILE"
+        ),
+    ):
         fetch_file([f"{server.url}/a.bin"], tmp_path / "a.bin", KNOWN)
     for name in ("http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -134,12 +172,17 @@ def test_places_that_cannot_be_reached_say_why(tmp_path: Path, monkeypatch: pyte
         fetch_file(["http://nowhere.invalid/a.bin"], tmp_path / "a.bin", KNOWN)
     with (
         FileServer({"a.bin": Blob.vast(10**15)}, dates=False) as server,
-        pytest.raises(DataError, match=r"takes 1,000.0 TB more, and .* free; free some space, or name another fold"),
+        pytest.raises(
+            DataError,
+            match=r"takes 1,000.0 TB more, and .* free; free some space, or name another fold",
+        ),
     ):
         fetch_file([f"{server.url}/a.bin"], tmp_path / "a.bin", Content())
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with FileServer({"a.bin": CONTENT}) as server:
-        with pytest.raises(PlaceError, match="is not on this machine, and HF_HUB_OFFLINE forbids the network"):
+        with pytest.raises(
+            PlaceError, match="is not on this machine, and HF_HUB_OFFLINE forbids the network"
+        ):
             fetch_file([f"{server.url}/a.bin"], tmp_path / "a.bin", KNOWN)
         assert not server.log
 
@@ -177,14 +220,19 @@ fetch_file([sys.argv[1]], Path(sys.argv[2]), Content(sha256=sys.argv[3]))
 
 
 def start(server: FileServer, target: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", FETCH, f"{server.url}/a.bin", str(target), KNOWN.sha256])
+    return subprocess.Popen(
+        [sys.executable, "-c", FETCH, f"{server.url}/a.bin", str(target), KNOWN.sha256]
+    )
 
 
 def test_a_killed_process_goes_on_where_it_was(tmp_path: Path) -> None:
     target = tmp_path / "a.bin"
     with FileServer({"a.bin": CONTENT}, faults=Faults("slow", seconds=30)) as server:
         process = start(server, target)
-        while not (target.with_name("a.bin.part").exists() and target.with_name("a.bin.part").stat().st_size):
+        while not (
+            target.with_name("a.bin.part").exists()
+            and target.with_name("a.bin.part").stat().st_size
+        ):
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
@@ -207,7 +255,9 @@ def test_of_two_processes_one_fetches(tmp_path: Path) -> None:
 # --- a dataset of the hub ----------------------------------------------------------------------------------------
 
 
-def test_a_dataset_lies_in_the_hubs_own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dataset_lies_in_the_hubs_own_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from huggingface_hub import snapshot_download
 
     with HubServer({NAME: Repo(FILES)}) as hub:
@@ -217,13 +267,18 @@ def test_a_dataset_lies_in_the_hubs_own_cache(tmp_path: Path, monkeypatch: pytes
         before = hub.sent("GET .*(store|lfs|resolve)")
         theirs = snapshot_download(NAME, repo_type="dataset", local_files_only=True)
         assert Path(theirs) == folder
-        assert Path(snapshot_download(NAME, repo_type="dataset", allow_patterns=list(PATTERNS))) == folder
+        assert (
+            Path(snapshot_download(NAME, repo_type="dataset", allow_patterns=list(PATTERNS)))
+            == folder
+        )
         assert hub.sent("GET .*(store|lfs|resolve)") == before
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert fetch_dataset((NAME,), PATTERNS, commit) == (folder, commit)
 
 
-def test_what_another_program_fetched_is_used_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_another_program_fetched_is_used_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from huggingface_hub import snapshot_download
 
     with HubServer({NAME: Repo(FILES)}) as hub:
@@ -237,7 +292,10 @@ def test_what_another_program_fetched_is_used_and_checked(tmp_path: Path, monkey
         assert is_right(fetch_dataset((NAME,), PATTERNS)[0])
         blob.write_bytes(OTHER)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(PlaceError, match=r"a.parquet does not hold what it should: its SHA-256 is \w{64}, not \w{64}"):
+    with pytest.raises(
+        PlaceError,
+        match=r"a.parquet does not hold what it should: its SHA-256 is \w{64}, not \w{64}",
+    ):
         fetch_dataset((NAME,), PATTERNS)
 
 
@@ -264,9 +322,21 @@ def test_what_another_program_fetched_is_used_and_checked(tmp_path: Path, monkey
             "",
             "no dataset owner/name at .* for you: it is private, gone, or",
         ),
-        (Repo(FILES, rate_limited=10**6, retry_after=3600), "", "429, too many requests.; try again in 3,600 seconds"),
-        (Repo({"other.txt": b"a"}), "", "owner/name has no file called data/.*; has its layout changed"),
-        (Repo({**FILES, "data/c.parquet": Blob.vast(10**15)}), "", "the dataset owner/name takes 1,000.0 TB more, and"),
+        (
+            Repo(FILES, rate_limited=10**6, retry_after=3600),
+            "",
+            "429, too many requests.; try again in 3,600 seconds",
+        ),
+        (
+            Repo({"other.txt": b"a"}),
+            "",
+            "owner/name has no file called data/.*; has its layout changed",
+        ),
+        (
+            Repo({**FILES, "data/c.parquet": Blob.vast(10**15)}),
+            "",
+            "the dataset owner/name takes 1,000.0 TB more, and",
+        ),
     ],
 )
 def test_a_dataset_that_is_not_given_is_one_line(
@@ -281,7 +351,9 @@ def test_a_dataset_that_is_not_given_is_one_line(
 
 
 @pytest.mark.parametrize("coded", [True, False])
-def test_a_login_opens_what_is_gated(coded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_opens_what_is_gated(
+    coded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_TOKEN", "one")
     with HubServer({NAME: Repo(FILES, state="gated", tokens=("one",))}, coded=coded) as hub:
         point_at(hub, tmp_path, monkeypatch)
@@ -289,7 +361,9 @@ def test_a_login_opens_what_is_gated(coded: bool, tmp_path: Path, monkeypatch: p
         assert not any(one.authorization for one in hub.log if one.port == "store")
 
 
-def test_a_moved_dataset_is_followed_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_moved_dataset_is_followed_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from snellen.fetching.attendance import Attendance, attended
 
     said: list[str] = []
@@ -304,7 +378,9 @@ def test_a_moved_dataset_is_followed_and_said(tmp_path: Path, monkeypatch: pytes
     )
 
 
-def test_a_copy_under_an_earlier_name_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_under_an_earlier_name_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with HubServer({"old/name": Repo(FILES)}) as hub:
         point_at(hub, tmp_path, monkeypatch)
         folder, commit = fetch_dataset(("old/name",), PATTERNS)
@@ -312,7 +388,9 @@ def test_a_copy_under_an_earlier_name_is_used(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("seed", seeds(10))
-def test_a_dataset_is_right_or_one_line(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dataset_is_right_or_one_line(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with HubServer({NAME: Repo(FILES)}, faults=drawn(seed)) as hub:
         point_at(hub, tmp_path, monkeypatch)
         try:
@@ -348,9 +426,14 @@ def test_what_is_asked_for_is_unpacked_once(name: str, tmp_path: Path) -> None:
     folder = unpacked(archive, ["val/*"], tmp_path / "unpacked")
     assert sorted(path.name for path in folder.rglob("*.jpg")) == ["1.jpg", "2.jpg"]
     made = folder.stat().st_mtime_ns
-    assert unpacked(archive, ["val/*"], tmp_path / "unpacked") == folder and folder.stat().st_mtime_ns == made
+    assert (
+        unpacked(archive, ["val/*"], tmp_path / "unpacked") == folder
+        and folder.stat().st_mtime_ns == made
+    )
     assert len([*unpacked(archive, (), tmp_path / "unpacked").rglob("*.jpg")]) == 3
-    with pytest.raises(DataError, match=r"holds nothing that is called test/\*; is it the right file"):
+    with pytest.raises(
+        DataError, match=r"holds nothing that is called test/\*; is it the right file"
+    ):
         unpacked(archive, ["test/*"], tmp_path / "unpacked")
 
 
@@ -361,7 +444,11 @@ def test_nothing_is_unpacked_outside_its_folder(name: str, tmp_path: Path) -> No
         unpacked(archive, (), tmp_path / "unpacked" / "deep")
     except DataError as error:
         assert "cannot be unpacked" in str(error)
-    assert not [path for path in tmp_path.rglob("out.txt") if path.parent in (tmp_path, tmp_path / "unpacked")]
+    assert not [
+        path
+        for path in tmp_path.rglob("out.txt")
+        if path.parent in (tmp_path, tmp_path / "unpacked")
+    ]
 
 
 def test_a_broken_archive_is_one_line(tmp_path: Path) -> None:
@@ -372,7 +459,9 @@ def test_a_broken_archive_is_one_line(tmp_path: Path) -> None:
     assert not [*(tmp_path / "unpacked").iterdir()]
 
 
-def test_a_folder_that_others_filled_is_only_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_others_filled_is_only_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.bin").write_bytes(CONTENT)
 
     def refused(*asked: object, **more: object) -> None:
@@ -395,7 +484,9 @@ def test_a_locked_commit_in_the_cache_is_used_where_the_hub_cannot_be_reached(
         assert fetch_dataset((NAME,), PATTERNS, commit) == (folder, commit)
         with pytest.raises(PlaceError, match="cannot be reached"):
             fetch_dataset((NAME,), PATTERNS)
-    assert "cannot be reached" in said[0] and said[0].endswith("what the hub's cache holds of this commit is used")
+    assert "cannot be reached" in said[0] and said[0].endswith(
+        "what the hub's cache holds of this commit is used"
+    )
 
 
 def test_a_bar_of_a_file_whose_size_nobody_says_is_one_bar() -> None:
@@ -416,7 +507,9 @@ def test_a_bar_of_a_file_whose_size_nobody_says_is_one_bar() -> None:
     bar.end()
 
 
-def test_an_archive_that_the_disk_cannot_take_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_the_disk_cannot_take_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     archive = pack(tmp_path / "digest" / "a.zip", ["1.txt"])
 
     def full(*asked: object) -> None:

@@ -24,7 +24,15 @@ import pytest
 from huggingface_hub import hf_hub_download
 from huggingface_hub.utils import http_backoff
 
-from place_servers import Blob, Faults, FileServer, HubServer, ModelScopeServer, Repo, secure_file_server
+from place_servers import (
+    Blob,
+    Faults,
+    FileServer,
+    HubServer,
+    ModelScopeServer,
+    Repo,
+    secure_file_server,
+)
 from snellen.errors import DataError
 from snellen.fetching.attendance import Attendance, attended
 from snellen.fetching.download import BLOCK, fetch_file
@@ -79,7 +87,9 @@ def stored(hub: HubServer) -> list[str | None]:
 # --- the hub: who may read ---------------------------------------------------------------------------------------
 
 
-def test_21_who_asked_for_access_is_told_to_wait(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_21_who_asked_for_access_is_told_to_wait(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_TOKEN", "mine")
     hub[NAME] = Repo(FILES, state="gated", pending=("mine",))
     said = line(lambda: fetch_dataset((NAME,), PATTERNS))
@@ -113,7 +123,9 @@ def test_23_terms_that_are_withdrawn_in_the_middle(pinned: bool, hub: HubServer)
     assert fetched(FIVE, revision=revision) and len(stored(hub)) == 5
 
 
-def test_24_an_address_that_has_expired_is_asked_for_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_24_an_address_that_has_expired_is_asked_for_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     faults = Faults("cut", after=1000, matching="/repos/")
     with HubServer({NAME: Repo({"data/a.parquet": CONTENT})}, signed_for=1, faults=faults) as hub:
         point_at(hub, tmp_path, monkeypatch)
@@ -126,7 +138,9 @@ def test_24_an_address_that_has_expired_is_asked_for_anew(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("is_kept", [True, False])
-def test_25_all_bytes_are_of_one_commit(is_kept: bool, hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_25_all_bytes_are_of_one_commit(
+    is_kept: bool, hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit = hub.commit(NAME)
     newer = {name: b"new " + content for name, content in FILES.items()}
 
@@ -151,8 +165,14 @@ def test_26_a_revision_that_is_unknown(revision: str, hub: HubServer) -> None:
 
 
 @pytest.mark.parametrize("pinned", [False, True])
-def test_27_a_listed_file_that_is_gone(pinned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = {"data/train.jsonl": b"{}\n" * 9, "data/val.jsonl": b"[]\n" * 9, "data/work.jsonl": b"1\n"}
+def test_27_a_listed_file_that_is_gone(
+    pinned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "data/train.jsonl": b"{}\n" * 9,
+        "data/val.jsonl": b"[]\n" * 9,
+        "data/work.jsonl": b"1\n",
+    }
     faults = Faults("vanish", matching="val.jsonl", where="any")
     with HubServer({NAME: Repo(files)}, faults=faults) as hub:
         point_at(hub, tmp_path, monkeypatch)
@@ -163,7 +183,9 @@ def test_27_a_listed_file_that_is_gone(pinned: bool, tmp_path: Path, monkeypatch
     assert "not in the hub's cache" in line(lambda: fetch_dataset((NAME,), DATA, commit))
 
 
-def test_27_shards_that_another_program_left_out(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_27_shards_that_another_program_left_out(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = [f"data/test-{number:05d}-of-00003.parquet" for number in range(3)]
     hub[NAME] = Repo(dict.fromkeys(names, CONTENT))
     for name in names[:2]:
@@ -208,13 +230,20 @@ def test_30_a_place_that_cannot_be_reached(
             host = f"127.0.0.1:{free.getsockname()[1]}"
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://{host}")
     said = line(lambda: fetch_dataset((NAME,), PATTERNS))
-    assert host in said and "cannot be reached" in said and "gone" not in said and "no dataset" not in said
+    assert (
+        host in said
+        and "cannot be reached" in said
+        and "gone" not in said
+        and "no dataset" not in said
+    )
 
 
 # --- the hub: bytes ----------------------------------------------------------------------------------------------
 
 
-def test_31_a_silence_is_given_up_and_gone_on_from(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_31_a_silence_is_given_up_and_gone_on_from(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("snellen.fetching.download.SILENCE", 0.3)
     hub.faults = Faults("stall", after=5000, times=1, matching="a.parquet")
     assert is_right(fetch_dataset((NAME,), PATTERNS)[0])
@@ -252,7 +281,8 @@ def fifty() -> dict[str, Blob]:
 
 
 @pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 4 else []) for seed in range(100)]
+    "seed",
+    [pytest.param(seed, marks=[pytest.mark.slow] if seed >= 4 else []) for seed in range(100)],
 )
 def test_32_what_a_kill_leaves_is_gone_on_from(
     seed: int, fifty: dict[str, Blob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -276,7 +306,9 @@ def test_32_what_a_kill_leaves_is_gone_on_from(
 
 
 @pytest.mark.parametrize("name", ["data/a.parquet", "README.md"])
-def test_33_a_flipped_byte_from_an_earlier_day(name: str, hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_33_a_flipped_byte_from_an_earlier_day(
+    name: str, hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, _ = fetch_dataset((NAME,), PATTERNS)
     content = bytearray(FILES[name])
     content[-1] ^= 1
@@ -295,7 +327,16 @@ def apart(mount: str, folder: Path, *command: str) -> list[str]:
     """A command with a mount of its own at `folder`; skips the test where nobody may have one."""
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("a mount of one's own takes user namespaces (unshare -rm)")
-    return ["unshare", "-rm", "sh", "-ec", f'{mount}; shift; exec "$@"', "sh", str(folder), *command]
+    return [
+        "unshare",
+        "-rm",
+        "sh",
+        "-ec",
+        f'{mount}; shift; exec "$@"',
+        "sh",
+        str(folder),
+        *command,
+    ]
 
 
 READ_ONLY = 'mount --bind "$1" "$1"; mount -o remount,bind,ro "$1"'
@@ -308,13 +349,18 @@ def test_34_a_cache_that_may_only_be_read(is_whole: bool, tmp_path: Path, hub: H
         hf_hub_download(NAME, name, repo_type="dataset")
     before = len(stored(hub))
     command = apart(READ_ONLY, tmp_path, sys.executable, "-c", FETCH)
-    ended = subprocess.run(command, env=surroundings(hub, tmp_path), capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command, env=surroundings(hub, tmp_path), capture_output=True, text=True, check=False
+    )
     if is_whole:
         assert ended.returncode == 0, ended.stderr
         assert fetched(FIVE)
     else:
         assert ended.returncode == 1 and len(ended.stderr.splitlines()) == 1
-        assert "cannot write (Read-only file system)" in ended.stderr and "HF_HUB_CACHE" in ended.stderr
+        assert (
+            "cannot write (Read-only file system)" in ended.stderr
+            and "HF_HUB_CACHE" in ended.stderr
+        )
     assert len(stored(hub)) == before
 
 
@@ -329,10 +375,14 @@ def test_35_empty_files_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("suffix", [".incomplete", ".part"])
-def test_36_what_has_the_right_length_is_not_yet_right(suffix: str, tmp_path: Path, hub: HubServer) -> None:
+def test_36_what_has_the_right_length_is_not_yet_right(
+    suffix: str, tmp_path: Path, hub: HubServer
+) -> None:
     left = blob(tmp_path, CONTENT).with_name(blob(tmp_path, CONTENT).name + suffix)
     if suffix == ".part":
-        hub.faults = tuple(Faults(what, after=len(CONTENT) - 1, matching="/repos/") for what in ("cut", "vanish"))
+        hub.faults = tuple(
+            Faults(what, after=len(CONTENT) - 1, matching="/repos/") for what in ("cut", "vanish")
+        )
         line(lambda: fetch_dataset((NAME,), PATTERNS))
         assert left.stat().st_size == len(CONTENT) - 1
         hub.faults = ()
@@ -440,9 +490,13 @@ def test_40_a_disk_that_another_fills(tmp_path: Path) -> None:
             assert len(one.splitlines()) == 1 and re.search(
                 r"takes [\d.]+ [KM]?B more, and the disk of .* has [\d.]+ [KM]?B free; free", one
             )
-        assert {name: size for name, size in sizes.items() if "." not in name}.items() < whole.items()
+        assert {
+            name: size for name, size in sizes.items() if "." not in name
+        }.items() < whole.items()
         here = sum(size for name, size in sizes.items() if Path(name).suffix in ("", ".part"))
         before, hub.faults = hub.sent("/repos/"), ()
         code, sizes = json.loads(process.communicate("\n")[0])
-        assert code == 0 and {name: size for name, size in sizes.items() if "." not in name} == whole
+        assert (
+            code == 0 and {name: size for name, size in sizes.items() if "." not in name} == whole
+        )
         assert hub.sent("/repos/") - before == total - here

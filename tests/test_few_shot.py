@@ -37,16 +37,22 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def built(rows: list[dict[str, Any]], to: str, examples: str, name: str = "mine") -> Benchmark:
     path = small.write(rows, Path(f"{to}-table.jsonl"))
-    return build_benchmark(small.spec_of(path, name), source=path.parent, to=Path(to), recipe=Recipe(examples=examples))
+    return build_benchmark(
+        small.spec_of(path, name), source=path.parent, to=Path(to), recipe=Recipe(examples=examples)
+    )
 
 
 def open_rows(count: int) -> list[dict[str, Any]]:
     """Open questions; of the three reference texts one stands twice."""
     return [
-        {"id": f"o{i}", "question": f"What is number {i}?", "answer": ["one", f"it is {i}", f"it is {i}"],
-         "image": small.cell(100 + i)}
+        {
+            "id": f"o{i}",
+            "question": f"What is number {i}?",
+            "answer": ["one", f"it is {i}", f"it is {i}"],
+            "image": small.cell(100 + i),
+        }
         for i in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def ids(examples: list[Example]) -> list[str]:
@@ -61,7 +67,9 @@ def test_whole_pictures_are_set_apart_and_never_asked() -> None:
     examples, asked = benchmark.examples(), list(benchmark.samples())
     assert len(examples) == benchmark.manifest.counts.examples == 6
     assert {one.id for one in (*examples, *asked)} == {f"q{i:03d}" for i in range(20)}
-    assert not {image for one in examples for image in one.images} & {image for one in asked for image in one.images}
+    assert not {image for one in examples for image in one.images} & {
+        image for one in asked for image in one.images
+    }
     for table, count in ((SAMPLES, 14), (ANSWERS, 14), (EXAMPLES, 6)):
         assert gzip.decompress((benchmark.folder / table).read_bytes()).count(b"\n") == count
     for example in examples:
@@ -87,7 +95,10 @@ def test_a_condition_or_all_sets_apart_what_it_names() -> None:
     assert ids(hard.examples()) == ["q001", "q003", "q005", "q007"] and hard.count() == 4
     everything = built(small.rows(8), "everything", "all")
     assert len(everything.examples()) == 8 and everything.count() == 0
-    with pytest.raises(DataError, match="mine has examples alone and nothing to ask; show them with --few-shot-from"):
+    with pytest.raises(
+        DataError,
+        match="mine has examples alone and nothing to ask; show them with --few-shot-from",
+    ):
         sn.evaluate("snellen:oracle", "everything")
 
 
@@ -112,7 +123,10 @@ def test_a_hidden_answer_makes_no_example() -> None:
         del row["answer"]
     drawn = built(rows, "drawn", "2").examples()
     assert len(drawn) == 2 and {one.id for one in drawn} <= {"q004", "q005", "q006", "q007"}
-    with pytest.raises(DataError, match=r"table.jsonl:1: the answer is hidden, so the question cannot be an example"):
+    with pytest.raises(
+        DataError,
+        match=r"table.jsonl:1: the answer is hidden, so the question cannot be an example",
+    ):
         built(rows, "all", "all")
 
 
@@ -136,7 +150,9 @@ QUESTIONS = st.builds(
     options=st.sampled_from(((), ("x", "y"))),
 )
 POOL = st.lists(
-    QUESTIONS.map(lambda one: Example(one.id, one.benchmark, one.question, one.images, one.options, gold=(0,))),
+    QUESTIONS.map(
+        lambda one: Example(one.id, one.benchmark, one.question, one.images, one.options, gold=(0,))
+    ),
     max_size=12,
     unique_by=lambda one: (one.benchmark, one.id),
 )
@@ -160,7 +176,9 @@ def test_neither_the_sample_nor_its_pictures_are_ever_drawn(
             few_shot.drawn_for(sample)
         return
     drawn = few_shot.drawn_for(sample)
-    assert len({(one.benchmark, one.id) for one in drawn}) == count and set(ids(list(drawn))) <= set(ids(fit))
+    assert len({(one.benchmark, one.id) for one in drawn}) == count and set(
+        ids(list(drawn))
+    ) <= set(ids(fit))
     assert drawn == FewShot(pool, count, seed, same).drawn_for(sample)
 
 
@@ -203,7 +221,10 @@ def said(request: Request) -> list[tuple[str, str, int]]:
 
 
 def test_an_example_is_a_turn_with_its_picture_and_its_answer_as_the_reply() -> None:
-    rows = [small.rows(2, pictures=2)[i] | {"tag_split": split} for i, split in enumerate(("train", "test"))]
+    rows = [
+        small.rows(2, pictures=2)[i] | {"tag_split": split}
+        for i, split in enumerate(("train", "test"))
+    ]
     built(rows, "made", "split == 'train'")
     [request] = asked("made", "vanilla?labels=lower", few_shot=1, prefix=False)
     instruction, _, question = said(request)[0][1].partition("\n")
@@ -214,7 +235,8 @@ def test_an_example_is_a_turn_with_its_picture_and_its_answer_as_the_reply() -> 
         ("user", f"Which animal is number 1? {shown}", 1),
     ]
     digests = [
-        one.images[0].digest for one in (*Benchmark(Path("made")).examples(), *Benchmark(Path("made")).samples())
+        one.images[0].digest
+        for one in (*Benchmark(Path("made")).examples(), *Benchmark(Path("made")).samples())
     ]
     assert [image.digest for image in request.images] == digests
 
@@ -223,7 +245,10 @@ def test_under_likelihood_examples_are_shown_without_options_and_answered_by_the
     built(small.rows(8), "made", "4")
     for request in asked("made", "likelihood", few_shot=2):
         *examples, question = said(request)
-        assert [role for role, _, _ in examples] == ["user", "assistant"] * 2 and "Options" not in str(examples)
+        assert [role for role, _, _ in examples] == [
+            "user",
+            "assistant",
+        ] * 2 and "Options" not in str(examples)
         assert {text for role, text, _ in examples if role == "assistant"} <= set(small.ANIMALS)
         assert question[0] == "user" and request.continuations == small.ANIMALS[:4]
 
@@ -232,8 +257,12 @@ def test_an_open_question_is_answered_by_its_most_frequent_text() -> None:
     built(open_rows(3), "made", "2")
     [request] = asked("made", "vanilla", few_shot=2)
     replies = [text for role, text, _ in said(request) if role == "assistant"]
-    pictured = [example.id for image in request.images[:2] for example in Benchmark(Path("made")).examples()
-                if image in example.images]  # fmt: skip
+    pictured = [
+        example.id
+        for image in request.images[:2]
+        for example in Benchmark(Path("made")).examples()
+        if image in example.images
+    ]
     assert replies == [f"it is {name[1:]}" for name in pictured]
 
 
@@ -247,11 +276,15 @@ def test_every_presentation_shows_the_same_examples_and_no_in_context_sample() -
         for request in own:
             style = request.variant.labels[0]
             replies = [text for role, text, _ in said(request)[:4] if role == "assistant"]
-            kind = str.isdigit if style.isdigit() else str.isupper if style.isupper() else str.islower
+            kind = (
+                str.isdigit if style.isdigit() else str.isupper if style.isupper() else str.islower
+            )
             assert len(replies) == 2 and all(kind(text.split("(")[1][0]) for text in replies)
 
 
-@pytest.mark.parametrize("protocol", ["control?picture=text", "control?picture=blank", "likelihood?pmi=text"])
+@pytest.mark.parametrize(
+    "protocol", ["control?picture=text", "control?picture=blank", "likelihood?pmi=text"]
+)
 def test_a_control_replaces_the_picture_of_the_question_alone(protocol: str) -> None:
     built(small.rows(8), "made", "4")
     pool = {image for example in Benchmark(Path("made")).examples() for image in example.images}
@@ -259,7 +292,9 @@ def test_a_control_replaces_the_picture_of_the_question_alone(protocol: str) -> 
     requests = asked("made", protocol, few_shot=2)
     controls = [request for request in requests if not set(request.images) & own]
     assert len(controls) == 4
-    assert all(len([image for image in request.images if image in pool]) == 2 for request in controls)
+    assert all(
+        len([image for image in request.images if image in pool]) == 2 for request in controls
+    )
 
 
 def test_a_dialogue_begins_with_examples() -> None:
@@ -274,15 +309,27 @@ def test_a_dialogue_begins_with_examples() -> None:
 
 def test_a_server_gets_the_pictures_in_the_order_in_which_they_are_shown() -> None:
     built(small.rows(8, pictures=8), "train", "all")
-    built(small.rows(3, pictures=3), "asked", "1", name="other")  # its pictures are among those of `train`
+    built(
+        small.rows(3, pictures=3), "asked", "1", name="other"
+    )  # its pictures are among those of `train`
     with start_server() as server:
-        sn.evaluate(f"openai:m@http://127.0.0.1:{server.port}/v1", "asked", few_shot=3, few_shot_from="train", name="r")
+        sn.evaluate(
+            f"openai:m@http://127.0.0.1:{server.port}/v1",
+            "asked",
+            few_shot=3,
+            few_shot_from="train",
+            name="r",
+        )
         bodies = [seen.asked for seen in server.seen()]
     sent = [
-        [part["image_url"]["url"].partition(",")[2] for message in body["messages"] for part in message["content"]
-         if isinstance(part, dict) and part["type"] == "image_url"]
+        [
+            part["image_url"]["url"].partition(",")[2]
+            for message in body["messages"]
+            for part in message["content"]
+            if isinstance(part, dict) and part["type"] == "image_url"
+        ]
         for body in bodies
-    ]  # fmt: skip
+    ]
     shelf = JoinedImages([Benchmark(Path(folder)).images for folder in ("train", "asked")])
     expected = [
         [base64.b64encode(shelf.read(image)).decode() for image in exchange.request.images]
@@ -295,7 +342,9 @@ def test_a_server_gets_the_pictures_in_the_order_in_which_they_are_shown() -> No
 def test_a_local_model_sees_the_pictures_of_examples(protocol: str) -> None:
     built(small.rows(8), "made", "4")
     built(small.rows(12, pictures=12)[8:], "train", "all")
-    results = sn.evaluate("snellen:tiny", "made", protocol, few_shot=1, few_shot_from="train", name="r", limit=2)
+    results = sn.evaluate(
+        "snellen:tiny", "made", protocol, few_shot=1, few_shot_from="train", name="r", limit=2
+    )
     assert results.rows[0].estimate.n == 2
     assert all(len(exchange.request.images) == 2 for exchange in read_exchanges(Path("runs/r")))
 
@@ -309,7 +358,13 @@ def test_a_run_with_examples_is_the_same_without_the_file_of_answers() -> None:
     written = []
     for folder in ("made", "hidden"):
         spec = run_spec(
-            {"models": ("slow",), "benchmarks": (folder,), "protocols": PROTOCOLS, "few_shot": 2, "name": folder}
+            {
+                "models": ("slow",),
+                "benchmarks": (folder,),
+                "protocols": PROTOCOLS,
+                "few_shot": 2,
+                "name": folder,
+            }
         )
         run_plan(Slow(), plan_run(spec))
         written.append((Path("runs") / folder / "journal-0.jsonl").read_bytes())
@@ -323,7 +378,9 @@ def test_a_run_goes_on_with_the_same_examples_and_refuses_others() -> None:
     assert len(asked("made", "vanilla", limit=2, **how)) == 2
     assert len(asked("made", "vanilla", **how)) == 2  # the other two
     for other in ({}, {"few_shot": 1}, {**how, "few_shot_seed": 1}, {**how, "few_shot_same": True}):
-        with pytest.raises(StoreError, match="runs/r holds a run with other examples before its questions"):
+        with pytest.raises(
+            StoreError, match="runs/r holds a run with other examples before its questions"
+        ):
             asked("made", "vanilla", **{"name": "r", **other})
     with pytest.raises(StoreError, match="runs/r: mine was shown other examples"):
         asked("made", "vanilla", few_shot_from="train", **how)
@@ -334,18 +391,36 @@ def test_a_run_goes_on_with_the_same_examples_and_refuses_others() -> None:
 @pytest.mark.parametrize(
     ("how", "fault"),
     [
-        ({"few_shot": 2}, r"^mine was built without examples; build it again with some of its questions set apart"),
-        ({"few_shot": 5, "few_shot_from": "train"}, r"^mine q000: 4 examples with options are about something else"),
-        ({"few_shot_from": "train"}, r"^--few-shot-from train: say how many are shown, as in --few-shot 4"),
-        ({"few_shot": 1, "few_shot_from": "open"}, r"^mine q000: 0 examples with options are about something else"),
         (
-            {"few_shot": 1, "few_shot_from": "train", "protocols": "reasoning",
-             "roles": {"questioner": "snellen:oracle", "reasoner": "snellen:oracle"}},
+            {"few_shot": 2},
+            r"^mine was built without examples; build it again with some of its questions set apart",
+        ),
+        (
+            {"few_shot": 5, "few_shot_from": "train"},
+            r"^mine q000: 4 examples with options are about something else",
+        ),
+        (
+            {"few_shot_from": "train"},
+            r"^--few-shot-from train: say how many are shown, as in --few-shot 4",
+        ),
+        (
+            {"few_shot": 1, "few_shot_from": "open"},
+            r"^mine q000: 0 examples with options are about something else",
+        ),
+        (
+            {
+                "few_shot": 1,
+                "few_shot_from": "train",
+                "protocols": "reasoning",
+                "roles": {"questioner": "snellen:oracle", "reasoner": "snellen:oracle"},
+            },
             r"^reasoning asks in steps of its own, without examples; leave --few-shot out",
         ),
     ],
-)  # fmt: skip
-def test_what_cannot_be_shown_is_said_before_anything_is_asked(how: dict[str, Any], fault: str) -> None:
+)
+def test_what_cannot_be_shown_is_said_before_anything_is_asked(
+    how: dict[str, Any], fault: str
+) -> None:
     small.built(small.rows(8), Path("made"))
     built(small.rows(12, pictures=12)[8:], "train", "all")
     built(open_rows(3), "open", "all")
@@ -356,9 +431,13 @@ def test_what_cannot_be_shown_is_said_before_anything_is_asked(how: dict[str, An
 
 def test_flags_and_report_say_what_was_shown(capsys: pytest.CaptureFixture[str]) -> None:
     table = str(small.write(small.rows(12), Path("questions.jsonl")))
-    code, out, _ = small.command(capsys, "build", table, "--name", "mine", "--to", "made", "--examples", "4")
+    code, out, _ = small.command(
+        capsys, "build", table, "--name", "mine", "--to", "made", "--examples", "4"
+    )
     assert code == 0 and "8 questions, 4 examples, 6 images" in out
-    small.command(capsys, "run", "snellen:oracle", "made", "--few-shot", "3", "--few-shot-same", "--name", "r")
+    small.command(
+        capsys, "run", "snellen:oracle", "made", "--few-shot", "3", "--few-shot-same", "--name", "r"
+    )
     small.command(capsys, "report", "runs/r", "-o", "r.html")
     assert "3 before each question, the same ones, seed 0" in Path("r.html").read_text("utf-8")
     [results] = sn.load_run("runs/r").export("lm-eval", "out")

@@ -33,14 +33,30 @@ def estimate(value: float, margin: float, n: int = 400) -> Estimate:
 
 
 def model(name: str, value: float, **facts: object) -> ModelNumbers:
-    return replace(ModelNumbers(name, "generation", "accuracy", estimate(value, 0.04), chance=0.25), **facts)
+    return replace(
+        ModelNumbers(name, "generation", "accuracy", estimate(value, 0.04), chance=0.25), **facts
+    )
 
 
-def difference(first: str, second: str, value: float, margin: float = 0.02, p: float = 0.001) -> PairedDifference:
+def difference(
+    first: str, second: str, value: float, margin: float = 0.02, p: float = 0.001
+) -> PairedDifference:
     return PairedDifference(
-        first, second, "*", "*", "", "generation", "generation", "accuracy", 0.5, 0.5 - value,
-        estimate(value, margin), p, p, unit="share",
-    )  # fmt: skip
+        first,
+        second,
+        "*",
+        "*",
+        "",
+        "generation",
+        "generation",
+        "accuracy",
+        0.5,
+        0.5 - value,
+        estimate(value, margin),
+        p,
+        p,
+        unit="share",
+    )
 
 
 def words(results: sn.Results) -> str:
@@ -59,7 +75,9 @@ def of_accuracy(share: float, name: str) -> sn.Scripted:
 
 def right_on(numbers: range, name: str) -> sn.Scripted:
     """Right on the questions of these numbers."""
-    return sn.Scripted(lambda request: "(A)" if int(request.sample_id[1:]) in numbers else "(B)", name=name)
+    return sn.Scripted(
+        lambda request: "(A)" if int(request.sample_id[1:]) in numbers else "(B)", name=name
+    )
 
 
 # --- of made numbers -------------------------------------------------------------------------------------------------
@@ -69,7 +87,9 @@ def test_one_model_is_set_beside_guessing() -> None:
     assert sentences([model("a", 0.6)], {}) == [
         "a answers 60.0% of the questions correctly (95% interval 56.0 to 64.0%), more than guessing would (25.0%)."
     ]
-    assert "which cannot be told apart from guessing (25.0%)" in sentences([model("a", 0.27)], {})[0]
+    assert (
+        "which cannot be told apart from guessing (25.0%)" in sentences([model("a", 0.27)], {})[0]
+    )
     assert "fewer than guessing would (25.0%)" in sentences([model("a", 0.1)], {})[0]
 
 
@@ -80,19 +100,27 @@ def test_the_worst_benchmark_is_named_where_it_is_shown_to_be_that() -> None:
         return next((sentence for sentence in said if "is worst in" in sentence), "")
 
     opening, end = "a is worst in ", ": shown to be below every other benchmark."
-    assert lowest(("x", 0.9, 0.03), ("y", 0.2, 0.05), ("z", 0.6, 0.05)) == f"{opening}y (20.0%, 15.0 to 25.0%){end}"
+    assert (
+        lowest(("x", 0.9, 0.03), ("y", 0.2, 0.05), ("z", 0.6, 0.05))
+        == f"{opening}y (20.0%, 15.0 to 25.0%){end}"
+    )
     assert lowest(("x", 0.9, 0.03), ("y", 0.2, 0.05), ("z", 0.24, 0.05)) == (
         f"{opening}y (20.0%, 15.0 to 25.0%) or z (24.0%, 19.0 to 29.0%){end}"
     )
     # 7.5 points are more than their interval at 95 %, of 7.1, and less than at the level for three pairs, of 8.6.
-    assert lowest(("x", 0.275, 0.05), ("y", 0.2, 0.05), ("z", 0.22, 0.05)) == "", "none is shown to be above"
+    assert lowest(("x", 0.275, 0.05), ("y", 0.2, 0.05), ("z", 0.22, 0.05)) == "", (
+        "none is shown to be above"
+    )
     assert lowest(("x", 0.9, 0.03), ("y", 0.2, 0.05)) == "", "of two the dimensions say so"
 
 
 def test_a_difference_is_told_with_its_interval_and_an_unclear_one_as_unclear() -> None:
     models = [model("a", 0.6), model("b", 0.5)]
     [clear] = sentences(models, {"generation": [difference("a", "b", 0.065, 0.025)]})
-    assert clear == "a is better than b by 4.0 to 9.0 points of accuracy (95% interval, paired on 400 questions)."
+    assert (
+        clear
+        == "a is better than b by 4.0 to 9.0 points of accuracy (95% interval, paired on 400 questions)."
+    )
     for unclear in (difference("a", "b", 0.01, 0.02), difference("a", "b", 0.065, 0.025, p=0.06)):
         [sentence] = sentences(models, {"generation": [unclear]})
         assert "cannot be told apart" in sentence and "better" not in sentence
@@ -123,7 +151,9 @@ def test_of_several_models_each_is_better_or_cannot_be_told_apart() -> None:
     [best] = sentences(models, {"generation": all_better})
     assert best.startswith("a is the best of 4 models, ahead of b by 8.0 to 12.0 points")
     [tied] = sentences(models, {"generation": [difference("a", "b", 0.01), *all_better[1:]]})
-    assert tied.startswith("a is better than 2 of the 3 other models, ahead of the nearest, c, by 8.0 to 12.0 points")
+    assert tied.startswith(
+        "a is better than 2 of the 3 other models, ahead of the nearest, c, by 8.0 to 12.0 points"
+    )
     assert tied.endswith("; it cannot be told apart from b.")
     [nobody] = sentences(models, {"generation": [difference("a", name, 0.01) for name in "bcd"]})
     assert nobody == "a cannot be told apart from b, c and d."
@@ -146,7 +176,10 @@ def test_more_dimensions_must_each_be_farther_above_guessing() -> None:
     assert "not shown" in alone[1]  # of two, one margin is not enough
     assert "doubtful" in sentences([model("a", 0.6, dimensions=dimensions(8))], {})[1]
     surely = [DimensionShare(f"d{i}", estimate(0.5 + i / 100, 0.05), 0.25) for i in range(8)]
-    assert "above guessing in all 8 dimensions" in sentences([model("a", 0.6, dimensions=tuple(surely))], {})[1]
+    assert (
+        "above guessing in all 8 dimensions"
+        in sentences([model("a", 0.6, dimensions=tuple(surely))], {})[1]
+    )
 
 
 @pytest.mark.parametrize("sure", [0, 1])
@@ -154,7 +187,9 @@ def test_models_that_guess_in_different_dimensions_are_not_said_to_guess_in_all(
     def blind_in(number: int) -> ModelNumbers:
         shares = [estimate(0.25 if i == number else 0.9, 0.05) for i in range(4)]
         return model(
-            f"m{number}", 0.7, dimensions=tuple(DimensionShare(f"d{i}", s, 0.25) for i, s in enumerate(shares))
+            f"m{number}",
+            0.7,
+            dimensions=tuple(DimensionShare(f"d{i}", s, 0.25) for i, s in enumerate(shares)),
         )
 
     models = [blind_in(number) for number in range(4)] + [blind_in(9)] * sure
@@ -176,7 +211,9 @@ def test_what_was_not_read_not_answered_or_not_asked_is_said_last() -> None:
 @pytest.fixture
 def hundred(make: Callable[..., Benchmark]) -> str:
     """A hundred questions, a picture each; the first option is always right."""
-    return str(make([{**row, "answer": 0} for row in small.rows(100, pictures=100)], dimension="CG").folder)
+    return str(
+        make([{**row, "answer": 0} for row in small.rows(100, pictures=100)], dimension="CG").folder
+    )
 
 
 def test_runs_of_known_accuracies_give_the_sentence_that_is_true(hundred: str) -> None:
@@ -190,13 +227,17 @@ def test_models_that_are_equally_good_are_not_told_apart(hundred: str) -> None:
     assert "cannot be told apart" in words(equal) and "better" not in words(equal)
 
 
-def test_p_values_are_corrected_for_all_pairs_although_only_those_of_the_best_are_tested(hundred: str) -> None:
+def test_p_values_are_corrected_for_all_pairs_although_only_those_of_the_best_are_tested(
+    hundred: str,
+) -> None:
     """A difference that is clear between two models is not between the best and the worst of twelve."""
     results = sn.evaluate([right_on(range(60), "more"), right_on(range(15, 64), "fewer")], hundred)
     [pair] = [d for d in results.compare().differences if d.scope == "benchmark"]
     assert pair.p is not None and 0.05 / 66 < pair.p < 0.05
     assert words(results).startswith("more is better than fewer")
-    more = sn.evaluate([right_on(range(7, 62), f"middle {i}") for i in range(10)], hundred, name="middle")
+    more = sn.evaluate(
+        [right_on(range(7, 62), f"middle {i}") for i in range(10)], hundred, name="middle"
+    )
     together = sn.Results([*results.runs, *more.runs])
     assert "is better than" not in words(together)
 
@@ -206,7 +247,9 @@ def test_no_table_shows_a_difference_that_the_sentences_above_it_leave_open(hund
     results = sn.evaluate([right_on(range(62), "more"), right_on(range(16, 64), "fewer")], hundred)
     [pair] = [d for d in results.compare().differences if d.scope == "benchmark"]
     assert pair.p is not None and 0.05 / 66 < pair.p < 0.05 / 11
-    more = sn.evaluate([right_on(range(7, 62), f"middle {i}") for i in range(10)], hundred, name="middle")
+    more = sn.evaluate(
+        [right_on(range(7, 62), f"middle {i}") for i in range(10)], hundred, name="middle"
+    )
     together = sn.Results([*results.runs, *more.runs])
     page = markdown_report(run_views(together.runs, together.rows))
     assert "is better than" not in page and "more cannot be told apart from" in page
@@ -218,8 +261,12 @@ def test_no_table_shows_a_difference_that_the_sentences_above_it_leave_open(hund
     assert "for all pairs, by kind (benchmarks, dimensions, overall)" in page
 
 
-def test_instruments_that_were_run_beside_models_make_no_difference_of_theirs_less_sure(hundred: str) -> None:
-    models = sn.evaluate([right_on(range(62), "more"), right_on(range(45, 65), "fewer")], hundred, "vanilla")
+def test_instruments_that_were_run_beside_models_make_no_difference_of_theirs_less_sure(
+    hundred: str,
+) -> None:
+    models = sn.evaluate(
+        [right_on(range(62), "more"), right_on(range(45, 65), "fewer")], hundred, "vanilla"
+    )
     beside = sn.evaluate(["snellen:oracle", "snellen:uniform"], hundred, "vanilla")
     together = sn.Results([*models.runs, *beside.runs])
     [alone] = [d for d in models.compare(resamples=0).differences if d.scope == "benchmark"]
@@ -227,19 +274,30 @@ def test_instruments_that_were_run_beside_models_make_no_difference_of_theirs_le
     of_pair = {(d.first, d.second): d for d in comparison.differences if d.scope == "benchmark"}
     assert of_pair["more", "fewer"] == alone and alone.p == alone.p_adjusted
     with_oracle = of_pair["more", "snellen:oracle"]
-    assert with_oracle.p and with_oracle.p_adjusted and with_oracle.p < with_oracle.p_adjusted <= 5 * with_oracle.p
+    assert (
+        with_oracle.p
+        and with_oracle.p_adjusted
+        and with_oracle.p < with_oracle.p_adjusted <= 5 * with_oracle.p
+    )
     page = markdown_report(run_views(together.runs, together.rows))
-    assert "pairs with snellen:oracle, snellen:uniform, no models but instruments, are corrected apart" in page
+    assert (
+        "pairs with snellen:oracle, snellen:uniform, no models but instruments, are corrected apart"
+        in page
+    )
     assert words(together).split(";")[0].split("(")[0] == words(models).split(";")[0].split("(")[0]
 
 
 def test_a_baseline_that_was_chosen_is_what_the_verdict_is_about(hundred: str) -> None:
     """Corrected for the eleven pairs with it, as the table is."""
     results = sn.evaluate([right_on(range(62), "more"), right_on(range(16, 64), "fewer")], hundred)
-    more = sn.evaluate([right_on(range(7, 62), f"middle {i}") for i in range(10)], hundred, name="middle")
+    more = sn.evaluate(
+        [right_on(range(7, 62), f"middle {i}") for i in range(10)], hundred, name="middle"
+    )
     together = sn.Results([*results.runs, *more.runs])
     comparison = together.compare(baseline="fewer", resamples=0)
-    [said, *_] = findings(run_views(together.runs, together.rows), ComparedRuns(together.runs, comparison))
+    [said, *_] = findings(
+        run_views(together.runs, together.rows), ComparedRuns(together.runs, comparison)
+    )
     assert said.startswith(
         "fewer cannot be told apart from middle 0, middle 1, middle 2 and 7 more; more is better than"
     )
@@ -253,18 +311,27 @@ def test_unparsed_failed_and_partial_runs_are_said(hundred: str) -> None:
             return sn.Response(error=Failure("timeout", "late"))
         return "Who can say." if number < 20 else "(A)"
 
-    whole = words(sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, name="whole"))
+    whole = words(
+        sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, name="whole")
+    )
     # 15 of the 95 that came
     assert "Share of replies that name no option, and count as not right: shy 15.8% (" in whole
     assert (
-        "; 5 questions got no answer from shy. Only part of the benchmarks or of their questions was asked and" in whole
+        "; 5 questions got no answer from shy. Only part of the benchmarks or of their questions was asked and"
+        in whole
     )
-    results = sn.evaluate(sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, limit=50, name="part")
-    assert "Only part of the benchmarks or of their questions was asked and has a value." in words(results)
+    results = sn.evaluate(
+        sn.Scripted(reply, name="shy"), hundred, error_budget=1.0, limit=50, name="part"
+    )
+    assert "Only part of the benchmarks or of their questions was asked and has a value." in words(
+        results
+    )
 
 
 def test_instruments_are_compared_only_with_each_other(hundred: str) -> None:
-    results = sn.evaluate([of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak"), "snellen:oracle"], hundred)
+    results = sn.evaluate(
+        [of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak"), "snellen:oracle"], hundred
+    )
     assert "These sentences leave out snellen:oracle: instruments, not models." in words(
         results
     ) and "strong is better than weak" in words(results)
@@ -279,7 +346,13 @@ def test_what_the_order_of_options_does_to_a_lead_is_said_where_it_is_shown(hund
         return f"({labels[order.index(0 if knows and order.index(0) < 2 else 1)]})"
 
     protocols = ["vanilla", "circular"]
-    said = words(sn.evaluate([of_accuracy(0.95, "steady"), sn.Scripted(drifting, name="drifting")], hundred, protocols))
+    said = words(
+        sn.evaluate(
+            [of_accuracy(0.95, "steady"), sn.Scripted(drifting, name="drifting")],
+            hundred,
+            protocols,
+        )
+    )
     # 95 and 35 of 100 first answers are right, 95 and none in every order: 60 points, of which nothing is the order's.
     assert "right in every order of the options, steady leads drifting by " in said
     assert "points more than by first answers: drifting's change more often with the order." in said
@@ -290,23 +363,35 @@ def test_what_the_order_of_options_does_to_a_lead_is_said_where_it_is_shown(hund
         knows = rng_for(request.benchmark, request.sample_id, "leans", 0).random() < 0.6
         return f"({labels[order.index(0 if knows or order[0] == 0 else 1)]})"
 
-    said = words(sn.evaluate([sn.Scripted(leaning, name="leaning"), of_accuracy(0.2, "weaker")], hundred, protocols))
+    said = words(
+        sn.evaluate(
+            [sn.Scripted(leaning, name="leaning"), of_accuracy(0.2, "weaker")], hundred, protocols
+        )
+    )
     assert "right in every order of the options, leaning leads weaker by " in said
     assert "points, comes from answers that change with the order." in said
-    said = words(sn.evaluate([of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak")], hundred, protocols))
+    said = words(
+        sn.evaluate([of_accuracy(0.9, "strong"), of_accuracy(0.5, "weak")], hundred, protocols)
+    )
     assert "strong is better than weak" in said and "Counting only answers" not in said
 
 
-def test_runs_on_other_builds_of_a_benchmark_are_not_compared(make: Callable[..., Benchmark]) -> None:
+def test_runs_on_other_builds_of_a_benchmark_are_not_compared(
+    make: Callable[..., Benchmark],
+) -> None:
     runs: list[ScoredRun] = []
     for count in (20, 30):
         folder = str(make([{**row, "answer": 0} for row in small.rows(count)], name="same").folder)
         runs += sn.evaluate(of_accuracy(0.9 if count == 20 else 0.2, f"m{count}"), folder).runs
-    assert "The runs are not compared: " in words(sn.Results(runs)) and "better" not in words(sn.Results(runs))
+    assert "The runs are not compared: " in words(sn.Results(runs)) and "better" not in words(
+        sn.Results(runs)
+    )
 
 
 def test_open_questions_and_hidden_answers_make_no_claim(make: Callable[..., Benchmark]) -> None:
-    hidden = [{name: value for name, value in row.items() if name != "answer"} for row in small.rows(6)]
+    hidden = [
+        {name: value for name, value in row.items() if name != "answer"} for row in small.rows(6)
+    ]
     assert words(sn.evaluate("snellen:uniform", str(make(hidden).folder))) == ""
     texts = sn.evaluate("snellen:uniform", ["eyechart/word", "eyechart/caption"], limit=5)
     assert words(texts) == ""  # their metrics are of different scales

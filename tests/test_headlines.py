@@ -42,16 +42,29 @@ def test_the_head_of_a_report_counts_each_reply_once_and_the_benchmarks_that_wer
     make: Callable[..., Benchmark],
 ) -> None:
     """The first order of CircularEval is the request of vanilla; of open questions CircularEval asks none."""
-    texts = [{**{k: v for k, v in row.items() if k != "options"}, "answer": "cat"} for row in small.rows(4)]
+    texts = [
+        {**{k: v for k, v in row.items() if k != "options"}, "answer": "cat"}
+        for row in small.rows(4)
+    ]
     choice = make(small.rows(10), name="choice")
     words = make(texts, name="words", formulation="text")
     folders = [str(choice.folder), str(words.folder)]
-    results = sn.evaluate(sn.Scripted(lambda _: "Well, who can say."), folders, ["vanilla", "circular"], name="both")
-    head = results.report("both.html").read_text("utf-8").split('class="kicker"')[1].split("</p>")[0]
+    results = sn.evaluate(
+        sn.Scripted(lambda _: "Well, who can say."), folders, ["vanilla", "circular"], name="both"
+    )
+    head = (
+        results.report("both.html").read_text("utf-8").split('class="kicker"')[1].split("</p>")[0]
+    )
     assert "<b>10</b> of 10 replies to questions with options name none" in head
-    assert "<b>2</b> benchmarks asked" in head and "<b>14</b> requests" in head and "<b>0</b> requests failed" in head
+    assert (
+        "<b>2</b> benchmarks asked" in head
+        and "<b>14</b> requests" in head
+        and "<b>0</b> requests failed" in head
+    )
     results = sn.evaluate(sn.Scripted(lambda _: "(A)"), folders, "circular", name="turned")
-    head = results.report("turned.html").read_text("utf-8").split('class="kicker"')[1].split("</p>")[0]
+    head = (
+        results.report("turned.html").read_text("utf-8").split('class="kicker"')[1].split("</p>")[0]
+    )
     assert "<b>1</b> of 2 benchmarks asked" in head and "<b>0</b> of 20 replies" in head
 
 
@@ -64,9 +77,17 @@ def test_a_model_that_is_right_on_40_and_unparsedable_on_60_percent_prints_40(
     assert code == 0
     rows = [json.loads(line) for line in out.splitlines()]
     for metric in ("accuracy", "circular_accuracy", "capability"):
-        assert {round(row["value"], 9) for row in rows if row["metric"] == metric and not row["slice"]} == {0.4}, metric
-    assert {round(row["value"], 9) for row in rows if row["metric"] == "unparsed_rate" and not row["slice"]} == {0.6}
-    assert {row["value"] for row in rows if row["metric"] == "accuracy_of_parsed" and not row["slice"]} == {1.0}
+        assert {
+            round(row["value"], 9) for row in rows if row["metric"] == metric and not row["slice"]
+        } == {0.4}, metric
+    assert {
+        round(row["value"], 9)
+        for row in rows
+        if row["metric"] == "unparsed_rate" and not row["slice"]
+    } == {0.6}
+    assert {
+        row["value"] for row in rows if row["metric"] == "accuracy_of_parsed" and not row["slice"]
+    } == {1.0}
     assert all(row["value"] <= 0.5 for row in rows if row["metric"] == "accuracy" and row["slice"])
     _, out, _ = command(capsys, "score", "runs/r")
     first_line = next(line for line in out.splitlines() if "snellen:scripted" in line)
@@ -76,16 +97,22 @@ def test_a_model_that_is_right_on_40_and_unparsedable_on_60_percent_prints_40(
     assert "| 40.0% [" in text and "; of parsed 100.0% [" in text and "; at most 100.0% [" in text
 
 
-def test_a_failed_request_stays_out_of_the_headline_and_is_counted(make: Callable[..., Benchmark]) -> None:
+def test_a_failed_request_stays_out_of_the_headline_and_is_counted(
+    make: Callable[..., Benchmark],
+) -> None:
     folder = str(make([{**row, "answer": 0} for row in small.rows(10)]).folder)
 
     def reply(request: Request) -> str | sn.Response:
         return (
-            sn.Response(error=Failure("timeout", "late")) if request.sample_id == "q000" else right_or_unparsed(request)
+            sn.Response(error=Failure("timeout", "late"))
+            if request.sample_id == "q000"
+            else right_or_unparsed(request)
         )
 
     results = sn.evaluate(sn.Scripted(reply), folder, "vanilla", error_budget=1.0)
-    [row] = [r for r in results.rows if (r.metric, r.benchmark, r.slice) == ("accuracy", "mine", "")]
+    [row] = [
+        r for r in results.rows if (r.metric, r.benchmark, r.slice) == ("accuracy", "mine", "")
+    ]
     assert (row.estimate.value, row.estimate.n, row.estimate.errors) == (pytest.approx(3 / 9), 9, 1)
 
 
@@ -94,7 +121,10 @@ def test_no_row_vanishes_whatever_reads_the_replies(
     extractor: str, questions: Benchmark, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     sn.evaluate(
-        sn.Scripted(lambda request: "It is the cat."), str(questions.folder), ["circular", "instability?m=2"], name="r"
+        sn.Scripted(lambda request: "It is the cat."),
+        str(questions.folder),
+        ["circular", "instability?m=2"],
+        name="r",
     )
     plain, other = sn.score("runs/r"), sn.score("runs/r", extractor=extractor)
 
@@ -112,19 +142,30 @@ def test_no_row_vanishes_whatever_reads_the_replies(
 
 
 def presented(choices: tuple[int | None, ...]) -> list[Prediction]:
-    return [Prediction("p", "generation", "b", "s", Variant(test=i), "k", choice=c) for i, c in enumerate(choices)]
+    return [
+        Prediction("p", "generation", "b", "s", Variant(test=i), "k", choice=c)
+        for i, c in enumerate(choices)
+    ]
 
 
 @given(st.lists(st.sampled_from([0, 1, 2, None]), min_size=1, max_size=5), st.integers(0, 1))
-def test_no_verdict_of_circular_eval_depends_on_the_order_of_the_passes(choices: list[int | None], more: int) -> None:
+def test_no_verdict_of_circular_eval_depends_on_the_order_of_the_passes(
+    choices: list[int | None], more: int
+) -> None:
     answer, rotations = Answer("s", options=(0,)), len(choices) + more
     orders = {tuple(order) for order in itertools.permutations(choices)}
-    for verdict in (choice_metrics.circular, choice_metrics.circular_of_parsed, choice_metrics.circular_upper):
+    for verdict in (
+        choice_metrics.circular,
+        choice_metrics.circular_of_parsed,
+        choice_metrics.circular_upper,
+    ):
         assert len({verdict(presented(order), answer, rotations) for order in orders}) == 1
     assert len({choice_metrics.consistency(presented(order), rotations) for order in orders}) == 1
 
 
-def test_a_rotation_that_is_parsed_and_wrong_fails_the_question_even_if_another_was_unparsed() -> None:
+def test_a_rotation_that_is_parsed_and_wrong_fails_the_question_even_if_another_was_unparsed() -> (
+    None
+):
     answer = Answer("s", options=(0,))
     for order in ((None, 1), (1, None)):
         assert choice_metrics.circular_of_parsed(presented(order), answer, 2) == 0.0
@@ -143,7 +184,11 @@ def test_a_rotation_that_is_parsed_and_wrong_fails_the_question_even_if_another_
 # --- as published ------------------------------------------------------------------------------------------------
 
 
-CAPTIONS = {"q0": "A dog runs on the wet grass.", "q1": "Two cats sit on a red sofa", "q2": "a man rides a horse"}
+CAPTIONS = {
+    "q0": "A dog runs on the wet grass.",
+    "q1": "Two cats sit on a red sofa",
+    "q2": "a man rides a horse",
+}
 REFERENCES = [
     ["a dog runs on the wet grass", "A dog is running."],
     ["Two cats sit on a red couch", "Two cats sit there."],
@@ -156,7 +201,12 @@ def caption_run(make: Callable[..., Benchmark]) -> None:
         {"id": name, "question": "Describe it.", "answer": golds, "image": small.cell(i)}
         for i, (name, golds) in enumerate(zip(CAPTIONS, REFERENCES, strict=True))
     ]
-    facts: dict[str, Any] = {"suite": "reform-eval", "task": "caption", "dimension": "Desc", "formulation": "text"}
+    facts: dict[str, Any] = {
+        "suite": "reform-eval",
+        "task": "caption",
+        "dimension": "Desc",
+        "formulation": "text",
+    }
     made = make(rows, name="captions", metrics=("cider",), **facts)
     sn.evaluate(sn.Scripted(CAPTIONS), str(made.folder), "vanilla", name="captions")
 
@@ -166,7 +216,9 @@ def test_the_description_of_reform_eval_is_the_legacy_cider_of_a_hundred_as_publ
 ) -> None:
     caption_run(make)
     replies = list(CAPTIONS.values())
-    standard, legacy = (cider(replies, REFERENCES, tokens=tokens).value for tokens in ("standard", "legacy"))
+    standard, legacy = (
+        cider(replies, REFERENCES, tokens=tokens).value for tokens in ("standard", "legacy")
+    )
     assert standard > legacy + 0.1
     plain = sn.score("runs/captions")
     assert plain.value("capability") == pytest.approx(standard)
@@ -181,9 +233,14 @@ def test_the_description_of_reform_eval_is_the_legacy_cider_of_a_hundred_as_publ
     assert run.kept_in is not None
     kept = json.loads((run.kept_in / "results.json").read_text())
     by_convention = {
-        one["convention"]: one["value"] for one in kept if (one["metric"], one["dimension"]) == ("capability", "Desc")
+        one["convention"]: one["value"]
+        for one in kept
+        if (one["metric"], one["dimension"]) == ("capability", "Desc")
     }
-    assert by_convention == {"standard": pytest.approx(standard), "as-published": pytest.approx(100 * legacy)}
+    assert by_convention == {
+        "standard": pytest.approx(standard),
+        "as-published": pytest.approx(100 * legacy),
+    }
     code, out, _ = command(capsys, "score", "runs/captions", "--as-published")
     assert code == 0 and f"{100 * legacy:.2f}" in out and "legacy BLEU-4" in out
 
@@ -192,7 +249,9 @@ def test_over_all_dimensions_reform_eval_averages_what_it_prints_cider_in_hundre
     make: Callable[..., Benchmark], capsys: pytest.CaptureFixture[str]
 ) -> None:
     facts: dict[str, Any] = {"suite": "reform-eval", "task": "vqa", "dimension": "VGR"}
-    choices = make([{**row, "answer": n % 2} for n, row in enumerate(small.rows(4))], name="choices", **facts)
+    choices = make(
+        [{**row, "answer": n % 2} for n, row in enumerate(small.rows(4))], name="choices", **facts
+    )
     rows = [
         {"id": name, "question": "Describe it.", "answer": golds, "image": small.cell(40 + i)}
         for i, (name, golds) in enumerate(zip(CAPTIONS, REFERENCES, strict=True))
@@ -203,15 +262,23 @@ def test_over_all_dimensions_reform_eval_averages_what_it_prints_cider_in_hundre
     def reply(request: Request) -> str:
         return "(A)" if request.variant.labels else CAPTIONS[request.sample_id]
 
-    sn.evaluate(sn.Scripted(reply), [str(choices.folder), str(captions.folder)], "vanilla", name="both")
-    [standard] = [r for r in sn.score("runs/both").rows if (r.metric, r.dimension) == ("capability", "*")]
+    sn.evaluate(
+        sn.Scripted(reply), [str(choices.folder), str(captions.folder)], "vanilla", name="both"
+    )
+    [standard] = [
+        r for r in sn.score("runs/both").rows if (r.metric, r.dimension) == ("capability", "*")
+    ]
     assert (standard.estimate.value, standard.reason) == (None, "scales differ")
     published = sn.score("runs/both", as_published=True)
     [row] = [r for r in published.rows if (r.metric, r.dimension) == ("capability", "*")]
     right = published.value("accuracy", benchmark="choices")
     described = 100 * (cider(list(CAPTIONS.values()), REFERENCES, tokens="legacy").value or 0)
     assert row.estimate.value == pytest.approx((right + described) / 2)
-    assert (row.reason, row.unit, row.detail) == (None, "score x 100", "mean of figures in CIDEr x 100, share x 100")
+    assert (row.reason, row.unit, row.detail) == (
+        None,
+        "score x 100",
+        "mean of figures in CIDEr x 100, share x 100",
+    )
     _, shown, _ = command(capsys, "paper", "reform-eval", "28", "runs/both", "--markdown")
     assert "no mean beside theirs: theirs are over reform-eval/a-okvqa" in shown
     assert "and 53 others too; the run's is over captions, choices too (Complete)" in shown
@@ -232,7 +299,12 @@ def test_a_capability_of_lvlm_ehub_as_published_is_the_mean_of_what_is_printed(
             said[f"{task}{i}"] = reply
             place = {"id": f"{task}{i}", "image": small.cell(20 * start + i)}
             rows.append({**place, "question": f"What {task} {i}?", "answer": golds})
-        facts = {"suite": "lvlm-ehub", "task": task, "dimension": "Knowledge", "formulation": "text"}
+        facts = {
+            "suite": "lvlm-ehub",
+            "task": task,
+            "dimension": "Knowledge",
+            "formulation": "text",
+        }
         folders.append(str(make(rows, name=task, metrics=("exact_match",), **facts).folder))
     sn.evaluate(sn.Scripted(said), folders, "vanilla", name="axis")
     published = sn.score("runs/axis", as_published=True)
@@ -259,18 +331,25 @@ def test_choices_as_published_are_read_by_the_first_label_and_each_unparsed_text
     assert results.value("instability") == pytest.approx(-sum(p * math.log(p) for p in kinds))
     published = sn.score("runs/r", as_published=True)
     # Two right, and two unparsed texts: 1/2, 1/4, 1/4.
-    assert published.value("legacy_instability") == pytest.approx(0.5 * math.log(2) + 0.5 * math.log(4))
+    assert published.value("legacy_instability") == pytest.approx(
+        0.5 * math.log(2) + 0.5 * math.log(4)
+    )
     assert published.value("accuracy") == pytest.approx(50.0)
     assert {p.extractor_version for b in published.runs[0].benchmarks for p in b.predictions} == {
         "reform-eval-first-label"
     }
     text = published.report("r.md").read_text("utf-8")
-    assert "As published: replies are read by legacy:reform-eval; instability is legacy instability." in text
+    assert (
+        "As published: replies are read by legacy:reform-eval; instability is legacy instability."
+        in text
+    )
     assert "| 50.00 [" in text and f"| {0.5 * math.log(2) + 0.5 * math.log(4):.3f} [" in text
     assert "NaN" not in published.report("r.html").read_text("utf-8")
 
 
-def test_the_capability_of_mmbench_as_published_is_its_circular_accuracy(make: Callable[..., Benchmark]) -> None:
+def test_the_capability_of_mmbench_as_published_is_its_circular_accuracy(
+    make: Callable[..., Benchmark],
+) -> None:
     folder = str(make(small.rows(8), suite="mmbench", dimension="FG").folder)
     sn.evaluate("snellen:always-a", folder, "circular", name="r")
     assert sn.score("runs/r").value("capability") == 0.25
@@ -282,12 +361,20 @@ def test_a_run_as_published_prints_and_reports_those_numbers(
 ) -> None:
     folder = str(make(small.rows(8), suite="mmbench", dimension="FG").folder)
     spec = sn.ScoringSpec(as_published=True)
-    assert sn.evaluate("snellen:always-a", folder, "circular", name="r", scoring=spec).value("accuracy") == 25.0
+    assert (
+        sn.evaluate("snellen:always-a", folder, "circular", name="r", scoring=spec).value(
+            "accuracy"
+        )
+        == 25.0
+    )
     Path("exam.toml").write_text(
         f'models = ["snellen:always-a"]\nbenchmarks = ["{folder}"]\nprotocols = ["circular"]\nname = "e"\n'
         "[scoring]\nas_published = true\n"
     )
-    for words, name in ((["exam.toml"], "e"), (["exam.toml", "--no-as-published", "--name", "s"], "s")):
+    for words, name in (
+        (["exam.toml"], "e"),
+        (["exam.toml", "--no-as-published", "--name", "s"], "s"),
+    ):
         code, out, _ = command(capsys, "run", *words, "--json")
         assert code == 0
         shown = {json.loads(line)["convention"] for line in out.splitlines()}

@@ -51,7 +51,11 @@ def images(pictures: Pictures) -> list[ImageRef]:
 
 def questions(images: list[ImageRef], **fields: object) -> list[Request]:
     shown = [ask(f"What colour is it{' now' * i}?", images[i % 3], **fields) for i in range(8)]
-    return [*shown, ask("Is there no picture?", **fields), ask("Two of them?", images[0], images[1], **fields)]
+    return [
+        *shown,
+        ask("Is there no picture?", **fields),
+        ask("Two of them?", images[0], images[1], **fields),
+    ]
 
 
 def test_scores_do_not_depend_on_the_batch(
@@ -66,8 +70,12 @@ def test_scores_do_not_depend_on_the_batch(
     assert [score.bytes for score in together[0].scores] == [len(option) for option in OPTIONS]
 
 
-def test_scores_depend_on_the_picture(model: Model, images: list[ImageRef], pictures: Pictures) -> None:
-    red, blue = model.loglikelihood([ask("Which?", image, continuations=("red",)) for image in images[:2]], pictures)
+def test_scores_depend_on_the_picture(
+    model: Model, images: list[ImageRef], pictures: Pictures
+) -> None:
+    red, blue = model.loglikelihood(
+        [ask("Which?", image, continuations=("red",)) for image in images[:2]], pictures
+    )
     assert abs(red.scores[0].sum - blue.scores[0].sum) > 0.01
 
 
@@ -81,17 +89,26 @@ def test_replies_do_not_depend_on_the_batch(
     assert together[::-1] == [reply.text for reply in model.generate(asked[::-1], pictures)]
 
 
-def test_another_seed_gives_another_sample(model: Model, images: list[ImageRef], pictures: Pictures) -> None:
-    asked = [ask("Which?", images[0], decoding=Decoding(8, temperature=1.0, seed=seed)) for seed in range(4)]
+def test_another_seed_gives_another_sample(
+    model: Model, images: list[ImageRef], pictures: Pictures
+) -> None:
+    asked = [
+        ask("Which?", images[0], decoding=Decoding(8, temperature=1.0, seed=seed))
+        for seed in range(4)
+    ]
     assert len({reply.text for reply in model.generate(asked, pictures)}) > 1
 
 
-def test_a_reply_ends_where_a_stop_string_begins(model: Model, images: list[ImageRef], pictures: Pictures) -> None:
+def test_a_reply_ends_where_a_stop_string_begins(
+    model: Model, images: list[ImageRef], pictures: Pictures
+) -> None:
     [whole] = model.generate([ask("Which?", images[0])], pictures)
     assert whole.text
     assert whole.finish == "length"
     stop = whole.text[2:4]
-    [stopped] = model.generate([ask("Which?", images[0], decoding=Decoding(6, stop=(stop,)))], pictures)
+    [stopped] = model.generate(
+        [ask("Which?", images[0], decoding=Decoding(6, stop=(stop,)))], pictures
+    )
     assert stopped.text == whole.text[: whole.text.index(stop)].strip()
     assert stopped.finish == "stop"
 
@@ -99,8 +116,12 @@ def test_a_reply_ends_where_a_stop_string_begins(model: Model, images: list[Imag
 def test_an_assistant_message_that_comes_last_is_continued(
     model: Model, images: list[ImageRef], pictures: Pictures
 ) -> None:
-    [opened] = model.loglikelihood([ask("Which?", images[0], reply="It is", continuations=("red",))], pictures)
-    [asked] = model.loglikelihood([ask("Which?", images[0], continuations=("It is", "It is red"))], pictures)
+    [opened] = model.loglikelihood(
+        [ask("Which?", images[0], reply="It is", continuations=("red",))], pictures
+    )
+    [asked] = model.loglikelihood(
+        [ask("Which?", images[0], continuations=("It is", "It is red"))], pictures
+    )
     given, whole = (score.sum for score in asked.scores)
     assert opened.scores[0].sum == pytest.approx(whole - given, abs=1e-4)
 
@@ -112,7 +133,9 @@ def test_a_question_that_names_the_image_token_is_still_one_picture(
     assert reply.error is None
 
 
-def test_a_missing_picture_fails_alone(model: Model, images: list[ImageRef], pictures: Pictures) -> None:
+def test_a_missing_picture_fails_alone(
+    model: Model, images: list[ImageRef], pictures: Pictures
+) -> None:
     lost = ImageRef("0" * 64, "image/png", 4, 4)
     good, bad = model.generate([ask("Which?", images[0]), ask("Which?", lost)], _Store(pictures))
     assert good.error is None
@@ -132,7 +155,9 @@ class _Store:
         return self._pictures.read(image)
 
 
-def test_system_and_dialogue_turns_are_rendered(model: Model, images: list[ImageRef], pictures: Pictures) -> None:
+def test_system_and_dialogue_turns_are_rendered(
+    model: Model, images: list[ImageRef], pictures: Pictures
+) -> None:
     said = [("system", "Be brief."), ("user", "Hello"), ("assistant", "Hi"), ("user", "Which?")]
     messages = tuple(Message(role, (TextPart(text),)) for role, text in said)  # type: ignore[arg-type]
     [reply] = model.generate([Request("b", "s", Variant(), messages)], pictures)
@@ -195,7 +220,9 @@ def test_loading_prints_nothing(folder: Path, capfd: pytest.CaptureFixture[str])
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_model_that_is_not_in_the_cache_says_so_when_offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_model_that_is_not_in_the_cache_says_so_when_offline(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
@@ -214,12 +241,16 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_a_hub_that_cannot_be_reached_is_said_at_once_with_what_to_do(
     no_hub: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ModelError, match=r"127\.0\.0\.1:9 cannot be reached .*hf:\./folder.*HF_HUB_OFFLINE=1"):
+    with pytest.raises(
+        ModelError, match=r"127\.0\.0\.1:9 cannot be reached .*hf:\./folder.*HF_HUB_OFFLINE=1"
+    ):
         load_model("hf:nobody/nothing")
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_model_in_the_cache_is_loaded_without_the_hub_and_a_line_says_so(folder: Path, no_hub: Path) -> None:
+def test_a_model_in_the_cache_is_loaded_without_the_hub_and_a_line_says_so(
+    folder: Path, no_hub: Path
+) -> None:
     repository, commit = no_hub / "models--nobody--something", "0" * 40
     (repository / "snapshots").mkdir(parents=True)
     (repository / "snapshots" / commit).symlink_to(folder)
@@ -229,7 +260,10 @@ def test_a_model_in_the_cache_is_loaded_without_the_hub_and_a_line_says_so(folde
     with attended(Attendance(say=lines.append)):
         assert load_model("hf:nobody/something").name == "hf:nobody/something"
     [line] = lines
-    assert "127.0.0.1:9 cannot be reached" in line and "nobody/something is loaded from the hub's cache" in line
+    assert (
+        "127.0.0.1:9 cannot be reached" in line
+        and "nobody/something is loaded from the hub's cache" in line
+    )
 
 
 @pytest.mark.slow
@@ -241,7 +275,9 @@ def test_a_process_that_loads_a_model_prints_nothing_and_says_what_is_not_in_the
         "try:\n    load_model('hf:nobody/nothing')\nexcept Exception as error:\n    print(error)"
     )
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     loaded, fault = done.stdout.splitlines()
     assert loaded == "loaded" and "not in the local cache and HF_HUB_OFFLINE is set" in fault
     assert done.stderr == ""

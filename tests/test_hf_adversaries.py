@@ -65,33 +65,44 @@ def requests(lengths: tuple[int, ...]) -> list[ContinuedPrompt]:
     """Questions of these lengths about two pictures, with continuations of 1, 4 and 120 tokens."""
     drawn, prompts = random.Random(0), []
     for i, length in enumerate(lengths):
-        context = replace(extend(head(), tokens(100 + i, length), 0), digests=(drawn.choice(("cat", "cow")),))
+        context = replace(
+            extend(head(), tokens(100 + i, length), 0), digests=(drawn.choice(("cat", "cow")),)
+        )
         tails = tuple(tokens(200 + 3 * i + j, count) for j, count in enumerate((1, 4, 120)))
         prompts.append(ContinuedPrompt(context, tails))
     return prompts
 
 
 # One of each three in every run; all of them where the slow tests run.
-SOMETIMES = [pytest.param(name, marks=pytest.mark.slow if at % 3 else ()) for at, name in enumerate(ADVERSARIES)]
+SOMETIMES = [
+    pytest.param(name, marks=pytest.mark.slow if at % 3 else ())
+    for at, name in enumerate(ADVERSARIES)
+]
 
 
 @pytest.mark.parametrize("name", SOMETIMES)
 def test_an_adversary_is_scored_and_answered_as_one_row_at_a_time(name: str) -> None:
     engine, verdict = checked(ADVERSARIES[name]())
-    assert verdict.fast_paths.name != "tree, picture shared, features kept, one forward, trunks kept"
+    assert (
+        verdict.fast_paths.name != "tree, picture shared, features kept, one forward, trunks kept"
+    )
     window = requests((4, 9, 60, 61, 150, 210, 330))
     assert largest_difference(reference_scores(engine.layout, window), engine.score(window)) < 1e-4
     rows = [prompt.context for prompt in window]
     if verdict.fast_paths.writing.startswith("generate"):
         near = [row for row in rows if verdict.fast_paths.proved.covers(len(row.ids), 8, 1)]
-        assert not any(batch_flaw(engine, [row], verdict.fast_paths, verdict.tolerance) for row in near)
+        assert not any(
+            batch_flaw(engine, [row], verdict.fast_paths, verdict.tolerance) for row in near
+        )
         return
     replies = engine.generate(rows, GreedyPicker(engine.layout.end_tokens), 6)
     assert replies == [plain_reply(engine.layout.model, row, 6) for row in rows]
 
 
 @pytest.mark.parametrize(
-    "build", [ADVERSARIES["pruning by the last token"], quantised, selecting], ids=["pruning", "quantised", "selecting"]
+    "build",
+    [ADVERSARIES["pruning by the last token"], quantised, selecting],
+    ids=["pruning", "quantised", "selecting"],
 )
 def test_replies_are_those_of_a_plain_loop(build: Callable[[], Any]) -> None:
     engine, verdict = checked(build())
@@ -186,9 +197,13 @@ OBJECTS: dict[str, Callable[[Any], Any]] = {
     "an object as activation": lambda mlp: put(mlp, "act_fn", Half()),
     "an object in a closure": lambda mlp: put(mlp, "act_fn", torch.no_grad()(Half().half)),
     "an operator in C": lambda mlp: put(mlp, "act_fn", operator.methodcaller("cumsum", -2)),
-    "a function of torch in C": lambda mlp: put(mlp, "act_fn", functools.partial(torch.cumsum, dim=-2)),
+    "a function of torch in C": lambda mlp: put(
+        mlp, "act_fn", functools.partial(torch.cumsum, dim=-2)
+    ),
     "a function with a derivative": lambda mlp: put(mlp, "act_fn", Apply.apply),
-    "a compiled function": lambda mlp: put(mlp, "act_fn", torch.jit.trace(torch.sin, torch.ones(3), check_trace=False)),
+    "a compiled function": lambda mlp: put(
+        mlp, "act_fn", torch.jit.trace(torch.sin, torch.ones(3), check_trace=False)
+    ),
 }
 
 
@@ -220,7 +235,10 @@ def test_unknown_code_in_the_projector_alone_keeps_the_tree_and_loses_batches_of
     part = model.model.multi_modal_projector
     part.__class__ = type("Mine", (type(part),), {})
     _, verdict = checked(model)
-    assert verdict.fast_paths.name == "tree, picture shared, features kept, one forward, one row at a time"
+    assert (
+        verdict.fast_paths.name
+        == "tree, picture shared, features kept, one forward, one row at a time"
+    )
 
 
 def test_texts_that_stay_below_a_length_share_everything_and_longer_ones_nothing() -> None:
@@ -240,17 +258,26 @@ def test_a_window_that_is_named_is_crossed_and_then_holds_at_any_length() -> Non
 def test_blocks_of_which_some_are_read_begin_to_differ_at_the_product() -> None:
     facts = ModelFacts(lengths=(("index_topk_blocks", 16), ("index_block_size", 128)))
     assert facts.selecting == ("index_topk_blocks", 2048)
-    assert ModelFacts(lengths=(("index_topk", 2048), ("index_kpool", 16))).selecting == ("index_topk", 2048)
+    assert ModelFacts(lengths=(("index_topk", 2048), ("index_kpool", 16))).selecting == (
+        "index_topk",
+        2048,
+    )
 
 
 @pytest.mark.parametrize("window", [8, 24])
 def test_texts_of_which_a_part_is_selected_are_run_one_by_one_at_any_length(window: int) -> None:
     """Doge with a window of 8 is 0.46 nats off at 224 tokens, though rows agreed on a probe of 48."""
     engine, verdict = checked(selecting(window))
-    assert verdict.fast_paths.name == "full rows, encoders kept, one row at a time; replies token by token"
+    assert (
+        verdict.fast_paths.name
+        == "full rows, encoders kept, one row at a time; replies token by token"
+    )
     for length in (4, 20, 60, 85, 150, 210, 330):
         asked_now = requests((length,))
-        assert largest_difference(reference_scores(engine.layout, asked_now), engine.score(asked_now)) < 1e-4
+        assert (
+            largest_difference(reference_scores(engine.layout, asked_now), engine.score(asked_now))
+            < 1e-4
+        )
 
 
 def test_texts_shorter_than_a_selection_share_everything() -> None:
@@ -291,7 +318,9 @@ def test_a_generate_that_echoes_the_prompt_is_refused() -> None:
     engine = Engine(read_layout(model, 0), 8, 4096)
     rows = [prompt.context for prompt in asked(head())]
     _, verdict = checked(llava(), ModelFacts())
-    assert batch_flaw(engine, rows, replace(PLAIN, writing="generate in batches"), verdict.tolerance)
+    assert batch_flaw(
+        engine, rows, replace(PLAIN, writing="generate in batches"), verdict.tolerance
+    )
     assert not batch_flaw(engine, rows, FastPaths(cache=True), verdict.tolerance)
 
 
@@ -330,12 +359,22 @@ def test_a_model_with_active_dropout_is_refused_when_it_is_loaded(
         load_model(f"hf:{folder}")
 
 
-def test_the_largest_difference_of_spot_checks_stands_in_the_manifest_and_the_report(tmp_path: Path) -> None:
+def test_the_largest_difference_of_spot_checks_stands_in_the_manifest_and_the_report(
+    tmp_path: Path,
+) -> None:
     results = sn.evaluate(
-        "snellen:tiny", "eyechart/shape", ["vanilla", "likelihood"], limit=4, name="tiny", runs=tmp_path
+        "snellen:tiny",
+        "eyechart/shape",
+        ["vanilla", "likelihood"],
+        limit=4,
+        name="tiny",
+        runs=tmp_path,
     )
     notes = read_manifest(tmp_path / "tiny").notes
-    assert [note.partition(":")[0] for note in notes] == ["spot checks (generate)", "spot checks (loglikelihood)"]
+    assert [note.partition(":")[0] for note in notes] == [
+        "spot checks (generate)",
+        "spot checks (loglikelihood)",
+    ]
     assert all("nats (noise allows" in note for note in notes)
     results.report(tmp_path / "report.md")
     assert "spot checks (loglikelihood)" in (tmp_path / "report.md").read_text()

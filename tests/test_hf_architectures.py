@@ -20,7 +20,14 @@ from snellen.models.hf.cached_forward import (
     states_beside_layers,
 )
 from snellen.models.hf.conversation import ChatPrompt, Conversation
-from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, Encoder, Visuals, extend, truncate
+from snellen.models.hf.encode import (
+    ContinuedPrompt,
+    EncodedPrompt,
+    Encoder,
+    Visuals,
+    extend,
+    truncate,
+)
 from snellen.models.hf.engine import Engine
 from snellen.models.hf.load import without_warnings
 from snellen.models.hf.model_layout import input_names, read_layout
@@ -44,7 +51,11 @@ def probed(name: str) -> tuple[Engine, list[ContinuedPrompt], Encoder]:
     conversation = Conversation(small.processor, small.model.config.model_type)
     encoder = Encoder(small.processor, input_names(small.model), closes=layout.encoder_decoder)
     with without_warnings():
-        return Engine(layout, 16, 4096), build_probe(conversation, encoder, layout.encoder_decoder), encoder
+        return (
+            Engine(layout, 16, 4096),
+            build_probe(conversation, encoder, layout.encoder_decoder),
+            encoder,
+        )
 
 
 def checked(name: str) -> tuple[SelfCheckResult, float, Engine, list[ContinuedPrompt]]:
@@ -52,7 +63,12 @@ def checked(name: str) -> tuple[SelfCheckResult, float, Engine, list[ContinuedPr
     engine, probe, _ = probed(name)
     verdict = choose_fast_paths(engine, probe)
     scored = engine.score(probe, verdict.fast_paths)
-    return verdict, largest_difference(reference_scores(engine.layout, probe), scored), engine, probe
+    return (
+        verdict,
+        largest_difference(reference_scores(engine.layout, probe), scored),
+        engine,
+        probe,
+    )
 
 
 def _filled(kind: str, rows: int) -> Any:
@@ -91,7 +107,9 @@ def test_a_copy_of_a_cache_grows_without_changing_it(kind: str) -> None:
 def test_every_state_of_a_layer_follows_its_row(kind: str) -> None:
     cache = _filled(kind, 2)
     chosen = select_cache_rows(cache, torch.tensor([1, 0, 1]))
-    for whole, part in zip(layer_tensors(cache.layers[0]), layer_tensors(chosen.layers[0]), strict=True):
+    for whole, part in zip(
+        layer_tensors(cache.layers[0]), layer_tensors(chosen.layers[0]), strict=True
+    ):
         assert torch.equal(part, whole[[1, 0, 1]])
     # Growth of the rows that were chosen leaves the others alone.
     before = [tensor.clone() for tensor in layer_tensors(cache.layers[0])]
@@ -129,7 +147,12 @@ def test_inputs_per_token_are_found_by_their_length_and_not_by_their_names() -> 
     verdict = choose_fast_paths(engine, probe)
     # The experts of the last block are told which tokens are a picture's, also where few of them are run.
     assert verdict.fast_paths.tree and verdict.fast_paths.shared
-    assert largest_difference(reference_scores(engine.layout, probe), engine.score(probe, verdict.fast_paths)) < 1e-4
+    assert (
+        largest_difference(
+            reference_scores(engine.layout, probe), engine.score(probe, verdict.fast_paths)
+        )
+        < 1e-4
+    )
 
 
 def test_idefics_is_asked_and_sees_its_picture() -> None:
@@ -140,7 +163,11 @@ def test_idefics_is_asked_and_sees_its_picture() -> None:
     first = probe[0]
     pixels = normal(5, *first.context.extras["pixel_values"].shape)
     other = EncodedPrompt(
-        first.context.ids, {**first.context.extras, "pixel_values": pixels}, ("other",), (), first.context.per_token
+        first.context.ids,
+        {**first.context.extras, "pixel_values": pixels},
+        ("other",),
+        (),
+        first.context.per_token,
     )
     moved = reference_scores(engine.layout, [first, ContinuedPrompt(other, first.tails)])
     assert largest_difference(moved[:1], moved[1:]) > 0.01
@@ -155,7 +182,11 @@ def test_an_input_that_is_as_long_as_the_prompt_by_chance_is_not_per_token() -> 
 
         def __call__(self, images: Any = None, text: str = "", **_: Any) -> dict[str, Any]:
             ids = torch.tensor([[ord(letter) for letter in text]])
-            return {"input_ids": ids, "pixel_values": torch.zeros(1, 5, 3), "kinds": torch.zeros_like(ids)}
+            return {
+                "input_ids": ids,
+                "pixel_values": torch.zeros(1, 5, 3),
+                "kinds": torch.zeros_like(ids),
+            }
 
     encoder = Encoder(Chance())
     ids, extras = encoder._process(Visuals(), "hello")
@@ -171,7 +202,9 @@ def test_a_mask_of_pictures_is_repeated_for_new_tokens_and_a_label_is_that_of_te
     prompt = EncodedPrompt((5, 6, 7), extras, ("cat",), (), frozenset({"seen", "kinds"}))
     longer = extend(prompt, (8, 9), 0)
     assert longer.extras["seen"][0].tolist() == [[1, 0], [1, 0], [0, 1], [0, 1], [0, 1]]
-    assert longer.extras["kinds"].tolist() == [[0, 1, 1, 0, 0]] and longer.extras["sizes"].shape == (1, 2)
+    assert longer.extras["kinds"].tolist() == [[0, 1, 1, 0, 0]] and longer.extras[
+        "sizes"
+    ].shape == (1, 2)
     assert truncate(longer, 2).extras["seen"].shape == (1, 2, 2)
     assert pad_rows([prompt, longer], 0, "right")["seen"].shape == (2, 5, 2)
 
@@ -179,7 +212,11 @@ def test_a_mask_of_pictures_is_repeated_for_new_tokens_and_a_label_is_that_of_te
 def test_a_model_with_plain_positions_is_not_given_positions_in_a_plane() -> None:
     """EXAONE 4.5 keeps `rope_deltas` from the model that it is made of, and never uses them."""
     verdict, off, engine, _ = checked("exaone4_5")
-    assert engine.layout.rotary is None and verdict.fast_paths.shared and off <= verdict.tolerance.token
+    assert (
+        engine.layout.rotary is None
+        and verdict.fast_paths.shared
+        and off <= verdict.tolerance.token
+    )
 
 
 def test_what_a_processor_returns_on_demand_is_asked_for_where_the_model_needs_it() -> None:
@@ -209,10 +246,14 @@ def test_a_probe_of_two_shapes_tells_that_padded_pictures_are_seen_otherwise() -
 def by_hand(name: str, head: EncodedPrompt, **changes: Any) -> tuple[Engine, list[ContinuedPrompt]]:
     """A small model of type `name`, without its processor, and what it is asked. `changes` are settings of its text."""
     kind = tf.CONFIG_MAPPING[name]
-    settings = shrunk(kind().to_dict(), lambda token: IMAGE if token == "image_token" else 7, VOCABULARY)
+    settings = shrunk(
+        kind().to_dict(), lambda token: IMAGE if token == "image_token" else 7, VOCABULARY
+    )
     settings["text_config"] |= changes
     torch.manual_seed(0)
-    model = tf.AutoModelForImageTextToText.from_config(kind.from_dict(settings), dtype=torch.float32)
+    model = tf.AutoModelForImageTextToText.from_config(
+        kind.from_dict(settings), dtype=torch.float32
+    )
     return Engine(read_layout(sharpen(model), 0), 8, 4096), asked(head)
 
 
@@ -227,7 +268,12 @@ def test_a_block_that_mixes_places_after_its_feed_forward_part_shares_pictures()
     engine, window = by_hand("inkling_mm_model", head, logits_mup_width_multiplier=1.0)
     verdict = choose_fast_paths(engine, window)
     assert verdict.fast_paths.shared and verdict.fast_paths.batch
-    assert largest_difference(reference_scores(engine.layout, window), engine.score(window, verdict.fast_paths)) < 1e-4
+    assert (
+        largest_difference(
+            reference_scores(engine.layout, window), engine.score(window, verdict.fast_paths)
+        )
+        < 1e-4
+    )
 
 
 def test_a_model_that_puts_a_picture_before_its_places_keeps_its_cache() -> None:
@@ -236,7 +282,12 @@ def test_a_model_that_puts_a_picture_before_its_places_keeps_its_cache() -> None
     engine, window = Engine(read_layout(model, 0), 8, 4096), asked(head)
     verdict = choose_fast_paths(engine, window)
     assert engine.layout.all_logits and verdict.fast_paths.shared and verdict.fast_paths.ragged
-    assert largest_difference(reference_scores(engine.layout, window), engine.score(window, verdict.fast_paths)) < 1e-4
+    assert (
+        largest_difference(
+            reference_scores(engine.layout, window), engine.score(window, verdict.fast_paths)
+        )
+        < 1e-4
+    )
 
 
 def test_positions_that_begin_behind_the_padding_token_are_continued() -> None:
@@ -256,7 +307,10 @@ def test_features_of_a_tower_that_puts_all_pictures_into_one_row_are_not_merged_
     paths = FastPaths(vision_cache=True, batch=True)
     for prompt in window[1:3]:
         engine.score([prompt], paths)
-    assert largest_difference(reference_scores(engine.layout, window), engine.score(window, paths)) < 1e-4
+    assert (
+        largest_difference(reference_scores(engine.layout, window), engine.score(window, paths))
+        < 1e-4
+    )
 
 
 def test_a_model_whose_scores_depend_on_the_text_after_them_keeps_no_cache() -> None:
@@ -264,23 +318,33 @@ def test_a_model_whose_scores_depend_on_the_text_after_them_keeps_no_cache() -> 
     depends on the length. With the 32 that are published no two keys have one score."""
     verdicts = []
     for heads, keys in ((32, 64), (1, 16)):
-        engine, window = by_hand("mistral_large4", of_pixtral(), index_n_heads=heads, index_topk=keys)
+        engine, window = by_hand(
+            "mistral_large4", of_pixtral(), index_n_heads=heads, index_topk=keys
+        )
         verdicts.append(choose_fast_paths(engine, window))
-        long, cut = ([replace(prompt, tails=(prompt.tails[2][:count],)) for prompt in window] for count in (5, 3))
+        long, cut = (
+            [replace(prompt, tails=(prompt.tails[2][:count],)) for prompt in window]
+            for count in (5, 3)
+        )
         whole = [[tail[:3] for tail in tails] for tails in reference_scores(engine.layout, long)]
         moved = largest_difference(whole, reference_scores(engine.layout, cut))
         assert moved > 0.01 if heads == 1 else moved < 1e-4
     causal, other = verdicts
     assert causal.fast_paths.shared and causal.fast_paths.batch
     assert causal.fast_paths.proved.longest == 63
-    assert other.fast_paths.name == "full rows, encoders kept, one row at a time; replies token by token"
+    assert (
+        other.fast_paths.name
+        == "full rows, encoders kept, one row at a time; replies token by token"
+    )
     assert "a text without what follows is off by" in other.line
 
 
 def test_settings_stored_with_a_model_change_no_reply() -> None:
     """Florence-2's folder forces the first and the last token and forbids that n-grams are repeated."""
     model, head = make("Florence-2")
-    stored = tf.GenerationConfig(forced_bos_token_id=9, forced_eos_token_id=2, no_repeat_ngram_size=1)
+    stored = tf.GenerationConfig(
+        forced_bos_token_id=9, forced_eos_token_id=2, no_repeat_ngram_size=1
+    )
     model.generation_config = stored
     verdict = choose_fast_paths(Engine(read_layout(model, 0), 8, 4096), asked(head))
     assert verdict.fast_paths.writing == "generate in batches" and model.generation_config is stored

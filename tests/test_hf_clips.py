@@ -59,7 +59,10 @@ class Videos:
 
     def _stacked(self, videos: Any) -> dict[str, Any]:
         """[clips, frames, 3, height, width]"""
-        frames = [[self._pixels(frame)["pixel_values"].flatten(0, -4)[0] for frame in clip] for clip in videos]
+        frames = [
+            [self._pixels(frame)["pixel_values"].flatten(0, -4)[0] for frame in clip]
+            for clip in videos
+        ]
         return {"pixel_values_videos": torch.stack([torch.stack(clip) for clip in frames])}
 
     def _patches(self, videos: Any) -> dict[str, Any]:
@@ -85,11 +88,18 @@ def opened(name: str, **options: Any) -> tuple[HFModel, Videos]:
     picture = getattr(processor, "image_token", "<image>")
     marks = f"[{picture}]{{% elif c['type'] == 'video' %}}[{processor.video_token}]"
     processor.chat_template = CHAT.replace("<image>", marks)
-    return HFModel(f"hf:{name}", LoadedModel(small.model, processor, {}), HfOptions(**options)), videos
+    return HFModel(
+        f"hf:{name}", LoadedModel(small.model, processor, {}), HfOptions(**options)
+    ), videos
 
 
-def clip(pictures: Pictures, colours: Sequence[str], times: Sequence[float] = TIMES) -> list[ImageRef]:
-    return [replace(pictures.add(colour), time=time) for colour, time in zip(colours, times, strict=True)]
+def clip(
+    pictures: Pictures, colours: Sequence[str], times: Sequence[float] = TIMES
+) -> list[ImageRef]:
+    return [
+        replace(pictures.add(colour), time=time)
+        for colour, time in zip(colours, times, strict=True)
+    ]
 
 
 def test_frames_that_follow_one_another_are_one_clip_and_others_stay_pictures() -> None:
@@ -116,10 +126,15 @@ def test_frames_that_follow_one_another_are_one_clip_and_others_stay_pictures() 
 
 
 @pytest.fixture(scope="module", params=ON_CLIPS)
-def asked(request: pytest.FixtureRequest) -> tuple[str, HFModel, Videos, Pictures, list[list[ImageRef]]]:
+def asked(
+    request: pytest.FixtureRequest,
+) -> tuple[str, HFModel, Videos, Pictures, list[list[ImageRef]]]:
     model, videos = opened(request.param)
     pictures = Pictures()
-    clips = [clip(pictures, ["red", "green", "blue", "white"]), clip(pictures, ["white", "blue", "green", "red"])]
+    clips = [
+        clip(pictures, ["red", "green", "blue", "white"]),
+        clip(pictures, ["white", "blue", "green", "red"]),
+    ]
     return request.param, model, videos, pictures, clips
 
 
@@ -142,7 +157,9 @@ def test_likelihoods_and_replies_about_clips_are_those_of_one_row_at_a_time(
 
     written = [ask(text, *frames) for frames in clips for text in questions]
     rows = [model._encoded(request, pictures) for request in written]
-    for row, tokens in zip(rows, model._write(rows, written, model._proofs["clips"].fast_paths), strict=True):
+    for row, tokens in zip(
+        rows, model._write(rows, written, model._proofs["clips"].fast_paths), strict=True
+    ):
         assert max(reference_reply(model._layout, row, tokens).deficits) < 1e-3
     assert [reply.error for reply in model.generate(written, pictures)] == [None] * 4
 
@@ -173,7 +190,8 @@ def test_an_option_gives_frames_as_pictures() -> None:
     model, videos = opened("qwen2_vl", clips="pictures")
     pictures = Pictures()
     [response] = model.loglikelihood(
-        [ask("What?", *clip(pictures, ["red", "green", "blue", "white"]), continuations=REPLIES)], pictures
+        [ask("What?", *clip(pictures, ["red", "green", "blue", "white"]), continuations=REPLIES)],
+        pictures,
     )
     assert response.error is None and not videos.seen
     assert model.fingerprint()["clips"] == "as pictures"
@@ -183,22 +201,36 @@ def test_an_option_gives_frames_as_pictures() -> None:
 def test_pictures_and_a_clip_in_one_prompt_are_run_by_themselves() -> None:
     model, _ = opened("qwen2_vl")
     pictures = Pictures()
-    request = ask("Same?", pictures.add("blue"), *clip(pictures, ["red"] * 4), continuations=REPLIES)
+    request = ask(
+        "Same?", pictures.add("blue"), *clip(pictures, ["red"] * 4), continuations=REPLIES
+    )
     [response] = model.loglikelihood([request], pictures)
     prompt = model._continued(request, pictures)
-    assert (prompt.context.clips, len(prompt.context.digests)) == (1, 2) and "clips" not in model._proofs
+    assert (prompt.context.clips, len(prompt.context.digests)) == (
+        1,
+        2,
+    ) and "clips" not in model._proofs
     [tails] = reference_scores(model._layout, [prompt])
-    assert [score.sum for score in response.scores] == pytest.approx(list(map(sum, tails)), abs=1e-3)
+    assert [score.sum for score in response.scores] == pytest.approx(
+        list(map(sum, tails)), abs=1e-3
+    )
 
 
 def test_clips_that_the_model_cannot_take_fail_with_the_way_out_and_are_tried_once() -> None:
     model, videos = opened("qwen2_vl")
     whole = videos._patches
-    videos._patches = lambda clips: {**whole(clips), "pixel_values_videos": whole(clips)["pixel_values_videos"][:-4]}  # type: ignore[method-assign]
+    videos._patches = lambda clips: {
+        **whole(clips),
+        "pixel_values_videos": whole(clips)["pixel_values_videos"][:-4],
+    }  # type: ignore[method-assign]
     pictures, tried = Pictures(), []
     for colours in (["red"] * 4, ["blue"] * 4):
-        [response] = model.loglikelihood([ask("What?", *clip(pictures, colours), continuations=REPLIES)], pictures)
-        assert response.error is not None and response.error.detail.endswith("write ?clips=pictures")
+        [response] = model.loglikelihood(
+            [ask("What?", *clip(pictures, colours), continuations=REPLIES)], pictures
+        )
+        assert response.error is not None and response.error.detail.endswith(
+            "write ?clips=pictures"
+        )
         tried.append(len(videos.seen))
     assert tried[1] == tried[0] + 1
 

@@ -54,7 +54,10 @@ ADDS = PRINTS.replace("{{ m['content'] }}", "{{ m['content'] + eos_token }}").re
     "{{ '<|end|>' }}{% endfor %}", "{% endfor %}"
 )
 HEADS = CHAT.replace("{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}", "")
-REFUSES = "{% if messages[-1]['role'] == 'assistant' %}{{ raise_exception('no opened replies') }}{% endif %}" + CHAT
+REFUSES = (
+    "{% if messages[-1]['role'] == 'assistant' %}{{ raise_exception('no opened replies') }}{% endif %}"
+    + CHAT
+)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +81,9 @@ def kept(picture: Image.Image, form: str = "PNG", **settings: Any) -> ImageRef:
 @pytest.fixture(scope="module")
 def model_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Any]:
     """The model of an architecture by its name, opened once."""
-    return cache(lambda name: load_model(f"hf:{tiny_archs.save(name, tmp_path_factory.mktemp('model'))}"))
+    return cache(
+        lambda name: load_model(f"hf:{tiny_archs.save(name, tmp_path_factory.mktemp('model'))}")
+    )
 
 
 SELF_CHECKS: dict[tuple[Any, ...], Any] = {}
@@ -127,17 +132,22 @@ def test_a_response_notes_that_the_first_frame_was_shown(model: Model) -> None:
     assert reply.notes == scored.notes == (FIRST_FRAME,)
 
 
-def test_a_template_that_trims_keeps_the_blank_before_the_reply(folder: Path, model: Any, tmp_path: Path) -> None:
+def test_a_template_that_trims_keeps_the_blank_before_the_reply(
+    folder: Path, model: Any, tmp_path: Path
+) -> None:
     trims = with_template(folder, tmp_path / "trims", TRIMS)
     asked = [
-        ask("Which?", RED, reply=opening, continuations=("A", "red")) for opening in ("It is ", "It is", "It is (")
+        ask("Which?", RED, reply=opening, continuations=("A", "red"))
+        for opening in ("It is ", "It is", "It is (")
     ]
     assert trims._conversation.write(asked[0].messages).with_reply("A").endswith("It is A")
     for one, other in zip(sums(trims, *asked), sums(model, *asked), strict=True):
         assert one == pytest.approx(other, abs=1e-5)
 
 
-def test_options_are_scored_after_a_thought_that_the_template_opens(folder: Path, tmp_path: Path) -> None:
+def test_options_are_scored_after_a_thought_that_the_template_opens(
+    folder: Path, tmp_path: Path
+) -> None:
     thinks = with_template(folder, tmp_path / "thinks", THINKS)
     asked = ask("Which?", RED, continuations=("red",))
     assert thinks._conversation.write(asked.messages).text.endswith("<|assistant|><think>\n")
@@ -153,12 +163,18 @@ def test_options_are_scored_after_a_thought_that_the_template_opens(folder: Path
     ("template", "words"),
     [
         (CHAT, ""),
-        (THINKS, "opens a thought before replies, which is empty or missing where options are scored"),
+        (
+            THINKS,
+            "opens a thought before replies, which is empty or missing where options are scored",
+        ),
         (TRIMS, "trims opened replies, to which their blank is given back"),
         (REFUSES, "refuses opened replies, so that requests with one fail"),
         (PRINTS, ""),
         (ADDS, ""),
-        (PRINTS.replace("{{ m['content'] }}", ""), "writes replies otherwise .*, so that options cannot be scored"),
+        (
+            PRINTS.replace("{{ m['content'] }}", ""),
+            "writes replies otherwise .*, so that options cannot be scored",
+        ),
         (THINKS_AND_TRIMS, "opens a thought .*; it trims opened replies"),
     ],
     ids=["plain", "thinks", "trims", "refuses", "prints", "adds", "drops", "both"],
@@ -168,7 +184,11 @@ def test_what_a_template_does_to_replies_is_said_once_when_it_is_loaded(
 ) -> None:
     model = with_template(folder, tmp_path / "odd", template)
     model.loglikelihood([ask("Which?", RED, continuations=("red",)) for _ in range(2)], PICTURES)
-    said = [record.getMessage() for record in caplog.records if "the chat template" in record.getMessage()]
+    said = [
+        record.getMessage()
+        for record in caplog.records
+        if "the chat template" in record.getMessage()
+    ]
     assert len(said) == bool(words)
     assert all(re.search(words, line) and "\n" not in line for line in said)
 
@@ -205,12 +225,18 @@ def finished_scores(model: Any, words: str, picture: ImageRef, reply: str) -> li
     return [float(values[start + i - 1, token]) for i, token in enumerate(own)]
 
 
-@pytest.mark.parametrize("template", [CHAT, PRINTS, ADDS, HEADS], ids=["parts", "prints", "adds", "heads"])
-def test_options_score_as_their_tokens_do_in_the_finished_talk(folder: Path, tmp_path: Path, template: str) -> None:
+@pytest.mark.parametrize(
+    "template", [CHAT, PRINTS, ADDS, HEADS], ids=["parts", "prints", "adds", "heads"]
+)
+def test_options_score_as_their_tokens_do_in_the_finished_talk(
+    folder: Path, tmp_path: Path, template: str
+) -> None:
     model = with_template(folder, tmp_path / "odd", template)
     options = ("red", "dark green square")
     [found] = sums(model, ask("Which?", RED, continuations=options))
-    assert found == pytest.approx([sum(finished_scores(model, "Which?", RED, option)) for option in options], abs=1e-4)
+    assert found == pytest.approx(
+        [sum(finished_scores(model, "Which?", RED, option)) for option in options], abs=1e-4
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,10 +262,16 @@ def test_a_reply_that_the_template_does_not_write_as_it_is_is_refused_in_one_lin
         assert response.error is None
         [other] = model.loglikelihood([ask("Which?", RED, continuations=("Green",))], PICTURES)
         assert (other.error is not None) == ("lower" in change)
-        changed = [ask("Which?", RED, continuations=("no", text)) for text in ("Green & blue", "dark green square")]
+        changed = [
+            ask("Which?", RED, continuations=("no", text))
+            for text in ("Green & blue", "dark green square")
+        ]
         if "| e" in change or ":9" in change:
             bad = model.loglikelihood(changed[":9" in change :], PICTURES)[0]
-            assert "cannot be scored: in a finished talk the chat template writes it" in bad.error.detail
+            assert (
+                "cannot be scored: in a finished talk the chat template writes it"
+                in bad.error.detail
+            )
         return
     assert response.error.kind == "bad_request"
     assert refused in response.error.detail
@@ -248,15 +280,28 @@ def test_a_reply_that_the_template_does_not_write_as_it_is_is_refused_in_one_lin
     assert reply.error is None
 
 
-def test_what_stands_before_a_reply_is_proved_for_each_shape_of_a_talk(folder: Path, tmp_path: Path) -> None:
-    later = PRINTS.replace("{{ m['content'] }}", "{% if loop.length > 2 %}{{ 'And: ' }}{% endif %}{{ m['content'] }}")
+def test_what_stands_before_a_reply_is_proved_for_each_shape_of_a_talk(
+    folder: Path, tmp_path: Path
+) -> None:
+    later = PRINTS.replace(
+        "{{ m['content'] }}", "{% if loop.length > 2 %}{{ 'And: ' }}{% endif %}{{ m['content'] }}"
+    )
     model = with_template(folder, tmp_path / "odd", later)
     first = ask("Which?", RED, continuations=("green",))
-    history = (*first.messages, Message("assistant", (TextPart("red"),)), Message("user", (TextPart("Sure?"),)))
-    scored = [model._conversation.write_scored(messages).with_reply("green") for messages in (first.messages, history)]
+    history = (
+        *first.messages,
+        Message("assistant", (TextPart("red"),)),
+        Message("user", (TextPart("Sure?"),)),
+    )
+    scored = [
+        model._conversation.write_scored(messages).with_reply("green")
+        for messages in (first.messages, history)
+    ]
     assert [text.endswith("<|assistant|>And: green") for text in scored] == [False, True]
     titled = PRINTS.replace(
-        "{% for m", "{% if messages|length > 3 %}{{ messages[-1]['content'] }}{% endif %}{% for m", 1
+        "{% for m",
+        "{% if messages|length > 3 %}{{ messages[-1]['content'] }}{% endif %}{% for m",
+        1,
     )
     model = with_template(folder, tmp_path / "titled", titled)
     short, long = model.loglikelihood([first, replace(first, messages=history)], PICTURES)
@@ -264,11 +309,17 @@ def test_what_stands_before_a_reply_is_proved_for_each_shape_of_a_talk(folder: P
     assert "or what stands before it, otherwise" in long.error.detail
 
 
-def test_a_closing_that_makes_one_token_with_a_reply_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_closing_that_makes_one_token_with_a_reply_is_refused(
+    folder: Path, tmp_path: Path
+) -> None:
     glued = with_template(
-        folder, tmp_path / "odd", PRINTS.replace("{{ '<|end|>' }}", "{{ '<|end|>' if m['role'] == 'user' else 'en.' }}")
+        folder,
+        tmp_path / "odd",
+        PRINTS.replace("{{ '<|end|>' }}", "{{ '<|end|>' if m['role'] == 'user' else 'en.' }}"),
     )
-    good, bad = glued.loglikelihood([ask("Which?", RED, continuations=(o,)) for o in ("no (", "dark gre")], PICTURES)
+    good, bad = glued.loglikelihood(
+        [ask("Which?", RED, continuations=(o,)) for o in ("no (", "dark gre")], PICTURES
+    )
     assert good.error is None
     assert "are one token" in bad.error.detail
 
@@ -277,7 +328,9 @@ def test_a_question_that_the_template_leaves_out_is_refused(folder: Path, tmp_pa
     first_part = CHAT.replace("{% for c in m['content'] %}", "{% for c in m['content'][:2] %}")
     model = with_template(folder, tmp_path / "odd", first_part)
     [cut] = model.generate([ask("Which?", RED, RED)], PICTURES)
-    assert cut.error.detail == "the chat template leaves out or changes what the user says: 'Which?'"
+    assert (
+        cut.error.detail == "the chat template leaves out or changes what the user says: 'Which?'"
+    )
 
 
 @pytest.mark.parametrize("option", ["<image>", "<|end|>", "<eos>"])
@@ -310,7 +363,9 @@ def test_a_reply_ends_at_the_tokenizers_end_token_where_no_other_is_named(
 
 
 @pytest.mark.parametrize("name", ["LLaVA", "Florence-2"])
-def test_a_request_without_continuations_fails_alone(name: str, model_of: Callable[[str], Any]) -> None:
+def test_a_request_without_continuations_fails_alone(
+    name: str, model_of: Callable[[str], Any]
+) -> None:
     model = model_of(name)
     good = ask("Which?", RED, continuations=("red", "no"))
     first, bad, last = model.loglikelihood([good, replace(good, continuations=()), good], PICTURES)
@@ -356,7 +411,9 @@ def test_a_request_that_does_not_fit_in_memory_fails_alone(folder: Path, kind: s
         if (given[0] if given else named["hidden_states"]).shape[1] > limit:
             raise torch.OutOfMemoryError("out of memory")
 
-    ways: dict[str, Any] = {"continuations": ("red", "no")} if kind == "loglikelihood" else {"decoding": Decoding(2)}
+    ways: dict[str, Any] = (
+        {"continuations": ("red", "no")} if kind == "loglikelihood" else {"decoding": Decoding(2)}
+    )
     asked = [ask(text, RED, **ways) for text in ("Which?", "Which is it " * 12, "Sure?")]
     with first_block.register_forward_pre_hook(short, with_kwargs=True):
         first, bad, last = getattr(model, kind)(asked, PICTURES)
@@ -376,10 +433,16 @@ def test_a_request_that_does_not_fit_leaves_the_batches_of_the_others_as_large_a
 
     def short(module: Any, given: Any, named: dict[str, Any]) -> None:
         if (given[0] if given else named["hidden_states"]).shape[1] > 60:
-            raise RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory")
+            raise RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"
+            )
 
-    ways: dict[str, Any] = {"continuations": ("red", "no")} if kind == "loglikelihood" else {"decoding": Decoding(2)}
-    asked = [ask(text, RED, **ways) for text in ("Which?", "Which is it " * 12, "Sure?", "And now?")]
+    ways: dict[str, Any] = (
+        {"continuations": ("red", "no")} if kind == "loglikelihood" else {"decoding": Decoding(2)}
+    )
+    asked = [
+        ask(text, RED, **ways) for text in ("Which?", "Which is it " * 12, "Sure?", "And now?")
+    ]
     with first_block.register_forward_pre_hook(short, with_kwargs=True):
         for _ in range(3):
             replies = getattr(model, kind)(asked, PICTURES)
@@ -416,7 +479,9 @@ def _pickled(folder: Path, to: Path, write: Callable[[Path, dict[str, Any]], obj
     return to
 
 
-def test_weights_in_a_pickle_are_read_when_asked_for(folder: Path, model: Model, tmp_path: Path) -> None:
+def test_weights_in_a_pickle_are_read_when_asked_for(
+    folder: Path, model: Model, tmp_path: Path
+) -> None:
     place = _pickled(folder, tmp_path / "pickled", lambda path, tensors: torch.save(tensors, path))
     with pytest.raises(ModelError, match=r"weights in pickles \(.bin\) alone.*\?pickle=true"):
         load_model(f"hf:{place}")
@@ -425,7 +490,9 @@ def test_weights_in_a_pickle_are_read_when_asked_for(folder: Path, model: Model,
     assert pickled == pytest.approx(sums(model, asked)[0], abs=1e-5)
 
 
-def test_a_hostile_or_broken_pickle_is_one_line_and_runs_nothing(folder: Path, tmp_path: Path) -> None:
+def test_a_hostile_or_broken_pickle_is_one_line_and_runs_nothing(
+    folder: Path, tmp_path: Path
+) -> None:
     harm = tmp_path / "harm"
     kinds: dict[str, Callable[[Path, dict[str, Any]], object]] = {
         "would call": lambda path, tensors: torch.save({**tensors, "more": Hostile(harm)}, path),
@@ -468,8 +535,13 @@ def test_pictures_that_are_expected_are_made_ready_by_another_thread_and_answere
     for future in model._encoder._lookahead._coming.values():
         future.result()
     processor = model._encoder._pixels._processor
-    monkeypatch.setattr(type(processor), "__call__", lambda *_, **__: pytest.fail("pixels were computed again"))
-    proofs = {shows: dataclasses.replace(proof, spot_checks=None) for shows, proof in model._proofs.items()}
+    monkeypatch.setattr(
+        type(processor), "__call__", lambda *_, **__: pytest.fail("pixels were computed again")
+    )
+    proofs = {
+        shows: dataclasses.replace(proof, spot_checks=None)
+        for shows, proof in model._proofs.items()
+    }
     model._proofs = proofs  # spot checks compute them again
     assert sums(model, *asked) == expected
     assert set(threads) == {"snellen-pictures"}
@@ -534,7 +606,10 @@ def test_a_system_prompt_and_room_to_reason_are_options_of_the_model_string(tmp_
     folder = tiny_archs.save("LLaVA", tmp_path)
     pictures = Pictures()
     request = ask("Which?", pictures.add("red"))
-    plain, told = load_model(f"hf:{folder}"), load_model(f"hf:{folder}?system=Be+brief.&reasoning_tokens=5")
+    plain, told = (
+        load_model(f"hf:{folder}"),
+        load_model(f"hf:{folder}?system=Be+brief.&reasoning_tokens=5"),
+    )
     [short], [longer] = plain.generate([request], pictures), told.generate([request], pictures)  # type: ignore
     assert longer.usage.prompt_tokens > short.usage.prompt_tokens
     assert longer.usage.completion_tokens == request.decoding.max_new_tokens + 5
@@ -567,7 +642,9 @@ def test_a_processor_that_makes_pixels_at_random_is_refused(
 ) -> None:
     at_random(monkeypatch, folder, change)
     torch.manual_seed(0)
-    with pytest.raises(ModelError, match="its processor makes other inputs of the same picture and question"):
+    with pytest.raises(
+        ModelError, match="its processor makes other inputs of the same picture and question"
+    ):
         load_model(f"hf:{folder}")
 
 
@@ -575,15 +652,24 @@ def test_words_that_are_split_at_random_are_refused(folder: Path, tmp_path: Path
     shutil.copytree(folder, tmp_path / "dropout")
     file = tmp_path / "dropout" / "tokenizer.json"
     file.write_text(re.sub(r'"dropout": null', '"dropout": 0.3', file.read_text()))
-    with pytest.raises(ModelError, match="its processor makes other inputs of the same picture and question"):
+    with pytest.raises(
+        ModelError, match="its processor makes other inputs of the same picture and question"
+    ):
         load_model(f"hf:{tmp_path / 'dropout'}")
 
 
 def test_a_picture_that_alone_is_cropped_at_random_is_warned_of(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    at_random(monkeypatch, folder, lambda pixels: pixels + torch.rand(()) * bool((pixels == pixels[..., :1]).all()))
+    at_random(
+        monkeypatch,
+        folder,
+        lambda pixels: pixels + torch.rand(()) * bool((pixels == pixels[..., :1]).all()),
+    )
     model: Any = load_model(f"hf:{folder}")
     sums(model, ask("Which?", RED, continuations=("red", "no")))
     assert "its processor makes other inputs of Which? a second time" in caplog.text
-    assert "spot checks: requests of which the processor made other inputs a second time: 1" in model.findings()
+    assert (
+        "spot checks: requests of which the processor made other inputs a second time: 1"
+        in model.findings()
+    )

@@ -41,7 +41,14 @@ EXPECTED = {
 }
 EVERYTHING = "tree, picture shared, features kept, one forward, trunks kept"
 ALL = FastPaths(
-    vision_cache=True, cache=True, shared=True, batch=True, ragged=True, tree=True, at_once=True, prefix_cache=True
+    vision_cache=True,
+    cache=True,
+    shared=True,
+    batch=True,
+    ragged=True,
+    tree=True,
+    at_once=True,
+    prefix_cache=True,
 )
 
 
@@ -73,12 +80,16 @@ def test_the_self_check_finds_the_right_strategy_and_it_equals_the_plain_path(
     assert largest_difference(plain, [[*scores] for scores in engine.score(window, PLAIN)]) < 1e-4
 
 
-def test_texts_without_a_picture_score_as_one_row_at_a_time(architecture: tuple[str, Any, Any]) -> None:
+def test_texts_without_a_picture_score_as_one_row_at_a_time(
+    architecture: tuple[str, Any, Any],
+) -> None:
     name, model, _ = architecture
     engine = engine_of(model)
     engine.fast_paths = checked(name).fast_paths
     window = [
-        ContinuedPrompt(EncodedPrompt(tokens(7 + i, 9 + i * i), {}), (tokens(1, 1), tokens(2, 5), tokens(3, 3)))
+        ContinuedPrompt(
+            EncodedPrompt(tokens(7 + i, 9 + i * i), {}), (tokens(1, 1), tokens(2, 5), tokens(3, 3))
+        )
         for i in range(3)
     ]
     try:
@@ -93,7 +104,10 @@ def test_texts_without_a_picture_score_as_one_row_at_a_time(architecture: tuple[
 def test_scores_see_the_picture(architecture: tuple[str, Any, Any]) -> None:
     _, model, head = architecture
     first = asked(head)[0]
-    extras = {**first.context.extras, "pixel_values": normal(77, *first.context.extras["pixel_values"].shape)}
+    extras = {
+        **first.context.extras,
+        "pixel_values": normal(77, *first.context.extras["pixel_values"].shape),
+    }
     other = replace(first, context=replace(first.context, extras=extras, digests=("bird",)))
     engine = engine_of(model)
     assert largest_difference(engine.score([first], PLAIN), engine.score([other], PLAIN)) > 0.01
@@ -106,9 +120,14 @@ def test_a_wrong_path_is_found_out() -> None:
     assert "\n" not in verdict.line
 
 
-def test_layers_with_a_sliding_window_are_never_given_holes_though_a_short_probe_would_pass() -> None:
+def test_layers_with_a_sliding_window_are_never_given_holes_though_a_short_probe_would_pass() -> (
+    None
+):
     model, head = make("Gemma 3")
-    short = [ContinuedPrompt(extend(head, tokens(i, 2), 0), (tokens(3, 1), tokens(4, 2))) for i in range(2)]
+    short = [
+        ContinuedPrompt(extend(head, tokens(i, 2), 0), (tokens(3, 1), tokens(4, 2)))
+        for i in range(2)
+    ]
     fast_paths = choose_fast_paths(engine_of(model), short).fast_paths
     assert fast_paths.cache
     assert not fast_paths.ragged
@@ -126,7 +145,9 @@ def test_rope_positions_do_not_leak_from_one_sample_to_the_next() -> None:
         assert largest_difference(fresh, engine.score([text_only], fast_paths)) < 1e-4
 
 
-@pytest.mark.parametrize("name", ["LLaVA-NeXT", "Qwen2.5-VL", "PaliGemma", "Kosmos-2", "InstructBLIP Vicuna"])
+@pytest.mark.parametrize(
+    "name", ["LLaVA-NeXT", "Qwen2.5-VL", "PaliGemma", "Kosmos-2", "InstructBLIP Vicuna"]
+)
 def test_a_prefix_of_an_earlier_call_serves_its_own_picture_and_no_other(name: str) -> None:
     model, head = make(name)
     engine, window = engine_of(model), asked(head)
@@ -161,12 +182,16 @@ def test_kept_prefixes_stay_within_their_room_and_the_first_ones_stay() -> None:
     window = [replace(first, context=replace(first.context, digests=(str(i),))) for i in range(6)]
     engine = engine_of(model)
     tokens_kept = len(first.context.ids)
-    row = 2 * tokens_kept * 2 * 2 * 16 * 4  # keys and values, 2 layers of 2 heads of 16 numbers of 4 bytes
+    row = (
+        2 * tokens_kept * 2 * 2 * 16 * 4
+    )  # keys and values, 2 layers of 2 heads of 16 numbers of 4 bytes
     engine.prefix_cache = PrefixCache(int(3.5 * row))
     for _ in range(2):
         engine.score(window, ALL)
     assert engine.prefix_cache.served == 3
-    later = [replace(first, context=replace(first.context, digests=(f"later {i}",))) for i in range(6)]
+    later = [
+        replace(first, context=replace(first.context, digests=(f"later {i}",))) for i in range(6)
+    ]
     for _ in range(RECENT + 2):
         engine.score(later, ALL)
     assert engine.prefix_cache.served == 3 + 3
@@ -177,12 +202,17 @@ def greedy(members: Any) -> Any:
 
     def choose(logits: torch.Tensor, said: list[list[int]]) -> tuple[list[int], list[bool]]:
         chosen: list[int] = logits.float().argmax(-1).tolist()
-        return chosen, [len(before) > (*before, token)[0] % 7 for before, token in zip(said, chosen, strict=True)]
+        return chosen, [
+            len(before) > (*before, token)[0] % 7
+            for before, token in zip(said, chosen, strict=True)
+        ]
 
     return choose
 
 
-@pytest.mark.parametrize("name", ["LLaVA", "Qwen2-VL", "Mllama", "BLIP-2 OPT", "Kosmos-2", "PaliGemma", "Gemma 3"])
+@pytest.mark.parametrize(
+    "name", ["LLaVA", "Qwen2-VL", "Mllama", "BLIP-2 OPT", "Kosmos-2", "PaliGemma", "Gemma 3"]
+)
 def test_replies_that_end_early_leave_the_others_as_they_are(name: str) -> None:
     model, head = make(name)
     engine, window = engine_of(model), [one.context for one in asked(head)]
@@ -196,7 +226,9 @@ def test_replies_that_end_early_leave_the_others_as_they_are(name: str) -> None:
     assert len({len(reply) for reply in together}) > 1
 
 
-@pytest.mark.parametrize("able", [ALL, FastPaths(cache=True, batch=True, ragged=True)], ids=["tree", "rows"])
+@pytest.mark.parametrize(
+    "able", [ALL, FastPaths(cache=True, batch=True, ragged=True)], ids=["tree", "rows"]
+)
 def test_no_mask_is_made_for_a_token_that_sees_all_before_it(able: FastPaths) -> None:
     model, head = make("LLaVA")
     engine = engine_of(model)
@@ -210,24 +242,39 @@ def test_no_mask_is_made_for_a_token_that_sees_all_before_it(able: FastPaths) ->
             masks.append(named["attention_mask"])
 
     with model.model.language_model.layers[0].register_forward_pre_hook(note, with_kwargs=True):
-        for window, whole in (([one], True), (others, True), ([replace(short, digests=("cat",)), others[1]], False)):
+        for window, whole in (
+            ([one], True),
+            (others, True),
+            ([replace(short, digests=("cat",)), others[1]], False),
+        ):
             masks.clear()
-            alone = [reply for row in window for reply in write_token_by_token(engine.layout, [row], greedy, 6)]
+            alone = [
+                reply
+                for row in window
+                for reply in write_token_by_token(engine.layout, [row], greedy, 6)
+            ]
             assert engine.generate(window, greedy, 6) == alone
             assert masks
             assert all((mask is None) == whole for mask in masks)
 
 
 @pytest.mark.parametrize("name", ["LLaVA", "BLIP-2 OPT"])
-def test_a_model_that_accelerate_has_spread_is_as_fast_and_as_exact(name: str, tmp_path: Path) -> None:
+def test_a_model_that_accelerate_has_spread_is_as_fast_and_as_exact(
+    name: str, tmp_path: Path
+) -> None:
     model, head = make(name)
     window, whole = asked(head), engine_of(model)
     expected, usual = whole.score(window, PLAIN), checked(name).fast_paths
     said = whole.generate([one.context for one in window], greedy, 5, usual)
     model, _ = make(name)
-    places = {part: "disk" if part.endswith("1") or "vision" in part else "cpu" for part in parts_of(model)}
+    places = {
+        part: "disk" if part.endswith("1") or "vision" in part else "cpu"
+        for part in parts_of(model)
+    }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of parameters that are no modules, and stay where they are
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # of parameters that are no modules, and stay where they are
         spread = dispatch_model(model, places, main_device="cpu", offload_dir=tmp_path)
     assert {part.device.type for part in spread.parameters()} == {"cpu", "meta"}
     engine = engine_of(spread)
@@ -256,7 +303,11 @@ def test_the_vision_tower_runs_once_a_picture(name: str) -> None:
     assert engine.tower is not None
     seen = engine.tower.runs
     engine.score(
-        [replace(w, context=replace(w.context, digests=(f"new {w.context.digests[0]}",))) for w in window], able
+        [
+            replace(w, context=replace(w.context, digests=(f"new {w.context.digests[0]}",)))
+            for w in window
+        ],
+        able,
     )
     assert engine.tower.runs - seen == 2
 
@@ -281,10 +332,17 @@ def test_a_window_larger_than_the_budget_gives_the_same_scores() -> None:
     window = asked(head) * 3
     whole = engine_of(model).score(window, able)
     for rows, budget in ((1, 4096), (2, 60), (5, 100)):
-        assert largest_difference(whole, Engine(read_layout(model, 0), rows, budget).score(window, able)) < 1e-4
+        assert (
+            largest_difference(
+                whole, Engine(read_layout(model, 0), rows, budget).score(window, able)
+            )
+            < 1e-4
+        )
 
 
-@pytest.mark.parametrize("able", [FastPaths(batch=True), FastPaths(cache=True, shared=True, ragged=True, tree=True)])
+@pytest.mark.parametrize(
+    "able", [FastPaths(batch=True), FastPaths(cache=True, shared=True, ragged=True, tree=True)]
+)
 def test_running_out_of_memory_halves_the_batch_and_loses_nothing(able: FastPaths) -> None:
     model, head = make("LLaVA")
     first = asked(head)[0]
@@ -325,7 +383,12 @@ def test_kept_prefixes_give_way_before_batches_are_halved() -> None:
     model.forward = once_full
     seen = [one for one in window if one.context.digests == ("cat",)]
     other = [replace(one, context=replace(one.context, digests=("bird",))) for one in seen]
-    assert largest_difference(engine_of(make("LLaVA")[0], rows=1).score(other, PLAIN), engine.score(other, ALL)) < 1e-4
+    assert (
+        largest_difference(
+            engine_of(make("LLaVA")[0], rows=1).score(other, PLAIN), engine.score(other, ALL)
+        )
+        < 1e-4
+    )
     assert refused
     assert engine.budget.rows == 8
     assert largest_difference(expected, engine.score(window, ALL)) < 1e-4

@@ -28,13 +28,22 @@ OPTIONS = ("red", "dark green", "(A) no")
 PICTURES = Pictures()
 IMAGES = [PICTURES.add(colour) for colour in ("red", "blue")]
 Pair = tuple[str, Model, Model]
-LIKE_ANOTHER = ("LLaVA-NeXT", "Idefics2", "Gemma 3", "BLIP-2 OPT", "InstructBLIP Vicuna", "InstructBLIP FlanT5")
+LIKE_ANOTHER = (
+    "LLaVA-NeXT",
+    "Idefics2",
+    "Gemma 3",
+    "BLIP-2 OPT",
+    "InstructBLIP Vicuna",
+    "InstructBLIP FlanT5",
+)
 """Those of whose kind another is tried; the engine's own tests have all of them."""
 
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(name, marks=[pytest.mark.slow] * (name in LIKE_ANOTHER)) for name in PROCESSORS],
+    params=[
+        pytest.param(name, marks=[pytest.mark.slow] * (name in LIKE_ANOTHER)) for name in PROCESSORS
+    ],
 )
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     folder: Path = save(request.param, tmp_path_factory.mktemp("model"))
@@ -48,8 +57,13 @@ def test_fast_scores_equal_exact_scores(pair: Pair) -> None:
     name, fast, exact = pair
     assert fast.fingerprint()["prompt"] == FORMATS.get(name, "format plain")
     assert fast.fingerprint()["scoring"] != exact.fingerprint()["scoring"] == "plain"
-    asked = [ask(f"What colour is it{' now' * i}?", IMAGES[i % 2], continuations=OPTIONS) for i in range(5)]
-    for one, other in zip(fast.loglikelihood(asked, PICTURES), exact.loglikelihood(asked, PICTURES), strict=True):
+    asked = [
+        ask(f"What colour is it{' now' * i}?", IMAGES[i % 2], continuations=OPTIONS)
+        for i in range(5)
+    ]
+    for one, other in zip(
+        fast.loglikelihood(asked, PICTURES), exact.loglikelihood(asked, PICTURES), strict=True
+    ):
         assert one.error is None
         assert [score.tokens for score in one.scores] == [score.tokens for score in other.scores]
         assert max(abs(a.sum - b.sum) for a, b in zip(one.scores, other.scores, strict=True)) < 1e-4
@@ -58,10 +72,14 @@ def test_fast_scores_equal_exact_scores(pair: Pair) -> None:
 @pytest.mark.parametrize("decoding", [Decoding(6), Decoding(6, temperature=0.8, top_p=0.9, seed=1)])
 def test_fast_replies_equal_exact_replies(pair: Pair, decoding: Decoding) -> None:
     _, fast, exact = pair
-    asked = [ask(f"What colour is it{' now' * i}?", IMAGES[i % 2], decoding=decoding) for i in range(5)]
+    asked = [
+        ask(f"What colour is it{' now' * i}?", IMAGES[i % 2], decoding=decoding) for i in range(5)
+    ]
     asked.append(ask("What colour is it?", IMAGES[0], reply="It is", decoding=decoding))
     found = [(reply.text, reply.finish, reply.usage) for reply in fast.generate(asked, PICTURES)]
-    assert found == [(reply.text, reply.finish, reply.usage) for reply in exact.generate(asked, PICTURES)]
+    assert found == [
+        (reply.text, reply.finish, reply.usage) for reply in exact.generate(asked, PICTURES)
+    ]
 
 
 def test_a_question_without_a_picture_is_answered_or_fails_alone(pair: Pair) -> None:

@@ -16,9 +16,15 @@ from snellen.models.hf.encode import EncodedPrompt, Encoder, TokenizedText, cont
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 from tiny_archs import CHAT, byte_level, sentence_piece, word_piece
 
-TOKENIZERS = {"byte-level BPE": byte_level(), "SentencePiece-like": sentence_piece(), "WordPiece": word_piece()}
+TOKENIZERS = {
+    "byte-level BPE": byte_level(),
+    "SentencePiece-like": sentence_piece(),
+    "WordPiece": word_piece(),
+}
 WORDS = st.lists(
-    st.sampled_from("a red dark green square ( (A) . no the answer is 3 é".split()), min_size=1, max_size=4
+    st.sampled_from("a red dark green square ( (A) . no the answer is 3 é".split()),
+    min_size=1,
+    max_size=4,
 )
 PICTURE = ImageRef("0" * 64, "image/png", 4, 4)
 
@@ -44,7 +50,11 @@ def encoded(encoder: Encoder, text: str) -> EncodedPrompt:
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
-@given(prompt=WORDS, replies=st.lists(WORDS, min_size=1, max_size=4), join=st.sampled_from(["", " ", "\n"]))
+@given(
+    prompt=WORDS,
+    replies=st.lists(WORDS, min_size=1, max_size=4),
+    join=st.sampled_from(["", " ", "\n"]),
+)
 def test_context_and_tail_spell_what_tokenising_all_together_gives(
     kind: str, prompt: list[str], replies: list[list[str]], join: str
 ) -> None:
@@ -59,7 +69,10 @@ def test_context_and_tail_spell_what_tokenising_all_together_gives(
     # No scored token could have been context: the first one reaches into the reply for some option.
     spelled = [encoder._spell(asked.with_reply(text)) for text in texts]
     start = len(found.context.ids)
-    assert any(s.ends[start] > len(asked.text) for s in spelled) or len({s.ids[start] for s in spelled}) > 1
+    assert (
+        any(s.ends[start] > len(asked.text) for s in spelled)
+        or len({s.ids[start] for s in spelled}) > 1
+    )
 
 
 def test_a_token_that_straddles_the_border_is_scored_for_every_option() -> None:
@@ -92,7 +105,9 @@ def test_an_empty_continuation_is_refused() -> None:
 def test_what_a_processor_adds_unasked_is_noticed() -> None:
     encoder = Encoder(Processor(TOKENIZERS["byte-level BPE"]))
     with pytest.raises(ValueError, match="ends the prompt with other tokens"):
-        encoder.continue_with(ChatPrompt("The answer is", (), " "), encoded(encoder, "The answer is\n"), ["red"])
+        encoder.continue_with(
+            ChatPrompt("The answer is", (), " "), encoded(encoder, "The answer is\n"), ["red"]
+        )
 
 
 VICUNA = (
@@ -163,7 +178,10 @@ def test_control_tokens_in_a_question_are_broken_up() -> None:
 def test_settings_of_the_chat_template_reach_it_and_say_whether_a_thought_is_opened() -> None:
     thinking = CHAT + "{% if enable_thinking %}{{ '<think>\\n' }}{% endif %}"
     asked = (Message("user", (TextPart("Which?"),)),)
-    for settings, opened, closing in (({}, "", ""), ({"enable_thinking": True}, "<think>\n", "</think>")):
+    for settings, opened, closing in (
+        ({}, "", ""),
+        ({"enable_thinking": True}, "<think>\n", "</think>"),
+    ):
         conversation = Conversation(Processor(TOKENIZERS["byte-level BPE"], thinking), "", settings)
         assert conversation.write(asked).text.endswith("<|assistant|>" + opened)
         assert conversation.opened_thought == closing

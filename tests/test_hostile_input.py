@@ -43,7 +43,9 @@ def test_a_part_that_is_gone_is_not_taken_for_a_hidden_one(part: str) -> None:
     folder = built(rows(6), Path("mine")).folder
     sn.evaluate("snellen:always-a", "./mine", "vanilla", name="r")
     (folder / part).unlink()
-    with pytest.raises(sn.DataError, match=r"cannot be scored, as the answers of mine are not here|cannot be read"):
+    with pytest.raises(
+        sn.DataError, match=r"cannot be scored, as the answers of mine are not here|cannot be read"
+    ):
         sn.score("runs/r")
 
 
@@ -53,21 +55,31 @@ def test_a_changed_picture_fails_the_questions_about_it_and_no_others() -> None:
     pictures[0].write_bytes(pictures[1].read_bytes())
     pictures[2].write_bytes(b"")
     results = sn.evaluate("snellen:tiny", "./mine", "vanilla", error_budget=1.0)
-    [row] = [row for row in results.rows if row.metric == "accuracy" and row.benchmark == "mine" and not row.slice]
+    [row] = [
+        row
+        for row in results.rows
+        if row.metric == "accuracy" and row.benchmark == "mine" and not row.slice
+    ]
     assert (row.estimate.n, row.estimate.errors) == (8, 4)
     errors = {one.error.detail for one in results.runs[0].benchmarks[0].predictions if one.error}
-    assert len(errors) == 2 and all("is not the picture that was stored" in detail for detail in errors)
+    assert len(errors) == 2 and all(
+        "is not the picture that was stored" in detail for detail in errors
+    )
 
 
 def test_a_build_of_an_earlier_format_says_to_build_again() -> None:
     folder = built(rows(4), Path("mine")).folder
     manifest = folder / "benchmark.json"
     manifest.write_text(manifest.read_text().replace(f'"format": {FORMAT}', '"format": 1'))
-    with pytest.raises(sn.DataError, match=f"built in format 1, this Snellen reads {FORMAT}; build it again"):
+    with pytest.raises(
+        sn.DataError, match=f"built in format 1, this Snellen reads {FORMAT}; build it again"
+    ):
         Benchmark(folder)
 
 
-@pytest.mark.parametrize("name", ["../../x", "/abs", "a/b", "a\\b", "..", "x" * 300, "a\x1b[31m", "a\0b", "a\u202eb"])
+@pytest.mark.parametrize(
+    "name", ["../../x", "/abs", "a/b", "a\\b", "..", "x" * 300, "a\x1b[31m", "a\0b", "a\u202eb"]
+)
 def test_a_run_is_named_by_one_folder_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("inner").mkdir()
     monkeypatch.chdir("inner")
@@ -80,24 +92,33 @@ def test_a_run_is_named_by_one_folder_name(name: str, monkeypatch: pytest.Monkey
 
 def test_markup_in_a_name_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     built(rows(4), Path("mine"))
-    code, printed, _ = small.command(capsys, "run", "snellen:always-a", "./mine", "--name", "[bold]b[x] :smile:")
+    code, printed, _ = small.command(
+        capsys, "run", "snellen:always-a", "./mine", "--name", "[bold]b[x] :smile:"
+    )
     assert code == 0 and Path("runs/[bold]b[x] :smile:/report.html").exists()
     code, printed, _ = small.command(capsys, "report", "runs/[bold]b[x] :smile:")
     assert printed.strip() == "runs/[bold]b[x] :smile:/report.html"
 
 
-def test_control_signs_of_a_name_do_not_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_signs_of_a_name_do_not_reach_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, _, errors = small.command(capsys, "run", "snellen:\x1b]0;owned\x07", "eyechart/colour")
     assert code == 2 and "\x1b" not in errors and "\x07" not in errors
 
 
-@pytest.mark.parametrize("image", ["/etc/hostname", "../outside.png", "link.png", "/dev/zero", "sub/../../outside.png"])
+@pytest.mark.parametrize(
+    "image", ["/etc/hostname", "../outside.png", "link.png", "/dev/zero", "sub/../../outside.png"]
+)
 def test_a_picture_outside_the_tables_folder_is_refused(image: str) -> None:
     Path("table").mkdir()
     Image.new("RGB", (4, 4)).save("outside.png")
     Path("table/link.png").symlink_to(Path("outside.png").absolute())
     write([{**row, "image": None, "image_path": image} for row in rows(1)], Path("table/t.jsonl"))
-    with pytest.raises(sn.DataError, match=r"t.jsonl:1: the image .* lies outside table; .* with --images|none of the"):
+    with pytest.raises(
+        sn.DataError,
+        match=r"t.jsonl:1: the image .* lies outside table; .* with --images|none of the",
+    ):
         build_table("table/t.jsonl", to="mine")
 
 
@@ -107,7 +128,10 @@ def test_images_names_the_folder_that_pictures_may_lie_in() -> None:
     Image.new("RGB", (4, 4)).save("pictures/p.png")
     absolute = str(Path("pictures/p.png").absolute())
     write(
-        [{**rows(1)[0], "image": None, "image_path": name, "id": name} for name in ("p.png", absolute)],
+        [
+            {**rows(1)[0], "image": None, "image_path": name, "id": name}
+            for name in ("p.png", absolute)
+        ],
         Path("table/t.jsonl"),
     )
     assert build_table("table/t.jsonl", images="pictures", to="mine").manifest.counts.images == 1
@@ -131,7 +155,8 @@ def test_deep_nesting_is_one_line_naming_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["http://ho st:80/v1", "http://localhost:abc/v1", "http://localhost:99999/v1", "http://:80/v1"]
+    "address",
+    ["http://ho st:80/v1", "http://localhost:abc/v1", "http://localhost:99999/v1", "http://:80/v1"],
 )
 def test_an_address_that_cannot_be_one_is_refused_before_anything_is_asked(address: str) -> None:
     built(rows(4), Path("mine"))
@@ -143,7 +168,9 @@ def test_an_address_that_cannot_be_one_is_refused_before_anything_is_asked(addre
 def test_debug_keeps_the_exit_code() -> None:
     words = [sys.executable, "-m", "snellen", "--debug", "run", "plug:x", "eyechart/colour"]
     plain, debug = (
-        subprocess.run([word for word in words if word != skipped], capture_output=True, text=True, check=False)
+        subprocess.run(
+            [word for word in words if word != skipped], capture_output=True, text=True, check=False
+        )
         for skipped in ("--debug", "")
     )
     assert plain.returncode == debug.returncode == 2
@@ -152,7 +179,12 @@ def test_debug_keeps_the_exit_code() -> None:
 
 
 def test_a_spreadsheet_runs_no_formula_of_a_name() -> None:
-    text = csv_table([{"model": "=HYPERLINK(1)", "value": -0.5, "note": "@x"}, {"model": "m", "value": 1, "note": "a"}])
+    text = csv_table(
+        [
+            {"model": "=HYPERLINK(1)", "value": -0.5, "note": "@x"},
+            {"model": "m", "value": 1, "note": "a"},
+        ]
+    )
     cells = list(csv.DictReader(io.StringIO(text)))
     assert cells[0] == {"model": "'=HYPERLINK(1)", "value": "-0.5", "note": "'@x"}
     assert cells[1] == {"model": "m", "value": "1", "note": "a"}

@@ -74,7 +74,9 @@ def test_a_link_makes_an_account_and_survives_what_cannot_be_one(server: Running
 
 def test_a_link_for_a_new_password_ends_what_the_old_one_began(server: RunningServer) -> None:
     anna, admin = server.signed_in("Anna"), server.admin()
-    found = re.search(r'name="account_id" value="(\w+)"', admin.get("/admin/accounts").text.partition("Anna")[2])
+    found = re.search(
+        r'name="account_id" value="(\w+)"', admin.get("/admin/accounts").text.partition("Anna")[2]
+    )
     assert found
     link = link_on(admin.post("/admin/invitations", {"account_id": found[1]}).text)
     forgetful = server.visitor()
@@ -86,11 +88,16 @@ def test_a_link_for_a_new_password_ends_what_the_old_one_began(server: RunningSe
     assert forgetful.get(link).status_code == 404
 
 
-def test_who_was_shut_out_is_let_in_again_and_nobody_shuts_out_themselves(server: RunningServer) -> None:
+def test_who_was_shut_out_is_let_in_again_and_nobody_shuts_out_themselves(
+    server: RunningServer,
+) -> None:
     server.signed_in("Carla")
     admin = server.admin()
     page = admin.get("/admin/accounts").text
-    [name] = re.findall(r"/admin/accounts/(\w+)/disable", page.partition("<bdi>Carla</bdi>")[2].partition("</tr>")[0])
+    [name] = re.findall(
+        r"/admin/accounts/(\w+)/disable",
+        page.partition("<bdi>Carla</bdi>")[2].partition("</tr>")[0],
+    )
     assert admin.post(f"/admin/accounts/{name}/disable").status_code == 303
     assert server.visitor().sign_in("Carla").status_code == 403
     assert admin.post(f"/admin/accounts/{name}/enable").status_code == 303
@@ -102,7 +109,9 @@ def test_who_was_shut_out_is_let_in_again_and_nobody_shuts_out_themselves(server
     assert admin.post(f"/admin/accounts/{own}/disable").status_code == 422
 
 
-def test_accounts_are_made_by_invitation_unless_registration_is_open(server: RunningServer, tmp_path: Path) -> None:
+def test_accounts_are_made_by_invitation_unless_registration_is_open(
+    server: RunningServer, tmp_path: Path
+) -> None:
     refused = server.visitor().post("/register", {"name": "Mallory", "password": PASSWORD})
     assert refused.status_code == 404 and "by invitation" in refused.text
     assert "/register" not in server.visitor().get("/sign-in").text
@@ -113,7 +122,12 @@ def test_accounts_are_made_by_invitation_unless_registration_is_open(server: Run
         assert "Your account" in dora.get("/register").text
         assert dora.post("/register", {"name": "Dora", "password": "short"}).status_code == 422
         assert dora.post("/register", {"name": "Dora", "password": PASSWORD}).status_code == 303
-        assert running.visitor().post("/register", {"name": "ｄｏｒａ", "password": PASSWORD}).status_code == 422
+        assert (
+            running.visitor()
+            .post("/register", {"name": "ｄｏｒａ", "password": PASSWORD})
+            .status_code
+            == 422
+        )
 
 
 def test_an_account_is_erased_by_its_password_only(server: RunningServer) -> None:
@@ -175,17 +189,25 @@ def test_an_error_is_a_page_for_people_and_json_for_programs(server: RunningServ
     visitor = server.visitor()
     page = visitor.get("/nowhere")
     assert page.status_code == 404 and "<h1>Not Found</h1>" in page.text
-    for answer in (visitor.get("/api/v1/nowhere"), visitor.get("/nowhere", headers={"accept": "application/json"})):
+    for answer in (
+        visitor.get("/api/v1/nowhere"),
+        visitor.get("/nowhere", headers={"accept": "application/json"}),
+    ):
         assert answer.status_code == 404 and answer.json()["error"]["status"] == 404
     missing = server.with_key("Karl").http.post("/api/v1/pictures")
     assert missing.status_code == 422 and missing.json()["error"]["message"].startswith("file: ")
 
 
-def test_files_of_pages_are_cached_by_their_content_and_nothing_else_is_a_file(server: RunningServer) -> None:
+def test_files_of_pages_are_cached_by_their_content_and_nothing_else_is_a_file(
+    server: RunningServer,
+) -> None:
     visitor = server.visitor()
     [address] = set(re.findall(r'href="(/assets/house/house\.css\?v=\w+)"', visitor.get("/").text))
     answer = visitor.get(address)
-    assert answer.headers["content-type"].startswith("text/css") and "immutable" in answer.headers["cache-control"]
+    assert (
+        answer.headers["content-type"].startswith("text/css")
+        and "immutable" in answer.headers["cache-control"]
+    )
     assert visitor.get("/assets/house/base.html").status_code == 404
 
 
@@ -194,7 +216,9 @@ def test_a_server_says_what_it_is(server: RunningServer) -> None:
     assert [feature["name"] for feature in about["features"]] == HOUSE
 
 
-def test_a_flood_is_told_to_come_back(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_is_told_to_come_back(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     luis = server.signed_in("Luis")
     token = luis.token()
     monkeypatch.setattr(database, "MOST_WAITING", 0)
@@ -212,7 +236,14 @@ def test_a_picture_of_the_operator_is_everybodys_and_stays(server: RunningServer
         kept = server.do(keep_picture(server.services, picture("green")))
     server.do(forget_pictures(server.services))
     assert server.visitor().get(f"/pictures/{kept.digest}").status_code == 200
-    assert read(lambda connection: [may_use(connection, caller, kept.digest) for caller in (anna, berta)]) == [True] * 2
+    assert (
+        read(
+            lambda connection: [
+                may_use(connection, caller, kept.digest) for caller in (anna, berta)
+            ]
+        )
+        == [True] * 2
+    )
     sent = server.visitor().send("/api/v1/pictures", picture("blue"))
     assert sent.status_code == 201
     assert not read(lambda connection: may_use(connection, anna, sent.json()["digest"]))
@@ -251,13 +282,19 @@ def test_what_a_feature_holds_is_there_for_every_request_and_let_go_before_the_d
     ("settings", "message"),
     [
         ({"features": ["leader"]}, "unknown feature 'leader'"),
-        ({"features": ["about"], "feature": {"holding": {}}}, r"\[feature.holding\]: no such feature is shown"),
+        (
+            {"features": ["about"], "feature": {"holding": {}}},
+            r"\[feature.holding\]: no such feature is shown",
+        ),
         ({"features": ["twice"]}, "two features declare limits called pictures"),
         (
             {"features": ["about"], "limits": {"pictres": {"per_visitor": "1/minute"}}},
             "there is no limit called 'pictres'",
         ),
-        ({"features": ["about"], "limits": {"pictures": {"per_visitor": "often"}}}, "is not a rate"),
+        (
+            {"features": ["about"], "limits": {"pictures": {"per_visitor": "often"}}},
+            "is not a rate",
+        ),
     ],
 )
 def test_features_and_limits_that_do_not_fit_are_refused_at_the_start(

@@ -64,14 +64,18 @@ def opened(url: str, tmp_path: Path) -> Iterator[Database]:
 
 
 def note_one(connection: Connection, subject: str = "") -> None:
-    connection.execute(insert(audit).values(at=utc_now(), actor="test", action="wrote", subject=subject, detail={}))
+    connection.execute(
+        insert(audit).values(at=utc_now(), actor="test", action="wrote", subject=subject, detail={})
+    )
 
 
 def subjects(connection: Connection) -> list[str]:
     return list(connection.execute(select(audit.c.subject).order_by(audit.c.id)).scalars())
 
 
-def test_an_empty_database_is_migrated_step_by_step_to_the_tables_that_are_declared(opened: Database) -> None:
+def test_an_empty_database_is_migrated_step_by_step_to_the_tables_that_are_declared(
+    opened: Database,
+) -> None:
     packages = migration_packages()
     for step in steps(packages):
         migrate(opened, packages, step)
@@ -127,7 +131,10 @@ def test_a_write_that_fails_takes_no_other_with_it(opened: Database) -> None:
         raise DataError("no")
 
     async def several() -> list[Any]:
-        asked = [opened.write(lambda c, i=i: note_one(c, str(i)) if i % 2 else failing(c)) for i in range(6)]
+        asked = [
+            opened.write(lambda c, i=i: note_one(c, str(i)) if i % 2 else failing(c))
+            for i in range(6)
+        ]
         return await asyncio.gather(*asked, return_exceptions=True)
 
     outcomes = asyncio.run(several())
@@ -144,7 +151,9 @@ def test_who_reads_cannot_write(opened: Database) -> None:
 
 def test_a_name_that_looks_like_another_is_refused(opened: Database) -> None:
     def make(name: str) -> str:
-        return opened.write_now(lambda connection: accounts.create_account(connection, name, "hash")).name
+        return opened.write_now(
+            lambda connection: accounts.create_account(connection, name, "hash")
+        ).name
 
     migrate(opened, migration_packages())
     assert make("Anna  Bell") == "Anna Bell"
@@ -161,7 +170,9 @@ def test_a_name_is_taken_but_once_and_an_erased_person_is_gone(opened: Database)
     anna = opened.write_now(lambda connection: accounts.create_account(connection, "Anna", "hash"))
     with pytest.raises(DataError, match="taken"):
         opened.write_now(lambda connection: accounts.create_account(connection, "ＡＮＮＡ", "hash"))
-    opened.write_now(lambda connection: accounts.create_key(connection, anna, "laptop", ["submit"], days=1))
+    opened.write_now(
+        lambda connection: accounts.create_key(connection, anna, "laptop", ["submit"], days=1)
+    )
     opened.write_now(lambda connection: accounts.begin_session(connection, anna, 1))
     found = opened.read_now(lambda connection: export_person(connection, anna.actor))
     assert [row["title"] for row in found["api_key"]] == ["laptop"]
@@ -170,12 +181,16 @@ def test_a_name_is_taken_but_once_and_an_erased_person_is_gone(opened: Database)
     opened.write_now(lambda connection: erase_person(connection, anna.actor, anna.actor))
     after = opened.read_now(lambda connection: export_person(connection, anna.actor))
     assert set(map(len, after.values())) == {0}
-    assert anna.id not in opened.read_now(lambda connection: str(connection.execute(select(audit.c.actor)).all()))
+    assert anna.id not in opened.read_now(
+        lambda connection: str(connection.execute(select(audit.c.actor)).all())
+    )
 
 
 def test_writes_that_wait_for_the_disk_are_committed_together(tmp_path: Path) -> None:
     commits: list[int] = []
-    opened = Database(Configuration(folder=tmp_path).url, lambda writes, seconds: commits.append(writes))
+    opened = Database(
+        Configuration(folder=tmp_path).url, lambda writes, seconds: commits.append(writes)
+    )
     migrate(opened, ())
 
     async def many() -> None:
@@ -188,9 +203,14 @@ def test_writes_that_wait_for_the_disk_are_committed_together(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("url", "message"),
-    [("mysql://anna:secret@host/name", "not of PostgreSQL"), ("postgresql://anna:secret@127.0.0.1:1/x", "not answer")],
+    [
+        ("mysql://anna:secret@host/name", "not of PostgreSQL"),
+        ("postgresql://anna:secret@127.0.0.1:1/x", "not answer"),
+    ],
 )
-def test_a_database_that_cannot_be_used_is_refused_without_its_password(tmp_path: Path, url: str, message: str) -> None:
+def test_a_database_that_cannot_be_used_is_refused_without_its_password(
+    tmp_path: Path, url: str, message: str
+) -> None:
     pytest.importorskip("psycopg", reason="waits for psycopg")
     with pytest.raises(SnellenError, match=message) as refused:
         open_database(Configuration(folder=tmp_path, database=url))
@@ -211,12 +231,16 @@ def test_a_full_disk_fails_all_writes_of_the_commit_and_loses_none_silently(tmp_
     opened = open_database(Configuration(folder=tmp_path))
 
     def limit_pages(connection: Connection) -> None:
-        connection.exec_driver_sql(f"PRAGMA max_page_count={connection.exec_driver_sql('PRAGMA page_count').scalar()}")
+        connection.exec_driver_sql(
+            f"PRAGMA max_page_count={connection.exec_driver_sql('PRAGMA page_count').scalar()}"
+        )
 
     opened.write_now(limit_pages)
 
     async def many() -> list[Any]:
-        asked = (opened.write(lambda c, i=i: note_one(c, f"{i:03}" + "x" * 197)) for i in range(300))
+        asked = (
+            opened.write(lambda c, i=i: note_one(c, f"{i:03}" + "x" * 197)) for i in range(300)
+        )
         return await asyncio.gather(*asked, return_exceptions=True)
 
     outcomes = asyncio.run(many())
@@ -240,7 +264,9 @@ for i in range(100_000):
 def test_no_write_that_was_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
     configuration = Configuration(folder=tmp_path)
     open_database(configuration).close()
-    process = subprocess.Popen([sys.executable, "-c", WRITING, configuration.url], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITING, configuration.url], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     said = [process.stdout.readline() for _ in range(50)]
     os.kill(process.pid, signal.SIGKILL)
@@ -248,6 +274,8 @@ def test_no_write_that_was_acknowledged_is_lost_when_the_process_is_killed(tmp_p
     process.wait()
     process.stdout.close()
     opened = open_database(configuration)
-    count = opened.read_now(lambda c: c.execute(select(func.count()).select_from(audit)).scalar_one())
+    count = opened.read_now(
+        lambda c: c.execute(select(func.count()).select_from(audit)).scalar_one()
+    )
     opened.close()
     assert count >= len([line for line in said if line.endswith("\n")]) >= 50

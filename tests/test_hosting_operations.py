@@ -77,7 +77,11 @@ def test_a_request_is_logged_without_query_address_or_person(
     caplog.clear()
     anna.get("/invitation/a-secret-token?also=secret")
     anna.get("/healthz")  # by now the request before it is logged
-    lines = [json.loads(JsonLines().format(record)) for record in caplog.records if record.name == LOGGER.name]
+    lines = [
+        json.loads(JsonLines().format(record))
+        for record in caplog.records
+        if record.name == LOGGER.name
+    ]
     assert {line["event"] for line in lines} == {"request"}
     assert ("/invitation/{token}", 404) in [(line["route"], line["status"]) for line in lines]
     assert not {"secret", "127.0.0.1", "Anna"} & set(json.dumps(lines).replace("/", " ").split())
@@ -122,10 +126,14 @@ def test_what_breaks_is_logged_and_told_without_its_words(
         answer = running.visitor().get("/broken")
     assert answer.status_code == 500
     assert "secret" not in answer.text and "content-security-policy" in answer.headers
-    assert any(record.exc_info and "the secret" in str(record.exc_info[1]) for record in caplog.records)
+    assert any(
+        record.exc_info and "the secret" in str(record.exc_info[1]) for record in caplog.records
+    )
 
 
-def test_an_address_that_nothing_would_guard_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_nothing_would_guard_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     router = APIRouter()
     router.mount("/inner", Starlette())
     add_feature(monkeypatch, replace(ABOUT, name="unguarded", router=router, navigation=()))
@@ -152,13 +160,23 @@ def test_a_job_runs_goes_on_after_a_failure_and_is_done_by_one_server_at_a_time(
         return "the model is still loading" if len(ran) < 2 else None
 
     feature = Feature(
-        "working", "Working", APIRouter(), "snellen", jobs=(Job("work", 3600, work),),
-        metrics=(Collector("test_worked", "Times"),), health_checks=(ReadinessCheck("model", fault),),
-    )  # fmt: skip
+        "working",
+        "Working",
+        APIRouter(),
+        "snellen",
+        jobs=(Job("work", 3600, work),),
+        metrics=(Collector("test_worked", "Times"),),
+        health_checks=(ReadinessCheck("model", fault),),
+    )
     add_feature(monkeypatch, feature)
-    with hosted(tmp_path, features=["working"]) as first, hosted(tmp_path, features=["working"]) as second:
+    with (
+        hosted(tmp_path, features=["working"]) as first,
+        hosted(tmp_path, features=["working"]) as second,
+    ):
         assert is_done.acquire(timeout=30)
-        assert first.visitor().get("/readyz").json()["missing"] == {"model": "the model is still loading"}
+        assert first.visitor().get("/readyz").json()["missing"] == {
+            "model": "the model is still loading"
+        }
         until_waiting(first)
         first.loop_call(lambda: first.services.jobs.wake("work"))
         assert is_done.acquire(timeout=30)
@@ -176,7 +194,9 @@ def until_waiting(server: RunningServer) -> None:
         server.visitor().get("/readyz")
 
 
-def test_a_picture_whose_sender_was_erased_is_forgotten(server: RunningServer, tmp_path: Path) -> None:
+def test_a_picture_whose_sender_was_erased_is_forgotten(
+    server: RunningServer, tmp_path: Path
+) -> None:
     anna = server.signed_in("Leaving")
     address = anna.send("/api/v1/pictures", picture()).json()["address"]
     asyncio.run(forget_pictures(server.services))
@@ -238,7 +258,9 @@ def test_what_is_known_of_a_visitor_is_printed(
     visitor.send("/api/v1/pictures", picture())
     name = visitor.http.cookies["snellen_visitor"].partition(".")[0]
     capfdbinary.readouterr()
-    main_code(["serve-data", "export", str(server.services.configuration.folder), "--visitor", name])
+    main_code(
+        ["serve-data", "export", str(server.services.configuration.folder), "--visitor", name]
+    )
     assert len(json.loads(capfdbinary.readouterr().out)["picture_sending"]) == 1
     with pytest.raises(SystemExit) as ended:
         main(["serve-data", "export", str(server.services.configuration.folder)])
@@ -246,7 +268,9 @@ def test_what_is_known_of_a_visitor_is_printed(
 
 
 @pytest.mark.parametrize("arguments", [["purge"], ["export", "--visitor", "nobody"]])
-def test_a_command_on_personal_data_lets_go_of_the_database(arguments: list[str], tmp_path: Path) -> None:
+def test_a_command_on_personal_data_lets_go_of_the_database(
+    arguments: list[str], tmp_path: Path
+) -> None:
     before = set(threading.enumerate())
     main_code(["serve-data", arguments[0], str(tmp_path), *arguments[1:]])
     assert set(threading.enumerate()) <= before  # a database that is open has a thread that writes
@@ -255,14 +279,21 @@ def test_a_command_on_personal_data_lets_go_of_the_database(arguments: list[str]
 # --- the OpenAPI document ----------------------------------------------------------------------------------------
 
 
-def test_the_openapi_document_is_valid_and_the_server_does_what_it_says(server: RunningServer) -> None:
+def test_the_openapi_document_is_valid_and_the_server_does_what_it_says(
+    server: RunningServer,
+) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="waits for schemathesis")
     document = server.visitor().get("/openapi.json").json()
     OpenAPI.model_validate(document)
-    assert {path for path in document["paths"] if not path.startswith("/api/v1/")} == {"/healthz", "/readyz"}
+    assert {path for path in document["paths"] if not path.startswith("/api/v1/")} == {
+        "/healthz",
+        "/readyz",
+    }
     program = server.with_key("Program")
     headers = {"authorization": program.http.headers["authorization"]}
-    operations = [found.ok() for found in schemathesis.openapi.from_dict(document).get_all_operations()]
+    operations = [
+        found.ok() for found in schemathesis.openapi.from_dict(document).get_all_operations()
+    ]
     assert len(operations) >= 5
     # A key is taken everywhere but needed only in places, and not all bytes that a file may hold are a picture.
     excluded = schemathesis.checks.CHECKS.get_by_names(["ignored_auth", "positive_data_acceptance"])
@@ -283,8 +314,11 @@ def test_the_openapi_document_is_valid_and_the_server_does_what_it_says(server: 
 def test_the_command_serves_prints_a_link_and_stops_when_told(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "snellen", "serve", str(tmp_path / "lab"), "--port", "0"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )
     assert process.stdout is not None
     link = process.stdout.readline().rpartition(" ")[2].strip()
     address = process.stdout.readline().split()[0]

@@ -25,7 +25,14 @@ from snellen_server.hosting import accounts, features
 from snellen_server.hosting.configuration import load_configuration
 from snellen_server.hosting.contributions import Contribution, ModerationVerdict, clean_picture
 from snellen_server.hosting.credentials import Signer, redacted
-from snellen_server.hosting.limits import Limiter, Rate, client_address, network_of, parse_networks, parse_rate
+from snellen_server.hosting.limits import (
+    Limiter,
+    Rate,
+    client_address,
+    network_of,
+    parse_networks,
+    parse_rate,
+)
 
 PIXELS = 250_000
 
@@ -33,7 +40,12 @@ PIXELS = 250_000
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("hosting") / "server"
-    settings = {"picture_pixels": PIXELS, "request_bytes": 5000, "picture_bytes": 100_000, "registration": "open"}
+    settings = {
+        "picture_pixels": PIXELS,
+        "request_bytes": 5000,
+        "picture_bytes": 100_000,
+        "registration": "open",
+    }
     with hosted(folder, **settings) as running:
         yield running
 
@@ -53,11 +65,18 @@ def bomb(width: int, height: int) -> bytes:
     """A PNG of a few bytes that says it is huge."""
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        return (
+            struct.pack(">I", len(content))
+            + kind
+            + content
+            + struct.pack(">I", zlib.crc32(kind + content))
+        )
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     pixels = zlib.compress(bytes(1000))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    )
 
 
 # --- forms and sessions ------------------------------------------------------------------------------------------
@@ -66,7 +85,9 @@ def bomb(width: int, height: int) -> bytes:
 @pytest.mark.parametrize("token", [None, "", "wrong", "ü"])
 def test_a_form_without_a_good_token_does_nothing(visitor: Browser, token: str | None) -> None:
     visitor.get("/")
-    fields = {"name": "Mallory", "password": PASSWORD} | ({} if token is None else {"csrf_token": token})
+    fields = {"name": "Mallory", "password": PASSWORD} | (
+        {} if token is None else {"csrf_token": token}
+    )
     assert visitor.http.post("/register", data=fields).status_code == 403
     assert visitor.get("/account").headers["location"] == "/sign-in?next=/account"
 
@@ -74,17 +95,26 @@ def test_a_form_without_a_good_token_does_nothing(visitor: Browser, token: str |
 def test_a_token_is_good_for_one_visitor_and_one_session_only(server: RunningServer) -> None:
     anna, other = server.signed_in("Anna"), server.visitor()
     before = other.token()
-    assert anna.http.post("/account/keys", data={"csrf_token": before, "title": "x"}).status_code == 403
+    assert (
+        anna.http.post("/account/keys", data={"csrf_token": before, "title": "x"}).status_code
+        == 403
+    )
     stale = anna.token()
     anna.post("/sign-out")
     anna.sign_in("Anna")
-    assert anna.http.post("/account/keys", data={"csrf_token": stale, "title": "x"}).status_code == 403
+    assert (
+        anna.http.post("/account/keys", data={"csrf_token": stale, "title": "x"}).status_code == 403
+    )
     assert anna.post("/account/keys", {"title": "x"}).status_code == 200
 
 
 def test_another_sites_page_changes_nothing_even_with_a_token(server: RunningServer) -> None:
     anna = server.signed_in("Anna")
-    for headers in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}, {"origin": "null"}):
+    for headers in (
+        {"origin": "https://evil.example"},
+        {"sec-fetch-site": "cross-site"},
+        {"origin": "null"},
+    ):
         answer = anna.post("/account/keys", {"title": "stolen"}, headers=headers)
         assert answer.status_code == 403
     assert "stolen" not in anna.get("/account").text
@@ -102,14 +132,18 @@ def test_signing_in_gives_a_new_session_and_ends_the_one_before(server: RunningS
         assert thief.get("/account").status_code == 303
 
 
-def test_a_session_ends_with_signing_out_everywhere_and_with_the_account(server: RunningServer) -> None:
+def test_a_session_ends_with_signing_out_everywhere_and_with_the_account(
+    server: RunningServer,
+) -> None:
     first, second = server.signed_in("Bertha"), server.signed_in("Bertha")
     second.post("/account/sign-out-everywhere")
     assert first.get("/account").status_code == 303
     key = server.with_key("Bertha")
     assert key.get("/api/v1/me").json()["name"] == "Bertha"
     third, admin = server.signed_in("Bertha"), server.admin()
-    found = server.services.database.read_now(lambda connection: accounts.find_account(connection, "Bertha"))
+    found = server.services.database.read_now(
+        lambda connection: accounts.find_account(connection, "Bertha")
+    )
     assert found is not None
     assert admin.post(f"/admin/accounts/{found[0].id}/disable").status_code == 303
     assert third.get("/account").status_code == 303
@@ -117,14 +151,21 @@ def test_a_session_ends_with_signing_out_everywhere_and_with_the_account(server:
     assert server.visitor().sign_in("Bertha").status_code == 403
 
 
-def test_a_wrong_password_and_a_wrong_name_are_told_alike(server: RunningServer, visitor: Browser) -> None:
+def test_a_wrong_password_and_a_wrong_name_are_told_alike(
+    server: RunningServer, visitor: Browser
+) -> None:
     server.signed_in("Anna")
-    answers = [visitor.sign_in("Anna", "wrong password"), visitor.sign_in("Nobody", "wrong password")]
+    answers = [
+        visitor.sign_in("Anna", "wrong password"),
+        visitor.sign_in("Nobody", "wrong password"),
+    ]
     assert [answer.status_code for answer in answers] == [403, 403]
     assert {"No account has this name and password." in answer.text for answer in answers} == {True}
 
 
-@pytest.mark.parametrize("next_page", ["//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nx: y", ""])
+@pytest.mark.parametrize(
+    "next_page", ["//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nx: y", ""]
+)
 def test_signing_in_leads_to_no_other_site(server: RunningServer, next_page: str) -> None:
     server.signed_in("Anna")
     fields = {"name": "Anna", "password": PASSWORD, "next": next_page}
@@ -138,14 +179,18 @@ def test_an_invitation_is_good_once(server: RunningServer, visitor: Browser) -> 
     assert visitor.post(f"/invitation/{link}", {**fields, "password": "short"}).status_code == 422
     assert visitor.post(f"/invitation/{link}", fields).status_code == 303
     assert "Clara" in visitor.get("/account").text
-    assert server.visitor().post(f"/invitation/{link}", {**fields, "name": "Dora"}).status_code == 404
+    assert (
+        server.visitor().post(f"/invitation/{link}", {**fields, "name": "Dora"}).status_code == 404
+    )
 
 
 @pytest.mark.parametrize("address", ["/admin/accounts", "/admin/audit"])
 def test_what_is_for_administrators_is_for_nobody_else(server: RunningServer, address: str) -> None:
     server.signed_in("Administrator", is_admin=True)
     assert server.signed_in("Anna").get(address).status_code == 403
-    assert server.with_key("Administrator", "submit").get(address).status_code == 403  # a key without the scope
+    assert (
+        server.with_key("Administrator", "submit").get(address).status_code == 403
+    )  # a key without the scope
     assert server.with_key("Administrator", "admin").get(address).status_code == 200
     assert server.visitor(accept="application/json").get(address).status_code == 401
 
@@ -204,7 +249,11 @@ def test_a_picture_is_kept_without_what_its_file_said_besides(visitor: Browser) 
         shown = visitor.get(sent.json()["address"])
         assert b"at home" not in shown.content
         assert not Image.open(io.BytesIO(shown.content)).getexif()
-        assert shown.headers["content-type"] == sent.json()["media_type"] in ("image/png", "image/jpeg")
+        assert (
+            shown.headers["content-type"]
+            == sent.json()["media_type"]
+            in ("image/png", "image/jpeg")
+        )
         assert shown.headers["x-content-type-options"] == "nosniff"
         assert "immutable" in shown.headers["cache-control"]
 
@@ -221,11 +270,17 @@ def test_the_pixels_of_a_png_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        bomb(60_000, 60_000), bomb(501, 500), b"", b"GIF89a", b"<svg xmlns='http://www.w3.org/2000/svg'/>",
-        b"<script>alert(1)</script>", png()[:50], b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n",
+        bomb(60_000, 60_000),
+        bomb(501, 500),
+        b"",
+        b"GIF89a",
+        b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        b"<script>alert(1)</script>",
+        png()[:50],
+        b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n",
         png(format="BMP"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_picture_or_too_large_a_one_is_refused_whatever_it_is_called(
     visitor: Browser, content: bytes
 ) -> None:
@@ -257,7 +312,10 @@ def test_a_body_that_is_too_large_is_refused_said_or_sent(visitor: Browser) -> N
     token = visitor.token()
     headers = {"x-csrf-token": token, "content-type": "application/x-www-form-urlencoded"}
     assert visitor.http.post("/register", content=b"x" * 5001, headers=headers).status_code == 413
-    assert visitor.http.post("/register", content=iter([b"x" * 3000] * 2), headers=headers).status_code == 413
+    assert (
+        visitor.http.post("/register", content=iter([b"x" * 3000] * 2), headers=headers).status_code
+        == 413
+    )
     assert visitor.send("/api/v1/pictures", bytes(200_000)).status_code == 413
 
 
@@ -280,10 +338,16 @@ def test_a_moderator_that_fails_lets_nothing_pass(tmp_path: Path) -> None:
     def refusing(contribution: Contribution) -> ModerationVerdict:
         return ModerationVerdict(False, "it shows a cat")
 
-    expected = {raising: "could not be checked", endless: "could not be checked", talkative: "could not be checked"}
+    expected = {
+        raising: "could not be checked",
+        endless: "could not be checked",
+        talkative: "could not be checked",
+    }
     for number, (moderator, words) in enumerate({**expected, refusing: "it shows a cat"}.items()):
         features.register("moderators", f"test-{number}", moderator)
-        with hosted(tmp_path / str(number), moderators=[f"test-{number}"], moderation_seconds=0.2) as running:
+        with hosted(
+            tmp_path / str(number), moderators=[f"test-{number}"], moderation_seconds=0.2
+        ) as running:
             answer = running.visitor().send("/api/v1/pictures", png())
             assert answer.status_code == 403
             assert words in answer.json()["error"]["message"]
@@ -302,7 +366,9 @@ def test_an_address_is_believed_from_trusted_proxies_only() -> None:
 
     assert client("203.0.113.9", "198.51.100.7") == "203.0.113.9"
     assert client("10.0.0.2", "198.51.100.7") == "198.51.100.7"
-    assert client("10.0.0.2", "1.2.3.4, 198.51.100.7") == "198.51.100.7"  # the first was written by the client
+    assert (
+        client("10.0.0.2", "1.2.3.4, 198.51.100.7") == "198.51.100.7"
+    )  # the first was written by the client
     assert client("10.0.0.2", "198.51.100.7, 10.1.1.1") == "198.51.100.7"
     assert client("2001:db8::1", "127.0.0.1, 2001:4860::8") == "2001:4860::8"
     assert client("10.0.0.2", "127.0.0.1, nonsense") == "10.0.0.2"
@@ -311,7 +377,9 @@ def test_an_address_is_believed_from_trusted_proxies_only() -> None:
 
 
 @given(st.text(max_size=60), st.ip_addresses().map(str))
-def test_whatever_stands_in_a_header_an_untrusted_peer_stays_who_it_is(header: str, peer: str) -> None:
+def test_whatever_stands_in_a_header_an_untrusted_peer_stays_who_it_is(
+    header: str, peer: str
+) -> None:
     address = client_address(peer, header, ())
     assert address is not None
     assert network_of(address).endswith("/24" if address.version == 4 else "/64")
@@ -322,7 +390,10 @@ def test_forged_headers_lead_neither_to_the_metrics_nor_around_a_limit(tmp_path:
     with hosted(tmp_path, limited=True, limits=limits) as running:
         assert running.visitor().get("/metrics").status_code == 200
         assert running.visitor(x_forwarded_for="127.0.0.1").get("/metrics").status_code == 403
-        codes = [running.visitor(x_forwarded_for=f"198.51.100.{i}").get("/healthz").status_code for i in range(5)]
+        codes = [
+            running.visitor(x_forwarded_for=f"198.51.100.{i}").get("/healthz").status_code
+            for i in range(5)
+        ]
         assert codes == [200, 200, 200, 429, 429]
 
 
@@ -386,7 +457,9 @@ def test_a_signature_is_for_one_purpose() -> None:
         ('folder = "/"', "command line"),
     ],
 )
-def test_a_configuration_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_a_configuration_that_cannot_be_meant_is_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
     file = tmp_path / "server.toml"
     file.write_text(text)
     with pytest.raises(DataError, match=message):
@@ -394,8 +467,15 @@ def test_a_configuration_that_cannot_be_meant_is_refused(tmp_path: Path, text: s
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(headers=st.dictionaries(st.sampled_from(["cookie", "origin", "x-csrf-token", "accept", "range"]), st.text(
-    st.characters(min_codepoint=33, max_codepoint=255, exclude_categories=["Cc"]), max_size=40)))  # fmt: skip
+@given(
+    headers=st.dictionaries(
+        st.sampled_from(["cookie", "origin", "x-csrf-token", "accept", "range"]),
+        st.text(
+            st.characters(min_codepoint=33, max_codepoint=255, exclude_categories=["Cc"]),
+            max_size=40,
+        ),
+    )
+)
 def test_no_header_makes_the_server_fail(server: RunningServer, headers: dict[str, str]) -> None:
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     with httpx.Client(base_url=server.url, trust_env=False, verify=False) as client:

@@ -16,7 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from snellen.models.connections import BytesInHand, Connections, HttpReply, HttpRequest, TooLongError
+from snellen.models.connections import (
+    BytesInHand,
+    Connections,
+    HttpReply,
+    HttpRequest,
+    TooLongError,
+)
 from snellen.models.http_connection import TransportError
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -71,13 +77,19 @@ async def listening(serve: Serve, tls: ssl.SSLContext | None = None) -> AsyncIte
 
 
 def exchanged(
-    serve: Serve, *bodies: bytes, tls: ssl.SSLContext | None = None, path: str = "/chat", most_bytes: int = 1 << 20
+    serve: Serve,
+    *bodies: bytes,
+    tls: ssl.SSLContext | None = None,
+    path: str = "/chat",
+    most_bytes: int = 1 << 20,
 ) -> list[HttpReply]:
     """The replies to a request for each body, one after the other."""
 
     async def play() -> list[HttpReply]:
         async with listening(serve, tls) as port:
-            connections = Connections(f"http{'s' * bool(tls)}://localhost:{port}/v1", {"x-key": "k"}, most_bytes)
+            connections = Connections(
+                f"http{'s' * bool(tls)}://localhost:{port}/v1", {"x-key": "k"}, most_bytes
+            )
             try:
                 return [await send(connections, body, path) for body in bodies]
             finally:
@@ -93,9 +105,7 @@ async def send(connections: Connections, body: bytes, path: str = "/chat") -> Ht
     return await connections.send(compose)
 
 
-CHUNKED = (
-    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3;note=x\r\nabc\r\n00A\r\n0123456789\r\n0\r\nx-t: 1\r\n\r\n"
-)
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3;note=x\r\nabc\r\n00A\r\n0123456789\r\n0\r\nx-t: 1\r\n\r\n"
 REPLIES = {
     b"HTTP/1.1 200 OK\r\nContent-Length:  5 \r\nX-A: b\r\n\r\nhello": b"hello",
     b"HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n": b"",
@@ -120,15 +130,30 @@ def test_a_reply_is_read_however_it_is_framed_and_cut(reply: bytes, cuts: list[i
     ("reply", "why"),
     [
         (b"", "closed the connection before the end"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf", "closed the connection before the end"),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhe", "closed the connection before the end"),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf",
+            "closed the connection before the end",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhe",
+            "closed the connection before the end",
+        ),
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nfive\r\n", "not valid HTTP .*five"),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nabcd\r\n", "not valid HTTP .*abcd"),
-        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n", "transfer encoding 'gzip, chunked'"),
+        (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nabcd\r\n",
+            "not valid HTTP .*abcd",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
+            "transfer encoding 'gzip, chunked'",
+        ),
         (b"HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", "not valid HTTP .*content-length: -1"),
         (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "not valid HTTP .*SSH-2.0-OpenSSH_9.6"),
         (b"HTTP/1.1 200 OK\r\nno header\r\n\r\n", "not valid HTTP .*no header"),
-        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000, "no end of its headers within 65,536 bytes"),
+        (
+            b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000,
+            "no end of its headers within 65,536 bytes",
+        ),
     ],
 )
 def test_what_is_no_whole_reply_is_a_fault_that_says_why(reply: bytes, why: str) -> None:
@@ -144,7 +169,9 @@ def test_no_more_is_read_of_a_reply_than_may_be() -> None:
 @pytest.mark.parametrize(
     ("path", "headers"), [("/a b", {}), ("/a\r\nx: y", {}), ("/ä", {}), ("/a", {"x": "y\r\nz: 1"})]
 )
-def test_nothing_is_sent_that_would_be_read_as_something_else(path: str, headers: dict[str, str]) -> None:
+def test_nothing_is_sent_that_would_be_read_as_something_else(
+    path: str, headers: dict[str, str]
+) -> None:
     async def compose() -> HttpRequest:
         return HttpRequest("GET", path, headers=headers)
 
@@ -246,8 +273,26 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not shutil.which("openssl"):
         pytest.skip("needs the command openssl")
     path = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    words += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(path), "-out", str(path.with_suffix(".crt"))]
+    words = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    ]
+    words += [
+        "-addext",
+        "subjectAltName=DNS:localhost",
+        "-keyout",
+        str(path),
+        "-out",
+        str(path.with_suffix(".crt")),
+    ]
     subprocess.run(words, check=True, capture_output=True)
     path.write_bytes(path.read_bytes() + path.with_suffix(".crt").read_bytes())
     return path
@@ -270,7 +315,9 @@ def test_tls_is_spoken_with_a_server_whose_certificate_is_trusted(
     assert [reply.body for reply in replies] == [b"hi", b"hi"]
 
 
-def test_a_proxy_opens_a_way_to_a_server_that_speaks_tls(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_opens_a_way_to_a_server_that_speaks_tls(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
@@ -290,7 +337,10 @@ def test_a_proxy_opens_a_way_to_a_server_that_speaks_tls(certificate: Path, monk
                 onward, back = await asyncio.open_connection("127.0.0.1", port)
                 await asyncio.gather(carry(reader, back), carry(onward, writer))
 
-        async with listening(replying(OK), server_context(certificate)) as port, listening(forward) as proxy:
+        async with (
+            listening(replying(OK), server_context(certificate)) as port,
+            listening(forward) as proxy,
+        ):
             monkeypatch.setenv("https_proxy", f"http://user:word@127.0.0.1:{proxy}")
             connections = Connections(f"https://localhost:{port}/v1", {"authorization": "Bearer k"})
             try:

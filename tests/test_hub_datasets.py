@@ -72,7 +72,9 @@ def test_a_benchmark_is_read_by_the_hubs_library_with_its_pictures_and_without_g
         assert isinstance(shown, Image.Image) and shown.tobytes() == stored.tobytes()
     assert not {"gold", "gold_tag_kind", "answer"} & rows[0].keys()
     assert b"ruminant" not in data.read_bytes() and "Golds are left out." in card.read_text("utf-8")
-    assert {"license: cc-by-4.0", "size_categories: [n<1K]", "    path: data/test-*.parquet"} <= {*front_matter(card)}
+    assert {"license: cc-by-4.0", "size_categories: [n<1K]", "    path: data/test-*.parquet"} <= {
+        *front_matter(card)
+    }
     assert f"version `{made.manifest.version}`" in card.read_text("utf-8")
 
 
@@ -84,7 +86,9 @@ def test_golds_are_written_where_they_are_asked_for() -> None:
     assert rows["q001"]["gold"] == [{"turn": 0, "options": [], "texts": ["a dog"]}]
     assert (rows["q002"]["gold_tag_kind"], rows["q000"]["gold_tag_kind"]) == ("ruminant", None)
     (made.folder / ANSWERS).unlink()
-    with pytest.raises(DataError, match="the answers of mine are not here; build it again, or leave --answers out"):
+    with pytest.raises(
+        DataError, match="the answers of mine are not here; build it again, or leave --answers out"
+    ):
         sn.export_benchmark("made", path="again", answers=True)
 
 
@@ -103,7 +107,9 @@ def test_pictures_are_spread_over_files_of_bounded_size(monkeypatch: pytest.Monk
     benchmark()
     for _ in range(2):  # a second time in the same place
         files = sn.export_benchmark("made", path="out")
-        assert [file.name for file in files[:-1]] == [f"test-0000{i}-of-00003.parquet" for i in range(3)]
+        assert [file.name for file in files[:-1]] == [
+            f"test-0000{i}-of-00003.parquet" for i in range(3)
+        ]
         assert sorted(Path("out/data").iterdir()) == files[:-1]
     assert len(loaded("out")) == 6
 
@@ -117,7 +123,9 @@ def test_pictures_are_spread_over_files_of_bounded_size(monkeypatch: pytest.Monk
         (["MIT", ""], []),
     ],
 )
-def test_a_card_states_a_licence_that_the_hub_knows_or_says_other(licences: list[str], lines: list[str]) -> None:
+def test_a_card_states_a_licence_that_the_hub_knows_or_says_other(
+    licences: list[str], lines: list[str]
+) -> None:
     text = dataset.card("T", data="data/x", split="test", rows=1000, licences=licences, text=[])
     assert [line for line in text.splitlines() if line.startswith("license")] == lines
     assert "size_categories: [1K<n<10K]" in text
@@ -144,30 +152,45 @@ class HubStandIn(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.server.asked.append((self.command, self.path, body, self.headers.get("Authorization", "")))
+        self.server.asked.append(
+            (self.command, self.path, body, self.headers.get("Authorization", ""))
+        )
         path = self.path.partition("?")[0]
         if self.server.refused:
             return self._reply({"error": "You don't have the rights"}, 403)
         if path.startswith("/store/"):
             return self._reply({})
         if path == "/api/repos/create":
-            return self._reply({"url": f"{self.server.url}/datasets/me/eyes", "name": "me/eyes", "id": "1"})
+            return self._reply(
+                {"url": f"{self.server.url}/datasets/me/eyes", "name": "me/eyes", "id": "1"}
+            )
         if path == "/api/validate-yaml":
             return self._reply({"errors": [], "warnings": []})
         if path.startswith("/api/datasets/me/eyes/preupload/"):
             files = json.loads(body)["files"]
             modes = [
-                {"path": file["path"], "uploadMode": "lfs" if file["path"].endswith(".parquet") else "regular",
-                 "shouldIgnore": False, "oid": None}
+                {
+                    "path": file["path"],
+                    "uploadMode": "lfs" if file["path"].endswith(".parquet") else "regular",
+                    "shouldIgnore": False,
+                    "oid": None,
+                }
                 for file in files
-            ]  # fmt: skip
+            ]
             return self._reply({"files": modes})
         if path.endswith(".git/info/lfs/objects/batch"):
             objects = [
-                {**one, "actions": {"upload": {"href": f"{self.server.url}/store/{one['oid']}", "header": {}}}}
+                {
+                    **one,
+                    "actions": {
+                        "upload": {"href": f"{self.server.url}/store/{one['oid']}", "header": {}}
+                    },
+                }
                 for one in json.loads(body)["objects"]
             ]
-            return self._reply({"transfer": "basic", "objects": objects}, form="application/vnd.git-lfs+json")
+            return self._reply(
+                {"transfer": "basic", "objects": objects}, form="application/vnd.git-lfs+json"
+            )
         if path.startswith("/api/datasets/me/eyes/commit/"):
             commit = f"{self.server.url}/datasets/me/eyes/commit/{'0' * 40}"
             return self._reply({"commitUrl": commit, "commitOid": "0" * 40, "pullRequestUrl": None})
@@ -175,7 +198,9 @@ class HubStandIn(BaseHTTPRequestHandler):
 
     do_PUT = do_GET = do_HEAD = do_POST  # noqa: N815
 
-    def _reply(self, content: dict[str, Any], status: int = 200, form: str = "application/json") -> None:
+    def _reply(
+        self, content: dict[str, Any], status: int = 200, form: str = "application/json"
+    ) -> None:
         body = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", form)
@@ -205,15 +230,35 @@ def hub(*, refused: bool = False) -> Iterator[RecordingServer]:
 
 def push(server: RecordingServer, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {
-        **os.environ, "HF_ENDPOINT": server.url, "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0",
+        **os.environ,
+        "HF_ENDPOINT": server.url,
+        "HF_TOKEN": TOKEN,
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HUB_OFFLINE": "0",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-        "PYTHONPATH": str(Path(sn.__file__).parents[1]), "COLUMNS": "200",
-    }  # fmt: skip
+        "PYTHONPATH": str(Path(sn.__file__).parents[1]),
+        "COLUMNS": "200",
+    }
     return subprocess.run(
-        [sys.executable, "-m", "snellen", "export", "made", "--as", "dataset", "-o", "out", "--push", "me/eyes",
-         *words],
-        capture_output=True, text=True, check=False, env=environment,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "snellen",
+            "export",
+            "made",
+            "--as",
+            "dataset",
+            "-o",
+            "out",
+            "--push",
+            "me/eyes",
+            *words,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
 
 
 def test_a_dataset_is_pushed_in_one_commit() -> None:
@@ -222,20 +267,37 @@ def test_a_dataset_is_pushed_in_one_commit() -> None:
         done = push(server, "--private")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1].endswith(f"/datasets/me/eyes/commit/{'0' * 40}")
-    asked = {path.partition("?")[0].rpartition("/")[0] or path: body for _, path, body, _ in server.asked}
-    created = json.loads(next(body for _, path, body, _ in server.asked if path == "/api/repos/create"))
-    assert (created["type"], "private" in (created.get("visibility"), *created)) == ("dataset", True)
-    data, card = Path("out/data/test-00000-of-00001.parquet").read_bytes(), Path("out/README.md").read_bytes()
+    asked = {
+        path.partition("?")[0].rpartition("/")[0] or path: body for _, path, body, _ in server.asked
+    }
+    created = json.loads(
+        next(body for _, path, body, _ in server.asked if path == "/api/repos/create")
+    )
+    assert (created["type"], "private" in (created.get("visibility"), *created)) == (
+        "dataset",
+        True,
+    )
+    data, card = (
+        Path("out/data/test-00000-of-00001.parquet").read_bytes(),
+        Path("out/README.md").read_bytes(),
+    )
     assert asked["/store"] == data  # the file itself, by the address that LFS gave
     [commit] = [body for _, path, body, _ in server.asked if "/commit/" in path]
     lines = [json.loads(line) for line in commit.splitlines()]
-    files = {line["value"]["path"]: line["value"] for line in lines if line["key"] in ("file", "lfsFile")}
-    assert lines[0] == {"key": "header", "value": {"summary": "Written by Snellen", "description": ""}}
+    files = {
+        line["value"]["path"]: line["value"] for line in lines if line["key"] in ("file", "lfsFile")
+    }
+    assert lines[0] == {
+        "key": "header",
+        "value": {"summary": "Written by Snellen", "description": ""},
+    }
     assert base64.b64decode(files["README.md"]["content"]) == card
     assert files["data/test-00000-of-00001.parquet"]["oid"] == hashlib.sha256(data).hexdigest()
     assert files.keys() == {"README.md", "data/test-00000-of-00001.parquet"}
     writing = ("/api/repos/create", "/api/datasets/")
-    assert {key for _, path, _, key in server.asked if path.startswith(writing)} == {f"Bearer {TOKEN}"}
+    assert {key for _, path, _, key in server.asked if path.startswith(writing)} == {
+        f"Bearer {TOKEN}"
+    }
     assert TOKEN not in done.stdout + done.stderr
 
 
@@ -244,7 +306,10 @@ def test_what_the_hub_refuses_is_one_line_and_the_files_stay() -> None:
     with hub(refused=True) as server:
         done = push(server)
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert "out is written, but cannot be pushed to me/eyes" in done.stderr and TOKEN not in done.stderr
+    assert (
+        "out is written, but cannot be pushed to me/eyes" in done.stderr
+        and TOKEN not in done.stderr
+    )
     assert "hf upload me/eyes out --repo-type dataset" in done.stderr
     assert Path("out/README.md").exists()
 
@@ -254,20 +319,35 @@ def test_a_hub_that_cannot_be_reached_is_one_line() -> None:
     with hub() as server:
         pass
     done = push(server)
-    assert done.returncode == 2 and "Traceback" not in done.stderr and "cannot be pushed to me/eyes" in done.stderr
+    assert (
+        done.returncode == 2
+        and "Traceback" not in done.stderr
+        and "cannot be pushed to me/eyes" in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (("runs/r", "--as", "samples", "--push", "me/eyes"), "--push is for datasets of the hub, not for samples"),
-        (("runs/r", "--as", "dataset", "--private"), "--private is of a repository that --push makes"),
+        (
+            ("runs/r", "--as", "samples", "--push", "me/eyes"),
+            "--push is for datasets of the hub, not for samples",
+        ),
+        (
+            ("runs/r", "--as", "dataset", "--private"),
+            "--private is of a repository that --push makes",
+        ),
         (("runs/typo",), "runs/typo is not a run"),
         (("eyechart/shap", "--as", "dataset"), "did you mean eyechart/shape"),
-        (("made", "--as", "inspect"), "inspect is a form of runs; a benchmark is written as dataset"),
+        (
+            ("made", "--as", "inspect"),
+            "inspect is a form of runs; a benchmark is written as dataset",
+        ),
     ],
 )
-def test_what_makes_no_sense_is_said(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], fault: str) -> None:
+def test_what_makes_no_sense_is_said(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], fault: str
+) -> None:
     benchmark()
     code, _, err = small.command(capsys, "export", *words)
     assert code == 2 and fault in " ".join(err.split())

@@ -20,24 +20,39 @@ from snellen.common.images import ImageStore, inspect_image
 from snellen.errors import DataError
 from snellen.records import ImageRef
 
-FORMS = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "BMP": "image/bmp", "WEBP": "image/webp"}
+FORMS = {
+    "PNG": "image/png",
+    "JPEG": "image/jpeg",
+    "GIF": "image/gif",
+    "BMP": "image/bmp",
+    "WEBP": "image/webp",
+}
 
 
 def png_claiming(width: int, height: int) -> bytes:
     """A few bytes that say they are a picture of that size."""
 
     def chunk(name: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        return (
+            struct.pack(">I", len(content))
+            + name
+            + content
+            + struct.pack(">I", zlib.crc32(name + content))
+        )
 
     header = struct.pack(">IIBBBBB", width, height, 1, 0, 0, 0, 0)
     rows = zlib.compress(bytes(64))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    )
 
 
 @pytest.mark.parametrize(("form", "media_type"), [*FORMS.items(), ("TIFF", "image/tiff")])
 def test_an_image_is_known_by_its_digest_type_and_size(form: str, media_type: str) -> None:
     content = small.picture(1, form, (9, 5))
-    assert inspect_image(content, "here") == ImageRef(hashlib.sha256(content).hexdigest(), media_type, 9, 5)
+    assert inspect_image(content, "here") == ImageRef(
+        hashlib.sha256(content).hexdigest(), media_type, 9, 5
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,7 +87,9 @@ def test_the_limit_of_pixels_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None
 
 @settings(max_examples=300)
 @given(st.sampled_from([*FORMS]), st.integers(0, 2**32), st.floats(0, 1))
-def test_a_damaged_file_is_an_image_or_a_data_error_and_nothing_else(form: str, seed: int, kept: float) -> None:
+def test_a_damaged_file_is_an_image_or_a_data_error_and_nothing_else(
+    form: str, seed: int, kept: float
+) -> None:
     rng = random.Random(seed)
     content = bytearray(small.picture(3, form))
     for _ in range(rng.randint(0, 4)):
@@ -84,7 +101,9 @@ def test_a_damaged_file_is_an_image_or_a_data_error_and_nothing_else(form: str, 
 
 
 @settings(max_examples=150)
-@given(st.booleans(), st.integers(0, 2), st.sampled_from(["RGB", "L", "CMYK"]), st.integers(0, 2**32))
+@given(
+    st.booleans(), st.integers(0, 2), st.sampled_from(["RGB", "L", "CMYK"]), st.integers(0, 2**32)
+)
 def test_a_damaged_jpeg_is_refused_as_by_a_decoder_of_all_its_pixels(
     progressive: bool, subsampling: int, mode: str, seed: int
 ) -> None:
@@ -124,5 +143,7 @@ def test_the_same_bytes_are_kept_once_and_come_back_unchanged(tmp_path: Path) ->
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 2
     assert store.read(first) == small.picture(1)
     store.path(first.digest).unlink()
-    with pytest.raises(DataError, match=f"image {first.digest[:12]} is missing .*build the benchmark again"):
+    with pytest.raises(
+        DataError, match=f"image {first.digest[:12]} is missing .*build the benchmark again"
+    ):
         store.read(first)

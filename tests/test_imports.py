@@ -40,7 +40,9 @@ def test_importing_snellen_loads_nothing_else() -> None:
     assert {name for name in loaded if name.startswith("snellen")} == {"snellen"}
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"], ["list", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["run", "--help"], ["list", "--help"]]
+)
 def test_help_loads_no_heavy_package(arguments: list[str]) -> None:
     code = f"import sys\nfrom snellen.cli import main\ntry:\n    main({arguments!r})\nexcept SystemExit:\n    pass"
     forbidden = HEAVY - ({"pyarrow", "numpy"} if arguments[0] == "run" else set())
@@ -59,7 +61,11 @@ def test_the_help_of_the_door_loads_neither_verbs_nor_the_library() -> None:
     code = "from snellen.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n    pass"
     loaded = loaded_by(code)
     assert not loaded & (HEAVY | {"httpx", "rich.progress"})
-    assert not {name for name in loaded if name.startswith(("snellen.api", "snellen.cli.verbs", "snellen.runs"))}
+    assert not {
+        name
+        for name in loaded
+        if name.startswith(("snellen.api", "snellen.cli.verbs", "snellen.runs"))
+    }
 
 
 def test_a_run_with_an_instrument_never_loads_torch_or_a_network_client(tmp_path: Path) -> None:
@@ -68,12 +74,27 @@ def test_a_run_with_an_instrument_never_loads_torch_or_a_network_client(tmp_path
         "snellen.evaluate('snellen:oracle', 'eyechart/word', limit=2)\n"
         "snellen.evaluate('snellen:uniform', 'eyechart/shape', ['circular', 'likelihood'], limit=2)\n"
     )
-    assert not loaded_by(code, tmp_path) & {"torch", "transformers", "httpx", "nltk", "polars", "matplotlib", "ray"}
+    assert not loaded_by(code, tmp_path) & {
+        "torch",
+        "transformers",
+        "httpx",
+        "nltk",
+        "polars",
+        "matplotlib",
+        "ray",
+    }
 
 
 def test_pages_over_runs_load_nothing_of_the_server_for_many() -> None:
     loaded = loaded_by("import snellen.viewing.local_pages")
-    assert not loaded & {"fastapi", "pydantic", "sqlalchemy", "alembic", "argon2", "prometheus_client"}
+    assert not loaded & {
+        "fastapi",
+        "pydantic",
+        "sqlalchemy",
+        "alembic",
+        "argon2",
+        "prometheus_client",
+    }
     assert not {name for name in loaded if name.startswith("snellen_server.hosting")}
 
 
@@ -85,7 +106,14 @@ def test_pages_over_runs_need_no_torch(tmp_path: Path) -> None:
         "import snellen.viewing.local_pages\n"
         "RunLibrary([pathlib.Path('runs')], pathlib.Path('index.sqlite')).refresh()\n"
     )
-    assert not loaded_by(code, tmp_path) & {"torch", "transformers", "polars", "pandas", "scipy", "sqlalchemy"}
+    assert not loaded_by(code, tmp_path) & {
+        "torch",
+        "transformers",
+        "polars",
+        "pandas",
+        "scipy",
+        "sqlalchemy",
+    }
 
 
 def test_threads_that_ask_for_a_name_at_once_all_get_it(tmp_path: Path) -> None:
@@ -107,7 +135,9 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     from snellen.installation import install_line
 
     error = MissingExtraError("easy-vqa", "demo", "the benchmark easy-vqa")
-    assert str(error) == f"the benchmark easy-vqa needs the package easy-vqa: {install_line('demo')}"
+    assert (
+        str(error) == f"the benchmark easy-vqa needs the package easy-vqa: {install_line('demo')}"
+    )
 
 
 def test_what_stands_beside_the_packages_imports_names_that_are_there() -> None:
@@ -118,7 +148,8 @@ def test_what_stands_beside_the_packages_imports_names_that_are_there() -> None:
         for folder in ("bench", "training", "website", "examples")
         for path in sorted((root / folder).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in {"snellen", "snellen_server"}
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").partition(".")[0] in {"snellen", "snellen_server"}
         for alias in node.names
         if not is_there(node.module or "", alias.name)
     ]
@@ -127,6 +158,8 @@ def test_what_stands_beside_the_packages_imports_names_that_are_there() -> None:
 
 def is_there(module: str, name: str) -> bool:
     try:
-        return hasattr(importlib.import_module(module), name) or bool(importlib.util.find_spec(f"{module}.{name}"))
+        return hasattr(importlib.import_module(module), name) or bool(
+            importlib.util.find_spec(f"{module}.{name}")
+        )
     except ModuleNotFoundError:
         return False

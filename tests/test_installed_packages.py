@@ -24,11 +24,16 @@ def test_entry_points_are_those_that_python_knows(prefix: str) -> None:
     assert groups or prefix == "no.such"
     found = entry_points_of(prefix)
     assert found.keys() == groups
-    assert all(dict(found[group]) == {p.name: p.value for p in entry_points(group=group)} for group in groups)
+    assert all(
+        dict(found[group]) == {p.name: p.value for p in entry_points(group=group)}
+        for group in groups
+    )
 
 
 @pytest.mark.parametrize("metadata", ["strange_name-2.0.dist-info", "strange_name.egg-info"])
-def test_a_package_is_found_in_either_form(metadata: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_is_found_in_either_form(
+    metadata: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / metadata
     folder.mkdir()
     for name in ("METADATA", "PKG-INFO"):
@@ -43,5 +48,7 @@ def test_a_path_that_is_an_archive_or_is_not_there_is_no_obstacle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "library").write_bytes(b"PK\x05\x06" + bytes(18))
-    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "library"), str(tmp_path / "nowhere")])
+    monkeypatch.setattr(
+        sys, "path", [*sys.path, str(tmp_path / "library"), str(tmp_path / "nowhere")]
+    )
     assert installed_versions(["pytest"]) == {"pytest": PACKAGES["pytest"]}

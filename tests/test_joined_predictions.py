@@ -36,7 +36,12 @@ def benchmark(count: int = 10, *, ids: bool = True, folders: int = 1) -> list[di
     for n in range(count):
         picture = f"img/{'ab'[n % folders]}/{n // folders:03d}.png"
         reform.write_picture(Path(picture), n)
-        row = {"image": picture, "question": "Which colour is it?", "options": COLOURS, "answer": COLOURS[n % 4]}
+        row = {
+            "image": picture,
+            "question": "Which colour is it?",
+            "options": COLOURS,
+            "answer": COLOURS[n % 4],
+        }
         rows.append({"id": f"q{n}", **row} if ids else row)
     build_table(small.write(rows, Path("table.jsonl")), to="bench")
     return rows
@@ -44,20 +49,32 @@ def benchmark(count: int = 10, *, ids: bool = True, folders: int = 1) -> list[di
 
 def write(name: str, rows: list[dict[str, Any]]) -> Path:
     path = Path(name)
-    path.write_text("\n".join(map(json.dumps, rows)) if path.suffix == ".jsonl" else json.dumps(rows))
+    path.write_text(
+        "\n".join(map(json.dumps, rows)) if path.suffix == ".jsonl" else json.dumps(rows)
+    )
     return path
 
 
 def scored(path: Path) -> dict[str, float | None]:
     results = sn.score(sn.import_run(path, "./bench"))
-    return {row.metric: row.estimate.value for row in results.rows if not row.slice and row.benchmark != "*"}
+    return {
+        row.metric: row.estimate.value
+        for row in results.rows
+        if not row.slice and row.benchmark != "*"
+    }
 
 
 def test_the_right_half_of_the_rows_is_half_right(capsys: pytest.CaptureFixture[str]) -> None:
     rows = benchmark(20)
-    path = write("half.jsonl", [{"id": row["id"], "prediction": row["answer"]} for row in rows[::2]])
+    path = write(
+        "half.jsonl", [{"id": row["id"], "prediction": row["answer"]} for row in rows[::2]]
+    )
     values = scored(path)
-    assert (values["accuracy"], values["accuracy_of_answered"], values["accuracy_upper"]) == (0.5, 1.0, 1.0)
+    assert (values["accuracy"], values["accuracy_of_answered"], values["accuracy_upper"]) == (
+        0.5,
+        1.0,
+        1.0,
+    )
     assert values["unparsed_rate"] == 0.0
     code, out, err = small.command(capsys, "score", str(path), "--benchmark", "./bench")
     assert code == 0 and "questions of 20 without any row: 10" in err
@@ -66,37 +83,85 @@ def test_the_right_half_of_the_rows_is_half_right(capsys: pytest.CaptureFixture[
 
 def test_failed_and_empty_rows_are_not_right() -> None:
     rows = benchmark(8)
-    said = [row["answer"] for row in rows[:4]] + [FAILED, "", "[ERROR] Request failed after 5 retries", "nan"]
+    said = [row["answer"] for row in rows[:4]] + [
+        FAILED,
+        "",
+        "[ERROR] Request failed after 5 retries",
+        "nan",
+    ]
     pairs = zip(rows, said, strict=True)
     values = scored(write("p.json", [{"id": row["id"], "prediction": text} for row, text in pairs]))
-    assert (values["accuracy"], values["accuracy_of_answered"], values["unparsed_rate"]) == (0.5, 1.0, 0.0)
+    assert (values["accuracy"], values["accuracy_of_answered"], values["unparsed_rate"]) == (
+        0.5,
+        1.0,
+        0.0,
+    )
 
 
 def test_open_questions_without_an_answer_have_the_worst_value() -> None:
-    rows = [{"id": f"t{n}", "question": f"What is written on {n}?", "answer": f"shop {n}", "image": small.cell(n)}
-            for n in range(4)]  # fmt: skip
+    rows = [
+        {
+            "id": f"t{n}",
+            "question": f"What is written on {n}?",
+            "answer": f"shop {n}",
+            "image": small.cell(n),
+        }
+        for n in range(4)
+    ]
     build_table(small.write(rows, Path("table.jsonl")), to="bench")
-    said = [{"id": "t0", "prediction": "shop 0"}, {"id": "t1", "prediction": "shop 1"}, {"id": "t2", "prediction": ""}]
+    said = [
+        {"id": "t0", "prediction": "shop 0"},
+        {"id": "t1", "prediction": "shop 1"},
+        {"id": "t2", "prediction": ""},
+    ]
     values = scored(write("p.json", said))
-    assert (values["exact_match"], values["exact_match_of_answered"], values["word_accuracy"]) == (0.5, 1.0, 0.5)
+    assert (values["exact_match"], values["exact_match_of_answered"], values["word_accuracy"]) == (
+        0.5,
+        1.0,
+        0.5,
+    )
 
 
-@pytest.mark.parametrize("text", [
-    FAILED, "**NETWORK ERROR DUE TO HIGH TRAFFIC. PLEASE REGENERATE OR REFRESH THIS PAGE.**", "$ERROR$",
-    "CUDA out of memory. Tried to allocate 2.00 GiB", "Connection error.", "Request timed out.",
-    "A timeout error occurred while processing the request.", "Error code: 429 - {'error': {}}",
-    "openai.RateLimitError: Rate limit reached", "Failed to get response after 3 attempts", "API Error: 500",
-    "504 Gateway Time-out", "Error: HTTPSConnectionPool(host='h', port=443): Read timed out.",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        FAILED,
+        "**NETWORK ERROR DUE TO HIGH TRAFFIC. PLEASE REGENERATE OR REFRESH THIS PAGE.**",
+        "$ERROR$",
+        "CUDA out of memory. Tried to allocate 2.00 GiB",
+        "Connection error.",
+        "Request timed out.",
+        "A timeout error occurred while processing the request.",
+        "Error code: 429 - {'error': {}}",
+        "openai.RateLimitError: Rate limit reached",
+        "Failed to get response after 3 attempts",
+        "API Error: 500",
+        "504 Gateway Time-out",
+        "Error: HTTPSConnectionPool(host='h', port=443): Read timed out.",
+    ],
+)
 def test_what_harnesses_write_in_place_of_a_reply_is_known(text: str) -> None:
     assert is_failure(text) and not is_failure(text, [text])
 
 
-@pytest.mark.parametrize("text", [
-    "A. Failed", "Failed", "B. an error message (it says \"Connection error.\")", "Error", "error message",
-    "The server is down.", "An error", "None of the above", "C", "Network", "The screen shows: Error code: 404",
-    "500 people", "Error: the sign is misspelt",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A. Failed",
+        "Failed",
+        'B. an error message (it says "Connection error.")',
+        "Error",
+        "error message",
+        "The server is down.",
+        "An error",
+        "None of the above",
+        "C",
+        "Network",
+        "The screen shows: Error code: 404",
+        "500 people",
+        "Error: the sign is misspelt",
+    ],
+)
 def test_a_reply_that_speaks_of_an_error_is_a_reply(text: str) -> None:
     assert not is_failure(text)
 
@@ -107,7 +172,9 @@ def test_a_cell_without_anything_is_no_reply_unless_an_option_says_so() -> None:
 
 
 def test_pictures_are_told_by_name_and_folder_whatever_the_system_and_the_suffix() -> None:
-    names = PictureNames({"a": ["day/000.png"], "b": ["night/000.png"], "c": ["x/one.jpg"], "d": []})
+    names = PictureNames(
+        {"a": ["day/000.png"], "b": ["night/000.png"], "c": ["x/one.jpg"], "d": []}
+    )
     assert names.samples("C:\\pictures\\night\\000.PNG") == ["b"]
     assert names.samples("000.png") == ["a", "b"]
     assert names.samples("/data/one.png") == ["c"]
@@ -115,10 +182,16 @@ def test_pictures_are_told_by_name_and_folder_whatever_the_system_and_the_suffix
 
 
 @pytest.mark.parametrize("folders", [1, 2])
-def test_rows_without_ids_are_joined_by_the_question_and_the_name_of_its_picture(folders: int) -> None:
+def test_rows_without_ids_are_joined_by_the_question_and_the_name_of_its_picture(
+    folders: int,
+) -> None:
     rows = benchmark(10, ids=False, folders=folders)
     said = [
-        {"image": f"D:\\set\\{row['image'].replace('/', chr(92))}", "question": row["question"], "reply": row["answer"]}
+        {
+            "image": f"D:\\set\\{row['image'].replace('/', chr(92))}",
+            "question": row["question"],
+            "reply": row["answer"],
+        }
         for row in reversed(rows)
     ]
     assert scored(write("p.jsonl", said))["accuracy"] == 1.0
@@ -128,7 +201,10 @@ def test_rows_without_ids_are_joined_by_the_question_and_the_name_of_its_picture
 
 def test_a_question_about_another_picture_is_not_joined_by_its_text() -> None:
     rows = benchmark(4)
-    said = [{"image": "img/a/099.png", "question": row["question"], "prediction": row["answer"]} for row in rows]
+    said = [
+        {"image": "img/a/099.png", "question": row["question"], "prediction": row["answer"]}
+        for row in rows
+    ]
     with pytest.raises(sn.DataError, match=r"no row fits table .*asked, but of other pictures: 4"):
         sn.import_run(write("p.jsonl", said), "./bench")
 
@@ -136,13 +212,19 @@ def test_a_question_about_another_picture_is_not_joined_by_its_text() -> None:
 def test_rows_that_several_questions_fit_are_refused() -> None:
     rows = benchmark(4)
     said = [{"question": row["question"], "prediction": row["answer"]} for row in [*rows, rows[0]]]
-    with pytest.raises(sn.DataError, match=r"5 of 5 rows fit several questions of table .*name of its picture"):
+    with pytest.raises(
+        sn.DataError, match=r"5 of 5 rows fit several questions of table .*name of its picture"
+    ):
         sn.import_run(write("p.jsonl", said), "./bench")
 
 
 def test_lines_of_pope_s_form_are_joined_by_their_place_where_every_question_agrees() -> None:
     rows = [
-        {"image": f"img/{n // 3}.png", "question": f"Is there a {thing} in the image?", "answer": ["yes", "no"][n % 2]}
+        {
+            "image": f"img/{n // 3}.png",
+            "question": f"Is there a {thing} in the image?",
+            "answer": ["yes", "no"][n % 2],
+        }
         for n, thing in enumerate(["cup", "dog", "cat", "cup", "cat", "dog"])
     ]
     for n in range(2):
@@ -160,7 +242,14 @@ def test_lines_of_pope_s_form_are_joined_by_their_place_where_every_question_agr
 
 
 def llava(name: str, prompt: str, text: str, **fields: Any) -> dict[str, Any]:
-    return {"question_id": name, "prompt": prompt, "text": text, "answer_id": "x", "model_id": "llava", **fields}
+    return {
+        "question_id": name,
+        "prompt": prompt,
+        "text": text,
+        "answer_id": "x",
+        "model_id": "llava",
+        **fields,
+    }
 
 
 def test_llava_s_answers_are_read_against_the_options_of_their_prompt() -> None:
@@ -199,10 +288,15 @@ def test_options_in_another_order_in_every_row_are_read_in_that_order() -> None:
     for row in rows:
         shown = [COLOURS[n] for n in (2, 0, 3, 1)]
         letter = "ABCD"[shown.index(row["answer"])]
-        said.append({"id": row["id"], **dict(zip("ABCD", shown, strict=True)), "prediction": letter})
+        said.append(
+            {"id": row["id"], **dict(zip("ABCD", shown, strict=True)), "prediction": letter}
+        )
     path = write("p.json", said)
     assert scored(path)["accuracy"] == 1.0
-    orders = {exchange.request.variant.order for exchange in read_exchanges(sn.import_run(path, "./bench"))}
+    orders = {
+        exchange.request.variant.order
+        for exchange in read_exchanges(sn.import_run(path, "./bench"))
+    }
     assert orders == {(2, 0, 3, 1)}
 
 
@@ -210,7 +304,9 @@ def test_record_files_of_a_benchmark_whose_questions_repeat_are_joined_by_their_
     """LVLM-eHub's own records of POPE: neither text nor picture alone is unique, and none has an id."""
     folder = mini_ehub.official("pope-popular", Path("files"))
     built = build_benchmark(entries()["lvlm-ehub/pope-popular"], source=folder, to=Path("bench"))
-    asked = json.loads("[" + ",".join(next(folder.glob("coco_pope_popular.json")).read_text().splitlines()) + "]")
+    asked = json.loads(
+        "[" + ",".join(next(folder.glob("coco_pope_popular.json")).read_text().splitlines()) + "]"
+    )
     records = [
         {
             "question": row["text"],
@@ -224,5 +320,6 @@ def test_record_files_of_a_benchmark_whose_questions_repeat_are_joined_by_their_
     values = scored(write("MSCOCO_pope_popular.json", records[::-1]))
     right = sum(record["answer"] == record["gt_answers"] for record in records)
     assert (
-        values["typed_match"] == pytest.approx(right / len(records)) and len(records) == built.manifest.counts.samples
+        values["typed_match"] == pytest.approx(right / len(records))
+        and len(records) == built.manifest.counts.samples
     )

@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 
 from snellen.errors import StoreError
 from snellen.formats.whole_files import write_atomically
-from snellen.records import Decoding, Exchange, Failure, Message, Request, Response, Sample, TextPart, Variant
+from snellen.records import (
+    Decoding,
+    Exchange,
+    Failure,
+    Message,
+    Request,
+    Response,
+    Sample,
+    TextPart,
+    Variant,
+)
 from snellen.runs.journal import RunStore, read_exchanges, read_journal
 from snellen.runs.run_folder import (
     RUN_FORMAT,
@@ -72,7 +82,9 @@ def test_another_presentation_of_the_same_request_is_noted_once_as_reused(tmp_pa
                 store.find(P, ask("What?", test=test))
             store.find("instability", ask("What?", sample="r"))
     exchanges = list(read_exchanges(tmp_path))
-    assert [(e.protocol, e.request.sample_id, e.request.variant.test, e.reused) for e in exchanges] == [
+    assert [
+        (e.protocol, e.request.sample_id, e.request.variant.test, e.reused) for e in exchanges
+    ] == [
         (P, "q", 0, False),
         (P, "q", 1, True),
         ("instability", "r", 0, True),
@@ -123,9 +135,12 @@ def test_a_journal_cut_anywhere_loses_only_the_line_that_was_cut(
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"garbage\n", b"{}\n", b"\n", b'{"protocol": "p"}\n', b"\xff\xfe\n", b"\0" * 20 + b"\n"]
+    "garbage",
+    [b"garbage\n", b"{}\n", b"\n", b'{"protocol": "p"}\n', b"\xff\xfe\n", b"\0" * 20 + b"\n"],
 )
-def test_a_corrupt_line_in_the_middle_is_named_with_its_file_and_line(garbage: bytes, tmp_path: Path) -> None:
+def test_a_corrupt_line_in_the_middle_is_named_with_its_file_and_line(
+    garbage: bytes, tmp_path: Path
+) -> None:
     path = fill(tmp_path, 3)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([lines[0], garbage, *lines[1:]]))
@@ -152,7 +167,9 @@ def test_workers_write_journals_of_their_own_and_read_all(tmp_path: Path) -> Non
     with RunStore(tmp_path, 0) as first, RunStore(tmp_path, 1) as second:
         first.append([told("a", "from 0")])
         second.append([told("b", "from 1")])
-        assert first.find(P, ask("b")) is None, "what another worker does now is seen by the next session"
+        assert first.find(P, ask("b")) is None, (
+            "what another worker does now is seen by the next session"
+        )
     fill(tmp_path, 2, worker=10)
     with RunStore(tmp_path, 2) as third:
         assert third.find(P, ask("a")) == Response(text="from 0")
@@ -213,7 +230,9 @@ def test_a_disk_that_takes_no_more_is_one_line_and_keeps_the_whole_lines(tmp_pat
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match=r"cannot write .*; choose a folder you can write with --runs"):
+    with pytest.raises(
+        StoreError, match=r"cannot write .*; choose a folder you can write with --runs"
+    ):
         RunStore(tmp_path / "file")
     with pytest.raises(StoreError, match=r"cannot write .*; choose a folder you can write$"):
         write_manifest(tmp_path / "file" / "run", a_manifest())
@@ -265,12 +284,25 @@ def test_a_run_of_another_format_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_a_benchmark_of_a_manifest_was_asked_whole_under_all_protocols_unless_it_says_otherwise() -> None:
-    least = msgspec.json.decode(b'{"name": "mine", "version": "v1", "folder": "f"}', type=BenchmarkUse)
+def test_a_benchmark_of_a_manifest_was_asked_whole_under_all_protocols_unless_it_says_otherwise() -> (
+    None
+):
+    least = msgspec.json.decode(
+        b'{"name": "mine", "version": "v1", "folder": "f"}', type=BenchmarkUse
+    )
     assert least == BenchmarkUse(
-        "mine", "v1", "f", where="", limit=None, protocols=(), questions="", part=None, examples_from="", examples="",
+        "mine",
+        "v1",
+        "f",
+        where="",
+        limit=None,
+        protocols=(),
+        questions="",
+        part=None,
+        examples_from="",
+        examples="",
         origin="",
-    )  # fmt: skip
+    )
     assert RoleModel("judging", {}) == RoleModel("judging", {}, left_as={}, answers_by_sample=False)
 
 
@@ -295,16 +327,26 @@ def test_a_journal_is_json_lines_that_anyone_can_read(tmp_path: Path) -> None:
     path = fill(tmp_path, 2)
     first = msgspec.json.decode(path.read_bytes().splitlines()[0])
     assert first["protocol"] == P
-    assert first["request"]["messages"][0] == {"role": "user", "content": [{"type": "text", "text": "0-0"}]}
+    assert first["request"]["messages"][0] == {
+        "role": "user",
+        "content": [{"type": "text", "text": "0-0"}],
+    }
     assert first["response"] == {"text": "reply 0"}
 
 
 # --- answers of other runs ---------------------------------------------------------------------------------------
 
 
-def test_an_answer_that_another_run_has_is_taken_over_and_not_counted_as_asked(tmp_path: Path) -> None:
+def test_an_answer_that_another_run_has_is_taken_over_and_not_counted_as_asked(
+    tmp_path: Path,
+) -> None:
     with RunStore(tmp_path / "first") as store:
-        store.append([told("What?", "a cat"), Exchange(P, ask("Where?"), Response(error=Failure("server", "500")))])
+        store.append(
+            [
+                told("What?", "a cat"),
+                Exchange(P, ask("Where?"), Response(error=Failure("server", "500"))),
+            ]
+        )
     with RunStore(tmp_path / "second", earlier_runs=[tmp_path / "first"]) as store:
         assert store.find(P, ask("What?", "other sample")) == Response(text="a cat")
         assert store.find(P, ask("Where?")) is None
@@ -328,7 +370,9 @@ def test_a_role_that_answers_by_sample_gives_no_answer_to_another_sample(tmp_pat
         store.append([told("What?", "a cat", sample="q")])
         assert store.find(P, ask("What?", sample="q", test=1)) == Response(text="a cat")
         assert store.find(P, ask("What?", sample="r")) is None
-        assert store.find(P, msgspec.structs.replace(ask("What?", sample="q"), benchmark="c")) is None
+        assert (
+            store.find(P, msgspec.structs.replace(ask("What?", sample="q"), benchmark="c")) is None
+        )
     for by_sample, expected in (([""], None), (["judge"], Response(text="a cat"))):
         with RunStore(
             tmp_path / by_sample[0] / "next", by_sample=by_sample, earlier_runs=[tmp_path / "first"]
@@ -343,7 +387,9 @@ def failed(text: str, detail: str) -> Exchange:
     return Exchange(P, ask(text), Response(error=Failure("server", detail)))
 
 
-def test_reasons_of_failures_are_counted_and_from_the_hundredth_on_as_others(tmp_path: Path) -> None:
+def test_reasons_of_failures_are_counted_and_from_the_hundredth_on_as_others(
+    tmp_path: Path,
+) -> None:
     with RunStore(tmp_path) as store:
         store.append(failed(str(i), f"line {i}") for i in range(103))
         store.append([failed("again", "line 0"), told("known", "a cat")])
@@ -361,13 +407,18 @@ def test_what_came_for_one_request_is_shared_with_those_that_asked_the_same(tmp_
         assert (store.answered, store.failed) == ({"": 1}, {"": 1}), "what is shared was not asked"
         assert store.knows(P, ask("What?", "r")) and not store.knows(P, ask("Where?", "r"))
     shared = [one for one in read_exchanges(tmp_path) if one.request.sample_id == "r"]
-    assert [(one.reused, one.response) for one in shared] == [(True, Response(text="a cat")), (True, gone)]
+    assert [(one.reused, one.response) for one in shared] == [
+        (True, Response(text="a cat")),
+        (True, gone),
+    ]
 
 
 def test_presentations_of_a_sample_are_counted_once_each_and_without_steps(tmp_path: Path) -> None:
     step = msgspec.structs.replace(ask("Think."), variant=Variant(step="think"))
     with RunStore(tmp_path) as store:
-        store.append([told("What?", "a cat"), told("What?", "a cat"), Exchange(P, step, Response(text="hm"))])
+        store.append(
+            [told("What?", "a cat"), told("What?", "a cat"), Exchange(P, step, Response(text="hm"))]
+        )
         store.find(P, ask("What?", test=1))
         store.append([told("Where?", "there", sample="r")])
     for folder in (tmp_path, tmp_path):
@@ -382,10 +433,13 @@ def test_presentations_of_a_sample_are_counted_once_each_and_without_steps(tmp_p
 def test_a_folder_in_place_of_a_journal_is_said(tmp_path: Path) -> None:
     journal = tmp_path / "journal-0.jsonl"
     journal.mkdir()
-    with pytest.raises(StoreError, match=rf"^{journal} is a folder and no journal; `snellen mend {tmp_path}`$"):
+    with pytest.raises(
+        StoreError, match=rf"^{journal} is a folder and no journal; `snellen mend {tmp_path}`$"
+    ):
         RunStore(tmp_path)
     with pytest.raises(
-        StoreError, match=rf"^{journal}: cannot be read \(Is a directory\); `snellen mend {tmp_path}` sets"
+        StoreError,
+        match=rf"^{journal}: cannot be read \(Is a directory\); `snellen mend {tmp_path}` sets",
     ):
         replies(tmp_path)
 
@@ -395,12 +449,16 @@ def test_a_line_that_was_damaged_since_the_folder_was_opened_is_named(tmp_path: 
     with RunStore(tmp_path) as store:
         path.write_bytes(path.read_bytes().replace(b"reply 2", b"reply 9"))
         assert store.find(P, ask("0-1")) == Response(text="reply 1")
-        with pytest.raises(StoreError, match=rf"^{path}:3: .*; `snellen mend {tmp_path}` sets such lines aside$"):
+        with pytest.raises(
+            StoreError, match=rf"^{path}:3: .*; `snellen mend {tmp_path}` sets such lines aside$"
+        ):
             store.find(P, ask("0-2"))
 
 
 def test_a_journal_that_is_gone_is_said(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"cannot be read \(No such file or directory\); see that it can be read"):
+    with pytest.raises(
+        StoreError, match=r"cannot be read \(No such file or directory\); see that it can be read"
+    ):
         list(read_journal(tmp_path / "journal-0.jsonl"))
 
 
@@ -410,7 +468,10 @@ def test_a_manifest_that_a_loss_of_power_emptied_is_said(content: bytes, tmp_pat
     with pytest.raises(StoreError) as caught:
         read_manifest(tmp_path)
     advice = "remove it and give the run's command again: answers are kept"
-    assert str(caught.value) == f"{tmp_path / RUN_MANIFEST} is empty, as after a loss of power; {advice}"
+    assert (
+        str(caught.value)
+        == f"{tmp_path / RUN_MANIFEST} is empty, as after a loss of power; {advice}"
+    )
 
 
 def test_answers_without_their_manifest_are_not_called_lost(tmp_path: Path) -> None:
@@ -420,7 +481,11 @@ def test_answers_without_their_manifest_are_not_called_lost(tmp_path: Path) -> N
         with pytest.raises(StoreError) as caught:
             read_manifest(folder)
         again = "its journals hold answers: the command of the run, given again, goes on"
-        again = again if filled else "make one with `snellen demo`, or with `snellen run MODEL BENCHMARK`"
+        again = (
+            again
+            if filled
+            else "make one with `snellen demo`, or with `snellen run MODEL BENCHMARK`"
+        )
         assert str(caught.value) == f"{folder} is not a run (manifest.json is missing); {again}"
         fill(folder, 1)
 
@@ -443,29 +508,45 @@ def test_a_line_says_who_answered_and_another_model_is_refused(tmp_path: Path) -
     [exchange] = read_exchanges(tmp_path)
     assert exchange.answered_by == manifest.authors[""]
     changes: list[dict[str, Any]] = [
-        {"model": "n"}, {"fingerprint": {"a": "2"}}, {"templates": "u"},
+        {"model": "n"},
+        {"fingerprint": {"a": "2"}},
+        {"templates": "u"},
         {"asked": (QuestionSpec(models=("m",), temperature=1.0),)},
         {"asked": (QuestionSpec(models=("m",), prefix=False),)},
         {"asked": (QuestionSpec(models=("m",), few_shot=2),)},
-    ]  # fmt: skip
+    ]
     others = [msgspec.structs.replace(manifest, **change) for change in changes]
     assert len({other.authors[""] for other in (manifest, *others)}) == len(changes) + 1
     for other in others:
         write_manifest(tmp_path, other)
         with pytest.raises(StoreError, match=r"journal-0.jsonl:1: "):
             replies(tmp_path)
-    same = msgspec.structs.replace(manifest, software={"snellen": "9"}, started="later", notes=("x",))
+    same = msgspec.structs.replace(
+        manifest, software={"snellen": "9"}, started="later", notes=("x",)
+    )
     assert same.authors == manifest.authors
     two, turned = ({name: name for name in names} for names in ("ab", "ba"))
-    assert len({msgspec.structs.replace(manifest, fingerprint=facts).authors[""] for facts in (two, turned)}) == 1
+    assert (
+        len(
+            {
+                msgspec.structs.replace(manifest, fingerprint=facts).authors[""]
+                for facts in (two, turned)
+            }
+        )
+        == 1
+    )
 
 
 def test_other_models_answer_in_their_roles(tmp_path: Path) -> None:
     judge = RoleModel("judging", {"j": "1"}, answers_by_sample=True)
-    manifest = msgspec.structs.replace(a_manifest(), roles={"judge": judge, "asker": RoleModel("asking", {})})
+    manifest = msgspec.structs.replace(
+        a_manifest(), roles={"judge": judge, "asker": RoleModel("asking", {})}
+    )
     assert {role: name.partition("#")[0] for role, name in manifest.authors.items()} == {
-        "": "m", "judge": "judging", "asker": "asking",
-    }  # fmt: skip
+        "": "m",
+        "judge": "judging",
+        "asker": "asking",
+    }
     assert manifest.by_sample == {"judge"}
     assert msgspec.structs.replace(manifest, answers_by_sample=True).by_sample == {"", "judge"}
 
@@ -483,7 +564,9 @@ def test_a_file_in_parts_is_whole_and_on_the_disk_before_it_appears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     was_there: list[bool] = []
-    monkeypatch.setattr("snellen.runs.journal.os.fsync", lambda file: was_there.append((tmp_path / "f").exists()))
+    monkeypatch.setattr(
+        "snellen.runs.journal.os.fsync", lambda file: was_there.append((tmp_path / "f").exists())
+    )
     write_atomically(tmp_path / "f", iter([b"one ", b"two"]))
     assert (tmp_path / "f").read_bytes() == b"one two"
     assert was_there == [False, True], "the file before it has its name, the folder after"

@@ -17,7 +17,11 @@ from snellen.formats.json_files import stream_list
 
 TEXTS = st.text(alphabet='{}[],:"\\ aé\n', max_size=12)
 ITEMS = st.lists(
-    st.dictionaries(TEXTS, TEXTS | st.lists(st.dictionaries(TEXTS, st.integers(), max_size=2), max_size=3), max_size=3),
+    st.dictionaries(
+        TEXTS,
+        TEXTS | st.lists(st.dictionaries(TEXTS, st.integers(), max_size=2), max_size=3),
+        max_size=3,
+    ),
     max_size=12,
 )
 
@@ -38,11 +42,16 @@ def test_a_list_is_read_as_a_whole_file_would_be(
     # A list of the same name that is not of the outermost object, a list before, and one behind.
     content = {"info": {"items": [{"x": 1}]}, "before": others, "items": items, "behind": others}
     assert read(json.dumps(content, indent=indent).encode(), window) == items
-    assert read(json.dumps(content, indent=indent, ensure_ascii=False).encode(), window, nested=1) == items
+    assert (
+        read(json.dumps(content, indent=indent, ensure_ascii=False).encode(), window, nested=1)
+        == items
+    )
 
 
 @given(ITEMS.filter(bool), st.integers(1, 90), st.data())
-def test_a_file_that_is_cut_within_the_list_is_refused(items: list[Any], window: int, data: st.DataObject) -> None:
+def test_a_file_that_is_cut_within_the_list_is_refused(
+    items: list[Any], window: int, data: st.DataObject
+) -> None:
     content = json.dumps({"items": items}).encode()
     end = data.draw(st.integers(0, len(content) - 3))
     with pytest.raises(DataError, match=r"file.json: (items\[\d+\]: |there is no list 'items')"):

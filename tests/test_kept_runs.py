@@ -34,7 +34,11 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def told(request: Request) -> str:
     """Right on every second question of `small.rows`, unreadable on every fourth."""
     number = int(request.sample_id[1:])
-    return "I would rather not guess." if number % 4 == 3 else f"({'ABCD'[number % 4 if number % 2 == 0 else 0]})"
+    return (
+        "I would rather not guess."
+        if number % 4 == 3
+        else f"({'ABCD'[number % 4 if number % 2 == 0 else 0]})"
+    )
 
 
 def made(tmp_path: Path, count: int = 8, name: str = "run", limit: int | None = None) -> Benchmark:
@@ -53,14 +57,22 @@ def test_the_table_joins_question_gold_request_reply_reading_and_scores(tmp_path
     rows = {row["sample_id"]: row for row in table.to_dicts()}
     third = rows["q002"]
     assert third["question"] == "Which animal is number 2?"
-    assert (third["options"], third["gold"], third["gold_options"]) == (list(small.ANIMALS[:4]), ["horse"], [2])
+    assert (third["options"], third["gold"], third["gold_options"]) == (
+        list(small.ANIMALS[:4]),
+        ["horse"],
+        [2],
+    )
     assert third["reply"] == "(C)" and third["chosen"] == 2 and third["chosen_text"] == "horse"
     assert (third["right"], third["score_accuracy"], third["tag_level"]) == (True, 1.0, "easy")
     sent = {e.request.sample_id: e.request for e in read_exchanges(Path("runs/run"))}["q002"]
-    assert [turn["role"] for turn in third["request"]] == [message.role for message in sent.messages]
+    assert [turn["role"] for turn in third["request"]] == [
+        message.role for message in sent.messages
+    ]
     said = "".join(turn["text"] for turn in third["request"])
     assert "Which animal is number 2?" in said and "[picture]" in said
-    assert third["images"] == [p.image.digest for m in sent.messages for p in m.content if isinstance(p, ImagePart)]
+    assert third["images"] == [
+        p.image.digest for m in sent.messages for p in m.content if isinstance(p, ImagePart)
+    ]
     unread = rows["q003"]
     assert (unread["chosen"], unread["right"]) == (None, False) and unread["reason"] is not None
     assert table["right"].mean() == sn.load_run("runs/run").value("accuracy", benchmark="mine")
@@ -81,13 +93,20 @@ def test_the_table_is_the_same_as_parquet_and_its_columns_do_not_depend_on_the_r
     assert pl.concat([table, other], how="diagonal").height == 10
 
 
-def test_an_answer_to_which_steps_led_has_one_row_and_likelihoods_have_theirs(tmp_path: Path) -> None:
+def test_an_answer_to_which_steps_led_has_one_row_and_likelihoods_have_theirs(
+    tmp_path: Path,
+) -> None:
     benchmark = small.built(small.rows(4), tmp_path / "made")
-    scripted = sn.Scripted(told, scores=lambda request: [-1.0 * i for i, _ in enumerate(request.continuations)])
+    scripted = sn.Scripted(
+        told, scores=lambda request: [-1.0 * i for i, _ in enumerate(request.continuations)]
+    )
     sn.evaluate(scripted, str(benchmark.folder), ["likelihood", "circular"], name="run")
     table = sn.load_run("runs/run").samples()
     likely = table.filter(pl.col("method") == "likelihood")
-    assert likely["log_likelihoods"].to_list()[0] == [0.0, -1.0, -2.0, -3.0] and likely["reply"].null_count() == 4
+    assert (
+        likely["log_likelihoods"].to_list()[0] == [0.0, -1.0, -2.0, -3.0]
+        and likely["reply"].null_count() == 4
+    )
     rotated = table.filter((pl.col("protocol") == "circular") & (pl.col("sample_id") == "q000"))
     assert rotated["order"].to_list()[:2] == [[0, 1, 2, 3], [1, 2, 3, 0]]
 
@@ -113,8 +132,14 @@ def test_a_run_is_opened_as_it_was_scored_and_a_notebook_shows_its_summary(tmp_p
         opened = sn.load_run(f"runs/{name}", kept_in.name if name == "run" else "")
         assert opened.rows == scored.rows
         assert opened.scores().equals(scored.scores())
-        assert list(map(records, opened.runs[0].benchmarks)) == list(map(records, scored.runs[0].benchmarks))
-        assert opened.only(where="benchmark != 'x'").table().equals(scored.only(where="benchmark != 'x'").table())
+        assert list(map(records, opened.runs[0].benchmarks)) == list(
+            map(records, scored.runs[0].benchmarks)
+        )
+        assert (
+            opened.only(where="benchmark != 'x'")
+            .table()
+            .equals(scored.only(where="benchmark != 'x'").table())
+        )
     page = sn.load_run("runs/run", "")._repr_html_()
     assert "<table" in page and "<b>50.0%</b>" in page and "<script" not in page
 
@@ -131,7 +156,9 @@ def test_what_was_not_scored_or_was_asked_more_since_is_not_opened(tmp_path: Pat
     sn.score("runs/run")
     assert sn.load_run("runs/run").runs
     Path("runs/run/scoring.json").unlink()
-    with pytest.raises(StoreError, match="runs/run was not scored yet; score it: snellen score runs/run"):
+    with pytest.raises(
+        StoreError, match="runs/run was not scored yet; score it: snellen score runs/run"
+    ):
         sn.load_run("runs/run")
 
 
@@ -144,7 +171,11 @@ def test_no_scoring_overwrites_another(tmp_path: Path, capsys: pytest.CaptureFix
     sn.score("runs/run", judge=sn.Scripted(lambda request: "A"))
     [judged] = Path("runs/run/scores").iterdir()
     before = {path.name: path.read_bytes() for path in judged.iterdir()}
-    for words in (("report", "runs/run"), ("score", "runs/run", "--extractor", "strict"), ("report", "runs/run")):
+    for words in (
+        ("report", "runs/run"),
+        ("score", "runs/run", "--extractor", "strict"),
+        ("report", "runs/run"),
+    ):
         assert small.command(capsys, *words)[0] == 0
     assert {path.name: path.read_bytes() for path in judged.iterdir()} == before
     assert {path.name: path.read_bytes() for path in Path("runs/run").glob("*.json*")} == standard
@@ -152,11 +183,15 @@ def test_no_scoring_overwrites_another(tmp_path: Path, capsys: pytest.CaptureFix
     kept = json.loads(before["scoring.json"])
     assert kept["judge"]["models"] == ["snellen:scripted"] and kept["reading_stages"]
     # By other settings of a judge it is another scoring; how it is paid changes nothing.
-    sn.score("runs/run", judge=sn.JudgeSpec(models=(sn.Scripted(lambda request: "A"),), price=(1.0, 2.0)))
+    sn.score(
+        "runs/run", judge=sn.JudgeSpec(models=(sn.Scripted(lambda request: "A"),), price=(1.0, 2.0))
+    )
     assert len(list(Path("runs/run/scores").iterdir())) == 2
 
 
-def test_a_report_lies_beside_the_scores_that_it_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_lies_beside_the_scores_that_it_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     made(tmp_path)
     assert small.command(capsys, "report", "runs/run")[1].strip() == "runs/run/report.html"
     page = Path("runs/run/report.html").read_bytes()
@@ -173,7 +208,10 @@ def test_a_report_of_several_runs_bears_their_names_and_a_misspelt_run_is_not_ta
 ) -> None:
     made(tmp_path)
     shutil.copytree("runs/run", "runs/other")
-    assert small.command(capsys, "report", "runs/run", "runs/other")[1].strip() == "report-of-run-and-other.html"
+    assert (
+        small.command(capsys, "report", "runs/run", "runs/other")[1].strip()
+        == "report-of-run-and-other.html"
+    )
     code, _, error = small.command(capsys, "report", "runs/rum")
     assert (code, error.splitlines()[-1]) == (
         2,
@@ -218,21 +256,30 @@ def unprivileged(folder: Path) -> Iterator[None]:
             path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def test_a_run_that_cannot_be_written_is_reported_and_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_cannot_be_written_is_reported_and_keeps_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # Not pytest's own folder, into which no other user may look.
     with tempfile.TemporaryDirectory() as name:
         monkeypatch.chdir(name)
         Path(name).chmod(0o777)
         made(Path(name))
-        sn.score("runs/run", extractor="strict").report("first.html")  # all that is needed is imported by now
+        sn.score("runs/run", extractor="strict").report(
+            "first.html"
+        )  # all that is needed is imported by now
         before = {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
         lines: list[str] = []
         with unprivileged(Path("runs")):
             results = sn.score("runs/run", unparsed="legacy-random", announce=lines.append)
             assert results.report("report.html").exists()
         assert lines == ["runs/run is read-only: its scores are shown and not kept"]
-        assert results.value("accuracy", benchmark="mine") is not None and results.runs[0].kept_in is None
-        assert {path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()} == before
+        assert (
+            results.value("accuracy", benchmark="mine") is not None
+            and results.runs[0].kept_in is None
+        )
+        assert {
+            path: path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()
+        } == before
         monkeypatch.undo()
 
 
@@ -252,7 +299,10 @@ def test_a_run_has_the_questions_that_it_asked_and_no_answers(tmp_path: Path) ->
     own = Benchmark(questions_folder(Path("runs/run"), "mine"))
     asked = {exchange.request.sample_id for exchange in read_exchanges(Path("runs/run"))}
     assert {sample.id for sample in own.samples()} == asked and own.count() == 3
-    assert sorted(path.name for path in own.folder.iterdir()) == ["benchmark.json", "samples.jsonl.gz"]
+    assert sorted(path.name for path in own.folder.iterdir()) == [
+        "benchmark.json",
+        "samples.jsonl.gz",
+    ]
     assert own.manifest.version == benchmark.manifest.version
     assert own.manifest.files["answers.jsonl.gz"] == benchmark.manifest.files["answers.jsonl.gz"]
     # The same run goes on, and has what it asks now.
@@ -266,8 +316,12 @@ def test_a_run_is_reported_after_its_benchmark_was_rebuilt_and_not_scored_by_oth
     before_version = made(tmp_path).manifest.version
     before = sn.load_run("runs/run").rows
     small.built(small.rows(9), tmp_path / "made")
-    code, _, err = small.command(capsys, "report", "runs/run", "-o", "again.html", "-o", "again.json")
-    assert code == 0 and "the answers of mine are not here; these are the scores that were kept" in err
+    code, _, err = small.command(
+        capsys, "report", "runs/run", "-o", "again.html", "-o", "again.json"
+    )
+    assert (
+        code == 0 and "the answers of mine are not here; these are the scores that were kept" in err
+    )
     assert sn.load_run("runs/run").rows == before
     assert json.loads(Path("again.json").read_text())[0]["value"] == before[0].estimate.value
     assert "Which animal is number 2?" in Path("again.html").read_text("utf-8")
@@ -280,7 +334,9 @@ def test_a_run_is_reported_after_its_benchmark_was_rebuilt_and_not_scored_by_oth
         "were kept, or build that version again, of a table of your own from the table as it was then, or have the run "
         "packed with its answers (`snellen pack --answers`)"
     )
-    with pytest.raises(DataError, match=r"cannot be scored, as the answers of mine are not here .* --answers"):
+    with pytest.raises(
+        DataError, match=r"cannot be scored, as the answers of mine are not here .* --answers"
+    ):
         sn.score("runs/run", extractor="strict")
 
 
@@ -296,20 +352,29 @@ def test_of_a_table_that_was_built_again_a_cache_has_what_did_not_change(tmp_pat
     changed = small.rows(4)
     changed[2]["question"] = "Which animal is it?"
     small.built(changed, tmp_path / "made")
-    with pytest.raises(StoreError, match=r"choose another --name, which asks all again but what a --cache of both"):
+    with pytest.raises(
+        StoreError, match=r"choose another --name, which asks all again but what a --cache of both"
+    ):
         sn.evaluate(sn.Scripted(telling), str(benchmark.folder), "vanilla", name="run")
     asked.clear()
     sn.evaluate(sn.Scripted(telling), str(benchmark.folder), "vanilla", name="again", cache="cache")
     assert asked == ["q002"]
 
 
-def test_a_limit_that_leaves_nothing_out_is_not_partial_and_a_smaller_one_says_what_it_scores(tmp_path: Path) -> None:
+def test_a_limit_that_leaves_nothing_out_is_not_partial_and_a_smaller_one_says_what_it_scores(
+    tmp_path: Path,
+) -> None:
     benchmark = small.built(small.rows(12), tmp_path / "made")
     lines: list[str] = []
     partial = {}
     for limit in (12, 5, 20, 5):
         results = sn.evaluate(
-            sn.Scripted(told), str(benchmark.folder), "vanilla", name="run", limit=limit, announce=lines.append
+            sn.Scripted(told),
+            str(benchmark.folder),
+            "vanilla",
+            name="run",
+            limit=limit,
+            announce=lines.append,
         )
         report = results.report("r.md").read_text("utf-8")
         partial[limit] = "Partial: only part of the questions of mine was asked." in report
@@ -321,7 +386,9 @@ def test_a_limit_that_leaves_nothing_out_is_not_partial_and_a_smaller_one_says_w
     ]
     # What was built for a limit may lack others.
     table = small.write(small.rows(12), tmp_path / "t.jsonl")
-    part = build_benchmark(small.spec_of(table, "mine"), source=tmp_path, to=tmp_path / "part", limit=5)
+    part = build_benchmark(
+        small.spec_of(table, "mine"), source=tmp_path, to=tmp_path / "part", limit=5
+    )
     results = sn.evaluate(sn.Scripted(told), str(part.folder), "vanilla", name="part", limit=5)
     assert "Partial: only part" in results.report("r.md").read_text("utf-8")
 
@@ -336,7 +403,9 @@ def test_changed_answers_are_told_before_they_change_numbers(
     assert said in small.command(capsys, "score", "runs/run")[2]
     lines: list[str] = []
     for _ in range(2):
-        sn.evaluate(sn.Scripted(told), str(benchmark.folder), "vanilla", name="run", announce=lines.append)
+        sn.evaluate(
+            sn.Scripted(told), str(benchmark.folder), "vanilla", name="run", announce=lines.append
+        )
     assert [line for line in lines if "answers" in line] == [f"runs/run: {said}"]
     assert said not in small.command(capsys, "score", "runs/run")[2]
 
@@ -348,8 +417,15 @@ def test_a_packed_run_is_reported_elsewhere_and_holds_no_gold(
     rows = sn.load_run("runs/run").rows
     assert small.command(capsys, "report", "runs/run")[0] == 0
     code, out, err = small.command(capsys, "pack", "runs/run", "--pictures")
-    assert code == 0 and "4 pictures" in out and "because they show the right answers: answers, run/report.html" in err
-    assert "to open it on another machine: `python -m zipfile -e run.zip received`, then `snellen view received`" in err
+    assert (
+        code == 0
+        and "4 pictures" in out
+        and "because they show the right answers: answers, run/report.html" in err
+    )
+    assert (
+        "to open it on another machine: `python -m zipfile -e run.zip received`, then `snellen view received`"
+        in err
+    )
     for verb in ("report", "view"):
         code, _, err = small.command(capsys, verb, "run.zip")
         assert code and "unpack it first with `python -m zipfile -e run.zip received`" in err
@@ -372,7 +448,9 @@ def test_several_runs_are_packed_into_one_file_each_in_its_folder(
     shutil.copytree("runs/run", "runs/second")
     assert small.command(capsys, "pack", "runs/run", "runs/second")[0] == 0
     shutil.unpack_archive("runs.zip", "unpacked")
-    assert [sn.load_run(f"unpacked/{name}").rows for name in ("run", "second")] == [sn.load_run("runs/run").rows] * 2
+    assert [sn.load_run(f"unpacked/{name}").rows for name in ("run", "second")] == [
+        sn.load_run("runs/run").rows
+    ] * 2
     shutil.copytree("runs/run", "other/run")
     code, _, err = small.command(capsys, "pack", "runs/run", "other/run", "-o", "no.zip")
     assert code and "two of these runs are called run" in err and not Path("no.zip").exists()

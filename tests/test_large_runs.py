@@ -50,7 +50,16 @@ PROTOCOLS = ("vanilla", "circular", "instability?m=3", "likelihood?m=2", "dialog
 def folder(eyechart: Mapping[str, Benchmark], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of choices, captions and dialogues, with replies that cannot be read and requests that failed."""
     runs = tmp_path_factory.mktemp("runs")
-    evaluate(Slow(failing=0.1), "eyechart", PROTOCOLS, runs=runs, name="run", limit=8, error_budget=1.0, report=False)
+    evaluate(
+        Slow(failing=0.1),
+        "eyechart",
+        PROTOCOLS,
+        runs=runs,
+        name="run",
+        limit=8,
+        error_budget=1.0,
+        report=False,
+    )
     return runs / "run"
 
 
@@ -70,7 +79,9 @@ def everything(run: ScoredRun) -> list[tuple[object, ...]]:
 
 
 @cache
-def scored_whole(folder: Path, spec: ScoringSpec) -> tuple[ScoredRun, list[tuple[object, ...]], list[Result]]:
+def scored_whole(
+    folder: Path, spec: ScoringSpec
+) -> tuple[ScoredRun, list[tuple[object, ...]], list[Result]]:
     """A run scored in one part, with all its records and its rows."""
     whole = score_run(folder, spec)
     return whole, everything(whole), results_of(whole)
@@ -81,11 +92,15 @@ def scored_whole(folder: Path, spec: ScoringSpec) -> tuple[ScoredRun, list[tuple
     "spec",
     [
         ScoringSpec(metrics=("bleu_4", "cider", "exact_match", "pope")),
-        ScoringSpec(unparsed="legacy-random", metrics=("bleu_2",)),  # no metric that needs all replies at once
+        ScoringSpec(
+            unparsed="legacy-random", metrics=("bleu_2",)
+        ),  # no metric that needs all replies at once
     ],
     ids=["corpus metrics", "random guesses"],
 )
-def test_scored_in_parts_a_run_has_the_very_same_numbers(folder: Path, size: int, spec: ScoringSpec) -> None:
+def test_scored_in_parts_a_run_has_the_very_same_numbers(
+    folder: Path, size: int, spec: ScoringSpec
+) -> None:
     whole, records, rows = scored_whole(folder, spec)
     parts = score_run(folder, spec, samples_at_once=size)
     assert everything(parts) == records
@@ -136,7 +151,9 @@ def test_two_threads_read_the_same_records_at_once(folder: Path) -> None:
     [benchmark, *_] = score_run(folder).benchmarks
     expected = list(benchmark.predictions)
     with ThreadPoolExecutor(4) as pool:
-        assert all(read == expected for read in pool.map(lambda _: list(benchmark.predictions), range(40)))
+        assert all(
+            read == expected for read in pool.map(lambda _: list(benchmark.predictions), range(40))
+        )
 
 
 def test_stored_records_have_places_as_those_of_a_list_have(folder: Path) -> None:
@@ -159,9 +176,16 @@ def test_what_is_damaged_in_a_kept_file_is_told(tmp_path: Path) -> None:
 
 
 def test_packed_records_are_a_mapping_like_any_other() -> None:
-    samples = {f"q{i}": Sample(f"q{i}", "b", f"What is {i}?", tags={"level": str(i % 3)}) for i in range(1300)}
+    samples = {
+        f"q{i}": Sample(f"q{i}", "b", f"What is {i}?", tags={"level": str(i % 3)})
+        for i in range(1300)
+    }
     packed = PackedRecords(Sample, attrgetter("id"), samples.values())
-    assert packed == samples and list(packed) == list(samples) and list(packed.values()) == list(samples.values())
+    assert (
+        packed == samples
+        and list(packed) == list(samples)
+        and list(packed.values()) == list(samples.values())
+    )
     assert packed["q1299"].question == "What is 1299?" and packed["q0"] == samples["q0"]
     assert "q5" in packed and "q1300" not in packed and packed.get("x") is None
     assert packed.keys() & {"q1", "other"} == {"q1"}
@@ -169,17 +193,25 @@ def test_packed_records_are_a_mapping_like_any_other() -> None:
     assert PackedRecords(Sample, attrgetter("id"), twice) == {one.id: one for one in twice}
 
 
-def test_the_scores_of_a_row_lie_together_and_rows_stand_in_the_order_of_protocols_and_metrics(folder: Path) -> None:
+def test_the_scores_of_a_row_lie_together_and_rows_stand_in_the_order_of_protocols_and_metrics(
+    folder: Path,
+) -> None:
     for one in score_run(folder, samples_at_once=3).benchmarks:
         assert {row: list(scores) for row, scores in one.score_rows.items()} == by_row(one.scores)
         protocols = [protocol for protocol, _, _ in one.score_rows]
-        assert protocols == sorted(protocols, key=[parse_protocol(name).label for name in PROTOCOLS].index)
+        assert protocols == sorted(
+            protocols, key=[parse_protocol(name).label for name in PROTOCOLS].index
+        )
         for (protocol, _, metric), scores in one.score_rows.items():
             assert list(one.scores_of(metric, protocol)) == list(scores)
-            assert next(iter(scores)) in scores and replace(next(iter(scores)), turn=99) not in scores
+            assert (
+                next(iter(scores)) in scores and replace(next(iter(scores)), turn=99) not in scores
+            )
 
 
-def test_predictions_stand_in_the_order_of_the_samples_whatever_came_first(folder: Path, tmp_path: Path) -> None:
+def test_predictions_stand_in_the_order_of_the_samples_whatever_came_first(
+    folder: Path, tmp_path: Path
+) -> None:
     backwards = tmp_path / "run"
     backwards.mkdir()
     (backwards / "manifest.json").write_bytes((folder / "manifest.json").read_bytes())
@@ -190,7 +222,9 @@ def test_predictions_stand_in_the_order_of_the_samples_whatever_came_first(folde
     (tmp_path / "forwards" / "manifest.json").write_bytes((folder / "manifest.json").read_bytes())
     (tmp_path / "forwards" / "journal-0.jsonl").write_bytes(b"".join(answered))
     for one, other in zip(
-        score_run(backwards, samples_at_once=4).benchmarks, score_run(tmp_path / "forwards").benchmarks, strict=True
+        score_run(backwards, samples_at_once=4).benchmarks,
+        score_run(tmp_path / "forwards").benchmarks,
+        strict=True,
     ):
         assert tuple(one.predictions) == tuple(other.predictions)
         assert list(dict.fromkeys(p.sample_id for p in one.predictions)) == [
@@ -208,8 +242,14 @@ def test_a_place_leads_to_the_exchange_whose_short_form_it_was_read_with(folder:
         exchanges = [reader.read(place) for place, _ in reversed(found)]
     assert exchanges[::-1] == list(read_exchanges(folder))
     for (_, entry), exchange in zip(found, exchanges[::-1], strict=True):
-        assert (entry.protocol, entry.request.sample_id) == (exchange.protocol, exchange.request.sample_id)
-        assert (entry.response.error, entry.response.usage) == (exchange.response.error, exchange.response.usage)
+        assert (entry.protocol, entry.request.sample_id) == (
+            exchange.protocol,
+            exchange.request.sample_id,
+        )
+        assert (entry.response.error, entry.response.usage) == (
+            exchange.response.error,
+            exchange.response.usage,
+        )
 
 
 def test_an_exchange_as_stored_has_the_key_of_the_exchange(folder: Path) -> None:
@@ -221,17 +261,26 @@ def test_an_exchange_as_stored_has_the_key_of_the_exchange(folder: Path) -> None
         assert stored.request.is_presentation == exchange.request.is_presentation
     edited = msgspec.json.decode(lines[0])
     del edited["crc"]
-    loose = json.dumps(edited, indent=None, separators=(", ", ": "), sort_keys=True).encode() + b"\n"
+    loose = (
+        json.dumps(edited, indent=None, separators=(", ", ": "), sort_keys=True).encode() + b"\n"
+    )
     assert read_stored(loose).request.key == read_line(lines[0]).request.key
 
 
 @pytest.mark.parametrize(
-    "variant", [Variant(baseline="blank"), Variant(step=Step(1, "caption")), Variant(labels=('"step":', '"baseline":'))]
+    "variant",
+    [
+        Variant(baseline="blank"),
+        Variant(step=Step(1, "caption")),
+        Variant(labels=('"step":', '"baseline":')),
+    ],
 )
 def test_what_is_a_presentation_is_told_from_its_line(variant: Variant) -> None:
     exchange = Exchange("p", Request("b", "s", variant, ()), Response(text="x"))
     stored = read_stored(write_line(exchange, {}))
-    assert stored.request.is_presentation == exchange.request.is_presentation == bool(variant.labels)
+    assert (
+        stored.request.is_presentation == exchange.request.is_presentation == bool(variant.labels)
+    )
     assert stored.request.key == exchange.request.key
 
 
@@ -240,7 +289,9 @@ def test_a_line_whose_request_is_damaged_is_named(folder: Path, tmp_path: Path) 
     line = msgspec.json.decode(lines[2])
     del line["crc"]
     line["request"]["messages"] = "none"
-    (tmp_path / "journal-0.jsonl").write_bytes(b"".join([*lines[:2], msgspec.json.encode(line) + b"\n", *lines[3:]]))
+    (tmp_path / "journal-0.jsonl").write_bytes(
+        b"".join([*lines[:2], msgspec.json.encode(line) + b"\n", *lines[3:]])
+    )
     (tmp_path / "manifest.json").write_bytes((folder / "manifest.json").read_bytes())
     with pytest.raises(StoreError, match=r"journal-0\.jsonl:3: .*mend"):
         score_run(tmp_path)
@@ -249,7 +300,9 @@ def test_a_line_whose_request_is_damaged_is_named(folder: Path, tmp_path: Path) 
 # --- a run that goes on --------------------------------------------------------------------------------------------
 
 
-def test_what_is_finished_is_passed_over_and_what_is_not_is_gone_through(questions: Benchmark, tmp_path: Path) -> None:
+def test_what_is_finished_is_passed_over_and_what_is_not_is_gone_through(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     protocols = ("instability?m=3", "vanilla", "circular")
     spec = run_spec(
         {
@@ -260,21 +313,35 @@ def test_what_is_finished_is_passed_over_and_what_is_not_is_gone_through(questio
             "name": "r",
         }
     )
-    evaluate(Slow(), str(questions.folder), protocols, runs=tmp_path, name="r", limit=5, report=False)
+    evaluate(
+        Slow(), str(questions.folder), protocols, runs=tmp_path, name="r", limit=5, report=False
+    )
     plan = plan_run(spec, print)
     asked = {exchange.request.sample_id for exchange in read_exchanges(tmp_path / "r")}
     told: list[ProgressUpdate] = []
     with RunStore(tmp_path / "r") as store:
-        left = [(one.sample.id, one.label) for one in unfinished_items(work_items(plan), store, told.append)]
+        left = [
+            (one.sample.id, one.label)
+            for one in unfinished_items(work_items(plan), store, told.append)
+        ]
     every = [(one.sample.id, one.label) for one in work_items(plan)]
     # Circular rotations may stop early, so what it asks next is known only to itself.
     assert left == [(key, label) for key, label in every if key not in asked or label == "circular"]
     assert sum(update.questions for update in told) == 2 * 5 and len(asked) == 5
 
 
-def test_nothing_is_passed_over_where_the_requests_have_changed(questions: Benchmark, tmp_path: Path) -> None:
+def test_nothing_is_passed_over_where_the_requests_have_changed(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     evaluate(Slow(), str(questions.folder), "vanilla", runs=tmp_path, name="r", report=False)
-    spec = run_spec({"models": ("slow",), "benchmarks": (str(questions.folder),), "runs": str(tmp_path), "name": "r"})
+    spec = run_spec(
+        {
+            "models": ("slow",),
+            "benchmarks": (str(questions.folder),),
+            "runs": str(tmp_path),
+            "name": "r",
+        }
+    )
     same = plan_run(spec.with_question(protocols=("vanilla",)), print)
     other = plan_run(spec.with_question(protocols=("vanilla",), max_new_tokens=7), print)
     with RunStore(tmp_path / "r") as store:

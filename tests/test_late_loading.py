@@ -48,9 +48,16 @@ def package(tmp_path: Path) -> Path:
 
 
 def shown(package: Path, name: str) -> tuple[int, str]:
-    code = f"from snellen.catalogue import select; print(*(spec.title for spec in select({name!r})))"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    code = (
+        f"from snellen.catalogue import select; print(*(spec.title for spec in select({name!r})))"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
     return done.returncode, done.stdout.strip() or done.stderr.strip().splitlines()[-1]
 
 
@@ -58,7 +65,9 @@ def test_an_entry_of_a_package_is_found_by_the_name_of_its_file(package: Path) -
     assert shown(package, "made/right") == (0, "Made")
 
 
-def test_an_entry_that_has_another_name_than_its_file_is_refused_with_the_file(package: Path) -> None:
+def test_an_entry_that_has_another_name_than_its_file_is_refused_with_the_file(
+    package: Path,
+) -> None:
     code, line = shown(package, "made/wrong")
     assert code
     assert "wrong.toml" in line
@@ -86,7 +95,9 @@ def test_a_late_pattern_that_is_none_fails_when_it_is_used() -> None:
         broken.search("")
 
 
-def test_templates_are_compiled_once_for_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates_are_compiled_once_for_all_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda *_, **__: str(tmp_path))
     first = templates().get_template("offline.html")
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "templates").iterdir()}
@@ -96,13 +107,17 @@ def test_templates_are_compiled_once_for_all_processes(tmp_path: Path, monkeypat
     assert again.root_render_func.__code__ == first.root_render_func.__code__
 
 
-def test_a_folder_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda *_, **__: str(tmp_path / "file"))
     assert templates().get_template("offline.html")
 
 
-def test_a_compiled_template_that_is_broken_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_template_that_is_broken_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda *_, **__: str(tmp_path))
     templates().get_template("offline.html")
     for path in (tmp_path / "templates").iterdir():

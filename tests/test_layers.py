@@ -23,13 +23,30 @@ from source_trees import nodes
 
 ROOT = Path(snellen.__file__).parent
 LAYERS = (
-    ("records", "errors", "installation", "reasons", "registry", "common", "formats", "__version__"),
+    (
+        "records",
+        "errors",
+        "installation",
+        "reasons",
+        "registry",
+        "common",
+        "formats",
+        "__version__",
+    ),
     ("catalogue", "reformulation", "readers", "recognition", "building", "fetching"),
     ("extraction", "protocols"),
     ("models",),
     ("runs",),
     ("scoring", "metrics"),
-    ("psychometrics", "analysis", "report", "experiments", "interchange", "verification", "viewing"),
+    (
+        "psychometrics",
+        "analysis",
+        "report",
+        "experiments",
+        "interchange",
+        "verification",
+        "viewing",
+    ),
     ("suites",),
     ("api", "cli", "plugin_api", "__init__", "__main__"),
 )
@@ -37,7 +54,10 @@ LAYERS = (
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 ASKING = ("protocols", "extraction", "models", "runs")
 """The rooms that put questions to a model."""
-FILES = {str(path.relative_to(ROOT).with_suffix("")).replace("/", "."): path for path in sorted(ROOT.rglob("*.py"))}
+FILES = {
+    str(path.relative_to(ROOT).with_suffix("")).replace("/", "."): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
 
 
 def nodes_of(module: str) -> tuple[ast.AST, ...]:
@@ -55,7 +75,11 @@ def imports(module: str, *, for_types: bool = True) -> tuple[tuple[str, int], ..
 
 
 def _imports(module: str, for_types: bool) -> Iterator[tuple[str, int]]:
-    blocks = [n for n in nodes_of(module) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    blocks = [
+        n
+        for n in nodes_of(module)
+        if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"
+    ]
     unused = set() if for_types else {id(node) for block in blocks for node in ast.walk(block)}
     for node in nodes_of(module):
         if id(node) in unused:
@@ -63,12 +87,18 @@ def _imports(module: str, for_types: bool) -> Iterator[tuple[str, int]]:
         match node:
             case ast.ImportFrom(module=str(name), names=names, level=0) if name == "snellen":
                 yield from ((alias.name, node.lineno) for alias in names)
-            case ast.ImportFrom(module=str(name), names=names, level=0) if name.startswith("snellen."):
+            case ast.ImportFrom(module=str(name), names=names, level=0) if name.startswith(
+                "snellen."
+            ):
                 yield from ((f"{name[8:]}.{alias.name}", node.lineno) for alias in names)
             case ast.ImportFrom(level=level) if level:
                 raise AssertionError(f"{module}:{node.lineno}: imports are absolute here")
             case ast.Import(names=names):
-                yield from ((alias.name[8:], node.lineno) for alias in names if alias.name.startswith("snellen."))
+                yield from (
+                    (alias.name[8:], node.lineno)
+                    for alias in names
+                    if alias.name.startswith("snellen.")
+                )
 
 
 def test_every_room_has_a_layer() -> None:
@@ -92,7 +122,11 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
 
     assert_no_circle(
         {
-            module: {t for name, _ in imports(module, for_types=False) if (t := target(name)) and t != module}
+            module: {
+                t
+                for name, _ in imports(module, for_types=False)
+                if (t := target(name)) and t != module
+            }
             for module in FILES
         }
     )
@@ -159,10 +193,29 @@ PROTOCOL_CLASSES = {
     for module in FILES
     if room(module) == "protocols"
     for node in nodes_of(module)
-    if isinstance(node, ast.ClassDef) and any(isinstance(n, ast.FunctionDef) and n.name == "ask" for n in node.body)
+    if isinstance(node, ast.ClassDef)
+    and any(isinstance(n, ast.FunctionDef) and n.name == "ask" for n in node.body)
 } - {"Protocol"}
-KNOWS_NO_PROTOCOL = ("runs", "scoring", "metrics", "analysis", "report", "experiments", "api", "cli")
-TEXT_TESTS = {"startswith", "endswith", "partition", "rpartition", "split", "removeprefix", "removesuffix", "find"}
+KNOWS_NO_PROTOCOL = (
+    "runs",
+    "scoring",
+    "metrics",
+    "analysis",
+    "report",
+    "experiments",
+    "api",
+    "cli",
+)
+TEXT_TESTS = {
+    "startswith",
+    "endswith",
+    "partition",
+    "rpartition",
+    "split",
+    "removeprefix",
+    "removesuffix",
+    "find",
+}
 
 
 def test_the_classes_of_protocols_are_found() -> None:
@@ -199,7 +252,9 @@ def test_nothing_outside_their_room_asks_for_a_protocol_by_its_class() -> None:
     ],
     ids=["the label of a protocol", "the texts beside a reason"],
 )
-def test_no_meaning_is_read_out_of_what_is_said_to_people(rooms: tuple[str, ...], names: tuple[str, ...]) -> None:
+def test_no_meaning_is_read_out_of_what_is_said_to_people(
+    rooms: tuple[str, ...], names: tuple[str, ...]
+) -> None:
     assert not [
         (module, text, line)
         for module in FILES
@@ -218,23 +273,37 @@ def texts_asked_about(module: str) -> Iterator[tuple[str, int]]:
             case ast.Compare(left=left, comparators=[right]):
                 for asked, text in ((left, right), (right, left)):
                     if any(
-                        isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value for n in ast.walk(text)
+                        isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value
+                        for n in ast.walk(text)
                     ):
                         yield ast.unparse(asked), node.lineno
 
 
 def test_no_two_rooms_import_each_other() -> None:
-    doors = {(room(module), room(name)) for module in FILES for name, _ in imports(module, for_types=False)}
+    doors = {
+        (room(module), room(name))
+        for module in FILES
+        for name, _ in imports(module, for_types=False)
+    }
     rooms = {"formats", "common", "readers", "reformulation", "building", "catalogue", "suites"}
     assert rooms <= {importing for importing, _ in doors}
     mutual = {(one, other) for one, other in doors if one < other and (other, one) in doors}
     assert not mutual, sorted(mutual)
 
 
-def test_what_draws_distractors_knows_neither_readers_nor_entries_and_a_format_knows_no_data_set() -> None:
+def test_what_draws_distractors_knows_neither_readers_nor_entries_and_a_format_knows_no_data_set() -> (
+    None
+):
     doors = {(room(module), room(name)) for module in FILES for name, _ in imports(module)}
-    assert {other for one, other in doors if one == "reformulation"}.isdisjoint({"readers", "catalogue", "suites"})
-    assert {other for one, other in doors if one == "formats"} <= {"formats", "common", "errors", "records"}
+    assert {other for one, other in doors if one == "reformulation"}.isdisjoint(
+        {"readers", "catalogue", "suites"}
+    )
+    assert {other for one, other in doors if one == "formats"} <= {
+        "formats",
+        "common",
+        "errors",
+        "records",
+    }
     assert {other for one, other in doors if one == "readers"}.isdisjoint({"suites", "building"})
 
 
@@ -251,7 +320,11 @@ def words_of(module: str) -> tuple[tuple[str, int], ...]:
 
 
 def _words_of(module: str) -> Iterator[tuple[str, int]]:
-    docs = {id(n.value) for n in nodes_of(module) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+    docs = {
+        id(n.value)
+        for n in nodes_of(module)
+        if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)
+    }
     for node in nodes_of(module):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
@@ -278,22 +351,35 @@ def test_the_registry_names_judges_and_metrics_only_as_strings() -> None:
 
 def test_the_files_answers_are_opened_in_one_place() -> None:
     builder_and_scoring = {"building.builder", "scoring.answers"}
-    assert {module for module in FILES for word, _ in words_of(module) if word == "ANSWERS"} == builder_and_scoring
-    assert {module for module in FILES for word, _ in words_of(module) if "answers.jsonl.gz" in word} == {
-        "building.builder"
-    }
+    assert {
+        module for module in FILES for word, _ in words_of(module) if word == "ANSWERS"
+    } == builder_and_scoring
+    assert {
+        module for module in FILES for word, _ in words_of(module) if "answers.jsonl.gz" in word
+    } == {"building.builder"}
 
 
 def test_a_sample_has_no_field_that_could_hold_an_answer() -> None:
     assert Sample.__struct_fields__ == (
-        "id", "benchmark", "question", "images", "options", "context", "turns", "regions", "group", "tags",
+        "id",
+        "benchmark",
+        "question",
+        "images",
+        "options",
+        "context",
+        "turns",
+        "regions",
+        "group",
+        "tags",
         "rewordings",
-    )  # fmt: skip
+    )
     assert Turn.__struct_fields__ == ("question", "options")
     assert set(Answer.__struct_fields__) & set(Sample.__struct_fields__) == {"options", "tags"}
 
 
-def test_a_run_is_the_same_without_the_file_of_answers(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_run_is_the_same_without_the_file_of_answers(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     hidden = shutil.copytree(questions.folder, tmp_path / "hidden")
     (hidden / ANSWERS).unlink()
     journals = []

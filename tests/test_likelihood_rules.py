@@ -52,7 +52,8 @@ class Prior:
         values = RAISED if shown else PLAIN
         return Response(
             scores=tuple(
-                ContinuationScore(values[text], LENGTHS[text], len(text.encode())) for text in request.continuations
+                ContinuationScore(values[text], LENGTHS[text], len(text.encode()))
+                for text in request.continuations
             )
         )
 
@@ -73,20 +74,33 @@ CAT, DOG, HORSE, COW = range(4)
 
 
 @pytest.mark.parametrize("instead", ["text", "blank"])
-def test_every_rule_reads_the_same_journal(instead: str, questions: Benchmark, tmp_path: Path) -> None:
+def test_every_rule_reads_the_same_journal(
+    instead: str, questions: Benchmark, tmp_path: Path
+) -> None:
     pmi = f"likelihood?pmi={instead}"
     model = Prior()
-    results = snellen.evaluate(model, str(questions.folder), ["likelihood", pmi], runs=tmp_path, name="run")
+    results = snellen.evaluate(
+        model, str(questions.folder), ["likelihood", pmi], runs=tmp_path, name="run"
+    )
     assert choices(results) == {"likelihood": {CAT}, pmi: {COW}}
     # 12 questions with the picture, once for both protocols; without it they share what stands in its place.
     assert len([request for request in model.asked if not request.variant.baseline]) == 12
-    expected = {"mean": (COW, COW), "softmax": (COW, COW), "conditional": (CAT, CAT), "byte": (CAT, COW)}
+    expected = {
+        "mean": (COW, COW),
+        "softmax": (COW, COW),
+        "conditional": (CAT, CAT),
+        "byte": (CAT, COW),
+    }
     for rule, (plain, without) in expected.items():
         again = snellen.score(tmp_path / "run", likelihood_rule=rule)
         assert choices(again) == {"likelihood": {plain}, pmi: {without}}, rule
-    assert choices(snellen.score(tmp_path / "run", likelihood_rule="pmi")) == {"likelihood": {None}, pmi: {COW}}
+    assert choices(snellen.score(tmp_path / "run", likelihood_rule="pmi")) == {
+        "likelihood": {None},
+        pmi: {COW},
+    }
     assert {
-        (p.extraction_method, p.reason) for p in predictions(snellen.score(tmp_path / "run", likelihood_rule="pmi"))
+        (p.extraction_method, p.reason)
+        for p in predictions(snellen.score(tmp_path / "run", likelihood_rule="pmi"))
     } == {
         (None, "no baseline"),
         ("likelihood", None),
@@ -97,31 +111,56 @@ def test_a_baseline_shows_no_picture_or_a_grey_one(questions: Benchmark, tmp_pat
     for instead, shown in (("text", ()), ("blank", (BLANK,))):
         model = Prior()
         snellen.evaluate(
-            model, str(questions.folder), f"likelihood?pmi={instead}&m=2", limit=1, runs=tmp_path / instead
+            model,
+            str(questions.folder),
+            f"likelihood?pmi={instead}&m=2",
+            limit=1,
+            runs=tmp_path / instead,
         )
         with_picture, without = model.asked[:2], model.asked[2:]
         assert [request.images for request in without] == [shown, shown]
         for one, other in zip(with_picture, without, strict=True):
-            texts = [[part for part in message.content if not isinstance(part, ImagePart)] for message in one.messages]
+            texts = [
+                [part for part in message.content if not isinstance(part, ImagePart)]
+                for message in one.messages
+            ]
             assert [
-                [part for part in message.content if not isinstance(part, ImagePart)] for message in other.messages
+                [part for part in message.content if not isinstance(part, ImagePart)]
+                for message in other.messages
             ] == texts
             assert one.continuations == other.continuations
 
 
-def test_a_missing_baseline_is_an_error_of_its_question(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_missing_baseline_is_an_error_of_its_question(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     model = Prior()
     model.broken = {"q003"}
     results = snellen.evaluate(
-        model, str(questions.folder), "likelihood?pmi=text", runs=tmp_path, name="run", error_budget=1.0
+        model,
+        str(questions.folder),
+        "likelihood?pmi=text",
+        runs=tmp_path,
+        name="run",
+        error_budget=1.0,
     )
     assert {p.sample_id for p in predictions(results) if p.reason == "no baseline"} == {"q003"}
-    [row] = [r for r in results.rows if r.metric == "accuracy" and r.benchmark == questions.name and not r.slice]
+    [row] = [
+        r
+        for r in results.rows
+        if r.metric == "accuracy" and r.benchmark == questions.name and not r.slice
+    ]
     assert (row.estimate.n, row.estimate.unscored, row.estimate.errors) == (11, 0, 1)
-    [lost] = [s for s in results.runs[0].benchmarks[0].scores if s.metric == "accuracy" and s.value is None]
+    [lost] = [
+        s
+        for s in results.runs[0].benchmarks[0].scores
+        if s.metric == "accuracy" and s.value is None
+    ]
     assert (lost.sample_id, lost.reason, lost.detail) == ("q003", "no baseline", "")
     model.broken = set()
-    again = snellen.evaluate(model, str(questions.folder), "likelihood?pmi=text", runs=tmp_path, name="run")
+    again = snellen.evaluate(
+        model, str(questions.folder), "likelihood?pmi=text", runs=tmp_path, name="run"
+    )
     assert choices(again) == {"likelihood?pmi=text": {COW}}
     assert sum(1 for _ in read_exchanges(tmp_path / "run")) == 25
 
@@ -150,8 +189,12 @@ def test_a_journal_without_baselines_is_read_once(questions: Benchmark, tmp_path
     assert choices(results) == {"likelihood": {CAT}}
 
 
-def test_values_of_options_are_kept_and_softmax_makes_them_shares(questions: Benchmark, tmp_path: Path) -> None:
-    first = predictions(snellen.evaluate(Prior(), str(questions.folder), "likelihood", runs=tmp_path, name="run"))[0]
+def test_values_of_options_are_kept_and_softmax_makes_them_shares(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    first = predictions(
+        snellen.evaluate(Prior(), str(questions.folder), "likelihood", runs=tmp_path, name="run")
+    )[0]
     assert first.scores == (-1.0, -2.0, -2.0, -3.0)
     shares = predictions(snellen.score(tmp_path / "run", likelihood_rule="softmax"))[0].scores
     weights = [math.exp(value) for value in (-1.0, -2.0, -1.0, -0.75)]
@@ -171,7 +214,11 @@ def test_ties_are_counted_among_the_results(make: Callable[..., Benchmark], tmp_
     # An exact tie goes to the first; scores that are all the same choose nothing.
     chosen = {p.sample_id: p.choice for p in predictions(results)}
     assert [chosen[f"q00{i}"] for i in range(3)] == [0, None, 0]
-    told = {s.sample_id: s.reason for s in results.runs[0].benchmarks[0].scores if s.metric == "accuracy_of_parsed"}
+    told = {
+        s.sample_id: s.reason
+        for s in results.runs[0].benchmarks[0].scores
+        if s.metric == "accuracy_of_parsed"
+    }
     assert told == {f"q00{i}": "all alike" if i == 1 else None for i in range(8)}
 
 
@@ -187,7 +234,9 @@ def test_the_blank_picture_is_a_picture_that_every_store_has(tmp_path: Path) -> 
 
 
 finite = st.floats(-50, 0)
-pairs = st.lists(st.tuples(finite, finite, st.integers(1, 5), st.integers(1, 9)), min_size=2, max_size=6)
+pairs = st.lists(
+    st.tuples(finite, finite, st.integers(1, 5), st.integers(1, 9)), min_size=2, max_size=6
+)
 
 
 @given(pairs)

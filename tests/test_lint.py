@@ -32,7 +32,20 @@ from snellen.records import ImagePart, Region
 
 Rows = list[dict[str, Any]]
 Make = Callable[..., Benchmark]
-WORDS = ("lamp", "boat", "tree", "road", "hill", "shoe", "bird", "drum", "fork", "ring", "sock", "vase")
+WORDS = (
+    "lamp",
+    "boat",
+    "tree",
+    "road",
+    "hill",
+    "shoe",
+    "bird",
+    "drum",
+    "fork",
+    "ring",
+    "sock",
+    "vase",
+)
 
 
 def even(count: int = 240, options: int = 4) -> Rows:
@@ -64,11 +77,18 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Benchmark:
 
 def test_a_sound_benchmark_has_figures_and_nothing_to_mend(sound: Benchmark) -> None:
     findings = lint(sound)
-    assert {f.check: f.severity for f in findings if f.severity != "note"} == {"tiny-pictures": "warning"}
+    assert {f.check: f.severity for f in findings if f.severity != "note"} == {
+        "tiny-pictures": "warning"
+    }
     assert {f.check for f in findings} == {
-        "gold-position", "majority-answer", "longest-option", "shortest-option", "blind-reader", "shared-pictures",
+        "gold-position",
+        "majority-answer",
+        "longest-option",
+        "shortest-option",
+        "blind-reader",
+        "shared-pictures",
         "tiny-pictures",
-    }  # fmt: skip
+    }
     assert all(f.chance == 0.25 for f in findings if f.estimate)
 
 
@@ -82,9 +102,18 @@ def faulty(fault: str) -> Rows:
     first = rows[0]
     match fault:
         case "duplicates":
-            rows.append(change(first, id="again", question=first["question"].upper(), options=[*first["options"]]))
+            rows.append(
+                change(
+                    first,
+                    id="again",
+                    question=first["question"].upper(),
+                    options=[*first["options"]],
+                )
+            )
         case "near-duplicates":
-            rows.append(change(first, id="again", options=[first["options"][0], "moon", "salt", "wind"]))
+            rows.append(
+                change(first, id="again", options=[first["options"][0], "moon", "salt", "wind"])
+            )
         case "conflicting-golds":
             rows.append(change(first, id="again", answer=1))
         case "answer-twice":
@@ -124,7 +153,11 @@ FAULTS = {
 def test_a_planted_fault_is_found_where_it_is(fault: str, make: Make, sound: Benchmark) -> None:
     severity, examples = FAULTS[fault]
     finding = found(make(faulty(fault)))[fault]
-    assert (finding.severity, finding.count, finding.examples) == (severity, len(examples), examples)
+    assert (finding.severity, finding.count, finding.examples) == (
+        severity,
+        len(examples),
+        examples,
+    )
     assert fault not in found(sound)
 
 
@@ -145,11 +178,14 @@ def read_boxes(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """Two questions in the same words, with different answers, about boxes of one picture."""
     for name, box, gold in (("a", (0, 0, 9, 9), 0), ("b", params["second"], 1)):
         asked = QuestionDraft("What is in the box?", ("cat", "dog"), (gold,))
-        yield Draft(name, (asked,), (small.picture(1, size=(64, 64)),), regions=(Region(tuple(box)),))
+        yield Draft(
+            name, (asked,), (small.picture(1, size=(64, 64)),), regions=(Region(tuple(box)),)
+        )
 
 
 @pytest.mark.parametrize(
-    ("second", "expected"), [((9, 9, 20, 20), set()), ((0, 0, 9, 9), {"conflicting-golds", "near-duplicates"})]
+    ("second", "expected"),
+    [((9, 9, 20, 20), set()), ((0, 0, 9, 9), {"conflicting-golds", "near-duplicates"})],
 )
 def test_a_region_makes_the_same_question_about_one_picture_another_one(
     second: tuple[int, ...], expected: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -162,7 +198,10 @@ def test_a_region_makes_the_same_question_about_one_picture_another_one(
 
 def test_open_questions_conflict_when_no_reference_is_common(make: Make) -> None:
     row = {"question": "What is written?", "image": small.cell(3)}
-    sharing = [{**row, "id": "a", "answer": ["Stop", "halt"]}, {**row, "id": "b", "answer": ["stop."]}]
+    sharing = [
+        {**row, "id": "a", "answer": ["Stop", "halt"]},
+        {**row, "id": "b", "answer": ["stop."]},
+    ]
     apart = [*sharing, {**row, "id": "c", "answer": ["go"]}]
     assert "conflicting-texts" not in found(make(sharing, name="sharing"))
     assert found(make(apart, name="apart"))["conflicting-texts"].examples == ("a", "b", "c")
@@ -179,7 +218,11 @@ def test_a_reply_that_fits_most_open_questions_is_a_baseline(make: Make) -> None
         for i in range(100)
     ]
     finding = found(make(rows))["constant-reply"]
-    assert finding.severity == "warning" and finding.estimate is not None and finding.estimate.value == 0.5
+    assert (
+        finding.severity == "warning"
+        and finding.estimate is not None
+        and finding.estimate.value == 0.5
+    )
     assert "'yes'" in finding.message
 
 
@@ -204,8 +247,14 @@ def tagged(count: int, told: Callable[[int, str], Mapping[str, str]]) -> Rows:
     ("told", "concerned"),
     [
         (lambda i, answer: {"tag_label": answer.upper()}, 60),  # the answer itself
-        (lambda i, answer: {"tag_kind": "present" if answer == "yes" else "absent"}, 60),  # one to one
-        (lambda i, answer: {"tag_kind": "sure" if answer == "yes" else f"unsure {i % 2}"}, 20),  # one value of three
+        (
+            lambda i, answer: {"tag_kind": "present" if answer == "yes" else "absent"},
+            60,
+        ),  # one to one
+        (
+            lambda i, answer: {"tag_kind": "sure" if answer == "yes" else f"unsure {i % 2}"},
+            20,
+        ),  # one value of three
     ],
 )
 def test_a_tag_that_tells_the_answer_is_serious_and_a_tag_of_the_answer_is_none(
@@ -214,7 +263,10 @@ def test_a_tag_that_tells_the_answer_is_serious_and_a_tag_of_the_answer_is_none(
     finding = found(make(tagged(60, told), name="told", formulation="text"))["telling-tags"]
     assert (finding.severity, finding.count, finding.total) == ("serious", concerned, 60)
     beside = make(
-        tagged(60, lambda i, answer: {f"answer_{name}": value for name, value in told(i, answer).items()}),
+        tagged(
+            60,
+            lambda i, answer: {f"answer_{name}": value for name, value in told(i, answer).items()},
+        ),
         name="beside",
         formulation="text",
     )
@@ -228,11 +280,19 @@ def test_a_tag_that_tells_the_answer_is_serious_and_a_tag_of_the_answer_is_none(
         lambda i, answer: {"tag_number": str(i)},  # one of its own for each question
         lambda i, answer: {"tag_level": ("easy", "hard")[i % 2]},
         lambda i, answer: {"tag_source": "made"},
-        lambda i, answer: {"question": f"Number {i // 6}?", "answer": f"{i // 6} dots", "tag_item": f"item {i // 6}"},
-        lambda i, answer: {"tag_rare": "yes, twice" if i in (0, 3) else "other"},  # as chance may have it
+        lambda i, answer: {
+            "question": f"Number {i // 6}?",
+            "answer": f"{i // 6} dots",
+            "tag_item": f"item {i // 6}",
+        },
+        lambda i, answer: {
+            "tag_rare": "yes, twice" if i in (0, 3) else "other"
+        },  # as chance may have it
     ],
 )
-def test_a_tag_that_tells_nothing_is_let_pass(told: Callable[[int, str], dict[str, str]], make: Make) -> None:
+def test_a_tag_that_tells_nothing_is_let_pass(
+    told: Callable[[int, str], dict[str, str]], make: Make
+) -> None:
     assert "telling-tags" not in found(make(tagged(60, told), formulation="text"))
 
 
@@ -257,7 +317,10 @@ def test_answers_that_mostly_stand_in_one_place_are_serious_and_p_is_pearsons(ma
 
 
 def test_labels_in_a_fixed_order_are_a_matter_of_balance_not_of_place(make: Make) -> None:
-    rows = [change(row, options=["yes", "no"], answer=0 if i % 10 < 8 else 1) for i, row in enumerate(even(200, 2))]
+    rows = [
+        change(row, options=["yes", "no"], answer=0 if i % 10 < 8 else 1)
+        for i, row in enumerate(even(200, 2))
+    ]
     checks = found(make(rows))
     assert "gold-position" not in checks
     assert checks["label-balance"].severity == "serious"
@@ -276,7 +339,11 @@ def test_even_labels_give_the_majority_rule_about_chance(make: Make) -> None:
 
 def test_the_longest_option_counts_ties_by_their_share(make: Make) -> None:
     rows = [
-        change(row, options=["oak", "elm", "ash", "fig"] if i % 2 else ["oak", "elm", "ash", "chestnut"], answer=3)
+        change(
+            row,
+            options=["oak", "elm", "ash", "fig"] if i % 2 else ["oak", "elm", "ash", "chestnut"],
+            answer=3,
+        )
         for i, row in enumerate(even(80))
     ]
     checks = found(make(place_gold(rows, lambda i: i // 2 % 4)))
@@ -296,7 +363,9 @@ def test_the_longest_option_counts_ties_by_their_share(make: Make) -> None:
         ("leak-echo", lambda text: f"number {text}"),
     ],
 )
-def test_an_answer_that_alone_looks_different_leaks(leak: str, mend: Callable[[str], str], make: Make) -> None:
+def test_an_answer_that_alone_looks_different_leaks(
+    leak: str, mend: Callable[[str], str], make: Make
+) -> None:
     rows = even()
     for i, row in enumerate(rows):
         if i % 3 == 0:  # a distractor may look so too, as often as chance has it
@@ -319,7 +388,11 @@ def test_an_odd_option_that_is_never_the_answer_leaks_too(make: Make) -> None:
         place = (row["answer"] + 1) % 4
         row["options"][place] = f"{row['options'][place]}."
     finding = found(make(rows))["leak-full-stop"]
-    assert finding.severity == "serious" and finding.estimate is not None and finding.estimate.value == 0
+    assert (
+        finding.severity == "serious"
+        and finding.estimate is not None
+        and finding.estimate.value == 0
+    )
 
 
 def test_a_text_that_is_always_wrong_or_always_right_is_told(make: Make) -> None:
@@ -332,12 +405,17 @@ def test_a_text_that_is_always_wrong_or_always_right_is_told(make: Make) -> None
     checks = found(make(rows))
     assert checks["never-right"].count == 240 and "'not sure'" in checks["never-right"].message
     assert checks["always-right"].count == 60 and "'windmill'" in checks["always-right"].message
-    assert (checks["never-right"].severity, checks["always-right"].severity) == ("serious", "warning")
+    assert (checks["never-right"].severity, checks["always-right"].severity) == (
+        "serious",
+        "warning",
+    )
 
 
 def test_a_hidden_split_is_a_note_and_a_part_of_it_a_warning(make: Make) -> None:
     rows = even(8)
-    hidden = found(make([{k: v for k, v in row.items() if k != "answer"} for row in rows], name="hidden"))
+    hidden = found(
+        make([{k: v for k, v in row.items() if k != "answer"} for row in rows], name="hidden")
+    )
     assert hidden["hidden-answers"].severity == "note" and hidden["hidden-answers"].count == 8
     assert "majority-answer" not in hidden
 
@@ -377,7 +455,9 @@ def test_findings_do_not_depend_on_the_order_of_rows(rng: random.Random) -> None
         ("...", "?", False),
     ],
 )
-def test_folding_drops_what_says_nothing_and_keeps_what_does(one: str, other: str, same: bool) -> None:
+def test_folding_drops_what_says_nothing_and_keeps_what_does(
+    one: str, other: str, same: bool
+) -> None:
     assert (fold_text(one) == fold_text(other)) is same
 
 
@@ -393,9 +473,12 @@ def test_few_answers_are_tested_by_drawing_and_agree_with_the_exact_test(counts:
     total, cells = sum(counts), len(counts)
     spread = sum(count**2 for count in counts)
     outcomes = [
-        tuple(draw.count(cell) for cell in range(cells)) for draw in itertools.product(range(cells), repeat=total)
+        tuple(draw.count(cell) for cell in range(cells))
+        for draw in itertools.product(range(cells), repeat=total)
     ]
-    exact = sum(sum(count**2 for count in outcome) >= spread for outcome in outcomes) / len(outcomes)
+    exact = sum(sum(count**2 for count in outcome) >= spread for outcome in outcomes) / len(
+        outcomes
+    )
     assert uniformity_p_value(counts, "test") == pytest.approx(exact, abs=0.02)
 
 
@@ -415,23 +498,39 @@ def test_blind_asks_what_vanilla_asks_without_the_picture(label: str, questions:
     assert blind.label == label
     seeing = parse_protocol(label.replace("blind", "vanilla"))
     sample = next(questions.samples())
-    [with_picture], [without] = (next(p.ask(sample, small.prompt_for("choice"))) for p in (seeing, blind))
+    [with_picture], [without] = (
+        next(p.ask(sample, small.prompt_for("choice"))) for p in (seeing, blind)
+    )
     assert with_picture.images and not without.images
-    texts = [[part for part in m.content if not isinstance(part, ImagePart)] for m in with_picture.messages]
+    texts = [
+        [part for part in m.content if not isinstance(part, ImagePart)]
+        for m in with_picture.messages
+    ]
     assert [list(message.content) for message in without.messages] == texts
-    assert (with_picture.variant, with_picture.continuations) == (without.variant, without.continuations)
+    assert (with_picture.variant, with_picture.continuations) == (
+        without.variant,
+        without.continuations,
+    )
 
 
 def test_a_model_that_knows_the_answers_by_their_words_is_serious_and_a_guesser_is_not(
     make: Make, tmp_path: Path
 ) -> None:
     rows = even()
-    benchmark = make([change(row, question=f"{row['question']} ({row['options'][row['answer']]})") for row in rows])
+    benchmark = make(
+        [
+            change(row, question=f"{row['question']} ({row['options'][row['answer']]})")
+            for row in rows
+        ]
+    )
 
     def reads(request: sn.Request) -> str:
         assert not request.images
         asked = request.messages[-2 if request.messages[-1].role == "assistant" else -1].text
-        order, options = request.variant.order, next(r for r in rows if r["id"] == request.sample_id)["options"]
+        order, options = (
+            request.variant.order,
+            next(r for r in rows if r["id"] == request.sample_id)["options"],
+        )
         best = next(place for place, i in enumerate(order) if f"({options[i]})" in asked)
         return f"({request.variant.labels[best]})"
 

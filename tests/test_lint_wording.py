@@ -20,11 +20,13 @@ def presence(to: Path, slip: bool, count: int = 80) -> Benchmark:
     rng = random.Random(3)
     rows = [
         {
-            "id": str(n), "answer": ("yes", "no")[n % 2], "image": small.cell(n),
+            "id": str(n),
+            "answer": ("yes", "no")[n % 2],
+            "image": small.cell(n),
             "question": f"Does thing {rng.randrange(6)} exis{'' if slip and n % 2 else 't'} in the image?",
         }
         for n in range(count)
-    ]  # fmt: skip
+    ]
     return small.built(rows, to, name="mine")
 
 
@@ -37,7 +39,11 @@ def test_a_slip_that_leaks_the_answer_is_found_and_named(tmp_path: Path) -> None
     telling, reader = findings["telling-words"], findings["question-reader"]
     assert telling.severity == "serious" and (telling.count, telling.total) == (80, 80)
     assert "'exis' no 40" in telling.message and "'exist' yes 40" in telling.message
-    assert reader.severity == "serious" and reader.estimate is not None and reader.estimate.value == 1.0
+    assert (
+        reader.severity == "serious"
+        and reader.estimate is not None
+        and reader.estimate.value == 1.0
+    )
 
 
 def test_without_the_slip_nothing_is_told(tmp_path: Path) -> None:
@@ -52,17 +58,20 @@ def test_the_repaired_text_of_the_same_file_leaks_nothing(tmp_path: Path) -> Non
     """The published presence file in small: `exis` wherever the answer is no."""
     rows = [
         {
-            "image_id": f"m/{100 + n}.jpg", "text_in": f"Does cup exis{'t' * (n % 2)} in the image?",
+            "image_id": f"m/{100 + n}.jpg",
+            "text_in": f"Does cup exis{'t' * (n % 2)} in the image?",
             "text_out": ("no.", "yes.")[n % 2],
         }
         for n in range(40)
-    ]  # fmt: skip
+    ]
     source = tmp_path / "files"
     reform.write_json(source / "vcr1_mci.json", rows)
     for n in range(40):
         reform.write_picture(source / f"vcr1images/m/{100 + n}.jpg", n)
     for text, told in (("verbatim", True), ("repaired", False)):
-        benchmark = sn.build("lvlm-ehub/vcr-mci", source=source, to=tmp_path / text, params={"text": text})
+        benchmark = sn.build(
+            "lvlm-ehub/vcr-mci", source=source, to=tmp_path / text, params={"text": text}
+        )
         assert ("telling-words" in found(benchmark)) == told
 
 
@@ -80,14 +89,25 @@ def test_repeated_rows_and_the_skew_of_counting_are_found(tmp_path: Path) -> Non
     findings = found(sn.build("lvlm-ehub/coco-oc", source=source, to=tmp_path / "made"))
     assert findings["duplicates"].count == 7
     assert findings["constant-reply"].message.startswith("always replying '1' scores 89.4%")
-    distinct = found(sn.build("lvlm-ehub/coco-oc", source=source, to=tmp_path / "x", params={"rows": "distinct"}))
+    distinct = found(
+        sn.build("lvlm-ehub/coco-oc", source=source, to=tmp_path / "x", params={"rows": "distinct"})
+    )
     assert "duplicates" not in distinct
 
 
 @pytest.mark.parametrize("answers", [("yes",), tuple(f"thing {n}" for n in range(30))])
-def test_one_answer_or_many_different_ones_are_not_looked_at(answers: tuple[str, ...], tmp_path: Path) -> None:
+def test_one_answer_or_many_different_ones_are_not_looked_at(
+    answers: tuple[str, ...], tmp_path: Path
+) -> None:
     rows = [
-        {"id": str(n), "question": f"What is {n}?", "answer": answers[n % len(answers)], "image": small.cell(n)}
+        {
+            "id": str(n),
+            "question": f"What is {n}?",
+            "answer": answers[n % len(answers)],
+            "image": small.cell(n),
+        }
         for n in range(60)
     ]
-    assert not {"telling-words", "question-reader"} & set(found(small.built(rows, tmp_path / "made", name="mine")))
+    assert not {"telling-words", "question-reader"} & set(
+        found(small.built(rows, tmp_path / "made", name="mine"))
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,14 @@ from snellen.errors import DataError
 from snellen.scoring.answers import open_answers
 from snellen.suites.lvlm_ehub.readers import person_names, written
 
-TABLE_A6 = {"Perception": 8, "Knowledge": 16, "Reasoning": 12, "Commonsense": 2, "Hallucination": 3, "Embodied": 4}
+TABLE_A6 = {
+    "Perception": 8,
+    "Knowledge": 16,
+    "Reasoning": 12,
+    "Commonsense": 2,
+    "Hallucination": 3,
+    "Embodied": 4,
+}
 OMITTED = {"whoops-captions", "whoops-vqa"}
 """Sets of the advertised 47 that Table A.6 does not list."""
 BEST = {
@@ -34,13 +40,43 @@ BEST = {
 }  # fmt: skip
 """Metrics that a reply with the gold makes 1."""
 NUMBERS = {
-    "imagenet-1k": 50000, "cifar10": 10000, "pets37": 3669, "flowers102": 6149, "coco-oc": 10000, "coco-mci": 10000,
-    "vcr-oc": 10000, "vcr-mci": 10000, "iiit5k": 3000, "ic13": 848, "ic15": 2077, "total-text": 2551, "cute80": 288,
-    "svt": 647, "svtp": 645, "coco-text": 9896, "wordart": 1511, "ctw": 1572, "host": 2416, "wost": 2416,
-    "nocaps": 4500, "flickr30k": 1000, "docvqa": 5349, "textvqa": 5000, "stvqa": 4000, "ocr-vqa": 100037,
-    "ok-vqa": 5046, "gqa": 12578, "visdial": 20640, "icon-qa": 6316, "vsr": 10972, "scienceqa": 2017, "vizwiz": 1131,
-    "snli-ve": 500, "vcr": 500, **dict.fromkeys(POPE, 3000),
-}  # fmt: skip
+    "imagenet-1k": 50000,
+    "cifar10": 10000,
+    "pets37": 3669,
+    "flowers102": 6149,
+    "coco-oc": 10000,
+    "coco-mci": 10000,
+    "vcr-oc": 10000,
+    "vcr-mci": 10000,
+    "iiit5k": 3000,
+    "ic13": 848,
+    "ic15": 2077,
+    "total-text": 2551,
+    "cute80": 288,
+    "svt": 647,
+    "svtp": 645,
+    "coco-text": 9896,
+    "wordart": 1511,
+    "ctw": 1572,
+    "host": 2416,
+    "wost": 2416,
+    "nocaps": 4500,
+    "flickr30k": 1000,
+    "docvqa": 5349,
+    "textvqa": 5000,
+    "stvqa": 4000,
+    "ocr-vqa": 100037,
+    "ok-vqa": 5046,
+    "gqa": 12578,
+    "visdial": 20640,
+    "icon-qa": 6316,
+    "vsr": 10972,
+    "scienceqa": 2017,
+    "vizwiz": 1131,
+    "snli-ve": 500,
+    "vcr": 500,
+    **dict.fromkeys(POPE, 3000),
+}
 """Questions by Table A.6."""
 DOCUMENTS = {"sroie": 347, "funsd": 50, "imagenetvc": 10000}
 """Pictures by Table A.6, which does not count their questions."""
@@ -62,7 +98,10 @@ def test_the_suite_has_the_45_sets_of_table_a6_and_the_two_of_whoops() -> None:
     own = [entry for entry in entries().values() if entry.suite == "lvlm-ehub"]
     assert {entry.short for entry in own} == set(MINIATURES) and len(own) == 47
     assert Counter(entry.dimension for entry in own if entry.short not in OMITTED) == TABLE_A6
-    assert [entry.dimension for entry in own if entry.short in OMITTED] == ["Knowledge", "Reasoning"]
+    assert [entry.dimension for entry in own if entry.short in OMITTED] == [
+        "Knowledge",
+        "Reasoning",
+    ]
 
 
 def test_every_set_expects_the_number_of_table_a6() -> None:
@@ -73,7 +112,9 @@ def test_every_set_expects_the_number_of_table_a6() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in MINIATURES if name not in EMBODIED])
-def test_a_benchmark_is_built_and_the_oracle_gets_the_most_of_each_metric(name: str, tmp_path: Path) -> None:
+def test_a_benchmark_is_built_and_the_oracle_gets_the_most_of_each_metric(
+    name: str, tmp_path: Path
+) -> None:
     benchmark = made(name, tmp_path)
     counts = benchmark.manifest.counts
     assert counts.samples == counts.questions == counts.answers > 2
@@ -83,7 +124,11 @@ def test_a_benchmark_is_built_and_the_oracle_gets_the_most_of_each_metric(name: 
 
 def check_that_the_oracle_is_right(benchmark: Benchmark, runs: Path) -> None:
     results = sn.evaluate("snellen:oracle", str(benchmark.folder), runs=runs, name="oracle")
-    rows = {row.metric: row.estimate.value for row in results.rows if row.benchmark == benchmark.name and not row.slice}
+    rows = {
+        row.metric: row.estimate.value
+        for row in results.rows
+        if row.benchmark == benchmark.name and not row.slice
+    }
     reached = {metric: rows[metric] for metric in BEST & set(rows)}
     assert reached == dict.fromkeys(reached, 1.0) and reached
 
@@ -115,7 +160,10 @@ def test_a_task_to_be_planned_has_no_gold(name: str, tmp_path: Path) -> None:
     assert first.question == f"{begin}Move kettle 0.{end}"
     results = sn.evaluate(Listener(), str(benchmark.folder), runs=tmp_path / "runs")
     rows = {row.metric: row.estimate for row in results.rows if row.benchmark == benchmark.name}
-    assert next(iter(rows)) == headline_metric(benchmark.spec) == "rated_overall" and len(rows) == 2 + 5
+    assert (
+        next(iter(rows)) == headline_metric(benchmark.spec) == "rated_overall"
+        and len(rows) == 2 + 5
+    )
     assert {(estimate.value, estimate.unscored) for estimate in rows.values()} == {(None, 3)}
 
 
@@ -160,12 +208,16 @@ def test_golds_are_what_the_official_files_say(
         ("imagenetvc", {"color-3-1": "brown", "color-3-3": "brown", "others-6-2": "8"}),
     ],
 )
-def test_the_right_option_is_what_the_official_files_say(name: str, golds: dict[str, str], tmp_path: Path) -> None:
+def test_the_right_option_is_what_the_official_files_say(
+    name: str, golds: dict[str, str], tmp_path: Path
+) -> None:
     found = reform.golds(made(name, tmp_path))
     assert {id_: found[id_, 0] for id_ in golds} == golds
 
 
-def test_the_options_of_imagenetvc_are_all_answers_of_the_subset_about_each_picture(tmp_path: Path) -> None:
+def test_the_options_of_imagenetvc_are_all_answers_of_the_subset_about_each_picture(
+    tmp_path: Path,
+) -> None:
     samples = {sample.id: sample for sample in made("imagenetvc", tmp_path).samples()}
     assert len(samples) == 25 * 3
     assert samples["color-1-1"].options == ("black", "brown", "green", "red", "white")
@@ -190,14 +242,23 @@ class Listener:
         ("imagenet-1k", {"The photo of the"}),
         ("cifar10", {"The photo of the"}),
         *(
-            (name, {f"Question: How many {what} are there in the image? Answer:" for what in mini_ehub.COLOURS})
+            (
+                name,
+                {
+                    f"Question: How many {what} are there in the image? Answer:"
+                    for what in mini_ehub.COLOURS
+                },
+            )
             for name in ("coco-oc", "vcr-oc")
         ),
         (
             "coco-mci",
             # A misspelling of the file stays.
             {
-                *(f"Question: Does {what} cup exist in the image. Answer:" for what in mini_ehub.COLOURS[:3]),
+                *(
+                    f"Question: Does {what} cup exist in the image. Answer:"
+                    for what in mini_ehub.COLOURS[:3]
+                ),
                 f"Question: Does {mini_ehub.COLOURS[3]} cup exis in the image. Answer:",
             },
         ),
@@ -227,14 +288,19 @@ def test_a_printed_prompt_is_all_that_is_asked_with_the_templates_of_the_data(
 def test_snellen_s_own_instruction_comes_before_the_question_by_default(tmp_path: Path) -> None:
     model = Listener()
     sn.evaluate(model, str(made("svt", tmp_path).folder), runs=tmp_path / "runs")
-    assert all(text.endswith(".\nwhat is written in the image?") for text in model.asked) and model.asked
+    assert (
+        all(text.endswith(".\nwhat is written in the image?") for text in model.asked)
+        and model.asked
+    )
 
 
 def test_pope_is_asked_as_it_stands_in_the_file_and_counted_by_picture(tmp_path: Path) -> None:
     benchmark = made("pope-adversarial", tmp_path)
     samples = list(benchmark.samples())
     assert samples[4].question == "Is there an imange of thing 4 in the image?"
-    assert Counter(sample.group for sample in samples) == {f"COCO_val2014_{310196 + n:012d}": 6 for n in range(2)}
+    assert Counter(sample.group for sample in samples) == {
+        f"COCO_val2014_{310196 + n:012d}": 6 for n in range(2)
+    }
     assert reform.scored_tags(benchmark, "label") == {"yes": 6, "no": 6}
     assert not any(sample.tags for sample in samples)
 
@@ -245,7 +311,9 @@ def test_pope_is_the_same_from_a_list(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in (files / "coco_pope_random.json").read_text().splitlines()]
     (files / "coco_pope_random.json").unlink()
     reform.write_json(files / "coco_pope_random1.json", rows)
-    assert built("pope-random", files, tmp_path / "other").manifest.version == lines.manifest.version
+    assert (
+        built("pope-random", files, tmp_path / "other").manifest.version == lines.manifest.version
+    )
 
 
 def test_the_paper_s_lists_of_ids_say_which_questions_are_read(tmp_path: Path) -> None:
@@ -265,7 +333,9 @@ def test_the_paper_s_lists_of_ids_say_which_questions_are_read(tmp_path: Path) -
         built("snli-ve", snli, tmp_path / "again")
 
 
-def test_a_published_number_is_that_of_word_matching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_published_number_is_that_of_word_matching(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     sn.evaluate(Listener(), str(made("pope-random", tmp_path).folder), runs="runs", name="yes")
     published = sn.score("runs/yes", as_published=True)
@@ -292,7 +362,10 @@ def test_options_of_vcr_that_become_the_same_are_left_out_and_counted(tmp_path: 
     reform.broken(source / "val.jsonl", '["To", "eat", "."]', '["To", "rest", "."]')
     benchmark = built("vcr", source, tmp_path)
     assert benchmark.manifest.counts.samples == 2
-    assert benchmark.manifest.warnings[-1] == "val.jsonl: 1 left out: two options are the same once tags are words"
+    assert (
+        benchmark.manifest.warnings[-1]
+        == "val.jsonl: 1 left out: two options are the same once tags are words"
+    )
 
 
 def test_whoops_captions_are_the_same_from_the_authors_table(tmp_path: Path) -> None:
@@ -303,7 +376,9 @@ def test_whoops_captions_are_the_same_from_the_authors_table(tmp_path: Path) -> 
     with (table / "whoops_dataset.csv").open("w", newline="") as file:
         written_rows = csv.writer(file)
         written_rows.writerow(["image_id", "crowd_captions"])
-        written_rows.writerows([row["filename"].removesuffix(".png"), json.dumps(row["caption"])] for row in rows)
+        written_rows.writerows(
+            [row["filename"].removesuffix(".png"), json.dumps(row["caption"])] for row in rows
+        )
     other = built("whoops-captions", table, tmp_path / "other")
     assert other.manifest.version == pairs.manifest.version
 
@@ -311,13 +386,23 @@ def test_whoops_captions_are_the_same_from_the_authors_table(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("of", "fault"),
     [
-        ("reform-eval/nocap", "of: unknown benchmark 'reform-eval/nocap'; did you mean reform-eval/nocaps"),
-        ("lvlm-ehub/nocaps", "of: lvlm-ehub/nocaps asks another entry's questions itself; name the one that has"),
+        (
+            "reform-eval/nocap",
+            "of: unknown benchmark 'reform-eval/nocap'; did you mean reform-eval/nocaps",
+        ),
+        (
+            "lvlm-ehub/nocaps",
+            "of: lvlm-ehub/nocaps asks another entry's questions itself; name the one that has",
+        ),
     ],
 )
-def test_the_questions_of_an_entry_that_has_files_are_asked_and_of_no_other(of: str, fault: str) -> None:
+def test_the_questions_of_an_entry_that_has_files_are_asked_and_of_no_other(
+    of: str, fault: str
+) -> None:
     source = {"reader": "reasked", "params": {"of": of}}
-    entry = parse_entry({"name": "x", "title": "X", "formulation": "text", "source": source}, "x.toml")
+    entry = parse_entry(
+        {"name": "x", "title": "X", "formulation": "text", "source": source}, "x.toml"
+    )
     with pytest.raises(DataError, match=fault):
         build_benchmark(entry, source=Path(), to=Path("built"))
 
@@ -332,49 +417,121 @@ def test_the_words_around_a_task_are_those_of_figure_a5_where_the_files_have_non
         f"{EXPLAIN} You should answer the following question based on the image.\n\nMove kettle 0."
     )
     assert next(built("minecraft", source, tmp_path).samples()).question == whole
-    reform.write_json(source / "val_dataset.json", [{"image_path": "pictures/0.png", "question": whole}])
+    reform.write_json(
+        source / "val_dataset.json", [{"image_path": "pictures/0.png", "question": whole}]
+    )
     assert next(built("minecraft", source, tmp_path / "again").samples()).question == whole
     (source / "prefix_prompt.txt").write_text("{INSERT HERE}")
-    reform.write_json(source / "val_dataset.json", [{"image_path": "pictures/0.png", "question": "Row."}])
+    reform.write_json(
+        source / "val_dataset.json", [{"image_path": "pictures/0.png", "question": "Row."}]
+    )
     assert next(built("minecraft", source, tmp_path / "bare").samples()).question == "Row."
 
 
-def test_a_prefix_without_a_marker_stands_before_the_question_and_an_empty_one_is_refused(tmp_path: Path) -> None:
+def test_a_prefix_without_a_marker_stands_before_the_question_and_an_empty_one_is_refused(
+    tmp_path: Path,
+) -> None:
     source = mini_ehub.official("minecraft", tmp_path / "files")
     (source / "prefix_prompt.txt").write_text("Answer in steps.")
     first = next(built("minecraft", source, tmp_path).samples())
     assert first.question == "Answer in steps. Move kettle 0."
     (source / "prefix_prompt.txt").write_text(" ")
-    with pytest.raises(DataError, match=r"prefix_prompt.txt: the file is empty; write {INSERT HERE}"):
+    with pytest.raises(
+        DataError, match=r"prefix_prompt.txt: the file is empty; write {INSERT HERE}"
+    ):
         built("minecraft", source, tmp_path / "again")
 
 
 Break = tuple[str, str, str, str]
 """A file, what is replaced in it and by what, and the refusal."""
-NO_LABEL: Break = ("test_label.txt", "test/1.png RONALDO", "test/1.png", r"test_label.txt:1: 'test/1.png' is not a pic")
-POPE_LABEL: Callable[[str], Break] = lambda name: (  # noqa: E731
-    f"coco_{name.replace('-', '_')}.json", '"label": "no"', '"label": "nein"', rf"{name[5:]}.json:2: Invalid enum value"
-)  # fmt: skip
-NO_QUESTION: Break = ("val_dataset.json", '"Move kettle 1."', '""', r"val_dataset.json: \[1\]: question is empty")
+NO_LABEL: Break = (
+    "test_label.txt",
+    "test/1.png RONALDO",
+    "test/1.png",
+    r"test_label.txt:1: 'test/1.png' is not a pic",
+)
+
+
+def pope_label(name: str) -> Break:
+    """A label that is neither yes nor no, in the file of POPE's split `name`."""
+    return (
+        f"coco_{name.replace('-', '_')}.json",
+        '"label": "no"',
+        '"label": "nein"',
+        rf"{name[5:]}.json:2: Invalid enum value",
+    )
+
+
+NO_QUESTION: Break = (
+    "val_dataset.json",
+    '"Move kettle 1."',
+    '""',
+    r"val_dataset.json: \[1\]: question is empty",
+)
 BROKEN: dict[str, Break] = {
     "imagenet-1k": ("", "val/n01440764", "val/tench", "val/tench: not the folder of a class"),
-    "cifar10": ("", "cifar-10-batches-py/batches.meta", "cifar-10-batches-py/meta", "batches.meta.*No such file"),
-    "pets37": ("annotations/test.txt", "Abyssinian_1 1 1 1", "Abyssinian_1 1", r"test.txt:3: .* is not a file's name"),
-    "flowers102": ("", "flowers-102/jpg/image_00006.jpg", "6.jpg", "cannot read the image .*image_00006.jpg"),
-    "coco-oc": ("coco_oc.json", '"text_out": "2"', '"text_out": ""', r"coco_oc.json: \[1\]: text_out is empty"),
-    "coco-mci": ("coco_mci.json", '"text_out": "no"', '"text_out": "."', r"coco_mci.json: \[1\]: text_out is empty"),
-    "vcr-oc": ("vcr1_oc.json", '"text_in"', '"text"', r"vcr1_oc.json: \[0\]: .*missing required field `text_in`"),
-    "vcr-mci": ("vcr1_mci.json", "movie_1/scene@1", "movie_2/scene@1", r"vcr1_mci.json: \[2\]: .*movie_2/scene@1.jpg"),
+    "cifar10": (
+        "",
+        "cifar-10-batches-py/batches.meta",
+        "cifar-10-batches-py/meta",
+        "batches.meta.*No such file",
+    ),
+    "pets37": (
+        "annotations/test.txt",
+        "Abyssinian_1 1 1 1",
+        "Abyssinian_1 1",
+        r"test.txt:3: .* is not a file's name",
+    ),
+    "flowers102": (
+        "",
+        "flowers-102/jpg/image_00006.jpg",
+        "6.jpg",
+        "cannot read the image .*image_00006.jpg",
+    ),
+    "coco-oc": (
+        "coco_oc.json",
+        '"text_out": "2"',
+        '"text_out": ""',
+        r"coco_oc.json: \[1\]: text_out is empty",
+    ),
+    "coco-mci": (
+        "coco_mci.json",
+        '"text_out": "no"',
+        '"text_out": "."',
+        r"coco_mci.json: \[1\]: text_out is empty",
+    ),
+    "vcr-oc": (
+        "vcr1_oc.json",
+        '"text_in"',
+        '"text"',
+        r"vcr1_oc.json: \[0\]: .*missing required field `text_in`",
+    ),
+    "vcr-mci": (
+        "vcr1_mci.json",
+        "movie_1/scene@1",
+        "movie_2/scene@1",
+        r"vcr1_mci.json: \[2\]: .*movie_2/scene@1.jpg",
+    ),
     **dict.fromkeys(OCR, NO_LABEL),
     "sroie": ("gt_answers/X0.txt", '"total"', '"sum"', "X0.txt: unknown key 'sum'"),
-    "funsd": ("dataset/testing_data/annotations/80.json", "[0, 1]", "[0, 99]", "80.json: form id 0: linked with 99"),
+    "funsd": (
+        "dataset/testing_data/annotations/80.json",
+        "[0, 1]",
+        "[0, 99]",
+        "80.json: form id 0: linked with 99",
+    ),
     "nocaps": (
         "nocaps_val_4500_captions.json",
         '"image_id": 10',
         '"image_id": 99',
         "there is no record with the id 99",
     ),
-    "flickr30k": ("results_20130124.token", "0.jpg#0\t", "0.jpg 0 ", "results_20130124.token:1: .* is not NAME.jpg#0"),
+    "flickr30k": (
+        "results_20130124.token",
+        "0.jpg#0\t",
+        "0.jpg 0 ",
+        "results_20130124.token:1: .* is not NAME.jpg#0",
+    ),
     "whoops-captions": (
         "whoops_captions.json",
         '"caption"',
@@ -382,26 +539,76 @@ BROKEN: dict[str, Break] = {
         r"whoops_captions.json: \[0\]: caption is empty",
     ),
     "docvqa": ("val/val_v1.0.json", '["No"]', "[]", r"val_v1.0.json: data\[4\]: answers is empty"),
-    "textvqa": ("TextVQA_0.5.1_val.json", '"image_id": "a0"', '"image_id": 0', r"data\[0\]: Expected `str`, got `int`"),
-    "stvqa": ("train_task_3.json", '"file_name": "p1.jpg"', '"file_name": "q.jpg"', "cannot read the image .*q.jpg"),
-    "ocr-vqa": ("dataset.json", '"061": {"split": 2', '"061": {"split": "2"', "dataset.json: 061: Expected `int`"),
+    "textvqa": (
+        "TextVQA_0.5.1_val.json",
+        '"image_id": "a0"',
+        '"image_id": 0',
+        r"data\[0\]: Expected `str`, got `int`",
+    ),
+    "stvqa": (
+        "train_task_3.json",
+        '"file_name": "p1.jpg"',
+        '"file_name": "q.jpg"',
+        "cannot read the image .*q.jpg",
+    ),
+    "ocr-vqa": (
+        "dataset.json",
+        '"061": {"split": 2',
+        '"061": {"split": "2"',
+        "dataset.json: 061: Expected `int`",
+    ),
     "ok-vqa": ("", "coco/val2014", "coco/val", "val2014 is missing"),
-    "gqa": ("testdev_balanced_questions.json", '"answer": "cat"', '"answer": ""', "20000000: answer is empty"),
-    "visdial": ("visdial_1.0_val.json", '"split": "val2018"', '"split": "test"', "the split is test, not val2018"),
-    "icon-qa": ("iconqa/test/choose_txt/3/data.json", '"answer": 3', '"answer": 9', "answer 9 but choices are 0-4"),
-    "vsr": ("all_vsr_validated_data.jsonl", '"label": 1', '"label": 2', "all_vsr_validated_data.jsonl:2: label 2 but"),
+    "gqa": (
+        "testdev_balanced_questions.json",
+        '"answer": "cat"',
+        '"answer": ""',
+        "20000000: answer is empty",
+    ),
+    "visdial": (
+        "visdial_1.0_val.json",
+        '"split": "val2018"',
+        '"split": "test"',
+        "the split is test, not val2018",
+    ),
+    "icon-qa": (
+        "iconqa/test/choose_txt/3/data.json",
+        '"answer": 3',
+        '"answer": 9',
+        "answer 9 but choices are 0-4",
+    ),
+    "vsr": (
+        "all_vsr_validated_data.jsonl",
+        '"label": 1',
+        '"label": 2',
+        "all_vsr_validated_data.jsonl:2: label 2 but",
+    ),
     "scienceqa": (
         "pid_splits.json",
         '"3"',
         '"33"',
         r"pid_splits.json: test\[0\]: there is no record '33' in problems.json",
     ),
-    "vizwiz": ("val_grounding.json", '"question"', '"asked"', "00000000.jpg: .*missing required field `question`"),
+    "vizwiz": (
+        "val_grounding.json",
+        '"question"',
+        '"asked"',
+        "00000000.jpg: .*missing required field `question`",
+    ),
     "whoops-vqa": ("", "whoops_images/id1.png", "1.png", "cannot read the image .*id1.png"),
-    "snli-ve": ("snli_1.0_dev.jsonl", '"neutral"', '"perhaps"', "snli_1.0_dev.jsonl:2: Invalid enum value 'perhaps'"),
-    "imagenetvc": ("datasets/shape.csv", "tench", "trench", "shape.csv:2: there is no category 'trench'"),
+    "snli-ve": (
+        "snli_1.0_dev.jsonl",
+        '"neutral"',
+        '"perhaps"',
+        "snli_1.0_dev.jsonl:2: Invalid enum value 'perhaps'",
+    ),
+    "imagenetvc": (
+        "datasets/shape.csv",
+        "tench",
+        "trench",
+        "shape.csv:2: there is no category 'trench'",
+    ),
     "vcr": ("val.jsonl", "[3]", "[9]", "val.jsonl:2: the tag 9 but objects are 0-5"),
-    **{name: POPE_LABEL(name) for name in POPE},
+    **{name: pope_label(name) for name in POPE},
     **dict.fromkeys(EMBODIED, NO_QUESTION),
 }
 
@@ -422,7 +629,11 @@ def test_a_broken_twin_is_refused_with_file_and_place(name: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ('"answer_label": 1', '"answer_label": 4', r"val.jsonl:2: answer_label 4 but answer_choices are 0-3"),
+        (
+            '"answer_label": 1',
+            '"answer_label": 4',
+            r"val.jsonl:2: answer_label 4 but answer_choices are 0-3",
+        ),
         ('"metadata_fn": "movie/1.json"', '"metadata_fn": "movie/9.json"', r"movie/9.json"),
         ('"question": ["Why", "is", [3]', '"question": ["Why", "is", "3"', ""),
     ],
@@ -441,7 +652,9 @@ def test_vcr_names_the_line_that_is_wrong(old: str, new: str, fault: str, tmp_pa
 def test_a_scene_with_fewer_boxes_than_persons_is_refused(tmp_path: Path) -> None:
     source = mini_ehub.official("vcr", tmp_path / "files")
     reform.write_json(source / "vcr1images/movie/1.json", {"boxes": [[0, 0, 9, 9]], "width": 900})
-    with pytest.raises(DataError, match=r"val.jsonl:2: 1.json has no box of each person; it has 1 boxes"):
+    with pytest.raises(
+        DataError, match=r"val.jsonl:2: 1.json has no box of each person; it has 1 boxes"
+    ):
         built("vcr", source, tmp_path)
 
 
@@ -454,7 +667,9 @@ def test_all_47_are_counted_against_table_a6_and_built_in_one_command_each(
         mini_ehub.official(name, tmp_path / "official" / name)
     source = str(tmp_path / "official")
     code, shown, _ = small.command(capsys, "verify", "lvlm-ehub", "--source", source, "--json")
-    counted = {row["benchmark"].partition("/")[2]: row for row in map(json.loads, shown.splitlines())}
+    counted = {
+        row["benchmark"].partition("/")[2]: row for row in map(json.loads, shown.splitlines())
+    }
     assert code == 0 and set(counted) == set(MINIATURES)
     published = {name for name, row in counted.items() if row["state"] == "differs"}
     assert published == {*NUMBERS, *DOCUMENTS}

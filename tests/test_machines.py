@@ -32,12 +32,27 @@ RUNS = "/mnt/runs"
 class Run:
     """`snellen run MODEL ...` on a machine, and what it has said and stored so far."""
 
-    def __init__(self, machine: Machine, env: dict[str, str], name: str, *words: str | Path) -> None:
+    def __init__(
+        self, machine: Machine, env: dict[str, str], name: str, *words: str | Path
+    ) -> None:
         self.folder = machine.folder / "runs" / name
         self._said = machine.folder / f"{name}.said"
-        command = (sys.executable, "-m", "snellen", "run", *words, "--no-report", "--runs", RUNS, "--name", name)
+        command = (
+            sys.executable,
+            "-m",
+            "snellen",
+            "run",
+            *words,
+            "--no-report",
+            "--runs",
+            RUNS,
+            "--name",
+            name,
+        )
         with self._said.open("wb") as said:
-            self._process = subprocess.Popen(machine.command(*command), env=env, stdout=said, stderr=said)
+            self._process = subprocess.Popen(
+                machine.command(*command), env=env, stdout=said, stderr=said
+            )
 
     @property
     def said(self) -> str:
@@ -72,30 +87,60 @@ def ray_machines(count: int, path: str) -> Iterator[tuple[list[Machine], dict[st
     }
     with machines(count) as (first, *others):
         ray(first, environment, "get-auth-token", "--generate")
-        ray(first, environment, "start", "--head", "--port=6379", "--num-cpus=0", "--include-dashboard=false")
+        ray(
+            first,
+            environment,
+            "start",
+            "--head",
+            "--port=6379",
+            "--num-cpus=0",
+            "--include-dashboard=false",
+        )
         for other in others[:-1]:
             join(other, first, environment)
         yield [first, *others], environment
 
 
 def ray(machine: Machine, env: dict[str, str], *words: str) -> None:
-    places = (f"--node-ip-address={machine.address}", "--temp-dir=/mnt/ray", "--object-store-memory=80000000")
-    machine.run(sys.executable, "-m", "ray.scripts.scripts", *words, *places * (words[0] == "start"), env=env)
+    places = (
+        f"--node-ip-address={machine.address}",
+        "--temp-dir=/mnt/ray",
+        "--object-store-memory=80000000",
+    )
+    machine.run(
+        sys.executable,
+        "-m",
+        "ray.scripts.scripts",
+        *words,
+        *places * (words[0] == "start"),
+        env=env,
+    )
 
 
 def join(machine: Machine, first: Machine, env: dict[str, str]) -> None:
     (machine.folder / ".ray").mkdir()
-    (machine.folder / ".ray" / "auth_token").write_bytes((first.folder / ".ray" / "auth_token").read_bytes())
+    (machine.folder / ".ray" / "auth_token").write_bytes(
+        (first.folder / ".ray" / "auth_token").read_bytes()
+    )
     ray(machine, env, "start", f"--address={first.address}:6379", "--num-cpus=1")
 
 
 @pytest.mark.parametrize("loss", ["ends", "is cut off"])
-def test_a_machine_of_a_cluster_is_lost_and_another_one_joins(loss: str, questions: Benchmark, tmp_path: Path) -> None:
+def test_a_machine_of_a_cluster_is_lost_and_another_one_joins(
+    loss: str, questions: Benchmark, tmp_path: Path
+) -> None:
     from test_ray import records, same_as
 
     protocols = [word for protocol in PROTOCOLS for word in ("-p", protocol)]
     with ray_models.registered(tmp_path / "site") as path:
-        sn.evaluate("clustered:any", str(questions.folder), PROTOCOLS, runs=tmp_path, name="run", report=False)
+        sn.evaluate(
+            "clustered:any",
+            str(questions.folder),
+            PROTOCOLS,
+            runs=tmp_path,
+            name="run",
+            report=False,
+        )
         with ray_machines(3, path) as ((first, second, third), env):
             model = ("clustered:any?seconds=0.05", questions.folder, *protocols)
             run = Run(first, env, "run", *model, f"--ray={first.address}:6379")
@@ -134,7 +179,9 @@ def test_a_server_whose_machine_is_cut_off_and_comes_back_is_asked_again(tmp_pat
 
     def answers(folder: Path) -> Counter[tuple[str, str | None]]:
         assert not [e for e in read_exchanges(folder) if e.response.error]
-        return Counter((e.request.key, e.response.text) for e in read_exchanges(folder) if not e.reused)
+        return Counter(
+            (e.request.key, e.response.text) for e in read_exchanges(folder) if not e.reused
+        )
 
     with machines(3) as (first, second, third), served(second) as one, served(third) as other:
         env = {**os.environ, "PYTHONPATH": str(Path(sn.__file__).parents[1])}

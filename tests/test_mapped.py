@@ -34,8 +34,12 @@ def icon_qa(folder: Path) -> Path:
             "grade": "grade1",
             "label": "S2",
         }
-        reform.write_json(folder / "iconqa" / "test" / "choose_txt" / str(number) / "data.json", record)
-        reform.write_picture(folder / "iconqa" / "test" / "choose_txt" / str(number) / "image.png", number)
+        reform.write_json(
+            folder / "iconqa" / "test" / "choose_txt" / str(number) / "data.json", record
+        )
+        reform.write_picture(
+            folder / "iconqa" / "test" / "choose_txt" / str(number) / "image.png", number
+        )
     return folder
 
 
@@ -57,15 +61,25 @@ def test_iconqa_goes_through_build_run_and_score(tmp_path: Path) -> None:
     ("old", "new", "fault"),
     [
         ('"answer": 3', '"answer": 5', r"choose_txt/3/data.json: answer 5 but choices are 0-4"),
-        ('"answer": 3', '"answer": "3"', r"choose_txt/3/data.json: Expected `int`, got `str` - at `\$.answer`"),
-        ('"question"', '"quest"', r"choose_txt/3/data.json: Object missing required field `question`"),
+        (
+            '"answer": 3',
+            '"answer": "3"',
+            r"choose_txt/3/data.json: Expected `int`, got `str` - at `\$.answer`",
+        ),
+        (
+            '"question"',
+            '"quest"',
+            r"choose_txt/3/data.json: Object missing required field `question`",
+        ),
         ('"How many stars are there, 3?"', '" "', r"choose_txt/3/data.json: question is empty"),
         ('"0 stars"', '""', r"choose_txt/3/data.json: option 0 is empty"),
         ('"0 stars"', '"1 stars"', r"choose_txt/3/data.json: the option '1 stars' appears twice"),
         ("}", "", r"choose_txt/3/data.json: .*is the download complete"),
     ],
-)  # fmt: skip
-def test_a_broken_record_of_iconqa_is_refused_with_its_file(old: str, new: str, fault: str, tmp_path: Path) -> None:
+)
+def test_a_broken_record_of_iconqa_is_refused_with_its_file(
+    old: str, new: str, fault: str, tmp_path: Path
+) -> None:
     source = icon_qa(tmp_path / "files")
     reform.broken(source / "iconqa" / "test" / "choose_txt" / "3" / "data.json", old, new)
     with pytest.raises(DataError, match=fault):
@@ -76,21 +90,34 @@ def test_a_broken_record_of_iconqa_is_refused_with_its_file(old: str, new: str, 
 def test_a_missing_picture_and_a_missing_folder_are_refused(tmp_path: Path) -> None:
     source = icon_qa(tmp_path / "files")
     (source / "iconqa" / "test" / "choose_txt" / "3" / "image.png").unlink()
-    with pytest.raises(DataError, match=r"choose_txt/3/data.json: cannot read the image .*choose_txt/3/image.png"):
+    with pytest.raises(
+        DataError, match=r"choose_txt/3/data.json: cannot read the image .*choose_txt/3/image.png"
+    ):
         build_benchmark(entries()["lvlm-ehub/icon-qa"], source=source, to=tmp_path / "built")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="test/choose_txt or choose_txt is missing; is this the folder"):
-        build_benchmark(entries()["lvlm-ehub/icon-qa"], source=tmp_path / "empty", to=tmp_path / "built")
+    with pytest.raises(
+        DataError, match="test/choose_txt or choose_txt is missing; is this the folder"
+    ):
+        build_benchmark(
+            entries()["lvlm-ehub/icon-qa"], source=tmp_path / "empty", to=tmp_path / "built"
+        )
 
 
 def drafts(folder: Path, rows: list[dict[str, Any]], **params: Any) -> list[Draft]:
     small.write(rows, folder / "rows.jsonl")
     records = {"file": ["rows.jsonl"], "fields": FIELDS, **params.pop("records", {})}
-    return list(read({"id": "{question}", "question": "{question}", "records": records, **params}, folder))
+    return list(
+        read({"id": "{question}", "question": "{question}", "records": records, **params}, folder)
+    )
 
 
 ROWS: list[dict[str, Any]] = [
-    {"question": f"{number}?", "choices": ["yes", "no"], "answer": number % 2, "grade": "ab"[number % 2]}
+    {
+        "question": f"{number}?",
+        "choices": ["yes", "no"],
+        "answer": number % 2,
+        "grade": "ab"[number % 2],
+    }
     for number in range(4)
 ]
 
@@ -102,8 +129,14 @@ ROWS: list[dict[str, Any]] = [
             {"question": "{quest}"},
             r"^source.params: the template '\{quest\}': unknown field 'quest'; did you mean question\?",
         ),
-        ({"records": {"fields": {**FIELDS, "choics": "text"}}}, r"l:1: .* `choics`; did you write it as choices\?"),
-        ({"records": {"fields": {**FIELDS, "xyz": "text"}}}, "`xyz`; it has question, choices, answer, grade"),
+        (
+            {"records": {"fields": {**FIELDS, "choics": "text"}}},
+            r"l:1: .* `choics`; did you write it as choices\?",
+        ),
+        (
+            {"records": {"fields": {**FIELDS, "xyz": "text"}}},
+            "`xyz`; it has question, choices, answer, grade",
+        ),
         ({"question": "{question:strap}"}, "unknown transform 'strap'; did you mean strip?"),
         ({"question": "{question"}, "has a brace without its other one"),
         ({"question": "{question[}"}, "is not a field of a record"),
@@ -111,21 +144,32 @@ ROWS: list[dict[str, Any]] = [
         ({"keep": "grade == 'z'"}, "no record meets \"grade == 'z'\"; is this the right file"),
         ({"options": "{choices}!", "answer": "{answer}"}, "is not a field with a list"),
         ({"leave_out": [{"why": "x"}]}, "leave_out 'x': give one of when, empty, same and matches"),
-        ({"records": {"fields": {**FIELDS, "grade": "txt"}}}, "grade = 'txt' is not a type; a type is text, integer"),
+        (
+            {"records": {"fields": {**FIELDS, "grade": "txt"}}},
+            "grade = 'txt' is not a type; a type is text, integer",
+        ),
         ({"pictures": "x"}, "unknown field 'pictures'; did you mean picture"),
         ({"answer": "{choices[answer]}", "options": {"yes": "Yes"}}, "'no' is none of yes"),
         ({"each": ["choices", "question"]}, "each: 'question' is not a field with a list"),
-        ({"gather": "grade"}, "gather: the field 'grade' may be left out; take the . from its type"),
+        (
+            {"gather": "grade"},
+            "gather: the field 'grade' may be left out; take the . from its type",
+        ),
     ],
-)  # fmt: skip
-def test_a_mapping_that_does_not_fit_is_refused_in_one_line(params: dict[str, Any], fault: str, tmp_path: Path) -> None:
+)
+def test_a_mapping_that_does_not_fit_is_refused_in_one_line(
+    params: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=fault) as told:
         drafts(tmp_path, ROWS, **params)
     assert "\n" not in str(told.value)
 
 
 def test_answers_may_be_an_index_a_letter_a_text_or_a_label(tmp_path: Path) -> None:
-    rows = [{**row, "letter": "AB"[row["answer"]], "text": row["choices"][row["answer"]]} for row in ROWS]
+    rows = [
+        {**row, "letter": "AB"[row["answer"]], "text": row["choices"][row["answer"]]}
+        for row in ROWS
+    ]
     fields = {"records": {"fields": {**FIELDS, "letter": "text", "text": "text"}}}
     told = (
         {"options": "{choices}", "answer": "{answer}"},
@@ -133,7 +177,9 @@ def test_answers_may_be_an_index_a_letter_a_text_or_a_label(tmp_path: Path) -> N
         {"options": ["{choices[0]}", "{choices[1]}"], "answer": "{text}", "answer_is": "text"},
         {"options": {"A": "yes", "B": "no"}, "answer": "{letter}"},
     )
-    questions = [[draft.rounds[0] for draft in drafts(tmp_path, rows, **way, **fields)] for way in told]
+    questions = [
+        [draft.rounds[0] for draft in drafts(tmp_path, rows, **way, **fields)] for way in told
+    ]
     assert questions[0] == questions[1] == questions[2] == questions[3]
     assert [question.gold for question in questions[0]] == [(0,), (1,), (0,), (1,)]
 
@@ -145,13 +191,25 @@ def test_what_is_left_out_is_counted_and_what_should_have_been_is_told(tmp_path:
     ]
     found = drafts(tmp_path, ROWS, answer="{choices[answer]}", leave_out=rules)
     assert [draft.id for draft in found] == ["0?", "2?"]
-    assert found[-1].notes == ("rows.jsonl: 2 left out: of grade b", "rows.jsonl: no question says never")
+    assert found[-1].notes == (
+        "rows.jsonl: 2 left out: of grade b",
+        "rows.jsonl: no question says never",
+    )
 
 
 def test_distractors_come_from_pools_the_nearest_first(tmp_path: Path) -> None:
-    found = drafts(tmp_path, ROWS, answer="{question}", distractors={"pools": ["{grade}", ""], "fillers": ["Not sure"]})
+    found = drafts(
+        tmp_path,
+        ROWS,
+        answer="{question}",
+        distractors={"pools": ["{grade}", ""], "fillers": ["Not sure"]},
+    )
     spec = found[1].rounds[0].distractors
-    assert spec and spec.tiers == (("1?", "3?"), ("0?", "1?", "2?", "3?")) and spec.fillers == ("Not sure",)
+    assert (
+        spec
+        and spec.tiers == (("1?", "3?"), ("0?", "1?", "2?", "3?"))
+        and spec.fillers == ("Not sure",)
+    )
 
 
 @given(st.text(min_size=1), st.integers(0, 10**12))
@@ -161,7 +219,9 @@ def test_a_template_keeps_what_stands_around_its_fields(text: str, number: int) 
     assert template.fill({"a": text, "n": number}) == f"<{kept}|{number:012d}>"
 
 
-def test_of_two_files_of_the_same_questions_the_one_that_can_be_read_is_read_and_said(tmp_path: Path) -> None:
+def test_of_two_files_of_the_same_questions_the_one_that_can_be_read_is_read_and_said(
+    tmp_path: Path,
+) -> None:
     """As in LVLM-eHub's folder of POPE, where `coco_pope_random.json` is a list cut in lines."""
     fields = {"ask": "text"}
     layouts = [
@@ -173,7 +233,9 @@ def test_of_two_files_of_the_same_questions_the_one_that_can_be_read_is_read_and
     (tmp_path / "asked.json").write_text('[{"ask": "Is it there?"},\n{"ask": "And here?"}]\n')
     first, second = read(params, tmp_path)
     assert (first.rounds[0].question, second.notes) == ("Is it there?", ())
-    assert first.notes[0].startswith("asked1.json is read, as another file of the same questions cannot be: ")
+    assert first.notes[0].startswith(
+        "asked1.json is read, as another file of the same questions cannot be: "
+    )
     (tmp_path / "asked.json").write_text('{"ask": "Is this a line?"}\n')
     [only] = read(params, tmp_path)
     assert (only.rounds[0].question, only.notes) == ("Is this a line?", ())

@@ -77,13 +77,16 @@ def test_a_reply_cannot_vote_from_within_its_place(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "mark"), [("4", 4), ("4/5", 4), ("Your mark: 4", 4), ("**5**", 5), ("1.", 1), ("3 / 5", 3)]
+    ("said", "mark"),
+    [("4", 4), ("4/5", 4), ("Your mark: 4", 4), ("**5**", 5), ("1.", 1), ("3 / 5", 3)],
 )
 def test_one_whole_number_within_the_scale_is_a_mark(said: str, mark: int) -> None:
     assert read_number(said, *MARKS) == Verdict("given", mark)
 
 
-@pytest.mark.parametrize("said", ["4.5", "0", "6", "four", "", "4 or 5", "4/10", "-1", "10", "Mark 4 because it fits"])
+@pytest.mark.parametrize(
+    "said", ["4.5", "0", "6", "four", "", "4 or 5", "4/10", "-1", "10", "Mark 4 because it fits"]
+)
 def test_anything_else_is_no_mark(said: str) -> None:
     assert read_number(said, *MARKS) is None
 
@@ -119,12 +122,16 @@ def by_sample(marks: dict[str, str]) -> Scripted:
 
 
 def row(results: Results, metric: str) -> Any:
-    [found] = [r.estimate for r in results.rows if (r.metric, r.benchmark, r.slice) == (metric, "open", "")]
+    [found] = [
+        r.estimate for r in results.rows if (r.metric, r.benchmark, r.slice) == (metric, "open", "")
+    ]
     return found
 
 
 def test_the_mean_mark_and_the_share_at_each_mark(run: Path) -> None:
-    results = score(run, metrics=["mark"], judge=by_sample({"q0": "5", "q1": "2", "q2": "1", "q3": "4/5"}))
+    results = score(
+        run, metrics=["mark"], judge=by_sample({"q0": "5", "q1": "2", "q2": "1", "q3": "4/5"})
+    )
     assert row(results, "mark").value == pytest.approx(statistics.mean([5, 2, 1, 4]))
     shares = [row(results, f"mark_{mark}").value for mark in range(1, 6)]
     assert shares == [0.25, 0.25, 0.0, 0.25, 0.25]
@@ -141,7 +148,9 @@ def test_what_cannot_be_marked_is_unscored_and_counted(run: Path) -> None:
     found = row(results, "mark")
     assert (found.value, found.n, found.unscored) == (3.5, 2, 2)
     reasons = {
-        (s.reason, s.detail) for s in results.runs[0].benchmarks[0].scores if s.metric == "mark" and s.value is None
+        (s.reason, s.detail)
+        for s in results.runs[0].benchmarks[0].scores
+        if s.metric == "mark" and s.value is None
     }
     assert reasons == {("no verdict", "malformed")}
 
@@ -150,7 +159,12 @@ def test_the_share_of_failures_that_is_put_up_with_can_be_raised(run: Path) -> N
     marks = by_sample({"q0": "5", "q1": "none", "q2": "1", "q3": "3"})
     with pytest.raises(ErrorBudgetError, match=r"--judge-failures 0\.05"):
         score(run, metrics=["mark"], judge=marks)
-    assert row(score(run, metrics=["mark"], judge=JudgeSpec(models=(marks,), failures=0.25)), "mark").value == 3.0
+    assert (
+        row(
+            score(run, metrics=["mark"], judge=JudgeSpec(models=(marks,), failures=0.25)), "mark"
+        ).value
+        == 3.0
+    )
 
 
 def test_several_judges_marks_are_averaged(run: Path) -> None:
@@ -160,21 +174,36 @@ def test_several_judges_marks_are_averaged(run: Path) -> None:
 
 def test_a_reply_is_right_by_the_majority_of_five_wordings(run: Path) -> None:
     """The judge accepts q0 under all wordings, q1 under three, q2 under two, and cannot be read on q3 twice."""
-    order = {judge_prompt(version).text[:20]: i for i, version in enumerate(prompt_versions("snellen-correct"))}
+    order = {
+        judge_prompt(version).text[:20]: i
+        for i, version in enumerate(prompt_versions("snellen-correct"))
+    }
 
     def say(request: Request) -> str:
         wording = order.get(request.messages[0].text[:20], 0)
-        return {"q0": "1", "q1": "01011"[wording], "q2": "01010"[wording], "q3": "??111"[wording]}.get(
-            request.sample_id, "A"
-        )
+        return {
+            "q0": "1",
+            "q1": "01011"[wording],
+            "q2": "01010"[wording],
+            "q3": "??111"[wording],
+        }.get(request.sample_id, "A")
 
-    results = score(run, metrics=["judged_correct"], judge=JudgeSpec(models=(judge(say),), failures=0.2))
-    scores = {s.sample_id: s.value for s in results.runs[0].benchmarks[0].scores if s.metric == "judged_correct"}
+    results = score(
+        run, metrics=["judged_correct"], judge=JudgeSpec(models=(judge(say),), failures=0.2)
+    )
+    scores = {
+        s.sample_id: s.value
+        for s in results.runs[0].benchmarks[0].scores
+        if s.metric == "judged_correct"
+    }
     assert scores == {"q0": 1.0, "q1": 1.0, "q2": 0.0, "q3": 1.0}
 
 
 def test_a_tie_of_votes_abstains(run: Path) -> None:
-    order = {judge_prompt(version).text[:20]: i for i, version in enumerate(prompt_versions("snellen-correct"))}
+    order = {
+        judge_prompt(version).text[:20]: i
+        for i, version in enumerate(prompt_versions("snellen-correct"))
+    }
     split = judge(lambda request: "0011?"[order.get(request.messages[0].text[:20], 0)])
     results = score(run, metrics=["judged_correct"], judge=JudgeSpec(models=(split,), failures=0.2))
     found = row(results, "judged_correct")
@@ -188,7 +217,9 @@ def test_a_judged_caption_has_its_own_wording(run: Path) -> None:
         asked.append(request.messages[0].text)
         return "3"
 
-    assert row(score(run, metrics=["judged_caption"], judge=judge(say)), "judged_caption").value == 3.0
+    assert (
+        row(score(run, metrics=["judged_caption"], judge=judge(say)), "judged_caption").value == 3.0
+    )
     assert sum("Several people described one picture." in text for text in asked) == 4
 
 
@@ -206,10 +237,14 @@ def test_a_judged_metric_without_a_judge_is_refused(run: Path) -> None:
 def test_a_benchmark_may_name_a_judged_metric_and_waits_for_a_judge(tmp_path: Path) -> None:
     rows = [{"id": "q0", "question": "Why?", "answer": "because", "image": small.cell()}]
     made: Benchmark = small.built(rows, tmp_path / "made", name="open", metrics=("mark",))
-    results = evaluate(Scripted({"q0": "because"}), str(made.folder), "vanilla", runs=tmp_path, name="run")
+    results = evaluate(
+        Scripted({"q0": "because"}), str(made.folder), "vanilla", runs=tmp_path, name="run"
+    )
     found = row(results, "mark")
     assert (found.value, found.unscored) == (None, 1)
-    [why] = {(s.reason, s.detail) for s in results.runs[0].benchmarks[0].scores if s.metric == "mark"}
+    [why] = {
+        (s.reason, s.detail) for s in results.runs[0].benchmarks[0].scores if s.metric == "mark"
+    }
     assert why == ("no judge", "score with --judge MODEL")
     assert row(score(tmp_path / "run", judge=judge(lambda request: "5")), "mark").value == 5.0
 
@@ -222,12 +257,22 @@ def test_extra_metrics_are_computed_on_an_old_run(run: Path) -> None:
 
 def test_all_judged_metrics_say_what_they_are() -> None:
     judged = {
-        name: metric for name in registry.names("metrics") if (metric := find_metric(name)).computed_over == "judge"
+        name: metric
+        for name in registry.names("metrics")
+        if (metric := find_metric(name)).computed_over == "judge"
     }
     assert set(judged) == {
-        "mark", "judged_correct", "judged_caption", "mm_vet", "charxiv_reasoning", "charxiv_descriptive", "mathvista",
-        "simplevqa", "worldvqa", "llava_bench",
-    }  # fmt: skip
+        "mark",
+        "judged_correct",
+        "judged_caption",
+        "mm_vet",
+        "charxiv_reasoning",
+        "charxiv_descriptive",
+        "mathvista",
+        "simplevqa",
+        "worldvqa",
+        "llava_bench",
+    }
     for name, metric in judged.items():
         assert metric.what
         assert name in metric.names

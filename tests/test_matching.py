@@ -64,9 +64,15 @@ def matching(
 ) -> JudgeMatching:
     options = ("cat", "dog", "horse", "cow", "sheep", "goat")[: len(labels)]
     return JudgeMatching(
-        benchmark="b", sample_id="s", variant=Variant(labels=labels), question="Which animal is it?", options=options,
-        labels=labels, reply=reply, version=version,
-    )  # fmt: skip
+        benchmark="b",
+        sample_id="s",
+        variant=Variant(labels=labels),
+        question="Which animal is it?",
+        options=options,
+        labels=labels,
+        reply=reply,
+        version=version,
+    )
 
 
 def request_of(errand: JudgeMatching) -> Request:
@@ -80,7 +86,11 @@ def verdict_of(errand: JudgeMatching, *said: str | Response) -> Verdict | None:
     answers = {request_of(errand).key: next(words)}
 
     def find(request: Request) -> Response:
-        word = answers[request.key] if request.key in answers else answers.setdefault(request.key, next(words))
+        word = (
+            answers[request.key]
+            if request.key in answers
+            else answers.setdefault(request.key, next(words))
+        )
         return word if isinstance(word, Response) else Response(text=word)
 
     return replay_verdict(errand.start(), find)
@@ -97,7 +107,10 @@ def test_the_paper_s_prompt_is_sent_as_printed() -> None:
 
 
 def test_other_marks_than_the_first_letters_are_listed_as_they_are() -> None:
-    assert "character in A, B, C, D, E, and X." in request_of(matching(labels=tuple("ABCDE"))).messages[0].text
+    assert (
+        "character in A, B, C, D, E, and X."
+        in request_of(matching(labels=tuple("ABCDE"))).messages[0].text
+    )
     text = request_of(matching(labels=("1", "2", "3"))).messages[0].text
     assert "character in 1, 2, 3, and X." in text
     assert "Options: 1. cat 2. dog 3. horse\n" in text
@@ -135,7 +148,9 @@ def test_a_reply_with_braces_fills_no_slot() -> None:
 
 
 @given(st.text(max_size=50), st.integers(MAX_REPLY_LENGTH, 3 * MAX_REPLY_LENGTH))
-def test_what_a_judge_reads_has_a_longest_length_and_keeps_both_ends(words: str, length: int) -> None:
+def test_what_a_judge_reads_has_a_longest_length_and_keeps_both_ends(
+    words: str, length: int
+) -> None:
     reply = "first " + words.replace("<", "") + "x" * length + " last"
     shown = shortened(reply)
     assert len(shown) <= MAX_REPLY_LENGTH
@@ -152,13 +167,23 @@ def test_reasoning_is_not_shown_to_the_judge() -> None:
 
 @pytest.mark.parametrize(
     ("said", "place"),
-    [("B", 1), (" b\n", 1), ("(B)", 1), ("**B**", 1), ('"B".', 1), ("Your output: B", 1), ("<think>A?</think>B", 1)],
+    [
+        ("B", 1),
+        (" b\n", 1),
+        ("(B)", 1),
+        ("**B**", 1),
+        ('"B".', 1),
+        ("Your output: B", 1),
+        ("<think>A?</think>B", 1),
+    ],
 )
 def test_one_mark_is_a_verdict(said: str, place: int) -> None:
     assert read_label(said, ("A", "B", "C"), "X") == Verdict("given", place)
 
 
-@pytest.mark.parametrize("said", ["", "E", "A or B", "B. dog", "The answer is B", "AB", "dog", "B B", "<think>B"])
+@pytest.mark.parametrize(
+    "said", ["", "E", "A or B", "B. dog", "The answer is B", "AB", "dog", "B B", "<think>B"]
+)
 def test_anything_else_is_none(said: str) -> None:
     assert read_label(said, ("A", "B", "C"), "X") is None
 
@@ -191,7 +216,13 @@ def test_the_second_request_reminds_of_the_format() -> None:
 
 VOTES = st.lists(
     st.sampled_from(
-        [Verdict("given", 0), Verdict("given", 1), Verdict("none"), Verdict("error"), Verdict("malformed")]
+        [
+            Verdict("given", 0),
+            Verdict("given", 1),
+            Verdict("none"),
+            Verdict("error"),
+            Verdict("malformed"),
+        ]
     ),
     min_size=1,
     max_size=7,
@@ -214,7 +245,9 @@ def test_the_majority_of_valid_votes_counts_in_any_order(votes: list[Verdict], r
 
 def test_a_deliberation_without_its_response_has_no_verdict_yet() -> None:
     request = Request("b", "s", Variant(), (user_message("?"),))
-    assert replay_verdict(ask_for_verdict(request, "!", lambda text: None), lambda asked: None) is None
+    assert (
+        replay_verdict(ask_for_verdict(request, "!", lambda text: None), lambda asked: None) is None
+    )
 
 
 # --- in scoring --------------------------------------------------------------------------------------------------
@@ -223,7 +256,9 @@ HARD = "It has hooves and says moo"
 """Names no option, in words that no rule knows."""
 
 
-def hard_run(benchmark: Benchmark, folder: Path, protocol: str = "vanilla", reply: Any = None) -> Path:
+def hard_run(
+    benchmark: Benchmark, folder: Path, protocol: str = "vanilla", reply: Any = None
+) -> Path:
     """Twelve questions over cat, dog, horse, cow; every third reply can be read, one is empty, one fails."""
 
     def say(request: Request) -> str | Response:
@@ -242,7 +277,9 @@ def hard_run(benchmark: Benchmark, folder: Path, protocol: str = "vanilla", repl
 class Judge(Scripted):
     """Says what `say` does, and remembers what it was asked."""
 
-    def __init__(self, say: Callable[[Request], str | Response], name: str = "snellen:judge") -> None:
+    def __init__(
+        self, say: Callable[[Request], str | Response], name: str = "snellen:judge"
+    ) -> None:
         self.asked: list[Request] = []
 
         def remember(request: Request) -> str | Response:
@@ -270,7 +307,9 @@ def value(results: Results, metric: str) -> float | None:
     return results.value(metric, benchmark="mine")
 
 
-def test_a_judge_reads_what_the_rules_left_open_and_nothing_else(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_judge_reads_what_the_rules_left_open_and_nothing_else(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run, judge = hard_run(questions, tmp_path), Judge(cow)
     results = score(run, judge=judge)
     # Six hard replies about six questions with words of their own; not the empty one, nor the one that failed.
@@ -279,13 +318,20 @@ def test_a_judge_reads_what_the_rules_left_open_and_nothing_else(questions: Benc
     assert {read[name].choice for name in judge.replies} == {3}
     assert {read[name].extraction_method for name in judge.replies} == {"judge"}
     assert read["q004"].extractor_version.endswith(f" + snellen:judge ({DELIMITED})")
-    assert (read["q004"].notes, read["q004"].reason, read["q004"].detail) == (("rules: no match",), None, "")
+    assert (read["q004"].notes, read["q004"].reason, read["q004"].detail) == (
+        ("rules: no match",),
+        None,
+        "",
+    )
     assert (read["q000"].extraction_method, read["q000"].reason) == ("label", None)
     assert [(read[name].extraction_method, read[name].reason) for name in ("q001", "q002")] == [
-        (None, "empty"), (None, "request failed")
-    ]  # fmt: skip
+        (None, "empty"),
+        (None, "request failed"),
+    ]
     assert results.runs[0].reading_stages == (f"snellen:judge ({DELIMITED})",)
-    [row] = [r for r in results.rows if r.metric == "accuracy" and r.benchmark == "mine" and not r.slice]
+    [row] = [
+        r for r in results.rows if r.metric == "accuracy" and r.benchmark == "mine" and not r.slice
+    ]
     assert (row.estimate.n, row.estimate.unscored, row.estimate.errors) == (11, 0, 1)
 
 
@@ -297,17 +343,27 @@ def test_a_reply_that_says_nothing_is_not_sent(
     reply: str, extractor: str, questions: Benchmark, tmp_path: Path
 ) -> None:
     """Neither one that the rules find empty, nor one of which nothing is left to show; the others are sent."""
-    run = hard_run(questions, tmp_path, reply=lambda request: reply if request.sample_id != "q000" else HARD)
+    run = hard_run(
+        questions, tmp_path, reply=lambda request: reply if request.sample_id != "q000" else HARD
+    )
     judge = Judge(cow)
     results = score(run, judge=judge, extractor=extractor)
     assert judge.replies == ["q000"]
     assert value(results, "unparsed_rate") == pytest.approx(11 / 12)
 
 
-def test_a_presentation_without_marks_is_matched_by_capital_letters_and_asked_as_the_spec_says() -> None:
-    prediction = Prediction("mine", "generation", "b", "s", Variant(order=(1, 0)), "00", reason="no match")
-    unparsed = UnparsedReply(prediction, Turn("Which animal is it?", ("cat", "dog")), "a purring one")
-    request = request_of(matching_item(unparsed, JudgeSpec(max_tokens=7, structured=True, prompt="delimited")))
+def test_a_presentation_without_marks_is_matched_by_capital_letters_and_asked_as_the_spec_says() -> (
+    None
+):
+    prediction = Prediction(
+        "mine", "generation", "b", "s", Variant(order=(1, 0)), "00", reason="no match"
+    )
+    unparsed = UnparsedReply(
+        prediction, Turn("Which animal is it?", ("cat", "dog")), "a purring one"
+    )
+    request = request_of(
+        matching_item(unparsed, JudgeSpec(max_tokens=7, structured=True, prompt="delimited"))
+    )
     assert "\nOptions:\nA. dog\nB. cat\n" in request.messages[0].text
     assert (request.decoding.max_new_tokens, request.decoding.choices) == (7, ("A", "B", "X"))
     assert request_of(matching_item(unparsed)).decoding.choices == ()
@@ -325,7 +381,9 @@ def unsure_run(benchmark: Benchmark, folder: Path) -> Path:
     return hard_run(benchmark, folder, reply=say)
 
 
-def test_by_flag_a_judge_reads_likely_replies_too_and_never_certain_ones(questions: Benchmark, tmp_path: Path) -> None:
+def test_by_flag_a_judge_reads_likely_replies_too_and_never_certain_ones(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run, judge, lines = unsure_run(questions, tmp_path), Judge(lambda request: "A"), []
     by_rules = predictions(score(run))
     assert Counter(p.confidence for p in by_rules.values()) == {"certain": 4, "likely": 4, None: 4}
@@ -337,14 +395,18 @@ def test_by_flag_a_judge_reads_likely_replies_too_and_never_certain_ones(questio
     assert "8 replies (4 of them read as likely), 0 judged before; 8 calls to make" in lines[0]
     # Both readings are kept: the judge's counts, the rules' stands beside it.
     likely = [name for name, p in by_rules.items() if p.confidence == "likely"]
-    assert {(read[name].choice, read[name].extraction_method, read[name].confidence) for name in likely} == {
-        (0, "judge", None)
+    assert {
+        (read[name].choice, read[name].extraction_method, read[name].confidence) for name in likely
+    } == {(0, "judge", None)}
+    assert {read[name].notes for name in likely} == {
+        (f"rules: text, likely, option {by_rules[likely[0]].choice + 1}",)
     }
-    assert {read[name].notes for name in likely} == {(f"rules: text, likely, option {by_rules[likely[0]].choice + 1}",)}
     assert all(read[name] == by_rules[name] for name in by_rules.keys() - asked)
 
 
-def test_without_the_flag_likely_replies_are_left_to_the_rules(questions: Benchmark, tmp_path: Path) -> None:
+def test_without_the_flag_likely_replies_are_left_to_the_rules(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run, judge = unsure_run(questions, tmp_path), Judge(lambda request: "A")
     by_rules, read = predictions(score(run)), predictions(score(run, judge=judge))
     assert set(judge.replies) == {name for name, p in by_rules.items() if p.choice is None}
@@ -355,14 +417,22 @@ def test_a_likely_reading_is_open_where_a_judge_finds_no_option_and_stands_where
     questions: Benchmark, tmp_path: Path
 ) -> None:
     run = unsure_run(questions, tmp_path)
-    denied = predictions(score(run, judge=JudgeSpec(models=(Judge(lambda request: "X"),), likely=True)))["q001"]
+    denied = predictions(
+        score(run, judge=JudgeSpec(models=(Judge(lambda request: "X"),), likely=True))
+    )["q001"]
     assert (denied.choice, denied.reason, denied.unparsed_text) == (None, "ambiguous", UNSURE)
-    mute = Judge(lambda request: "A" if request.sample_id == "check" else "well", name="snellen:mute")
-    stands = predictions(score(run, judge=JudgeSpec(models=(mute,), likely=True, failures=1.0)))["q001"]
+    mute = Judge(
+        lambda request: "A" if request.sample_id == "check" else "well", name="snellen:mute"
+    )
+    stands = predictions(score(run, judge=JudgeSpec(models=(mute,), likely=True, failures=1.0)))[
+        "q001"
+    ]
     assert (stands.choice, stands.confidence, stands.notes) == (3, "likely", ("judge: malformed",))
 
 
-def test_a_verdict_is_the_option_by_identity_in_every_rotation(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_verdict_is_the_option_by_identity_in_every_rotation(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run = hard_run(questions, tmp_path, "circular?all_passes=true", lambda request: HARD)
     results = score(run, judge=Judge(cow))
     found = results.runs[0].benchmarks[0].predictions
@@ -379,7 +449,9 @@ def test_x_leaves_a_reply_unparsed_and_says_so(questions: Benchmark, tmp_path: P
     assert value(results, "accuracy") == value(score(tmp_path / "run"), "accuracy")
 
 
-def test_verdicts_are_kept_and_asked_for_again_only_in_other_words(questions: Benchmark, tmp_path: Path) -> None:
+def test_verdicts_are_kept_and_asked_for_again_only_in_other_words(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run, lines = hard_run(questions, tmp_path), []
     first = score(run, judge=Judge(cow), announce=lines.append)
     assert "6 replies, 0 judged before; 6 calls to make" in lines[0]
@@ -394,7 +466,9 @@ def test_verdicts_are_kept_and_asked_for_again_only_in_other_words(questions: Be
     assert [name.rpartition("-")[0] for name in folders] == ["judge-another", "judge-snellen-judge"]
 
 
-def test_what_failed_is_asked_again_and_what_was_answered_is_not(questions: Benchmark, tmp_path: Path) -> None:
+def test_what_failed_is_asked_again_and_what_was_answered_is_not(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run = hard_run(questions, tmp_path)
     broken = Response(error=Failure("server", "it broke"))
     shaky = Judge(lambda request: broken if request.sample_id in ("q004", "q005") else cow(request))
@@ -407,7 +481,9 @@ def test_what_failed_is_asked_again_and_what_was_answered_is_not(questions: Benc
     assert results.runs[0].judges[0].calls == 2
 
 
-def test_a_judge_that_gives_no_verdicts_is_refused_unless_asked_for(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_judge_that_gives_no_verdicts_is_refused_unless_asked_for(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run = hard_run(questions, tmp_path)
     judge = Judge(lambda request: "It is hard to say")
     with pytest.raises(ErrorBudgetError, match="no verdict on 6 of 6") as caught:
@@ -426,20 +502,26 @@ def test_a_judge_that_cannot_answer_fails_the_scoring_before_anything_is_written
     run = hard_run(questions, tmp_path)
     before = (run / "results.json").read_bytes()
     mute = Judge(lambda request: Response(error=Failure("auth", "no key")))
-    with pytest.raises(ModelError, match=r"judge snellen:judge cannot answer \(auth: no key\); nothing was scored"):
+    with pytest.raises(
+        ModelError, match=r"judge snellen:judge cannot answer \(auth: no key\); nothing was scored"
+    ):
         score(run, judge=mute)
     assert len(mute.asked) == 1
     assert (run / "results.json").read_bytes() == before
 
 
-def test_several_judges_vote_and_a_tie_decides_nothing(questions: Benchmark, tmp_path: Path) -> None:
+def test_several_judges_vote_and_a_tie_decides_nothing(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run = hard_run(questions, tmp_path)
     says = [Judge(lambda request, mark=mark: mark, name=f"j-{i}") for i, mark in enumerate("DDX")]
     assert predictions(score(run, judge=says))["q004"].choice == 3
     assert predictions(score(run, judge=[says[0], says[2]]))["q004"].detail == "judge: tie"
 
 
-def test_a_judge_behind_a_server_is_asked_for_one_word(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_judge_behind_a_server_is_asked_for_one_word(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run = hard_run(questions, tmp_path)
     with start_server(reply="D") as server:
         name = f"openai:any@http://127.0.0.1:{server.port}/v1?retries=0"
@@ -463,15 +545,21 @@ def test_a_server_can_be_held_to_valid_verdicts(questions: Benchmark, tmp_path: 
     assert predictions(results)["q004"].choice == 3
     assert "response_format" not in check
     schemas = [body["response_format"]["json_schema"]["schema"] for body in asked]
-    assert {tuple(schema["properties"]["verdict"]["enum"]) for schema in schemas} == {("A", "B", "C", "D", "X")}
+    assert {tuple(schema["properties"]["verdict"]["enum"]) for schema in schemas} == {
+        ("A", "B", "C", "D", "X")
+    }
 
 
-def test_a_server_that_refuses_the_schema_is_asked_without_it(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_server_that_refuses_the_schema_is_asked_without_it(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run = hard_run(questions, tmp_path)
     with start_server(reply="D") as server:
         name = f"openai:any@http://127.0.0.1:{server.port}/v1?retries=0&concurrency=1"
         score(run, judge=name)
-        server.script(broken(400, message="'response_format' is not supported", code="unsupported_parameter"))
+        server.script(
+            broken(400, message="'response_format' is not supported", code="unsupported_parameter")
+        )
         results = score(run, judge=JudgeSpec(models=(name,), structured=True))
         assert "response_format" not in server.seen()[-1].asked
     assert predictions(results)["q004"].choice == 3
@@ -479,7 +567,12 @@ def test_a_server_that_refuses_the_schema_is_asked_without_it(questions: Benchma
 
 def test_an_object_that_is_no_verdict_is_none() -> None:
     assert read_label('{"verdict": "B"}', ("A", "B"), "X") == Verdict("given", 1)
-    for text in ('{"verdict": 1}', '{"answer": "B"}', '{"verdict": "B", "why": "x"}', '{"verdict": "B"'):
+    for text in (
+        '{"verdict": 1}',
+        '{"answer": "B"}',
+        '{"verdict": "B", "why": "x"}',
+        '{"verdict": "B"',
+    ):
         assert read_label(text, ("A", "B"), "X") is None
 
 
@@ -495,7 +588,9 @@ def test_the_judge_s_journal_is_that_of_a_run(questions: Benchmark, tmp_path: Pa
 # --- what stays unparsed -------------------------------------------------------------------------------------------
 
 
-def test_the_bounds_are_all_unparsed_wrong_and_all_unparsed_right(questions: Benchmark, tmp_path: Path) -> None:
+def test_the_bounds_are_all_unparsed_wrong_and_all_unparsed_right(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     results = score(hard_run(questions, tmp_path))
     # Of eleven answered replies four are "(A)", of which q000 (gold 0) is right; seven are unparsed.
     assert value(results, "accuracy") == pytest.approx(1 / 11)
@@ -508,7 +603,10 @@ CHOICES = st.lists(st.one_of(st.none(), st.integers(0, 3)), min_size=1, max_size
 
 
 def made(choices: list[int | None]) -> list[Prediction]:
-    return [Prediction("p", "generation", "b", "s", Variant(test=i), "00", choice=one) for i, one in enumerate(choices)]
+    return [
+        Prediction("p", "generation", "b", "s", Variant(test=i), "00", choice=one)
+        for i, one in enumerate(choices)
+    ]
 
 
 @given(CHOICES, st.lists(st.integers(0, 3), min_size=8, max_size=8))
@@ -518,9 +616,16 @@ def test_the_truth_lies_between_the_bounds_whatever_the_unparsed_replies_mean(
     answer, some = Answer("s", options=(1,)), made(choices)
     whole = made([m if c is None else c for c, m in zip(choices, meant, strict=False)])
     truth = choice_metrics.accuracy(whole, answer)
-    assert choice_metrics.accuracy(some, answer) <= truth <= choice_metrics.accuracy_upper(some, answer)
+    assert (
+        choice_metrics.accuracy(some, answer)
+        <= truth
+        <= choice_metrics.accuracy_upper(some, answer)
+    )
     count = len(choices)
-    verdict, high = choice_metrics.circular(whole, answer, count), choice_metrics.circular_upper(some, answer, count)
+    verdict, high = (
+        choice_metrics.circular(whole, answer, count),
+        choice_metrics.circular_upper(some, answer, count),
+    )
     low = choice_metrics.circular(some, answer, count)
     assert low is not None
     assert verdict is not None
@@ -532,28 +637,49 @@ def test_the_truth_lies_between_the_bounds_whatever_the_unparsed_replies_mean(
         assert high == verdict
 
 
-def test_random_guesses_are_made_on_request_alone_and_are_told_and_repeat(questions: Benchmark, tmp_path: Path) -> None:
+def test_random_guesses_are_made_on_request_alone_and_are_told_and_repeat(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run = hard_run(questions, tmp_path)
     drawn = predictions(score(run, unparsed="legacy-random", guess_seed=7))
     assert drawn == predictions(score(run, unparsed="legacy-random", guess_seed=7))
     assert drawn != predictions(score(run, unparsed="legacy-random", guess_seed=8))
     ways = {name: p.extraction_method for name, p in drawn.items()}
     assert {name for name, way in ways.items() if way == "random guess"} == {
-        "q001", "q004", "q005", "q007", "q008", "q010", "q011"
-    }  # fmt: skip
+        "q001",
+        "q004",
+        "q005",
+        "q007",
+        "q008",
+        "q010",
+        "q011",
+    }
     assert drawn["q004"].extractor_version.endswith(" + legacy-random-1 (seed 7)")
     assert drawn["q004"].notes == ("before the random guess: no match",)
     assert "random guess" not in {p.extraction_method for p in predictions(score(run)).values()}
 
 
-def test_random_guesses_are_drawn_anew_for_each_benchmark_protocol_and_presentation(tmp_path: Path) -> None:
+def test_random_guesses_are_drawn_anew_for_each_benchmark_protocol_and_presentation(
+    tmp_path: Path,
+) -> None:
     """Twelve draws out of five are the same by chance once in 5^12 = 2e8."""
     protocols = ("vanilla", "circular?all_passes=true")
     draws: dict[tuple[str, str, int], list[int | None]] = {}
     for name in ("one", "other"):
         built = small.built(small.rows(12), tmp_path / name, name=name)
-        evaluate(Scripted(lambda request: HARD), str(built.folder), protocols, runs=tmp_path, name=f"run-{name}")
-        for p in score(tmp_path / f"run-{name}", unparsed="legacy-random").runs[0].benchmarks[0].predictions:
+        evaluate(
+            Scripted(lambda request: HARD),
+            str(built.folder),
+            protocols,
+            runs=tmp_path,
+            name=f"run-{name}",
+        )
+        for p in (
+            score(tmp_path / f"run-{name}", unparsed="legacy-random")
+            .runs[0]
+            .benchmarks[0]
+            .predictions
+        ):
             draws.setdefault((name, p.protocol, p.variant.test), []).append(p.choice)
     assert len(draws) == 2 * (1 + 4)
     assert len({tuple(drawn) for drawn in draws.values()}) == len(draws)
@@ -563,7 +689,9 @@ def test_a_random_guess_falls_on_each_option_and_on_none_alike(tmp_path: Path) -
     rows = [{k: v for k, v in row.items() if k != "image"} for row in small.rows(400)]
     many = small.built(rows, tmp_path / "made", name="mine")
     scoring = ScoringSpec(unparsed="legacy-random")
-    results = evaluate(Scripted(lambda request: HARD), str(many.folder), runs=tmp_path, scoring=scoring)
+    results = evaluate(
+        Scripted(lambda request: HARD), str(many.folder), runs=tmp_path, scoring=scoring
+    )
     counts = Counter(p.choice for p in predictions(results).values())
     assert set(counts) == {0, 1, 2, 3, None}
     # Five standard errors of a binomial with p = 1/5.
@@ -574,7 +702,9 @@ def test_random_guesses_come_last(questions: Benchmark, tmp_path: Path) -> None:
     judge = Judge(lambda request: "X" if request.sample_id == "q004" else cow(request))
     ways = {
         name: p.extraction_method
-        for name, p in predictions(score(hard_run(questions, tmp_path), judge=judge, unparsed="legacy-random")).items()
+        for name, p in predictions(
+            score(hard_run(questions, tmp_path), judge=judge, unparsed="legacy-random")
+        ).items()
     }
     assert (ways["q001"], ways["q004"], ways["q005"]) == ("random guess", "random guess", "judge")
 
@@ -590,7 +720,9 @@ def test_random_guesses_come_last(questions: Benchmark, tmp_path: Path) -> None:
         ({"metrics": ["anlz"]}, "did you mean anls"),
     ],
 )
-def test_wrong_names_are_one_line(settings: dict[str, Any], message: str, questions: Benchmark, tmp_path: Path) -> None:
+def test_wrong_names_are_one_line(
+    settings: dict[str, Any], message: str, questions: Benchmark, tmp_path: Path
+) -> None:
     run = hard_run(questions, tmp_path)
     with pytest.raises(UnknownNameError, match=message):
         score(run, **settings)
@@ -607,7 +739,11 @@ def test_the_command_scores_with_a_judge(
     said = capsys.readouterr()
     assert "6 calls to make" in " ".join(said.err.split())
     rows = [json.loads(line) for line in said.out.splitlines()]
-    [row] = [r for r in rows if (r["metric"], r["benchmark"], r.get("slice", "")) == ("accuracy", "mine", "")]
+    [row] = [
+        r
+        for r in rows
+        if (r["metric"], r["benchmark"], r.get("slice", "")) == ("accuracy", "mine", "")
+    ]
     assert (row["n"], row["unscored"]) == (11, 0)
 
 
@@ -629,9 +765,13 @@ def test_what_a_judge_is_to_read_is_estimated_before_it_is_asked() -> None:
         f"1 calls to make, some {read:,} tokens to read and {written:,} to write; at most 2 calls, {most:,} and "
         f"{2 * written:,} tokens"
     )
-    assert estimate_cost([[request, again]] * 3) == line  # what is asked in the same words is asked once
+    assert (
+        estimate_cost([[request, again]] * 3) == line
+    )  # what is asked in the same words is asked once
     likely = (read * 2 + written * 8) / 1e6
-    assert estimate_cost([[request, again]], (2.0, 8.0)).startswith(f"{line}; likely {likely:,.3g}, at most ")
+    assert estimate_cost([[request, again]], (2.0, 8.0)).startswith(
+        f"{line}; likely {likely:,.3g}, at most "
+    )
 
 
 def test_what_is_announced_bounds_what_a_judge_spends_that_never_gives_a_verdict(
@@ -645,7 +785,9 @@ def test_what_is_announced_bounds_what_a_judge_spends_that_never_gives_a_verdict
         nonlocal spent
         read, written = len(request.messages[0].text.encode()) + 40, request.decoding.max_new_tokens
         spent += read + written
-        return Response(text="It is hard to say", usage=Usage(prompt_tokens=read, completion_tokens=written))
+        return Response(
+            text="It is hard to say", usage=Usage(prompt_tokens=read, completion_tokens=written)
+        )
 
     lines: list[str] = []
     judge = JudgeSpec(models=(Judge(chatter),), price=price, failures=1.0)
@@ -674,16 +816,27 @@ def test_a_judge_who_obeys_what_stands_in_its_prompt_does_not_obey_a_reply(
 
 
 def test_as_published_a_suite_s_judge_is_asked_in_the_paper_s_words(tmp_path: Path) -> None:
-    of_suite = small.built(small.rows(4), tmp_path / "of-suite", name="mmbench/own", suite="mmbench")
+    of_suite = small.built(
+        small.rows(4), tmp_path / "of-suite", name="mmbench/own", suite="mmbench"
+    )
     other = small.built(small.rows(4), tmp_path / "other", name="other")
     evaluate(
-        Scripted(lambda request: HARD), [str(of_suite.folder), str(other.folder)], "vanilla", runs=tmp_path, name="run"
+        Scripted(lambda request: HARD),
+        [str(of_suite.folder), str(other.folder)],
+        "vanilla",
+        runs=tmp_path,
+        name="run",
     )
     judge = Judge(cow)
     found = score(tmp_path / "run", judge=judge, as_published=True)
-    versions = {one.spec.name: {p.extractor_version.split(" + ")[1] for p in one.predictions} for one in
-                found.runs[0].benchmarks}  # fmt: skip
-    assert versions == {"mmbench/own": {f"snellen:judge ({PAPER})"}, "other": {f"snellen:judge ({DELIMITED})"}}
+    versions = {
+        one.spec.name: {p.extractor_version.split(" + ")[1] for p in one.predictions}
+        for one in found.runs[0].benchmarks
+    }
+    assert versions == {
+        "mmbench/own": {f"snellen:judge ({PAPER})"},
+        "other": {f"snellen:judge ({DELIMITED})"},
+    }
     assert found.runs[0].reading_stages == (f"snellen:judge ({PAPER}, {DELIMITED})",)
     plain = score(tmp_path / "run", judge=judge)
     assert plain.runs[0].reading_stages == (f"snellen:judge ({DELIMITED})",)
@@ -695,13 +848,21 @@ def test_a_letter_beyond_ascii_counts_as_a_token() -> None:
     assert more in (4, 5)  # six signs for the one or two tokens of `a cat`
 
 
-def test_the_tokens_that_a_judge_counted_are_said_after(questions: Benchmark, tmp_path: Path) -> None:
+def test_the_tokens_that_a_judge_counted_are_said_after(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     class Counting(Judge):
         def generate(self, requests: Any, images: Any) -> list[Response]:
             responses = super().generate(requests, images)
-            return [replace(one, usage=Usage(prompt_tokens=100, completion_tokens=1)) for one in responses]
+            return [
+                replace(one, usage=Usage(prompt_tokens=100, completion_tokens=1))
+                for one in responses
+            ]
 
     lines: list[str] = []
     score(hard_run(questions, tmp_path), judge=Counting(cow), announce=lines.append)
     # Those of the start-up check too.
-    assert "6 calls made (700 tokens read, 7 written, as it counts them), 0 replies without" in lines[1]
+    assert (
+        "6 calls made (700 tokens read, 7 written, as it counts them), 0 replies without"
+        in lines[1]
+    )

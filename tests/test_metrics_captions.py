@@ -33,9 +33,18 @@ from snellen.metrics.kept_programs import programs_kept
 from snellen.suites.lvlm_ehub.extraction import legacy_cider
 
 PICTURES = [
-    ("A man's dog runs on the beach.", ["A dog is running on a beach.", "The man's dog runs, happily, by the sea."]),
-    ("two cats on a sofa", ["Two cats are lying on a red sofa.", "A pair of cats - one black - on a couch"]),
-    ("A T-shirt-wearing skateboarder does a trick!", ["A skateboarder in a T-shirt does a trick", "He isn't falling."]),
+    (
+        "A man's dog runs on the beach.",
+        ["A dog is running on a beach.", "The man's dog runs, happily, by the sea."],
+    ),
+    (
+        "two cats on a sofa",
+        ["Two cats are lying on a red sofa.", "A pair of cats - one black - on a couch"],
+    ),
+    (
+        "A T-shirt-wearing skateboarder does a trick!",
+        ["A skateboarder in a T-shirt does a trick", "He isn't falling."],
+    ),
     ("", ["An empty street at 5 p.m."]),
     ("a a a a a a", ["a man", "a woman and a child", "A"]),
 ]
@@ -44,12 +53,17 @@ REFERENCES = [references for _, references in PICTURES]
 
 words = st.sampled_from("a the dog cat man runs on red sofa . two".split())
 lines = st.lists(words, max_size=9).map(" ".join)
-corpora = st.lists(st.tuples(lines, st.lists(lines, min_size=1, max_size=4)), min_size=1, max_size=6)
+corpora = st.lists(
+    st.tuples(lines, st.lists(lines, min_size=1, max_size=4)), min_size=1, max_size=6
+)
 
 
 def as_coco(replies, references, tokens):
     """The two dictionaries that pycocoevalcap's scorers read."""
-    gts = {i: [" ".join(caption_tokens(text, tokens)) for text in group] for i, group in enumerate(references)}
+    gts = {
+        i: [" ".join(caption_tokens(text, tokens)) for text in group]
+        for i, group in enumerate(references)
+    }
     return gts, {i: [" ".join(caption_tokens(reply, tokens))] for i, reply in enumerate(replies)}
 
 
@@ -66,7 +80,9 @@ def assert_equal_to_coco(replies, references, tokens):
     np.testing.assert_allclose([ours.value, *ours.per_caption], [value, *each], rtol=0, atol=1e-9)
     values, each = Bleu(4).compute_score(gts, res, verbose=0)
     pooled, per_caption = bleu(replies, references, tokens)
-    np.testing.assert_allclose([pooled, *per_caption], [values, *np.transpose(each)], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        [pooled, *per_caption], [values, *np.transpose(each)], rtol=0, atol=1e-9
+    )
     value, each = Rouge().compute_score(gts, res)
     ours = rouge_l(replies, references, tokens=tokens)
     np.testing.assert_allclose([ours.value, *ours.per_caption], [value, *each], rtol=0, atol=1e-9)
@@ -80,8 +96,12 @@ def test_realistic_captions_score_as_in_the_coco_evaluation(tokens):
 @settings(max_examples=60, deadline=None)
 @given(corpora)
 def test_any_corpus_scores_as_in_the_coco_evaluation(corpus):
-    assume(any(line for _, references in corpus for line in references))  # it crashes when no reference has a word
-    assert_equal_to_coco([reply for reply, _ in corpus], [references for _, references in corpus], "legacy")
+    assume(
+        any(line for _, references in corpus for line in references)
+    )  # it crashes when no reference has a word
+    assert_equal_to_coco(
+        [reply for reply, _ in corpus], [references for _, references in corpus], "legacy"
+    )
 
 
 def test_five_hundred_pictures_score_as_in_the_coco_evaluation():
@@ -89,10 +109,14 @@ def test_five_hundred_pictures_score_as_in_the_coco_evaluation():
     vocabulary = [f"w{i}" for i in range(400)]
 
     def line():
-        return " ".join(vocabulary[min(399, int(draw.expovariate(0.02)))] for _ in range(draw.randint(3, 15)))
+        return " ".join(
+            vocabulary[min(399, int(draw.expovariate(0.02)))] for _ in range(draw.randint(3, 15))
+        )
 
     replies = [line() for _ in range(500)]
-    references = [[line(), reply, *(line() for _ in range(draw.randint(0, 3)))] for reply in replies]
+    references = [
+        [line(), reply, *(line() for _ in range(draw.randint(0, 3)))] for reply in replies
+    ]
     assert_equal_to_coco(replies, references, "legacy")
 
 
@@ -141,7 +165,9 @@ def test_scores_do_not_depend_on_the_order_of_pictures_or_references(corpus, dra
         straight = metric([reply for reply, _ in corpus], [references for _, references in corpus])
         mixed = metric([reply for reply, _ in turned], [references for _, references in turned])
         assert mixed.value == pytest.approx(straight.value, abs=1e-12)
-        assert mixed.per_caption == pytest.approx([straight.per_caption[i] for i in order], abs=1e-12)
+        assert mixed.per_caption == pytest.approx(
+            [straight.per_caption[i] for i in order], abs=1e-12
+        )
     straight = bleu_counts([reply for reply, _ in corpus], [references for _, references in corpus])
     mixed = bleu_counts([reply for reply, _ in turned], [references for _, references in turned])
     assert mixed == [straight[i] for i in order]
@@ -190,7 +216,9 @@ def test_metrics_import_without_numpy():
     modules = "captions ocr kie vqa hallucination ptb normalise numbers".split()
     imports = "; ".join(f"import snellen.metrics.{module}" for module in modules)
     code = f"import sys; sys.modules['numpy'] = None; {imports}; print(snellen.metrics.ocr.exact_match('a', ['A']))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "1.0"
 
 
@@ -199,10 +227,14 @@ def test_rouge_l_is_that_of_the_textbooks_common_subsequence(first, second):
     table = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
     for i, left in enumerate(first):
         for j, right in enumerate(second):
-            table[i + 1][j + 1] = table[i][j] + 1 if left == right else max(table[i][j + 1], table[i + 1][j])
+            table[i + 1][j + 1] = (
+                table[i][j] + 1 if left == right else max(table[i][j + 1], table[i + 1][j])
+            )
     precision, recall = table[-1][-1] / len(first), table[-1][-1] / len(second)
     expected = 2.44 * precision * recall / (recall + 1.44 * precision) if precision else 0.0
-    assert rouge_l([" ".join(first)], [[" ".join(second)]], tokens="legacy").value == pytest.approx(expected)
+    assert rouge_l([" ".join(first)], [[" ".join(second)]], tokens="legacy").value == pytest.approx(
+        expected
+    )
 
 
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="waits for a Java runtime")
@@ -224,7 +256,9 @@ SCORED_BY_METEOR = {
         statistics(8, 9, 2, 4, 5, 5, 2, 2, 3, 7, 7)
     ),
     "an empty street at 5 p.m. ||| ": statistics(0, 6, 0, 2, 0, 0, 0, 0, 0, 0, 0),
-    "a man ||| a woman and a child ||| a ||| a a a a a a": statistics(6, 1, 6, 1, 0, 0, 1, 1, 1, 1, 1),
+    "a man ||| a woman and a child ||| a ||| a a a a a a": statistics(
+        6, 1, 6, 1, 0, 0, 1, 1, 1, 1, 1
+    ),
     "a red sofa ||| a couch ||| a red sofa": statistics(3, 3, 1, 1, 2, 2, 1, 1, 1, 3, 3),
 }
 """What METEOR 1.5 answered to `SCORE`, by what it was asked; its Java program takes twelve seconds to start."""
@@ -237,17 +271,28 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize("program", ["recorded", pytest.param("java", marks=[needs_java, pytest.mark.slow])])
+@pytest.mark.parametrize(
+    "program", ["recorded", pytest.param("java", marks=[needs_java, pytest.mark.slow])]
+)
 def test_meteor_is_that_of_the_coco_evaluation(program, tmp_path, monkeypatch):
     """The numbers that pycocoevalcap 1.2's own wrapper gave for these captions after its tokeniser."""
     if program == "recorded":
-        (tmp_path / "java").write_text(f"#!{sys.executable} -S\n{SPEAKS_AS_METEOR.format(answers=SCORED_BY_METEOR)}")
+        (tmp_path / "java").write_text(
+            f"#!{sys.executable} -S\n{SPEAKS_AS_METEOR.format(answers=SCORED_BY_METEOR)}"
+        )
         (tmp_path / "java").chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     # The last reply is its reference: its one chunk does not count when statistics are summed.
     counts = meteor_counts([*REPLIES, "A red sofa."], [*REFERENCES, ["A red sofa", "a couch"]])
     assert meteor_from_sums(np.sum(counts, axis=0)) == pytest.approx(0.30845249891587095, abs=1e-12)
-    expected = [0.31817190564329095, 0.27588264629992343, 0.43811838253734087, 0.0, 0.22857142857142856, 1.0]
+    expected = [
+        0.31817190564329095,
+        0.27588264629992343,
+        0.43811838253734087,
+        0.0,
+        0.22857142857142856,
+        1.0,
+    ]
     assert list(map(meteor_from_sums, counts)) == pytest.approx(expected, abs=1e-12)
 
 
@@ -262,17 +307,26 @@ def test_a_meteor_program_that_ends_without_an_answer_is_told(tmp_path, monkeypa
 def test_all_benchmarks_of_a_scoring_are_asked_of_one_meteor_program(tmp_path, monkeypatch):
     started = tmp_path / "started"
     answer = " ".join(map(str, statistics(3, 3, 1, 1, 2, 2, 1, 1, 1, 3, 3)))
-    (tmp_path / "java").write_text(f"#!/bin/sh\necho >> {started}\nwhile read line; do echo {answer}; done\n")
+    (tmp_path / "java").write_text(
+        f"#!/bin/sh\necho >> {started}\nwhile read line; do echo {answer}; done\n"
+    )
     (tmp_path / "java").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    captions = [{"id": f"q{i}", "question": "Describe it.", "answer": f"sofa {i}"} for i in range(2)]
+    captions = [
+        {"id": f"q{i}", "question": "Describe it.", "answer": f"sofa {i}"} for i in range(2)
+    ]
     built = [
-        small.built(captions, tmp_path / name, name=name, formulation="text", metrics=("meteor",)) for name in "ab"
+        small.built(captions, tmp_path / name, name=name, formulation="text", metrics=("meteor",))
+        for name in "ab"
     ]
     folders = [str(benchmark.folder) for benchmark in built]
     runs = tmp_path / "runs"
-    results = sn.evaluate(sn.Scripted({}, name="m"), folders, runs=runs, name="r", allow_same_requests=True)
-    assert [row.metric for row in results.rows if row.benchmark in ("a", "b") and not row.slice] == ["meteor"] * 2
+    results = sn.evaluate(
+        sn.Scripted({}, name="m"), folders, runs=runs, name="r", allow_same_requests=True
+    )
+    assert [
+        row.metric for row in results.rows if row.benchmark in ("a", "b") and not row.slice
+    ] == ["meteor"] * 2
     assert started.read_text().count("\n") == 1
     sn.score(runs / "r")
     assert started.read_text().count("\n") == 2, "it ended with its scoring"
@@ -291,7 +345,9 @@ def test_a_program_that_failed_is_not_asked_again(tmp_path, monkeypatch):
 
 
 def test_without_pycocoevalcap_meteor_names_its_extra(monkeypatch):
-    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if "site-packages" not in folder])
+    monkeypatch.setattr(
+        sys, "path", [folder for folder in sys.path if "site-packages" not in folder]
+    )
     for module in [name for name in sys.modules if name.startswith("pycocoevalcap")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setattr(shutil, "which", lambda name: name)

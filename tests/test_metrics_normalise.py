@@ -44,7 +44,8 @@ def test_standard_is_idempotent(text):
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_standard_words_of_two_texts_are_the_words_of_each(first, second):
     assert (
-        standard_normalise(f"{first}\n{second}") == f"{standard_normalise(first)} {standard_normalise(second)}".strip()
+        standard_normalise(f"{first}\n{second}")
+        == f"{standard_normalise(first)} {standard_normalise(second)}".strip()
     )
 
 

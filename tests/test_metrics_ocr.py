@@ -110,7 +110,9 @@ def test_the_edit_distance_of_long_texts_is_the_textbooks():
 def test_the_edit_distance_is_a_metric(first, second, third):
     assert edit_distance(first, second) == edit_distance(second, first)
     assert (edit_distance(first, second) == 0) == (first == second)
-    assert edit_distance(first, third) <= edit_distance(first, second) + edit_distance(second, third)
+    assert edit_distance(first, third) <= edit_distance(first, second) + edit_distance(
+        second, third
+    )
 
 
 @given(texts, st.lists(golds, min_size=1, max_size=4))
@@ -130,19 +132,33 @@ def test_a_gold_scores_one_against_itself(gold):
 
 @given(texts, golds)
 def test_what_matches_exactly_is_contained_and_what_is_contained_has_all_words(reply, gold):
-    assert exact_match(reply, [gold]) <= contains_answer(reply, [gold]) <= word_accuracy(reply, [gold])
+    assert (
+        exact_match(reply, [gold]) <= contains_answer(reply, [gold]) <= word_accuracy(reply, [gold])
+    )
 
 
 def entity_f1(pairs):
     """F1, precision and recall of replies and their golds."""
-    return entity_rows([sum(column) for column in zip(*(entity_counts(*pair) for pair in pairs), strict=True)])
+    return entity_rows(
+        [sum(column) for column in zip(*(entity_counts(*pair) for pair in pairs), strict=True)]
+    )
 
 
 def test_entity_f1_by_hand():
     """Right: two companies and the date; predicted: four replies that are not empty; gold: five."""
-    read = [("abc ltd", "ABC Ltd."), ("8.00", "RM 9.00"), ("XYZ", "XYZ"), ("", "12.50"), ("01-02-2019", "01/02/2019")]
+    read = [
+        ("abc ltd", "ABC Ltd."),
+        ("8.00", "RM 9.00"),
+        ("XYZ", "XYZ"),
+        ("", "12.50"),
+        ("01-02-2019", "01/02/2019"),
+    ]
     f1, precision, recall = entity_f1([(reply, [gold]) for reply, gold in read])
-    assert (f1, precision, recall) == (pytest.approx(6 / 9), pytest.approx(3 / 4), pytest.approx(3 / 5))
+    assert (f1, precision, recall) == (
+        pytest.approx(6 / 9),
+        pytest.approx(3 / 4),
+        pytest.approx(3 / 5),
+    )
 
 
 def test_entity_f1_of_silence_is_zero():

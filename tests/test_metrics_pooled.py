@@ -38,7 +38,11 @@ from snellen.scoring.scored_run import ScoredBenchmark, by_row
 from snellen.scoring.text_scoring import metric_row_names
 from snellen.suites.lvlm_ehub.extraction import KIE_WORD_F1
 
-POOLED = {name: metric for name in registry.names("metrics") if (metric := find_metric(name)).computed_over == "counts"}
+POOLED = {
+    name: metric
+    for name in registry.names("metrics")
+    if (metric := find_metric(name)).computed_over == "counts"
+}
 
 
 def bleu_4(replies: Sequence[str], references: captions.References) -> captions.CorpusScore:
@@ -51,14 +55,33 @@ def bleu_4(replies: Sequence[str], references: captions.References) -> captions.
 
 
 WRONG = corpus_metric(bleu_4, name="bleu", unit="share")
-CAPTIONS = ["a dog runs", "two cats on a red sofa", "a man", "the street at night", "a dog on a sofa"]
+CAPTIONS = [
+    "a dog runs",
+    "two cats on a red sofa",
+    "a man",
+    "the street at night",
+    "a dog on a sofa",
+]
 
 
-UNDEFINED = {"pope_precision", "legacy_pope_precision", "count_mae", "count_rmse", "legacy_kie_word_precision"}
+UNDEFINED = {
+    "pope_precision",
+    "legacy_pope_precision",
+    "count_mae",
+    "count_rmse",
+    "legacy_kie_word_precision",
+}
 """Rows of which nothing follows where nothing was said (yes), or no number was read."""
 
 
-GOLDS = {"pope": "yes", "counting": "3", "number": "3", "math": "3", "boxes": "[1, 2, 3, 4]", "points": "[1, 2, 3, 4]"}
+GOLDS = {
+    "pope": "yes",
+    "counting": "3",
+    "number": "3",
+    "math": "3",
+    "boxes": "[1, 2, 3, 4]",
+    "points": "[1, 2, 3, 4]",
+}
 """What a metric has to have read of a gold, by a part of its name."""
 
 
@@ -77,7 +100,11 @@ def test_replies_that_are_all_wrong_have_a_value(name: str, reply: str) -> None:
     if name == "math_accuracy":
         pytest.importorskip("math_verify", reason="waits for math-verify (extra `math`)")
     gold = next((gold for part, gold in GOLDS.items() if part in name), "the red dog")
-    counts = [counted for counted in metric.count([reply] * 2, [[gold]] * 2) if not isinstance(counted, str)]
+    counts = [
+        counted
+        for counted in metric.count([reply] * 2, [[gold]] * 2)
+        if not isinstance(counted, str)
+    ]
     rows = metric.compute(tuple(map(sum, zip(*counts, strict=True))))
     unknown = [row for row, value in zip(metric.rows, rows, strict=True) if value is None]
     assert len(counts) == 2
@@ -85,7 +112,9 @@ def test_replies_that_are_all_wrong_have_a_value(name: str, reply: str) -> None:
     assert {row.name for row in unknown} <= UNDEFINED
 
 
-def open_questions(folder: Path, golds: list[list[str]], name: str = "mine", **fields: Any) -> Benchmark:
+def open_questions(
+    folder: Path, golds: list[list[str]], name: str = "mine", **fields: Any
+) -> Benchmark:
     rows = [
         {"id": f"q{i}", "question": f"What is number {i}?", "answer": gold, "image": small.cell(i)}
         for i, gold in enumerate(golds)
@@ -94,7 +123,11 @@ def open_questions(folder: Path, golds: list[list[str]], name: str = "mine", **f
 
 
 def rows(results: Results, protocol: str = "vanilla") -> dict[str, Result]:
-    return {r.metric: r for r in results.rows if r.benchmark == "mine" and not r.slice and r.protocol == protocol}
+    return {
+        r.metric: r
+        for r in results.rows
+        if r.benchmark == "mine" and not r.slice and r.protocol == protocol
+    }
 
 
 # --- counts ------------------------------------------------------------------------------------------------------
@@ -115,7 +148,10 @@ def test_what_a_gold_cannot_be_used_for_is_said() -> None:
 def test_the_legacy_parser_of_pope_takes_everything_else_for_a_yes() -> None:
     replies, golds = ["Sorry, I cannot tell", "No."], [["no"], ["no"]]
     sums = [sum(column) for column in zip(*LEGACY_POPE.count(replies, golds), strict=True)]
-    assert dict(zip(LEGACY_POPE.names, LEGACY_POPE.compute(sums), strict=True))["legacy_pope_accuracy"] == 0.5
+    assert (
+        dict(zip(LEGACY_POPE.names, LEGACY_POPE.compute(sums), strict=True))["legacy_pope_accuracy"]
+        == 0.5
+    )
     sums = [sum(column) for column in zip(*POPE.count(replies, golds), strict=True)]
     assert dict(zip(POPE.names, POPE.compute(sums), strict=True))["pope_unparsed_rate"] == 0.5
 
@@ -130,12 +166,26 @@ def test_the_first_row_stands_for_its_metric_and_speaks_of_single_questions(name
 # --- the front door ----------------------------------------------------------------------------------------------
 
 
-def test_bleu_of_a_benchmark_is_that_of_its_corpus_and_not_the_mean_of_its_captions(tmp_path: Path) -> None:
-    golds = [["a dog runs fast"], ["two cats on a big red sofa", "cats"], ["a man rides a horse"], ["a street"]]
-    replies = {"q0": "a dog runs", "q1": "cats on a red sofa", "q2": "a man rides a horse", "q3": ""}
+def test_bleu_of_a_benchmark_is_that_of_its_corpus_and_not_the_mean_of_its_captions(
+    tmp_path: Path,
+) -> None:
+    golds = [
+        ["a dog runs fast"],
+        ["two cats on a big red sofa", "cats"],
+        ["a man rides a horse"],
+        ["a street"],
+    ]
+    replies = {
+        "q0": "a dog runs",
+        "q1": "cats on a red sofa",
+        "q2": "a man rides a horse",
+        "q3": "",
+    }
     made = open_questions(tmp_path / "made", golds, metrics=("bleu_1", "bleu_4"))
     found = rows(evaluate(Scripted(replies), str(made.folder), runs=tmp_path, name="run"))
-    expected, _ = Bleu(4).compute_score(dict(enumerate(golds)), {i: [replies[f"q{i}"]] for i in range(4)}, verbose=0)
+    expected, _ = Bleu(4).compute_score(
+        dict(enumerate(golds)), {i: [replies[f"q{i}"]] for i in range(4)}, verbose=0
+    )
     corpus = bleu_4([replies[f"q{i}"] for i in range(4)], golds)
     for order in (1, 4):
         one = found[f"bleu_{order}"].estimate
@@ -143,13 +193,22 @@ def test_bleu_of_a_benchmark_is_that_of_its_corpus_and_not_the_mean_of_its_capti
         assert (one.n, one.unscored, one.errors) == (4, 0, 0)
         assert one.low <= one.value <= one.high
     assert abs(corpus.value - statistics.mean(corpus.per_caption)) > 0.01
-    kept = [json.loads(line) for line in (tmp_path / "run" / "scores.jsonl").read_text().splitlines()]
+    kept = [
+        json.loads(line) for line in (tmp_path / "run" / "scores.jsonl").read_text().splitlines()
+    ]
     each = [one["value"] for one in kept if one["metric"] == "bleu_4"]
     assert each == pytest.approx(corpus.per_caption, abs=1e-12)
 
 
 def test_pope_reads_open_replies_three_ways_on_one_n(tmp_path: Path) -> None:
-    replies = ["Yes.", "No, there is none.", "Sorry, I cannot tell.", "Yes", "no", "There is a dog in the picture."]
+    replies = [
+        "Yes.",
+        "No, there is none.",
+        "Sorry, I cannot tell.",
+        "Yes",
+        "no",
+        "There is a dog in the picture.",
+    ]
     golds = ["yes", "no", "yes", "no", "yes", "yes"]
     made = open_questions(tmp_path / "made", [[gold] for gold in golds])
     model = Scripted({f"q{i}": reply for i, reply in enumerate(replies)})
@@ -162,11 +221,24 @@ def test_pope_reads_open_replies_three_ways_on_one_n(tmp_path: Path) -> None:
 
 
 def test_pope_takes_the_options_yes_and_no_and_leaves_other_questions_alone(tmp_path: Path) -> None:
-    rows_ = [{"id": f"q{i}", "question": f"Is {i} there?", "options": ["yes", "no"], "answer": i % 2} for i in range(6)]
+    rows_ = [
+        {"id": f"q{i}", "question": f"Is {i} there?", "options": ["yes", "no"], "answer": i % 2}
+        for i in range(6)
+    ]
     rows_.append({"id": "other", "question": "Which?", "options": ["cat", "dog"], "answer": 0})
     made = small.built(rows_, tmp_path / "made", name="mine")
-    replies = {"q0": "yes", "q1": "yes", "q2": "(B)", "q3": "(B)", "q4": "who knows", "q5": "no", "other": "cat"}
-    evaluate(Scripted(replies), str(made.folder), ("vanilla", "circular"), runs=tmp_path, name="run")
+    replies = {
+        "q0": "yes",
+        "q1": "yes",
+        "q2": "(B)",
+        "q3": "(B)",
+        "q4": "who knows",
+        "q5": "no",
+        "other": "cat",
+    }
+    evaluate(
+        Scripted(replies), str(made.folder), ("vanilla", "circular"), runs=tmp_path, name="run"
+    )
     for protocol in ("vanilla", "circular"):
         found = rows(score(tmp_path / "run", metrics=["pope"]), protocol)
         # Golds: yes no yes no yes no. Right: q0, q3, q5; q4 is read as neither.
@@ -182,7 +254,11 @@ def test_errors_hidden_answers_and_unusable_golds_are_counted_beside_n(tmp_path:
     made = open_questions(tmp_path / "made", [[], ["no"], ["yes"], ["a dog"]])
 
     def reply(request: Request) -> Response:
-        return Response(text="yes") if request.sample_id != "q1" else Response(error=Failure("timeout", "late"))
+        return (
+            Response(text="yes")
+            if request.sample_id != "q1"
+            else Response(error=Failure("timeout", "late"))
+        )
 
     evaluate(Scripted(reply), str(made.folder), runs=tmp_path, name="run", error_budget=1.0)
     results = score(tmp_path / "run", metrics=["pope"])
@@ -196,7 +272,9 @@ def test_errors_hidden_answers_and_unusable_golds_are_counted_beside_n(tmp_path:
         "q2": (1.0, None),
         "q3": (None, "metric undefined"),
     }
-    assert {(s.protocol, s.method, s.benchmark, s.turn) for s in scores} == {("vanilla", "generation", "mine", 0)}
+    assert {(s.protocol, s.method, s.benchmark, s.turn) for s in scores} == {
+        ("vanilla", "generation", "mine", 0)
+    }
     details = {s.sample_id: s.detail for s in scores}
     assert (details["q2"], details["q1"], details["q0"]) == ("", "timeout", "")
     assert "a dog" in details["q3"]
@@ -206,7 +284,9 @@ def test_a_row_that_a_single_question_does_not_have_says_so() -> None:
     [counts] = COUNTING.count(["several"], [["3"]])
     assert not isinstance(counts, str)
     tallied = QuestionCounts("vanilla", "generation", "mine", "q0", 0, "counting", counts)
-    scores = {score.metric: (score.value, score.reason, score.detail) for score in own_scores([tallied])}
+    scores = {
+        score.metric: (score.value, score.reason, score.detail) for score in own_scores([tallied])
+    }
     assert scores["count_mae"] == (None, "metric undefined", "for a single question")
     assert scores["count_accuracy"] == (0.0, None, "")
 
@@ -214,7 +294,9 @@ def test_a_row_that_a_single_question_does_not_have_says_so() -> None:
 def test_several_presentations_of_a_question_count_as_one(tmp_path: Path) -> None:
     made = open_questions(tmp_path / "made", [["Total"], ["9.00"]])
     replies = {0: "total", 1: "total", 2: "sum", 3: ""}
-    model = Scripted(lambda request: replies[request.variant.test] if request.sample_id == "q0" else "9.00")
+    model = Scripted(
+        lambda request: replies[request.variant.test] if request.sample_id == "q0" else "9.00"
+    )
     evaluate(model, str(made.folder), "instability?m=4", runs=tmp_path, name="run")
     found = rows(score(tmp_path / "run", metrics=["entity_f1"]), "instability?m=4")
     # q0: right 0.5, said 0.75; q1: right 1, said 1; two are wanted.
@@ -229,26 +311,42 @@ def test_several_presentations_of_a_question_count_as_one(tmp_path: Path) -> Non
 
 def test_a_single_question_has_its_own_number_and_no_interval(tmp_path: Path) -> None:
     made = open_questions(tmp_path / "made", [["a dog runs fast"]], metrics=("entity_f1",))
-    one = rows(evaluate(Scripted({"q0": "a dog runs fast"}), str(made.folder), runs=tmp_path))["entity_f1"].estimate
+    one = rows(evaluate(Scripted({"q0": "a dog runs fast"}), str(made.folder), runs=tmp_path))[
+        "entity_f1"
+    ].estimate
     assert (one.value, one.low, one.high, one.n, one.groups) == (1.0, None, None, 1, 1)
 
 
 def test_parts_of_a_benchmark_have_numbers_of_their_own(tmp_path: Path) -> None:
     table = [
-        {"id": f"q{i}", "question": f"What is {i}?", "answer": ["a"], "tag_level": ("easy", "hard")[i % 2]}
+        {
+            "id": f"q{i}",
+            "question": f"What is {i}?",
+            "answer": ["a"],
+            "tag_level": ("easy", "hard")[i % 2],
+        }
         for i in range(8)
     ]
     made = small.built(table, tmp_path / "made", name="mine", metrics=("entity_f1",))
     model = Scripted(lambda request: "a" if int(request.sample_id[1:]) % 2 == 0 else "b")
     results = evaluate(model, str(made.folder), runs=tmp_path, name="run")
-    found = {r.slice: r.estimate.value for r in results.rows if r.metric == "entity_f1" and r.benchmark == "mine"}
+    found = {
+        r.slice: r.estimate.value
+        for r in results.rows
+        if r.metric == "entity_f1" and r.benchmark == "mine"
+    }
     assert found == {"": 0.5, "level=easy": 1.0, "level=hard": 0.0}
     assert score(tmp_path / "run").rows == results.rows
 
 
 def test_a_ranking_is_read_from_the_likelihoods_of_all_options(tmp_path: Path) -> None:
     table = [
-        {"id": f"q{i}", "question": f"Which is {i}?", "options": [f"o{k}" for k in range(12)], "answer": i}
+        {
+            "id": f"q{i}",
+            "question": f"Which is {i}?",
+            "options": [f"o{k}" for k in range(12)],
+            "answer": i,
+        }
         for i in range(4)
     ]
     made = small.built(table, tmp_path / "made", name="mine")
@@ -281,13 +379,21 @@ def test_a_ranking_without_likelihoods_is_unscored_and_says_why(tmp_path: Path) 
     )  # which needs a baseline that was never asked
     one = rows(results, "likelihood")["mrr"].estimate
     assert (one.value, one.n, one.unscored) == (None, 0, 1)
-    [why] = {(s.reason, s.detail) for b in results.runs[0].benchmarks for s in b.scores if s.metric == "mrr"}
+    [why] = {
+        (s.reason, s.detail)
+        for b in results.runs[0].benchmarks
+        for s in b.scores
+        if s.metric == "mrr"
+    }
     assert why == (
-        "metric undefined", "ranking: 0 candidate scores, or some not a number; score all candidates again"
-    )  # fmt: skip
+        "metric undefined",
+        "ranking: 0 candidate scores, or some not a number; score all candidates again",
+    )
 
 
-def test_the_trend_over_rounds_comes_with_an_interval(eyechart: Mapping[str, Benchmark], tmp_path: Path) -> None:
+def test_the_trend_over_rounds_comes_with_an_interval(
+    eyechart: Mapping[str, Benchmark], tmp_path: Path
+) -> None:
     """Right for certain in the first round, then less and less: by the number of the dialogue."""
 
     def reply(request: Request) -> str:
@@ -296,7 +402,11 @@ def test_the_trend_over_rounds_comes_with_an_interval(eyechart: Mapping[str, Ben
         return f"({labels[0]})" if number >= request.variant.turn else "nothing of these"
 
     results = evaluate(Scripted(reply), "eyechart/dialogue", "dialogue", runs=tmp_path, name="run")
-    found = {r.metric: r.estimate for r in results.rows if r.benchmark == "eyechart/dialogue" and not r.slice}
+    found = {
+        r.metric: r.estimate
+        for r in results.rows
+        if r.benchmark == "eyechart/dialogue" and not r.slice
+    }
     by_round = [
         (int(r.slice.removeprefix("round=")), r.estimate.value)
         for r in results.rows
@@ -304,19 +414,25 @@ def test_the_trend_over_rounds_comes_with_an_interval(eyechart: Mapping[str, Ben
     ]
     xs, ys = zip(*sorted((x, y) for x, y in by_round if y is not None), strict=True)
     if len(xs) == len(by_round):
-        assert found["round_slope"].value == pytest.approx(statistics.linear_regression(xs, ys).slope)
+        assert found["round_slope"].value == pytest.approx(
+            statistics.linear_regression(xs, ys).slope
+        )
         assert found["round_correlation"].value == pytest.approx(statistics.correlation(xs, ys))
         assert found["round_slope"].low <= found["round_slope"].value <= found["round_slope"].high
     assert found["round_slope"].n == found["accuracy"].n
 
 
 @pytest.mark.parametrize(("accuracies", "slope"), [((1.0, 0.5, 0.0), -0.5), ((1.0, 0.5), None)])
-def test_three_rounds_are_the_fewest_that_have_a_trend(accuracies: tuple[float, ...], slope: float | None) -> None:
+def test_three_rounds_are_the_fewest_that_have_a_trend(
+    accuracies: tuple[float, ...], slope: float | None
+) -> None:
     """Two dialogues are scored in all rounds; of a third one answer is hidden, and the others never came."""
     names = ("d0", "d1")
     turns = (Turn("Which?"),) * len(accuracies)
     samples = {name: Sample(name, "b", turns=turns, group=name) for name in (*names, "d2")}
-    spec = BenchmarkSpec(name="b", title="b", formulation="dialogue", source=SourceSpec("table", {}))
+    spec = BenchmarkSpec(
+        name="b", title="b", formulation="dialogue", source=SourceSpec("table", {})
+    )
     scores = [
         Score("dialogue", "generation", "b", name, turn, "accuracy", value)
         for name in names
@@ -327,26 +443,45 @@ def test_three_rounds_are_the_fewest_that_have_a_trend(accuracies: tuple[float, 
         Score("dialogue", "generation", "b", "d2", turn, "accuracy", None, reason)
         for turn, reason in enumerate(lost[: len(accuracies)])
     ]
-    found = trend_estimates(ScoredBenchmark(spec, samples, (), by_row(scores), {}, (), None), scores)
+    found = trend_estimates(
+        ScoredBenchmark(spec, samples, (), by_row(scores), {}, (), None), scores
+    )
     assert {name: one.value for name, one in found.items()} == (
-        {"round_correlation": pytest.approx(-1.0), "round_slope": pytest.approx(slope)} if slope else {}
+        {"round_correlation": pytest.approx(-1.0), "round_slope": pytest.approx(slope)}
+        if slope
+        else {}
     )
     assert all(
-        (one.n, one.unscored, one.errors, one.not_asked, one.groups) == (6, 1, 1, 1, 2) for one in found.values()
+        (one.n, one.unscored, one.errors, one.not_asked, one.groups) == (6, 1, 1, 1, 2)
+        for one in found.values()
     )
 
 
 @pytest.mark.parametrize("tagged", [True, False])
-def test_exact_match_comes_by_field_and_as_the_mean_of_the_fields(tagged: bool, tmp_path: Path) -> None:
+def test_exact_match_comes_by_field_and_as_the_mean_of_the_fields(
+    tagged: bool, tmp_path: Path
+) -> None:
     """Six receipts, all with a total, two with a company: the company counts as much as the total."""
-    read = [{"total": "9.00"}, {"total": "Total 5"}, {"total": "7.5"}, {"total": "3"}, {"total": "1"}, {"total": ""}]
+    read = [
+        {"total": "9.00"},
+        {"total": "Total 5"},
+        {"total": "7.5"},
+        {"total": "3"},
+        {"total": "1"},
+        {"total": ""},
+    ]
     gold = [{"total": text} for text in ("9.00", "5", "7.5", "3", "1", "2")]
     for i, (said, wanted) in enumerate([("ABC Ltd.", "abc ltd"), ("Acme", "Other")]):
         read[i]["company"], gold[i]["company"] = said, wanted
     questions, replies = [], {}
     for i, entities in enumerate(gold):
         for field, text in entities.items():
-            row = {"id": f"{i}-{field}", "question": f"What is the {field}?", "answer": text, "image": small.cell(i)}
+            row = {
+                "id": f"{i}-{field}",
+                "question": f"What is the {field}?",
+                "answer": text,
+                "image": small.cell(i),
+            }
             questions.append(row | ({"tag_key": field} if tagged else {}))
             replies[f"{i}-{field}"] = read[i][field]
     made = small.built(questions, tmp_path / "made", name="mine")
@@ -355,7 +490,11 @@ def test_exact_match_comes_by_field_and_as_the_mean_of_the_fields(tagged: bool, 
     expected = {"company": 1 / 2, "total": 4 / 6}
     part = "key={}" if tagged else "question=What is the {}?"
     for field, value in expected.items():
-        [one] = [r for r in results.rows if r.metric == "field_exact_match" and r.slice == part.format(field)]
+        [one] = [
+            r
+            for r in results.rows
+            if r.metric == "field_exact_match" and r.slice == part.format(field)
+        ]
         assert one.estimate.value == pytest.approx(value)
     found = rows(results)
     assert found["field_exact_match"].estimate.value == pytest.approx(5 / 8)
@@ -378,10 +517,17 @@ def boundless(reply: str, references: Sequence[str]) -> float:
     return math.inf if reply == "a dog" else 2.0
 
 
-def test_a_value_that_is_not_finite_is_none_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_that_is_not_finite_is_none_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(registry._NAMES["metrics"], "boundless", f"{__name__}:boundless")
     made = open_questions(tmp_path / "made", [["a dog runs fast today"], ["two cats on a sofa"]])
-    evaluate(Scripted({"q0": "a dog", "q1": "two cats on a sofa"}), str(made.folder), runs=tmp_path, name="run")
+    evaluate(
+        Scripted({"q0": "a dog", "q1": "two cats on a sofa"}),
+        str(made.folder),
+        runs=tmp_path,
+        name="run",
+    )
     results = score(tmp_path / "run", metrics=["boundless"])
     [scored] = results.runs[0].benchmarks
     assert [(s.value, s.reason, s.detail) for s in scored.scores_of("boundless")] == [
@@ -396,15 +542,31 @@ def test_a_metric_that_is_no_mean_over_captions_is_not_taken_for_one(
 ) -> None:
     monkeypatch.setitem(registry._NAMES["metrics"], "wrong", f"{__name__}:WRONG")
     made = open_questions(tmp_path / "made", [["a dog runs fast today"], ["two cats on a sofa"]])
-    evaluate(Scripted({"q0": "a dog", "q1": "two cats on a sofa"}), str(made.folder), runs=tmp_path, name="run")
+    evaluate(
+        Scripted({"q0": "a dog", "q1": "two cats on a sofa"}),
+        str(made.folder),
+        runs=tmp_path,
+        name="run",
+    )
     results = score(tmp_path / "run", metrics=["wrong"])
-    [why] = {(s.reason, s.detail) for b in results.runs[0].benchmarks for s in b.scores if s.metric == "wrong"}
-    assert why == ("metric undefined", "wrong is not a mean over captions; declare it as a CorpusCountMetric")
+    [why] = {
+        (s.reason, s.detail)
+        for b in results.runs[0].benchmarks
+        for s in b.scores
+        if s.metric == "wrong"
+    }
+    assert why == (
+        "metric undefined",
+        "wrong is not a mean over captions; declare it as a CorpusCountMetric",
+    )
 
 
 @pytest.mark.parametrize(
     "fault",
-    [DataError("captions of one picture alone say nothing"), MissingExtraError("beads", "abacus", "counting n-grams")],
+    [
+        DataError("captions of one picture alone say nothing"),
+        MissingExtraError("beads", "abacus", "counting n-grams"),
+    ],
 )
 def test_a_count_that_cannot_be_made_leaves_all_questions_without_a_value_and_says_why(
     fault: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -415,10 +577,14 @@ def test_a_count_that_cannot_be_made_leaves_all_questions_without_a_value_and_sa
     monkeypatch.setitem(registry._NAMES, "metrics", dict(registry._NAMES["metrics"]))
     registry.register("metrics", "bleu_4", replace(BLEU_4, count=count))
     made = open_questions(tmp_path / "made", [["a dog"], ["two cats"]])
-    evaluate(Scripted({"q0": "a dog", "q1": "two cats"}), str(made.folder), runs=tmp_path, name="run")
+    evaluate(
+        Scripted({"q0": "a dog", "q1": "two cats"}), str(made.folder), runs=tmp_path, name="run"
+    )
     results = score(tmp_path / "run", metrics=["bleu_4"])
     scores = [s for s in results.runs[0].benchmarks[0].scores if s.metric == "bleu_4"]
-    assert [(s.value, s.reason, s.detail) for s in scores] == [(None, "metric undefined", str(fault))] * 2
+    assert [(s.value, s.reason, s.detail) for s in scores] == [
+        (None, "metric undefined", str(fault))
+    ] * 2
     one = rows(results)["bleu_4"].estimate
     assert (one.value, one.n, one.unscored) == (None, 0, 2)
 
@@ -427,16 +593,22 @@ def test_a_count_that_cannot_be_made_leaves_all_questions_without_a_value_and_sa
 def test_a_mean_over_captions_may_be_off_by_the_rounding_of_single_precision_and_not_by_more(
     off: float, reason: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def rounded(replies: Sequence[str], references: Sequence[Sequence[str]]) -> captions.CorpusScore:
+    def rounded(
+        replies: Sequence[str], references: Sequence[Sequence[str]]
+    ) -> captions.CorpusScore:
         """A mean of thirds."""
         return captions.CorpusScore(off / 3, (1 / 3,) * len(replies))
 
     monkeypatch.setitem(registry._NAMES, "metrics", dict(registry._NAMES["metrics"]))
     registry.register("metrics", "rounded", corpus_metric(rounded, unit="share"))
     made = open_questions(tmp_path / "made", [["a dog"], ["two cats"]])
-    evaluate(Scripted({"q0": "a dog", "q1": "two cats"}), str(made.folder), runs=tmp_path, name="run")
+    evaluate(
+        Scripted({"q0": "a dog", "q1": "two cats"}), str(made.folder), runs=tmp_path, name="run"
+    )
     results = score(tmp_path / "run", metrics=["rounded"])
-    assert {s.reason for s in results.runs[0].benchmarks[0].scores if s.metric == "rounded"} == {reason}
+    assert {s.reason for s in results.runs[0].benchmarks[0].scores if s.metric == "rounded"} == {
+        reason
+    }
 
 
 # --- intervals ---------------------------------------------------------------------------------------------------
@@ -450,7 +622,9 @@ def mean_of_estimates(sums: tuple[float, ...]) -> tuple[float]:
 def test_a_mean_as_a_ratio_of_sums_has_the_interval_of_a_mean(pairs: list[tuple[int, int]]) -> None:
     """The linear case: the same estimate but for the variance of a single answer, which a mean of 0 and 1 tells."""
     values, groups = [float(value) for value, _ in pairs], [group for _, group in pairs]
-    [one] = linearised_estimates([(value, 1.0) for value in values], groups, mean_of_estimates, [UNIT_INTERVAL])
+    [one] = linearised_estimates(
+        [(value, 1.0) for value in values], groups, mean_of_estimates, [UNIT_INTERVAL]
+    )
     expected = estimate_mean(values, groups)
     assert one.value == pytest.approx(expected.value)
     assert one.groups == expected.groups
@@ -473,7 +647,10 @@ def test_the_interval_covers_as_often_as_it_says(pictures: int, questions: int) 
             said = draw.random() < 0.8
             counts.append((float(said and draw.random() < 0.75), float(said), 1.0))
         [one, *_] = linearised_estimates(
-            counts, [i // questions for i in range(len(counts))], ENTITY_F1.compute, [UNIT_INTERVAL] * 3
+            counts,
+            [i // questions for i in range(len(counts))],
+            ENTITY_F1.compute,
+            [UNIT_INTERVAL] * 3,
         )
         covered += one.low <= 2 * 0.6 / 1.8 <= one.high
     error = 3 * (0.95 * 0.05 / 1000) ** 0.5
@@ -484,10 +661,13 @@ def test_the_error_of_f1_is_that_of_leaving_out_each_picture_in_turn() -> None:
     """The jackknife does not linearise: another way to the same number."""
     draw = random.Random(4)
     counts = [
-        (float(said and draw.random() < 0.7), float(said), 1.0) for said in (draw.random() < 0.8 for _ in range(200))
+        (float(said and draw.random() < 0.7), float(said), 1.0)
+        for said in (draw.random() < 0.8 for _ in range(200))
     ]
     sums = [sum(column) for column in zip(*counts, strict=True)]
-    parts = [ENTITY_F1.compute(tuple(s - c for s, c in zip(sums, one, strict=True)))[0] for one in counts]
+    parts = [
+        ENTITY_F1.compute(tuple(s - c for s, c in zip(sums, one, strict=True)))[0] for one in counts
+    ]
     middle = statistics.fmean(parts)
     jackknife = (199 / 200 * sum((part - middle) ** 2 for part in parts)) ** 0.5
     [one, *_] = linearised_estimates(counts, range(200), ENTITY_F1.compute, [UNIT_INTERVAL] * 3)
@@ -495,10 +675,15 @@ def test_the_error_of_f1_is_that_of_leaving_out_each_picture_in_turn() -> None:
 
 
 def test_one_group_has_no_interval_and_certainty_has_wilson_s() -> None:
-    [one] = linearised_estimates([(1.0, 1.0), (0.0, 1.0)], ["a", "a"], mean_of_estimates, [UNIT_INTERVAL])
+    [one] = linearised_estimates(
+        [(1.0, 1.0), (0.0, 1.0)], ["a", "a"], mean_of_estimates, [UNIT_INTERVAL]
+    )
     assert (one.value, one.low, one.high) == (0.5, None, None)
     [none] = linearised_estimates([(0.0, 1.0)] * 30, range(30), mean_of_estimates, [UNIT_INTERVAL])
-    assert (none.low, none.high) == (0.0, pytest.approx(estimate_mean([0.0] * 30, list(range(30))).high))
+    assert (none.low, none.high) == (
+        0.0,
+        pytest.approx(estimate_mean([0.0] * 30, list(range(30))).high),
+    )
     [one] = linearised_estimates([(1.0, 1.0)] * 30, range(30), mean_of_estimates, [UNIT_INTERVAL])
     assert one.high == 1.0
     assert one.low == pytest.approx(estimate_mean([1.0] * 30, list(range(30))).low)

@@ -84,7 +84,8 @@ def realistic_captions(count: int) -> list[str]:
     fill = "a the in of and with two people next to a small wooden table".split()
     pick = [lambda: draw.choice(fill), lambda: draw.choice(PIECES)]
     return [
-        " ".join(draw.choice(pick)() for _ in range(draw.randint(4, 14))) + draw.choice([".", "", " near them."])
+        " ".join(draw.choice(pick)() for _ in range(draw.randint(4, 14)))
+        + draw.choice([".", "", " near them."])
         for _ in range(count)
     ]
 
@@ -94,11 +95,25 @@ def stanford_words(lines: list[str], folder: Path) -> list[list[str]]:
     package = importlib.util.find_spec("pycocoevalcap").submodule_search_locations[0]
     (folder / "captions.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     jar = Path(package, "tokenizer", "stanford-corenlp-3.4.1.jar")
-    program = ["edu.stanford.nlp.process.PTBTokenizer", "-preserveLines", "-lowerCase", str(folder / "captions.txt")]
-    command = ["java", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-cp", str(jar), *program]
+    program = [
+        "edu.stanford.nlp.process.PTBTokenizer",
+        "-preserveLines",
+        "-lowerCase",
+        str(folder / "captions.txt"),
+    ]
+    command = [
+        "java",
+        "-Dfile.encoding=UTF-8",
+        "-Dstdout.encoding=UTF-8",
+        "-cp",
+        str(jar),
+        *program,
+    ]
     output = subprocess.run(command, capture_output=True, check=True).stdout.decode("utf-8")
     dropped = "'' ' `` ` . ? ! , : - -- ... ;".split()
-    return [[token for token in line.split() if token not in dropped] for line in output.splitlines()]
+    return [
+        [token for token in line.split() if token not in dropped] for line in output.splitlines()
+    ]
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="waits for a Java runtime")
@@ -106,5 +121,7 @@ def test_at_least_999_of_1000_captions_have_the_words_of_the_java_tokeniser(tmp_
     lines = [*realistic_captions(4000), *filter(None, GOLDEN)]
     witness = stanford_words(lines, tmp_path)
     assert len(witness) == len(lines)
-    different = [line for line, words in zip(lines, witness, strict=True) if caption_words(line) != words]
+    different = [
+        line for line, words in zip(lines, witness, strict=True) if caption_words(line) != words
+    ]
     assert len(different) <= len(lines) / 1000, different[:5]

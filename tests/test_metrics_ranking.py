@@ -49,13 +49,17 @@ def test_legacy_reciprocal_rank_reads_the_file_order_and_not_the_gold():
 
 def test_ndcg_by_hand():
     """Two relevant candidates, so K = 2; the better one stands second and the other third."""
-    assert ndcg([3.0, 2.0, 1.0], [0.0, 1.0, 0.5]) == pytest.approx((1 / math.log2(3)) / (1 + 0.5 / math.log2(3)))
+    assert ndcg([3.0, 2.0, 1.0], [0.0, 1.0, 0.5]) == pytest.approx(
+        (1 / math.log2(3)) / (1 + 0.5 / math.log2(3))
+    )
     assert ndcg([1.0, 3.0, 2.0], [0.0, 1.0, 0.5]) == pytest.approx(1.0)
 
 
 @given(scores, st.data())
 def test_ndcg_is_bounded_and_unmoved_by_order_and_by_scaling_scores(values, data):
-    relevance = data.draw(st.lists(st.sampled_from([0.0, 0.2, 1.0]), min_size=len(values), max_size=len(values)))
+    relevance = data.draw(
+        st.lists(st.sampled_from([0.0, 0.2, 1.0]), min_size=len(values), max_size=len(values))
+    )
     assume(max(relevance) > 0)
     value = ndcg(values, relevance)
     assert 0.0 <= value <= 1.0 + 1e-12
@@ -79,7 +83,10 @@ def test_rankings_of_nothing_or_of_nan_are_refused():
 
 def test_a_falling_dialogue_by_hand():
     """Accuracies 4, 3, 3, 2 (of ten) in rounds 1 to 4: slope -6/10 tenths a round, r = -3 / sqrt(5 * 2)."""
-    assert round_trend([0.4, 0.3, 0.3, 0.2]) == (pytest.approx(-3 / math.sqrt(10)), pytest.approx(-0.06))
+    assert round_trend([0.4, 0.3, 0.3, 0.2]) == (
+        pytest.approx(-3 / math.sqrt(10)),
+        pytest.approx(-0.06),
+    )
 
 
 accuracies = st.lists(st.integers(0, 1000).map(lambda k: k / 1000), min_size=3, max_size=12)

@@ -59,13 +59,17 @@ def leave_one_out(answer: str, given: list[str]) -> float:
     return sum(min(1.0, others.count(answer) / 3) for others in sets) / len(sets)
 
 
-@pytest.mark.parametrize(("agree", "value"), [(0, 0.0), (1, 0.3), (2, 0.6), (3, 0.9), (4, 1.0), (10, 1.0)])
+@pytest.mark.parametrize(
+    ("agree", "value"), [(0, 0.0), (1, 0.3), (2, 0.6), (3, 0.9), (4, 1.0), (10, 1.0)]
+)
 def test_vqa_accuracy_of_ten_annotators_by_number_that_agree(agree, value):
     annotators = ["Two."] * agree + ["a cat"] * (10 - agree)
     assert vqa_accuracy("2", annotators) == pytest.approx(value)
 
 
-answers = st.lists(st.sampled_from(["yes", "No.", "two", "the red one", "2"]), min_size=4, max_size=10)
+answers = st.lists(
+    st.sampled_from(["yes", "No.", "two", "the red one", "2"]), min_size=4, max_size=10
+)
 
 
 @given(st.sampled_from(["yes", "no", "2", "red 1"]), answers)
@@ -79,7 +83,11 @@ def test_vqa_accuracy_is_the_mean_over_leaving_each_annotator_out(reply, annotat
 def test_the_official_script_normalises_only_where_annotators_disagree():
     assert legacy_vqa_accuracy("Yes.", ["yes"] * 10) == 0.0
     assert vqa_accuracy("Yes.", ["yes"] * 10) == 1.0
-    assert legacy_vqa_accuracy("Yes.", ["yes"] * 9 + ["no"]) == vqa_accuracy("Yes.", ["yes"] * 9 + ["no"]) == 1.0
+    assert (
+        legacy_vqa_accuracy("Yes.", ["yes"] * 9 + ["no"])
+        == vqa_accuracy("Yes.", ["yes"] * 9 + ["no"])
+        == 1.0
+    )
 
 
 def test_vqa_accuracy_needs_four_annotators():
@@ -134,7 +142,13 @@ GOLDS = ["yes", "no"] * 3
 def pope(replies, golds):
     """POPE's numbers by name."""
     counts = [pope_counts(reply, gold) for reply, gold in zip(replies, golds, strict=True)]
-    return dict(zip(POPE.names, pope_rows([sum(column) for column in zip(*counts, strict=True)]), strict=True))
+    return dict(
+        zip(
+            POPE.names,
+            pope_rows([sum(column) for column in zip(*counts, strict=True)]),
+            strict=True,
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -147,13 +161,17 @@ def pope(replies, golds):
         (["yes", "yes", None, "no", "no", None], 2 / 6, 1 / 2, 1 / 3, 0.4, 2 / 6, 2 / 6),
     ],
 )
-def test_pope_of_scripted_models_by_hand(replies, accuracy, precision, recall, f1, yes_rate, unparsed):
+def test_pope_of_scripted_models_by_hand(
+    replies, accuracy, precision, recall, f1, yes_rate, unparsed
+):
     values = (accuracy, precision, recall, f1, yes_rate, unparsed)
     for value, expected in zip(pope(replies, GOLDS).values(), values, strict=True):
         assert value == (None if expected is None else pytest.approx(expected))
 
 
-labels = st.lists(st.tuples(st.sampled_from(["yes", "no", None]), st.sampled_from(["yes", "no"])), min_size=1)
+labels = st.lists(
+    st.tuples(st.sampled_from(["yes", "no", None]), st.sampled_from(["yes", "no"])), min_size=1
+)
 
 
 @given(labels, st.randoms(use_true_random=False))

@@ -17,7 +17,18 @@ from hypothesis import strategies as st
 import mini_hub
 import small
 import snellen as sn
-from mmbench_rows import LETTERS, MILLION, Cells, built, options_of, rotated, rotation, row, spec_of, write
+from mmbench_rows import (
+    LETTERS,
+    MILLION,
+    Cells,
+    built,
+    options_of,
+    rotated,
+    rotation,
+    row,
+    spec_of,
+    write,
+)
 from snellen.api import build_table
 from snellen.building.benchmark import Benchmark
 from snellen.building.builder import build_benchmark
@@ -83,16 +94,31 @@ def test_copies_are_one_question_with_the_options_of_its_base_row(twelve: Path) 
     assert (by_id["4"].question, by_id["4"].context) == ("图里有什么？", "看\n左边")
     assert by_id["8"].options == (" padded ", "padded not")
     assert golds(made) == {
-        "1": 0, "2": 1, "3": 1, "4": 2, "5": 0, "6": 3, "7": 0, "8": 0, "9": 0, "10": 0, "11": 0, "12": 0,
-    }  # fmt: skip
+        "1": 0,
+        "2": 1,
+        "3": 1,
+        "4": 2,
+        "5": 0,
+        "6": 3,
+        "7": 0,
+        "8": 0,
+        "9": 0,
+        "10": 0,
+        "11": 0,
+        "12": 0,
+    }
     assert made.manifest.warnings[0].endswith("40 rows are 12 questions")
-    assert made.manifest.warnings[1] == "abilities: function_reasoning 4, image_scene 4, image_style 3"
+    assert (
+        made.manifest.warnings[1] == "abilities: function_reasoning 4, image_scene 4, image_style 3"
+    )
 
 
 def test_pictures_are_stored_once_in_order_and_untouched(twelve: Path) -> None:
     made = built(twelve)
     by_id = samples(made)
-    stored = {name: [made.images.read(image) for image in sample.images] for name, sample in by_id.items()}
+    stored = {
+        name: [made.images.read(image) for image in sample.images] for name, sample in by_id.items()
+    }
     assert stored["9"] == [small.picture(1), small.picture(2)] == stored["10"][::-1]
     assert stored["11"] == stored["1"] == [small.picture(sum(b"1"))]
     assert by_id["11"].group == by_id["1"].group != by_id["2"].group
@@ -101,8 +127,12 @@ def test_pictures_are_stored_once_in_order_and_untouched(twelve: Path) -> None:
 def test_tags_name_the_three_levels_and_a_leaf_is_counted(twelve: Path) -> None:
     made = built(twelve)
     assert samples(made)["1"].tags == {
-        "l1": "perception", "l2": "coarse_perception", "l3": "image_scene", "split": "dev", "source": "made",
-    }  # fmt: skip
+        "l1": "perception",
+        "l2": "coarse_perception",
+        "l3": "image_scene",
+        "split": "dev",
+        "source": "made",
+    }
     assert samples(made)["12"].tags == {"split": "test", "source": "made"}
     assert sum(made.manifest.tags["l3"].values()) == 11
     assert made.manifest.tags["split"] == {"dev": 11, "test": 1}
@@ -126,19 +156,28 @@ def test_what_is_read_is_written_and_read_again(twelve: Path, tmp_path: Path) ->
     assert built(tmp_path / "again" / "twelve.tsv").manifest.counts.answers == 0
 
 
-texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12).filter(str.strip)
+texts = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12
+).filter(str.strip)
 
 
 @given(
     st.lists(
-        st.tuples(texts, st.lists(texts, min_size=2, max_size=6, unique_by=str.strip), st.integers(0, 5), texts),
+        st.tuples(
+            texts,
+            st.lists(texts, min_size=2, max_size=6, unique_by=str.strip),
+            st.integers(0, 5),
+            texts,
+        ),
         min_size=1,
         max_size=4,
     ),
     st.booleans(),
 )
 def test_any_texts_come_through_reading_and_writing(
-    tmp_path_factory: pytest.TempPathFactory, made_up: list[tuple[str, list[str], int, str]], left: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    made_up: list[tuple[str, list[str], int, str]],
+    left: bool,
 ) -> None:
     bases = [
         row(number, tuple(options), gold % len(options), question=question, hint=hint)
@@ -158,7 +197,9 @@ def test_any_texts_come_through_reading_and_writing(
 
 @pytest.mark.parametrize("count", [2, 3, 5, 6, 26])
 @pytest.mark.parametrize("left", [False, True])
-def test_options_up_to_z_and_either_direction_are_matched_by_text(count: int, left: bool, tmp_path: Path) -> None:
+def test_options_up_to_z_and_either_direction_are_matched_by_text(
+    count: int, left: bool, tmp_path: Path
+) -> None:
     base = row(7, tuple(f"option {number}" for number in range(count)), count - 1)
     made = built(write(rotated(base, left=left), tmp_path / "t.tsv"))
     assert golds(made) == {"7": count - 1}
@@ -172,7 +213,10 @@ def test_g_index_groups_whatever_the_indexes_are(tmp_path: Path) -> None:
     bases = [row(5, g_index="5"), row(1_500_000, ("a", "b"), 1, g_index="1500000")]
     rows = rotated(*bases, step=10_000_000, left=True)
     assert rows[2]["index"] == "10000005"
-    named = [{**cells, "index": f"{cells['g_index']}__group_{number}"} for number, cells in enumerate(rows[2:], 1)]
+    named = [
+        {**cells, "index": f"{cells['g_index']}__group_{number}"}
+        for number, cells in enumerate(rows[2:], 1)
+    ]
     for form in (rows, [*bases, *named]):
         made = built(write(form, tmp_path / "t.tsv"))
         assert golds(made) == {"5": 0, "1500000": 1}
@@ -184,7 +228,10 @@ def test_g_index_groups_whatever_the_indexes_are(tmp_path: Path) -> None:
 
 def test_references_may_point_forwards_and_legacy_files_repeat_the_picture(tmp_path: Path) -> None:
     bases = [row(1), row(2, ("a", "b"))]
-    legacy = [{**cells, "image": bases[int(cells["index"]) % MILLION - 1]["image"]} for cells in rotated(*bases)]
+    legacy = [
+        {**cells, "image": bases[int(cells["index"]) % MILLION - 1]["image"]}
+        for cells in rotated(*bases)
+    ]
     versions = {
         built(write(rows, tmp_path / "t.tsv")).manifest.version
         for rows in (rotated(*bases), [*bases, *rotated(*bases)[:1:-1]], legacy)
@@ -214,7 +261,9 @@ def test_base_rows_alone_are_questions_like_others(tmp_path: Path) -> None:
 def test_answers_are_hidden_when_the_column_is_absent_or_empty(tmp_path: Path) -> None:
     rows = rotated(row(1), row(2))
     absent = built(write(rows, tmp_path / "MMBench_DEV_EN.tsv", without=("answer",)))
-    empty = built(write([{**cells, "answer": ""} for cells in rows], tmp_path / "MMBench_DEV_EN.tsv"))
+    empty = built(
+        write([{**cells, "answer": ""} for cells in rows], tmp_path / "MMBench_DEV_EN.tsv")
+    )
     assert absent.manifest.counts.answers == empty.manifest.counts.answers == 0
     assert absent.manifest.version == empty.manifest.version
 
@@ -222,7 +271,9 @@ def test_answers_are_hidden_when_the_column_is_absent_or_empty(tmp_path: Path) -
 def test_answers_kept_apart_are_joined_by_index(tmp_path: Path) -> None:
     rows = rotated(row(1, gold=2), row(2, ("a", "b"), 1))
     path = write(rows, tmp_path / "t.tsv", without=("answer",))
-    apart = write([{"index": cells["index"], "answer": cells["answer"]} for cells in rows], tmp_path / "a.tsv")
+    apart = write(
+        [{"index": cells["index"], "answer": cells["answer"]} for cells in rows], tmp_path / "a.tsv"
+    )
     assert golds(built(path, answers=str(apart))) == {"1": 2, "2": 1}
     for wrong, fault in {
         "9\tA": "a.tsv:2: index 9 is not among the questions",
@@ -241,14 +292,23 @@ def test_answers_kept_apart_are_joined_by_index(tmp_path: Path) -> None:
 
 def test_ccbench_has_leaves_and_no_second_level(tmp_path: Path) -> None:
     rows = rotated(row(1, category="food_clothes"), row(2, category="sketch_reasoning"))
-    made = built(write(rows, tmp_path / "CCBench.tsv", without=("hint", "l2-category", "split", "comment")))
-    assert made.manifest.tags == {"l3": {"food_clothes": 1, "sketch_reasoning": 1}, "source": {"made": 2}}
+    made = built(
+        write(rows, tmp_path / "CCBench.tsv", without=("hint", "l2-category", "split", "comment"))
+    )
+    assert made.manifest.tags == {
+        "l3": {"food_clothes": 1, "sketch_reasoning": 1},
+        "source": {"made": 2},
+    }
 
 
 @pytest.mark.parametrize("name", ["L2-category", "l2_category", "l2-category"])
-def test_the_second_level_is_found_under_the_spellings_that_go_about(name: str, tmp_path: Path) -> None:
+def test_the_second_level_is_found_under_the_spellings_that_go_about(
+    name: str, tmp_path: Path
+) -> None:
     rows = [{**row(1), name: "logic_reasoning"}]
-    made = built(write(rows, tmp_path / "t.tsv", without=("l2-category",) if name != "l2-category" else ()))
+    made = built(
+        write(rows, tmp_path / "t.tsv", without=("l2-category",) if name != "l2-category" else ())
+    )
     assert made.manifest.tags["l1"] == {"reasoning": 1}
 
 
@@ -300,15 +360,24 @@ WRONG: dict[str, tuple[list[Cells], str]] = {
         "are questions of their own, add a column g_index that repeats the index",
     ),
     "index twice": ([row(1), row(1)], "t.tsv:3: the index 1 is taken by t.tsv:2"),
-    "index twice, spelled otherwise": ([row(1), row("01")], "t.tsv:3: the index 1 is taken by t.tsv:2"),
+    "index twice, spelled otherwise": (
+        [row(1), row("01")],
+        "t.tsv:3: the index 1 is taken by t.tsv:2",
+    ),
     "no index": ([row(1), row(" ")], "t.tsv:3: the index is empty"),
     "no question": ([row(1, question=" ")], "t.tsv:2: the question is empty"),
-    "answer without option": ([row(1, answer="E")], "t.tsv:2: the answer 'E' is not one of the letters A-D"),
+    "answer without option": (
+        [row(1, answer="E")],
+        "t.tsv:2: the answer 'E' is not one of the letters A-D",
+    ),
     "answer of three": (
         [row(1, ("a", "b", "c"), answer="D")],
         "t.tsv:2: the answer 'D' is not one of the letters A-C",
     ),
-    "answer as text": ([row(1, answer="cat")], "t.tsv:2: the answer 'cat' is not one of the letters A-D"),
+    "answer as text": (
+        [row(1, answer="cat")],
+        "t.tsv:2: the answer 'cat' is not one of the letters A-D",
+    ),
     "answers that differ": (
         [*rotated(row(1))[:3], rotation(row(1, gold=1), 3)],
         "t.tsv:5: the answer of index 3000001 is another option than that of index 1 (t.tsv:2)",
@@ -321,7 +390,10 @@ WRONG: dict[str, tuple[list[Cells], str]] = {
     "one option": ([row(1, ("a",), B="")], "t.tsv:2: two options are needed, there is 1"),
     "no options": ([row(1, ("", ""))], "t.tsv:2: two options are needed, there are none"),
     "blank option": ([row(1, ("a", " "))], "t.tsv:2: option B is blank"),
-    "option twice": ([row(1, ("a", "a "))], "t.tsv:2: the option 'a' appears twice; options must differ"),
+    "option twice": (
+        [row(1, ("a", "a "))],
+        "t.tsv:2: the option 'a' appears twice; options must differ",
+    ),
     "other options": (
         [*rotated(row(1))[:3], rotation(row(1, ("cat", "dog", "cow", "ox")), 3)],
         "t.tsv:5: the set of options of index 3000001 differs from that of its base row 1 (t.tsv:2)",
@@ -335,7 +407,10 @@ WRONG: dict[str, tuple[list[Cells], str]] = {
         "t.tsv:5: the picture of index 3000001 differs from that of its base row 1 (t.tsv:2)",
     ),
     "no picture": ([row(1, image="")], "t.tsv:2: index 1 has no image"),
-    "dangling": ([row(1, image="77")], "t.tsv:2: the image of index 1 refers to index 77, which is not there"),
+    "dangling": (
+        [row(1, image="77")],
+        "t.tsv:2: the image of index 1 refers to index 77, which is not there",
+    ),
     "file name": (
         [row(1, image="cat.png")],
         "t.tsv:2: the image of index 1 refers to index cat.png, which is not there; name files in the column "
@@ -353,7 +428,10 @@ WRONG: dict[str, tuple[list[Cells], str]] = {
         [row(1, image="2"), row(2, image="")],
         "t.tsv:2: the image of index 1 refers to index 2 (t.tsv:3), which has none",
     ),
-    "empty list": ([row(1, image="[]")], 't.tsv:2: image \'[]\' is not a list of pictures; write ["...", "..."]'),
+    "empty list": (
+        [row(1, image="[]")],
+        't.tsv:2: image \'[]\' is not a list of pictures; write ["...", "..."]',
+    ),
     "list of calls": (
         [row(1, image="[__import__('os').getcwd()]")],
         't.tsv:2: image "[__import__(\'os\').getcwd()]" is not a list of pictures; write ["...", "..."]',
@@ -375,12 +453,16 @@ for name in ("question", "hint", "category", "split"):
 
 
 @pytest.mark.parametrize("rows, fault", WRONG.values(), ids=WRONG)
-def test_a_wrong_row_is_refused_with_file_and_line(rows: list[Cells], fault: str, tmp_path: Path) -> None:
+def test_a_wrong_row_is_refused_with_file_and_line(
+    rows: list[Cells], fault: str, tmp_path: Path
+) -> None:
     assert refusal(rows, tmp_path)[0] == fault
 
 
 def test_base64_that_is_no_picture_is_refused_with_file_and_line(tmp_path: Path) -> None:
-    cell = base64.b64encode(b"no picture at all, though long enough to be one, or so it may seem").decode()
+    cell = base64.b64encode(
+        b"no picture at all, though long enough to be one, or so it may seem"
+    ).decode()
     [fault] = refusal([row(1), row(2, image=cell)], tmp_path)
     assert fault.startswith("t.tsv:3: not a readable image")
     [fault] = refusal([{**row(1), "image": "", "image_path": "no.png"}], tmp_path)
@@ -412,7 +494,9 @@ def test_a_missing_column_is_named(without: tuple[str, ...], fault: str, tmp_pat
 
 def test_a_column_nearly_named_is_refused_and_a_strange_one_told(tmp_path: Path) -> None:
     slip = [{name if name != "answer" else "anwser": cell for name, cell in row(1).items()}]
-    assert refusal(slip, tmp_path) == ["t.tsv:1: unknown column 'anwser'; did you mean 'answer'? Rename it"]
+    assert refusal(slip, tmp_path) == [
+        "t.tsv:1: unknown column 'anwser'; did you mean 'answer'? Rename it"
+    ]
     made = built(write([row(1, x="1", context="2")], tmp_path / "t.tsv"))
     assert "'x', 'context' left out: such columns mean nothing here" in made.manifest.warnings
 
@@ -422,7 +506,12 @@ def test_a_column_nearly_named_is_refused_and_a_strange_one_told(tmp_path: Path)
 
 def test_leniently_wrong_questions_are_left_out_and_counted_by_kind(tmp_path: Path) -> None:
     rows = [
-        *rotated(row(1), row(2, image=""), row(3, answer="Z"), row(4, image=small.cell(1)[:40] + "A" * 40)),
+        *rotated(
+            row(1),
+            row(2, image=""),
+            row(3, answer="Z"),
+            row(4, image=small.cell(1)[:40] + "A" * 40),
+        ),
         *rotated(row(5))[:2],
         row(6, image="66"),
         row(7, image=""),
@@ -439,10 +528,14 @@ def test_leniently_wrong_questions_are_left_out_and_counted_by_kind(tmp_path: Pa
         "1 question left out, a dangling reference: t.tsv:20: the image of index 6 refers to index 66, which is not "
         "there",
     ]
-    assert told[-1].startswith("1 question left out, a picture that cannot be read: t.tsv:5: not a readable image")
+    assert told[-1].startswith(
+        "1 question left out, a picture that cannot be read: t.tsv:5: not a readable image"
+    )
 
 
-def test_leniently_a_file_without_any_sound_question_is_refused_all_the_same(tmp_path: Path) -> None:
+def test_leniently_a_file_without_any_sound_question_is_refused_all_the_same(
+    tmp_path: Path,
+) -> None:
     assert refusal([row(1, image="")], tmp_path, lenient=True) == ["t.tsv:2: index 1 has no image"]
 
 
@@ -450,7 +543,10 @@ def test_a_question_left_unrotated_by_intent_is_tagged_and_told(tmp_path: Path) 
     rows = [*rotated(row(1, g_index="1")), row(2, ("A", "B"), g_index="2")]
     made = built(write(rows, tmp_path / "t.tsv"))
     assert samples(made)["2"].tags["rotations"] == "single-pass"
-    assert "1 question without rotations by intent, tagged rotations=single-pass" in made.manifest.warnings
+    assert (
+        "1 question without rotations by intent, tagged rotations=single-pass"
+        in made.manifest.warnings
+    )
     [use] = find_benchmarks([str(made.folder)], where="rotations != 'single-pass'")
     assert [sample.id for sample in made.samples(use.selection)] == ["1"]
     (tmp_path / "o").mkdir()
@@ -476,9 +572,15 @@ PAPER = {"CP": (298, 470, 296), "FP-S": (297, 400, 293), "FP-C": (145, 250, 143)
 
 def test_the_counts_of_leaves_add_up_to_those_of_the_paper() -> None:
     shipped = taxonomy.shipped()
-    leaves = {second.short: [leaf for leaf in shipped.leaf if leaf.l2 == second.name] for second in shipped.l2}
+    leaves = {
+        second.short: [leaf for leaf in shipped.leaf if leaf.l2 == second.name]
+        for second in shipped.l2
+    }
     sums = {
-        short: tuple(sum(getattr(leaf, name) for leaf in found) for name in ("paper_dev", "paper_test", "dev"))
+        short: tuple(
+            sum(getattr(leaf, name) for leaf in found)
+            for name in ("paper_dev", "paper_test", "dev")
+        )
         for short, found in leaves.items()
     }
     assert sums == PAPER
@@ -501,8 +603,17 @@ def test_counts_that_differ_from_the_published_ones_are_told(tmp_path: Path) -> 
     [_, _, dev] = built(path, published="dev").manifest.warnings
     assert dev.startswith("published counts differ: image_style 0 (53), image_scene 1 (104)")
     assert len(built(path, published="test").manifest.warnings) == 2
-    more = write([row(i, category="image_scene", **{"l2-category": "coarse_perception"}) for i in range(131)], path)
-    assert "published counts differ: image_scene 131 (130)" in built(more, published="test").manifest.warnings
+    more = write(
+        [
+            row(i, category="image_scene", **{"l2-category": "coarse_perception"})
+            for i in range(131)
+        ],
+        path,
+    )
+    assert (
+        "published counts differ: image_scene 131 (130)"
+        in built(more, published="test").manifest.warnings
+    )
 
 
 def test_an_unknown_second_level_has_no_first_one_and_is_counted(tmp_path: Path) -> None:
@@ -513,7 +624,9 @@ def test_an_unknown_second_level_has_no_first_one_and_is_counted(tmp_path: Path)
     (tmp_path / "taxonomy.toml").write_text('[[l2]]\nname = "charts"\nl1 = "reading"\n')
     assert samples(built(path))["1"].tags["l1"] == "reading"
     (tmp_path / "taxonomy.toml").write_text('[[l2]]\nnmae = "charts"\n')
-    with pytest.raises(DataError, match=r"taxonomy.toml: l2\[0\]: unknown field 'nmae'; did you mean name\?"):
+    with pytest.raises(
+        DataError, match=r"taxonomy.toml: l2\[0\]: unknown field 'nmae'; did you mean name\?"
+    ):
         built(path)
 
 
@@ -522,12 +635,17 @@ def test_an_unknown_second_level_has_no_first_one_and_is_counted(tmp_path: Path)
 
 def test_the_catalogue_has_the_splits_languages_and_versions() -> None:
     names = {spec.name.partition("/")[2] for spec in suites()["mmbench"]}
-    whole = {f"{split}-{language}" for split, language in itertools.product(("dev", "test"), ("en", "cn"))}
+    whole = {
+        f"{split}-{language}"
+        for split, language in itertools.product(("dev", "test"), ("en", "cn"))
+    }
     assert names == {*whole, *(f"{name}-v11" for name in whole), "ccbench"}
     assert select("mmbench/test-*")[0].split == "test"
 
 
-@pytest.mark.parametrize("name", ["MMBench_DEV_EN.tsv", "mmbench_dev_en_20231003.tsv", "MMBench_DEV_EN_legacy.tsv"])
+@pytest.mark.parametrize(
+    "name", ["MMBench_DEV_EN.tsv", "mmbench_dev_en_20231003.tsv", "MMBench_DEV_EN_legacy.tsv"]
+)
 def test_an_entry_is_built_from_a_folder_or_the_file_itself(name: str, tmp_path: Path) -> None:
     [spec] = select("mmbench/dev-en")
     path = write(rotated(row(1)), tmp_path / name)
@@ -560,7 +678,8 @@ def test_any_benchmark_of_choices_can_be_written_with_all_rotations(tmp_path: Pa
 
 def test_numbers_over_a_million_get_a_larger_step_and_say_so(tmp_path: Path) -> None:
     rows = [
-        {**cells, "id": str(number)} for cells, number in zip(small.rows(2, options=2), (5, 1_000_005), strict=True)
+        {**cells, "id": str(number)}
+        for cells, number in zip(small.rows(2, options=2), (5, 1_000_005), strict=True)
     ]
     made = small.built(rows, tmp_path / "made")
     write_file(made, tmp_path / "t.tsv", golds(made))
@@ -578,7 +697,9 @@ def test_numbers_over_a_million_get_a_larger_step_and_say_so(tmp_path: Path) -> 
         ({"options": [str(i) for i in range(27)]}, "has 27 options, over the 26 that have letters"),
     ],
 )
-def test_what_the_form_cannot_hold_is_refused(row: dict[str, Any], fault: str, tmp_path: Path) -> None:
+def test_what_the_form_cannot_hold_is_refused(
+    row: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
     made = small.built([{**small.rows(1)[0], **row}], tmp_path / "made")
     with pytest.raises(DataError, match=fault):
         write_file(made, tmp_path / "t.tsv", {})
@@ -595,7 +716,9 @@ def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
     with path.open("w") as file:
         file.write("index\tquestion\tA\tB\tanswer\timage\n")
         for number in range(8):
-            file.write(f"{number}\tWhich?\tcat\tdog\tA\t{large}\n{number + MILLION}\tWhich?\tdog\tcat\tB\t{large}\n")
+            file.write(
+                f"{number}\tWhich?\tcat\tdog\tA\t{large}\n{number + MILLION}\tWhich?\tdog\tcat\tB\t{large}\n"
+            )
     tracemalloc.start()
     drafts = sum(1 for _ in read({"files": [path.name]}, tmp_path))
     _, peak = tracemalloc.get_traced_memory()
@@ -650,28 +773,42 @@ def test_an_index_alone_is_an_id_unless_rows_are_rotations(tmp_path: Path) -> No
 def test_indexes_and_empty_cells_may_be_as_pandas_writes_them(tmp_path: Path) -> None:
     head, cell = "index\tquestion\thint\tA\tB\timage\tanswer\n", small.cell()
     path = tmp_path / "t.tsv"
-    path.write_text(f"{head}7.0\tWhich?\tnan\tcat\tdog\t{cell}\tA\n1000007.0\tWhich?\tnan\tdog\tcat\t7\tB\n")
+    path.write_text(
+        f"{head}7.0\tWhich?\tnan\tcat\tdog\t{cell}\tA\n1000007.0\tWhich?\tnan\tdog\tcat\t7\tB\n"
+    )
     [draft] = read({"files": [path.name]}, tmp_path)
     assert (draft.id, len(draft.rows)) == ("7", 2)
-    assert "1 question with the text 'nan', which is shown; leave a cell empty where it is none" in draft.notes
+    assert (
+        "1 question with the text 'nan', which is shown; leave a cell empty where it is none"
+        in draft.notes
+    )
 
 
 def test_a_picture_named_by_the_index_of_its_row_makes_the_form(tmp_path: Path) -> None:
     rows = "index\tquestion\tA\tB\timage\tanswer\n7\tWhich?\tcat\tdog\t{}\tA\n8\tWho?\tdog\tcat\t{}\tB\n"
     path = tmp_path / "t.tsv"
-    for first, second, is_so in ((small.cell(), "7", True), (small.cell(), "9", False), ("7.png", "7", False)):
+    for first, second, is_so in (
+        (small.cell(), "7", True),
+        (small.cell(), "9", False),
+        ("7.png", "7", False),
+    ):
         path.write_text(rows.format(first, second))
         assert recognises(path) is is_so
 
 
 def test_a_file_of_ones_own_is_built_written_and_run(tmp_path: Path) -> None:
-    path = write(rotated(row(1, gold=2), row(2, ("yes", "no"), 1)), tmp_path / "own.tsv", without=("answer",))
-    apart = write([{"index": "1", "answer": "C"}, {"index": "2", "answer": "B"}], tmp_path / "answers.tsv")
+    path = write(
+        rotated(row(1, gold=2), row(2, ("yes", "no"), 1)), tmp_path / "own.tsv", without=("answer",)
+    )
+    apart = write(
+        [{"index": "1", "answer": "C"}, {"index": "2", "answer": "B"}], tmp_path / "answers.tsv"
+    )
     made = build_table(path, to=tmp_path / "own", answers=apart)
     assert golds(made) == {"1": 2, "2": 1}
     assert write_mmbench(made, tmp_path / "again.tsv") == 6
     assert (
-        build_table(tmp_path / "again.tsv", to=tmp_path / "again", name="own").manifest.version == made.manifest.version
+        build_table(tmp_path / "again.tsv", to=tmp_path / "again", name="own").manifest.version
+        == made.manifest.version
     )
     results = sn.evaluate("snellen:oracle", str(made.folder), "circular", runs=tmp_path / "runs")
     assert results.value("circular_accuracy", benchmark="own") == 1.0
@@ -695,9 +832,21 @@ def test_the_command_says_how_a_file_is_read_and_what_was_left_out(
     assert "note: 1 question left out, without a picture" in said
     with pytest.raises(SystemExit, match="2"):
         main(["build", "eyechart/shape", "--lenient"])
-    assert "--lenient: for `snellen build FILE` and MMBench's form" in " ".join(capsys.readouterr().err.split())
+    assert "--lenient: for `snellen build FILE` and MMBench's form" in " ".join(
+        capsys.readouterr().err.split()
+    )
     with pytest.raises(SystemExit):
-        main(["build", "mmbench/dev-en", "--source", str(path), "--lenient", "--to", str(tmp_path / "dev")])
+        main(
+            [
+                "build",
+                "mmbench/dev-en",
+                "--source",
+                str(path),
+                "--lenient",
+                "--to",
+                str(tmp_path / "dev"),
+            ]
+        )
     assert "built mmbench/dev-en" in " ".join(capsys.readouterr().out.split())
 
 
@@ -717,10 +866,16 @@ def as_parquet(cells: list[Cells], to: Path) -> Path:
     texts = [name for name in cells[0] if name not in ("index", "image")]
     rows: mini_hub.Rows = []
     for one in cells:
-        told = {"L2-category" if name == "l2-category" else name: one.get(name) or "nan" for name in texts}
+        told = {
+            "L2-category" if name == "l2-category" else name: one.get(name) or "nan"
+            for name in texts
+        }
         picture = base64.b64decode(own.get(one["image"], one["image"]))
         rows.append({"index": int(one["index"]), **told, "image": {"bytes": picture, "path": None}})
-    types = {name: pa.string() for name in rows[0]} | {"index": pa.int64(), "image": mini_hub.PICTURE}
+    types = {name: pa.string() for name in rows[0]} | {
+        "index": pa.int64(),
+        "image": mini_hub.PICTURE,
+    }
     return mini_hub.write(to, rows, types)
 
 
@@ -732,5 +887,7 @@ def test_the_hubs_dataset_is_the_same_benchmark_as_the_toolkits_table(tmp_path: 
     as_parquet(rotated(*bases), tmp_path / "hub" / "en" / "dev-00000-of-00001.parquet")
     spec = entries()["mmbench/dev-en"]
     ours = build_benchmark(spec, source=table.parent, to=tmp_path / "ours")
-    theirs = build_benchmark(spec.from_hub("c0ffee"), source=tmp_path / "hub", to=tmp_path / "theirs")
+    theirs = build_benchmark(
+        spec.from_hub("c0ffee"), source=tmp_path / "hub", to=tmp_path / "theirs"
+    )
     assert theirs.manifest.version == ours.manifest.version and ours.manifest.counts.samples == 5

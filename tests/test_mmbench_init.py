@@ -103,27 +103,36 @@ def test_the_answers_of_test_stand_in_no_other_file(table: Path) -> None:
     rows = files.answers.read_text().splitlines()
     assert rows[0] == '"index"\t"answer"' and len(rows) == 38
     assert sorted(path.name for path in files.dev.parent.iterdir()) == [
-        "mine-dev.tsv", "mine-test-answers.tsv", "mine-test.tsv", "taxonomy.toml",
-    ]  # fmt: skip
+        "mine-dev.tsv",
+        "mine-test-answers.tsv",
+        "mine-test.tsv",
+        "taxonomy.toml",
+    ]
 
 
 def test_the_abilities_are_known_or_left_to_be_filled_in(table: Path) -> None:
     files = made(table)
     tags = built(files.dev).manifest.tags
     assert tags["l2"] == {
-        "coarse_perception": 8, "finegrained_perception (instance-level)": 12, "reading_charts": 4,
-    }  # fmt: skip
+        "coarse_perception": 8,
+        "finegrained_perception (instance-level)": 12,
+        "reading_charts": 4,
+    }
     assert tags["l1"] == {"perception": 20}
     assert "the l1 of reading_charts is not known: fill it in in taxonomy.toml" in files.weak
     text = files.abilities.read_text()
     assert 'name = "reading_charts"\ntitle = ""\nl1 = ""' in text
     assert 'title = "OCR"' in text
-    files.abilities.write_text(text.replace('title = ""\nl1 = ""', 'title = "Charts"\nl1 = "reading"'))
+    files.abilities.write_text(
+        text.replace('title = ""\nl1 = ""', 'title = "Charts"\nl1 = "reading"')
+    )
     assert built(files.dev).manifest.tags["l1"] == {"perception": 20, "reading": 4}
 
 
 def test_the_same_name_gives_the_same_files_and_another_name_other_splits(table: Path) -> None:
-    one, two, other = (made(table, folder, name=name) for folder, name in (("a", "x"), ("b", "x"), ("c", "y")))
+    one, two, other = (
+        made(table, folder, name=name) for folder, name in (("a", "x"), ("b", "x"), ("c", "y"))
+    )
     assert one.dev.read_bytes() == two.dev.read_bytes()
     assert one.answers.read_bytes() == two.answers.read_bytes() != other.answers.read_bytes()
 
@@ -148,9 +157,13 @@ def test_dev_has_two_fifths_of_each_ability_and_of_all(sizes: list[int], name: s
     assert dev == choose_dev(items, name) <= {item.index for item in items}
 
 
-def items(count: int, leaf: str = "ocr", options: int = 4, gold: int | None = None) -> list[BalanceItem]:
+def items(
+    count: int, leaf: str = "ocr", options: int = 4, gold: int | None = None
+) -> list[BalanceItem]:
     return [
-        BalanceItem(f"{leaf}{i}", ("l2", leaf), options, i % options if gold is None else gold, f"{leaf}{i}")
+        BalanceItem(
+            f"{leaf}{i}", ("l2", leaf), options, i % options if gold is None else gold, f"{leaf}{i}"
+        )
         for i in range(count)
     ]
 
@@ -164,17 +177,35 @@ def test_balanced_questions_have_no_weakness_and_their_parts_add_up() -> None:
     assert (ocr.chance, style.chance, whole.chance) == (0.25, 0.5, 0.375)
     assert ocr.letters == (20, 20, 20, 20) and style.letters == (40, 40)
     assert whole.letters == (60, 60, 20, 20)
-    assert Counter(item.leaf for item in even if item.index in dev) == {("l2", "ocr"): 32, ("l2", "style"): 32}
+    assert Counter(item.leaf for item in even if item.index in dev) == {
+        ("l2", "ocr"): 32,
+        ("l2", "style"): 32,
+    }
 
 
 @pytest.mark.parametrize(
     ("found", "line"),
     [
-        ([*items(80), *items(30, "style")], "style has 18 questions in test: one of them is 5.6 points"),
-        ([*items(80), *items(1, "style")], "style has 0 questions in dev and 1 in test: it has too few to be split"),
-        ([*items(201), *items(50, "style")], "ocr has 201 questions and style 50: the overall accuracy is mostly"),
-        ([*items(80), *items(80, "style", gold=1)], "style: B is correct 100% of the time, 25% would be even"),
-        ([*items(80), *items(80, "style", gold=1)], "all questions: B is correct 62% of the time, 25% would be even"),
+        (
+            [*items(80), *items(30, "style")],
+            "style has 18 questions in test: one of them is 5.6 points",
+        ),
+        (
+            [*items(80), *items(1, "style")],
+            "style has 0 questions in dev and 1 in test: it has too few to be split",
+        ),
+        (
+            [*items(201), *items(50, "style")],
+            "ocr has 201 questions and style 50: the overall accuracy is mostly",
+        ),
+        (
+            [*items(80), *items(80, "style", gold=1)],
+            "style: B is correct 100% of the time, 25% would be even",
+        ),
+        (
+            [*items(80), *items(80, "style", gold=1)],
+            "all questions: B is correct 62% of the time, 25% would be even",
+        ),
         (
             [BalanceItem(i.index, i.leaf, i.count, i.gold, "one") for i in items(80)],
             "pictures in both splits: 1; whoever trains on dev has seen them",
@@ -182,7 +213,9 @@ def test_balanced_questions_have_no_weakness_and_their_parts_add_up() -> None:
     ],
 )
 def test_what_would_make_numbers_weak_is_said(found: list[BalanceItem], line: str) -> None:
-    assert any(said.startswith(line) for said in balance_warnings(found, choose_dev(found, "x"))), line
+    assert any(said.startswith(line) for said in balance_warnings(found, choose_dev(found, "x"))), (
+        line
+    )
 
 
 WRONG: dict[str, tuple[dict[str, str], str]] = {
@@ -190,14 +223,26 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
     "no category": ({"category": ""}, "q.csv:3: the category is empty"),
     "no picture": ({"image": ""}, "q.csv:3: the image is empty"),
     "no answer": ({"answer": ""}, "q.csv:3: the answer is empty"),
-    "answer without option": ({"answer": "D"}, "q.csv:3: the answer 'D' is not one of the letters A-C"),
+    "answer without option": (
+        {"answer": "D"},
+        "q.csv:3: the answer 'D' is not one of the letters A-C",
+    ),
     "one option": ({"B": "", "C": ""}, "q.csv:3: two options are needed, there is 1"),
     "equal options": ({"B": "NA"}, "q.csv:3: the option 'NA' appears twice; options must differ"),
-    "missing picture": ({"image": "no.png"}, "q.csv:3: cannot read the image no.png (No such file or directory)"),
+    "missing picture": (
+        {"image": "no.png"},
+        "q.csv:3: cannot read the image no.png (No such file or directory)",
+    ),
     "NUL": ({"image": "no\0.png"}, "q.csv:3: cannot read the image no\0.png (embedded null byte)"),
     "text for a picture": ({"image": "q.csv"}, "q.csv:3: q.csv: not a readable image"),
-    "text for an index": ({"index": "x"}, "q.csv:3: the index 'x' is not a whole number under 1000000"),
-    "large index": ({"index": "1000000"}, "q.csv:3: the index '1000000' is not a whole number under 1000000"),
+    "text for an index": (
+        {"index": "x"},
+        "q.csv:3: the index 'x' is not a whole number under 1000000",
+    ),
+    "large index": (
+        {"index": "1000000"},
+        "q.csv:3: the index '1000000' is not a whole number under 1000000",
+    ),
     "index twice": ({"index": "01"}, "q.csv:3: the index 1 appears twice"),
 }
 
@@ -233,7 +278,9 @@ def test_wrong_tables_and_folders_are_refused(table: Path, tmp_path: Path) -> No
         scaffold(tmp_path / "no.csv", pictures, tmp_path / "mine")
     with pytest.raises(DataError, match=r"pictures exists and is not an empty folder"):
         scaffold(table, pictures, pictures)
-    with pytest.raises(DataError, match=r"'a/b' cannot be part of a file's name; call it 'a-b' with --name"):
+    with pytest.raises(
+        DataError, match=r"'a/b' cannot be part of a file's name; call it 'a-b' with --name"
+    ):
         made(table, name="a/b")
     assert not (tmp_path / "mine").exists()
 
@@ -245,16 +292,41 @@ def test_up_to_ten_wrong_rows_are_named_at_once(tmp_path: Path) -> None:
     assert len(str(caught.value).splitlines()) == 10
 
 
-def test_the_command_shows_the_spread_and_what_to_do_next(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_the_spread_and_what_to_do_next(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = table.parent / "mine"
     with pytest.raises(SystemExit) as ended:
         main(
-            ["init", "mmbench-like", str(folder), "--questions", str(table), "--images", str(table.parent / "pictures")]
+            [
+                "init",
+                "mmbench-like",
+                str(folder),
+                "--questions",
+                str(table),
+                "--images",
+                str(table.parent / "pictures"),
+            ]
         )
     assert ended.value.code == 0
     said = capsys.readouterr()
     assert "3 abilities" in said.out
     line = next(line for line in said.out.splitlines() if "bar_charts" in line)
-    assert line.split() == ["reading_charts", "bar_charts", "11", "4", "7", "33.3%", "A", "4", "B", "3", "C", "4"]
+    assert line.split() == [
+        "reading_charts",
+        "bar_charts",
+        "11",
+        "4",
+        "7",
+        "33.3%",
+        "A",
+        "4",
+        "B",
+        "3",
+        "C",
+        "4",
+    ]
     assert f"snellen build {folder}/mine-dev.tsv" in said.out
-    assert "bar_charts has 7 questions in test: one of them is 14.3 points" in " ".join(said.err.split())
+    assert "bar_charts has 7 questions in test: one of them is 14.3 points" in " ".join(
+        said.err.split()
+    )

@@ -43,8 +43,14 @@ def bases(count: int, options: int = 4) -> list[Cells]:
 
 def hand_in(rows: list[Cells], reply: Reply, name: str = "p.tsv") -> Path:
     """A file of predictions to these rows, as a toolkit writes it: all columns but the pictures."""
-    columns = [name for name in dict.fromkeys(name for cells in rows for name in cells) if name != "image"]
-    write_text_table(Path(name), [*columns, "prediction"], [{**cells, "prediction": reply(cells)} for cells in rows])
+    columns = [
+        name for name in dict.fromkeys(name for cells in rows for name in cells) if name != "image"
+    ]
+    write_text_table(
+        Path(name),
+        [*columns, "prediction"],
+        [{**cells, "prediction": reply(cells)} for cells in rows],
+    )
     return Path(name)
 
 
@@ -56,7 +62,11 @@ def scored(rows: list[Cells], reply: Reply, **how: str) -> tuple[Results, tuple[
 
 
 def value(results: Results, metric: str, part: str = "") -> Estimate:
-    [found] = [r.estimate for r in results.rows if (r.metric, r.slice) == (metric, part) and r.benchmark != "*"]
+    [found] = [
+        r.estimate
+        for r in results.rows
+        if (r.metric, r.slice) == (metric, part) and r.benchmark != "*"
+    ]
     return found
 
 
@@ -69,7 +79,9 @@ def correct(cells: Cells) -> str:
 
 
 def verdicts(results: Results, metric: str) -> dict[str, float | None]:
-    return {s.sample_id: s.value for s in results.runs[0].benchmarks[0].scores if s.metric == metric}
+    return {
+        s.sample_id: s.value for s in results.runs[0].benchmarks[0].scores if s.metric == metric
+    }
 
 
 # --- one pass and all of them ------------------------------------------------------------------------------------
@@ -91,12 +103,16 @@ def consistent(cells: Cells) -> str:
     return cells["answer"] if int(base_of(cells)) % 5 else "A"
 
 
-@pytest.mark.parametrize(("reply", "vanilla", "circular"), [
-    (lambda cells: "A", 1 / 4, 0.0),
-    (uniform, 1 / 4, (1 / 4) ** 4),
-    (consistent, 0.8 + 0.2 / 4, 0.8),
-    (biased, (5 / 8 + 3 * 1 / 8) / 4, 5 / 8 * (1 / 8) ** 3),
-], ids=["always-A", "uniform", "80 % consistent", "position-biased"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("reply", "vanilla", "circular"),
+    [
+        (lambda cells: "A", 1 / 4, 0.0),
+        (uniform, 1 / 4, (1 / 4) ** 4),
+        (consistent, 0.8 + 0.2 / 4, 0.8),
+        (biased, (5 / 8 + 3 * 1 / 8) / 4, 5 / 8 * (1 / 8) ** 3),
+    ],
+    ids=["always-A", "uniform", "80 % consistent", "position-biased"],
+)
 def test_models_of_known_behaviour_score_as_their_closed_forms_say(
     reply: Reply, vanilla: float, circular: float
 ) -> None:
@@ -114,7 +130,9 @@ def test_models_of_known_behaviour_score_as_their_closed_forms_say(
 
 
 def test_a_model_that_is_consistently_wrong_is_consistent_and_never_right() -> None:
-    wrong, _ = scored(rotated(*bases(12)), lambda cells: "hen" if cells[cells["answer"]] != "hen" else "cat")
+    wrong, _ = scored(
+        rotated(*bases(12)), lambda cells: "hen" if cells[cells["answer"]] != "hen" else "cat"
+    )
     assert value(wrong, "circular_accuracy").value == 0.0
     assert value(wrong, "consistency").value == 1.0
 
@@ -143,7 +161,9 @@ def test_stopping_early_gives_the_verdicts_of_all_passes_for_fewer_calls(
     assert whole.runs[0].asked == 4 * len(said) >= early.runs[0].asked
 
 
-def test_a_question_whose_options_must_not_be_turned_is_asked_once_and_has_no_circular_verdict(tmp_path: Path) -> None:
+def test_a_question_whose_options_must_not_be_turned_is_asked_once_and_has_no_circular_verdict(
+    tmp_path: Path,
+) -> None:
     turned, once = row(1, g_index="1"), row(2, g_index="2")
     rows = [turned, *(rotation(turned, turn) for turn in (1, 2, 3)), once]
     made = built(write(rows, tmp_path / "t.tsv"))
@@ -152,9 +172,11 @@ def test_a_question_whose_options_must_not_be_turned_is_asked_once_and_has_no_ci
     assert value(results, "accuracy").n == 2
     circular = value(results, "circular_accuracy")
     assert (circular.value, circular.n, circular.unscored, circular.errors) == (1.0, 1, 1, 0)
-    assert {s.reason for s in results.runs[0].benchmarks[0].scores if s.value is None and s.sample_id == "2"} == {
-        "not rotated"
-    }
+    assert {
+        s.reason
+        for s in results.runs[0].benchmarks[0].scores
+        if s.value is None and s.sample_id == "2"
+    } == {"not rotated"}
     assert write_submission(results.runs[0].folder, Path("s.tsv")).rows == 5
 
 
@@ -162,31 +184,56 @@ def test_the_table_of_abilities_stands_in_the_papers_order_and_its_levels_add_up
     results, _ = scored(rotated(*bases(60)), uniform)
     [table] = ability_tables(run_views(results.runs, results.rows))
     assert [str(cells[0]) for cells in table.rows] == [
-        "Overall", "Perception", "· Coarse perception", "· · Image style", "· · Image scene", "Reasoning",
-        "· Attribute reasoning", "· · Function reasoning",
-    ]  # fmt: skip
-    assert table.header == ("ability", "vanilla", "circular", "lost by turning", "consistent", "unscored / errors")
+        "Overall",
+        "Perception",
+        "· Coarse perception",
+        "· · Image style",
+        "· · Image scene",
+        "Reasoning",
+        "· Attribute reasoning",
+        "· · Function reasoning",
+    ]
+    assert table.header == (
+        "ability",
+        "vanilla",
+        "circular",
+        "lost by turning",
+        "consistent",
+        "unscored / errors",
+    )
     for column in range(1, 5):
         numbers = [cells[column].estimate for cells in table.rows]  # type: ignore[union-attr]
         right = [one.value * one.n for one in numbers]
-        assert right[0] == pytest.approx(right[1] + right[5]) == pytest.approx(right[3] + right[4] + right[7])
+        assert (
+            right[0]
+            == pytest.approx(right[1] + right[5])
+            == pytest.approx(right[3] + right[4] + right[7])
+        )
         assert numbers[0].n == 60 == numbers[1].n + numbers[5].n
 
 
 # --- hidden answers ----------------------------------------------------------------------------------------------
 
 
-def test_a_run_without_answers_is_scored_when_the_same_questions_are_built_with_them(tmp_path: Path) -> None:
+def test_a_run_without_answers_is_scored_when_the_same_questions_are_built_with_them(
+    tmp_path: Path,
+) -> None:
     rows = rotated(*bases(8))
     hidden = write(rows, tmp_path / "t.tsv", without=("answer",))
-    write([{"index": cells["index"], "answer": cells["answer"]} for cells in rows], tmp_path / "answers.tsv")
+    write(
+        [{"index": cells["index"], "answer": cells["answer"]} for cells in rows],
+        tmp_path / "answers.tsv",
+    )
     made = build_table(hidden, to=tmp_path / "made")
     first = evaluate("snellen:always-a", str(made.folder), "circular", name="r")
     assert value(first, "accuracy").unscored == 8
     again = build_table(hidden, answers=tmp_path / "answers.tsv", to=tmp_path / "made")
     assert again.manifest.version != made.manifest.version
     assert value(score("runs/r"), "accuracy").value == 0.25
-    assert evaluate("snellen:always-a", str(made.folder), "circular", name="r").runs[0].asked == first.runs[0].asked
+    assert (
+        evaluate("snellen:always-a", str(made.folder), "circular", name="r").runs[0].asked
+        == first.runs[0].asked
+    )
     write(rotated(*bases(8)[:7], row(8, ("other", "dog", "cow", "hen"))), hidden)
     build_table(hidden, to=tmp_path / "made")
     with pytest.raises(DataError, match="cannot be scored, as the answers of t are not here"):
@@ -197,9 +244,14 @@ def test_a_run_without_answers_is_scored_when_the_same_questions_are_built_with_
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_submission_has_the_official_rows_with_the_replies_as_they_came(form: str, tmp_path: Path) -> None:
+def test_a_submission_has_the_official_rows_with_the_replies_as_they_came(
+    form: str, tmp_path: Path
+) -> None:
     rows = rotated(
-        row(1, ("None", "NA"), 1, comment="kept"), row(2, question="=1+1"), row(3, ("a", "b", "c")), left=True
+        row(1, ("None", "NA"), 1, comment="kept"),
+        row(2, question="=1+1"),
+        row(3, ("a", "b", "c")),
+        left=True,
     )
     made = built(write(rows, tmp_path / "t.tsv"))
     said = {"1": "=B", "2": "http://a.b/c\x01", "3": "NA"}
@@ -209,13 +261,18 @@ def test_a_submission_has_the_official_rows_with_the_replies_as_they_came(form: 
     table = read_text_table(Path(f"s.{form}"))
     kept = [name for name in rows[0] if name not in ("image", "answer")]
     assert [{name: cells.get(name, "") for name in kept} for _, cells in table.rows] == sorted(
-        ({name: cells.get(name, "") for name in kept} for cells in rows), key=lambda cells: int(cells["index"])
+        ({name: cells.get(name, "") for name in kept} for cells in rows),
+        key=lambda cells: int(cells["index"]),
     )
-    assert [cells["prediction"] for _, cells in table.rows] == [said[base_of(cells)] for _, cells in table.rows]
+    assert [cells["prediction"] for _, cells in table.rows] == [
+        said[base_of(cells)] for _, cells in table.rows
+    ]
     assert "answer" in table.columns and not any("answer" in cells for _, cells in table.rows)
 
 
-def test_rows_that_were_never_asked_are_named_and_one_command_asks_for_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_that_were_never_asked_are_named_and_one_command_asks_for_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     build_table(write(rotated(*bases(6)), Path("mine.tsv")), to="mine")
     run = ("run", "snellen:uniform", "./mine", "--name", "r", "-p")
     small.command(capsys, *run, "circular")
@@ -241,7 +298,10 @@ def test_requests_that_failed_are_not_handed_in_as_replies(tmp_path: Path) -> No
 
     with pytest.raises(sn.ErrorBudgetError):
         evaluate(Scripted(reply), str(made.folder), ALL, name="r")
-    with pytest.raises(DataError, match=r"4 requests failed \(2, 1000002, 2000002, \.\.\.\): the same run asks them"):
+    with pytest.raises(
+        DataError,
+        match=r"4 requests failed \(2, 1000002, 2000002, \.\.\.\): the same run asks them",
+    ):
         write_submission(Path("runs/r"), Path("s.tsv"))
     done = write_submission(Path("runs/r"), Path("s.tsv"), partial=True)
     assert (done.rows, len(done.failed), done.empty) == (4, 4, 4)
@@ -268,7 +328,9 @@ def test_a_submission_names_what_it_cannot_choose(tmp_path: Path) -> None:
         write_submission(Path("runs/r"), Path("s.tsv"), benchmark="onee")
     with pytest.raises(UnknownNameError, match="protocol with one reply a row"):
         write_submission(Path("runs/r"), Path("s.tsv"), benchmark="one", protocol="instability")
-    evaluate("snellen:uniform", str(small.built(small.rows(3), tmp_path / "own").folder), ALL, name="own")
+    evaluate(
+        "snellen:uniform", str(small.built(small.rows(3), tmp_path / "own").folder), ALL, name="own"
+    )
     assert write_submission(Path("runs/own"), Path("s.tsv")).rows == 12
 
 
@@ -285,7 +347,9 @@ def test_a_run_and_the_file_it_hands_in_have_the_same_scores(form: str, tmp_path
         again = score(folder)
         for metric in ("accuracy", "circular_accuracy", "circular_drop", "consistency", "hit_rate"):
             assert verdicts(again, metric) == verdicts(own, metric)
-        assert [r.estimate.value for r in again.rows if r.slice] == [r.estimate.value for r in own.rows if r.slice]
+        assert [r.estimate.value for r in again.rows if r.slice] == [
+            r.estimate.value for r in own.rows if r.slice
+        ]
         assert read_manifest(folder).notes[2:] == ("120 rows of 40 questions",)
         again.report("r.html")
         assert "made elsewhere" in Path("r.html").read_text()
@@ -293,12 +357,16 @@ def test_a_run_and_the_file_it_hands_in_have_the_same_scores(form: str, tmp_path
 
 def test_a_row_is_read_against_its_own_options_whichever_way_it_was_turned() -> None:
     write(rotated(*bases(8)), Path("answers.tsv"))
-    folder = import_predictions(hand_in(rotated(*bases(8), left=True), correct), "answers.tsv", Path("taken"))
+    folder = import_predictions(
+        hand_in(rotated(*bases(8), left=True), correct), "answers.tsv", Path("taken")
+    )
     assert value(score(folder), "circular_accuracy").value == 1.0
     # A benchmark of base rows knows no rotations: the options of the row tell its order.
     build_table(write(bases(8), Path("plain.tsv")), to="plain")
     for left in (True, False):
-        folder = import_predictions(hand_in(rotated(*bases(8), left=left), correct), "./plain", Path(f"plain-{left}"))
+        folder = import_predictions(
+            hand_in(rotated(*bases(8), left=left), correct), "./plain", Path(f"plain-{left}")
+        )
         assert value(score(folder), "circular_accuracy").value == 1.0
 
 
@@ -331,7 +399,9 @@ def test_every_row_that_does_not_fit_is_counted_by_name_and_never_scored() -> No
         good[3],
     ]
     kept = [cells for cells in good if cells not in (good[1], good[2])]
-    with pytest.raises(DataError, match=r"say different things: 5 \(line 4: 'B'\), .*keep the one that counts"):
+    with pytest.raises(
+        DataError, match=r"say different things: 5 \(line 4: 'B'\), .*keep the one that counts"
+    ):
         notes_of([*kept, {**good[4], "answer": "other"}])
     with pytest.raises(DataError, match="only 2 of 32 rows fit answers"):
         notes_of([*good[:2], *[{**cells, "A": "horse"} for cells in good[2:]]])
@@ -355,13 +425,18 @@ def test_a_request_that_failed_in_a_table_counts_as_it_was_answered_later() -> N
     rows = rotated(*bases(8))
     again = [{**cells, "answer": "Failed to obtain answer via API."} for cells in rows[:5]]
     results, notes = notes_of([*again, *rows])
-    assert "rows whose request failed and was asked again, counted as it was answered: 5 (1, 2, 3, ...)" in notes
+    assert (
+        "rows whose request failed and was asked again, counted as it was answered: 5 (1, 2, 3, ...)"
+        in notes
+    )
     assert value(results, "circular_accuracy").value == 1.0
 
 
 def test_half_a_group_and_missing_questions_are_errors_and_not_right() -> None:
     rows = [
-        cells for cells in rotated(*bases(8)) if cells["index"] not in ("3000001", "2000001") and base_of(cells) != "8"
+        cells
+        for cells in rotated(*bases(8))
+        if cells["index"] not in ("3000001", "2000001") and base_of(cells) != "8"
     ]
     results, notes = notes_of(rows)
     assert notes[1] == "questions of 8 without any row: 1 (8)"
@@ -370,16 +445,26 @@ def test_half_a_group_and_missing_questions_are_errors_and_not_right() -> None:
     assert (circular.value, circular.n, circular.absent) == (0.75, 8, 2)
 
 
-def test_empty_predictions_and_the_toolkits_failures_are_counted_and_long_replies_are_read() -> None:
+def test_empty_predictions_and_the_toolkits_failures_are_counted_and_long_replies_are_read() -> (
+    None
+):
     def reply(cells: Cells) -> str:
-        said = {"1": " ", "2": "Failed to obtain answer via API.", "3": "I think so. " * 3_500 + "The answer is C."}
+        said = {
+            "1": " ",
+            "2": "Failed to obtain answer via API.",
+            "3": "I think so. " * 3_500 + "The answer is C.",
+        }
         return said.get(cells["index"], cells["answer"])
 
     results, notes = notes_of(rotated(*bases(8)), reply)
     assert notes[0] == "replies that never came, which count as not right: 2 (1, 2)"
     accuracy = value(results, "accuracy")
     assert (accuracy.value, accuracy.n, accuracy.absent, accuracy.errors) == (0.625, 8, 2, 0)
-    [long] = [p for p in results.runs[0].benchmarks[0].predictions if p.sample_id == "3" and p.variant.test == 0]
+    [long] = [
+        p
+        for p in results.runs[0].benchmarks[0].predictions
+        if p.sample_id == "3" and p.variant.test == 0
+    ]
     assert long.choice == 2
 
 
@@ -389,19 +474,35 @@ def test_published_quirks_are_scored_by_the_labels_as_they_were_shown() -> None:
     def shown(index: int, options: str, answer: str, reply: str) -> Cells:
         texts = {"l": "left", "r": "right", "b": "both", "n": "none"}
         cells = {letter: texts[option] for letter, option in zip("ABCD", options, strict=True)}
-        return {"index": str(index), "question": f"Q{index % 10**6}?", **cells, "prediction": reply, "answer": answer}
+        return {
+            "index": str(index),
+            "question": f"Q{index % 10**6}?",
+            **cells,
+            "prediction": reply,
+            "answer": answer,
+        }
 
     rows = [
-        shown(1, "lrbn", "A", "A"), shown(1_000_001, "blrn", "B", "B"), shown(2_000_001, "rbln", "C", "C"),
-        shown(2, "lrln", "B", "B"), shown(1_000_002, "llrn", "C", "C"), shown(2_000_002, "rlln", "A", "A"),
+        shown(1, "lrbn", "A", "A"),
+        shown(1_000_001, "blrn", "B", "B"),
+        shown(2_000_001, "rbln", "C", "C"),
+        shown(2, "lrln", "B", "B"),
+        shown(1_000_002, "llrn", "C", "C"),
+        shown(2_000_002, "rlln", "A", "A"),
         # The other "left" than the right one: wrong by its label, in the first pass and in the last.
-        shown(3, "lrlb", "C", "A"), shown(1_000_003, "blrl", "D", "D"), shown(2_000_003, "lblr", "A", "A"),
+        shown(3, "lrlb", "C", "A"),
+        shown(1_000_003, "blrl", "D", "D"),
+        shown(2_000_003, "lblr", "A", "A"),
         shown(3_000_003, "rlbl", "B", "D"),
         # A pass is wrong, and one is missing.
-        shown(4, "lrbn", "A", "A"), shown(1_000_004, "nlrb", "B", "A"), shown(2_000_004, "bnlr", "C", "C"),
+        shown(4, "lrbn", "A", "A"),
+        shown(1_000_004, "nlrb", "B", "A"),
+        shown(2_000_004, "bnlr", "C", "C"),
         shown(3_000_004, "rbnl", "D", "D"),
-        shown(5, "lrbn", "A", "A"), shown(1_000_005, "nlrb", "B", "B"), shown(2_000_005, "bnlr", "C", "C"),
-    ]  # fmt: skip
+        shown(5, "lrbn", "A", "A"),
+        shown(1_000_005, "nlrb", "B", "B"),
+        shown(2_000_005, "bnlr", "C", "C"),
+    ]
     write_text_table(Path("upload.xlsx"), tuple(rows[0]), rows)
     folder = import_run("upload.xlsx")
     results = score(folder)
@@ -410,12 +511,17 @@ def test_published_quirks_are_scored_by_the_labels_as_they_were_shown() -> None:
         "circular_accuracy": 0.4,
     }
     assert value(results, "circular_accuracy").n == 5
-    assert "lack rotations, and so are not right under CircularEval: 1 (5: 1 of 4)" in read_manifest(folder).notes[-1]
+    assert (
+        "lack rotations, and so are not right under CircularEval: 1 (5: 1 of 4)"
+        in read_manifest(folder).notes[-1]
+    )
     with pytest.raises(DataError, match="shows questions again with their options turned"):
         import_run("upload.xlsx", form="vlmevalkit")
 
 
-def test_options_that_a_spreadsheet_has_emptied_or_retyped_are_still_those_options(tmp_path: Path) -> None:
+def test_options_that_a_spreadsheet_has_emptied_or_retyped_are_still_those_options(
+    tmp_path: Path,
+) -> None:
     rows = rotated(row(1, ("NA", "5.0", "cat", "None"), 0))
     write(rows, Path("answers.tsv"))
     book = openpyxl.Workbook()
@@ -426,8 +532,9 @@ def test_options_that_a_spreadsheet_has_emptied_or_retyped_are_still_those_optio
         book.active.append([float(cells["index"]), *shown, cells["answer"]])
     book.save("p.xlsx")
     folder = import_predictions(Path("p.xlsx"), "answers.tsv")
-    assert "rows with an option that a spreadsheet has emptied (NA, None, ...): 4 (1, 1000001, 2000001, ...)" in (
-        read_manifest(folder).notes
+    assert (
+        "rows with an option that a spreadsheet has emptied (NA, None, ...): 4 (1, 1000001, 2000001, ...)"
+        in (read_manifest(folder).notes)
     )
     assert value(score(folder), "circular_accuracy").value == 1.0
 
@@ -443,10 +550,16 @@ def test_a_formula_is_a_reply_like_any_other(tmp_path: Path) -> None:
     assert value(score(folder), "accuracy").value == 1.0
 
 
-@pytest.mark.parametrize(("header", "fault"), [
-    (("index", "answer"), "p.tsv is not a table of predictions of MMBench's form: there is no column prediction"),
-    (("prediction", "A"), "there is no column index"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("header", "fault"),
+    [
+        (
+            ("index", "answer"),
+            "p.tsv is not a table of predictions of MMBench's form: there is no column prediction",
+        ),
+        (("prediction", "A"), "there is no column index"),
+    ],
+)
 def test_a_file_without_its_columns_is_refused(header: tuple[str, ...], fault: str) -> None:
     write(rotated(*bases(2)), Path("answers.tsv"))
     write_text_table(Path("p.tsv"), header, [dict.fromkeys(header, "1")])
@@ -468,12 +581,24 @@ def test_other_files_are_refused_in_a_line_that_says_what_to_do(
     for words, fault in (
         (["foreign.tsv", "--benchmark", "answers.tsv"], "no row fits answers (rows left out"),
         (["letters.tsv"], "is of no form of predictions that is known"),
-        (["p.tsv", "--benchmark", "letters.tsv"], "has answers without their questions; build the questions with"),
+        (
+            ["p.tsv", "--benchmark", "letters.tsv"],
+            "has answers without their questions; build the questions with",
+        ),
         (["p.tsv", "--benchmark", "bad.tsv"], "the answer 'F' is not one of the letters A-D"),
         (["p.tsv", "--benchmark", "gone.tsv"], "gone.tsv: no such file"),
-        (["p.tsv", "--benchmark", "mmbench"], "is not on this machine, and HF_HUB_OFFLINE forbids the network"),
-        (["runs", "--benchmark", "answers.tsv"], "--benchmark and --as are for files of predictions"),
-        (["p.tsv", "p.tsv", "--to", "x", "--benchmark", "answers.tsv"], "for one file of predictions"),
+        (
+            ["p.tsv", "--benchmark", "mmbench"],
+            "is not on this machine, and HF_HUB_OFFLINE forbids the network",
+        ),
+        (
+            ["runs", "--benchmark", "answers.tsv"],
+            "--benchmark and --as are for files of predictions",
+        ),
+        (
+            ["p.tsv", "p.tsv", "--to", "x", "--benchmark", "answers.tsv"],
+            "for one file of predictions",
+        ),
     ):
         code, _, err = small.command(capsys, "score", *words)
         assert (code, fault in err) == (2, True), (words, err)
@@ -506,17 +631,30 @@ def taken(name: str, reply: Reply, count: int = 12) -> Path:
     )
 
 
-def test_models_are_compared_on_the_questions_that_all_of_them_answered(capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_are_compared_on_the_questions_that_all_of_them_answered(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     build_table(write(rotated(*bases(12)), Path("mine.tsv")), to="mine")
-    folders = [taken("shy", refusing(4)), taken("a", lambda cells: "A"), taken("shyer", refusing(6))]
-    results = Results([run for one in folders for run in score(one).runs]).only(common_answered=True)
+    folders = [
+        taken("shy", refusing(4)),
+        taken("a", lambda cells: "A"),
+        taken("shyer", refusing(6)),
+    ]
+    results = Results([run for one in folders for run in score(one).runs]).only(
+        common_answered=True
+    )
     ids = [set(run.benchmarks[0].samples) for run in results.runs]
     # 4, 8, 12 were refused by the first, 6 and 12 by the third.
     assert ids == [{"1", "2", "3", "5", "7", "9", "10", "11"}] * 3
     assert {(one.sample_id, one.reason) for one in results.runs[0].left_out or ()} == {
-        ("4", "refused"), ("8", "refused"), ("12", "refused"), ("6", None),
-    }  # fmt: skip
-    assert {row.estimate.n for row in results.rows if row.metric == "accuracy" and not row.slice} == {8}
+        ("4", "refused"),
+        ("8", "refused"),
+        ("12", "refused"),
+        ("6", None),
+    }
+    assert {
+        row.estimate.n for row in results.rows if row.metric == "accuracy" and not row.slice
+    } == {8}
     assert results.value("accuracy", benchmark="mine", model="shy") == 1.0
     assert results.value("accuracy", benchmark="mine", model="a") == 0.0
     results.report("c.md")
@@ -533,7 +671,9 @@ def test_fewer_questions_are_chosen_by_tag_and_wrong_names_are_refused() -> None
     build_table(write(rotated(*bases(12)), Path("mine.tsv")), to="mine")
     results = score(taken("shy", refusing(4)))
     part = results.only(where="l1 == 'reasoning'")
-    kept = [s.id for s in results.runs[0].benchmarks[0].samples.values() if s.tags["l1"] == "reasoning"]
+    kept = [
+        s.id for s in results.runs[0].benchmarks[0].samples.values() if s.tags["l1"] == "reasoning"
+    ]
     assert set(part.runs[0].benchmarks[0].samples) == set(kept)
     assert value(part, "accuracy").n + value(part, "accuracy").unscored == len(kept) == 4
     assert part.runs[0].manifest.notes[-1].startswith("only questions where l1 == 'reasoning': ")
@@ -547,9 +687,14 @@ def test_runs_on_other_questions_are_not_compared() -> None:
     build_table(write(rotated(*bases(12)), Path("mine.tsv")), to="mine")
     one = score(taken("one", correct))
     build_table(write(rotated(*bases(11)), Path("mine.tsv")), to="mine")
-    other = score(import_predictions(hand_in(rotated(*bases(11)), correct), "./mine", Path("runs/other")))
+    other = score(
+        import_predictions(hand_in(rotated(*bases(11)), correct), "./mine", Path("runs/other"))
+    )
     with pytest.raises(DataError, match="are on different builds of mine"):
         Results([*one.runs, *other.runs]).only(common_answered=True)
-    nobody = [score(taken(name, lambda cells: "I cannot help with that, sorry.", 11)) for name in ("x", "y")]
+    nobody = [
+        score(taken(name, lambda cells: "I cannot help with that, sorry.", 11))
+        for name in ("x", "y")
+    ]
     with pytest.raises(DataError, match="no question was answered by all of the runs"):
         Results([run for results in nobody for run in results.runs]).only(common_answered=True)

@@ -33,7 +33,9 @@ def content(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in FILES}
 
 
-def test_files_are_fetched_once_page_by_page_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_fetched_once_page_by_page_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     more = {f"other/{number}.txt": b"x" for number in range(5)}
     monkeypatch.setattr("snellen.fetching.sources.PAGE", 3)
     with ModelScopeServer({NAME: Repo({**FILES, **more})}) as server:
@@ -56,7 +58,9 @@ def test_files_are_fetched_once_page_by_page_and_checked(tmp_path: Path, monkeyp
         (Repo(FILES, rate_limited=99, retry_after=600), "429, too many requests"),
     ],
 )
-def test_what_cannot_be_had_is_one_line(repo: Repo, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_had_is_one_line(
+    repo: Repo, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with ModelScopeServer({NAME: repo}) as server:
         speak_to(server, monkeypatch)
         with pytest.raises(PlaceError, match=said) as caught:
@@ -71,7 +75,9 @@ def test_a_token_opens_what_is_private(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("what", ["cut", "flipped", "error", "storm"])
-def test_faults_that_pass_are_overcome(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_that_pass_are_overcome(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fault = Faults(what, times=1, each=True, after=100, retry_after="0")  # type: ignore[arg-type]
     with ModelScopeServer({NAME: Repo(FILES)}, faults=fault) as server:
         speak_to(server, monkeypatch)
@@ -92,17 +98,25 @@ def test_a_benchmark_is_built_from_modelscope_when_the_hub_is_away(
         monkeypatch.setenv(f"SNELLEN_{name.upper()}", str(tmp_path / name))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    entry = ENTRY.format(more="").replace('split = "test"', f'split = "test"\nmodelscope = "{NAME}"')
+    entry = ENTRY.format(more="").replace(
+        'split = "test"', f'split = "test"\nmodelscope = "{NAME}"'
+    )
     (tmp_path / "suites" / "large.toml").write_text(entry)
     lines: list[str] = []
-    with HubServer({}) as hub, ModelScopeServer({NAME: Repo({"data/test-0.parquet": table})}) as server:
+    with (
+        HubServer({}) as hub,
+        ModelScopeServer({NAME: Repo({"data/test-0.parquet": table})}) as server,
+    ):
         point_at(hub, monkeypatch)
         speak_to(server, monkeypatch)
         with attended(Attendance(lines.append)):
             [use] = find_benchmarks(["large"])
         assert use.benchmark.manifest.counts.samples == 12
         assert use.benchmark.manifest.made.origin == "owner/copy on ModelScope"
-        assert any("there is no dataset owner/large" in line and "ModelScope is tried" in line for line in lines)
+        assert any(
+            "there is no dataset owner/large" in line and "ModelScope is tried" in line
+            for line in lines
+        )
 
 
 def test_offline_what_was_fetched_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

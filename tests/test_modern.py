@@ -44,7 +44,9 @@ CERTAIN = {
 def built(name: str, folder: Path) -> Benchmark:
     """An entry's benchmark, built from its table in a folder as from the hub."""
     return build_benchmark(
-        SPECS[name].from_hub(), source=modern_tables.write(name, folder / "hub"), to=folder / "built"
+        SPECS[name].from_hub(),
+        source=modern_tables.write(name, folder / "hub"),
+        to=folder / "built",
     )
 
 
@@ -53,16 +55,24 @@ def benchmarks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Benchmark]
     return {name: built(name, tmp_path_factory.mktemp(name)) for name in SPECS}
 
 
-def numbers(model: Any, benchmark: Benchmark, protocols: list[str], runs: Path) -> dict[str, float | None]:
+def numbers(
+    model: Any, benchmark: Benchmark, protocols: list[str], runs: Path
+) -> dict[str, float | None]:
     """The values of all rows of a run, by metric; where several protocols give one, that of the last."""
     results = sn.evaluate(model, str(benchmark.folder), protocols, runs=runs, max_new_tokens=8)
-    return {row.metric: row.estimate.value for row in results.rows if row.benchmark == benchmark.name and not row.slice}
+    return {
+        row.metric: row.estimate.value
+        for row in results.rows
+        if row.benchmark == benchmark.name and not row.slice
+    }
 
 
 def first_letters(benchmark: Benchmark) -> Iterator[bool]:
     """Of each question with options, whether the first one is right."""
     answers = open_answers(benchmark.folder)
-    return (answers[sample.id, 0].options == (0,) for sample in benchmark.samples() if sample.options)
+    return (
+        answers[sample.id, 0].options == (0,) for sample in benchmark.samples() if sample.options
+    )
 
 
 def holds_together(benchmark: Benchmark, runs: Path) -> None:
@@ -77,13 +87,18 @@ def holds_together(benchmark: Benchmark, runs: Path) -> None:
     assert certain and {row: oracle[row] for row in certain} == dict.fromkeys(certain, 1.0)
     if benchmark.spec.formulation == "choice":
         always_a = numbers("snellen:always-a", benchmark, protocol, runs / "a")
-        assert always_a["accuracy"] == pytest.approx(mean(first_letters(benchmark))) and always_a["accuracy"] < 1
+        assert (
+            always_a["accuracy"] == pytest.approx(mean(first_letters(benchmark)))
+            and always_a["accuracy"] < 1
+        )
         uniform = numbers("snellen:uniform", benchmark, protocol, runs / "uniform")
         assert uniform["unparsed_rate"] == 0 and uniform["hit_rate"] == 1
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_it_is_built_asked_and_looked_through(name: str, benchmarks: dict[str, Benchmark], tmp_path: Path) -> None:
+def test_it_is_built_asked_and_looked_through(
+    name: str, benchmarks: dict[str, Benchmark], tmp_path: Path
+) -> None:
     benchmark, spec = benchmarks[name], SPECS[name]
     samples = list(benchmark.samples())
     assert len({sample.id for sample in samples}) == len(samples) > 1
@@ -105,7 +120,9 @@ def test_the_answer_is_the_one_of_the_row(name: str, benchmarks: dict[str, Bench
     assert answer == SECOND[name] if name in SECOND else "dog" in answer
 
 
-@pytest.mark.parametrize("name", ["mmstar", "mmmu-pro", "blink", "mmt-bench", "scienceqa", "realworldqa"])
+@pytest.mark.parametrize(
+    "name", ["mmstar", "mmmu-pro", "blink", "mmt-bench", "scienceqa", "realworldqa"]
+)
 def test_questions_with_options_are_asked_by_every_protocol(
     name: str, benchmarks: dict[str, Benchmark], tmp_path: Path
 ) -> None:
@@ -119,7 +136,13 @@ def test_questions_with_options_are_asked_by_every_protocol(
 @pytest.mark.parametrize(
     ("name", "sample", "question", "options", "answer"),
     [
-        ("mmmu", "validation_Art_5", "Which animal is number 5? <image 1> <image 2> <image 3>", 0, ("12", "twelve")),
+        (
+            "mmmu",
+            "validation_Art_5",
+            "Which animal is number 5? <image 1> <image 2> <image 3>",
+            0,
+            ("12", "twelve"),
+        ),
         ("realworldqa", "0", "Which animal is number 0? By J. A. Doe?", 4, "cat"),
         ("realworldqa", "5", "How many are there?", 0, ("3",)),
         ("seed-bench", "0", "Which animal is number 0?", 3, "cat"),
@@ -127,7 +150,13 @@ def test_questions_with_options_are_asked_by_every_protocol(
         ("mmt-bench", "5", "Which animal is number 5?", 5, "horse"),
         ("wemath", "4", "Which animal is number 4?", 5, "No correct answer"),
         ("mathverse", "0", "Which animal is number 0? At A: 5?", 4, "cat"),
-        ("mathverse", "4", "According to the question shown in the image, please answer it.", 0, ("A",)),
+        (
+            "mathverse",
+            "4",
+            "According to the question shown in the image, please answer it.",
+            0,
+            ("A",),
+        ),
         ("muirbench", "2", "<image 1> Which animal is number 2?", 3, "None"),
         ("muirbench", "5", "<image 1> Which animal is number 5?", 3, "None"),
         ("erqa", "ERQA_1", "Which animal is number 1?", 4, "dog"),
@@ -136,15 +165,30 @@ def test_questions_with_options_are_asked_by_every_protocol(
         ("textvqa", "0", "Which animal is number 0?", 0, ("cat",) * 7 + ("cats",) * 2),
         ("mp-docvqa", "1", "Which animal is number 1?", 0, ("dog", "a dog")),
         ("chartqapro", "0", "And dogs?", 0, ("4",)),
-        ("charxiv-descriptive", "0-3", "For the current plot, what is the leftmost labeled tick on the x-axis?", 0,
-         ("cat 3",)),
+        (
+            "charxiv-descriptive",
+            "0-3",
+            "For the current plot, what is the leftmost labeled tick on the x-axis?",
+            0,
+            ("cat 3",),
+        ),
         ("charxiv-descriptive", "4-2", "What is the number of subplots?", 0, ("sheep 2",)),
-        ("charxiv-descriptive", "5-2", "For the left one, what is the leftmost labeled tick on the x-axis?", 0,
-         ("goat 2",)),
+        (
+            "charxiv-descriptive",
+            "5-2",
+            "For the left one, what is the leftmost labeled tick on the x-axis?",
+            0,
+            ("goat 2",),
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_the_edges_of_the_tables_become(
-    name: str, sample: str, question: str, options: int, answer: str | tuple[str, ...], benchmarks: dict[str, Benchmark]
+    name: str,
+    sample: str,
+    question: str,
+    options: int,
+    answer: str | tuple[str, ...],
+    benchmarks: dict[str, Benchmark],
 ) -> None:
     asked = {sample.id: sample for sample in benchmarks[name].samples()}[sample]
     gold = open_answers(benchmarks[name].folder)[sample, 0]
@@ -175,12 +219,21 @@ def test_options_that_are_pictures_differ_and_stand_where_they_are_turned_to(
             orders.append([part.image.digest for part in parts if isinstance(part, ImagePart)])
         return "A"
 
-    sn.evaluate(sn.Scripted(model), str(benchmarks["muirbench"].folder), "circular?all_passes=true", runs=tmp_path)
+    sn.evaluate(
+        sn.Scripted(model),
+        str(benchmarks["muirbench"].folder),
+        "circular?all_passes=true",
+        runs=tmp_path,
+    )
     first, second, third = (image.digest for image in sample.images)
-    assert sorted(orders) == sorted([[first, second, third], [first, third, second], [first, second, third]])
+    assert sorted(orders) == sorted(
+        [[first, second, third], [first, third, second], [first, second, third]]
+    )
 
 
-def test_what_stands_before_a_question_and_how_many_pictures_it_has(benchmarks: dict[str, Benchmark]) -> None:
+def test_what_stands_before_a_question_and_how_many_pictures_it_has(
+    benchmarks: dict[str, Benchmark],
+) -> None:
     talk, paragraph, *_ = benchmarks["chartqapro"].samples()
     assert (talk.context, paragraph.context) == ("Q1: How many cats?\nA1: 3", "Of pets.")
     assert [sample.context for sample in benchmarks["scienceqa"].samples()] == ["Look.", None] * 3
@@ -199,16 +252,31 @@ def test_an_entry_says_what_it_is_and_where_its_data_are(spec: BenchmarkSpec) ->
     assert len(locked_commit(hub)) == 40 or "no full commit known" in known_dataset(hub).rests_on
 
 
-TABLE_HEAD = ("| name | what | questions | kind | numbers | dataset | licence |", "|---|---|---|---|---|---|---|")
+TABLE_HEAD = (
+    "| name | what | questions | kind | numbers | dataset | licence |",
+    "|---|---|---|---|---|---|---|",
+)
 
 
 def table_row(spec: BenchmarkSpec) -> str:
     """An entry as the page of the suite shows it."""
-    some_open = ", some open" if {"overall_accuracy", "mean_relative_accuracy"}.intersection(spec.metrics) else ""
+    some_open = (
+        ", some open"
+        if {"overall_accuracy", "mean_relative_accuracy"}.intersection(spec.metrics)
+        else ""
+    )
     kind = "open" if spec.formulation == "text" else f"options{some_open}"
     shown = (["accuracy"] if spec.formulation == "choice" else []) + list(spec.metrics)
     count = f"{spec.expected.samples:,}" if spec.expected.samples else "?"
-    cells = (f"`{spec.short}`", spec.title, count, kind, ", ".join(shown), f"`{spec.hub.repo}`", spec.licence)
+    cells = (
+        f"`{spec.short}`",
+        spec.title,
+        count,
+        kind,
+        ", ".join(shown),
+        f"`{spec.hub.repo}`",
+        spec.licence,
+    )
     return f"| {' | '.join(cells)} |"
 
 
@@ -216,4 +284,8 @@ def test_the_page_of_the_suite_has_every_entry_as_it_is() -> None:
     page = (Path(__file__).parents[1] / "docs" / "evidence" / "modern.md").read_text("utf-8")
     table = page.partition(TABLE_HEAD[0])[2].partition("\n\n")[0].splitlines()[2:]
     assert table == [table_row(spec) for spec in SUITE]
-    assert {spec.short for spec in SUITE} == {*SPECS, *modern_metric_tables.TABLES, *archived_tables.MAKERS}
+    assert {spec.short for spec in SUITE} == {
+        *SPECS,
+        *modern_metric_tables.TABLES,
+        *archived_tables.MAKERS,
+    }

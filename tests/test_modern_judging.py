@@ -20,7 +20,9 @@ from snellen.protocols.verdict import Verdict
 from snellen.records import Request
 from snellen.scoring.questions import Unscored
 
-PARTS = re.compile(r"^(?:Reference|First answer): (.+?)$.*<words>(.+?)</words>", re.MULTILINE | re.DOTALL)
+PARTS = re.compile(
+    r"^(?:Reference|First answer): (.+?)$.*<words>(.+?)</words>", re.MULTILINE | re.DOTALL
+)
 Mark = Callable[[str, str, str], str]
 """A judge's mark, from the prompt, the reference and the reply in it."""
 
@@ -38,18 +40,28 @@ def judged(name: str, metric: str, replies: dict[str, str], mark: Mark, folder: 
 
     def judge(request: Request) -> str:
         text = request.messages[0].text
-        if (parts := PARTS.search(text)) is None:  # the call at the start, or a question with options
+        if (
+            parts := PARTS.search(text)
+        ) is None:  # the call at the start, or a question with options
             return "X"
         prompts.append(text)
         return mark(text, json.loads(parts[1]), json.loads(parts[2]))
 
     tables = modern_metric_tables if name in modern_metric_tables.TABLES else modern_tables
     spec = entries()[f"modern/{name}"]
-    benchmark = build_benchmark(spec.from_hub(), source=tables.write(name, folder / "hub"), to=folder / "built")
+    benchmark = build_benchmark(
+        spec.from_hub(), source=tables.write(name, folder / "hub"), to=folder / "built"
+    )
     model = sn.Scripted(lambda request: replies.get(request.sample_id, "a pet"))
     sn.evaluate(model, str(benchmark.folder), "vanilla", runs=folder, name="asked")
-    results = sn.score(str(folder / "asked"), metrics=[metric], judge=sn.Scripted(judge, name="judge"))
-    rows = {row.metric: row.estimate.value for row in results.rows if row.metric.startswith(metric) and not row.slice}
+    results = sn.score(
+        str(folder / "asked"), metrics=[metric], judge=sn.Scripted(judge, name="judge")
+    )
+    rows = {
+        row.metric: row.estimate.value
+        for row in results.rows
+        if row.metric.startswith(metric) and not row.slice
+    }
     return Asked(rows, prompts)
 
 
@@ -76,7 +88,13 @@ def test_mm_vets_judge_marks_in_tenths(tmp_path: Path) -> None:
 
 
 def test_charxivs_judge_grades_reasoning_by_the_reference(tmp_path: Path) -> None:
-    asked = judged("charxiv-reasoning", "charxiv_reasoning", {"0": "cat", "1": "dog", "2": "cat"}, same, tmp_path)
+    asked = judged(
+        "charxiv-reasoning",
+        "charxiv_reasoning",
+        {"0": "cat", "1": "dog", "2": "cat"},
+        same,
+        tmp_path,
+    )
     assert asked.values == {"charxiv_reasoning": pytest.approx(2 / 6)}
     assert len(asked.prompts) == 6 and all("1500 and 1.5e3" in prompt for prompt in asked.prompts)
 
@@ -85,14 +103,18 @@ def test_charxivs_judge_grades_descriptions_by_the_rules_of_their_kind(tmp_path:
     replies = {"0-1": "cat 1", "1-2": "dog 2", "1-3": "dog 2", "2-4": "cat 4"}
     asked = judged("charxiv-descriptive", "charxiv_descriptive", replies, same, tmp_path)
     assert asked.values == {"charxiv_descriptive": pytest.approx(2 / 24)}
-    assert len(asked.prompts) == 24 and all("Not Applicable, the reply must say so" in text for text in asked.prompts)
+    assert len(asked.prompts) == 24 and all(
+        "Not Applicable, the reply must say so" in text for text in asked.prompts
+    )
 
 
 def test_mathvistas_judge_finds_the_answer_of_open_questions_alone(tmp_path: Path) -> None:
     replies = {"2": "14", "3": "1.45", "4": "[2007, 2009]"}  # of 8 questions two have options
     asked = judged("mathvista", "mathvista", replies, same, tmp_path)
     assert asked.values == {"mathvista": pytest.approx(2 / 6)}
-    assert len(asked.prompts) == 6 and all("as its final answer" in prompt for prompt in asked.prompts)
+    assert len(asked.prompts) == 6 and all(
+        "as its final answer" in prompt for prompt in asked.prompts
+    )
 
 
 @pytest.mark.parametrize("name", ["simplevqa", "worldvqa"])
@@ -121,6 +143,13 @@ def test_a_mark_of_the_reply_alone_is_no_score_of_llava_bench() -> None:
         return [[Verdict("malformed" if mark is None else "given", mark) for mark in marks]]
 
     reduce = find_metric("llava_bench").reduce
-    assert reduce(verdicts(6, 4, 9, 8)) == {"llava_bench": 5.0, "llava_bench_reference": 8.5}  # two judges
-    assert reduce(verdicts(6, None)) == reduce(verdicts(None, 9)) == Unscored("no verdict", "malformed")
+    assert reduce(verdicts(6, 4, 9, 8)) == {
+        "llava_bench": 5.0,
+        "llava_bench_reference": 8.5,
+    }  # two judges
+    assert (
+        reduce(verdicts(6, None))
+        == reduce(verdicts(None, 9))
+        == Unscored("no verdict", "malformed")
+    )
     assert reduce(verdicts(6, None, None, 8)) == {"llava_bench": 6, "llava_bench_reference": 8}

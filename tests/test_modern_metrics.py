@@ -108,8 +108,12 @@ def test_the_number_of_a_reply(reply: str, gold: str, right: int | None) -> None
 
 
 def test_unread_numbers_are_wrong_and_counted_and_a_gold_without_one_has_no_value() -> None:
-    counts = NUMBER_ACCURACY.count(["4", "5", "who knows", "4"], [["4"], ["4"], ["4"], ["four or so"]])
-    assert NUMBER_ACCURACY.compute(tuple(map(sum, zip(*counts[:3], strict=True)))) == pytest.approx((1 / 3, 1 / 3))  # type: ignore[arg-type]
+    counts = NUMBER_ACCURACY.count(
+        ["4", "5", "who knows", "4"], [["4"], ["4"], ["4"], ["four or so"]]
+    )
+    assert NUMBER_ACCURACY.compute(tuple(map(sum, zip(*counts[:3], strict=True)))) == pytest.approx(
+        (1 / 3, 1 / 3)
+    )  # type: ignore[arg-type]
     assert NUMBER_ACCURACY.count(["4"], [["red"]]) == ["gold 'red' is not a number"]
     assert read_numbers("No. 7 of 9") == (7, 9)
 
@@ -144,7 +148,9 @@ def test_iou_by_hand() -> None:
         ("on the left", None),
     ],
 )
-def test_boxes_are_read_in_the_forms_that_models_give_them(reply: str, box: tuple[float, ...] | None) -> None:
+def test_boxes_are_read_in_the_forms_that_models_give_them(
+    reply: str, box: tuple[float, ...] | None
+) -> None:
     assert read_box(reply) == box
 
 
@@ -159,7 +165,9 @@ def test_boxes_are_read_in_the_forms_that_models_give_them(reply: str, box: tupl
         ("12", None),
     ],
 )
-def test_points_are_read_and_a_box_stands_for_its_centre(reply: str, point: tuple[float, float] | None) -> None:
+def test_points_are_read_and_a_box_stands_for_its_centre(
+    reply: str, point: tuple[float, float] | None
+) -> None:
     assert read_point(reply) == point
 
 
@@ -212,8 +220,12 @@ GRID = [  # cluster, question, picture, right
     ("b", "q0", "i0", 1), ("b", "q0", "i1", 1), ("b", "q1", "i0", 1), ("b", "q1", "i1", 0),
     ("c", "q0", "i0", 0), ("c", "q0", "i1", 1), ("c", "q1", "i0", 0), ("c", "q1", "i1", 1),
 ]  # fmt: skip
-SHARES = {"overall_accuracy": 9 / 12, "group_accuracy": 1 / 3, "same_question_accuracy": 3 / 6,
-          "same_image_accuracy": 4 / 6}  # fmt: skip
+SHARES = {
+    "overall_accuracy": 9 / 12,
+    "group_accuracy": 1 / 3,
+    "same_question_accuracy": 3 / 6,
+    "same_image_accuracy": 4 / 6,
+}
 
 
 class Says:
@@ -224,29 +236,49 @@ class Says:
     def generate(self, requests: Any, images: Any) -> list[str]:
         right = {f"{c}{q}{i}": r for c, q, i, r in GRID}
         return [
-            ("(A)" if right[request.sample_id] else "(B)") if request.variant.order
+            ("(A)" if right[request.sample_id] else "(B)")
+            if request.variant.order
             else ("yes" if right[request.sample_id] else "no")
             for request in requests
-        ]  # fmt: skip
+        ]
 
 
 @pytest.mark.parametrize("mixed", [False, True])
-def test_groups_are_right_where_all_of_them_is_with_intervals_over_clusters(tmp_path: Path, mixed: bool) -> None:
+def test_groups_are_right_where_all_of_them_is_with_intervals_over_clusters(
+    tmp_path: Path, mixed: bool
+) -> None:
     rows = [
-        {"id": f"{c}{q}{i}", "question": f"Is it {q}?", "answer": "yes", "image": small.cell(n), "group": c,
-         "tag_question": q, "tag_image": i} | ({"options": ["yes", "no"]} if mixed and n % 2 else {})
+        {
+            "id": f"{c}{q}{i}",
+            "question": f"Is it {q}?",
+            "answer": "yes",
+            "image": small.cell(n),
+            "group": c,
+            "tag_question": q,
+            "tag_image": i,
+        }
+        | ({"options": ["yes", "no"]} if mixed and n % 2 else {})
         for n, (c, q, i, _) in enumerate(GRID)
-    ]  # fmt: skip
+    ]
     (tmp_path / "source").mkdir()
     (tmp_path / "source/rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     entry = {
-        "name": "mine/grid", "title": "Grid", "formulation": "text", "metrics": ["typed_match", *SHARES],
+        "name": "mine/grid",
+        "title": "Grid",
+        "formulation": "text",
+        "metrics": ["typed_match", *SHARES],
         "groups": {"question": "question", "image": "image"},
         "source": {"reader": "table", "params": {"file": "rows.jsonl"}},
-    }  # fmt: skip
-    built = build_benchmark(parse_entry(entry, "entry"), source=tmp_path / "source", to=tmp_path / "built")
+    }
+    built = build_benchmark(
+        parse_entry(entry, "entry"), source=tmp_path / "source", to=tmp_path / "built"
+    )
     results = sn.evaluate(Says(), str(built.folder), "vanilla", runs=tmp_path / "runs", name="run")
-    found = {row.metric: row.estimate for row in results.rows if row.benchmark == "mine/grid" and not row.slice}
+    found = {
+        row.metric: row.estimate
+        for row in results.rows
+        if row.benchmark == "mine/grid" and not row.slice
+    }
     for name, value in SHARES.items():
         assert found[name].value == pytest.approx(value), name
         assert found[name].groups == 3
@@ -257,10 +289,24 @@ def test_groups_are_right_where_all_of_them_is_with_intervals_over_clusters(tmp_
 
 RIGHT = {
     "chartqa": {"relaxed_accuracy": 1.0, "legacy_relaxed_accuracy": 1.0},
-    "mme": {"typed_match": 1.0, "same_image_accuracy": 1.0, "mme_perception": 2000.0, "mme_cognition": 800.0},
-    "hallusionbench": {"typed_match": 1.0, "same_question_accuracy": 1.0, "same_image_accuracy": 1.0},
+    "mme": {
+        "typed_match": 1.0,
+        "same_image_accuracy": 1.0,
+        "mme_perception": 2000.0,
+        "mme_cognition": 800.0,
+    },
+    "hallusionbench": {
+        "typed_match": 1.0,
+        "same_question_accuracy": 1.0,
+        "same_image_accuracy": 1.0,
+    },
     "mmvp": {"accuracy": 1.0, "group_accuracy": 1.0},
-    "wemath": {"accuracy": 1.0, "wemath_strict": 1.0, "complete_mastery": 1.0, "rote_memorization": 0.0},
+    "wemath": {
+        "accuracy": 1.0,
+        "wemath_strict": 1.0,
+        "complete_mastery": 1.0,
+        "rote_memorization": 0.0,
+    },
     "dynamath": {"math_accuracy": 1.0, "group_accuracy": 1.0},
     "naturalbench": {"overall_accuracy": 1.0, "group_accuracy": 1.0, "same_question_accuracy": 1.0},
     "hr-bench-4k": {"accuracy": 1.0, "same_question_accuracy": 1.0},
@@ -270,7 +316,12 @@ RIGHT = {
     "countbenchqa": {"number_accuracy": 1.0, "number_unparsed_rate": 0.0, "count_accuracy": 1.0},
     "mathvista": {"accuracy": 1.0, "number_accuracy": 1.0, "overall_accuracy": 1.0},
     "mathvision": {"accuracy": 1.0, "math_accuracy": 1.0, "overall_accuracy": 1.0},
-    "screenspot": {"box_accuracy": 1.0, "box_iou": 1.0, "point_accuracy": 1.0, "box_unparsed_rate": 0.0},
+    "screenspot": {
+        "box_accuracy": 1.0,
+        "box_iou": 1.0,
+        "point_accuracy": 1.0,
+        "box_unparsed_rate": 0.0,
+    },
     "screenspot-v2": {"point_accuracy": 1.0},
     "screenspot-pro": {"point_accuracy": 1.0, "point_unparsed_rate": 0.0},
     "refcoco": {"box_accuracy": 1.0, "box_iou": 1.0},
@@ -279,17 +330,25 @@ RIGHT = {
 
 def built(name: str, folder: Path, **how: Any) -> Benchmark:
     source = modern_metric_tables.write(name, folder / "hub")
-    return build_benchmark(entries()[f"modern/{name}"].from_hub(), source=source, to=folder / "built", **how)
+    return build_benchmark(
+        entries()[f"modern/{name}"].from_hub(), source=source, to=folder / "built", **how
+    )
 
 
 def values(benchmark: Benchmark, model: Any, folder: Path) -> dict[str, float | None]:
     """The rows of a run on the whole benchmark."""
     results = sn.evaluate(model, str(benchmark.folder), "vanilla", runs=folder / "runs", name="run")
-    return {row.metric: row.estimate.value for row in results.rows if row.benchmark == benchmark.name and not row.slice}
+    return {
+        row.metric: row.estimate.value
+        for row in results.rows
+        if row.benchmark == benchmark.name and not row.slice
+    }
 
 
 @pytest.mark.parametrize("name", sorted(RIGHT))
-def test_an_entry_is_built_from_a_table_of_its_columns_and_the_oracle_is_right(name: str, tmp_path: Path) -> None:
+def test_an_entry_is_built_from_a_table_of_its_columns_and_the_oracle_is_right(
+    name: str, tmp_path: Path
+) -> None:
     if name in ("mathvision", "dynamath"):
         pytest.importorskip("math_verify", reason="waits for math-verify (extra `math`)")
     benchmark = built(name, tmp_path)
@@ -307,7 +366,9 @@ def samples(benchmark: Benchmark) -> dict[str, Any]:
 def test_without_math_verify_formulas_have_no_value_and_the_rest_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "math_verify", None)  # as Python says that a module is not there
+    monkeypatch.setitem(
+        sys.modules, "math_verify", None
+    )  # as Python says that a module is not there
     found = values(built("mathvision", tmp_path), "snellen:oracle", tmp_path)
     assert found["math_accuracy"] is None and found["accuracy"] == 1.0
 
@@ -324,8 +385,11 @@ def test_naturalbench_has_choices_and_yes_and_no_in_groups_of_four(tmp_path: Pat
     assert found["0"].options == () and found["4"].options == ("Left", "Right.")
     assert [found[str(n)].group for n in range(8)] == ["0"] * 4 + ["1"] * 4
     assert [(found[str(n)].tags["question"], found[str(n)].tags["image"]) for n in range(4)] == [
-        ("0", "0"), ("0", "1"), ("1", "0"), ("1", "1"),
-    ]  # fmt: skip
+        ("0", "0"),
+        ("0", "1"),
+        ("1", "0"),
+        ("1", "1"),
+    ]
 
 
 class RightOn:
@@ -358,15 +422,21 @@ def test_we_maths_problems_count_with_their_steps(tmp_path: Path) -> None:
     found = values(benchmark, RightOn(benchmark, right), tmp_path)
     assert len({sample.group for sample in benchmark.samples()}) == 8
     by_hand = {
-        "wemath_strict": (1 + 0.5) / 8, "wemath_loose": (3 + 0.5) / 8, "complete_mastery": 1 / 8,
-        "inadequate_generalization": 1 / 8, "insufficient_knowledge": 3 / 8, "rote_memorization": 3 / 4,
-    }  # fmt: skip
+        "wemath_strict": (1 + 0.5) / 8,
+        "wemath_loose": (3 + 0.5) / 8,
+        "complete_mastery": 1 / 8,
+        "inadequate_generalization": 1 / 8,
+        "insufficient_knowledge": 3 / 8,
+        "rote_memorization": 3 / 4,
+    }
     assert {row: found[row] for row in by_hand} == pytest.approx(by_hand)
 
 
 def test_a_problem_that_was_asked_without_all_of_its_steps_does_not_count(tmp_path: Path) -> None:
     benchmark = built("wemath", tmp_path)
-    results = sn.evaluate("snellen:oracle", str(benchmark.folder), "vanilla", limit=1, runs=tmp_path / "runs")
+    results = sn.evaluate(
+        "snellen:oracle", str(benchmark.folder), "vanilla", limit=1, runs=tmp_path / "runs"
+    )
     assert results.value("wemath_strict", benchmark="modern/wemath") is None
 
 
@@ -378,7 +448,13 @@ def test_a_problem_that_was_asked_without_all_of_its_steps_does_not_count(tmp_pa
         ("math QA en", "multiple choice", "B", "(B).", 1),
         ("math QA en", "multiple choice", "B", "It is B", 0),
         ("reasoning VQA en", "", "one two three four five", "one two three four five!", 1 - 1 / 24),
-        ("reasoning VQA en", "", "one two three four five", "We see one two three four five there, as I said", 0),
+        (
+            "reasoning VQA en",
+            "",
+            "one two three four five",
+            "We see one two three four five there, as I said",
+            0,
+        ),
         ("cognition VQA cn", "", "三 月", "在三月里", 1),
         ("cognition VQA cn", "", "a, b, c, d", "a,b,c,e", 1 - 1 / 7),
         ("cognition VQA en", "", "three", "", 0),
@@ -387,7 +463,9 @@ def test_a_problem_that_was_asked_without_all_of_its_steps_does_not_count(tmp_pa
 def test_ocrbench_v2_looks_for_short_answers_and_likens_long_ones(
     kind: str, form: str, gold: str, reply: str, value: float
 ) -> None:
-    question = SimpleNamespace(sample=SimpleNamespace(tags={"category": kind, "form": form}), golds=[gold])
+    question = SimpleNamespace(
+        sample=SimpleNamespace(tags={"category": kind, "form": form}), golds=[gold]
+    )
     assert ocrbench_v2_right(question, SimpleNamespace(text=reply)) == pytest.approx(value)
 
 
@@ -404,20 +482,35 @@ class Constant:
 def test_a_yes_to_everything_has_a_hundred_points_a_category_of_mme(tmp_path: Path) -> None:
     # Each picture has a yes and a no: accuracy 50 %, both right 0 %.
     found = values(built("mme", tmp_path), Constant("Yes"), tmp_path)
-    assert (found["mme_perception"], found["mme_cognition"]) == (pytest.approx(500), pytest.approx(200))
+    assert (found["mme_perception"], found["mme_cognition"]) == (
+        pytest.approx(500),
+        pytest.approx(200),
+    )
     assert (found["typed_match"], found["same_image_accuracy"]) == (0.5, 0.0)
 
 
 def test_the_points_of_a_category_alone_say_why_there_are_none(tmp_path: Path) -> None:
-    results = sn.evaluate(Constant("Yes"), str(built("mme", tmp_path).folder), runs=tmp_path / "runs", name="run")
-    slices = [row for row in results.rows if row.metric == "mme_perception" and row.slice.startswith("category=")]
-    assert len(slices) == 14 and all(row.estimate.value is None and row.estimate.n for row in slices)
-    assert {(row.reason, row.detail) for row in slices} == {("metric undefined", "a category has no question")}
+    results = sn.evaluate(
+        Constant("Yes"), str(built("mme", tmp_path).folder), runs=tmp_path / "runs", name="run"
+    )
+    slices = [
+        row
+        for row in results.rows
+        if row.metric == "mme_perception" and row.slice.startswith("category=")
+    ]
+    assert len(slices) == 14 and all(
+        row.estimate.value is None and row.estimate.n for row in slices
+    )
+    assert {(row.reason, row.detail) for row in slices} == {
+        ("metric undefined", "a category has no question")
+    }
     [whole] = [row for row in results.rows if row.metric == "mme_perception" and not row.slice]
     assert whole.estimate.value and whole.reason is None
 
 
-def test_ocrbenchs_formulas_are_compared_without_blanks_and_case_and_its_buckets_by_their_size(tmp_path: Path) -> None:
+def test_ocrbenchs_formulas_are_compared_without_blanks_and_case_and_its_buckets_by_their_size(
+    tmp_path: Path,
+) -> None:
     found = values(built("ocrbench", tmp_path), Constant(r"it says word 3: \frac{a}{b}"), tmp_path)
     assert found["ocrbench_points"] == pytest.approx(50 + 100)  # handwriting, and the formula
     assert found["ocrbench_match"] == pytest.approx(2 / 10)
@@ -426,15 +519,24 @@ def test_ocrbenchs_formulas_are_compared_without_blanks_and_case_and_its_buckets
     assert found["ocrbench_points"] == 0.0
     formula = tmp_path / "formula"
     found = values(built("ocrbench", formula), Constant(r"$\frac{ a }{b}$"), formula)
-    assert (found["ocrbench_points"], found["ocrbench_match"]) == (pytest.approx(100), pytest.approx(0.1))
+    assert (found["ocrbench_points"], found["ocrbench_match"]) == (
+        pytest.approx(100),
+        pytest.approx(0.1),
+    )
 
 
 @pytest.mark.parametrize(
     ("coordinates", "gold"),
-    [("1", "[0.0625, 0.16667, 0.46875, 0.58333]"), ("100", "[6.25, 16.66667, 46.875, 58.33333]"),
-     ("1000", "[62.5, 166.66667, 468.75, 583.33333]"), ("pixels", "[0.5, 1, 3.75, 3.5]")],
-)  # fmt: skip
-def test_coordinates_of_replies_are_declared_and_told(tmp_path: Path, coordinates: str, gold: str) -> None:
+    [
+        ("1", "[0.0625, 0.16667, 0.46875, 0.58333]"),
+        ("100", "[6.25, 16.66667, 46.875, 58.33333]"),
+        ("1000", "[62.5, 166.66667, 468.75, 583.33333]"),
+        ("pixels", "[0.5, 1, 3.75, 3.5]"),
+    ],
+)
+def test_coordinates_of_replies_are_declared_and_told(
+    tmp_path: Path, coordinates: str, gold: str
+) -> None:
     # 0.5, 1 and 3.25 by 2.5 pixels on a picture of 8 by 6.
     spec = with_params(entries()["modern/refcoco"], {"coordinates": coordinates}).from_hub()
     source = modern_metric_tables.write("refcoco", tmp_path / "hub")
@@ -442,7 +544,9 @@ def test_coordinates_of_replies_are_declared_and_told(tmp_path: Path, coordinate
     first = samples(benchmark)["0-0-0"]
     assert open_answers(benchmark.folder)[first.id, 0].texts == (gold,)
     told = (
-        "in pixels of the picture, which is 8 wide and 6 high" if coordinates == "pixels" else f"bottom {coordinates}."
+        "in pixels of the picture, which is 8 wide and 6 high"
+        if coordinates == "pixels"
+        else f"bottom {coordinates}."
     )
     assert told in first.question and "left 0" in first.question
 
@@ -450,7 +554,9 @@ def test_coordinates_of_replies_are_declared_and_told(tmp_path: Path, coordinate
 def test_a_box_in_another_form_than_declared_is_refused(tmp_path: Path) -> None:
     source = modern_metric_tables.write("screenspot-pro", tmp_path / "hub")  # in pixels
     with pytest.raises(DataError, match="is not a box in the form that boxes declares"):
-        build_benchmark(entries()["modern/screenspot"].from_hub(), source=source, to=tmp_path / "built")
+        build_benchmark(
+            entries()["modern/screenspot"].from_hub(), source=source, to=tmp_path / "built"
+        )
 
 
 def test_rows_come_in_pairs_and_fours() -> None:

@@ -43,20 +43,29 @@ results
 """)
     assert not fault, fault
     bars = [data["text/html"] for data in shown if "<progress" in data.get("text/html", "")]
-    assert "10 of 10 questions done" in bars[-1] and len({bar.partition("<progress")[0] for bar in bars}) == 1
+    assert (
+        "10 of 10 questions done" in bars[-1]
+        and len({bar.partition("<progress")[0] for bar in bars}) == 1
+    )
     assert "<table" in shown[-1]["text/html"], "the last line of a cell shows the summary"
     [printed] = [data["text/plain"] for data in shown if data["text/plain"].startswith("[")]
     plain = sn.evaluate(
-        f"openai:any@{server.url}", str(questions.folder), "circular", limit=10, runs=tmp_path,
+        f"openai:any@{server.url}",
+        str(questions.folder),
+        "circular",
+        limit=10,
+        runs=tmp_path,
         judge=f"openai:any@{server.url}?concurrency=2",
-    )  # fmt: skip
+    )
     assert printed.strip() == f"{json.dumps([row.estimate.value for row in plain.rows])} True"
 
 
 @pytest.fixture
 def halting_server() -> Iterator[Server]:
     """Answers five requests, keeps the next four waiting for longer than any test, and then answers again."""
-    with start_server(latency=0.005, script=[Fault(times=5), Fault(seconds=300, times=4)]) as running:
+    with start_server(
+        latency=0.005, script=[Fault(times=5), Fault(seconds=300, times=4)]
+    ) as running:
         yield running
 
 
@@ -64,9 +73,7 @@ def test_an_interrupted_cell_leaves_a_run_that_goes_on(
     notebook: Notebook, halting_server: Server, questions: Benchmark
 ) -> None:
     model = f"openai:any@{halting_server.url}?concurrency=4"
-    call = (
-        f'sn.evaluate("{model}", {str(questions.folder)!r}, "circular?all_passes=true", name="stopped", progress=show)'
-    )
+    call = f'sn.evaluate("{model}", {str(questions.folder)!r}, "circular?all_passes=true", name="stopped", progress=show)'
     begin = f"""
 import snellen as sn
 seen = []
@@ -80,14 +87,18 @@ def show(state):
     assert "KeyboardInterrupt" in fault and "all answers so far are kept in runs/stopped" in fault
     _, fault = notebook.run("first, asked = len(seen), seen[-1].requests; seen.clear()")
     assert not fault
-    shown, fault = notebook.run(f"{call}; print(seen[-1].done == seen[-1].total, asked, seen[-1].requests)")
+    shown, fault = notebook.run(
+        f"{call}; print(seen[-1].done == seen[-1].total, asked, seen[-1].requests)"
+    )
     assert not fault, fault
     ended, asked, later = shown[-1]["text/plain"].split()
     assert ended == "True" and int(asked) == 5 and int(later) > 0
 
 
 @pytest.mark.slow
-def test_a_local_model_is_loaded_without_advice_on_widgets_that_are_not_there(notebook: Notebook) -> None:
+def test_a_local_model_is_loaded_without_advice_on_widgets_that_are_not_there(
+    notebook: Notebook,
+) -> None:
     pytest.importorskip("transformers", reason="needs transformers (pip install 'snellen[hf]')")
     shown, fault = notebook.run("""
 import sys, warnings

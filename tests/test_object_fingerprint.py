@@ -55,12 +55,18 @@ def test_equal_objects_have_equal_fingerprints() -> None:
     assert facts["attribute weight"] == "1.0"
 
 
-def test_changed_weights_closures_and_code_are_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_weights_closures_and_code_are_told_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     before, model = object_fingerprint(Own()), Own()
     model.weights[1, 2] += 1
     # A bound method is of the object, so it changes with it.
     assert changed(before, object_fingerprint(model)) == {"attribute weights", "attribute bound"}
-    assert changed(before, object_fingerprint(Own(3.0))) == {"attribute weight", "attribute rule", "attribute bound"}
+    assert changed(before, object_fingerprint(Own(3.0))) == {
+        "attribute weight",
+        "attribute rule",
+        "attribute bound",
+    }
     monkeypatch.setitem(globals(), "FACTOR", 3)
     assert {"code", "attribute call"} <= changed(before, object_fingerprint(Own()))
 
@@ -70,11 +76,14 @@ def test_a_fingerprint_is_the_same_in_another_process(tmp_path: Path) -> None:
     paths = os.pathsep.join([str(Path(snellen.__file__).parents[1]), str(Path(__file__).parent)])
     said = {
         subprocess.run(
-            [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": seed},
-            check=True, capture_output=True, text=True,
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         for seed in ("1", "2")
-    }  # fmt: skip
+    }
     assert len(said) == 1
 
 
@@ -104,14 +113,21 @@ def test_the_weights_of_a_module_are_its_bytes() -> None:
     held.weights = torch.arange(6.0)
     view = Own()
     view.weights = torch.arange(12.0)[:6]
-    assert object_fingerprint(held)["attribute weights"] == object_fingerprint(view)["attribute weights"]
+    assert (
+        object_fingerprint(held)["attribute weights"]
+        == object_fingerprint(view)["attribute weights"]
+    )
 
 
 def test_what_an_object_declares_stands_for_it() -> None:
     class Declared(Own):
         fingerprint = "weights of Monday"
 
-    assert object_fingerprint(Declared()) == object_fingerprint(Declared(3.0)) == {"declared": "weights of Monday"}
+    assert (
+        object_fingerprint(Declared())
+        == object_fingerprint(Declared(3.0))
+        == {"declared": "weights of Monday"}
+    )
     model = Own()
     model.fingerprint = lambda: {"weights": "7"}  # type: ignore[attr-defined]
     assert object_fingerprint(model) == {"weights": "7"}
@@ -134,11 +150,16 @@ def test_a_run_does_not_go_on_with_changed_weights(questions: Benchmark, tmp_pat
     run(Own(), questions, tmp_path)
     trained = Own()
     trained.weights += 1
-    with pytest.raises(StoreError, match=r"another model \(attribute bound was .*give it an attribute `fingerprint`"):
+    with pytest.raises(
+        StoreError,
+        match=r"another model \(attribute bound was .*give it an attribute `fingerprint`",
+    ):
         run(trained, questions, tmp_path)
 
 
-def test_an_object_that_changes_in_answering_goes_on_as_what_it_became(questions: Benchmark, tmp_path: Path) -> None:
+def test_an_object_that_changes_in_answering_goes_on_as_what_it_became(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     class Counting:
         def __init__(self) -> None:
             self.calls = 0
@@ -166,7 +187,8 @@ def test_an_object_with_a_connection_begins_a_run_and_goes_on_only_when_it_decla
         assert "holds a _io.BufferedWriter" in object_fingerprint(model)[NOT_FINGERPRINTED]
         run(model, questions, tmp_path)
         with pytest.raises(
-            StoreError, match=r"nothing says whether it is still the same \(attribute.*`fingerprint`"
+            StoreError,
+            match=r"nothing says whether it is still the same \(attribute.*`fingerprint`",
         ) as refused:
             run(model, questions, tmp_path)
         assert "\n" not in str(refused.value)
@@ -182,7 +204,9 @@ def test_a_script_is_fingerprinted_by_its_replies(questions: Benchmark, tmp_path
         run(Scripted({"q000": "(B)"}), questions, tmp_path)
 
 
-def test_a_model_that_failed_before_it_answered_may_be_mended(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_model_that_failed_before_it_answered_may_be_mended(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     def broken(request: Request) -> str:
         raise DataError("a slip")
 

@@ -30,7 +30,9 @@ def written(lines: tuple[str, ...], path: Path, size: int = 40) -> Path:
     width = max(int(font.getlength(line)) for line in lines) + size
     picture = Image.new("RGB", (width, int(1.6 * size) * len(lines) + size // 2), "white")
     for number, line in enumerate(lines):
-        ImageDraw.Draw(picture).text((size // 2, size // 4 + int(1.6 * size) * number), line, font=font, fill="black")
+        ImageDraw.Draw(picture).text(
+            (size // 2, size // 4 + int(1.6 * size) * number), line, font=font, fill="black"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     picture.save(path)
     return path
@@ -66,7 +68,9 @@ def test_a_trained_reader_reads_drawn_words_of_an_official_layout(tmp_path: Path
 
 
 @needs_reader
-def test_lines_are_read_from_top_to_bottom_and_pictures_one_after_the_other(reader: OcrModel, tmp_path: Path) -> None:
+def test_lines_are_read_from_top_to_bottom_and_pictures_one_after_the_other(
+    reader: OcrModel, tmp_path: Path
+) -> None:
     store = ImageStore(tmp_path)
     page = store.put(written(("TOTAL", "12.50"), tmp_path / "page.png").read_bytes(), "page")
     word = store.put(written(("STOP",), tmp_path / "word.png").read_bytes(), "word")
@@ -81,8 +85,14 @@ def test_a_picture_without_text_has_an_empty_reply_and_no_picture_is_a_failure(
     Image.new("RGB", (90, 60), "teal").save(tmp_path / "plain.png")
     plain = ImageStore(tmp_path).put((tmp_path / "plain.png").read_bytes(), "plain")
     assert ask(reader, tmp_path, plain).text == ""
-    nothing, lost = ask(reader, tmp_path), ask(reader, tmp_path, ImageRef("0" * 64, "image/png", 9, 9))
-    assert [response.error and response.error.kind for response in (nothing, lost)] == ["bad_request", "bad_request"]
+    nothing, lost = (
+        ask(reader, tmp_path),
+        ask(reader, tmp_path, ImageRef("0" * 64, "image/png", 9, 9)),
+    )
+    assert [response.error and response.error.kind for response in (nothing, lost)] == [
+        "bad_request",
+        "bad_request",
+    ]
     request = Request("b", "1", Variant(), (), kind="loglikelihood", continuations=("a", "b"))
     [scored] = reader.loglikelihood([request], ImageStore(tmp_path))
     assert scored.error is not None and "only reads text" in scored.error.detail
@@ -107,7 +117,11 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     ("text", "fault", "error"),
     [
         ("ocr:tesseract", "unknown engine of ocr: 'tesseract'; known: rapidocr", UnknownNameError),
-        ("ocr:rapidocr?mode=word", "unknown value of mode 'word'; known: auto, line, page", ModelError),
+        (
+            "ocr:rapidocr?mode=word",
+            "unknown value of mode 'word'; known: auto, line, page",
+            ModelError,
+        ),
         ("ocr:rapidocr?modes=line", "unknown option 'modes'; did you mean mode", ModelError),
     ],
 )

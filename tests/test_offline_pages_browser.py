@@ -28,7 +28,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def card(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("card")
-    runs = [placed(Observer(threshold, name=name)) for threshold, name in ((13.0, "fine"), (40.0, "coarse"))]
+    runs = [
+        placed(Observer(threshold, name=name))
+        for threshold, name in ((13.0, "fine"), (40.0, "coarse"))
+    ]
     (folder / "card.html").write_text(acuity_page(runs), "utf-8")
     return (folder / "card.html").as_uri()
 
@@ -36,7 +39,9 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def datasheet(tmp_path_factory: pytest.TempPathFactory) -> str:
     sn.build("eyechart/count")
-    sheet: Path = write_datasheet(sn.datasheet("eyechart/count"), tmp_path_factory.mktemp("sheet") / "sheet.html")
+    sheet: Path = write_datasheet(
+        sn.datasheet("eyechart/count"), tmp_path_factory.mktemp("sheet") / "sheet.html"
+    )
     return sheet.as_uri()
 
 
@@ -55,7 +60,9 @@ def test_axe_finds_nothing_and_no_word_is_broken(
     assert page.complaints == []
 
 
-def test_each_chart_of_a_card_is_one_stop_and_its_marks_say_their_numbers(card: str, page: Page) -> None:
+def test_each_chart_of_a_card_is_one_stop_and_its_marks_say_their_numbers(
+    card: str, page: Page
+) -> None:
     page.open(card)
     stops = "[...document.querySelectorAll('.chart [tabindex=\"0\"]')].map(one => one.getAttribute('aria-label'))"
     labels = page.run(stops)

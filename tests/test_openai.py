@@ -34,9 +34,26 @@ from snellen.formats.retry_after import parse_retry_after
 from snellen.models import chat
 from snellen.models.base import AsyncModel, load_model, parse_spec
 from snellen.models.client import Clock, Retry, ServerFault, presentable
-from snellen.models.connections import AdaptiveLimit, BytesInHand, Connections, HttpReply, HttpRequest
+from snellen.models.connections import (
+    AdaptiveLimit,
+    BytesInHand,
+    Connections,
+    HttpReply,
+    HttpRequest,
+)
 from snellen.models.openai import OpenAIModel, OpenAIOptions, Place, open_openai
-from snellen.records import Decoding, Failure, ImagePart, ImageRef, Message, Request, Response, TextPart, Usage, Variant
+from snellen.records import (
+    Decoding,
+    Failure,
+    ImagePart,
+    ImageRef,
+    Message,
+    Request,
+    Response,
+    TextPart,
+    Usage,
+    Variant,
+)
 
 KEY = "sk-very-secret-0123456789"
 NOW = 1_700_000_000.0
@@ -57,7 +74,9 @@ class Shelf:
         return BYTES
 
 
-def question(text: str = "Which? (A) one; (B) two.", *, prefix: str = "", decoding: Decoding | None = None) -> Request:
+def question(
+    text: str = "Which? (A) one; (B) two.", *, prefix: str = "", decoding: Decoding | None = None
+) -> Request:
     messages = [Message("user", (ImagePart(PICTURE), TextPart(text)))]
     if prefix:
         messages.append(Message("assistant", (TextPart(prefix),)))
@@ -143,15 +162,25 @@ def test_stored_image_bytes_are_sent_as_they_are() -> None:
 
 def test_an_image_is_read_once_for_the_requests_that_travel_together(server: Server) -> None:
     shelf = Shelf()
-    ask(model_at(server.url, concurrency=1), question("a"), question("b"), question("c"), images=shelf)
+    ask(
+        model_at(server.url, concurrency=1),
+        question("a"),
+        question("b"),
+        question("c"),
+        images=shelf,
+    )
     assert shelf.reads == 1
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.integers(1, 1000))
-def test_cached_pictures_stay_within_their_bytes_and_are_what_was_stored(order: list[int], most: int) -> None:
+def test_cached_pictures_stay_within_their_bytes_and_are_what_was_stored(
+    order: list[int], most: int
+) -> None:
     pictures = chat.ImagePartCache(most)
     for i in order:
-        part = pictures.part(ImageRef(str(i), "image/png", 1, 1), lambda image: image.digest.encode() * 100)
+        part = pictures.part(
+            ImageRef(str(i), "image/png", 1, 1), lambda image: image.digest.encode() * 100
+        )
         assert base64.b64encode(str(i).encode() * 100) in bytes(part)
         assert pictures.held_bytes <= max(most, len(bytes(part)))
 
@@ -172,10 +201,19 @@ def test_greedy_decoding_sends_no_sampling_parameters() -> None:
             question(decoding=Decoding(top_p=0.5, seed=4)),
             question(decoding=sampled),
         )
-        bodies = [{k: v for k, v in seen.asked.items() if k != "messages"} for seen in server.seen()]
+        bodies = [
+            {k: v for k, v in seen.asked.items() if k != "messages"} for seen in server.seen()
+        ]
     assert bodies == [
         {"model": "any", "max_tokens": 30, "temperature": 0.0},
-        {"model": "any", "max_tokens": 9, "temperature": 0.7, "top_p": 0.9, "seed": 3, "stop": ["\n"]},
+        {
+            "model": "any",
+            "max_tokens": 9,
+            "temperature": 0.7,
+            "top_p": 0.9,
+            "seed": 3,
+            "stop": ["\n"],
+        },
     ]
 
 
@@ -183,7 +221,9 @@ def test_system_messages_and_dialogues_pass_through_as_strings() -> None:
     said = (("system", "Be short."), ("user", "One?"), ("assistant", "Yes."), ("user", "Two?"))
     messages = tuple(Message(role, (TextPart(text),)) for role, text in said)  # type: ignore[arg-type]
     with start_server(reply="echo") as server:
-        assert ask_one(model_at(server.url), Request("made", "s", Variant(), messages)).text == "Two?"
+        assert (
+            ask_one(model_at(server.url), Request("made", "s", Variant(), messages)).text == "Two?"
+        )
         [seen] = server.seen()
     assert seen.asked["messages"] == [{"role": role, "content": text} for role, text in said]
 
@@ -215,7 +255,9 @@ def test_a_refusal_field_is_the_text_and_noted(server: Server) -> None:
 
 
 def test_content_in_parts_is_joined(server: Server) -> None:
-    parts = reply_body("X").replace('"X"', '[{"type":"text","text":"The "},{"type":"text","text":"end"}]')
+    parts = reply_body("X").replace(
+        '"X"', '[{"type":"text","text":"The "},{"type":"text","text":"end"}]'
+    )
     server.script(Fault(body=parts))
     assert ask_one(model_at(server.url)).text == "The end"
 
@@ -246,10 +288,16 @@ def test_loglikelihood_is_a_typed_failure_where_it_is_off(server: Server) -> Non
         ("vllm", "drop", False),
     ],
 )
-def test_response_prefix_is_sent_where_it_is_continued(flavour: str, prefix: str, sent: bool) -> None:
+def test_response_prefix_is_sent_where_it_is_continued(
+    flavour: str, prefix: str, sent: bool
+) -> None:
     with start_server(flavour=flavour) as server:
         model = model_at(server.url, prefix=prefix, max_tokens_field="max_completion_tokens")
-        first, second = ask(model, question("a (A)", prefix="The answer is"), question("b (A)", prefix="The answer is"))
+        first, second = ask(
+            model,
+            question("a (A)", prefix="The answer is"),
+            question("b (A)", prefix="The answer is"),
+        )
         chats, lists = server.seen(), server.seen("/v1/models")
     for seen in chats:
         assert seen.asked["messages"][-1]["role"] == ("assistant" if sent else "user")
@@ -267,7 +315,10 @@ def test_nobody_is_asked_about_the_prefix_when_no_request_has_one() -> None:
 
 
 def test_a_server_that_cannot_continue_after_all_is_asked_without_prefix() -> None:
-    unable = broken(400, message="continue_final_message is set but the final message does not appear in the chat")
+    unable = broken(
+        400,
+        message="continue_final_message is set but the final message does not appear in the chat",
+    )
     with start_server(flavour="vllm", script=(unable,)) as server:
         response = ask_one(model_at(server.url), question(prefix="The answer is"))
     assert (response.error, response.notes) == (None, (chat.PREFIX_DROPPED,))
@@ -281,7 +332,9 @@ def test_a_prefix_that_the_user_insists_on_is_not_dropped() -> None:
 
 def test_detection_waits_for_a_server_that_is_not_up_yet() -> None:
     def list_of(reply: Fault) -> bool | ServerFault:
-        return chat.continues_response_prefix(HttpReply(reply.status, reply.headers, (reply.body or "").encode()), NOW)
+        return chat.continues_response_prefix(
+            HttpReply(reply.status, reply.headers, (reply.body or "").encode()), NOW
+        )
 
     waiting = list_of(broken(503))
     assert isinstance(waiting, ServerFault)
@@ -296,7 +349,9 @@ def test_detection_waits_for_a_server_that_is_not_up_yet() -> None:
 
 def test_max_completion_tokens_is_learned_once() -> None:
     with start_server(flavour="openai") as server:
-        responses = ask(model_at(server.url, concurrency=1), question("a"), question("b"), question("c"))
+        responses = ask(
+            model_at(server.url, concurrency=1), question("a"), question("b"), question("c")
+        )
         fields = ["max_tokens" in seen.asked for seen in server.seen()]
     assert [response.error for response in responses] == [None] * 3
     assert fields == [True, False, False, False]
@@ -314,10 +369,17 @@ def test_a_refused_temperature_is_left_out_and_noted(server: Server) -> None:
     message = "Unsupported value: 'temperature' does not support 0 with this model."
     server.script(broken(400, message=message, code="unsupported_value"))
     response = ask_one(model_at(server.url))
-    assert (response.error, response.notes) == (None, ("temperature left out: the server refuses it",))
+    assert (response.error, response.notes) == (
+        None,
+        ("temperature left out: the server refuses it",),
+    )
 
 
-@given(st.sampled_from(["max_tokens", "max_completion_tokens", "prefix", "temperature", "stop", "", "other"]))
+@given(
+    st.sampled_from(
+        ["max_tokens", "max_completion_tokens", "prefix", "temperature", "stop", "", "other"]
+    )
+)
 def test_adapting_comes_to_an_end(name: str) -> None:
     dialect: chat.Dialect | None = chat.Dialect("send", "max_tokens")
     for _ in range(3):
@@ -348,7 +410,9 @@ def test_adapting_comes_to_an_end(name: str) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_passing_failure_is_tried_again_and_typed_when_it_stays(server: Server, fault: Fault, kind: str) -> None:
+def test_a_passing_failure_is_tried_again_and_typed_when_it_stays(
+    server: Server, fault: Fault, kind: str
+) -> None:
     waits = Waits()
     server.script(fault)
     error = failure(ask_one(model_at(server.url, waits, retries=2)))
@@ -360,7 +424,10 @@ def test_a_passing_failure_is_tried_again_and_typed_when_it_stays(server: Server
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("<!DOCTYPE html>\n<title>502</title>" + "x" * 99, "it begins with '<!DOCTYPE html> <title>502</title>xxxx"),
+        (
+            "<!DOCTYPE html>\n<title>502</title>" + "x" * 99,
+            "it begins with '<!DOCTYPE html> <title>502</title>xxxx",
+        ),
         ("\n", "it is empty"),
         ('{"choices": [', "Input data was truncated"),
     ],
@@ -379,7 +446,9 @@ def test_a_reply_that_is_no_completion_is_described(server: Server, body: str, s
         ("\\ud83d\\ude00 \\ud83d", "\N{GRINNING FACE} \ufffd"),
     ],
 )
-def test_half_of_a_surrogate_pair_in_a_reply_is_replaced_and_noted(server: Server, escaped: str, text: str) -> None:
+def test_half_of_a_surrogate_pair_in_a_reply_is_replaced_and_noted(
+    server: Server, escaped: str, text: str
+) -> None:
     server.script(malformed(reply_body("@").replace("@", escaped)))
     response = ask_one(model_at(server.url, retries=0))
     assert (response.text, response.notes) == (text, ("half characters",))
@@ -410,7 +479,9 @@ def test_a_server_that_is_not_there_is_a_connection_failure() -> None:
         (broken(403, message="flagged", code="content_policy_violation"), "refused"),
     ],
 )
-def test_a_failure_that_would_stay_is_not_tried_again(server: Server, fault: Fault, kind: str) -> None:
+def test_a_failure_that_would_stay_is_not_tried_again(
+    server: Server, fault: Fault, kind: str
+) -> None:
     waits = Waits()
     server.script(fault)
     error = failure(ask_one(model_at(server.url, waits)))
@@ -428,7 +499,9 @@ def test_a_failure_that_would_stay_is_not_tried_again(server: Server, fault: Fau
         (Fault(308, "", {"location": "https://there/v1"}), "https://there/v1"),
     ],
 )
-def test_what_would_fail_every_request_ends_the_run(server: Server, fault: Fault, words: str) -> None:
+def test_what_would_fail_every_request_ends_the_run(
+    server: Server, fault: Fault, words: str
+) -> None:
     server.script(fault)
     with pytest.raises(ModelError, match=words) as caught:
         ask_one(model_at(server.url))
@@ -436,13 +509,18 @@ def test_what_would_fail_every_request_ends_the_run(server: Server, fault: Fault
 
 
 def test_an_unknown_model_is_named() -> None:
-    with start_server(models=("llava",)) as server, pytest.raises(ModelError, match="`lava` does not exist"):
+    with (
+        start_server(models=("llava",)) as server,
+        pytest.raises(ModelError, match="`lava` does not exist"),
+    ):
         ask_one(model_at(server.url, name="lava"))
 
 
 def test_a_failure_leaves_the_other_requests_alone(server: Server) -> None:
     server.script(Fault(500, error_body("no"), times=100, matching="poison"))
-    responses = ask(model_at(server.url, retries=1), *(question(text) for text in ("a", "poison", "b")))
+    responses = ask(
+        model_at(server.url, retries=1), *(question(text) for text in ("a", "poison", "b"))
+    )
     assert [response.error is None for response in responses] == [True, False, True]
 
 
@@ -465,7 +543,9 @@ def test_a_server_that_wants_to_be_left_alone_for_an_hour_is(server: Server) -> 
 
 
 @given(st.integers(1, 20), st.text(max_size=5), st.none() | st.floats(0, 400))
-def test_waits_grow_within_bounds_and_never_undercut_the_server(attempt: int, name: str, asked: float | None) -> None:
+def test_waits_grow_within_bounds_and_never_undercut_the_server(
+    attempt: int, name: str, asked: float | None
+) -> None:
     retry = Retry()
     wait = retry.wait(attempt, name, asked)
     assert wait == retry.wait(attempt, name, asked)
@@ -513,7 +593,9 @@ def test_the_slot_is_free_while_a_request_waits(server: Server) -> None:
         await go_on.wait()
 
     async def play() -> tuple[Response, Response]:
-        model = OpenAIModel("m", "any", Place((server.url,)), OpenAIOptions(concurrency=1), Clock(sleep))
+        model = OpenAIModel(
+            "m", "any", Place((server.url,)), OpenAIOptions(concurrency=1), Clock(sleep)
+        )
         try:
             first = asyncio.create_task(model.ask(question("first"), Shelf()))
             await waiting.wait()
@@ -580,7 +662,9 @@ def test_a_window_of_successes_adds_one_slot_up_to_the_most() -> None:
 
 
 @pytest.mark.parametrize("share", [0.05, 0.1])
-def test_a_server_that_turns_away_a_few_whatever_the_load_is_asked_as_fast_as_ever(share: float) -> None:
+def test_a_server_that_turns_away_a_few_whatever_the_load_is_asked_as_fast_as_ever(
+    share: float,
+) -> None:
     """Halving at each refusal, as TCP does, would end at sqrt(1.5 / share) in flight: 4 of 32 at one in ten."""
 
     async def play() -> float:
@@ -697,7 +781,9 @@ def test_connections_are_kept_open_between_requests(server: Server) -> None:
 
 
 @pytest.mark.parametrize("headers", [{}, {"connection": "close"}])
-def test_a_connection_that_the_server_closed_is_replaced(server: Server, headers: dict[str, str]) -> None:
+def test_a_connection_that_the_server_closed_is_replaced(
+    server: Server, headers: dict[str, str]
+) -> None:
     server.script(Fault(cut="after", headers=headers, times=3))
     responses = ask(model_at(server.url, concurrency=1), *(question(str(i)) for i in range(5)))
     assert [response.error for response in responses] == [None] * 5
@@ -751,7 +837,10 @@ def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -
     [
         (f"provided: Bearer {KEY}; check the API key", "provided: Bearer ***; check the API key"),
         (f"Is Bearer {KEY}? No (see {KEY}).", "Is Bearer ***? No (see ***)."),
-        ("Bearer ab12.cd-34_~+/==, (Bearer x|y,z:1). Bearer ab12", "Bearer ***, (Bearer ***). Bearer ***"),
+        (
+            "Bearer ab12.cd-34_~+/==, (Bearer x|y,z:1). Bearer ab12",
+            "Bearer ***, (Bearer ***). Bearer ***",
+        ),
         ('{"sent": "Bearer ab.12", "code": 401}', '{"sent": "Bearer ***", "code": 401}'),
         ("not 'Bearer \"ab12\"', not Bearer <ab<12>.", "not 'Bearer ***\"', not Bearer ***>."),
         ("keys sk-ab12-cd, sk-proj-****34: wrong", "keys ***, ***: wrong"),
@@ -772,7 +861,9 @@ def test_the_key_is_sent_and_appears_nowhere_else(
         response = ask_one(load_model(spec.replace(server.url, guarded.url)))
         assert response.error is None
         assert guarded.seen()[0].headers["authorization"] == f"Bearer {KEY}"
-    server.script(broken(500, message=f"Bearer {KEY} is no good,\n nor are sk-others-1234 and {KEY}"))
+    server.script(
+        broken(500, message=f"Bearer {KEY} is no good,\n nor are sk-others-1234 and {KEY}")
+    )
     error = failure(ask_one(load_model(spec)))
     shown += [error.detail, caplog.text]
     assert error.detail == "HTTP 500: Bearer *** is no good, nor are *** and ***"
@@ -781,7 +872,10 @@ def test_the_key_is_sent_and_appears_nowhere_else(
 
 def test_a_refused_key_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
-    with start_server(key="another") as server, pytest.raises(ModelError, match="Incorrect API key") as caught:
+    with (
+        start_server(key="another") as server,
+        pytest.raises(ModelError, match="Incorrect API key") as caught,
+    ):
         ask_one(load_model(f"openai:any@{server.url}?api_key_env=MY_KEY"))
     assert KEY not in str(caught.value)
 
@@ -825,8 +919,14 @@ def test_a_key_in_a_model_string_is_refused_without_repeating_it(text: str) -> N
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("openai:any@http://h/v1?concurrency=0", "concurrency=.0. is not a whole number that is at least 1"),
-        ("openai:any@http://h/v1?timeout=0", "timeout=.0. is not a number that is more than 0; write timeout=0.5"),
+        (
+            "openai:any@http://h/v1?concurrency=0",
+            "concurrency=.0. is not a whole number that is at least 1",
+        ),
+        (
+            "openai:any@http://h/v1?timeout=0",
+            "timeout=.0. is not a number that is more than 0; write timeout=0.5",
+        ),
         ("openai:any@http://h/v1?prefix=maybe", "maybe"),
         ("openai:any@http://h/v1?timout=3", "did you mean timeout"),
         ("openai:@http://h/v1", "write openai:NAME@"),
@@ -866,7 +966,12 @@ def test_the_server_answers_the_same_from_a_thread_and_from_a_process() -> None:
     for process in (False, True):
         with start_server(process=process) as server:
             texts.append(
-                [response.text for response in ask(model_at(server.url), *(question(f"{i} (A) (B)") for i in range(8)))]
+                [
+                    response.text
+                    for response in ask(
+                        model_at(server.url), *(question(f"{i} (A) (B)") for i in range(8))
+                    )
+                ]
             )
             assert len(server.seen()) == 8
     assert texts[0] == texts[1]

@@ -50,7 +50,11 @@ def test_questions_that_failed_early_do_not_count_less(results: sn.Results) -> N
     assert {label for _, label in letters} == set("ABCD")
     for protocol in ("vanilla", "circular"):
         liked = letters[protocol, "A"]
-        assert (liked.chosen.value, liked.correct.value, liked.difference.value) == (0.625, 0.25, 0.375)
+        assert (liked.chosen.value, liked.correct.value, liked.difference.value) == (
+            0.625,
+            0.25,
+            0.375,
+        )
         assert liked.difference.n == QUESTIONS
     turned = letters["circular?all_passes=true", "A"]
     assert (turned.difference.value, turned.difference.n) == (0.375, 4 * QUESTIONS)
@@ -61,7 +65,11 @@ def test_the_interval_is_of_questions_and_not_of_their_presentations(results: sn
     letters = preferences(results)
     gaps = [0.0 if i // 4 % 2 == 0 else (0.0 if i % 4 == 0 else 1.0) for i in range(QUESTIONS)]
     once = letters["circular", "A"].difference
-    assert once.stderr == pytest.approx(stats.sem(gaps)) and once.low is not None and 0 < once.low < 0.375
+    assert (
+        once.stderr == pytest.approx(stats.sem(gaps))
+        and once.low is not None
+        and 0 < once.low < 0.375
+    )
     by_question = [0.0 if i // 4 % 2 == 0 else 0.75 for i in range(QUESTIONS)]
     turned = letters["circular?all_passes=true", "A"].difference
     assert turned.stderr == pytest.approx(statistics.stdev(by_question) / QUESTIONS**0.5)
@@ -73,7 +81,9 @@ def test_letters_stand_in_reports_and_comparisons_wherever_options_were_turned(
 ) -> None:
     [table] = letter_tables(run_views(results.runs, results.rows))
     assert {(row[0], row[1]) for row in table.rows} == {
-        (run.manifest.model, protocol) for run in results.runs for protocol in results.runs[0].manifest.protocols
+        (run.manifest.model, protocol)
+        for run in results.runs
+        for protocol in results.runs[0].manifest.protocols
     }
     report = results.report(tmp_path / "report.md").read_text("utf-8")
     assert "Option letters" in report and "| half | circular | A of 4 | 62.5%" in report
@@ -95,7 +105,10 @@ def test_the_verdict_allows_for_the_number_of_letters(results: sn.Results) -> No
     [balanced] = letter_sentences([preferences(results, 1)["circular", label] for label in "ABCD"])
     assert balanced == "With four options, no letter is clearly favoured."
     [table] = letter_tables(run_views(results.runs, ()))
-    assert f"half under circular, with four options: A is favoured, {100 * low:.1f} to" in table.notes[0]
+    assert (
+        f"half under circular, with four options: A is favoured, {100 * low:.1f} to"
+        in table.notes[0]
+    )
     shown = {row[2]: row[-1].estimate for row in table.rows if row[:2] == ("half", "circular")}
     assert (shown["A of 4"].low, shown["A of 4"].high) == (pytest.approx(low), pytest.approx(high))
 
@@ -105,7 +118,9 @@ def test_an_interval_that_is_clear_by_itself_alone_is_no_verdict() -> None:
     absent = Estimate(None, None, None, None, 0)
     margins = {"A": (-0.2, 0.12), "B": (0.03, 0.1), "C": (0.0, 0.1), "D": (0.16, 0.155)}
     letters = [
-        LetterPreference("p", 4, label, absent, absent, Estimate(value, None, value - margin, value + margin, 80))
+        LetterPreference(
+            "p", 4, label, absent, absent, Estimate(value, None, value - margin, value + margin, 80)
+        )
         for label, (value, margin) in margins.items()
     ]
     assert letter_sentences(letters) == [
@@ -120,17 +135,33 @@ def test_questions_with_two_and_with_four_options_are_apart(tmp_path: Path) -> N
     ]
     results = sn.evaluate("snellen:always-a", folders, "vanilla", runs=tmp_path / "runs")
     letters = letter_preferences(results.runs[0].benchmarks)
-    assert [f"{letter.options}{letter.label}" for letter in letters] == ["2A", "2B", "4A", "4B", "4C", "4D"]
+    assert [f"{letter.options}{letter.label}" for letter in letters] == [
+        "2A",
+        "2B",
+        "4A",
+        "4B",
+        "4C",
+        "4D",
+    ]
     assert [letter.difference.value for letter in letters if letter.label == "A"] == [0.5, 0.75]
     first, second = letter_sentences(letters)
-    assert first.startswith("With two options, A is favoured") and "avoided" not in first, "of two one word is enough"
+    assert first.startswith("With two options, A is favoured") and "avoided" not in first, (
+        "of two one word is enough"
+    )
     assert second.startswith("With four options, A is favoured")
 
 
 def test_hidden_answers_leave_what_was_chosen(tmp_path: Path) -> None:
-    questions = [{name: value for name, value in row.items() if name != "answer"} for row in rows(8)]
+    questions = [
+        {name: value for name, value in row.items() if name != "answer"} for row in rows(8)
+    ]
     benchmark = built(questions, tmp_path / "hidden", name="hidden")
-    results = sn.evaluate(answering(2, "half"), str(benchmark.folder), "circular", runs=tmp_path / "runs")
+    results = sn.evaluate(
+        answering(2, "half"), str(benchmark.folder), "circular", runs=tmp_path / "runs"
+    )
     liked = preferences(results)["circular", "A"]
     assert liked.chosen.value is not None and liked.difference.value is None
-    assert letter_sentences([liked]) == [] and "favour" not in letter_tables(run_views(results.runs, ()))[0].notes[0]
+    assert (
+        letter_sentences([liked]) == []
+        and "favour" not in letter_tables(run_views(results.runs, ()))[0].notes[0]
+    )

@@ -52,7 +52,10 @@ def choices(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def open_questions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A benchmark of open questions, which is scored by the metric `own`."""
-    rows = [{"id": f"q{i}", "question": f"Which letter is {i}?", "answer": "B", "image": small.cell(i)} for i in (0, 1)]
+    rows = [
+        {"id": f"q{i}", "question": f"Which letter is {i}?", "answer": "B", "image": small.cell(i)}
+        for i in (0, 1)
+    ]
     folder = tmp_path_factory.mktemp("open")
     yield str(small.built(rows, folder, formulation="text", metrics=("own",)).folder)
 
@@ -97,22 +100,36 @@ def test_a_headline_that_is_no_row_of_any_metric_is_told_before_the_model_is_ask
     model: Counted, tmp_path: Path
 ) -> None:
     benchmark = small.built(small.rows(3, 3), tmp_path / "made", headline="acuracy")
-    with pytest.raises(UnknownNameError, match="mine: unknown headline 'acuracy'; did you mean accuracy"):
+    with pytest.raises(
+        UnknownNameError, match="mine: unknown headline 'acuracy'; did you mean accuracy"
+    ):
         sn.evaluate(model, str(benchmark.folder), runs=tmp_path / "runs")
     assert model.asked == 0
 
 
-def test_a_forecast_tells_it_too(capsys: pytest.CaptureFixture[str], open_questions: str, in_a_folder: Path) -> None:
+def test_a_forecast_tells_it_too(
+    capsys: pytest.CaptureFixture[str], open_questions: str, in_a_folder: Path
+) -> None:
     code, _, error = small.command(capsys, "run", "snellen:uniform", open_questions, "--dry-run")
-    assert code == 2 and error.startswith("snellen: mine: unknown metric 'own'") and error.count("\n") == 1
+    assert (
+        code == 2
+        and error.startswith("snellen: mine: unknown metric 'own'")
+        and error.count("\n") == 1
+    )
 
 
 def test_the_command_line_says_which_flag_shows_where_code_of_others_raised_and_python_does_not(
-    capsys: pytest.CaptureFixture[str], model: Counted, open_questions: str, registered: Any, in_a_folder: Path
+    capsys: pytest.CaptureFixture[str],
+    model: Counted,
+    open_questions: str,
+    registered: Any,
+    in_a_folder: Path,
 ) -> None:
     registered("metrics", "own", "own_cod:shortness")
     hint = " (--debug shows where)"
-    assert small.command(capsys, "run", "snellen:uniform", open_questions)[2].endswith(f"'own_cod'{hint}\n")
+    assert small.command(capsys, "run", "snellen:uniform", open_questions)[2].endswith(
+        f"'own_cod'{hint}\n"
+    )
     assert hint not in small.command(capsys, "--debug", "run", "snellen:uniform", open_questions)[2]
     assert hint not in small.command(capsys, "run", "snellen:uniform", "nowhere")[2]
     with pytest.raises(HookError) as raised:
@@ -134,7 +151,9 @@ def test_a_metric_that_fails_is_told_with_question_and_what_goes_on(
     with pytest.raises(HookError, match=line) as raised:
         sn.evaluate(model, open_questions, name="x")
     chain = raised.value.__cause__
-    assert chain is not None and isinstance(chain.__cause__, ValueError)  # where it was raised stays to be seen
+    assert chain is not None and isinstance(
+        chain.__cause__, ValueError
+    )  # where it was raised stays to be seen
     assert model.asked == 2
     registered("metrics", "own", lambda reply, references: float(reply == references[0]))
     assert sn.score("runs/x").value("own", benchmark="mine") == 1.0
@@ -146,7 +165,9 @@ def test_a_metric_that_returns_no_number_is_told(
     model: Counted, open_questions: str, registered: Any, in_a_folder: Path
 ) -> None:
     registered("metrics", "own", lambda reply, references: "much")
-    with pytest.raises(HookError, match="the metric own, on mine q0: TypeError: 'much' is not a number"):
+    with pytest.raises(
+        HookError, match="the metric own, on mine q0: TypeError: 'much' is not a number"
+    ):
         sn.evaluate(model, open_questions, name="x")
 
 
@@ -157,7 +178,9 @@ def test_a_run_is_none_the_worse_for_a_broken_metric_that_it_does_not_use(
     registered("metrics", "of_others", "no_such_module:metric")
     assert sn.evaluate(model, open_questions, name="x").value("own", benchmark="mine") == 1.0
     assert declared("of_others").heading == "of others"
-    with pytest.raises(HookError, match=r"the metric 'of_others' \(no_such_module:metric\) cannot be loaded"):
+    with pytest.raises(
+        HookError, match=r"the metric 'of_others' \(no_such_module:metric\) cannot be loaded"
+    ):
         sn.score("runs/x", metrics=["of_others"])
 
 
@@ -166,9 +189,12 @@ def test_commands_that_look_at_all_go_on_without_what_is_broken(
     what: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = registry.names(what)
-    monkeypatch.setattr(registry, "_added", lambda group, added=registry._added: {**added(group), "aa": "no_such:x"})
+    monkeypatch.setattr(
+        registry, "_added", lambda group, added=registry._added: {**added(group), "aa": "no_such:x"}
+    )
     with pytest.warns(
-        SuiteWarning, match=rf"left out: the {what[:-1]} 'aa' \(no_such:x\) cannot be loaded: ModuleNotFound"
+        SuiteWarning,
+        match=rf"left out: the {what[:-1]} 'aa' \(no_such:x\) cannot be loaded: ModuleNotFound",
     ):
         code, out, _ = small.command(capsys, "list", what, "--json")
     assert code == 0 and sorted(json.loads(line)[what[:-1]] for line in out.splitlines()) == names
@@ -196,13 +222,21 @@ def last_letter(reply: str, options: Sequence[str], labels: Sequence[str]) -> An
     return labels.index(reply[-1]) if reply[-1] in labels else None
 
 
-def as_record(reply: str, options: Sequence[str], labels: Sequence[str], question: str) -> ExtractedChoice:
+def as_record(
+    reply: str, options: Sequence[str], labels: Sequence[str], question: str
+) -> ExtractedChoice:
     assert question.startswith("Which animal")
     return ExtractedChoice(1, "label", "certain")
 
 
 @pytest.mark.parametrize(
-    "extractor", [last_letter, NamedExtractor("last-1", last_letter), NamedExtractor("record-1", as_record), as_record]
+    "extractor",
+    [
+        last_letter,
+        NamedExtractor("last-1", last_letter),
+        NamedExtractor("record-1", as_record),
+        as_record,
+    ],
 )
 def test_a_function_of_reply_options_and_labels_is_an_extractor(
     extractor: Any, model: Counted, choices: str, registered: Any, in_a_folder: Path
@@ -212,7 +246,9 @@ def test_a_function_of_reply_options_and_labels_is_an_extractor(
     assert results.value("accuracy", benchmark="mine") == pytest.approx(1 / 3)
 
 
-def test_the_version_of_a_function_is_its_name_with_a_digest_of_its_file(registered: Any, in_a_folder: Path) -> None:
+def test_the_version_of_a_function_is_its_name_with_a_digest_of_its_file(
+    registered: Any, in_a_folder: Path
+) -> None:
     versions = []
     for comment in ("", "# changed\n"):
         path = in_a_folder / f"rules{len(versions)}.py"
@@ -225,10 +261,22 @@ def test_the_version_of_a_function_is_its_name_with_a_digest_of_its_file(registe
 @pytest.mark.parametrize(
     ("extractor", "line"),
     [
-        ("no_such_module:rule", r"mine: the extractor 'own' \(no_such_module:rule\) cannot be loaded: ModuleNotFound"),
-        (lambda reply: 0, r"the extractor 'own' takes \(reply\); it has to take \(reply, options, labels\)"),
-        ("own_code.py:shortness", r"the extractor 'own' takes \(reply, references\); it has to take"),
-        (NamedExtractor, "the extractor 'own' is <class .*>; it has to be a NamedExtractor, or a function of reply"),
+        (
+            "no_such_module:rule",
+            r"mine: the extractor 'own' \(no_such_module:rule\) cannot be loaded: ModuleNotFound",
+        ),
+        (
+            lambda reply: 0,
+            r"the extractor 'own' takes \(reply\); it has to take \(reply, options, labels\)",
+        ),
+        (
+            "own_code.py:shortness",
+            r"the extractor 'own' takes \(reply, references\); it has to take",
+        ),
+        (
+            NamedExtractor,
+            "the extractor 'own' is <class .*>; it has to be a NamedExtractor, or a function of reply",
+        ),
     ],
 )
 def test_what_cannot_be_an_extractor_is_told_before_the_model_is_asked(
@@ -243,14 +291,23 @@ def test_what_cannot_be_an_extractor_is_told_before_the_model_is_asked(
 @pytest.mark.parametrize(
     ("rule", "line"),
     [
-        (lambda reply, options, labels: "B", "the extractor own-[0-9a-f]{8} returned 'B' for mine q000; it has to be"),
-        (lambda reply, options, labels: 3, "returned 3 for mine q000; .* the index of one of the 3 options"),
+        (
+            lambda reply, options, labels: "B",
+            "the extractor own-[0-9a-f]{8} returned 'B' for mine q000; it has to be",
+        ),
+        (
+            lambda reply, options, labels: 3,
+            "returned 3 for mine q000; .* the index of one of the 3 options",
+        ),
         (lambda reply, options, labels: True, "returned True for mine q000"),
         (
             lambda reply, options, labels: ExtractedChoice(-1, "label", "certain"),
             r"returned ExtractedChoice\(choice=-1.* for mine q000",
         ),
-        (lambda reply, options, labels: {}[reply], "the extractor own-.{8}, on mine q000: KeyError: 'B'"),
+        (
+            lambda reply, options, labels: {}[reply],
+            "the extractor own-.{8}, on mine q000: KeyError: 'B'",
+        ),
     ],
 )
 def test_an_extractor_that_fails_is_told_with_question_and_what_goes_on(
@@ -259,7 +316,9 @@ def test_an_extractor_that_fails_is_told_with_question_and_what_goes_on(
     registered("extractors", "own", rule)
     with pytest.raises(HookError, match=line) as raised:
         sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(extractor="own"))
-    assert "the replies are kept: correct it, then `snellen score runs/x` goes on" in str(raised.value)
+    assert "the replies are kept: correct it, then `snellen score runs/x` goes on" in str(
+        raised.value
+    )
     assert model.asked == 3
     assert sn.score("runs/x").value("accuracy", benchmark="mine") == pytest.approx(1 / 3)
 
@@ -269,7 +328,11 @@ def test_a_metric_of_choices_that_fails_is_told_with_its_question(
 ) -> None:
     from snellen.metrics.declaration import ChoiceMetric, metric_row
 
-    metric = ChoiceMetric(what="", rows=(metric_row("own"),), measure=lambda predictions, answer: 1 / 0)
+    metric = ChoiceMetric(
+        what="", rows=(metric_row("own"),), measure=lambda predictions, answer: 1 / 0
+    )
     registered("metrics", "own", metric)
-    with pytest.raises(HookError, match="the metric own, on mine q000: ZeroDivisionError: division by zero"):
+    with pytest.raises(
+        HookError, match="the metric own, on mine q000: ZeroDivisionError: division by zero"
+    ):
         sn.evaluate(model, choices, name="x", scoring=sn.ScoringSpec(metrics=("own",)))

@@ -75,13 +75,17 @@ def in_the_folder(code: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(code))
 
 
-@pytest.mark.parametrize("name", ["AlwaysB", "Letter", "Told", "opened", "without_spec", "WITH_WEIGHTS"])
+@pytest.mark.parametrize(
+    "name", ["AlwaysB", "Letter", "Told", "opened", "without_spec", "WITH_WEIGHTS"]
+)
 @pytest.mark.parametrize("place", ["code_of_mine.py", "./code_of_mine.py", "code_of_mine", "hook"])
 def test_a_class_a_function_or_an_object_is_a_model_by_file_module_and_hook(
     place: str, name: str, code: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if place == "hook":
-        monkeypatch.setattr(registry, "_added", lambda group: {"mine": f"{code / 'code_of_mine.py'}:{name}"})
+        monkeypatch.setattr(
+            registry, "_added", lambda group: {"mine": f"{code / 'code_of_mine.py'}:{name}"}
+        )
         text = "mine:anything"
     else:
         text = f"{place}:{name}"
@@ -97,11 +101,22 @@ def test_a_module_of_a_package_is_found_by_its_dotted_name() -> None:
 def test_the_command_line_runs_a_file_and_goes_on_with_it(
     capsys: pytest.CaptureFixture[str], choices: str, tmp_path: Path
 ) -> None:
-    words = ("run", "code_of_mine.py:AlwaysB", choices, "--runs", str(tmp_path), "--name", "x", "--json")
+    words = (
+        "run",
+        "code_of_mine.py:AlwaysB",
+        choices,
+        "--runs",
+        str(tmp_path),
+        "--name",
+        "x",
+        "--json",
+    )
     code, out, _ = small.command(capsys, *words)
     rows = [json.loads(line) for line in out.splitlines()]
     [accuracy] = [
-        row["value"] for row in rows if (row["metric"], row["slice"], row["benchmark"]) == ("accuracy", "", "mine")
+        row["value"]
+        for row in rows
+        if (row["metric"], row["slice"], row["benchmark"]) == ("accuracy", "", "mine")
     ]
     assert (code, accuracy) == (0, pytest.approx(1 / 3))
     journal = (tmp_path / "x/journal-0.jsonl").read_text()
@@ -117,9 +132,21 @@ def test_the_command_line_runs_a_file_and_goes_on_with_it(
             HookError,
             "the model code_of_mine.py:AlwaysC cannot be loaded: .*did you mean AlwaysB",
         ),
-        ("code_of_mine.py:NUMBER", HookError, "the model code_of_mine.py:NUMBER cannot be opened: TypeError"),
-        ("code_of_mine.py:broken", HookError, "code_of_mine.py:broken cannot be opened: OSError: no weights"),
-        ("code_of_min.py:AlwaysB", UnknownNameError, "a class of your own is my_model.py:MyModel, or my_package"),
+        (
+            "code_of_mine.py:NUMBER",
+            HookError,
+            "the model code_of_mine.py:NUMBER cannot be opened: TypeError",
+        ),
+        (
+            "code_of_mine.py:broken",
+            HookError,
+            "code_of_mine.py:broken cannot be opened: OSError: no weights",
+        ),
+        (
+            "code_of_min.py:AlwaysB",
+            UnknownNameError,
+            "a class of your own is my_model.py:MyModel, or my_package",
+        ),
         (
             "code_of_min:AlwaysB",
             UnknownNameError,
@@ -154,14 +181,24 @@ class Replying:
         (["A"], "replying gave 1 responses to 3 requests"),
     ],
 )
-def test_replies_that_are_not_texts_are_refused(replies: Any, line: str, choices: str, tmp_path: Path) -> None:
+def test_replies_that_are_not_texts_are_refused(
+    replies: Any, line: str, choices: str, tmp_path: Path
+) -> None:
     with pytest.raises(ModelError, match=line):
         sn.evaluate(Replying(replies), choices, runs=str(tmp_path))
 
 
 @pytest.mark.parametrize(
     "scores",
-    [None, 0.5, [0.5] * 3, [[-1.0]] * 3, [["B"] * 4] * 3, [[-1.0] * 4], [[sn.ContinuationScore(-1.0, 2)] * 4] * 3],
+    [
+        None,
+        0.5,
+        [0.5] * 3,
+        [[-1.0]] * 3,
+        [["B"] * 4] * 3,
+        [[-1.0] * 4],
+        [[sn.ContinuationScore(-1.0, 2)] * 4] * 3,
+    ],
 )
 def test_likelihoods_that_are_not_numbers_for_each_option_are_refused_in_one_line(
     scores: Any, choices: str, tmp_path: Path
@@ -175,11 +212,16 @@ def test_likelihoods_that_are_not_numbers_for_each_option_are_refused_in_one_lin
         sn.evaluate(Scoring([]), choices, "likelihood", runs=str(tmp_path))
 
 
-def test_a_class_in_place_of_an_object_and_a_function_in_place_of_a_model_are_told(choices: str) -> None:
-    with pytest.raises(ModelError, match=r"Replying is a class; give an object of it: Replying\(\)"):
+def test_a_class_in_place_of_an_object_and_a_function_in_place_of_a_model_are_told(
+    choices: str,
+) -> None:
+    with pytest.raises(
+        ModelError, match=r"Replying is a class; give an object of it: Replying\(\)"
+    ):
         sn.evaluate(Replying, choices)
     with pytest.raises(
-        ModelError, match=r"function is not a model: .*; for a function of one request .* sn.Scripted\(fun"
+        ModelError,
+        match=r"function is not a model: .*; for a function of one request .* sn.Scripted\(fun",
     ):
         sn.evaluate(lambda request: "A", choices)
 

@@ -23,7 +23,21 @@ from snellen.readers.table import read
 from snellen.scoring.answers import open_answers
 
 TWO = {"question": "Which?", "A": "cat", "B": "dog", "answer": "A"}
-HARD_TEXTS = ("NA", "None", "null", "NaN", "5.0", "1e5", "007", "true", "-", "#N/A", "  two  words ", "inf", "日本")
+HARD_TEXTS = (
+    "NA",
+    "None",
+    "null",
+    "NaN",
+    "5.0",
+    "1e5",
+    "007",
+    "true",
+    "-",
+    "#N/A",
+    "  two  words ",
+    "inf",
+    "日本",
+)
 
 
 def drafts(content: str | bytes, path: Path) -> list[Draft]:
@@ -59,14 +73,20 @@ def test_cells_stay_the_texts_they_are(suffix: str, tmp_path: Path) -> None:
 
 
 def test_values_of_json_are_the_texts_they_are_written_as(tmp_path: Path) -> None:
-    listed = one({"question": "Which?", "options": [5.0, 5, True, "NA", "null "], "answer": "NA"}, tmp_path)
+    listed = one(
+        {"question": "Which?", "options": [5.0, 5, True, "NA", "null "], "answer": "NA"}, tmp_path
+    )
     assert options(listed) == ("5.0", "5", "true", "NA", "null ")
-    lettered = one({"question": "Which?", "A": 5.0, "B": True, "C": "None", "answer": "None"}, tmp_path)
+    lettered = one(
+        {"question": "Which?", "A": 5.0, "B": True, "C": "None", "answer": "None"}, tmp_path
+    )
     assert options(lettered) == ("5.0", "true", "None")
     assert lettered.rounds[0].gold == (2,)
 
 
-cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=15).filter(str.strip)
+cells = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=15
+).filter(str.strip)
 
 
 @given(st.lists(cells, min_size=2, max_size=6, unique=True), cells, st.data())
@@ -74,7 +94,11 @@ def test_any_texts_come_through_all_three_forms(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], question: str, data: st.DataObject
 ) -> None:
     gold = data.draw(st.integers(0, len(texts) - 1))
-    row = {"question": question, **dict(zip("ABCDEF", texts, strict=False)), "answer": "ABCDEF"[gold]}
+    row = {
+        "question": question,
+        **dict(zip("ABCDEF", texts, strict=False)),
+        "answer": "ABCDEF"[gold],
+    }
     folder = tmp_path_factory.mktemp("texts")
     for suffix in (".jsonl", ".tsv", ".csv"):
         path = small.write([row], folder / f"any{suffix}")
@@ -107,13 +131,17 @@ def test_any_texts_come_through_all_three_forms(
         ({"A": "cat", "B": "dog", "answer": " B "}, 1),
     ],
 )
-def test_an_answer_is_a_letter_a_text_or_an_index(row: dict[str, Any], gold: int, tmp_path: Path) -> None:
+def test_an_answer_is_a_letter_a_text_or_an_index(
+    row: dict[str, Any], gold: int, tmp_path: Path
+) -> None:
     assert one({"question": "Which?", **row}, tmp_path).rounds[0].gold == (gold,)
 
 
 def test_a_folder_of_pictures_that_is_not_there_is_named_once(tmp_path: Path) -> None:
     path = small.write([TWO, {**TWO, "image": "a.png"}], tmp_path / "t.jsonl")
-    with pytest.raises(DataError, match=r"^nowhere: there is no such folder of pictures \(--images\)$"):
+    with pytest.raises(
+        DataError, match=r"^nowhere: there is no such folder of pictures \(--images\)$"
+    ):
         list(read({"file": path.name, "images": "nowhere"}, tmp_path))
 
 
@@ -126,7 +154,11 @@ def test_letters_that_are_texts_of_other_options_are_noted(tmp_path: Path) -> No
 
 
 def test_open_questions_have_reference_texts(tmp_path: Path) -> None:
-    assert one({"question": "What?", "answer": ["a", "b", 5]}, tmp_path).rounds[0].texts == ("a", "b", "5")
+    assert one({"question": "What?", "answer": ["a", "b", 5]}, tmp_path).rounds[0].texts == (
+        "a",
+        "b",
+        "5",
+    )
     assert one({"question": "What?", "answer": "a cat"}, tmp_path).rounds[0].texts == ("a cat",)
     assert one({"question": "What?"}, tmp_path).rounds[0].texts == ()
 
@@ -134,7 +166,9 @@ def test_open_questions_have_reference_texts(tmp_path: Path) -> None:
 def test_a_missing_value_is_the_same_in_a_table_and_in_json(tmp_path: Path) -> None:
     names = ("id", "context", "group", "tag_level", "answer", "C", "image")
     empty = one({**TWO, **dict.fromkeys(names)}, tmp_path)
-    [blank] = drafts("question\tA\tB\t" + "\t".join(names) + "\nWhich?\tcat\tdog" + "\t" * 7, tmp_path / "t.tsv")
+    [blank] = drafts(
+        "question\tA\tB\t" + "\t".join(names) + "\nWhich?\tcat\tdog" + "\t" * 7, tmp_path / "t.tsv"
+    )
     left_out = one({"question": "Which?", "A": "cat", "B": "dog"}, tmp_path)
     assert (empty.id, blank.id) == ("1", "2")
     for draft in (empty, blank):
@@ -149,9 +183,23 @@ def test_a_missing_value_is_the_same_in_a_table_and_in_json(tmp_path: Path) -> N
 
 def test_ids_contexts_groups_and_tags_are_kept(tmp_path: Path) -> None:
     draft = one(
-        {**TWO, "id": 7, "hint": "a hint", "group": 3, "tag_level": "easy", "tag_size": 5, "extra": 1}, tmp_path
+        {
+            **TWO,
+            "id": 7,
+            "hint": "a hint",
+            "group": 3,
+            "tag_level": "easy",
+            "tag_size": 5,
+            "extra": 1,
+        },
+        tmp_path,
     )
-    assert (draft.id, draft.context, draft.group, draft.tags) == ("7", "a hint", "3", {"level": "easy", "size": "5"})
+    assert (draft.id, draft.context, draft.group, draft.tags) == (
+        "7",
+        "a hint",
+        "3",
+        {"level": "easy", "size": "5"},
+    )
     assert one({**TWO, "index": 9}, tmp_path).id == "9"
     assert one(TWO, tmp_path).id == "1"
 
@@ -210,13 +258,28 @@ def test_a_folder_is_no_picture(tmp_path: Path) -> None:
 # --- what is refused ---------------------------------------------------------------------------------------------
 
 WRONG_ROWS: dict[str, tuple[dict[str, Any], str]] = {
-    "missing image": ({**TWO, "image": "no/such.png"}, r"cannot read the image .*no/such.png \(No such file"),
-    "image name too long": ({**TWO, "image": "a" * 900 + ".png"}, r"cannot read the image .* \(File name too long"),
-    "truncated image": ({**TWO, "image": base64.b64encode(small.picture(1)[:50]).decode()}, "not a readable image"),
+    "missing image": (
+        {**TWO, "image": "no/such.png"},
+        r"cannot read the image .*no/such.png \(No such file",
+    ),
+    "image name too long": (
+        {**TWO, "image": "a" * 900 + ".png"},
+        r"cannot read the image .* \(File name too long",
+    ),
+    "truncated image": (
+        {**TWO, "image": base64.b64encode(small.picture(1)[:50]).decode()},
+        "not a readable image",
+    ),
     "no image": ({**TWO, "image": base64.b64encode(b"a text").decode()}, "not a readable image"),
-    "bad base64": ({**TWO, "image": "?" * 80}, r"image '\?{60}\.\.\.' is neither a file name nor base64"),
+    "bad base64": (
+        {**TWO, "image": "?" * 80},
+        r"image '\?{60}\.\.\.' is neither a file name nor base64",
+    ),
     "a bare word": ({**TWO, "image": "cat1"}, "not a readable image"),
-    "unknown letter": ({**TWO, "answer": "C"}, "answer 'C' is neither one of the letters A-B nor the text"),
+    "unknown letter": (
+        {**TWO, "answer": "C"},
+        "answer 'C' is neither one of the letters A-B nor the text",
+    ),
     "unknown text": ({**TWO, "answer": "cow"}, "answer 'cow' is neither"),
     "equal options": ({**TWO, "B": " cat "}, "the option 'cat' appears twice; options must differ"),
     "single option": (
@@ -228,7 +291,10 @@ WRONG_ROWS: dict[str, tuple[dict[str, Any], str]] = {
         "option C is given, but an option before it is empty|option 1 is empty",
     ),
     "blank option": ({**TWO, "B": "  "}, "option 1 is empty"),
-    "no first option": ({"question": "Which?", "B": "cat"}, "option B is given, but an option before it is empty"),
+    "no first option": (
+        {"question": "Which?", "B": "cat"},
+        "option B is given, but an option before it is empty",
+    ),
     "empty question": ({**TWO, "question": ""}, "the question is empty"),
     "blank question": ({**TWO, "question": " \t"}, "the question is empty"),
     "blank id": ({**TWO, "id": "  "}, "the id is empty"),
@@ -252,8 +318,14 @@ def test_a_wrong_row_is_refused_with_file_and_line(
 @pytest.mark.parametrize(
     ("row", "fault"),
     [
-        ({"question": "Which?", "options": ["a", "b"], "answer": 2}, "answer 2 but options are 0-1"),
-        ({"question": "Which?", "options": ["a", "b"], "answer": -1}, "answer -1 but options are 0-1"),
+        (
+            {"question": "Which?", "options": ["a", "b"], "answer": 2},
+            "answer 2 but options are 0-1",
+        ),
+        (
+            {"question": "Which?", "options": ["a", "b"], "answer": -1},
+            "answer -1 but options are 0-1",
+        ),
         ({"question": "Which?", "options": ["a", "b"], "answer": [0]}, "answer '.0.' is neither"),
         ({"question": "Which?", "options": ["a", "b"], "answer": 1.0}, "answer '1.0' is neither"),
         (
@@ -278,7 +350,9 @@ def test_a_wrong_row_is_refused_with_file_and_line(
         ({**TWO, "id": "q"}, r"the id 'q' is taken by .*t.jsonl:1; ids must differ"),
     ],
 )
-def test_a_wrong_value_in_json_is_refused_with_file_and_line(row: dict[str, Any], fault: str, tmp_path: Path) -> None:
+def test_a_wrong_value_in_json_is_refused_with_file_and_line(
+    row: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
     first = {"question": "Which?", "options": ["cat", "dog"]} if "options" in row else TWO
     path = small.write([{**first, "id": "q"}, row], tmp_path / "t.jsonl")
     with pytest.raises(DataError, match=fault) as caught:
@@ -293,12 +367,16 @@ def test_an_empty_image_file_and_a_bomb_are_refused_with_file_and_line(
     (tmp_path / "empty.png").touch()
     (tmp_path / "large.png").write_bytes(small.picture(0, "PNG", (30, 20)))
     monkeypatch.setenv("SNELLEN_MAX_PIXELS", "599")
-    path = small.write([{**TWO, "image": "empty.png"}, {**TWO, "image": "large.png"}], tmp_path / f"t{suffix}")
+    path = small.write(
+        [{**TWO, "image": "empty.png"}, {**TWO, "image": "large.png"}], tmp_path / f"t{suffix}"
+    )
     with pytest.raises(DataError) as caught:
         build_benchmark(small.spec_of(path), source=tmp_path, to=tmp_path / "made")
     first, second = str(caught.value).splitlines()
     assert first == f"{path}:2: the image file is empty; replace it"
-    assert second.startswith(f"{path}:3: the image unpacks to 30 x 20 pixels, over the limit of 599")
+    assert second.startswith(
+        f"{path}:3: the image unpacks to 30 x 20 pixels, over the limit of 599"
+    )
 
 
 WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
@@ -312,13 +390,21 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
         '{"question": "a"}\n{"question": "café"}\n'.encode("latin-1"),
         r":2: not UTF-8 \(byte 0xe9\)",
     ),
-    "utf-16": ("t.csv", "question,A,B\n".encode("utf-16"), r":1: not UTF-8 \(byte 0xff\); save the file as UTF-8"),
+    "utf-16": (
+        "t.csv",
+        "question,A,B\n".encode("utf-16"),
+        r":1: not UTF-8 \(byte 0xff\); save the file as UTF-8",
+    ),
     "short row": (
         "t.tsv",
         "question\tA\tB\nWhich?\tcat\tdog\nWhat?\tcat\n",
         ":3: 2 cells, but the header has 3 columns",
     ),
-    "long row": ("t.csv", "question,A,B\nWhich?,cat,dog,cow\n", ":2: 4 cells, but the header has 3 columns"),
+    "long row": (
+        "t.csv",
+        "question,A,B\nWhich?,cat,dog,cow\n",
+        ":2: 4 cells, but the header has 3 columns",
+    ),
     "missing header": (
         "t.tsv",
         "Which?\tcat\tdog\n",
@@ -332,7 +418,11 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
         "question\tA\tA\nWhich?\tx\ty\n",
         "the columns 'A' and 'A .2.' may all be the answer; say --column",
     ),
-    "open quote": ("t.csv", 'question,A,B\n"Which?,cat,dog\n', r":\d: .*; quote cells that hold tabs"),
+    "open quote": (
+        "t.csv",
+        'question,A,B\n"Which?,cat,dog\n',
+        r":\d: .*; quote cells that hold tabs",
+    ),
     "no json": ("t.jsonl", '{"question": "a"}\n{question: b}\n', ":2: not JSON"),
     "not an object": (
         "t.jsonl",
@@ -356,7 +446,9 @@ WRONG_FILES: dict[str, tuple[str, str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("name, content, fault", WRONG_FILES.values(), ids=WRONG_FILES)
-def test_a_wrong_file_is_refused_with_its_line(name: str, content: str | bytes, fault: str, tmp_path: Path) -> None:
+def test_a_wrong_file_is_refused_with_its_line(
+    name: str, content: str | bytes, fault: str, tmp_path: Path
+) -> None:
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.raises(DataError, match=fault) as caught:
@@ -375,7 +467,9 @@ def test_a_file_that_is_not_there_or_no_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_ten_wrong_rows_are_named_at_once_and_the_others_counted(tmp_path: Path) -> None:
-    path = small.write([{**TWO, "id": str(i), "answer": "C"} for i in range(3)], tmp_path / "t.jsonl")
+    path = small.write(
+        [{**TWO, "id": str(i), "answer": "C"} for i in range(3)], tmp_path / "t.jsonl"
+    )
     with pytest.raises(DataError):
         list(read({"file": path.name, **small.meant(path)}, tmp_path))
     path = small.write([{**TWO, "id": "same", "A": "cat" * (i + 1)} for i in range(30)], path)
@@ -391,12 +485,15 @@ def test_ten_wrong_rows_are_named_at_once_and_the_others_counted(tmp_path: Path)
     st.text(max_size=60) | urls() | st.text('\t,"\n ABquestion', max_size=80),
     st.sampled_from([".jsonl", ".tsv", ".csv"]),
 )
-def test_any_text_is_rows_or_a_data_error(tmp_path_factory: pytest.TempPathFactory, text: str, suffix: str) -> None:
+def test_any_text_is_rows_or_a_data_error(
+    tmp_path_factory: pytest.TempPathFactory, text: str, suffix: str
+) -> None:
     path = tmp_path_factory.mktemp("random") / f"random{suffix}"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
         assert all(
-            draft.rounds[0].question.strip() for draft in read({"file": path.name, **small.meant(path)}, path.parent)
+            draft.rounds[0].question.strip()
+            for draft in read({"file": path.name, **small.meant(path)}, path.parent)
         )
     except DataError as error:
         assert "random" in str(error)
@@ -410,7 +507,9 @@ def test_any_text_is_rows_or_a_data_error(tmp_path_factory: pytest.TempPathFacto
     ],
 )
 @pytest.mark.parametrize("suffix", [".jsonl", ".tsv"])
-def test_a_column_that_is_nearly_a_known_one_is_refused(suffix: str, wrong: str, right: str, tmp_path: Path) -> None:
+def test_a_column_that_is_nearly_a_known_one_is_refused(
+    suffix: str, wrong: str, right: str, tmp_path: Path
+) -> None:
     row = {**TWO, "image": small.cell(), "hint": "look"}
     renamed = {wrong if name == right else name: value for name, value in row.items()}
     path = small.write([renamed], tmp_path / f"t{suffix}")
@@ -427,8 +526,12 @@ NAMES = {
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".tsv", ".csv"])
-@pytest.mark.parametrize(("known", "name"), [(known, name) for known, names in NAMES.items() for name in names])
-def test_a_column_may_have_another_usual_name(known: str, name: str, suffix: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("known", "name"), [(known, name) for known, names in NAMES.items() for name in names]
+)
+def test_a_column_may_have_another_usual_name(
+    known: str, name: str, suffix: str, tmp_path: Path
+) -> None:
     row = {**TWO, "image": small.cell(), "hint": "look"}
     expected = built_from([row], tmp_path / f"plain{suffix}", tmp_path / "plain")
     renamed = {name if column == known else column: value for column, value in row.items()}
@@ -451,10 +554,14 @@ def test_an_answer_that_has_to_be_a_text_is_not_asked_for_by_letter(tmp_path: Pa
 def test_a_folder_of_pictures_beside_the_table_is_found(tmp_path: Path) -> None:
     (tmp_path / "t_files").mkdir()
     (tmp_path / "t_files" / "1.png").write_bytes(small.picture(1))
-    made = built_from([{**TWO, "scan": "1.png", "notes": "see page 3"}], tmp_path / "t.jsonl", tmp_path / "made")
+    made = built_from(
+        [{**TWO, "scan": "1.png", "notes": "see page 3"}], tmp_path / "t.jsonl", tmp_path / "made"
+    )
     assert made.manifest.counts.images == 1
     assert made.manifest.spec.source.params["images"] == "t_files"
-    with pytest.raises(DataError, match=r"none of the pictures in 'scan' is there \(2.png ...\); name their"):
+    with pytest.raises(
+        DataError, match=r"none of the pictures in 'scan' is there \(2.png ...\); name their"
+    ):
         built_from([{**TWO, "scan": "2.png"}], tmp_path / "u.jsonl", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
@@ -463,22 +570,37 @@ def test_a_file_without_pictures_or_answers_takes_a_word(tmp_path: Path) -> None
     row = {"question": "Which?", "A": "cat", "B": "dog"}
     pictured = {**row, "image": small.cell(), "which_one": "no", "second": "x"}
     with pytest.raises(
-        DataError, match="no column holds pictures; name it with --column picture=NAME, or say --no-pic"
+        DataError,
+        match="no column holds pictures; name it with --column picture=NAME, or say --no-pic",
     ):
         built_from([{**row, "answer": "A"}], tmp_path / "a.csv", tmp_path / "a")
     with pytest.raises(
-        DataError, match=r"no column holds answers; name it with --column answer=..., or say --hidden-an"
+        DataError,
+        match=r"no column holds answers; name it with --column answer=..., or say --hidden-an",
     ):
         built_from([pictured], tmp_path / "b.csv", tmp_path / "b")
-    assert built_from([{**row, "answer": "A"}], tmp_path / "a.csv", tmp_path / "a", no_pictures=True).count() == 1
+    assert (
+        built_from(
+            [{**row, "answer": "A"}], tmp_path / "a.csv", tmp_path / "a", no_pictures=True
+        ).count()
+        == 1
+    )
     hidden = built_from([pictured], tmp_path / "b.csv", tmp_path / "b", hidden_answers=True)
     assert hidden.manifest.counts.answers == 0 and hidden.count() == 1
 
 
 def test_two_columns_that_may_be_the_same_are_refused(tmp_path: Path) -> None:
-    row = {"question": "Which?", "A": "cat", "B": "dog", "image": small.cell(), "label": "A", "gold": "B"}
+    row = {
+        "question": "Which?",
+        "A": "cat",
+        "B": "dog",
+        "image": small.cell(),
+        "label": "A",
+        "gold": "B",
+    }
     with pytest.raises(
-        DataError, match="columns 'label' and 'gold' may all be the answer; say --column answer=label or --col"
+        DataError,
+        match="columns 'label' and 'gold' may all be the answer; say --column answer=label or --col",
     ):
         built_from([row], tmp_path / "t.csv", tmp_path / "made")
     made = built_from([{**row, "answer": "B"}], tmp_path / "u.csv", tmp_path / "made")
@@ -488,7 +610,8 @@ def test_two_columns_that_may_be_the_same_are_refused(tmp_path: Path) -> None:
 def test_pictures_behind_urls_are_not_fetched(tmp_path: Path) -> None:
     row = {**TWO, "image": "https://example.org/1.png"}
     with pytest.raises(
-        DataError, match="in 'image' are addresses, and nothing is fetched unless you say --fetch-pictures"
+        DataError,
+        match="in 'image' are addresses, and nothing is fetched unless you say --fetch-pictures",
     ):
         built_from([row], tmp_path / "t.csv", tmp_path / "made")
 
@@ -504,7 +627,10 @@ def test_columns_without_a_meaning_are_named_once_and_left_out(suffix: str, tmp_
 def test_a_file_of_an_old_mac_has_lines_too(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     found = drafts("question,A,B,answer\rWhich é?,cat,dog,A\rWhat?,cat,dog,B\r", path)
-    assert [(draft.where, draft.rounds[0].gold) for draft in found] == [(f"{path}:2", (0,)), (f"{path}:3", (1,))]
+    assert [(draft.where, draft.rounds[0].gold) for draft in found] == [
+        (f"{path}:2", (0,)),
+        (f"{path}:3", (1,)),
+    ]
 
 
 def test_answers_never_stand_in_a_sample(make: Any) -> None:
@@ -516,9 +642,14 @@ def test_answers_never_stand_in_a_sample(make: Any) -> None:
 
 def test_several_pictures_are_a_list_or_columns_of_their_own(tmp_path: Path) -> None:
     listed = one({"question": "Alike?", "answer": "no", "image": ["a.png", "b.png"]}, tmp_path)
-    apart = one({"question": "Alike?", "answer": "no", "image": "a.png", "image_2": "b.png"}, tmp_path)
+    apart = one(
+        {"question": "Alike?", "answer": "no", "image": "a.png", "image_2": "b.png"}, tmp_path
+    )
     assert listed.images == apart.images == (tmp_path / "a.png", tmp_path / "b.png")
-    [row] = drafts("question\tanswer\timage\timage_2\timage_3\nAlike?\tno\ta.png\tb.png\tc.png\n", tmp_path / "t.tsv")
+    [row] = drafts(
+        "question\tanswer\timage\timage_2\timage_3\nAlike?\tno\ta.png\tb.png\tc.png\n",
+        tmp_path / "t.tsv",
+    )
     assert row.images == tuple(tmp_path / name for name in ("a.png", "b.png", "c.png"))
     for wrong in ({"image": "a.png", "image_3": "c.png"}, {"image": ["a.png", 3]}):
         with pytest.raises(DataError, match=r"picture before it is empty|list of them"):
@@ -526,7 +657,13 @@ def test_several_pictures_are_a_list_or_columns_of_their_own(tmp_path: Path) -> 
 
 
 def test_all_kinds_of_wrong_rows_are_named_at_once_in_order(tmp_path: Path) -> None:
-    rows = [TWO, {**TWO, "answer": "C"}, {**TWO, "image": "gone.png"}, {**TWO, "question": " "}, {**TWO, "B": " "}]
+    rows = [
+        TWO,
+        {**TWO, "answer": "C"},
+        {**TWO, "image": "gone.png"},
+        {**TWO, "question": " "},
+        {**TWO, "B": " "},
+    ]
     path = small.write([*rows, TWO], tmp_path / "t.jsonl")
     path.write_text(path.read_text() + "{no\n")
     with pytest.raises(DataError) as caught:
@@ -534,7 +671,9 @@ def test_all_kinds_of_wrong_rows_are_named_at_once_in_order(tmp_path: Path) -> N
     faults = str(caught.value).splitlines()
     assert [line.split(": ")[0] for line in faults] == [f"{path}:{i}" for i in (2, 3, 4, 5, 7)]
     for fault, words in zip(
-        faults, ("answer 'C'", "gone.png", "question is empty", "option 1 is empty", "not JSON"), strict=True
+        faults,
+        ("answer 'C'", "gone.png", "question is empty", "option 1 is empty", "not JSON"),
+        strict=True,
     ):
         assert words in fault
 
@@ -543,10 +682,15 @@ def test_a_json_list_has_the_same_rows_as_json_lines(tmp_path: Path) -> None:
     rows = [{**TWO, "id": i, "options": ["cat", "dog"], "A": None, "B": None} for i in range(3)]
     [small.write(rows, tmp_path / "t.jsonl"), (tmp_path / "t.json").write_text(json.dumps(rows))]
     listed, lines = (
-        list(read({"file": f"t.{form}", **small.meant(tmp_path / f"t.{form}")}, tmp_path)) for form in ("json", "jsonl")
+        list(read({"file": f"t.{form}", **small.meant(tmp_path / f"t.{form}")}, tmp_path))
+        for form in ("json", "jsonl")
     )
-    assert [(draft.id, draft.rounds) for draft in listed] == [(draft.id, draft.rounds) for draft in lines]
-    assert [draft.where for draft in listed] == [f"{tmp_path / 't.json'}: record {i}" for i in (1, 2, 3)]
+    assert [(draft.id, draft.rounds) for draft in listed] == [
+        (draft.id, draft.rounds) for draft in lines
+    ]
+    assert [draft.where for draft in listed] == [
+        f"{tmp_path / 't.json'}: record {i}" for i in (1, 2, 3)
+    ]
     (tmp_path / "t.json").write_text('{"question": "What?"}')
     with pytest.raises(DataError, match="not a list of questions"):
         list(read({"file": "t.json"}, tmp_path))
@@ -575,7 +719,8 @@ def test_other_names_of_ids_and_questions_are_known(
     columns: dict[str, str], known: tuple[str, str], tmp_path: Path
 ) -> None:
     path = small.write(
-        [{**columns, "image": small.cell(), "choices": ["yes", "no"], "label": "(B)"}], tmp_path / "t.jsonl"
+        [{**columns, "image": small.cell(), "choices": ["yes", "no"], "label": "(B)"}],
+        tmp_path / "t.jsonl",
     )
     [draft] = read({"file": path.name}, tmp_path)
     assert (draft.id, draft.rounds[0].question) == known
@@ -584,6 +729,9 @@ def test_other_names_of_ids_and_questions_are_known(
 
 def test_a_flag_that_the_table_contradicts_is_refused(tmp_path: Path) -> None:
     path = small.write([TWO | {"image": small.cell()}], tmp_path / "t.jsonl")
-    for flag, what in (("no_pictures", "1 questions have a picture"), ("hidden_answers", "1 questions have an answer")):
+    for flag, what in (
+        ("no_pictures", "1 questions have a picture"),
+        ("hidden_answers", "1 questions have an answer"),
+    ):
         with pytest.raises(DataError, match=what):
             list(read({"file": path.name, flag: True}, tmp_path))

@@ -38,7 +38,11 @@ def in_a_home_of_its_own(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def made(name: str, **facts: str) -> str:
-    return str(small.built(small.rows(12), Path(name), name=name, suite="reform-eval", task="vqa", **facts).folder)
+    return str(
+        small.built(
+            small.rows(12), Path(name), name=name, suite="reform-eval", task="vqa", **facts
+        ).folder
+    )
 
 
 def test_the_studies_of_two_papers_are_declared_each_by_its_table() -> None:
@@ -53,22 +57,34 @@ def test_the_studies_of_two_papers_are_declared_each_by_its_table() -> None:
 def test_a_benchmark_is_built_with_each_number_of_options_and_asks_the_same_questions() -> None:
     files = flowers102(Path("files"))
     results = sn.study(
-        "number-of-options", "snellen:uniform", source=files, levels={"options": [2, 3], "method": ["generation"]}
+        "number-of-options",
+        "snellen:uniform",
+        source=files,
+        levels={"options": [2, 3], "method": ["generation"]},
     )
     folders = sorted(Path("studies/reform-eval-number-of-options/benchmarks").iterdir())
     built = [Benchmark(folder) for folder in folders]
     assert {len(sample.options) for sample in built[0].samples()} == {2}
     assert {len(sample.options) for sample in built[1].samples()} == {3}
     assert [s.question for s in built[0].samples()] == [s.question for s in built[1].samples()]
-    cells = {row.cell for row in results.rows if row.metric == "accuracy" and row.benchmark == "reform-eval/flowers102"}
+    cells = {
+        row.cell
+        for row in results.rows
+        if row.metric == "accuracy" and row.benchmark == "reform-eval/flowers102"
+    }
     assert cells == {"options=2, method=generation", "options=3, method=generation"}
     # Once built, they are found again.
-    again = sn.study("number-of-options", "snellen:uniform", levels={"options": [2], "method": ["generation"]})
+    again = sn.study(
+        "number-of-options", "snellen:uniform", levels={"options": [2], "method": ["generation"]}
+    )
     assert again.rows
 
 
 def test_a_build_that_varies_needs_the_files_and_an_empty_level_is_the_benchmark_as_it_is() -> None:
-    with pytest.raises(DataError, match=r"builds reform-eval/flowers102 in several ways; name its files \(--source\)"):
+    with pytest.raises(
+        DataError,
+        match=r"builds reform-eval/flowers102 in several ways; name its files \(--source\)",
+    ):
         sn.study("number-of-options", "snellen:uniform")
     text = (
         'title = "x"\nmetrics = ["accuracy"]\nstatistics = ["cells"]\n[fixed]\n'
@@ -81,25 +97,45 @@ def test_a_build_that_varies_needs_the_files_and_an_empty_level_is_the_benchmark
     assert Benchmark(Path("home/benchmarks/reform-eval/flowers102")).manifest.counts.samples == 12
 
 
-def test_samples_of_several_sizes_are_drawn_as_often_as_is_said_and_a_study_without_a_sample_draws_none() -> None:
+def test_samples_of_several_sizes_are_drawn_as_often_as_is_said_and_a_study_without_a_sample_draws_none() -> (
+    None
+):
     folder = made("plants")
     levels = {"share": [0.25, 0.5], "draw": [0, 1]}
     results = sn.study("sampling-ratios", "snellen:uniform", benchmarks=[folder], levels=levels)
-    sizes = {row.cell: row.estimate.n for row in results.rows if row.statistic == "cells" and row.benchmark == "plants"}
-    assert sizes == {f"share={share}, draw={draw}": int(12 * share) for share in (0.25, 0.5) for draw in (0, 1)}
+    sizes = {
+        row.cell: row.estimate.n
+        for row in results.rows
+        if row.statistic == "cells" and row.benchmark == "plants"
+    }
+    assert sizes == {
+        f"share={share}, draw={draw}": int(12 * share) for share in (0.25, 0.5) for draw in (0, 1)
+    }
     Path("mine.toml").write_text(
         'title = "x"\n[fixed]\nbenchmarks = ["a"]\n[[vary]]\nname = "s"\nfield = "sample.ratio"\nvalues = [0.5]\n'
     )
-    with pytest.raises(DataError, match=r"sets sample.ratio, but nothing is drawn; write a table \[sample\]"):
+    with pytest.raises(
+        DataError, match=r"sets sample.ratio, but nothing is drawn; write a table \[sample\]"
+    ):
         find_study("mine.toml")
 
 
 @pytest.mark.parametrize(
-    ("name", "cells"), [("format-hits", 2), ("instability-sources", 4), ("instructions", 2), ("connections", 2)]
+    ("name", "cells"),
+    [("format-hits", 2), ("instability-sources", 4), ("instructions", 2), ("connections", 2)],
 )
 def test_a_study_is_asked_of_a_benchmark(name: str, cells: int) -> None:
     results = sn.study(name, "snellen:uniform", benchmarks=[made("questions")])
-    assert len({row.cell for row in results.rows if row.statistic == "cells" and row.benchmark == "questions"}) == cells
+    assert (
+        len(
+            {
+                row.cell
+                for row in results.rows
+                if row.statistic == "cells" and row.benchmark == "questions"
+            }
+        )
+        == cells
+    )
 
 
 def test_the_runs_of_a_study_are_what_its_analysis_takes() -> None:
@@ -108,10 +144,17 @@ def test_the_runs_of_a_study_are_what_its_analysis_takes() -> None:
     found = set()
     for folder in folders:
         published = sn.score(folder, as_published=True)
-        rows = compute_analysis(find_analysis("instability-sources"), run_views(published.runs, published.rows)).rows
+        rows = compute_analysis(
+            find_analysis("instability-sources"), run_views(published.runs, published.rows)
+        ).rows
         found |= {(row.method, row.quantity) for row in rows if row.groups == ("snellen:uniform",)}
     instruct, order, mark = "Instruct", "Option Order", "Option Mark"
-    assert found == {("generation", instruct), ("generation", order), ("generation", mark), ("likelihood", instruct)}
+    assert found == {
+        ("generation", instruct),
+        ("generation", order),
+        ("generation", mark),
+        ("likelihood", instruct),
+    }
 
 
 def test_mmbench_is_studied_on_its_own_file() -> None:
@@ -123,24 +166,44 @@ def test_mmbench_is_studied_on_its_own_file() -> None:
         if row.statistic == "cells"
     }
     # Of four questions the answer to two is A at first, and of none in every rotation.
-    assert found["VanillaEval", "accuracy"] == 0.5 and found["CircularEval", "circular_accuracy"] == 0.0
-    matched = sn.study("choice-matching", sn.Scripted(lambda request: "A" if request.sample_id[-1] in "01" else "hm"))
+    assert (
+        found["VanillaEval", "accuracy"] == 0.5
+        and found["CircularEval", "circular_accuracy"] == 0.0
+    )
+    matched = sn.study(
+        "choice-matching",
+        sn.Scripted(lambda request: "A" if request.sample_id[-1] in "01" else "hm"),
+    )
     [unread] = [row.estimate.value for row in matched.rows if row.metric == "unparsed_rate"]
     assert unread == 0.5
 
 
 def golds(benchmark: Benchmark) -> dict[str, str]:
-    answers = {answer.sample_id: answer.options for answer in read_records(benchmark.folder / ANSWERS, Answer)}
+    answers = {
+        answer.sample_id: answer.options
+        for answer in read_records(benchmark.folder / ANSWERS, Answer)
+    }
     return {sample.id: sample.options[answers[sample.id][0]] for sample in benchmark.samples()}
 
 
-def test_a_built_benchmark_is_studied_without_its_files_and_keeps_its_questions_and_answers() -> None:
+def test_a_built_benchmark_is_studied_without_its_files_and_keeps_its_questions_and_answers() -> (
+    None
+):
     whole = sn.build("eyechart/colour")
     sn.study("distractors", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20)
-    sn.study("number-of-options", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20,
-             levels={"options": [2, 6], "method": ["generation"]})  # fmt: skip
-    [pooled] = [Benchmark(path) for path in Path("studies/reform-eval-distractors/benchmarks").iterdir()]
-    two, six = map(Benchmark, sorted(Path("studies/reform-eval-number-of-options/benchmarks").iterdir()))
+    sn.study(
+        "number-of-options",
+        "snellen:uniform",
+        benchmarks=["eyechart/colour"],
+        limit=20,
+        levels={"options": [2, 6], "method": ["generation"]},
+    )
+    [pooled] = [
+        Benchmark(path) for path in Path("studies/reform-eval-distractors/benchmarks").iterdir()
+    ]
+    two, six = map(
+        Benchmark, sorted(Path("studies/reform-eval-number-of-options/benchmarks").iterdir())
+    )
     own = {sample.id: set(sample.options) for sample in whole.samples()}
     of_question = {sample.question: set[str]() for sample in whole.samples()}
     for sample in whole.samples():
@@ -153,7 +216,12 @@ def test_a_built_benchmark_is_studied_without_its_files_and_keeps_its_questions_
     assert all(set(sample.options) <= of_question[sample.question] for sample in pooled.samples())
     open_ended = sn.build("eyechart/caption")
     with pytest.raises(DataError, match="eyechart/caption has no questions with options"):
-        sn.study("number-of-options", "snellen:uniform", benchmarks=[str(open_ended.folder)], output="other")
+        sn.study(
+            "number-of-options",
+            "snellen:uniform",
+            benchmarks=[str(open_ended.folder)],
+            output="other",
+        )
 
 
 def test_people_and_a_jury_say_how_often_a_wrong_option_is_right() -> None:
@@ -165,27 +233,43 @@ def test_people_and_a_jury_say_how_often_a_wrong_option_is_right() -> None:
         ("c", "ann", "two right options", False), ("c", "ben", "good", False), ("c", "ann", "good", True),
         ("d", "ann", "wrong answer", False), ("b", "ann", "two right options", False),
     ]  # fmt: skip
-    rows = [{"item": item, "by": by, "label": label, "settles": settles} for item, by, label, settles in said]
+    rows = [
+        {"item": item, "by": by, "label": label, "settles": settles}
+        for item, by, label, settles in said
+    ]
     small.write(rows, pooled.with_name(f"{pooled.name}.audit.jsonl"))
     manifest = Benchmark(pooled).manifest
     verification = Verification(300, 300, (ItemCheck("jury", 300, 30),))
-    (pooled / MANIFEST).write_bytes(msgspec.json.encode(replace(manifest, verification=verification)))
+    (pooled / MANIFEST).write_bytes(
+        msgspec.json.encode(replace(manifest, verification=verification))
+    )
     again = sn.study("distractors", "snellen:uniform", benchmarks=["eyechart/colour"], limit=20)
     found = {row.quantity: row.estimate for row in again.rows if row.statistic == "false-negatives"}
     # Of four questions: a half, all of b as ann said last, none of c as it was settled, none of d.
-    assert found["false negatives by people"].value == 1.5 / 4 and found["false negatives by people"].n == 4
+    assert (
+        found["false negatives by people"].value == 1.5 / 4
+        and found["false negatives by people"].n == 4
+    )
     assert found["false negatives by the jury"].value == pytest.approx(0.1)
-    assert {row.cell for row in again.rows if row.statistic == "false-negatives"} == {"other answers"}
+    assert {row.cell for row in again.rows if row.statistic == "false-negatives"} == {
+        "other answers"
+    }
 
 
 def test_the_mean_over_models_is_that_of_their_numbers() -> None:
-    results = sn.study("instability-sources", ["snellen:uniform", "snellen:biased"], benchmarks=[made("questions")])
+    results = sn.study(
+        "instability-sources", ["snellen:uniform", "snellen:biased"], benchmarks=[made("questions")]
+    )
     for metric in ("accuracy", "instability"):
         values: dict[str, list[float | None]] = {}
         for row in results.rows:
             if row.metric == metric and row.statistic == "cells":
                 values.setdefault(row.cell, []).append(row.estimate.value)
-        means = {row.cell: row.estimate for row in results.rows if row.metric == metric and row.statistic == "models"}
+        means = {
+            row.cell: row.estimate
+            for row in results.rows
+            if row.metric == metric and row.statistic == "models"
+        }
         assert means.keys() == values.keys()
         for cell, pair in values.items():
             assert means[cell].value == pytest.approx(sum(value or 0.0 for value in pair) / 2)
@@ -196,9 +280,19 @@ def test_samples_are_held_against_the_whole_as_in_tables_29_and_30() -> None:
     models = ["snellen:uniform", "snellen:biased?p=0.9", "snellen:oracle"]
     levels = {"share": [0.25, 1.0], "draw": [0, 1]}
     results = sn.study("sampling-ratios", models, benchmarks=["eyechart/colour"], levels=levels)
-    score = {(row.model, row.cell): row.estimate.value for row in results.rows if row.statistic == "cells"}
-    found = {(row.cell, row.quantity): row.estimate.value for row in results.rows if row.statistic == "stability"}
-    parts = np.array([[score[model, f"share=0.25, draw={draw}"] for draw in range(2)] for model in models])
+    score = {
+        (row.model, row.cell): row.estimate.value
+        for row in results.rows
+        if row.statistic == "cells"
+    }
+    found = {
+        (row.cell, row.quantity): row.estimate.value
+        for row in results.rows
+        if row.statistic == "stability"
+    }
+    parts = np.array(
+        [[score[model, f"share=0.25, draw={draw}"] for draw in range(2)] for model in models]
+    )
     whole = np.array([score[model, "share=1.0, draw=0"] for model in models])
     rho = np.mean([np.corrcoef(parts[:, draw], whole)[0, 1] for draw in range(2)])
     assert found["share=0.25", "correlation over models"] == pytest.approx(rho)
@@ -206,4 +300,7 @@ def test_samples_are_held_against_the_whole_as_in_tables_29_and_30() -> None:
     assert found["share=0.25", "mean absolute deviation"] == pytest.approx(gaps.mean())
     spread = np.var(100 * parts, axis=1, ddof=1).mean()
     assert found["share=0.25", "variance over draws"] == pytest.approx(spread)
-    assert found["share=1", "mean absolute deviation"] == 0 and found["share=1", "variance over draws"] == 0
+    assert (
+        found["share=1", "mean absolute deviation"] == 0
+        and found["share=1", "variance over draws"] == 0
+    )

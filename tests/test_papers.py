@@ -40,7 +40,11 @@ TABLES = {
     "mmbench": {*"2 3 4 5 6 8 9 10 11 12 13 15 text".split()},
     "lvlm-ehub": {"A.1", "A.2", "A.3", "A.4", "A.5", "tiny", "arena"},
 }
-TEXTS = {"reform-eval": "reform-eval.txt", "mmbench": "mmbench.txt", "lvlm-ehub": "lvlm-ehub-appendix.txt"}
+TEXTS = {
+    "reform-eval": "reform-eval.txt",
+    "mmbench": "mmbench.txt",
+    "lvlm-ehub": "lvlm-ehub-appendix.txt",
+}
 BY_COLUMN = {"reform-eval": {"2", "3", "22", "27"}, "mmbench": {"3", "4"}}
 """Tables whose models are columns in print; all of the third paper's are."""
 IN_HALVES = {("reform-eval", "22"), ("reform-eval", "23"), ("mmbench", "4")}
@@ -83,12 +87,20 @@ def test_every_column_is_about_something_that_the_suite_has(suite: str) -> None:
 def test_the_sixteen_models_have_61_benchmarks_by_generation_and_42_by_likelihood() -> None:
     found: dict[str, set[tuple[str, str]]] = {"generation": set(), "likelihood": set()}
     for cell in cells(paper_of("reform-eval")):
-        if cell.benchmark and cell.metric and not cell.metric.startswith(("legacy_instability", "round_")):
+        if (
+            cell.benchmark
+            and cell.metric
+            and not cell.metric.startswith(("legacy_instability", "round_"))
+        ):
             found[cell.method].add((cell.benchmark, cell.model))
     benchmarks = {name for name, spec in entries().items() if spec.suite == "reform-eval"}
     with_options = {name for name in benchmarks if entries()[name].dimension not in ("STP", "Desc")}
-    assert {name for name, _ in found["generation"]} == benchmarks and len(found["generation"]) == 61 * 16
-    assert {name for name, _ in found["likelihood"]} == with_options and len(found["likelihood"]) == 42 * 16
+    assert {name for name, _ in found["generation"]} == benchmarks and len(
+        found["generation"]
+    ) == 61 * 16
+    assert {name for name, _ in found["likelihood"]} == with_options and len(
+        found["likelihood"]
+    ) == 42 * 16
 
 
 @pytest.mark.parametrize("suite", TABLES)
@@ -102,10 +114,16 @@ def test_all_numbers_stand_in_the_papers_text_in_their_order(suite: str) -> None
     paper = paper_of(suite)
     checked = 0
     for name in paper.tables:
-        if name in ("text", "tiny", "arena") or not any(cell.value is not None for cell in paper.values(name)):
+        if name in ("text", "tiny", "arena") or not any(
+            cell.value is not None for cell in paper.values(name)
+        ):
             continue
-        starts = [i for i, line in enumerate(text) if re.match(rf"Table {re.escape(name)}[:.]", line)]
-        near = [numbers(line) for i in starts for line in text[max(0, i - 55) : i + 40] if "\t" in line]
+        starts = [
+            i for i, line in enumerate(text) if re.match(rf"Table {re.escape(name)}[:.]", line)
+        ]
+        near = [
+            numbers(line) for i in starts for line in text[max(0, i - 55) : i + 40] if "\t" in line
+        ]
         for row in grouped(paper, name):
             whole = any(contains(line, row) for line in near)
             assert whole, f"{suite}, Table {name}: {row}"
@@ -119,7 +137,9 @@ def grouped(paper: Paper, name: str) -> Iterator[list[Decimal]]:
     groups: dict[tuple[str, ...], list[Decimal]] = {}
     for cell in paper.values(name):
         if cell.value is not None:
-            labels = [text for label, text in cell.labels.items() if not (by_column and label in MODELS)]
+            labels = [
+                text for label, text in cell.labels.items() if not (by_column and label in MODELS)
+            ]
             groups.setdefault((*labels, cell.column if by_column else ""), []).append(cell.value)
     for values in groups.values():
         middle = len(values) // 2 if (paper.suite, name) in IN_HALVES else len(values)
@@ -129,7 +149,9 @@ def grouped(paper: Paper, name: str) -> Iterator[list[Decimal]]:
 def numbers(line: str) -> list[Decimal]:
     return [
         Decimal(word)
-        for word in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w])", line.replace("%", " ").replace("*", " "))
+        for word in re.findall(
+            r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w])", line.replace("%", " ").replace("*", " ")
+        )
     ]
 
 
@@ -141,7 +163,9 @@ def contains(line: list[Decimal], row: list[Decimal]) -> bool:
 
 
 @pytest.mark.parametrize("suite", TABLES)
-def test_what_does_not_agree_is_just_what_the_errata_say(suite: str, reports: dict[str, PaperReport]) -> None:
+def test_what_does_not_agree_is_just_what_the_errata_say(
+    suite: str, reports: dict[str, PaperReport]
+) -> None:
     assert not reports[suite].unknown and not reports[suite].unfound
 
 
@@ -149,12 +173,15 @@ def test_means_of_dimensions_agree_but_for_five_of_416(reports: dict[str, PaperR
     means = [
         check
         for check in reports["reform-eval"].checks
-        if check.formula == "mean" and check.cell.table in {"10", "12", "14", "16", "17", "18", "19", "21"}
+        if check.formula == "mean"
+        and check.cell.table in {"10", "12", "14", "16", "17", "18", "19", "21"}
     ]
     assert (len(means), sum(not check.agrees for check in means)) == (416, 5)
 
 
-def test_98_in_100_figures_agree_where_no_whole_column_is_in_doubt(reports: dict[str, PaperReport]) -> None:
+def test_98_in_100_figures_agree_where_no_whole_column_is_in_doubt(
+    reports: dict[str, PaperReport],
+) -> None:
     checks = [
         check
         for report in reports.values()
@@ -165,7 +192,11 @@ def test_98_in_100_figures_agree_where_no_whole_column_is_in_doubt(reports: dict
 
 
 def test_each_misprint_of_the_specification_is_found(reports: dict[str, PaperReport]) -> None:
-    found = {check.cell.place: str(check.agreeing) for report in reports.values() for check in report.misprints}
+    found = {
+        check.cell.place: str(check.agreeing)
+        for report in reports.values()
+        for check in report.misprints
+    }
     assert {
         "4: Kosmos-2: CircularEval": "59.2",
         "5: InstructBLIP-13B: LR": "19.2",
@@ -188,15 +219,23 @@ def test_each_misprint_of_the_specification_is_found(reports: dict[str, PaperRep
 
 def test_what_was_found_by_reading_follows_from_the_printed_tables() -> None:
     reform = paper_of("reform-eval")
-    samples = [spec.complete.samples for spec in entries().values() if spec.suite == "reform-eval" and spec.complete]
-    assert sum(samples) - 1181 + 1811 == 521685  # with the misprint of VSR, as Tables 5 and 6 print it
+    samples = [
+        spec.complete.samples
+        for spec in entries().values()
+        if spec.suite == "reform-eval" and spec.complete
+    ]
+    assert (
+        sum(samples) - 1181 + 1811 == 521685
+    )  # with the misprint of VSR, as Tables 5 and 6 print it
     scores = {
         (cell.model, cell.column.partition(" ")[0]): cell.value
         for cell in reform.values("28")
         if "Rank" not in cell.column
     }
     rising = {
-        model for (model, kind), value in scores.items() if kind == "Held-Out" and value > scores[model, "Complete"]
+        model
+        for (model, kind), value in scores.items()
+        if kind == "Held-Out" and value > scores[model, "Complete"]
     }
     assert rising == {"mmGPT"}
     underlined = {
@@ -205,10 +244,21 @@ def test_what_was_found_by_reading_follows_from_the_printed_tables() -> None:
         ("20", "", "TextCaps ROUGE-L"): ("30.67", 4),
     }
     for (table, method, column), (printed, place) in underlined.items():
-        values = [c.value for c in reform.values(table) if c.column == column and c.labels.get("method", "") == method]
+        values = [
+            c.value
+            for c in reform.values(table)
+            if c.column == column and c.labels.get("method", "") == method
+        ]
         assert sorted(values, reverse=True).index(Decimal(printed)) == place - 1
-    steps = {cell.model: cell.value for cell in paper_of("mmbench").values("2") if cell.column == "Step-1"}
-    assert (max(steps, key=steps.__getitem__), steps["OpenFlamingo"]) == ("Otter-I", Decimal("98.6"))
+    steps = {
+        cell.model: cell.value
+        for cell in paper_of("mmbench").values("2")
+        if cell.column == "Step-1"
+    }
+    assert (max(steps, key=steps.__getitem__), steps["OpenFlamingo"]) == (
+        "Otter-I",
+        Decimal("98.6"),
+    )
 
 
 def test_a_digit_that_is_changed_is_found(tmp_path: Path) -> None:
@@ -226,7 +276,9 @@ def test_a_digit_that_is_changed_is_found(tmp_path: Path) -> None:
     )
     text = source.joinpath("17.csv").read_text("utf-8")
     assert "generation,Lynx,40.58," in text
-    (suite / "paper" / "17.csv").write_text(text.replace("generation,Lynx,40.58,", "generation,Lynx,40.85,"))
+    (suite / "paper" / "17.csv").write_text(
+        text.replace("generation,Lynx,40.58,", "generation,Lynx,40.85,")
+    )
     add_suites(suite)
     [misprint] = check_paper(paper_of("copy")).misprints
     assert misprint.cell.model == "Lynx" and "(40.85, 45.76, 34.38) = 40.33" in misprint.arithmetic
@@ -254,14 +306,23 @@ def test_mmbench_counts_of_the_derivations_are_those_of_its_taxonomy() -> None:
             for split, by_column in derivation.counts.items():
                 counts[split] |= by_column
     leaves = {leaf.name: leaf for leaf in taxonomy.shipped().leaf if leaf.paper_dev}
-    slices = {column: paper_of("mmbench").subjects[column].slice.removeprefix("l3=") for column in counts["dev"]}
+    slices = {
+        column: paper_of("mmbench").subjects[column].slice.removeprefix("l3=")
+        for column in counts["dev"]
+    }
     assert set(slices.values()) == set(leaves)
     for column, name in slices.items():
-        assert (counts["dev"][column], counts["test"][column]) == (leaves[name].paper_dev, leaves[name].paper_test)
+        assert (counts["dev"][column], counts["test"][column]) == (
+            leaves[name].paper_dev,
+            leaves[name].paper_test,
+        )
 
 
 def test_repeated_pairs_are_suspected(reports: dict[str, PaperReport]) -> None:
-    pairs = {(repeated.first.place, repeated.second.place) for repeated in reports["reform-eval"].repeated}
+    pairs = {
+        (repeated.first.place, repeated.second.place)
+        for repeated in reports["reform-eval"].repeated
+    }
     assert (
         "9: generation, InstructBLIP_V: VizWiz_2 Acc",
         "15: generation, InstructBLIP_V: VizWiz Acc",
@@ -276,12 +337,26 @@ def test_repeated_pairs_are_suspected(reports: dict[str, PaperReport]) -> None:
     [
         ("model,a\nx,1,2\n", "", r"t\.csv:2: 3 cells under 2 columns"),
         ("model,a\nx,1\nx,2\n", "", r"t\.csv:3: a second row for x"),
-        ("name,a\nx,1\n", "", r"t\.csv:1: begins with name, a; tables\.toml says it begins with model"),
-        ("model,a\nx,1\n", '[[derivations]]\nfigure = "t:b"\nformula = "mean"\n', "t:b \\(mean\\) finds no cells"),
-        ("model,a,b\nx,1,2\n", '[[derivations]]\nfigure = "t:a"\nformula = "F1"\nof = ["t:b"]\n', "takes 2 sources"),
+        (
+            "name,a\nx,1\n",
+            "",
+            r"t\.csv:1: begins with name, a; tables\.toml says it begins with model",
+        ),
+        (
+            "model,a\nx,1\n",
+            '[[derivations]]\nfigure = "t:b"\nformula = "mean"\n',
+            "t:b \\(mean\\) finds no cells",
+        ),
+        (
+            "model,a,b\nx,1,2\n",
+            '[[derivations]]\nfigure = "t:a"\nformula = "F1"\nof = ["t:b"]\n',
+            "takes 2 sources",
+        ),
     ],
 )
-def test_a_wrong_file_is_named_with_its_fault(table: str, derivations: str, complaint: str, tmp_path: Path) -> None:
+def test_a_wrong_file_is_named_with_its_fault(
+    table: str, derivations: str, complaint: str, tmp_path: Path
+) -> None:
     home = tmp_path / "odd"
     (home / "paper").mkdir(parents=True)
     (home / "suite.toml").write_text('name = "odd"\ntitle = "Odd"\n')
@@ -306,14 +381,20 @@ def test_unknown_papers_and_tables_have_near_names() -> None:
 
 
 def test_every_model_of_the_papers_tables_has_a_card() -> None:
-    printed = {(suite, name) for card in model_cards().values() for suite, name in card.printed.items()}
+    printed = {
+        (suite, name) for card in model_cards().values() for suite, name in card.printed.items()
+    }
     for suite, name in (("reform-eval", "7"), ("mmbench", "15"), ("lvlm-ehub", "A.4")):
         models = {cell.model for cell in paper_of(suite).values(name)}
         assert {model for of, model in printed if of == suite} == models
 
 
 def test_cards_hold_what_table_7_prints() -> None:
-    by_name = {card.printed["reform-eval"]: card for card in model_cards().values() if "reform-eval" in card.printed}
+    by_name = {
+        card.printed["reform-eval"]: card
+        for card in model_cards().values()
+        if "reform-eval" in card.printed
+    }
     assert len(by_name) == 16
     for cell in paper_of("reform-eval").values("7"):
         card = by_name[cell.model]
@@ -324,7 +405,9 @@ def test_cards_hold_what_table_7_prints() -> None:
             "#oVT": card.visual_tokens,
         }
         if cell.column in facts:
-            assert facts[cell.column] == (amount(cell.printed) if cell.column != "Vision Encoder" else cell.printed)
+            assert facts[cell.column] == (
+                amount(cell.printed) if cell.column != "Vision Encoder" else cell.printed
+            )
 
 
 def amount(printed: str) -> int:
@@ -354,7 +437,11 @@ def test_the_figures_of_another_model_follow_from_its_values_as_the_printed_ones
     assert figures["26: likelihood, copy: Dialog"] == "58.2"  # Table 26 misprints 58.4
     without = [cell for cell in of_copy if cell.column != "WikiHow Acc" and cell.table != "19"]
     places = {cell.place for cell in derived_figures(paper, without)}
-    assert not places & {"28: copy: Complete", "1: generation, copy: R", "26: generation, copy: CMI"}
+    assert not places & {
+        "28: copy: Complete",
+        "1: generation, copy: R",
+        "26: generation, copy: CMI",
+    }
     assert "1: likelihood, copy: R" in places and "26: generation, copy: VGR" in places
 
 
@@ -370,8 +457,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for i in range(8):
         name = f"COCO_val2014_{i:012d}.jpg"
         Image.new("RGB", (32, 32), (30 * i, 9, 9)).save(folder / "files" / "val2014" / name)
-        rows.append({"question_id": i, "image": name, "text": f"Is there a dog {i}?", "label": ("yes", "no")[i % 2]})
-    (folder / "files" / "coco_pope_random.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        rows.append(
+            {
+                "question_id": i,
+                "image": name,
+                "text": f"Is there a dog {i}?",
+                "label": ("yes", "no")[i % 2],
+            }
+        )
+    (folder / "files" / "coco_pope_random.json").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
     built = sn.build("lvlm-ehub/pope-random", source=folder / "files", to=folder / "pope-random")
     results = sn.evaluate("snellen:oracle", str(built.folder), runs=folder / "runs")
     return results.runs[0].folder
@@ -398,7 +494,8 @@ def test_a_report_as_published_has_the_run_beside_the_published_ones(
     published = (tmp_path / "a.md").read_text("utf-8")
     assert "## Published models" in published
     assert (
-        "| Random, Accuracy | 100.00 [67.56, 100.00] n=8 ¹ | 1 of 9 \\[1, 4\\] | 88.83 | 56.99 | 40.65 |" in published
+        "| Random, Accuracy | 100.00 [67.56, 100.00] n=8 ¹ | 1 of 9 \\[1, 4\\] | 88.83 | 56.99 | 40.65 |"
+        in published
     )
     assert "## Published models" not in (tmp_path / "b.md").read_text("utf-8")
 
@@ -408,12 +505,21 @@ def spatial(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Runs on all three benchmarks of a dimension, on one of them, and on these and another suite's."""
     folder = tmp_path_factory.mktemp("spatial")
     built = {
-        name: str(small.built(small.rows(6), folder / name, name=name, dimension="Spatial", suite="reform-eval").folder)
+        name: str(
+            small.built(
+                small.rows(6), folder / name, name=name, dimension="Spatial", suite="reform-eval"
+            ).folder
+        )
         for name in ("reform-eval/clevr", "reform-eval/vsr", "reform-eval/mp3d-spatial", "mine/own")
     }
     asked = (list(built)[:3], list(built)[:1], list(built))
     return [
-        sn.evaluate("snellen:oracle", [built[name] for name in names], "instability?m=5", runs=folder / str(i))
+        sn.evaluate(
+            "snellen:oracle",
+            [built[name] for name in names],
+            "instability?m=5",
+            runs=folder / str(i),
+        )
         .runs[0]
         .folder
         for i, names in enumerate(asked)
@@ -423,12 +529,21 @@ def spatial(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_a_mean_stands_beside_theirs_only_over_the_same_benchmarks(
     spatial: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = [small.command(capsys, "paper", "reform-eval", "17", str(run), "--json")[1].splitlines() for run in spatial]
+    shown = [
+        small.command(capsys, "paper", "reform-eval", "17", str(run), "--json")[1].splitlines()
+        for run in spatial
+    ]
     means = [json.loads(lines[0])["Avg Acc"] for lines in shown]
     assert means == ["100.00", "—", "—"]
-    said = [small.command(capsys, "paper", "reform-eval", "17", str(run), "--markdown")[1] for run in spatial]
+    said = [
+        small.command(capsys, "paper", "reform-eval", "17", str(run), "--markdown")[1]
+        for run in spatial
+    ]
     assert "18 of 1,281 questions (Avg Acc" in said[0]
-    assert "no mean beside theirs: theirs are over reform-eval/mp3d-spatial, reform-eval/vsr too (Avg Acc)" in said[1]
+    assert (
+        "no mean beside theirs: theirs are over reform-eval/mp3d-spatial, reform-eval/vsr too (Avg Acc)"
+        in said[1]
+    )
     assert "no mean beside theirs: the run's is over mine/own too (Avg Acc)" in said[2]
 
 
@@ -438,10 +553,19 @@ def test_the_command_lists_shows_and_checks(capsys: pytest.CaptureFixture[str]) 
     _, tidy, _ = small.command(capsys, "paper", "reform-eval", "9", "--json")
     first = json.loads(tidy.splitlines()[0])
     assert first == {
-        "suite": "reform-eval", "table": "9", "method": "generation", "model": "BLIP-2_F", "column": "Flowers102 Acc",
-        "printed": "75.57", "value": 75.57, "unit": "%", "benchmark": "reform-eval/flowers102", "dimension": "",
-        "slice": "", "metric": "accuracy",
-    }  # fmt: skip
+        "suite": "reform-eval",
+        "table": "9",
+        "method": "generation",
+        "model": "BLIP-2_F",
+        "column": "Flowers102 Acc",
+        "printed": "75.57",
+        "value": 75.57,
+        "unit": "%",
+        "benchmark": "reform-eval/flowers102",
+        "dimension": "",
+        "slice": "",
+        "metric": "accuracy",
+    }
     code, checked, said = small.command(capsys, "paper", "mmbench", "--check", "--strict")
     assert code == 0 and "36/102 + 49/74" in checked and "not as in the errata" not in said
 
@@ -456,11 +580,21 @@ def test_the_page_of_errata_is_what_the_command_prints(
     figures = sum(len(report.checks) for report in reports.values())
     agree = sum(check.agrees for report in reports.values() for check in report.checks)
     assert f"{agree:,} of {figures:,} figures agree." in (docs / "papers.md").read_text("utf-8")
-    means = [check.agrees for report in reports.values() for check in report.checks if check.formula == "mean"]
-    assert f"{agree:,} of {figures:,} figures agree: " in printed and f"mean {sum(means)} of {len(means)}" in printed
+    means = [
+        check.agrees
+        for report in reports.values()
+        for check in report.checks
+        if check.formula == "mean"
+    ]
+    assert (
+        f"{agree:,} of {figures:,} figures agree: " in printed
+        and f"mean {sum(means)} of {len(means)}" in printed
+    )
 
 
-def test_strict_fails_for_a_misprint_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_strict_fails_for_a_misprint_that_nobody_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     home = tmp_path / "odd"
     (home / "paper").mkdir(parents=True)
     (home / "suite.toml").write_text('name = "slip"\ntitle = "Slip"\n')
@@ -470,5 +604,7 @@ def test_strict_fails_for_a_misprint_that_nobody_knows(tmp_path: Path, capsys: p
         '[[derivations]]\nfigure = "t:Avg"\nformula = "mean"\nof = ["t:*"]\n'
     )
     assert small.command(capsys, "--suites", str(home), "paper", "slip", "--check")[0] == 0
-    code, _, said = small.command(capsys, "--suites", str(home), "paper", "slip", "--check", "--strict")
+    code, _, said = small.command(
+        capsys, "--suites", str(home), "paper", "slip", "--check", "--strict"
+    )
     assert code == 1 and "not as in the errata: t: x: Avg" in said

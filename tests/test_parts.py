@@ -72,7 +72,10 @@ def rows(first: int, count: int) -> mini_hub.Rows:
             "key": f"q{number}",
             "question": f"What is written on sign {number}?",
             "answers": [f"word {number}"],
-            "image": {"bytes": small.picture(number) + noise.randbytes(20_000), "path": f"{number}.png"},
+            "image": {
+                "bytes": small.picture(number) + noise.randbytes(20_000),
+                "path": f"{number}.png",
+            },
             "unused": noise.randbytes(20_000),
         }
         for number in range(first, first + count)
@@ -133,7 +136,9 @@ def asked(benchmark: Benchmark, limit: int) -> list[object]:
     return [(one.id, one.question, one.images) for one in benchmark.samples(Selection(limit=limit))]
 
 
-def test_a_part_asks_what_the_whole_asks_and_reads_a_part_of_it(hub: HubServer, files: dict[str, bytes]) -> None:
+def test_a_part_asks_what_the_whole_asks_and_reads_a_part_of_it(
+    hub: HubServer, files: dict[str, bytes]
+) -> None:
     part = found(4)
     total, read = sum(map(len, files.values())), sent(hub)
     assert part.folder == parts_folder() / "large" / "4" and part.manifest.made.limit == 4
@@ -162,17 +167,28 @@ def test_a_part_of_a_benchmark_of_the_same_name_in_another_folder_does_not_serve
 ) -> None:
     wanted = asked(found(4), 4)
     (tmp_path / "others").mkdir()
-    text = ENTRY.format(more="").replace('question = "{question}"', 'question = "{question} Say it aloud."')
+    text = ENTRY.format(more="").replace(
+        'question = "{question}"', 'question = "{question} Say it aloud."'
+    )
     (tmp_path / "others" / "large.toml").write_text(text)
     monkeypatch.setenv("SNELLEN_SUITES", str(tmp_path / "others"))
-    assert [question for _, question, _ in asked(found(4), 4)] == [f"{text} Say it aloud." for _, text, _ in wanted]
+    assert [question for _, question, _ in asked(found(4), 4)] == [
+        f"{text} Say it aloud." for _, text, _ in wanted
+    ]
 
 
-def test_a_run_with_a_limit_is_asked_scored_and_scored_again_beside_the_whole(hub: HubServer, tmp_path: Path) -> None:
+def test_a_run_with_a_limit_is_asked_scored_and_scored_again_beside_the_whole(
+    hub: HubServer, tmp_path: Path
+) -> None:
     lines: list[str] = []
     with attended(Attendance(lines.append)):
-        results = sn.evaluate("snellen:oracle", "large", limit=5, runs=tmp_path / "runs", name="part")
-    assert any("5 questions" in line and "not checked by digests" in line and "CC0" in line for line in lines)
+        results = sn.evaluate(
+            "snellen:oracle", "large", limit=5, runs=tmp_path / "runs", name="part"
+        )
+    assert any(
+        "5 questions" in line and "not checked by digests" in line and "CC0" in line
+        for line in lines
+    )
     row = results.table().row(0, named=True)
     assert row["metric"] == "word_accuracy" and row["value"] == 1.0 and row["n"] == 5
     found(None)
@@ -194,9 +210,13 @@ def test_a_part_that_is_damaged_is_built_again(hub: HubServer) -> None:
     assert asked(found(4), 4) == wanted
 
 
-def test_what_is_left_out_of_the_whole_is_told_of_a_part_too(hub: HubServer, tmp_path: Path) -> None:
+def test_what_is_left_out_of_the_whole_is_told_of_a_part_too(
+    hub: HubServer, tmp_path: Path
+) -> None:
     rule = '\n[[source.params.leave_out]]\nwhen = "key == \'q7\'"\nwhy = "nobody can read it"\n\n[[source.places]]'
-    (tmp_path / "suites" / "large.toml").write_text(ENTRY.format(more="").replace("\n[[source.places]]", rule, 1))
+    (tmp_path / "suites" / "large.toml").write_text(
+        ENTRY.format(more="").replace("\n[[source.places]]", rule, 1)
+    )
     assert "1 left out: nobody can read it" in " ".join(found(4).manifest.warnings)
 
 
@@ -218,7 +238,9 @@ def test_faults_on_the_way_give_the_part_or_one_line_and_nothing_half(
 ) -> None:
     draw = random.Random(seed)
     what = draw.choice(["cut", "reset", "error", "storm", "vanished"])
-    fault = Faults(what, seed=seed, start=draw.randint(1, 12), times=draw.choice([1, 2, None]), where="files")  # type: ignore[arg-type]
+    fault = Faults(
+        what, seed=seed, start=draw.randint(1, 12), times=draw.choice([1, 2, None]), where="files"
+    )  # type: ignore[arg-type]
     if not UNDISTURBED:
         with HubServer({NAME: Repo(files)}) as right:
             point_at(right, monkeypatch)
@@ -231,17 +253,24 @@ def test_faults_on_the_way_give_the_part_or_one_line_and_nothing_half(
             part = found(4)
         except DataError as error:
             assert "\n" not in str(error) and "large" in str(error)
-            assert not (parts_folder() / "large").exists() or not any((parts_folder() / "large").iterdir())
+            assert not (parts_folder() / "large").exists() or not any(
+                (parts_folder() / "large").iterdir()
+            )
         else:
             assert [asked(part, 4)] == UNDISTURBED
 
 
-def test_parts_are_listed_and_go_with_the_benchmarks_data(hub: HubServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parts_are_listed_and_go_with_the_benchmarks_data(
+    hub: HubServer, capsys: pytest.CaptureFixture[str]
+) -> None:
     found(3)
     found(5)
     code, out, _ = small.command(capsys, "list", "data", "--json")
     listed = [row for row in map(json.loads, out.splitlines()) if row["kind"] == "part"]
-    assert code == 0 and [row["name"] for row in listed] == ["3 questions of large", "5 questions of large"]
+    assert code == 0 and [row["name"] for row in listed] == [
+        "3 questions of large",
+        "5 questions of large",
+    ]
     assert all(row["size"] > 1_000 for row in listed)
     assert small.command(capsys, "fetch", "--remove", "large")[0] == 0
     assert not list((parts_folder() / "large").glob("*/manifest.json"))
@@ -251,7 +280,10 @@ def test_parts_are_listed_and_go_with_the_benchmarks_data(hub: HubServer, capsys
 
 
 def test_a_dataset_that_is_carried_is_built_as_it_was_fetched(
-    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    hub: HubServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     stick, whole = tmp_path / "stick", found(None).manifest
     assert small.command(capsys, "fetch", "large", "--to", str(stick))[0] == 0
@@ -259,7 +291,11 @@ def test_a_dataset_that_is_carried_is_built_as_it_was_fetched(
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "there"))
     assert small.command(capsys, "build", "large", "--source", str(stick), "--offline")[0] == 0
     there = Benchmark(benchmark_folder("large")).manifest
-    assert (there.version, there.spec, there.made.origin) == (whole.version, whole.spec, whole.made.origin)
+    assert (there.version, there.spec, there.made.origin) == (
+        whole.version,
+        whole.spec,
+        whole.made.origin,
+    )
     (stick / "large" / "snellen-source.json").write_text("{}")
     code, _, err = small.command(capsys, "build", "large", "--source", str(stick), "--force")
     assert code == 2 and "snellen-source.json cannot be read" in err
@@ -272,7 +308,9 @@ def test_a_dataset_that_is_carried_is_built_as_it_was_fetched(
 def bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The entry's data are for some alone."""
     monkeypatch.delenv(sources.YES, raising=False)
-    (tmp_path / "suites" / "large.toml").write_text(ENTRY.format(more='agreement = "research alone"'))
+    (tmp_path / "suites" / "large.toml").write_text(
+        ENTRY.format(more='agreement = "research alone"')
+    )
 
 
 def test_terms_are_asked_for_once(bound: None, hub: HubServer) -> None:
@@ -283,15 +321,22 @@ def test_terms_are_asked_for_once(bound: None, hub: HubServer) -> None:
         return len(questions) > 1
 
     with attended(Attendance(accept=agree)):
-        with pytest.raises(NoSourceError, match=r"large is for research alone .*; agree with --yes or SNELLEN_YES=1"):
+        with pytest.raises(
+            NoSourceError,
+            match=r"large is for research alone .*; agree with --yes or SNELLEN_YES=1",
+        ):
             found(4)
         assert not sent(hub)
         found(4)
         found(None)
-    assert len(questions) == 2 and questions[0] == "large is for research alone (CC0). Do you agree?"
+    assert (
+        len(questions) == 2 and questions[0] == "large is for research alone (CC0). Do you agree?"
+    )
 
 
-def test_without_anybody_to_ask_a_setting_agrees(bound: None, hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_anybody_to_ask_a_setting_agrees(
+    bound: None, hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for no in ("", "0", "no"):
         monkeypatch.setenv(sources.YES, no)
         with pytest.raises(NoSourceError, match="--yes"):

@@ -43,8 +43,12 @@ def _degraded(store: ImageStore, picture: Image.Image, **doses: float) -> np.nda
 
 
 @pytest.mark.parametrize("name", [name for name in DEGRADATIONS if name != "jpeg"])
-def test_the_dose_of_nothing_changes_nothing(store: ImageStore, picture: Image.Image, name: str) -> None:
-    assert (_degraded(store, picture, **{name: DEGRADATIONS[name].none}) == np.asarray(picture)).all()
+def test_the_dose_of_nothing_changes_nothing(
+    store: ImageStore, picture: Image.Image, name: str
+) -> None:
+    assert (
+        _degraded(store, picture, **{name: DEGRADATIONS[name].none}) == np.asarray(picture)
+    ).all()
 
 
 def test_doses_do_what_their_words_say(store: ImageStore, picture: Image.Image) -> None:
@@ -73,9 +77,13 @@ def test_a_degraded_picture_is_the_same_each_time_and_has_a_name_of_its_own(
     file = io.BytesIO()
     picture.save(file, "PNG")
     image = store.put(file.getvalue(), "here")
-    names = {degraded_ref(image, doses).digest for doses in ({"blur": 1}, {"blur": 2}, {"noise": 1})} | {image.digest}
+    names = {
+        degraded_ref(image, doses).digest for doses in ({"blur": 1}, {"blur": 2}, {"noise": 1})
+    } | {image.digest}
     assert len(names) == 4
-    assert degraded_ref(image, {"jpeg": 30, "blur": 1}) == degraded_ref(image, {"blur": 1, "jpeg": 30})
+    assert degraded_ref(image, {"jpeg": 30, "blur": 1}) == degraded_ref(
+        image, {"blur": 1, "jpeg": 30}
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +101,11 @@ def test_a_wrong_dose_is_refused(label: str, fault: str) -> None:
 
 
 def test_labels_name_the_doses_and_the_other_protocol() -> None:
-    for label in ("perturb?blur=2", "perturb?noise=5&jpeg=20", "perturb?scale=0.5&of=instability?m=3"):
+    for label in (
+        "perturb?blur=2",
+        "perturb?noise=5&jpeg=20",
+        "perturb?scale=0.5&of=instability?m=3",
+    ):
         assert parse_protocol(label).label == label
 
 
@@ -126,9 +138,11 @@ def test_a_model_sees_the_worse_picture_and_its_score_is_a_control(tmp_path: Pat
         return "rough" if spread > 20 else "smooth"
 
     results = sn.evaluate(
-        sn.Scripted(scripted), str(built.folder), ["vanilla", "perturb?blur=1", "perturb?blur=8", "perturb?blur=16"],
+        sn.Scripted(scripted),
+        str(built.folder),
+        ["vanilla", "perturb?blur=1", "perturb?blur=8", "perturb?blur=16"],
         runs=tmp_path / "runs",
-    )  # fmt: skip
+    )
     assert set(seen) == {"", "blur=1", "blur=8", "blur=16"}
     assert results.value("accuracy", protocol="vanilla", benchmark="rough") == 1.0
     assert results.value("accuracy", protocol="perturb?blur=8", benchmark="rough") == 0.0
@@ -147,7 +161,10 @@ def test_a_model_sees_the_worse_picture_and_its_score_is_a_control(tmp_path: Pat
     ]
     assert len(marks) == 1 + 3 + 1, "clean pictures, three doses, and the half"
     whiskers = [
-        shape for mark in marks for shape in mark.shapes if isinstance(shape, Line) and "whisker" in shape.style
+        shape
+        for mark in marks
+        for shape in mark.shapes
+        if isinstance(shape, Line) and "whisker" in shape.style
     ]
     assert len(whiskers) == 3 + 1, "the interval of each loss, and of the half"
     page = results.report(tmp_path / "report.html").read_text("utf-8")

@@ -16,9 +16,17 @@ from snellen.errors import DataError
 from snellen.formats.pickles import Array, load_pickle
 
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary(),
     lambda inner: (
-        st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner) | st.sets(st.integers())
+        st.lists(inner)
+        | st.dictionaries(st.text(), inner)
+        | st.tuples(inner, inner)
+        | st.sets(st.integers())
     ),
     max_leaves=20,
 )
@@ -34,14 +42,20 @@ def written(folder: Path, content: bytes) -> Path:
 def test_plain_values_come_back_as_they_were(
     value: Any, protocol: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    assert load_pickle(written(tmp_path_factory.mktemp("p"), pickle.dumps(value, protocol))) == value
+    assert (
+        load_pickle(written(tmp_path_factory.mktemp("p"), pickle.dumps(value, protocol))) == value
+    )
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("kind", ["u1", "i8", "f4"])
-def test_an_array_of_numpy_comes_back_with_its_shape_and_bytes(protocol: int, kind: str, tmp_path: Path) -> None:
+def test_an_array_of_numpy_comes_back_with_its_shape_and_bytes(
+    protocol: int, kind: str, tmp_path: Path
+) -> None:
     array = np.arange(6, dtype=kind).reshape(2, 3)
-    found = load_pickle(written(tmp_path, pickle.dumps({"data": array, "labels": [0, 1]}, protocol)))
+    found = load_pickle(
+        written(tmp_path, pickle.dumps({"data": array, "labels": [0, 1]}, protocol))
+    )
     assert found == {"data": Array((2, 3), kind, array.tobytes()), "labels": [0, 1]}
 
 
@@ -57,8 +71,16 @@ def python2(array: np.ndarray[Any, Any], labels: list[int]) -> bytes:
 
     shape = b"".join(b"K" + bytes([side]) for side in array.shape)
     return (
-        b"\x80\x02}q\x01(" + text(b"data") + b"cnumpy.core.multiarray\n_reconstruct\nq\x02cnumpy\nndarray\nq\x03"
-        b"K\x00\x85" + text(b"b") + b"\x87R(K\x01" + shape + b"\x86cnumpy\ndtype\n" + text(b"u1") + b"K\x00K\x01\x87R"
+        b"\x80\x02}q\x01("
+        + text(b"data")
+        + b"cnumpy.core.multiarray\n_reconstruct\nq\x02cnumpy\nndarray\nq\x03"
+        b"K\x00\x85"
+        + text(b"b")
+        + b"\x87R(K\x01"
+        + shape
+        + b"\x86cnumpy\ndtype\n"
+        + text(b"u1")
+        + b"K\x00K\x01\x87R"
         b"(K\x03"
         + text(b"|")
         + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89"
@@ -105,7 +127,9 @@ def test_whatever_would_run_is_refused_and_has_not_run(
     made = tmp_path / "made"
     filled = tuple(a.format(made=made) if isinstance(a, str) else a for a in arguments)
     path = written(tmp_path, pickle.dumps([Calls(call, *filled)], protocol))
-    with pytest.raises(DataError, match=rf"test_batch: asks for \S*{named}.*do not trust this file"):
+    with pytest.raises(
+        DataError, match=rf"test_batch: asks for \S*{named}.*do not trust this file"
+    ):
         load_pickle(path)
     assert not made.exists()
 
@@ -120,7 +144,9 @@ def test_whatever_would_run_is_refused_and_has_not_run(
         np.zeros(2, dtype="c16"),
     ],
 )
-def test_an_array_of_other_than_plain_numbers_is_refused(array: np.ndarray[Any, Any], tmp_path: Path) -> None:
+def test_an_array_of_other_than_plain_numbers_is_refused(
+    array: np.ndarray[Any, Any], tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=r"not a readable pickle \(an array"):
         load_pickle(written(tmp_path, pickle.dumps(array, 2)))
 
@@ -132,7 +158,9 @@ def test_an_array_whose_bytes_are_not_its_shape_is_refused(tmp_path: Path) -> No
 
 
 @given(content=st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused_by_name(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_bytes_are_read_or_refused_by_name(
+    content: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     path = written(tmp_path_factory.mktemp("b"), content)
     try:
         load_pickle(path)
@@ -141,7 +169,9 @@ def test_any_bytes_are_read_or_refused_by_name(content: bytes, tmp_path_factory:
 
 
 @given(cut=st.integers(0, 700))
-def test_a_download_that_broke_off_is_refused(cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_download_that_broke_off_is_refused(
+    cut: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     whole = python2(np.zeros((2, 200), "u1"), [1, 2])
     with pytest.raises(DataError, match="is the download complete"):
         load_pickle(written(tmp_path_factory.mktemp("c"), whole[: min(cut, len(whole) - 1)]))

@@ -60,7 +60,9 @@ PATIENCE = 5.0
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The first of the authorities that clients trust: reading all takes each client as long as ten requests."""
-    first, end, _ = Path(certifi.where()).read_text("utf-8").partition("-----END CERTIFICATE-----\n")
+    first, end, _ = (
+        Path(certifi.where()).read_text("utf-8").partition("-----END CERTIFICATE-----\n")
+    )
     path = tmp_path_factory.mktemp("authority") / "first.pem"
     path.write_text(first + end)
     return path
@@ -72,22 +74,41 @@ def waits(monkeypatch: pytest.MonkeyPatch, authority: Path) -> Iterator[list[flo
     noted: list[float] = []
     monkeypatch.setattr(time, "sleep", noted.append)
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
-    for name in ("HF_TOKEN", "HF_ENDPOINT", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+    for name in (
+        "HF_TOKEN",
+        "HF_ENDPOINT",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "http_proxy",
+        "https_proxy",
+    ):
         monkeypatch.delenv(name, raising=False)
     disable_progress_bars()
     yield noted
     huggingface_hub.close_session()
 
 
-def fetch(hub: HubServer, path: str, into: Path, *, token: str | bool = False, revision: str | None = None) -> bytes:
+def fetch(
+    hub: HubServer, path: str, into: Path, *, token: str | bool = False, revision: str | None = None
+) -> bytes:
     found = hf_hub_download(
-        NAME, path, repo_type="dataset", endpoint=hub.url, cache_dir=into, token=token, revision=revision
+        NAME,
+        path,
+        repo_type="dataset",
+        endpoint=hub.url,
+        cache_dir=into,
+        token=token,
+        revision=revision,
     )
     return Path(found).read_bytes()
 
 
-def fetch_all(hub: HubServer, into: Path, name: str = NAME, *, token: str | bool = False) -> dict[str, bytes]:
-    root = snapshot_download(name, repo_type="dataset", endpoint=hub.url, cache_dir=into, token=token, max_workers=2)
+def fetch_all(
+    hub: HubServer, into: Path, name: str = NAME, *, token: str | bool = False
+) -> dict[str, bytes]:
+    root = snapshot_download(
+        name, repo_type="dataset", endpoint=hub.url, cache_dir=into, token=token, max_workers=2
+    )
     return {path: file.read_bytes() for path, file in folder(Path(root)).items()}
 
 
@@ -104,7 +125,10 @@ def test_a_public_dataset_arrives_whole_and_is_kept_by_its_digests(tmp_path: Pat
     digests = {path.name for path in (kept / "blobs").iterdir()}
     assert digests == {
         hashlib.sha256(LARGE).hexdigest(),
-        *(hashlib.sha1(b"blob %d\0" % len(it) + it).hexdigest() for it in (SMALL, FILES["README.md"])),
+        *(
+            hashlib.sha1(b"blob %d\0" % len(it) + it).hexdigest()
+            for it in (SMALL, FILES["README.md"])
+        ),
     }
     assert [it.rfilename for it in info.siblings or ()] == sorted(FILES)
     large = next(it for it in info.siblings or () if it.lfs)
@@ -115,7 +139,9 @@ def test_a_public_dataset_arrives_whole_and_is_kept_by_its_digests(tmp_path: Pat
 def test_the_small_files_digest_is_what_git_says(tmp_path: Path) -> None:
     file = tmp_path / "it"
     file.write_bytes(SMALL)
-    told = subprocess.run(["git", "hash-object", str(file)], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        ["git", "hash-object", str(file)], capture_output=True, text=True, check=True
+    )
     assert Blob.of(SMALL).git_sha1 == Blob.of(file).git_sha1 == told.stdout.strip()
 
 
@@ -132,7 +158,9 @@ def test_the_endpoint_of_the_environment_is_enough(tmp_path: Path) -> None:
     program = f"import huggingface_hub as h; print(h.hf_hub_download('{NAME}', 'data/val.jsonl', repo_type='dataset'))"
     with HubServer({NAME: Repo(FILES)}) as hub:
         surroundings = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path)}
-        done = subprocess.run([sys.executable, "-c", program], env=surroundings, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=surroundings, capture_output=True, text=True
+        )
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.strip()).read_bytes() == SMALL
 
@@ -141,14 +169,21 @@ def test_the_endpoint_of_the_environment_is_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize("expand", [False, True])
 def test_a_tree_is_listed_page_by_page(page: int, expand: bool) -> None:
     with HubServer({NAME: Repo(FILES)}, page=page) as hub:
-        listed = list(api(hub).list_repo_tree(NAME, repo_type="dataset", recursive=True, expand=expand))
+        listed = list(
+            api(hub).list_repo_tree(NAME, repo_type="dataset", recursive=True, expand=expand)
+        )
         flat = [it.path for it in api(hub).list_repo_tree(NAME, repo_type="dataset")]
         under = [it.path for it in api(hub).list_repo_tree(NAME, "data", repo_type="dataset")]
         pages = sum("recursive=true" in line.path.lower() for line in hub.log)
     files = {it.path: it for it in listed if isinstance(it, RepoFile)}
-    assert {path: it.size for path, it in files.items()} == {path: len(it) for path, it in FILES.items()}
+    assert {path: it.size for path, it in files.items()} == {
+        path: len(it) for path, it in FILES.items()
+    }
     assert [it.path for it in listed if isinstance(it, RepoFolder)] == ["data"]
-    assert (sorted(flat), sorted(under)) == (["README.md", "data"], ["data/pictures.zip", "data/val.jsonl"])
+    assert (sorted(flat), sorted(under)) == (
+        ["README.md", "data"],
+        ["data/pictures.zip", "data/val.jsonl"],
+    )
     assert pages == -(-4 // page)
     assert all((it.last_commit is not None) == expand for it in listed)
 
@@ -156,11 +191,15 @@ def test_a_tree_is_listed_page_by_page(page: int, expand: bool) -> None:
 def test_paths_refs_and_commits_are_told() -> None:
     with HubServer({NAME: Repo(FILES, older={"v1": {"README.md": b"# Old\n"}})}) as hub:
         told = api(hub)
-        paths = told.get_paths_info(NAME, ["data/val.jsonl", "data", "nowhere"], repo_type="dataset")
+        paths = told.get_paths_info(
+            NAME, ["data/val.jsonl", "data", "nowhere"], repo_type="dataset"
+        )
         refs = told.list_repo_refs(NAME, repo_type="dataset")
         commits = told.list_repo_commits(NAME, repo_type="dataset", revision="v1")
     assert [it.path for it in paths] == ["data/val.jsonl", "data"]
-    assert {it.name: it.target_commit for it in refs.branches} == {n: hub.commit(NAME, n) for n in ("main", "v1")}
+    assert {it.name: it.target_commit for it in refs.branches} == {
+        n: hub.commit(NAME, n) for n in ("main", "v1")
+    }
     assert [it.commit_id for it in commits] == [hub.commit(NAME, "v1")] != [hub.commit(NAME)]
 
 
@@ -226,12 +265,17 @@ def test_without_codes_an_anonymous_user_is_told_what_the_hub_tells() -> None:
     with HubServer(repos, coded=False) as hub:
         for name in (NAME, "owner/gone", "nobody/nothing"):
             reply = httpx.get(f"{hub.url}/api/datasets/{name}")
-            assert (reply.status_code, reply.json()) == (401, {"error": "Invalid username or password."})
+            assert (reply.status_code, reply.json()) == (
+                401,
+                {"error": "Invalid username or password."},
+            )
             assert "X-Error-Code" not in reply.headers
 
 
 def test_expired_tokens_and_disabled_datasets_are_named() -> None:
-    with HubServer({NAME: Repo(FILES), "owner/bad": Repo({}, state="disabled")}, expired=("hf_old",)) as hub:
+    with HubServer(
+        {NAME: Repo(FILES), "owner/bad": Repo({}, state="disabled")}, expired=("hf_old",)
+    ) as hub:
         with pytest.raises(HfHubHTTPError, match="Invalid credentials"):
             api(hub, "hf_old").dataset_info(NAME)
         with pytest.raises(DisabledRepoError):
@@ -251,22 +295,30 @@ def test_what_has_moved_is_found_at_its_new_name(tmp_path: Path) -> None:
 def test_the_store_is_another_port_and_is_given_no_token(tmp_path: Path) -> None:
     with HubServer({NAME: Repo(FILES, state="gated", tokens=("hf_in",))}) as hub:
         fetch(hub, "data/pictures.zip", tmp_path, token="hf_in")
-        front, store = ([line for line in hub.log if line.port == port] for port in ("front", "store"))
+        front, store = (
+            [line for line in hub.log if line.port == port] for port in ("front", "store")
+        )
         assert hub.store != hub.url
     assert {line.authorization for line in front} == {"Bearer hf_in"}
-    assert [(line.method, line.authorization, line.sent) for line in store] == [("GET", None, len(LARGE))]
+    assert [(line.method, line.authorization, line.sent) for line in store] == [
+        ("GET", None, len(LARGE))
+    ]
 
 
 def test_a_signed_address_ends() -> None:
     with HubServer({NAME: Repo(FILES)}, signed_for=1) as hub:
-        signed = httpx.get(f"{hub.url}/datasets/{NAME}/resolve/main/data/pictures.zip").headers["Location"]
+        signed = httpx.get(f"{hub.url}/datasets/{NAME}/resolve/main/data/pictures.zip").headers[
+            "Location"
+        ]
         first, second = httpx.get(signed), httpx.get(signed)
         unsigned = httpx.get(signed.partition("?")[0])
     assert (first.content, second.status_code, unsigned.status_code) == (LARGE, 403, 403)
     assert b"Request has expired" in second.content
 
 
-def test_a_cut_is_resumed_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: list[float]) -> None:
+def test_a_cut_is_resumed_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: list[float]
+) -> None:
     monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 100)
     with HubServer({NAME: Repo(FILES)}, faults=Faults("cut", after=1000)) as hub:
         assert fetch(hub, "data/pictures.zip", tmp_path) == LARGE
@@ -296,7 +348,12 @@ def test_the_limits_are_in_every_reply_of_the_api() -> None:
     assert refused.headers["Retry-After"] == "30"
     info = parse_ratelimit_headers(refused.headers)
     assert info is not None
-    assert (info.resource_type, info.remaining, info.reset_in_seconds, info.limit) == ("api", 0, 30, 500)
+    assert (info.resource_type, info.remaining, info.reset_in_seconds, info.limit) == (
+        "api",
+        0,
+        30,
+        500,
+    )
     assert served.headers["RateLimit"].startswith('"api";r=49')
 
 
@@ -336,16 +393,26 @@ def test_ranges_are_those_of_rfc_9110() -> None:
             "lines=1-2": (200, body, None),
         }.items():
             reply = client.get("/a/b%20c.bin", headers={"Range": asked})
-            assert (reply.status_code, reply.content, reply.headers.get("Content-Range")) == (status, got, told)
+            assert (reply.status_code, reply.content, reply.headers.get("Content-Range")) == (
+                status,
+                got,
+                told,
+            )
         head = client.head("/a/b%20c.bin")
         log = files.log
-    assert (plain.status_code, plain.content, plain.headers["Accept-Ranges"]) == (200, body, "bytes")
+    assert (plain.status_code, plain.content, plain.headers["Accept-Ranges"]) == (
+        200,
+        body,
+        "bytes",
+    )
     assert (head.headers["Content-Length"], head.content) == ("100", b"")
     assert [line.range for line in log][:2] == [None, "bytes=10-19"]
     assert [line.sent for line in log] == [100, 10, 10, 5, 5, 0, 100, 100, 0]
 
 
-@given(body=st.binary(min_size=1, max_size=300), start=st.integers(0, 400), length=st.integers(1, 400))
+@given(
+    body=st.binary(min_size=1, max_size=300), start=st.integers(0, 400), length=st.integers(1, 400)
+)
 @settings(max_examples=60, deadline=None)
 def test_any_range_is_the_slice_of_the_file(body: bytes, start: int, length: int) -> None:
     asked = Asked("front", "GET", "/x", {"range": f"bytes={start}-{start + length - 1}"}, b"")
@@ -359,7 +426,10 @@ def test_if_range_gives_the_whole_of_a_file_that_has_changed() -> None:
         first = client.get("/x")
         for condition in (first.headers["ETag"], first.headers["Last-Modified"]):
             asked = {"Range": "bytes=4-", "If-Range": condition}
-            assert (client.get("/x", headers=asked).content, files.log[-1].if_range) == (b"old old", condition)
+            assert (client.get("/x", headers=asked).content, files.log[-1].if_range) == (
+                b"old old",
+                condition,
+            )
         files.files = {"x": Blob.of(b"new new new new")}
         for condition in (first.headers["ETag"], first.headers["Last-Modified"], 'W/"weak"'):
             reply = client.get("/x", headers={"Range": "bytes=4-", "If-Range": condition})
@@ -375,7 +445,10 @@ def test_a_server_may_know_neither_ranges_nor_etags_nor_dates() -> None:
 
 def test_redirects_and_missing_files() -> None:
     ways = {"/old": (301, "/new"), "/round": (302, "/round")}
-    with FileServer({"new": b"here"}, redirects=ways) as files, httpx.Client(base_url=files.url) as client:
+    with (
+        FileServer({"new": b"here"}, redirects=ways) as files,
+        httpx.Client(base_url=files.url) as client,
+    ):
         assert client.get("/old", follow_redirects=True).content == b"here"
         assert client.get("/nowhere").status_code == 404
         with pytest.raises(httpx.TooManyRedirects):
@@ -384,7 +457,10 @@ def test_redirects_and_missing_files() -> None:
 
 def test_a_connection_serves_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     with FileServer({"x": b"0123"}) as files, httpx.Client(base_url=files.url) as client:
-        sources = {client.get("/x").extensions["network_stream"].get_extra_info("client_addr") for _ in range(5)}
+        sources = {
+            client.get("/x").extensions["network_stream"].get_extra_info("client_addr")
+            for _ in range(5)
+        }
     assert len(sources) == 1
 
 
@@ -392,7 +468,10 @@ def test_a_folder_is_served_from_disk(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "x.bin").write_bytes(LARGE)
     with FileServer(folder(tmp_path)) as files:
-        assert httpx.get(f"{files.url}/sub/x.bin", headers={"Range": "bytes=5000-"}).content == LARGE[5000:]
+        assert (
+            httpx.get(f"{files.url}/sub/x.bin", headers={"Range": "bytes=5000-"}).content
+            == LARGE[5000:]
+        )
 
 
 def test_a_certificate_that_nobody_signed_is_refused(tmp_path: Path) -> None:
@@ -409,12 +488,19 @@ def test_a_certificate_that_nobody_signed_is_refused(tmp_path: Path) -> None:
     assert [line.sent for line in files.log] == [6, 2]
 
 
-def modelscope_files(server: ModelScopeServer, size: int, token: str = "", revision: str = "master") -> list[Any]:
+def modelscope_files(
+    server: ModelScopeServer, size: int, token: str = "", revision: str = "master"
+) -> list[Any]:
     """As `list_dataset_files_paginated` of modelscope_hub asks."""
     found: list[Any] = []
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     for number in range(1, 100):
-        asked = {"Revision": revision, "Recursive": "True", "PageNumber": str(number), "PageSize": str(size)}
+        asked = {
+            "Revision": revision,
+            "Recursive": "True",
+            "PageNumber": str(number),
+            "PageSize": str(size),
+        }
         address = f"{server.url}/api/v1/datasets/{NAME}/repo/tree"
         reply = httpx.get(address, params=asked, headers=headers).raise_for_status().json()
         files = reply["Data"]["Files"] or []
@@ -433,8 +519,14 @@ def test_modelscope_lists_and_serves_a_dataset(size: int) -> None:
             where = {"Revision": "master", "FilePath": path, "Source": "SDK", "View": "False"}
             address = f"{server.url}/api/v1/datasets/{NAME}/repo"
             got = httpx.get(address, params=where, follow_redirects=True)
-            rest = httpx.get(address, params=where, follow_redirects=True, headers={"Range": "bytes=2-"})
-            assert (got.content, rest.status_code, rest.content) == (FILES[path], 206, FILES[path][2:])
+            rest = httpx.get(
+                address, params=where, follow_redirects=True, headers={"Range": "bytes=2-"}
+            )
+            assert (got.content, rest.status_code, rest.content) == (
+                FILES[path],
+                206,
+                FILES[path][2:],
+            )
             assert hashlib.sha256(got.content).hexdigest() == it["Sha256"]
             assert bool(got.history) == it["IsLFS"] == path.endswith(".zip")
             assert httpx.head(address, params=where).status_code == (302 if it["IsLFS"] else 200)
@@ -443,19 +535,30 @@ def test_modelscope_lists_and_serves_a_dataset(size: int) -> None:
 
 
 def test_modelscope_knows_a_dataset_by_its_number_too() -> None:
-    with ModelScopeServer({NAME: Repo(FILES)}) as server, httpx.Client(base_url=server.url) as client:
+    with (
+        ModelScopeServer({NAME: Repo(FILES)}) as server,
+        httpx.Client(base_url=server.url) as client,
+    ):
         told = client.get(f"/api/v1/datasets/{NAME}").json()
         asked = {"Revision": "master", "Root": "/", "Recursive": "False"}
         top = client.get(f"/api/v1/datasets/{told['Data']['Id']}/repo/tree", params=asked).json()
-        under = client.get(f"/api/v1/datasets/{NAME}/repo/tree", params={**asked, "Root": "data"}).json()
+        under = client.get(
+            f"/api/v1/datasets/{NAME}/repo/tree", params={**asked, "Root": "data"}
+        ).json()
     assert (told["Code"], told["Success"]) == (200, True)
     assert {it["Path"] for it in top["Data"]["Files"]} == {"README.md", "data"}
     assert {it["Path"] for it in under["Data"]["Files"]} == {"data/val.jsonl", "data/pictures.zip"}
 
 
 def test_modelscope_refuses_in_its_own_way() -> None:
-    repos = {NAME: Repo(FILES, state="private", tokens=("ms-in",)), "owner/gone": Repo({}, state="gone")}
-    with ModelScopeServer(repos) as server, httpx.Client(base_url=f"{server.url}/api/v1/datasets") as client:
+    repos = {
+        NAME: Repo(FILES, state="private", tokens=("ms-in",)),
+        "owner/gone": Repo({}, state="gone"),
+    }
+    with (
+        ModelScopeServer(repos) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1/datasets") as client,
+    ):
         gone, private = client.get("/owner/gone"), client.get(f"/{NAME}")
         cookie = client.get(f"/{NAME}", headers={"Cookie": "m_session_id=ms-in"})
         assert modelscope_files(server, 100, "ms-in", revision="v9") == []
@@ -463,26 +566,40 @@ def test_modelscope_refuses_in_its_own_way() -> None:
         server.strict_revisions = True
         with pytest.raises(httpx.HTTPStatusError):
             modelscope_files(server, 100, "ms-in", revision="v9")
-    assert (gone.status_code, gone.json()["Success"], gone.json()["Code"]) == (404, False, 10010205001)
+    assert (gone.status_code, gone.json()["Success"], gone.json()["Code"]) == (
+        404,
+        False,
+        10010205001,
+    )
     assert (private.status_code, cookie.status_code) == (403, 200)
 
 
 def test_modelscope_limits_and_moves() -> None:
-    repos = {NAME: Repo({}, moved_to="new/home"), "new/home": Repo(FILES, rate_limited=1, retry_after=3)}
+    repos = {
+        NAME: Repo({}, moved_to="new/home"),
+        "new/home": Repo(FILES, rate_limited=1, retry_after=3),
+    }
     with ModelScopeServer(repos) as server:
-        first, second = (httpx.get(f"{server.url}/api/v1/datasets/{NAME}", follow_redirects=True) for _ in range(2))
+        first, second = (
+            httpx.get(f"{server.url}/api/v1/datasets/{NAME}", follow_redirects=True)
+            for _ in range(2)
+        )
     assert (first.status_code, first.headers["Retry-After"]) == (429, "3")
     assert second.json()["Data"]["Namespace"] == "new"
 
 
 def through_the_hub(faults: Faults) -> tuple[PlaceServer, Callable[[PlaceServer], str]]:
     where = f"/datasets/{NAME}/resolve/main/data/val.jsonl"
-    return HubServer({NAME: Repo({"data/val.jsonl": LARGE})}, faults=faults), lambda it: it.url + where
+    return HubServer(
+        {NAME: Repo({"data/val.jsonl": LARGE})}, faults=faults
+    ), lambda it: it.url + where
 
 
 def through_modelscope(faults: Faults) -> tuple[PlaceServer, Callable[[PlaceServer], str]]:
     where = f"/api/v1/datasets/{NAME}/repo?Revision=master&FilePath=data%2Fpictures.zip"
-    return ModelScopeServer({NAME: Repo({"data/pictures.zip": LARGE})}, faults=faults), lambda it: it.url + where
+    return ModelScopeServer(
+        {NAME: Repo({"data/pictures.zip": LARGE})}, faults=faults
+    ), lambda it: it.url + where
 
 
 def through_files(faults: Faults) -> tuple[PlaceServer, Callable[[PlaceServer], str]]:
@@ -496,13 +613,19 @@ Place = Callable[[Faults], tuple[PlaceServer, Callable[[PlaceServer], str]]]
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("what", KINDS)
 def test_each_fault_is_served_once_as_it_is_named_and_logged(place: Place, what: What) -> None:
-    server, address = place(Faults(what, after=None if what == "stall" else 1000, seconds=0.2, retry_after="1"))
+    server, address = place(
+        Faults(what, after=None if what == "stall" else 1000, seconds=0.2, retry_after="1")
+    )
     with server:
         where = address(server)
-        with httpx.Client(follow_redirects=True, timeout=0.3 if what == "stall" else PATIENCE) as client:
+        with httpx.Client(
+            follow_redirects=True, timeout=0.3 if what == "stall" else PATIENCE
+        ) as client:
             match what:
                 case "cut":
-                    with pytest.raises(httpx.RemoteProtocolError, match="received 1000 bytes, expected 5120"):
+                    with pytest.raises(
+                        httpx.RemoteProtocolError, match="received 1000 bytes, expected 5120"
+                    ):
                         client.get(where)
                 case "reset":
                     with pytest.raises(httpx.ReadError, match="reset by peer"):
@@ -516,7 +639,9 @@ def test_each_fault_is_served_once_as_it_is_named_and_logged(place: Place, what:
                     assert 0.15 < reply.elapsed.total_seconds() < PATIENCE
                 case "flipped":
                     got = client.get(where).content
-                    assert [at for at, (a, b) in enumerate(zip(got, LARGE, strict=True)) if a != b] == [1000]
+                    assert [
+                        at for at, (a, b) in enumerate(zip(got, LARGE, strict=True)) if a != b
+                    ] == [1000]
                 case "short":
                     reply = client.get(where)
                     assert (reply.status_code, reply.headers["Content-Length"]) == (200, "1000")
@@ -552,10 +677,16 @@ def test_a_short_file_keeps_the_digest_headers_of_the_whole(tmp_path: Path) -> N
         short = httpx.get(f"{files.url}/x")
         rest = httpx.get(f"{files.url}/x", headers={"Range": "bytes=20-"})
     assert short.headers["ETag"] == sound.headers["ETag"]
-    assert (rest.status_code, rest.content, rest.headers["Content-Range"]) == (206, LARGE[20:50], "bytes 20-49/50")
+    assert (rest.status_code, rest.content, rest.headers["Content-Range"]) == (
+        206,
+        LARGE[20:50],
+        "bytes 20-49/50",
+    )
 
 
-def test_the_clients_own_check_of_length_sees_a_short_file_and_not_a_flipped_byte(tmp_path: Path) -> None:
+def test_the_clients_own_check_of_length_sees_a_short_file_and_not_a_flipped_byte(
+    tmp_path: Path,
+) -> None:
     with HubServer({NAME: Repo(FILES)}, faults=Faults("short", times=None)) as hub:
         with pytest.raises(OSError, match="Consistency check failed"):
             fetch(hub, "data/pictures.zip", tmp_path)
@@ -566,7 +697,10 @@ def test_the_clients_own_check_of_length_sees_a_short_file_and_not_a_flipped_byt
 
 
 def test_no_fault_but_its_own_reaches_a_request(tmp_path: Path) -> None:
-    faults = [Faults("vanish", matching=r"/y$"), Faults("error", status=502, start=2, times=1, where="any")]
+    faults = [
+        Faults("vanish", matching=r"/y$"),
+        Faults("error", status=502, start=2, times=1, where="any"),
+    ]
     with FileServer({"x": b"0", "y": b"1"}, faults=faults) as files:
         got = [httpx.request(method, f"{files.url}/{path}").status_code for method, path in ASKED]
         assert [line.fault for line in files.log] == ["", "vanish", "error", "", "vanish"]
@@ -581,25 +715,35 @@ ASKED = [("GET", "x"), ("GET", "y"), ("HEAD", "x"), ("HEAD", "y"), ("GET", "y")]
 def test_api_faults_leave_files_alone(tmp_path: Path) -> None:
     with HubServer({NAME: Repo(FILES)}, faults=Faults("html", where="api", times=None)) as hub:
         listing = httpx.get(f"{hub.url}/api/datasets/{NAME}")
-        file = httpx.get(f"{hub.url}/api/resolve-cache/datasets/{NAME}/{hub.commit(NAME)}/README.md")
+        file = httpx.get(
+            f"{hub.url}/api/resolve-cache/datasets/{NAME}/{hub.commit(NAME)}/README.md"
+        )
     assert (listing.content, file.content) == (LOGIN_PAGE, FILES["README.md"])
 
 
 def test_a_login_page_at_the_front_door_is_no_hub_to_the_client(tmp_path: Path) -> None:
     login = Faults("html", where="any", times=None)
-    with HubServer({NAME: Repo(FILES)}, faults=login) as hub, pytest.raises(LocalEntryNotFoundError, match="X-Repo-C"):
+    with (
+        HubServer({NAME: Repo(FILES)}, faults=login) as hub,
+        pytest.raises(LocalEntryNotFoundError, match="X-Repo-C"),
+    ):
         fetch(hub, "README.md", tmp_path)
 
 
 def test_each_path_can_have_its_own_count() -> None:
-    with FileServer({"x": b"0", "y": b"1"}, faults=Faults("error", status=500, each=True, times=1)) as files:
+    with FileServer(
+        {"x": b"0", "y": b"1"}, faults=Faults("error", status=500, each=True, times=1)
+    ) as files:
         got = [httpx.get(f"{files.url}/{path}").status_code for path in "xyxy"]
     assert got == [500, 500, 200, 200]
 
 
 def wrong_bytes(seed: int) -> list[tuple[str, int | None]]:
     faults = Faults("flipped", seed=seed, times=None, share=0.5)
-    with FileServer({"x": LARGE}, faults=faults) as files, httpx.Client(base_url=files.url) as client:
+    with (
+        FileServer({"x": LARGE}, faults=faults) as files,
+        httpx.Client(base_url=files.url) as client,
+    ):
         for _ in range(12):
             client.get("/x")
         return [(line.fault, line.after) for line in files.log]
@@ -622,7 +766,10 @@ def test_drawn_faults_are_the_same_for_a_seed_and_reach_every_kind() -> None:
 def test_a_stall_within_the_body_gives_what_came_before() -> None:
     with FileServer({"x": LARGE}, faults=Faults("stall", after=50)) as files:
         got = b""
-        with pytest.raises(httpx.ReadTimeout), httpx.stream("GET", f"{files.url}/x", timeout=0.3) as reply:
+        with (
+            pytest.raises(httpx.ReadTimeout),
+            httpx.stream("GET", f"{files.url}/x", timeout=0.3) as reply,
+        ):
             for piece in reply.iter_raw():
                 got += piece
     assert (got, files.log[0].sent) == (LARGE[:50], 50)

@@ -40,9 +40,13 @@ def zipped(folder: Path, names: dict[str, str]) -> bytes:
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("__MACOSX/._x", b"x")
         for name, inside in names.items():
-            for path in [folder / name] if (folder / name).is_file() else sorted((folder / name).rglob("*")):
+            for path in (
+                [folder / name] if (folder / name).is_file() else sorted((folder / name).rglob("*"))
+            ):
                 if path.is_file():
-                    archive.write(path, inside + str(path.relative_to(folder / name)).removeprefix("."))
+                    archive.write(
+                        path, inside + str(path.relative_to(folder / name)).removeprefix(".")
+                    )
     return packed.getvalue()
 
 
@@ -66,7 +70,10 @@ def coco_val2017(make: Callable[[Path], object]) -> Callable[[Path], tuple[Path,
 
 
 def vqav2(folder: Path) -> tuple[Path, Packed]:
-    questions, notes = "v2_OpenEnded_mscoco_val2014_questions.json", "v2_mscoco_val2014_annotations.json"
+    questions, notes = (
+        "v2_OpenEnded_mscoco_val2014_questions.json",
+        "v2_mscoco_val2014_annotations.json",
+    )
     vqa.vqav2(folder)
     return folder, {
         "v2_Questions_Val_mscoco.zip": zipped(folder, {questions: questions}),
@@ -93,7 +100,9 @@ def ic15(folder: Path) -> tuple[Path, Packed]:
         {"img_path": f"{pictures}/word_{number}.png", "instances": [{"text": word}]}
         for number, word in enumerate(mini_text.WORDS, 1)
     ]
-    listed = reform.write_json(folder / "textrecog_test_1811.json", {"metainfo": {}, "data_list": words})
+    listed = reform.write_json(
+        folder / "textrecog_test_1811.json", {"metainfo": {}, "data_list": words}
+    )
     return folder, {
         "ch4_test_word_images_gt.zip": zipped(folder, {pictures: ""}),
         "textrecog_test_1811.json": listed.read_bytes(),
@@ -136,20 +145,35 @@ def in_one(
 
 def pets37(folder: Path) -> tuple[Path, Packed]:
     classes.pets37(folder)
-    return folder, {"images.tar.gz": tarred(folder, "images"), "annotations.tar.gz": tarred(folder, "annotations")}
+    return folder, {
+        "images.tar.gz": tarred(folder, "images"),
+        "annotations.tar.gz": tarred(folder, "annotations"),
+    }
 
 
 LAYOUTS: dict[str, Callable[[Path], tuple[Path, Packed]]] = {
-    "cifar10": in_one(classes.cifar10, "cifar-10-python.tar.gz", lambda folder: tarred(folder, "cifar-10-batches-py")),
-    "clevr": in_one(spatial.clevr, "CLEVR_v1.0.zip", lambda folder: zipped(folder, {"CLEVR_v1.0": "CLEVR_v1.0/"})),
+    "cifar10": in_one(
+        classes.cifar10,
+        "cifar-10-python.tar.gz",
+        lambda folder: tarred(folder, "cifar-10-batches-py"),
+    ),
+    "clevr": in_one(
+        spatial.clevr,
+        "CLEVR_v1.0.zip",
+        lambda folder: zipped(folder, {"CLEVR_v1.0": "CLEVR_v1.0/"}),
+    ),
     "coco-caption": coco_val2017(mini_text.coco_caption),
     "cute80": cute80,
     "flowers102": flowers102,
-    "funsd": in_one(mini_text.funsd, "dataset.zip", lambda folder: zipped(folder, {"dataset": "dataset/"})),
+    "funsd": in_one(
+        mini_text.funsd, "dataset.zip", lambda folder: zipped(folder, {"dataset": "dataset/"})
+    ),
     "gic15": gic15,
     "gtextocr": textocr,
     "ic15": ic15,
-    "iiit5k": in_one(mini_text.iiit5k, "IIIT5K-Word_V3.0.tar.gz", lambda folder: tarred(folder, "IIIT5K")),
+    "iiit5k": in_one(
+        mini_text.iiit5k, "IIIT5K-Word_V3.0.tar.gz", lambda folder: tarred(folder, "IIIT5K")
+    ),
     **{f"mscoco-{task}": coco_val2017(coco.coco_objects) for task in ("goi", "mci", "mos")},
     **{f"mscoco-{task}": coco_val2017(inference.coco) for task in ("itm", "its")},
     "pets37": pets37,
@@ -170,7 +194,9 @@ def at(server: FileServer, spec: BenchmarkSpec) -> BenchmarkSpec:
         )
         for file in place.files
     )
-    return replace(spec, source=replace(spec.source, places=(replace(place, files=files),), files_of=""))
+    return replace(
+        spec, source=replace(spec.source, places=(replace(place, files=files),), files_of="")
+    )
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -181,7 +207,9 @@ def test_what_is_fetched_is_the_benchmark_of_the_official_files(
     official, packed = LAYOUTS[name](tmp_path / "official")
     with FileServer(packed) as server:
         source = fetch_source(at(server, entries()[f"reform-eval/{name}"]))
-        fetched = build_benchmark(source.spec, source=source.folder, to=tmp_path / "fetched", recipe=reform.COMPLETE)
+        fetched = build_benchmark(
+            source.spec, source=source.folder, to=tmp_path / "fetched", recipe=reform.COMPLETE
+        )
         assert len(server.log) == len(packed)
         fetch_source(at(server, entries()[f"reform-eval/{name}"]))
         assert len(server.log) == len(packed)
@@ -194,30 +222,50 @@ def test_what_is_fetched_is_the_benchmark_of_the_official_files(
     [
         spec.name
         for spec in entries().values()
-        if spec.suite in ("mmbench", "modern") and any(isinstance(place, UrlPlace) for place in spec.source.places)
+        if spec.suite in ("mmbench", "modern")
+        and any(isinstance(place, UrlPlace) for place in spec.source.places)
     ],
 )
-def test_a_table_of_mmbenchs_form_is_fetched(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_of_mmbenchs_form_is_fetched(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SNELLEN_DATA", str(tmp_path / "data"))
     spec = entries()[name]
-    [file] = (file for place in spec.source.places if isinstance(place, UrlPlace) for file in place.files)
-    table = mmbench_rows.write([mmbench_rows.row(number) for number in range(6)], tmp_path / file.file_name)
+    [file] = (
+        file for place in spec.source.places if isinstance(place, UrlPlace) for file in place.files
+    )
+    table = mmbench_rows.write(
+        [mmbench_rows.row(number) for number in range(6)], tmp_path / file.file_name
+    )
     with FileServer({file.file_name: table}) as server:
         source = fetch_source(at(server, spec))
-    assert build_benchmark(source.spec, source=source.folder, to=tmp_path / "built").manifest.counts.samples == 6
+    assert (
+        build_benchmark(
+            source.spec, source=source.folder, to=tmp_path / "built"
+        ).manifest.counts.samples
+        == 6
+    )
 
 
 @pytest.mark.parametrize("name", ["cifar10", "funsd", "pets37"])
-def test_the_files_of_another_benchmark_are_its_own(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_another_benchmark_are_its_own(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SNELLEN_DATA", str(tmp_path / "data"))
     _, packed = LAYOUTS[name](tmp_path / "official")
     with FileServer(packed) as server:
         source = fetch_source(at(server, entries()[f"lvlm-ehub/{name}"]))
-    assert build_benchmark(source.spec, source=source.folder, to=tmp_path / "built").manifest.counts.samples
+    assert build_benchmark(
+        source.spec, source=source.folder, to=tmp_path / "built"
+    ).manifest.counts.samples
 
 
 def test_every_entry_with_addresses_is_tested() -> None:
-    specs = [s for s in entries().values() if any(isinstance(place, UrlPlace) for place in s.source.places)]
+    specs = [
+        s
+        for s in entries().values()
+        if any(isinstance(place, UrlPlace) for place in s.source.places)
+    ]
     assert {spec.short for spec in specs if spec.suite == "reform-eval"} == set(LAYOUTS)
     assert {spec.suite for spec in specs} == {"reform-eval", "mmbench", "lvlm-ehub", "modern"}
 
@@ -229,8 +277,12 @@ def test_the_lock_knows_what_is_fetched() -> None:
             if isinstance(place, UrlPlace):
                 for file in place.files:
                     assert file.url in known.files, spec.name
-                    unknown = file.file_name == "ch4_test_word_images_gt.zip"  # the only one without a digest
-                    assert bool(known.files[file.url].sha256 or known.files[file.url].md5) != unknown
+                    unknown = (
+                        file.file_name == "ch4_test_word_images_gt.zip"
+                    )  # the only one without a digest
+                    assert (
+                        bool(known.files[file.url].sha256 or known.files[file.url].md5) != unknown
+                    )
             if isinstance(place, HubPlace):
                 assert place.repo in known.hub and not place.revision, spec.name
 
@@ -246,30 +298,46 @@ def test_what_no_machine_can_fetch_says_what_to_do() -> None:
 
 
 def test_the_docs_name_all_that_is_had_by_hand() -> None:
-    page = (Path(__file__).parents[1] / "docs/reference/manual-downloads.md").read_text().partition("## By hand")[2]
+    page = (
+        (Path(__file__).parents[1] / "docs/reference/manual-downloads.md")
+        .read_text()
+        .partition("## By hand")[2]
+    )
     for spec in entries().values():
         if not is_fetchable(spec) and (place := next(iter(source_places(spec)), None)):
             assert isinstance(place, ByHandPlace)
             assert f"| `{spec.name}` | {place.what} | {place.url} |" in page
 
 
-def test_a_source_in_one_file_needs_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_in_one_file_needs_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SNELLEN_DATA", str(tmp_path / "data"))
-    rows = b"".join(json.dumps({"question": f"{n}?", "answer": "a"}).encode() + b"\n" for n in range(3))
+    rows = b"".join(
+        json.dumps({"question": f"{n}?", "answer": "a"}).encode() + b"\n" for n in range(3)
+    )
     with FileServer({"rows.jsonl": rows}) as server:
         file = SourceFile(f"{server.url}/rows.jsonl", sha256=hashlib.sha256(rows).hexdigest())
         spec = entries()["reform-eval/vqav2"]
-        source = fetch_source(replace(spec, source=replace(spec.source, places=(UrlPlace((file,)),))))
+        source = fetch_source(
+            replace(spec, source=replace(spec.source, places=(UrlPlace((file,)),)))
+        )
     assert [path.name for path in source.folder.glob("*.jsonl")] == ["rows.jsonl"]
 
 
 def test_an_entry_whose_distractors_a_model_writes_says_so() -> None:
-    asked = {spec.name for spec in entries().values() if "prompt" in spec.source.params.get("distractors", {})}
+    asked = {
+        spec.name
+        for spec in entries().values()
+        if "prompt" in spec.source.params.get("distractors", {})
+    }
     theirs = {"reform-eval/vqa-mt", "reform-eval/k-viquae"}  # which ask VQA v2's and ViQuAE's again
     assert {spec.name for spec in entries().values() if spec.source.written} == asked | theirs
 
 
-def test_it_is_asked_before_much_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_asked_before_much_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SNELLEN_DATA", str(tmp_path))
     told = "3 benchmarks are to be fetched and built, 1.1 GB or more"
     said: list[str] = []

@@ -30,7 +30,9 @@ HOMES = plugin_api._HOMES
 
 def test_a_name_that_snellen_has_too_is_the_same_thing_and_no_other_name_is_there() -> None:
     assert set(dir(plugin_api)) == NAMES
-    assert all(getattr(plugin_api, name) is getattr(snellen, name) for name in NAMES & set(snellen.__all__))
+    assert all(
+        getattr(plugin_api, name) is getattr(snellen, name) for name in NAMES & set(snellen.__all__)
+    )
     with pytest.raises(AttributeError, match="no attribute 'Drafts'"):
         _ = plugin_api.Drafts
 
@@ -49,7 +51,11 @@ def test_each_name_says_what_it_is_and_of_which_types(name: str) -> None:
         return
     assert (thing.__doc__ or "").strip() and thing.__doc__ != dict.__doc__
     for function in functions_of(thing):
-        parameters = [p for p in inspect.signature(function).parameters.values() if p.name not in ("self", "_")]
+        parameters = [
+            p
+            for p in inspect.signature(function).parameters.values()
+            if p.name not in ("self", "_")
+        ]
         assert all(p.annotation is not p.empty for p in parameters), function.__qualname__
         assert "return" in function.__annotations__, function.__qualname__
 
@@ -58,7 +64,11 @@ def functions_of(thing: Any) -> list[Any]:
     """The function itself, or the public methods that the class defines."""
     if inspect.isfunction(thing):
         return [thing]
-    return [value for name, value in vars(thing).items() if inspect.isfunction(value) and not name.startswith("_")]
+    return [
+        value
+        for name, value in vars(thing).items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    ]
 
 
 def described(name: str) -> bool:
@@ -74,7 +84,8 @@ def described(name: str) -> bool:
 # --- the page ----------------------------------------------------------------------------------------------------
 
 BLOCK = re.compile(
-    r"^\[`[^`]+`\]\(\.\./examples/snellen-birds/([^)]+)\).*?:\n\n```\w+\n(.*?)^```", re.DOTALL | re.MULTILINE
+    r"^\[`[^`]+`\]\(\.\./examples/snellen-birds/([^)]+)\).*?:\n\n```\w+\n(.*?)^```",
+    re.DOTALL | re.MULTILINE,
 )
 
 
@@ -86,13 +97,21 @@ def test_the_page_has_all_names_and_no_other() -> None:
 def test_what_the_page_shows_stands_in_the_files_of_the_example() -> None:
     page = PAGE.read_text("utf-8")
     blocks = BLOCK.findall(page)
-    assert len(blocks) == page.count("```") // 2 - 1 >= 5, "but for the commands, each block is of a file"
+    assert len(blocks) == page.count("```") // 2 - 1 >= 5, (
+        "but for the commands, each block is of a file"
+    )
     assert [name for name, block in blocks if block not in (FILES / name).read_text("utf-8")] == []
 
 
 @pytest.mark.parametrize("record", [Draft, QuestionDraft, Answer, Estimate])
 def test_the_page_says_what_each_field_of_a_record_holds(record: type[msgspec.Struct]) -> None:
     page = RECORDS_PAGE.read_text("utf-8")
-    table = page.partition(f"\n`{record.__name__}`, ")[2].partition("|---|---|\n")[2].partition("\n\n")[0]
-    named = [name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])]
+    table = (
+        page.partition(f"\n`{record.__name__}`, ")[2]
+        .partition("|---|---|\n")[2]
+        .partition("\n\n")[0]
+    )
+    named = [
+        name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])
+    ]
     assert named == list(record.__struct_fields__)

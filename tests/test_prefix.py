@@ -38,7 +38,9 @@ BUDGETS = st.builds(Budget, st.integers(1, 6), st.integers(1, 60))
 
 
 @given(item_lists(), BUDGETS, st.booleans(), st.booleans())
-def test_every_request_is_run_exactly_once(items: list[PrefixItem], budget: Budget, shared: bool, ragged: bool) -> None:
+def test_every_request_is_run_exactly_once(
+    items: list[PrefixItem], budget: Budget, shared: bool, ragged: bool
+) -> None:
     batches = plan_sharing(items, budget, shared=shared, ragged=ragged)
     run = [member for batch in batches for group in batch for member in group.members]
     assert sorted(run) == list(range(len(items)))
@@ -66,7 +68,10 @@ def test_a_batch_keeps_to_the_budget_unless_a_single_request_is_over_it(
         assert members <= budget.rows
         if members > 1:
             for group in batch:
-                after = sum(len(items[m].tokens) - group.prefix + sum(map(len, items[m].tails)) for m in group.members)
+                after = sum(
+                    len(items[m].tokens) - group.prefix + sum(map(len, items[m].tails))
+                    for m in group.members
+                )
                 assert after <= budget.tokens or len(group.members) == 1
         if len(batch) > 1:
             assert ragged
@@ -109,7 +114,9 @@ def test_a_tree_spells_every_text_and_predicts_every_scored_token_from_the_token
         for member, tails in zip(group.members, tree.predictors, strict=True):
             rest = items[member].tokens[group.prefix :]
             for tail, nodes in zip(items[member].tails, tails, strict=True):
-                assert [spelled(node) for node in nodes] == [(*rest, *tail[:n]) for n in range(len(tail))]
+                assert [spelled(node) for node in nodes] == [
+                    (*rest, *tail[:n]) for n in range(len(tail))
+                ]
                 scored |= set(nodes) - {PREFIX_END}
         assert scored == set(range(len(tree.tokens) - tree.scored, len(tree.tokens)))
 
@@ -122,7 +129,10 @@ def test_single_token_options_of_one_question_need_no_second_forward() -> None:
 
 
 def test_five_templates_of_four_options_share_the_picture() -> None:
-    items = [PrefixItem("cat", (1, 9, 9, 9, t, 7, 7), 4, ((1, 2), (1, 3, 4), (2,), (3, 1))) for t in range(5)]
+    items = [
+        PrefixItem("cat", (1, 9, 9, 9, t, 7, 7), 4, ((1, 2), (1, 3, 4), (2,), (3, 1)))
+        for t in range(5)
+    ]
     [[group]] = plan_sharing(items, Budget(16, 1000))
     assert group.prefix == 4
     # 5 x (template token, 7, 7) and what has a successor among the options: 1, 1 3, and 3.
@@ -131,21 +141,29 @@ def test_five_templates_of_four_options_share_the_picture() -> None:
 
 def test_a_question_before_the_picture_is_not_shared() -> None:
     items = [PrefixItem("cat", (1, t, 9, 9), 4) for t in range(3)]
-    assert [[group.prefix for group in batch] for batch in plan_sharing(items, Budget(8, 100))] == [[4, 4, 4]]
+    assert [[group.prefix for group in batch] for batch in plan_sharing(items, Budget(8, 100))] == [
+        [4, 4, 4]
+    ]
 
 
-@given(item_lists(), st.lists(st.sampled_from([0, 1, 2, 3, 9]), max_size=9).map(tuple), st.booleans())
+@given(
+    item_lists(), st.lists(st.sampled_from([0, 1, 2, 3, 9]), max_size=9).map(tuple), st.booleans()
+)
 def test_a_prefix_known_before_serves_what_begins_with_it_and_holds_the_pictures(
     items: list[PrefixItem], known: tuple[int, ...], shared: bool
 ) -> None:
-    for group in (group for batch in plan_sharing(items, Budget(9, 999), shared=shared) for group in batch):
+    for group in (
+        group for batch in plan_sharing(items, Budget(9, 999), shared=shared) for group in batch
+    ):
         length = reusable_length(items, group, known, shared)
         assert length == (reusable_length(items, group, known[:length], shared) if length else 0)
         for item in (items[member] for member in group.members):
             if length:
                 assert item.tokens[:length] == known[:length]
                 assert item.anchor <= length <= group.prefix
-                assert length == len(known) or length < len(item.tokens), "its last token predicts what nobody knows"
+                assert length == len(known) or length < len(item.tokens), (
+                    "its last token predicts what nobody knows"
+                )
                 assert shared or item.tokens[: group.prefix] == known
 
 

@@ -43,7 +43,12 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 LABELS = sorted(
     {*registry.names("protocols")} - {"perturb"}  # which needs a dose
     | {found for page in PAGES for found in DOCUMENTED.findall(page.read_text("utf-8"))}
-    | {"likelihood?pmi=text&m=3", "instability?perturb=all&m=4", "dialogue?m=2", "vanilla?labels=random"}
+    | {
+        "likelihood?pmi=text&m=3",
+        "instability?perturb=all&m=4",
+        "dialogue?m=2",
+        "vanilla?labels=random",
+    }
 )
 
 
@@ -56,7 +61,11 @@ def scores_of(results: sn.Results, metric: str) -> list[Score]:
 
 
 def presentations_of(exchanges: Sequence[Exchange]) -> list[tuple[str, Variant]]:
-    return [(e.request.sample_id, e.request.variant) for e in exchanges if not e.request.variant.baseline]
+    return [
+        (e.request.sample_id, e.request.variant)
+        for e in exchanges
+        if not e.request.variant.baseline
+    ]
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -69,11 +78,19 @@ def test_every_presentation_that_a_protocol_asks_is_predicted(
     roles = {role: Slow() for role in declaration_of(protocol).roles}
     temperature = 1.0 if declaration_of(protocol).needs_temperature else 0.0
     results = sn.evaluate(
-        Slow(), str(eyechart[task].folder), label,
-        roles=roles, limit=3, temperature=temperature, runs=tmp_path, name="run",
-    )  # fmt: skip
+        Slow(),
+        str(eyechart[task].folder),
+        label,
+        roles=roles,
+        limit=3,
+        temperature=temperature,
+        runs=tmp_path,
+        name="run",
+    )
     samples = {results.runs[0].benchmarks[0].spec.name: results.runs[0].benchmarks[0].samples}
-    presented = presentations_of(list(with_conclusions(read_exchanges(tmp_path / "run"), [protocol.label], samples)))
+    presented = presentations_of(
+        list(with_conclusions(read_exchanges(tmp_path / "run"), [protocol.label], samples))
+    )
     predicted = [(p.sample_id, p.variant) for p in predictions_of(results)]
     assert len(presented) == len(predicted) > 0
     assert Counter(presented) == Counter(predicted)
@@ -96,7 +113,9 @@ class Doubled(Struct, frozen=True):
     def applies(self, sample: Sample) -> bool:
         return True
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         yield from Vanilla().ask(sample, prompt)
         yield from Vanilla().ask(replace(sample, question=f"Once more: {sample.question}"), prompt)
 
@@ -111,12 +130,19 @@ class Reversed:
     def applies(self, sample: Sample) -> bool:
         return bool(sample.options)
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         count = len(sample.options)
         variant = Variant(
-            template=prompt.template_ids("generation")[0], order=tuple(range(count)), labels=("A", "B", "C", "D")
+            template=prompt.template_ids("generation")[0],
+            order=tuple(range(count)),
+            labels=("A", "B", "C", "D"),
         )
-        yield [prompt.generate(sample, variant), prompt.generate(sample, replace(variant, order=variant.order[::-1]))]
+        yield [
+            prompt.generate(sample, variant),
+            prompt.generate(sample, replace(variant, order=variant.order[::-1])),
+        ]
 
 
 class Declared(Reversed):
@@ -152,7 +178,9 @@ def test_the_example_of_contributing_scores_all_that_it_asks(
         exec(compile(block, "CONTRIBUTING.md", "exec"), names)
     monkeypatch.setattr("test_presentations.Twice", names["Twice"], raising=False)
     monkeypatch.setitem(registry._NAMES["protocols"], "twice", "test_presentations:Twice")
-    results = sn.evaluate(sn.Scripted(first_place), str(questions.folder), "twice", limit=8, runs=tmp_path, name="run")
+    results = sn.evaluate(
+        sn.Scripted(first_place), str(questions.folder), "twice", limit=8, runs=tmp_path, name="run"
+    )
     assert len(list(read_exchanges(tmp_path / "run"))) == len(predictions_of(results)) == 16
     assert {score.n_presentations for score in scores_of(results, "accuracy")} == {2}
 
@@ -165,7 +193,8 @@ def test_two_presentations_of_one_variant_are_refused_before_either_is_lost(
 
     model = SlowAsync() if concurrent else Slow()
     with pytest.raises(
-        DataError, match=r"^doubled: two presentations of mine q\d+ have the same variant \(.*\); give"
+        DataError,
+        match=r"^doubled: two presentations of mine q\d+ have the same variant \(.*\); give",
     ) as caught:
         sn.evaluate(model, str(questions.folder), stranger(Doubled), runs=tmp_path, name="run")
     assert "\n" not in str(caught.value)
@@ -175,7 +204,9 @@ def test_two_presentations_of_one_variant_are_refused_before_either_is_lost(
 def test_a_plain_class_that_declares_nothing_is_scored_by_the_mean_of_its_presentations(
     questions: Benchmark, tmp_path: Path, stranger: Callable[[type], str]
 ) -> None:
-    results = sn.evaluate(sn.Scripted(first_place), str(questions.folder), stranger(Reversed), runs=tmp_path)
+    results = sn.evaluate(
+        sn.Scripted(first_place), str(questions.folder), stranger(Reversed), runs=tmp_path
+    )
     # Golds are 0 1 2 3 0 ...: "(A)" is right in the own order for gold 0, reversed for gold 3.
     assert Counter(score.value for score in scores_of(results, "accuracy")) == {0.5: 6, 0.0: 6}
     assert scores_of(results, "instability") == scores_of(results, "circular_accuracy") == []
@@ -184,7 +215,9 @@ def test_a_plain_class_that_declares_nothing_is_scored_by_the_mean_of_its_presen
 def test_a_stranger_that_declares_instability_gets_it(
     questions: Benchmark, tmp_path: Path, stranger: Callable[[type], str]
 ) -> None:
-    results = sn.evaluate(sn.Scripted(first_place), str(questions.folder), stranger(Declared), runs=tmp_path)
+    results = sn.evaluate(
+        sn.Scripted(first_place), str(questions.folder), stranger(Declared), runs=tmp_path
+    )
     assert {round(score.value or 0, 3) for score in scores_of(results, "instability")} == {
         0.693
     }  # log 2: never the same
@@ -196,8 +229,13 @@ def test_a_stranger_that_declares_a_circular_verdict_gets_it(
     def knows_cats(request: Request) -> str:
         return f"({request.variant.labels[request.variant.order.index(0)]})"
 
-    results = sn.evaluate(sn.Scripted(knows_cats), str(questions.folder), stranger(BothRight), runs=tmp_path)
-    assert Counter(score.value for score in scores_of(results, "circular_accuracy")) == {1.0: 3, 0.0: 9}
+    results = sn.evaluate(
+        sn.Scripted(knows_cats), str(questions.folder), stranger(BothRight), runs=tmp_path
+    )
+    assert Counter(score.value for score in scores_of(results, "circular_accuracy")) == {
+        1.0: 3,
+        0.0: 9,
+    }
     assert Counter(score.value for score in scores_of(results, "consistency")) == {1.0: 12}
 
 
@@ -211,7 +249,9 @@ def test_a_plain_class_has_no_options(stranger: Callable[[type], str]) -> None:
 # --- runs that go on ---------------------------------------------------------------------------------------------
 
 
-def test_a_presentation_that_failed_and_came_later_is_one(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_presentation_that_failed_and_came_later_is_one(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     broken = [True]
 
     def reply(request: Request) -> Response:
@@ -221,18 +261,35 @@ def test_a_presentation_that_failed_and_came_later_is_one(questions: Benchmark, 
 
     for name in ("first", "again"):
         results = sn.evaluate(
-            sn.Scripted(reply, fingerprint="flaky"), str(questions.folder), "vanilla",
-            runs=tmp_path, name="run", error_budget=1.0,
-        )  # fmt: skip
+            sn.Scripted(reply, fingerprint="flaky"),
+            str(questions.folder),
+            "vanilla",
+            runs=tmp_path,
+            name="run",
+            error_budget=1.0,
+        )
         broken[0] = False
-        lost = [(s.reason, s.detail, s.never_answered) for s in scores_of(results, "accuracy") if s.value is None]
+        lost = [
+            (s.reason, s.detail, s.never_answered)
+            for s in scores_of(results, "accuracy")
+            if s.value is None
+        ]
         assert lost == ([("request failed", "server", True)] * 2 if name == "first" else [])
         assert len(predictions_of(results)) == 12
     assert len(list(read_exchanges(tmp_path / "run"))) == 14
 
 
-def test_of_two_answers_to_one_request_the_last_counts(questions: Benchmark, tmp_path: Path) -> None:
-    sn.evaluate(sn.Scripted(first_place), str(questions.folder), "vanilla", limit=1, runs=tmp_path, name="run")
+def test_of_two_answers_to_one_request_the_last_counts(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    sn.evaluate(
+        sn.Scripted(first_place),
+        str(questions.folder),
+        "vanilla",
+        limit=1,
+        runs=tmp_path,
+        name="run",
+    )
     [exchange] = read_exchanges(tmp_path / "run")
     with RunStore(tmp_path / "run", authors=read_manifest(tmp_path / "run").authors) as store:
         store.append([replace(exchange, response=Response(text="(B)"))])
@@ -241,20 +298,40 @@ def test_of_two_answers_to_one_request_the_last_counts(questions: Benchmark, tmp
     assert (prediction.choice, prediction.error) == (1, None)
 
 
-def test_a_journal_with_two_requests_of_one_variant_is_not_scored(questions: Benchmark, tmp_path: Path) -> None:
-    sn.evaluate(sn.Scripted(first_place), str(questions.folder), "vanilla", limit=1, runs=tmp_path, name="run")
+def test_a_journal_with_two_requests_of_one_variant_is_not_scored(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    sn.evaluate(
+        sn.Scripted(first_place),
+        str(questions.folder),
+        "vanilla",
+        limit=1,
+        runs=tmp_path,
+        name="run",
+    )
     [exchange] = read_exchanges(tmp_path / "run")
     other = replace(exchange.request, messages=exchange.request.messages[:1])
     with RunStore(tmp_path / "run", authors=read_manifest(tmp_path / "run").authors) as store:
         store.append([replace(exchange, request=other)])
-    with pytest.raises(DataError, match=rf"^vanilla: two presentations of mine {exchange.request.sample_id} have the "):
+    with pytest.raises(
+        DataError,
+        match=rf"^vanilla: two presentations of mine {exchange.request.sample_id} have the ",
+    ):
         sn.score(tmp_path / "run")
 
 
-def test_an_answer_that_serves_two_presentations_is_two_predictions(questions: Benchmark, tmp_path: Path) -> None:
-    results = sn.evaluate(Slow(), str(questions.folder), "circular?by=likelihood", limit=2, runs=tmp_path, name="run")
+def test_an_answer_that_serves_two_presentations_is_two_predictions(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    results = sn.evaluate(
+        Slow(), str(questions.folder), "circular?by=likelihood", limit=2, runs=tmp_path, name="run"
+    )
     exchanges = list(read_exchanges(tmp_path / "run"))
-    assert (sum(not e.reused for e in exchanges), len(exchanges), len(predictions_of(results))) == (2, 8, 8)
+    assert (sum(not e.reused for e in exchanges), len(exchanges), len(predictions_of(results))) == (
+        2,
+        8,
+        8,
+    )
     assert (results.runs[0].asked, results.runs[0].reused) == (2, 6)
 
 
@@ -273,13 +350,27 @@ def test_each_presentation_has_a_baseline_of_its_own(questions: Benchmark, tmp_p
             raise AssertionError("likelihood alone")
 
         def loglikelihood(self, requests: list[Request], images: Any) -> list[Response]:
-            return [Response(scores=tuple(ContinuationScore(v, 1) for v in self._values(r))) for r in requests]
+            return [
+                Response(scores=tuple(ContinuationScore(v, 1) for v in self._values(r)))
+                for r in requests
+            ]
 
         def _values(self, request: Request) -> tuple[float, ...]:
-            shows = any(isinstance(part, ImagePart) for message in request.messages for part in message.content)
+            shows = any(
+                isinstance(part, ImagePart)
+                for message in request.messages
+                for part in message.content
+            )
             return (-3.0, -3.0, -3.0, -3.0) if shows else given[request.variant.test]
 
-    results = sn.evaluate(Prior(), str(questions.folder), "likelihood?pmi=text&m=3", limit=2, runs=tmp_path, name="run")
+    results = sn.evaluate(
+        Prior(),
+        str(questions.folder),
+        "likelihood?pmi=text&m=3",
+        limit=2,
+        runs=tmp_path,
+        name="run",
+    )
     assert len(list(read_exchanges(tmp_path / "run"))) == 12
     chosen: dict[str, list[int | None]] = {}
     for prediction in predictions_of(results):

@@ -111,16 +111,25 @@ CHANGES = "import csv, gc\ncsv.field_size_limit(10**9)\ngc.disable()\n"
 
 def changed_by(calls: str, folder: Path, packages: tuple[str, ...] = PACKAGES) -> list[str]:
     """Names of the settings that differ after some calls in a process of their own, where these packages are loaded."""
-    rows = ["question\tA\tB\tanswer\timage", *(f"Which is {i}?\tthe first\tthe second\tA\t" for i in range(20))]
+    rows = [
+        "question\tA\tB\tanswer\timage",
+        *(f"Which is {i}?\tthe first\tthe second\tA\t" for i in range(20)),
+    ]
     (folder / "mine.tsv").write_text("\n".join(rows) + "\n")
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM % (packages, calls)], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM % (packages, calls)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return [name for name, _, _ in ast.literal_eval(done.stdout.splitlines()[-1])]
 
 
-def test_building_running_scoring_and_reporting_change_no_setting_of_the_process(tmp_path: Path) -> None:
+def test_building_running_scoring_and_reporting_change_no_setting_of_the_process(
+    tmp_path: Path,
+) -> None:
     assert changed_by(CALLS, tmp_path) == []
 
 

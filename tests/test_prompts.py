@@ -32,12 +32,19 @@ IMAGE = ImageRef("ab" * 32, "image/png", 8, 6)
 SAMPLE = Sample("q", "b", "Which?", (IMAGE,), ("cat", "dog", "cow"))
 SHOWN = Variant(template="choice.generation.0", order=(2, 0, 1), labels=("A", "B", "C"))
 DIALOGUE = Sample(
-    "d", "b", images=(IMAGE,), turns=(Turn("Which?", ("cat", "dog")), Turn("What?"), Turn("And?", ("a", "b")))
+    "d",
+    "b",
+    images=(IMAGE,),
+    turns=(Turn("Which?", ("cat", "dog")), Turn("What?"), Turn("And?", ("a", "b"))),
 )
 
 
-def said(sample: Sample, variant: Variant, *history: str, **settings: object) -> list[tuple[str, str]]:
-    request = small.prompt_for("choice", **settings).generate(sample, variant, tuple(map(EarlierReply, history)))
+def said(
+    sample: Sample, variant: Variant, *history: str, **settings: object
+) -> list[tuple[str, str]]:
+    request = small.prompt_for("choice", **settings).generate(
+        sample, variant, tuple(map(EarlierReply, history))
+    )
     return [(message.role, message.text) for message in request.messages]
 
 
@@ -59,7 +66,9 @@ def test_the_picture_opens_the_conversation_even_before_the_in_context_sample() 
     assert isinstance(request.messages[0].content[0], ImagePart)
     assert request.images == (IMAGE,)
     [example, reply, question, prefix] = request.messages
-    assert example.text.endswith("Can you see the image? Options: (A) Yes; (B) No; (C) Not Sure; (D) Maybe.")
+    assert example.text.endswith(
+        "Can you see the image? Options: (A) Yes; (B) No; (C) Not Sure; (D) Maybe."
+    )
     assert reply.text == "The answer is (A) Yes."
     assert question.text == "Which? Options: (A) cow; (B) cat; (C) dog."
     assert (prefix.role, prefix.text) == ("assistant", "The answer is")
@@ -72,7 +81,9 @@ def test_the_in_context_sample_has_the_four_printed_options_whatever_the_questio
 ) -> None:
     labels = labels_for(style, count, style, count)
     sample = replace(SAMPLE, options=tuple(f"option {i}" for i in range(count)))
-    [example, reply, question, _] = said(sample, replace(SHOWN, order=(), labels=labels, in_context=True))
+    [example, reply, question, _] = said(
+        sample, replace(SHOWN, order=(), labels=labels, in_context=True)
+    )
     shown = re.findall(r"\((\w+)\) ([\w ]+)", example[1])
     assert [text for _, text in shown] == ["Yes", "No", "Not Sure", "Maybe"]
     assert [label for label, _ in shown][:count] == list(labels[:4])
@@ -83,19 +94,27 @@ def test_the_in_context_sample_has_the_four_printed_options_whatever_the_questio
 def test_the_in_context_sample_says_nothing_of_any_picture() -> None:
     example = default_templates().in_context
     words = set(" ".join((example.question, *example.options)).casefold().split())
-    assert not words & {word for name in (*SHAPE_KINDS, *SHAPE_COLOURS, *PLACES) for word in name.split()}
+    assert not words & {
+        word for name in (*SHAPE_KINDS, *SHAPE_COLOURS, *PLACES) for word in name.split()
+    }
     assert len(example.options) == len(set(example.options)) == 4
 
 
 def test_an_open_question_shows_no_options_and_opens_no_reply() -> None:
-    request = small.prompt_for("text").generate(replace(SAMPLE, options=()), Variant(template="text.generation.0"))
+    request = small.prompt_for("text").generate(
+        replace(SAMPLE, options=()), Variant(template="text.generation.0")
+    )
     assert [message.role for message in request.messages] == ["user"]
     assert request.messages[0].text.endswith("\nWhich?")
 
 
-def test_under_likelihood_options_are_continuations_in_the_samples_own_order_and_are_not_shown() -> None:
+def test_under_likelihood_options_are_continuations_in_the_samples_own_order_and_are_not_shown() -> (
+    None
+):
     variant = replace(SHOWN, template="choice.likelihood.0", in_context=True)
-    request = small.prompt_for("choice", decoding=Decoding(temperature=1.0)).loglikelihood(SAMPLE, variant)
+    request = small.prompt_for("choice", decoding=Decoding(temperature=1.0)).loglikelihood(
+        SAMPLE, variant
+    )
     assert request.continuations == ("cat", "dog", "cow")
     assert request.kind == "loglikelihood"
     assert [message.role for message in request.messages] == ["user"]
@@ -118,7 +137,9 @@ def test_earlier_rounds_of_a_dialogue_are_history_and_only_the_last_is_asked() -
 
 def test_braces_in_a_question_or_an_option_stay_as_they_are() -> None:
     sample = replace(SAMPLE, question="{x} {0}?", options=("{label}", "{}"))
-    assert said(sample, replace(SHOWN, order=(0, 1)))[0][1].endswith("{x} {0}? Options: (A) {label}; (B) {}.")
+    assert said(sample, replace(SHOWN, order=(0, 1)))[0][1].endswith(
+        "{x} {0}? Options: (A) {label}; (B) {}."
+    )
 
 
 def test_sampling_is_seeded_by_the_presentation_only_when_there_is_chance() -> None:
@@ -154,19 +175,33 @@ def test_random_labels_are_of_all_three_alphabets() -> None:
 @given(st.integers(27, 120), st.sampled_from(get_args(LabelStyle)), st.integers())
 def test_above_26_options_all_labels_are_numbers(count: int, style: LabelStyle, seed: int) -> None:
     labels = labels_for(style, count, seed)
-    assert labels == tuple(str(i + 1) for i in range(count)) == alphabet_of(("A", "B"), range(count))
+    assert (
+        labels == tuple(str(i + 1) for i in range(count)) == alphabet_of(("A", "B"), range(count))
+    )
     # A reply that names one is read as that one.
     options = tuple(f"thing {chr(97 + i % 26)}{i}" for i in range(count))
     for place in (0, 26, count - 1):
-        for reply in (f"({labels[place]})", f"The answer is ({labels[place]}).", labels[place], options[place]):
+        for reply in (
+            f"({labels[place]})",
+            f"The answer is ({labels[place]}).",
+            labels[place],
+            options[place],
+        ):
             assert STANDARD.read(reply, options, labels).choice == place
     assert STANDARD.read(f"({count + 1})", options, labels).choice is None
 
 
-@pytest.mark.parametrize("protocol", ["vanilla", "circular", "likelihood", "instability?m=3&perturb=all"])
+@pytest.mark.parametrize(
+    "protocol", ["vanilla", "circular", "likelihood", "instability?m=3&perturb=all"]
+)
 def test_a_hundred_options_are_built_asked_and_scored(protocol: str, tmp_path: Path) -> None:
     table = [
-        {"id": f"q{i}", "question": f"Which is {i}?", "options": [f"word {n}w" for n in range(100)], "answer": 33 * i}
+        {
+            "id": f"q{i}",
+            "question": f"Which is {i}?",
+            "options": [f"word {n}w" for n in range(100)],
+            "answer": 33 * i,
+        }
         for i in range(4)
     ]
     benchmark = small.built(table, tmp_path / "made")
@@ -179,12 +214,25 @@ def test_a_hundred_options_are_built_asked_and_scored(protocol: str, tmp_path: P
 
 def test_every_family_has_six_different_instructions_for_each_method() -> None:
     templates = default_templates()
-    open_questions = {"text", "caption", "ocr", "grounded-ocr", "kie", "ocr-vqa", "caption-text", "plan"}
-    assert {family for family, methods in templates.families.items() if "likelihood" not in methods} == open_questions
+    open_questions = {
+        "text",
+        "caption",
+        "ocr",
+        "grounded-ocr",
+        "kie",
+        "ocr-vqa",
+        "caption-text",
+        "plan",
+    }
+    assert {
+        family for family, methods in templates.families.items() if "likelihood" not in methods
+    } == open_questions
     assert all("generation" in methods for methods in templates.families.values())
-    assert {"choice", "dialogue", *(spec.family for spec in entries().values() if spec.family)} <= set(
-        templates.families
-    )
+    assert {
+        "choice",
+        "dialogue",
+        *(spec.family for spec in entries().values() if spec.family),
+    } <= set(templates.families)
     for family, methods in templates.families.items():
         for method, group in methods.items():
             assert len(set(group.instructions)) == len(group.instructions) >= 6, (family, method)
@@ -195,11 +243,15 @@ def test_a_template_is_found_by_its_id() -> None:
     prompt = small.prompt_for("choice")
     ids = prompt.template_ids("likelihood")
     assert ids[1] == "choice.likelihood.1"
-    assert prompt.templates.named(ids[1]) == prompt.templates.instructions("choice", "likelihood")[1]
+    assert (
+        prompt.templates.named(ids[1]) == prompt.templates.instructions("choice", "likelihood")[1]
+    )
 
 
 def test_a_family_or_method_that_has_no_templates_is_named() -> None:
-    with pytest.raises(UnknownNameError, match=r"no templates for text.likelihood; the file has choice.generation"):
+    with pytest.raises(
+        UnknownNameError, match=r"no templates for text.likelihood; the file has choice.generation"
+    ):
         small.prompt_for("text").template_ids("likelihood")
 
 
@@ -227,7 +279,9 @@ reply = "{label}: {option}"
 def test_ones_own_layout_is_used(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(LAYOUT)
-    request = replace(small.prompt_for("choice"), templates=load_templates(path)).generate(SAMPLE, SHOWN)
+    request = replace(small.prompt_for("choice"), templates=load_templates(path)).generate(
+        SAMPLE, SHOWN
+    )
     assert request.messages[0].text.endswith("Which? H <A> cow, <B> cat, <C> dog")
     assert request.messages[1].text == "R"
 
@@ -236,7 +290,10 @@ def test_ones_own_layout_is_used(tmp_path: Path) -> None:
     ("text", "fault"),
     [
         ("[choice.generation", "t.toml: not a template file"),
-        ("[choice]\ngeneration = 5", r"t.toml: \[choice.generation\]: Expected `object`, got `int`"),
+        (
+            "[choice]\ngeneration = 5",
+            r"t.toml: \[choice.generation\]: Expected `object`, got `int`",
+        ),
         ("choice = 5", r"t.toml: \[choice\] is not a table; a template file has \[FAMILY.METHOD\]"),
         (
             "[choice.generation]\nprompt = 'a'",
@@ -246,14 +303,35 @@ def test_ones_own_layout_is_used(tmp_path: Path) -> None:
             "[choice.generatoin]\ninstructions = ['a']",
             r"t.toml: \[choice\]: unknown method 'generatoin'; did you mean gen",
         ),
-        ("[choice.generation]\ninstructions = []", r"t.toml: \[choice.generation\] has no instructions"),
-        ("[choice.generation]\ninstructions = ['Say {this}']", r"leaves \{this\} unfilled in 'Say \{this\}'"),
-        ("[layout]\nheading = 'Options'", r"t.toml: \[layout\]: Object missing required field `\w+`; it has heading"),
-        (f"{LAYOUT}\nheader = ''", r"t.toml: \[layout\]: unknown field 'header'; did you mean heading\?"),
+        (
+            "[choice.generation]\ninstructions = []",
+            r"t.toml: \[choice.generation\] has no instructions",
+        ),
+        (
+            "[choice.generation]\ninstructions = ['Say {this}']",
+            r"leaves \{this\} unfilled in 'Say \{this\}'",
+        ),
+        (
+            "[layout]\nheading = 'Options'",
+            r"t.toml: \[layout\]: Object missing required field `\w+`; it has heading",
+        ),
+        (
+            f"{LAYOUT}\nheader = ''",
+            r"t.toml: \[layout\]: unknown field 'header'; did you mean heading\?",
+        ),
         (f"{LAYOUT}\npictures = 'last'", r"t.toml: \[layout\]: Invalid enum value 'last'"),
-        (f"{LAYOUT}\nquestion = 'Q:'", r"t.toml: \[layout\] question = 'Q:' must hold \{question\}"),
-        (f"{LAYOUT}\nopen = '{{letters}}'", r"t.toml: \[layout\] open = '\{letters\}' must hold nothing but"),
-        (LAYOUT.replace("<{label}>", "<{m}>"), r"t.toml: \[layout\] label = '<\{m\}>' must hold \{label\}"),
+        (
+            f"{LAYOUT}\nquestion = 'Q:'",
+            r"t.toml: \[layout\] question = 'Q:' must hold \{question\}",
+        ),
+        (
+            f"{LAYOUT}\nopen = '{{letters}}'",
+            r"t.toml: \[layout\] open = '\{letters\}' must hold nothing but",
+        ),
+        (
+            LAYOUT.replace("<{label}>", "<{m}>"),
+            r"t.toml: \[layout\] label = '<\{m\}>' must hold \{label\}",
+        ),
         (LAYOUT.replace("<{label}>", "-"), r"t.toml: \[layout\] label = '-' must hold \{label\}"),
         (LAYOUT.replace("{option}", "{option"), r"t.toml: \[layout\] reply = .*expected '}'"),
     ],
@@ -275,9 +353,14 @@ def test_a_template_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None
 
 
 def test_a_prompt_is_asked_in_place_of_instruction_and_question_and_options_follow() -> None:
-    prompt = replace(small.prompt_for("choice"), templates=default_templates().with_prompt("The photo shows"))
+    prompt = replace(
+        small.prompt_for("choice"), templates=default_templates().with_prompt("The photo shows")
+    )
     assert prompt.template_ids("generation") == ("choice.generation.0",)
-    assert prompt.generate(SAMPLE, SHOWN).messages[0].text == "The photo shows Options: (A) cow; (B) cat; (C) dog."
+    assert (
+        prompt.generate(SAMPLE, SHOWN).messages[0].text
+        == "The photo shows Options: (A) cow; (B) cat; (C) dog."
+    )
     assert prompt.loglikelihood(SAMPLE, SHOWN).messages[0].text == "The photo shows"
 
 
@@ -289,7 +372,8 @@ def test_the_question_stands_where_a_prompt_says_so() -> None:
 
 def test_a_field_that_stands_for_nothing_is_refused_in_a_prompt() -> None:
     with pytest.raises(
-        DataError, match=r"prompt 'a {} and {name}': {} stands for nothing; the one field is {question}"
+        DataError,
+        match=r"prompt 'a {} and {name}': {} stands for nothing; the one field is {question}",
     ):
         default_templates().with_prompt("a {} and {name}")
 
@@ -298,7 +382,8 @@ def test_several_pictures_stand_at_their_marks_and_otherwise_before_the_text() -
     first, second = (ImageRef(letter * 64, "image/png", 1, 1) for letter in "ab")
     shown = [
         "".join(
-            part.image.digest[0] if isinstance(part, ImagePart) else part.text for part in place_images(images, text)
+            part.image.digest[0] if isinstance(part, ImagePart) else part.text
+            for part in place_images(images, text)
         )
         for images, text in (
             ((first, second), "Is <image> like <image>?"),

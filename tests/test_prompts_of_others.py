@@ -27,7 +27,9 @@ from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import RunPlan, plan_run, prompt_of
 from snellen.runs.spec import run_spec
 
-RECORDS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "prompts_of_others.json").read_text())
+RECORDS: dict[str, dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "prompts_of_others.json").read_text()
+)
 RECORDED = [(name, benchmark) for name, records in RECORDS.items() for benchmark in records]
 MMBENCH = [
     mmbench_rows.row(1, hint="Seen on a farm."),
@@ -62,7 +64,8 @@ def shown(request: Request, sample: Sample) -> list[str | int]:
     """The parts of a request of one message: texts, and pictures by their places among the sample's."""
     [message] = request.messages
     return [
-        1 + sample.images.index(part.image) if isinstance(part, ImagePart) else part.text for part in message.content
+        1 + sample.images.index(part.image) if isinstance(part, ImagePart) else part.text
+        for part in message.content
     ]
 
 
@@ -72,16 +75,26 @@ def test_a_set_sends_what_the_others_code_sends(name: str, benchmark: str, tmp_p
     plan = planned(asked.folder, name)
     samples = {sample.id: sample for sample in asked.samples()}
     requests = {
-        sample.id: asked_once(sample, prompt_of(asked.spec, sample.formulation, plan)) for sample in samples.values()
+        sample.id: asked_once(sample, prompt_of(asked.spec, sample.formulation, plan))
+        for sample in samples.values()
     }
-    assert {key: shown(requests[key], samples[key]) for key in record["requests"]} == record["requests"]
+    assert {key: shown(requests[key], samples[key]) for key in record["requests"]} == record[
+        "requests"
+    ]
     wanted = record.get("decoding", {"max_new_tokens": 0, "temperature": 0, "stop": []})
     for decoding in (request.decoding for request in requests.values()):
         assert decoding.max_new_tokens == (wanted["max_new_tokens"] or asked.spec.max_new_tokens)
-        assert (decoding.temperature, list(decoding.stop)) == (wanted["temperature"], wanted["stop"])
+        assert (decoding.temperature, list(decoding.stop)) == (
+            wanted["temperature"],
+            wanted["stop"],
+        )
 
 
-UNRECORDED = {("official", "modern/pope"), ("official", "modern/realworldqa"), ("official", "mmbench/dev-en")}
+UNRECORDED = {
+    ("official", "modern/pope"),
+    ("official", "modern/realworldqa"),
+    ("official", "mmbench/dev-en"),
+}
 """What the authors' own files say, or their toolkit, whose code is recorded under its own name."""
 
 
@@ -114,7 +127,9 @@ def test_mmbench_as_published_is_asked_as_its_toolkit_asks(tmp_path: Path) -> No
     spec = published.benchmarks[0].benchmark.spec
     for sample in published.benchmarks[0].benchmark.samples():
         request = asked_once(sample, prompt_of(spec, "choice", published))
-        assert shown(request, sample) == RECORDS["vlmevalkit"]["mmbench/dev-en"]["requests"][sample.id]
+        assert (
+            shown(request, sample) == RECORDS["vlmevalkit"]["mmbench/dev-en"]["requests"][sample.id]
+        )
 
 
 def test_what_a_run_says_of_decoding_comes_before_what_a_set_says(tmp_path: Path) -> None:
@@ -122,7 +137,9 @@ def test_what_a_run_says_of_decoding_comes_before_what_a_set_says(tmp_path: Path
     spec = entries()["modern/mm-vet"]
     usual = prompt_of(spec, "text", planned(folder, "lmms-eval"))
     assert (usual.max_new_tokens, usual.decoding.temperature) == (1024, 0.2)
-    own = prompt_of(spec, "text", planned(folder, "lmms-eval", max_new_tokens=5, temperature=0.7, stop=("\n",)))
+    own = prompt_of(
+        spec, "text", planned(folder, "lmms-eval", max_new_tokens=5, temperature=0.7, stop=("\n",))
+    )
     assert (own.max_new_tokens, own.decoding.temperature, own.decoding.stop) == (5, 0.7, ("\n",))
 
 
@@ -132,7 +149,9 @@ def test_a_run_that_says_greedy_overrules_a_set_and_has_a_folder_of_its_own(tmp_
     spec = usual.benchmarks[0].benchmark.spec
     assert prompt_of(spec, "text", usual).decoding.temperature == 0.2
     assert prompt_of(spec, "text", greedy).decoding.temperature == 0
-    assert usual.execution.name != greedy.execution.name and greedy.templates.id.endswith(", temperature 0")
+    assert usual.execution.name != greedy.execution.name and greedy.templates.id.endswith(
+        ", temperature 0"
+    )
     # Where nothing else was to be sampled, saying so changes nothing.
     plain, said = planned(folder, "snellen"), planned(folder, "snellen", temperature=0, top_p=1)
     assert plain.execution.name == said.execution.name and plain.templates.id == said.templates.id
@@ -160,12 +179,17 @@ def test_a_set_limits_pictures_and_manifest_and_report_say_so(tmp_path: Path) ->
     suite = tmp_path / "own"
     suite.mkdir()
     (suite / "pictures.toml").write_text(PICTURES)
-    rows = [{"question": f"Which? {i}", "options": ["a", "b"], "answer": "a", "image": f"{i}.png"} for i in range(3)]
+    rows = [
+        {"question": f"Which? {i}", "options": ["a", "b"], "answer": "a", "image": f"{i}.png"}
+        for i in range(3)
+    ]
     (suite / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for i, size in enumerate(sides):
         Image.new("RGB", size, (i, 0, 0)).save(suite / f"{i}.png")
     sn.add_suites(str(suite))
-    results = sn.evaluate("snellen:oracle", "own/pictures", templates="small", runs=tmp_path / "runs")
+    results = sn.evaluate(
+        "snellen:oracle", "own/pictures", templates="small", runs=tmp_path / "runs"
+    )
     [run] = results.runs
     shown_sides = {}
     for exchange in read_exchanges(run.folder):
@@ -189,20 +213,28 @@ def test_a_set_takes_some_frames_of_each_clip_and_leaves_pictures_alone() -> Non
 
 def test_a_shrunk_picture_is_never_larger_than_it_may_be() -> None:
     for side in range(101, 400, 7):
-        [image] = within_limits((ImageRef("x", "image/png", side, side + 31),), PictureLimits(max_pixels=10_000))
+        [image] = within_limits(
+            (ImageRef("x", "image/png", side, side + 31),), PictureLimits(max_pixels=10_000)
+        )
         assert 9_500 < image.width * image.height <= 10_000
 
 
 def test_a_prompt_of_ones_own_is_asked_in_a_sets_layout(tmp_path: Path) -> None:
     benchmark = built("modern/ai2d", tmp_path / "mini")
     plan = planned(benchmark.folder, "vlmevalkit", prompt="Look. {question}")
-    text = asked_once(next(iter(benchmark.samples())), prompt_of(benchmark.spec, "choice", plan)).messages[0].text
+    text = (
+        asked_once(next(iter(benchmark.samples())), prompt_of(benchmark.spec, "choice", plan))
+        .messages[0]
+        .text
+    )
     assert text.startswith("Question: Look. Which animal is number 0?\nOptions:\nA. cat\n")
 
 
 def test_manifest_and_report_name_the_set(tmp_path: Path) -> None:
     folder = built("modern/ai2d", tmp_path / "mini").folder
-    results = sn.evaluate("snellen:oracle", str(folder), templates="lmms-eval", runs=tmp_path / "runs")
+    results = sn.evaluate(
+        "snellen:oracle", str(folder), templates="lmms-eval", runs=tmp_path / "runs"
+    )
     assert results.value("accuracy", benchmark="modern/ai2d") == 1.0
     [run] = results.runs
     assert run.manifest.templates.startswith("lmms-eval (")
@@ -214,7 +246,9 @@ def test_manifest_and_report_name_the_set(tmp_path: Path) -> None:
 
 def test_a_benchmark_without_the_set_is_refused_with_those_it_has(tmp_path: Path) -> None:
     folder = str(built("modern/gqa", tmp_path / "mini").folder)
-    with pytest.raises(DataError, match=r"'official' is declared for modern/gqa; declared: lmms-eval, vlmevalkit$"):
+    with pytest.raises(
+        DataError, match=r"'official' is declared for modern/gqa; declared: lmms-eval, vlmevalkit$"
+    ):
         planned(Path(folder), "official")
     with pytest.raises(UnknownNameError, match=r"vlmevalkitt.*vlmevalkit"):
         planned(Path(folder), "vlmevalkitt")
@@ -233,11 +267,17 @@ def test_benchmarks_of_a_suite_without_the_set_are_named_and_left_out(tmp_path: 
     lines: list[str] = []
     lacking = benchmarks_without_prompts(("modern",), "official", lines.append)
     specs = {spec.name: spec for spec in entries().values() if spec.suite == "modern"}
-    assert lacking == tuple(name for name, spec in specs.items() if "official" not in prompts_of(spec))
+    assert lacking == tuple(
+        name for name, spec in specs.items() if "official" not in prompts_of(spec)
+    )
     [line] = lines
     assert "modern/gqa" in line and "modern/mmmu," not in line
-    folders = tuple(str(built(f"modern/{name}", tmp_path / name).folder) for name in ("gqa", "pope"))
-    plan = plan_run(run_spec({"models": ("snellen:oracle",), "benchmarks": folders, "templates": "official"}))
+    folders = tuple(
+        str(built(f"modern/{name}", tmp_path / name).folder) for name in ("gqa", "pope")
+    )
+    plan = plan_run(
+        run_spec({"models": ("snellen:oracle",), "benchmarks": folders, "templates": "official"})
+    )
     assert [use.benchmark.name for use in plan.benchmarks] == ["modern/pope"]
 
 

@@ -53,7 +53,9 @@ def converse(
     history: tuple[str, ...] = (),
 ) -> Asked:
     """All that the protocol asks of a model that replies so, in order."""
-    wave = protocol.ask(sample, prompt or prompt_for("dialogue" if sample.turns else "choice"), history)
+    wave = protocol.ask(
+        sample, prompt or prompt_for("dialogue" if sample.turns else "choice"), history
+    )
     asked: Asked = []
     responses: list[Response] = []
     while True:
@@ -68,7 +70,8 @@ def converse(
 
 def predictions(protocol: Protocol, sample: Sample, asked: Asked) -> list[Prediction]:
     return [
-        predict(protocol.label, sample.rounds[request.variant.turn], request, response) for request, response in asked
+        predict(protocol.label, sample.rounds[request.variant.turn], request, response)
+        for request, response in asked
     ]
 
 
@@ -92,7 +95,10 @@ settings_of = {
         in_context=st.booleans(),
     ),
     "circular": st.builds(
-        Circular, all_passes=st.booleans(), in_context=st.booleans(), extractor=st.sampled_from(["standard", "strict"])
+        Circular,
+        all_passes=st.booleans(),
+        in_context=st.booleans(),
+        extractor=st.sampled_from(["standard", "strict"]),
     ),
     "instability": st.builds(
         Instability,
@@ -103,7 +109,10 @@ settings_of = {
     ),
     "likelihood": st.builds(Likelihood, m=st.integers(1, 6), seed=st.integers(0, 9)),
     "dialogue": st.builds(
-        Dialogue, history=st.sampled_from(["online", "verbatim", "gold"]), m=st.integers(1, 5), in_context=st.booleans()
+        Dialogue,
+        history=st.sampled_from(["online", "verbatim", "gold"]),
+        m=st.integers(1, 5),
+        in_context=st.booleans(),
     ),
 }
 
@@ -117,12 +126,22 @@ def test_a_label_is_the_string_that_names_the_protocol(protocol: Protocol) -> No
 
 def test_only_what_differs_from_the_defaults_is_in_the_label() -> None:
     assert parse_protocol("instability?m=5").label == "instability"
-    assert parse_protocol("instability?m=3&in_context=false").label == "instability?m=3&in_context=false"
+    assert (
+        parse_protocol("instability?m=3&in_context=false").label
+        == "instability?m=3&in_context=false"
+    )
     assert parse_protocol("circular?all_passes").label == "circular?all_passes=true"
-    for name, default in (("vanilla", "false"), ("circular", "false"), ("instability", "true"), ("dialogue", "true")):
+    for name, default in (
+        ("vanilla", "false"),
+        ("circular", "false"),
+        ("instability", "true"),
+        ("dialogue", "true"),
+    ):
         assert parse_protocol(f"{name}?in_context={default}").label == name
         assert parse_protocol(name).in_context is (default == "true")
-    assert needed_kind(parse_protocol("likelihood")) == needed_kind(parse_protocol("vanilla?by=likelihood"))
+    assert needed_kind(parse_protocol("likelihood")) == needed_kind(
+        parse_protocol("vanilla?by=likelihood")
+    )
 
 
 @pytest.mark.parametrize(
@@ -208,7 +227,9 @@ def test_without_a_seed_the_first_presentation_is_asked_with_seed_0() -> None:
 
     sample = replace(TALK, turns=(TALK.turns[2],))
     for name in ("vanilla", "instability?m=2", "likelihood?m=2", "dialogue?m=2"):
-        seeds = [request.variant.seed for request, _ in converse(parse_protocol(name), sample, reply)]
+        seeds = [
+            request.variant.seed for request, _ in converse(parse_protocol(name), sample, reply)
+        ]
         assert seeds == list(range(len(seeds))), name
 
 
@@ -224,7 +245,8 @@ def test_vanilla_asks_once_in_the_stored_order() -> None:
 @given(st.permutations(range(5)), st.integers(0, 4))
 def test_a_prediction_is_the_option_and_not_its_letter(order: list[int], place: int) -> None:
     request = prompt_for("choice").generate(
-        sample_of(5), Variant(template="choice.generation.0", order=tuple(order), labels=tuple("ABCDE"))
+        sample_of(5),
+        Variant(template="choice.generation.0", order=tuple(order), labels=tuple("ABCDE")),
     )
     question = Turn("Which animal?", WORDS[:5])
     for reply in (
@@ -237,19 +259,22 @@ def test_a_prediction_is_the_option_and_not_its_letter(order: list[int], place: 
 
 def test_a_presentation_that_says_no_order_shows_the_options_as_they_are_stored() -> None:
     request = prompt_for("choice").generate(
-        sample_of(3), Variant(template="choice.generation.0", order=(0, 1, 2), labels=("A", "B", "C"))
+        sample_of(3),
+        Variant(template="choice.generation.0", order=(0, 1, 2), labels=("A", "B", "C")),
     )
     unordered = replace(request, variant=replace(request.variant, order=()))
-    prediction = predict("mine", Turn("Which animal?", WORDS[:3]), unordered, Response(text="(C) horse"))
+    prediction = predict(
+        "mine", Turn("Which animal?", WORDS[:3]), unordered, Response(text="(C) horse")
+    )
     assert (prediction.choice, prediction.follows_format) == (2, True)
 
 
 def test_open_questions_are_predicted_by_their_text() -> None:
     sample = Sample("t", "b", "What?")
     asked = converse(Vanilla(), sample, lambda request: " a cat ", prompt_for("text"))
-    assert [(p.text, p.choice, p.extraction_method) for p in predictions(Vanilla(), sample, asked)] == [
-        (" a cat ", None, "verbatim")
-    ]
+    assert [
+        (p.text, p.choice, p.extraction_method) for p in predictions(Vanilla(), sample, asked)
+    ] == [(" a cat ", None, "verbatim")]
 
 
 def test_a_reply_is_read_with_its_question() -> None:
@@ -262,16 +287,23 @@ def test_a_reply_is_read_with_its_question() -> None:
 def test_a_prediction_says_by_what_it_was_read() -> None:
     sample = sample_of(2)
     asked = converse(Vanilla(), sample, lambda request: "(A)")
-    likely = converse(Likelihood(), sample, lambda request: Response(scores=tuple(scores(-1.0, -2.0))))
+    likely = converse(
+        Likelihood(), sample, lambda request: Response(scores=tuple(scores(-1.0, -2.0)))
+    )
     read = [
         predict("p", sample.rounds[0], request, response, extractor, rule)
         for (request, response), extractor, rule in zip(
-            (*asked, *asked, *likely), ("standard", "strict", "strict"), ("sum", "sum", "byte"), strict=True
+            (*asked, *asked, *likely),
+            ("standard", "strict", "strict"),
+            ("sum", "sum", "byte"),
+            strict=True,
         )
     ]
     assert [p.extractor_version for p in read] == [
-        find_extractor("standard").version, find_extractor("strict").version, "likelihood-byte-1"
-    ]  # fmt: skip
+        find_extractor("standard").version,
+        find_extractor("strict").version,
+        "likelihood-byte-1",
+    ]
 
 
 def test_what_could_not_be_parsed_is_kept_as_it_came_and_only_that() -> None:
@@ -279,15 +311,23 @@ def test_what_could_not_be_parsed_is_kept_as_it_came_and_only_that() -> None:
     texts = [
         p.unparsed_text
         for reply in replies
-        for p in predictions(Vanilla(), sample_of(3), converse(Vanilla(), sample_of(3), lambda r, reply=reply: reply))
+        for p in predictions(
+            Vanilla(), sample_of(3), converse(Vanilla(), sample_of(3), lambda r, reply=reply: reply)
+        )
     ]
     assert texts == ["  Well. ", "", None]
 
 
 def test_an_error_is_predicted_as_one() -> None:
     failed = Response(error=Failure("timeout", "too late", 3))
-    [prediction] = predictions(Vanilla(), sample_of(3), converse(Vanilla(), sample_of(3), lambda request: failed))
-    assert (prediction.choice, prediction.extraction_method, prediction.error) == (None, None, failed.error)
+    [prediction] = predictions(
+        Vanilla(), sample_of(3), converse(Vanilla(), sample_of(3), lambda request: failed)
+    )
+    assert (prediction.choice, prediction.extraction_method, prediction.error) == (
+        None,
+        None,
+        failed.error,
+    )
     assert (prediction.reason, prediction.detail) == ("request failed", "timeout")
 
 
@@ -297,7 +337,9 @@ def test_an_error_is_predicted_as_one() -> None:
 def test_rotations_are_all_cyclic_shifts_from_the_unshifted_on() -> None:
     assert list(rotations(3)) == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
     for count in range(2, 9):
-        places = Counter((place, option) for order in rotations(count) for place, option in enumerate(order))
+        places = Counter(
+            (place, option) for order in rotations(count) for place, option in enumerate(order)
+        )
         assert set(places.values()) == {1}
         assert len(places) == count * count
 
@@ -315,12 +357,22 @@ def test_circular_stops_when_two_rotations_disagree() -> None:
 
 def test_circular_stops_at_a_reply_that_names_no_option_and_at_an_error() -> None:
     assert len(converse(Circular(), sample_of(4), lambda request: "I cannot say.")) == 1
-    assert len(converse(Circular(), sample_of(4), lambda request: Response(error=Failure("server", "500")))) == 1
+    assert (
+        len(
+            converse(
+                Circular(), sample_of(4), lambda request: Response(error=Failure("server", "500"))
+            )
+        )
+        == 1
+    )
 
 
 def test_what_ends_a_question_early_is_read_by_the_extractor_of_the_protocol() -> None:
     assert len(converse(Circular(), sample_of(4), lambda request: "It is a cat.")) == 4
-    assert len(converse(Circular(extractor="strict"), sample_of(4), lambda request: "It is a cat.")) == 1
+    assert (
+        len(converse(Circular(extractor="strict"), sample_of(4), lambda request: "It is a cat."))
+        == 1
+    )
 
 
 scripts = st.integers(2, 6).flatmap(
@@ -334,7 +386,9 @@ scripts = st.integers(2, 6).flatmap(
 
 
 @given(scripts)
-def test_stopping_early_gives_the_verdict_of_all_passes(script: tuple[int, int, list[int | None], str]) -> None:
+def test_stopping_early_gives_the_verdict_of_all_passes(
+    script: tuple[int, int, list[int | None], str],
+) -> None:
     """`script` says for each rotation which option (or place) is named, or None for a reply nobody can read."""
     count, gold, chosen, what = script
     sample, answer = sample_of(count), Answer("q", options=(gold,))
@@ -351,7 +405,9 @@ def test_stopping_early_gives_the_verdict_of_all_passes(script: tuple[int, int, 
         for protocol in (Circular(), Circular(all_passes=True))
     )
     assert len(early) <= len(whole) == count
-    assert [(p.variant, p.choice) for p in early] == [(p.variant, p.choice) for p in whole[: len(early)]]
+    assert [(p.variant, p.choice) for p in early] == [
+        (p.variant, p.choice) for p in whole[: len(early)]
+    ]
     verdicts = [metrics.circular(found, answer, count) for found in (early, whole)]
     assert verdicts[0] == verdicts[1]
     strict = [1.0 if verdict == 1 else 0.0 for verdict in verdicts]
@@ -367,7 +423,10 @@ def test_shuffling_the_stored_options_changes_no_verdict(order: list[int], gold:
         def reply(request: Request) -> Response:
             if request.kind == "loglikelihood":
                 return Response(
-                    scores=tuple(ContinuationScore(-float(t != WORDS[gold]), 1) for t in request.continuations)
+                    scores=tuple(
+                        ContinuationScore(-float(t != WORDS[gold]), 1)
+                        for t in request.continuations
+                    )
                 )
             return Response(text=WORDS[gold])
 
@@ -381,7 +440,9 @@ def test_shuffling_the_stored_options_changes_no_verdict(order: list[int], gold:
 
 @pytest.mark.parametrize("count", range(2, 7))
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_every_option_stands_in_every_place_equally_often_when_m_is_a_multiple(count: int, times: int) -> None:
+def test_every_option_stands_in_every_place_equally_often_when_m_is_a_multiple(
+    count: int, times: int
+) -> None:
     asked = converse(Instability(m=count * times, seed=3), sample_of(count), placing(0))
     places = Counter(pair for request, _ in asked for pair in enumerate(request.variant.order))
     assert places == {(place, option): times for place in range(count) for option in range(count)}
@@ -389,7 +450,10 @@ def test_every_option_stands_in_every_place_equally_often_when_m_is_a_multiple(c
 
 def test_orders_are_the_same_for_the_same_seed_and_new_for_another() -> None:
     def orders(protocol: Instability, name: str) -> list[tuple[int, ...]]:
-        return [request.variant.order for request, _ in converse(protocol, sample_of(6, name), placing(0))]
+        return [
+            request.variant.order
+            for request, _ in converse(protocol, sample_of(6, name), placing(0))
+        ]
 
     assert orders(Instability(), "q") == orders(Instability(), "q")
     assert orders(Instability(), "q") != orders(Instability(seed=1), "q")
@@ -402,7 +466,11 @@ def test_orders_are_the_same_for_the_same_seed_and_new_for_another() -> None:
     [
         ("vanilla?labels=random", "1", ["0123"]),
         ("circular?labels=random&all_passes", "11A1", ["0123", "1230", "2301", "3012"]),
-        ("instability?m=6&perturb=all&seed=3", "a1AAA1", ["2103", "1032", "0321", "3210", "3201", "2013"]),
+        (
+            "instability?m=6&perturb=all&seed=3",
+            "a1AAA1",
+            ["2103", "1032", "0321", "3210", "3201", "2013"],
+        ),
     ],
 )
 def test_what_is_drawn_for_a_presentation_is_drawn_again_by_each_snellen_to_come(
@@ -426,17 +494,28 @@ def test_presentations_take_turns_with_the_wordings_of_a_question(name: str) -> 
     ways = ("Which animal?", *sample.rewordings)
     texts = ["\n".join(message.text for message in request.messages) for request in requests]
     assert [[way in text for way in ways].index(True) for text in texts] == [0, 1, 2, 0, 1, 2, 0]
-    same = [r.variant.wording for r, _ in converse(Instability(m=3, perturb="order"), sample, reply)]
+    same = [
+        r.variant.wording for r, _ in converse(Instability(m=3, perturb="order"), sample, reply)
+    ]
     assert same == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
     ("perturb", "templates", "orders", "labels"),
-    [("template", 5, 1, 1), ("order", 1, 4, 1), ("labels", 1, 1, 3), ("template,order", 5, 4, 1), ("all", 5, 4, 3)],
+    [
+        ("template", 5, 1, 1),
+        ("order", 1, 4, 1),
+        ("labels", 1, 1, 3),
+        ("template,order", 5, 4, 1),
+        ("all", 5, 4, 3),
+    ],
 )
-def test_only_what_is_perturbed_differs(perturb: str, templates: int, orders: int, labels: int) -> None:
+def test_only_what_is_perturbed_differs(
+    perturb: str, templates: int, orders: int, labels: int
+) -> None:
     variants = [
-        request.variant for request, _ in converse(Instability(m=24, perturb=perturb), sample_of(4), placing(0))
+        request.variant
+        for request, _ in converse(Instability(m=24, perturb=perturb), sample_of(4), placing(0))
     ]
     assert len({v.template for v in variants[:5]}) == templates
     assert len({v.order for v in variants[:4]}) == orders
@@ -450,8 +529,12 @@ def test_only_what_is_perturbed_differs(perturb: str, templates: int, orders: in
 
 @pytest.mark.parametrize("name", ["vanilla?", "circular?all_passes&", "instability?m=2&"])
 @pytest.mark.parametrize("shown", [True, False])
-def test_the_example_dialogue_is_shown_in_every_presentation_or_in_none(name: str, shown: bool) -> None:
-    asked = converse(parse_protocol(f"{name}in_context={str(shown).lower()}"), sample_of(2), naming(0))
+def test_the_example_dialogue_is_shown_in_every_presentation_or_in_none(
+    name: str, shown: bool
+) -> None:
+    asked = converse(
+        parse_protocol(f"{name}in_context={str(shown).lower()}"), sample_of(2), naming(0)
+    )
     assert {request.variant.in_context for request, _ in asked} == {shown}
     assert {len(request.messages) > 2 for request, _ in asked} == {shown}
 
@@ -464,7 +547,9 @@ def test_all_presentations_come_in_one_wave() -> None:
 def test_an_open_question_is_presented_with_several_templates() -> None:
     sample = Sample("t", "b", "What?")
     asked = converse(Instability(), sample, lambda request: "x", prompt_for("text"))
-    assert [request.variant.template for request, _ in asked] == [f"text.generation.{i}" for i in range(5)]
+    assert [request.variant.template for request, _ in asked] == [
+        f"text.generation.{i}" for i in range(5)
+    ]
     assert not any(request.variant.in_context or request.variant.order for request, _ in asked)
 
 
@@ -472,7 +557,15 @@ def entropy(choices: str) -> float:
     variants = [Variant(test=i) for i in range(len(choices))]
     return metrics.instability(
         [
-            Prediction("instability", "generation", "b", "q", v, "k", choice=None if c == "?" else "ABCDEFG".index(c))
+            Prediction(
+                "instability",
+                "generation",
+                "b",
+                "q",
+                v,
+                "k",
+                choice=None if c == "?" else "ABCDEFG".index(c),
+            )
             for v, c in zip(variants, choices, strict=True)
         ]
     )
@@ -500,18 +593,33 @@ def test_instability_is_the_entropy_of_what_was_chosen(choices: str, nats: float
 
 
 @given(st.integers(2, 7), st.lists(st.integers(0, 6), min_size=1, max_size=12))
-def test_instability_is_bounded_by_the_options_and_by_the_presentations(count: int, chosen: list[int]) -> None:
+def test_instability_is_bounded_by_the_options_and_by_the_presentations(
+    count: int, chosen: list[int]
+) -> None:
     value = entropy("".join("ABCDEFG"[c % count] for c in chosen))
     assert -1e-12 <= value <= min(math.log(count), math.log(len(chosen))) + 1e-9
     share, rest = divmod(len(chosen), count)
-    most = -sum(k / len(chosen) * math.log(k / len(chosen)) for k in [share + 1] * rest + [share] * (count - rest) if k)
+    most = -sum(
+        k / len(chosen) * math.log(k / len(chosen))
+        for k in [share + 1] * rest + [share] * (count - rest)
+        if k
+    )
     assert value <= most + 1e-9
 
 
 def test_the_metrics_of_one_question_by_hand() -> None:
     def of(*choices: int | None) -> list[Prediction]:
         return [
-            Prediction("p", "generation", "b", "q", Variant(test=i), "k", choice=c, follows_format=c is not None)
+            Prediction(
+                "p",
+                "generation",
+                "b",
+                "q",
+                Variant(test=i),
+                "k",
+                choice=c,
+                follows_format=c is not None,
+            )
             for i, c in enumerate(choices)
         ]
 
@@ -527,7 +635,9 @@ def test_the_metrics_of_one_question_by_hand() -> None:
     assert metrics.circular_of_parsed(of(1, None), answer, 2) is None
     assert metrics.circular(of(1), answer, 2) is None
     assert (
-        metrics.circular_of_parsed(of(None, 0), answer, 2) == metrics.circular_of_parsed(of(0, None), answer, 2) == 0.0
+        metrics.circular_of_parsed(of(None, 0), answer, 2)
+        == metrics.circular_of_parsed(of(0, None), answer, 2)
+        == 0.0
     )
     # Two right options, but not the same one twice.
     assert metrics.circular(of(1, 2), Answer("q", options=(1, 2)), 2) == 0.0
@@ -540,11 +650,17 @@ def test_likelihood_scores_the_options_in_their_own_order_under_m_templates() ->
     asked = converse(
         Likelihood(m=3),
         sample_of(3),
-        lambda r: Response(scores=tuple(ContinuationScore(-1.0 * (t != "dog"), 1) for t in r.continuations)),
+        lambda r: Response(
+            scores=tuple(ContinuationScore(-1.0 * (t != "dog"), 1) for t in r.continuations)
+        ),
     )
     assert [request.continuations for request, _ in asked] == [("cat", "dog", "horse")] * 3
-    assert [request.variant.template for request, _ in asked] == [f"choice.likelihood.{i}" for i in range(3)]
-    assert {(p.choice, p.method) for p in predictions(Likelihood(m=3), sample_of(3), asked)} == {(1, "likelihood")}
+    assert [request.variant.template for request, _ in asked] == [
+        f"choice.likelihood.{i}" for i in range(3)
+    ]
+    assert {(p.choice, p.method) for p in predictions(Likelihood(m=3), sample_of(3), asked)} == {
+        (1, "likelihood")
+    }
 
 
 def test_rotations_under_likelihood_are_one_request_and_one_choice() -> None:
@@ -552,14 +668,18 @@ def test_rotations_under_likelihood_are_one_request_and_one_choice() -> None:
     asked = converse(
         protocol,
         sample_of(4),
-        lambda r: Response(scores=tuple(ContinuationScore(-float(t != "cow"), 1) for t in r.continuations)),
+        lambda r: Response(
+            scores=tuple(ContinuationScore(-float(t != "cow"), 1) for t in r.continuations)
+        ),
     )
     assert len(asked) == 4
     assert len({request.key for request, _ in asked}) == 1
     assert {p.choice for p in predictions(protocol, sample_of(4), asked)} == {3}
 
 
-def scores(*sums: float, tokens: tuple[int, ...] = (), octets: tuple[int, ...] = ()) -> list[ContinuationScore]:
+def scores(
+    *sums: float, tokens: tuple[int, ...] = (), octets: tuple[int, ...] = ()
+) -> list[ContinuationScore]:
     return [
         ContinuationScore(value, *(counts[i] if counts else 1 for counts in (tokens, octets)))
         for i, value in enumerate(sums)
@@ -576,18 +696,28 @@ def test_nan_and_scores_all_the_same_decide_nothing() -> None:
     assert most_likely(scores(-1.0, -1.0, -1.0), "sum") == (None, None, "all alike")
     assert most_likely([], "sum") == (None, None, "not a number")
     assert most_likely(scores(-1.0, -2.0), "sum") == (0, "likelihood", None)
-    assert most_likely(scores(-1.0), "sum") == (0, "likelihood", None)  # one option is no tie with itself
+    assert most_likely(scores(-1.0), "sum") == (
+        0,
+        "likelihood",
+        None,
+    )  # one option is no tie with itself
 
 
 def test_rules_differ_in_what_a_score_is_divided_by() -> None:
     three = scores(-4.0, -5.0, -6.0, tokens=(1, 4, 2), octets=(4, 5, 12))
     assert [most_likely(three, rule)[0] for rule in ("sum", "mean", "byte")] == [0, 1, 2]
     assert [most_likely(three, rule)[0] for rule in ("conditional", "softmax", "pmi")] == [0, 1, 0]
-    assert most_likely(scores(-1.0, -2.0, tokens=(0, 0), octets=(0, 0)), "byte") == (0, "likelihood", None)
+    assert most_likely(scores(-1.0, -2.0, tokens=(0, 0), octets=(0, 0)), "byte") == (
+        0,
+        "likelihood",
+        None,
+    )
 
 
 @given(st.lists(st.floats(-1e6, 0), min_size=2, max_size=6), st.randoms())
-def test_the_most_likely_option_does_not_depend_on_the_order_of_the_others(sums: list[float], rng: object) -> None:
+def test_the_most_likely_option_does_not_depend_on_the_order_of_the_others(
+    sums: list[float], rng: object
+) -> None:
     choice, method, reason = most_likely(scores(*sums), "sum")
     assert (method or reason) == (
         "all alike" if len(set(sums)) == 1 else "tie" if sums.count(max(sums)) > 1 else "likelihood"
@@ -612,19 +742,28 @@ def histories(asked: Asked) -> list[list[str]]:
     found = []
     for request, _ in asked:
         replies = [message.text for message in request.messages if message.role == "assistant"]
-        found.append([reply for reply in replies if reply not in ("The answer is", "The answer is (A) Yes.")])
+        found.append(
+            [reply for reply in replies if reply not in ("The answer is", "The answer is (A) Yes.")]
+        )
     return found
 
 
 def test_a_dialogue_tells_the_model_its_own_answers() -> None:
     replies = {0: "It is B", 1: "a small cat", 2: "(A)"}
     asked = converse(Dialogue(), TALK, lambda request: replies[request.variant.turn])
-    assert histories(asked) == [[], ["The answer is (B) dog."], ["The answer is (B) dog.", "a small cat"]]
+    assert histories(asked) == [
+        [],
+        ["The answer is (B) dog."],
+        ["The answer is (B) dog.", "a small cat"],
+    ]
     assert [p.choice for p in predictions(Dialogue(), TALK, asked)] == [1, None, 0]
 
 
 def test_a_dialogue_reads_its_history_by_the_extractor_of_the_protocol() -> None:
-    told = [histories(converse(Dialogue(extractor=name), TALK, lambda r: " dog"))[1] for name in ("standard", "strict")]
+    told = [
+        histories(converse(Dialogue(extractor=name), TALK, lambda r: " dog"))[1]
+        for name in ("standard", "strict")
+    ]
     assert told == [["The answer is (B) dog."], ["The answer is dog"]]
 
 
@@ -636,8 +775,14 @@ def test_an_unparsed_reply_is_told_behind_the_prefix_that_it_went_on_from(reply:
 
 def test_a_dialogue_with_gold_history_tells_the_published_answers() -> None:
     protocol = Dialogue(history="gold")
-    asked = converse(protocol, TALK, lambda request: "(C) cow", history=("cat", "a gold text", "red"))
-    assert histories(asked) == [[], ["The answer is (A) cat."], ["The answer is (A) cat.", "a gold text"]]
+    asked = converse(
+        protocol, TALK, lambda request: "(C) cow", history=("cat", "a gold text", "red")
+    )
+    assert histories(asked) == [
+        [],
+        ["The answer is (A) cat."],
+        ["The answer is (A) cat.", "a gold text"],
+    ]
     assert protocol.gold_history
     assert not Dialogue().gold_history
 
@@ -652,7 +797,9 @@ def test_a_dialogue_with_gold_history_tells_the_published_answers() -> None:
         ("???", "The answer is nobody knows"),
     ],
 )
-def test_the_history_is_what_most_presentations_chose_and_ties_go_to_the_earliest(votes: str, told: str) -> None:
+def test_the_history_is_what_most_presentations_chose_and_ties_go_to_the_earliest(
+    votes: str, told: str
+) -> None:
     def reply(request: Request) -> str:
         vote = votes[request.variant.test]
         return " nobody knows" if vote == "?" else f"({vote})"
@@ -669,7 +816,9 @@ def test_the_history_is_what_most_presentations_chose_and_ties_go_to_the_earlies
         ("???", "The answer is nobody knows"),
     ],
 )
-def test_a_verbatim_history_is_in_the_words_of_the_first_that_chose_what_most_chose(votes: str, told: str) -> None:
+def test_a_verbatim_history_is_in_the_words_of_the_first_that_chose_what_most_chose(
+    votes: str, told: str
+) -> None:
     def reply(request: Request) -> str:
         vote = votes[request.variant.test]
         return " nobody knows" if vote == "?" else f" {vote}. That is my answer."
@@ -680,11 +829,14 @@ def test_a_verbatim_history_is_in_the_words_of_the_first_that_chose_what_most_ch
 
 def test_all_presentations_of_a_round_share_one_history_but_not_the_template() -> None:
     asked = converse(Dialogue(m=3), TALK, lambda request: "(A)")
-    rounds = [[request for request, _ in asked if request.variant.turn == turn] for turn in range(3)]
+    rounds = [
+        [request for request, _ in asked if request.variant.turn == turn] for turn in range(3)
+    ]
     assert [len(requests) for requests in rounds] == [3, 3, 3]
     assert all(len({request.variant.template for request in requests}) == 3 for requests in rounds)
     assert all(
-        len({str(history) for history in histories([(r, Response()) for r in requests])}) == 1 for requests in rounds
+        len({str(history) for history in histories([(r, Response()) for r in requests])}) == 1
+        for requests in rounds
     )
 
 
@@ -698,10 +850,15 @@ def test_under_likelihood_the_history_is_the_bare_text() -> None:
     sample = replace(TALK, turns=(TALK.turns[0], TALK.turns[2]))
 
     def reply(request: Request) -> Response:
-        return Response(scores=tuple(ContinuationScore(-float(i), 1) for i in range(len(request.continuations))))
+        return Response(
+            scores=tuple(ContinuationScore(-float(i), 1) for i in range(len(request.continuations)))
+        )
 
     asked = converse(Dialogue(by="likelihood"), sample, reply)
-    assert [request.messages[-2].text if request.variant.turn else "" for request, _ in asked] == ["", "cat"]
+    assert [request.messages[-2].text if request.variant.turn else "" for request, _ in asked] == [
+        "",
+        "cat",
+    ]
     same = converse(
         Dialogue(by="likelihood"),
         sample,
@@ -716,7 +873,11 @@ def test_a_dialogue_is_asked_by_the_other_protocols_too_under_their_own_name(nam
 
     def reply(request: Request) -> Response:
         if request.kind == "loglikelihood":
-            return Response(scores=tuple(ContinuationScore(-float(i), 1) for i in range(len(request.continuations))))
+            return Response(
+                scores=tuple(
+                    ContinuationScore(-float(i), 1) for i in range(len(request.continuations))
+                )
+            )
         return Response(text="(A)")
 
     asked = converse(protocol, sample, reply)

@@ -37,7 +37,17 @@ from snellen.models.client import Clock
 from snellen.models.openai import OpenAIModel, OpenAIOptions
 from snellen.models.provider import Provider, ProviderModel, ServiceAddress
 from snellen.models.request_options import declared_reasoning_tokens, split_thoughts
-from snellen.records import Decoding, ImagePart, ImageRef, Message, Request, Response, TextPart, Usage, Variant
+from snellen.records import (
+    Decoding,
+    ImagePart,
+    ImageRef,
+    Message,
+    Request,
+    Response,
+    TextPart,
+    Usage,
+    Variant,
+)
 from snellen.registry import find
 from snellen.runs.spec import run_spec
 
@@ -45,7 +55,11 @@ KEY = "very-secret-0123456789"
 NOW = 1_700_000_000.0
 PICTURE = ImageRef("d" * 64, "image/jpeg", 4, 3)
 BYTES = b"\xff\xd8 not decoded on the way " + bytes(range(256))
-NAMES = {"anthropic": "claude-opus-4-5", "gemini": "gemini-3-flash", "bedrock": "eu.amazon.nova-lite-v1:0"}
+NAMES = {
+    "anthropic": "claude-opus-4-5",
+    "gemini": "gemini-3-flash",
+    "bedrock": "eu.amazon.nova-lite-v1:0",
+}
 SERVICES: dict[str, type[PublishedService]] = {
     "anthropic": AnthropicService,
     "gemini": GeminiService,
@@ -71,7 +85,9 @@ class Waits(list[float]):
 
 
 def question(*messages: Message, decoding: Decoding | None = None) -> Request:
-    asked = messages or (Message("user", (ImagePart(PICTURE), TextPart("Which? (A) one; (B) two."))),)
+    asked = messages or (
+        Message("user", (ImagePart(PICTURE), TextPart("Which? (A) one; (B) two."))),
+    )
     return Request("made", "1", Variant(), asked, decoding=decoding or Decoding())
 
 
@@ -90,13 +106,17 @@ def base(provider: str, server: Server) -> str:
     return f"http://127.0.0.1:{server.port}{BASES[provider]}"
 
 
-def ask(provider: str, server: Server, request: Request, waits: Waits | None = None, **options: Any) -> Response:
+def ask(
+    provider: str, server: Server, request: Request, waits: Waits | None = None, **options: Any
+) -> Response:
     declared: Provider = find("models", provider)
     spec = parse_spec(model_string(f"{provider}:{NAMES[provider]}", **({"timeout": 20} | options)))
 
     address = ServiceAddress(base(provider, server), KEY)
     clock = Clock(Waits() if waits is None else waits, lambda: NOW)
-    model = ProviderModel(spec, declared, NAMES[provider], address, read_options(spec, declared.options), clock)
+    model = ProviderModel(
+        spec, declared, NAMES[provider], address, read_options(spec, declared.options), clock
+    )
 
     async def play() -> Response:
         try:
@@ -137,7 +157,9 @@ def test_a_picture_a_question_and_a_system_prompt_arrive_as_the_service_publishe
     assert "Be brief." not in str({name: part for name, part in asked.items() if name != system})
 
 
-def test_a_dialogue_with_sampling_and_stops_is_what_the_service_publishes(provider: str, server: Server) -> None:
+def test_a_dialogue_with_sampling_and_stops_is_what_the_service_publishes(
+    provider: str, server: Server
+) -> None:
     talk = (
         Message("user", (ImagePart(PICTURE), TextPart("Is it a cat?"))),
         Message("assistant", (TextPart("No."),)),
@@ -193,7 +215,9 @@ REASONED: dict[str, Any] = {
 }
 
 
-def test_reasoning_and_its_tokens_are_kept_apart_from_the_answer(server: Server, provider: str) -> None:
+def test_reasoning_and_its_tokens_are_kept_apart_from_the_answer(
+    server: Server, provider: str
+) -> None:
     server.script(Fault(body=msgspec.json.encode(REASONED[provider]()).decode()))
     response = ask(provider, server, question(), reasoning_tokens=2048)
     assert (response.text, response.reasoning) == ("(A)", "It barks.")
@@ -201,14 +225,19 @@ def test_reasoning_and_its_tokens_are_kept_apart_from_the_answer(server: Server,
     assert response.usage == Usage(107, 3, 100, thought)
 
 
-def test_a_budget_for_reasoning_is_added_to_that_of_the_answer(server: Server, provider: str) -> None:
+def test_a_budget_for_reasoning_is_added_to_that_of_the_answer(
+    server: Server, provider: str
+) -> None:
     assert ask(provider, server, question(), reasoning_tokens=2048).error is None
     asked = last_body(server)
     if provider == "anthropic":
         assert (asked["max_tokens"], asked["thinking"]["budget_tokens"]) == (2078, 2048)
     elif provider == "gemini":
         settings = asked["generationConfig"]
-        assert (settings["maxOutputTokens"], settings["thinkingConfig"]["thinkingBudget"]) == (2078, 2048)
+        assert (settings["maxOutputTokens"], settings["thinkingConfig"]["thinkingBudget"]) == (
+            2078,
+            2048,
+        )
     else:
         assert asked["inferenceConfig"]["maxTokens"] == 2078
 
@@ -232,7 +261,10 @@ def test_an_effort_is_passed_on_as_the_service_spells_it(effort: str) -> None:
 CUT = {
     "anthropic": lambda: anthropic_reply([], "max_tokens"),
     "gemini": lambda: gemini_reply(
-        [{"text": "First", "thought": True}], "MAX_TOKENS", thoughtsTokenCount=30, candidatesTokenCount=0
+        [{"text": "First", "thought": True}],
+        "MAX_TOKENS",
+        thoughtsTokenCount=30,
+        candidatesTokenCount=0,
     ),
     "bedrock": lambda: bedrock_reply([], "max_tokens"),
 }
@@ -258,7 +290,9 @@ def test_what_the_service_withholds_is_a_typed_refusal(server: Server, provider:
 
 @pytest.mark.parametrize("reason", ["SAFETY", "PROHIBITED_CONTENT"])
 def test_a_prompt_that_gemini_blocks_is_a_refusal_with_its_reason(reason: str) -> None:
-    body = published_gemini({"promptFeedback": {"blockReason": reason}, "usageMetadata": {"promptTokenCount": 7}})
+    body = published_gemini(
+        {"promptFeedback": {"blockReason": reason}, "usageMetadata": {"promptTokenCount": 7}}
+    )
     with start_server(service=GeminiService, key=KEY) as started:
         started.script(Fault(body=msgspec.json.encode(body).decode()))
         error = ask("gemini", started, question()).error
@@ -270,7 +304,11 @@ def test_a_prompt_that_gemini_blocks_is_a_refusal_with_its_reason(reason: str) -
 def error_of(provider: str, kind: str) -> Fault:
     """What each service sends when it has no room, with its own way to say how long."""
     if provider == "anthropic":
-        body = {"type": "error", "error": {"type": "rate_limit_error", "message": "too many"}, "request_id": "r"}
+        body = {
+            "type": "error",
+            "error": {"type": "rate_limit_error", "message": "too many"},
+            "request_id": "r",
+        }
         reset = "2023-11-14T22:13:27Z"  # seven seconds after NOW
         limits = {
             "anthropic-ratelimit-input-tokens-remaining": "0",
@@ -278,20 +316,31 @@ def error_of(provider: str, kind: str) -> Fault:
             "anthropic-ratelimit-requests-remaining": "9",
             "anthropic-ratelimit-requests-reset": "2023-11-14T23:13:27Z",
         }
-        overloaded = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+        overloaded = {
+            "type": "error",
+            "error": {"type": "overloaded_error", "message": "Overloaded"},
+        }
         status, sent = (429, body) if kind == "rate" else (529, overloaded)
         return Fault(status, msgspec.json.encode(sent).decode(), limits if kind == "rate" else {})
     if provider == "gemini":
-        details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}] if kind == "rate" else []
+        details = (
+            [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]
+            if kind == "rate"
+            else []
+        )
         name, status = ("RESOURCE_EXHAUSTED", 429) if kind == "rate" else ("UNAVAILABLE", 503)
         error = {"code": status, "status": name, "message": "no room", "details": details}
         return Fault(status, msgspec.json.encode({"error": error}).decode())
-    status, code = (429, "ThrottlingException") if kind == "rate" else (503, "ServiceUnavailableException")
+    status, code = (
+        (429, "ThrottlingException") if kind == "rate" else (503, "ServiceUnavailableException")
+    )
     headers = {"x-amzn-errortype": code} | ({"retry-after": "7"} if kind == "rate" else {})
     return Fault(status, '{"message": "no room"}', headers)
 
 
-def test_a_rate_limit_is_waited_for_as_long_as_the_service_says(server: Server, provider: str) -> None:
+def test_a_rate_limit_is_waited_for_as_long_as_the_service_says(
+    server: Server, provider: str
+) -> None:
     server.script(error_of(provider, "rate"))
     waits = Waits()
     assert ask(provider, server, question(), waits).error is None
@@ -307,10 +356,15 @@ def test_a_service_without_room_is_asked_again(server: Server, provider: str) ->
 
 
 def error_with(status: int, message: str, *details: dict[str, Any]) -> Fault:
-    return Fault(status, msgspec.json.encode({"error": {"message": message, "details": details}}).decode())
+    return Fault(
+        status, msgspec.json.encode({"error": {"message": message, "details": details}}).decode()
+    )
 
 
-NO_QUOTA = {"@type": "x/google.rpc.QuotaFailure", "violations": [{"quotaId": "GenerateRequestsPerDayPerProject"}]}
+NO_QUOTA = {
+    "@type": "x/google.rpc.QuotaFailure",
+    "violations": [{"quotaId": "GenerateRequestsPerDayPerProject"}],
+}
 BAD_KEY = {"@type": "x/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
 
 
@@ -320,7 +374,11 @@ BAD_KEY = {"@type": "x/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
         ("anthropic", error_with(400, "Your credit balance is too low"), "credit"),
         ("gemini", error_with(400, "API key not valid", BAD_KEY), "check the API key"),
         ("gemini", error_with(429, "quota of the day", NO_QUOTA), "quota of the day"),
-        ("bedrock", Fault(403, '{"message": "no access"}', {"x-amzn-errortype": "AccessDeniedException"}), "no access"),
+        (
+            "bedrock",
+            Fault(403, '{"message": "no access"}', {"x-amzn-errortype": "AccessDeniedException"}),
+            "no access",
+        ),
     ],
 )
 def test_what_would_fail_every_request_ends_the_run(name: str, fault: Fault, words: str) -> None:
@@ -330,17 +388,25 @@ def test_what_would_fail_every_request_ends_the_run(name: str, fault: Fault, wor
             ask(name, started, question())
 
 
-def test_a_reply_in_another_form_is_malformed_and_tried_again(server: Server, provider: str) -> None:
-    server.script(Fault(body=reply_body("(B)")), Fault(body="[]"), Fault(body='{"promptFeedback": {}}'))
+def test_a_reply_in_another_form_is_malformed_and_tried_again(
+    server: Server, provider: str
+) -> None:
+    server.script(
+        Fault(body=reply_body("(B)")), Fault(body="[]"), Fault(body='{"promptFeedback": {}}')
+    )
     waits = Waits()
     assert ask(provider, server, question(), waits).text == "(B)"
     assert len(waits) == 3
 
 
 CALLS = {
-    "anthropic": lambda: anthropic_reply([{"type": "tool_use", "id": "t", "name": "f", "input": {}}], "tool_use"),
+    "anthropic": lambda: anthropic_reply(
+        [{"type": "tool_use", "id": "t", "name": "f", "input": {}}], "tool_use"
+    ),
     "gemini": lambda: gemini_reply([{"functionCall": {"name": "f", "args": {}}}]),
-    "bedrock": lambda: bedrock_reply([{"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}], "tool_use"),
+    "bedrock": lambda: bedrock_reply(
+        [{"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}], "tool_use"
+    ),
 }
 
 
@@ -353,14 +419,24 @@ def test_a_reply_that_only_calls_a_tool_says_so_in_one_word(server: Server, prov
 @pytest.mark.parametrize(
     ("name", "body", "lack"),
     [
-        ("anthropic", {"content": None, "stop_reason": "end_turn"}, "its 'content' is null, not a list"),
+        (
+            "anthropic",
+            {"content": None, "stop_reason": "end_turn"},
+            "its 'content' is null, not a list",
+        ),
         ("anthropic", {"stop_reason": "end_turn"}, "it has no 'content'"),
-        ("bedrock", {"output": {"message": {"content": None}}, "stopReason": "end_turn"}, "'content' is null, not a"),
+        (
+            "bedrock",
+            {"output": {"message": {"content": None}}, "stopReason": "end_turn"},
+            "'content' is null, not a",
+        ),
         ("gemini", {"candidates": []}, "it has no candidates, and no reason why"),
         ("gemini", {"candidates": [None]}, "a part of it is null, or of another kind"),
     ],
 )
-def test_what_a_malformed_reply_lacks_is_said_in_plain_words(name: str, body: Any, lack: str) -> None:
+def test_what_a_malformed_reply_lacks_is_said_in_plain_words(
+    name: str, body: Any, lack: str
+) -> None:
     with start_server(service=SERVICES[name], key=KEY) as started:
         started.script(Fault(body=msgspec.json.encode(body).decode(), times=9))
         error = ask(name, started, question(), retries=1).error
@@ -369,7 +445,9 @@ def test_what_a_malformed_reply_lacks_is_said_in_plain_words(name: str, body: An
     assert "Error" not in error.detail
 
 
-def test_half_of_a_surrogate_pair_in_a_reply_is_replaced_and_noted(server: Server, provider: str) -> None:
+def test_half_of_a_surrogate_pair_in_a_reply_is_replaced_and_noted(
+    server: Server, provider: str
+) -> None:
     spelt = {
         "anthropic": anthropic_reply([{"type": "text", "text": "(B) @"}], "end_turn"),
         "gemini": gemini_reply([{"text": "(B) @"}]),
@@ -432,7 +510,9 @@ def test_a_model_opens_by_its_string_with_the_key_of_its_environment_variable(
         ),
     ],
 )
-def test_without_an_address_the_services_own_is_asked(text: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_address_the_services_own_is_asked(
+    text: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable in VARIABLES.values():
         monkeypatch.setenv(variable, KEY)
     model = load_model(text)
@@ -441,16 +521,22 @@ def test_without_an_address_the_services_own_is_asked(text: str, url: str, monke
 
 
 def test_the_same_service_elsewhere_is_the_same_model_and_another_setting_is_not() -> None:
-    assert answers_as("anthropic:claude@http://a:1?timeout=3&concurrency=2") == answers_as("anthropic:claude")
+    assert answers_as("anthropic:claude@http://a:1?timeout=3&concurrency=2") == answers_as(
+        "anthropic:claude"
+    )
     assert answers_as("gemini:g?temperature=1") != answers_as("gemini:g")
     assert answers_as("azure:d@https://one.net?retries=1") == answers_as("azure:d@https://one.net")
-    assert answers_as("azure:d@https://one.net") != answers_as("azure:d@https://two.net"), "names are the users' own"
+    assert answers_as("azure:d@https://one.net") != answers_as("azure:d@https://two.net"), (
+        "names are the users' own"
+    )
 
 
 def test_azure_is_asked_with_its_key_header_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", KEY)
     with start_server() as started:
-        model = load_model(f"azure:my-deployment@http://127.0.0.1:{started.port}?api_version=2024-10-21&retries=0")
+        model = load_model(
+            f"azure:my-deployment@http://127.0.0.1:{started.port}?api_version=2024-10-21&retries=0"
+        )
         with pytest.raises(ModelError, match="404"):
             reply_of(model)
         path = "/openai/deployments/my-deployment/chat/completions?api-version=2024-10-21"
@@ -484,17 +570,35 @@ def test_vertex_is_asked_with_the_token_of_google_auth(monkeypatch: pytest.Monke
 
 
 def signature(
-    request: tuple[str, str, bytes], headers: dict[str, str], secret: str, scope: tuple[str, str, str], time: str
+    request: tuple[str, str, bytes],
+    headers: dict[str, str],
+    secret: str,
+    scope: tuple[str, str, str],
+    time: str,
 ) -> str:
     """AWS's Signature Version 4 as its documentation describes it, of method, path and body, over sorted `headers`."""
     method, path, body = request
     date, region, service = scope
     lines = [f"{name}:{value}" for name, value in headers.items()]
-    canonical = [method, quote(path), "", *lines, "", ";".join(headers), hashlib.sha256(body).hexdigest()]
+    canonical = [
+        method,
+        quote(path),
+        "",
+        *lines,
+        "",
+        ";".join(headers),
+        hashlib.sha256(body).hexdigest(),
+    ]
     credential = f"{date}/{region}/{service}/aws4_request"
     digest = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
     key = f"AWS4{secret}".encode()
-    for part in (date, region, service, "aws4_request", f"AWS4-HMAC-SHA256\n{time}\n{credential}\n{digest}"):
+    for part in (
+        date,
+        region,
+        service,
+        "aws4_request",
+        f"AWS4-HMAC-SHA256\n{time}\n{credential}\n{digest}",
+    ):
         key = hmac.digest(key, part.encode(), "sha256")
     return key.hex()
 
@@ -504,7 +608,13 @@ SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"  # AWS's own example, as is 
 
 def test_the_witness_of_signatures_signs_as_aws_does() -> None:
     headers = {"host": "example.amazonaws.com", "x-amz-date": "20150830T123600Z"}
-    signed = signature(("GET", "/", b""), headers, SECRET, ("20150830", "us-east-1", "service"), headers["x-amz-date"])
+    signed = signature(
+        ("GET", "/", b""),
+        headers,
+        SECRET,
+        ("20150830", "us-east-1", "service"),
+        headers["x-amz-date"],
+    )
     assert signed == "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"
 
 
@@ -521,7 +631,11 @@ def no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_bedrock_is_asked_with_a_signature_where_there_is_no_api_key(
     monkeypatch: pytest.MonkeyPatch, no_credentials: None, token: str
 ) -> None:
-    for name, value in (("ACCESS_KEY_ID", "AKIDEXAMPLE"), ("SECRET_ACCESS_KEY", SECRET), ("SESSION_TOKEN", token)):
+    for name, value in (
+        ("ACCESS_KEY_ID", "AKIDEXAMPLE"),
+        ("SECRET_ACCESS_KEY", SECRET),
+        ("SESSION_TOKEN", token),
+    ):
         monkeypatch.setenv(f"AWS_{name}", value)
     with start_server(service=BedrockService) as started:
         address = f"127.0.0.1:{started.port}"
@@ -530,7 +644,9 @@ def test_bedrock_is_asked_with_a_signature_where_there_is_no_api_key(
         [seen] = started.seen(BedrockService.place)
     assert (response.error, response.text) == (None, "(B)")
     time = seen.headers["x-amz-date"]
-    signed = {"host": address, "x-amz-date": time} | ({"x-amz-security-token": token} if token else {})
+    signed = {"host": address, "x-amz-date": time} | (
+        {"x-amz-security-token": token} if token else {}
+    )
     scope = (time[:8], "eu-west-1", "bedrock")
     made = signature(("POST", BedrockService.place, bytes(seen.body)), signed, SECRET, scope, time)
     assert seen.headers["authorization"] == (
@@ -542,10 +658,15 @@ def test_bedrock_is_asked_with_a_signature_where_there_is_no_api_key(
 def test_bedrock_without_key_and_credentials_says_what_either_needs(
     monkeypatch: pytest.MonkeyPatch, no_credentials: None
 ) -> None:
-    with pytest.raises(ModelError, match=r"^bedrock:m: .*_BEARER_TOKEN_BEDROCK is not set; .* in AWS_ACCESS_KEY_ID$"):
+    with pytest.raises(
+        ModelError,
+        match=r"^bedrock:m: .*_BEARER_TOKEN_BEDROCK is not set; .* in AWS_ACCESS_KEY_ID$",
+    ):
         load_model("bedrock:m")
     monkeypatch.setenv("AWS_PROFILE", "nobody")
-    with pytest.raises(ModelError, match=r"mend the AWS credentials \(The config profile \(nobody\) could"):
+    with pytest.raises(
+        ModelError, match=r"mend the AWS credentials \(The config profile \(nobody\) could"
+    ):
         load_model("bedrock:m")
     monkeypatch.setitem(sys.modules, "botocore.session", None)
     with pytest.raises(ModelError, match=r"or have AWS credentials sign: .*\[bedrock\]"):
@@ -569,19 +690,42 @@ def test_which_models_reason_is_declared_by_their_names(name: str, reasons: bool
 
 
 def test_options_of_a_table_are_those_of_a_model_string() -> None:
-    text = model_string("openai:m@http://h/v1", extra_body={"a": {"b": 1}}, stop=["\n", "&"], temperature=0.5)
-    spec = run_spec({"models": [{"model": "openai:m@http://h/v1", "extra_body": {"a": {"b": 1}}, "stop": ["\n", "&"],
-                                 "temperature": 0.5}]})  # fmt: skip
+    text = model_string(
+        "openai:m@http://h/v1", extra_body={"a": {"b": 1}}, stop=["\n", "&"], temperature=0.5
+    )
+    spec = run_spec(
+        {
+            "models": [
+                {
+                    "model": "openai:m@http://h/v1",
+                    "extra_body": {"a": {"b": 1}},
+                    "stop": ["\n", "&"],
+                    "temperature": 0.5,
+                }
+            ]
+        }
+    )
     assert spec.question.models == (text,)
     options = read_options(parse_spec(text), OpenAIOptions)
-    assert (options.extra_body, options.stop, options.temperature) == ({"a": {"b": 1}}, ("\n", "&"), 0.5)
+    assert (options.extra_body, options.stop, options.temperature) == (
+        {"a": {"b": 1}},
+        ("\n", "&"),
+        0.5,
+    )
     with pytest.raises(ModelError, match="extra_body"):
         load_model("openai:m@http://h/v1?extra_body=[1]")
 
 
 def test_what_answers_depend_on_is_part_of_the_fingerprint_and_what_is_only_kept_is_not() -> None:
     plain = load_model("openai:m@http://h/v1").fingerprint()
-    for option in ("system=s", "temperature=0.5", "reasoning_effort=low", 'extra_body={"a":1}', "stop=x", "seed=0"):
+    for option in (
+        "system=s",
+        "temperature=0.5",
+        "reasoning_effort=low",
+        'extra_body={"a":1}',
+        "stop=x",
+        "seed=0",
+    ):
         assert load_model(f"openai:m@http://h/v1?{option}").fingerprint() != plain
     assert load_model("openai:m@http://h/v1?logprobs=3&timeout=9").fingerprint() == plain
 
@@ -593,7 +737,9 @@ def test_options_of_the_model_string_reach_an_openai_compatible_server() -> None
             "extra_body": {"top_k": 5},
             "chat_template_kwargs": {"enable_thinking": False},
         }
-        text = model_string(f"openai:any@{started.url}", reasoning_effort="low", logprobs=2, stop="\n", **options)
+        text = model_string(
+            f"openai:any@{started.url}", reasoning_effort="low", logprobs=2, stop="\n", **options
+        )
         model = load_model(text)
         response = reply_of(model)
         [seen] = started.seen()
@@ -620,18 +766,29 @@ def test_options_of_the_model_string_reach_an_openai_compatible_server() -> None
         ("(A)", "", (None, "(A)")),
     ],
 )
-def test_thoughts_are_split_from_the_answer(text: str, closing: str, parts: tuple[str | None, str]) -> None:
+def test_thoughts_are_split_from_the_answer(
+    text: str, closing: str, parts: tuple[str | None, str]
+) -> None:
     split = split_thoughts(text, closing)
     assert (split.reasoning, split.answer) == parts
 
 
-def test_a_budget_eaten_by_reasoning_is_a_reason_of_its_own_and_said_with_the_way_out(tmp_path: Path) -> None:
+def test_a_budget_eaten_by_reasoning_is_a_reason_of_its_own_and_said_with_the_way_out(
+    tmp_path: Path,
+) -> None:
     said: list[str] = []
     body = reply_body("", finish="length", reasoning_content="Let me see")
     with start_server() as started:
         started.script(Fault(body=body, times=10**6))
         model = f"openai:any@{started.url}"
-        spec = run_spec({"models": [model], "benchmarks": ["eyechart/colour"], "limit": 3, "runs": str(tmp_path)})
+        spec = run_spec(
+            {
+                "models": [model],
+                "benchmarks": ["eyechart/colour"],
+                "limit": 3,
+                "runs": str(tmp_path),
+            }
+        )
         [finished] = evaluate_spec(spec, announce=said.append)
     [line] = [line for line in said if "reasoning" in line]
     assert line.startswith("3 of 3 replies were cut in their reasoning")
@@ -641,9 +798,15 @@ def test_a_budget_eaten_by_reasoning_is_a_reason_of_its_own_and_said_with_the_wa
     assert "Let me see" in (report_path([finished.scored])).read_text("utf-8")
 
 
-def test_empty_replies_and_calls_of_tools_are_said_in_the_terminal_and_in_the_report(tmp_path: Path) -> None:
+def test_empty_replies_and_calls_of_tools_are_said_in_the_terminal_and_in_the_report(
+    tmp_path: Path,
+) -> None:
     said: list[str] = []
-    call = reply_body(None, finish="tool_calls", tool_calls=[{"id": "1", "function": {"name": "f", "arguments": "{}"}}])
+    call = reply_body(
+        None,
+        finish="tool_calls",
+        tool_calls=[{"id": "1", "function": {"name": "f", "arguments": "{}"}}],
+    )
     with start_server() as started:
         started.script(Fault(body=call, times=2), Fault(body=reply_body(""), times=1))
         spec = run_spec(
@@ -665,9 +828,22 @@ def test_empty_replies_and_calls_of_tools_are_said_in_the_terminal_and_in_the_re
 def test_replies_cut_before_they_answer_are_said_with_the_way_out(tmp_path: Path) -> None:
     said: list[str] = []
     with start_server() as started:
-        started.script(Fault(body=reply_body("The picture shows a room in which", finish="length"), times=10**6))
+        started.script(
+            Fault(
+                body=reply_body("The picture shows a room in which", finish="length"), times=10**6
+            )
+        )
         model = f"openai:any@{started.url}"
-        spec = run_spec({"models": [model], "benchmarks": ["eyechart/colour"], "limit": 3, "runs": str(tmp_path)})
+        spec = run_spec(
+            {
+                "models": [model],
+                "benchmarks": ["eyechart/colour"],
+                "limit": 3,
+                "runs": str(tmp_path),
+            }
+        )
         evaluate_spec(spec, announce=said.append)
     [line] = [line for line in said if "replies were cut" in line]
-    assert line.startswith("3 of 3 replies were cut by the length limit before they had answered; raise --max-new-tok")
+    assert line.startswith(
+        "3 of 3 replies were cut by the length limit before they had answered; raise --max-new-tok"
+    )

@@ -28,7 +28,11 @@ from snellen.catalogue.places import HubPlace
 from snellen.errors import DataError, NoSourceError, UnknownNameError
 from snellen.fetching.sources import CARRIED, copy_source, fetch_source, source_places
 from snellen.runs.run_folder import read_manifest
-from snellen.suites.reform_eval.published import importable_benchmarks, instructions, published_entries
+from snellen.suites.reform_eval.published import (
+    importable_benchmarks,
+    instructions,
+    published_entries,
+)
 from test_fetching import point_at
 
 COUNT = 8
@@ -65,7 +69,12 @@ def _wrapped(records: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
 def _vqa(name: str) -> Iterator[Any]:
     records = []
     for n in range(COUNT):
-        record = {"question_id": n, "image_id": picture(n), "question": f"What is {n}?", "answer": four(n)[n % 4]}
+        record = {
+            "question_id": n,
+            "image_id": picture(n),
+            "question": f"What is {n}?",
+            "answer": four(n)[n % 4],
+        }
         if name == "a-okvqar":
             reasons = [f"It is like a {word}." for word in four(n)]
             record |= {"rationale": reasons[n % 4], "rationale_options": reasons}
@@ -81,7 +90,12 @@ def _vqa_open(name: str) -> Iterator[Any]:
     yield {
         "version": 1.0,
         "data": [
-            {"question_id": n, "image_id": picture(n), "question": "What is written?", "answer": [WORDS[n], "other"]}
+            {
+                "question_id": n,
+                "image_id": picture(n),
+                "question": "What is written?",
+                "answer": [WORDS[n], "other"],
+            }
             for n in range(COUNT)
         ],
     }
@@ -91,21 +105,33 @@ def _claim(name: str) -> Iterator[Any]:
     options = ["supported", "refuted", "not enough information"]
     yield _wrapped(
         [
-            {"instance_id": n, "image_id": picture(n), "claim": f"It is {n}.", "text_evidence": "Seen.",
-             "answer": options[n % 3], "answer_options": options}
+            {
+                "instance_id": n,
+                "image_id": picture(n),
+                "claim": f"It is {n}.",
+                "text_evidence": "Seen.",
+                "answer": options[n % 3],
+                "answer_options": options,
+            }
             for n in range(COUNT)
         ]
-    )  # fmt: skip
+    )
 
 
 def _core_choice(name: str) -> Iterator[Any]:
-    boxes = {"mscoco-goi": [5, 5, 20, 20], "mscoco-mos": [[5, 5, 20, 20], [30, 5, 20, 20]]}.get(name)
+    boxes = {"mscoco-goi": [5, 5, 20, 20], "mscoco-mos": [[5, 5, 20, 20], [30, 5, 20, 20]]}.get(
+        name
+    )
     asked = {"vsr": "question", "mp3d-spatial": "questions"}.get(name)
     yield _wrapped(
         [
             core(
                 n,
-                **({asked: [f"Where is {n}?", f"In which place is {n}?"]} if asked else {"question": f"Where is {n}?"}),
+                **(
+                    {asked: [f"Where is {n}?", f"In which place is {n}?"]}
+                    if asked
+                    else {"question": f"Where is {n}?"}
+                ),
                 answer=n % 4,
                 answer_options=four(n),
                 **({"bbox": boxes} if boxes else {}),
@@ -117,12 +143,23 @@ def _core_choice(name: str) -> Iterator[Any]:
 
 
 def _core_open(name: str) -> Iterator[Any]:
-    boxes = {"textocr": [5, 5, 20, 20], "gic15": [5, 5, 25, 25], "gcoco-text": [5, 5, 20, 20], "gtextocr": [5, 5, 9, 9]}
-    questions: Any = "What is the total?" if name in ("funsd", "poie", "sroie") else ["Read it.", "What does it say?"]
+    boxes = {
+        "textocr": [5, 5, 20, 20],
+        "gic15": [5, 5, 25, 25],
+        "gcoco-text": [5, 5, 20, 20],
+        "gtextocr": [5, 5, 9, 9],
+    }
+    questions: Any = (
+        "What is the total?"
+        if name in ("funsd", "poie", "sroie")
+        else ["Read it.", "What does it say?"]
+    )
     box = {"bbox": boxes[name]} if name in boxes else {}
     yield _wrapped(
         [
-            core(n, question=questions, answer_txt=[WORDS[n], "word"] if n == 1 else WORDS[n], **box)
+            core(
+                n, question=questions, answer_txt=[WORDS[n], "word"] if n == 1 else WORDS[n], **box
+            )
             for n in range(COUNT)
         ],
         instructs=INSTRUCTS,
@@ -135,18 +172,32 @@ def _sampled(name: str) -> Iterator[Any]:
             "mscoco-itm": {"anno": f"A {WORDS[n]}.", "gt": n % 2},
             "mscoco-its": {"anno": [f"A {word}." for word in four(n)], "gt": n % 4},
             "snli-ve": {"anno": f"There is a {WORDS[n]}.", "gt": n % 3},
-            "wikihow": {"method": "Feed it", "title": "x", "options": [f"Get a {w}." for w in four(n)], "gt": n % 4},
+            "wikihow": {
+                "method": "Feed it",
+                "title": "x",
+                "options": [f"Get a {w}." for w in four(n)],
+                "gt": n % 4,
+            },
             "medic-dts": {"options": [*WORDS[:7]], "gt": n % 7},
             "refcoco-res": {"id": n, "region": [[5, 5, 30, 30]], "options": four(n), "gt": n % 4},
         }
-        return {"img": picture(n), **fields.get(name, {"annos": [f"A {WORDS[n]} stands.", f"One {WORDS[n]}."]})}
+        return {
+            "img": picture(n),
+            **fields.get(name, {"annos": [f"A {WORDS[n]} stands.", f"One {WORDS[n]}."]}),
+        }
 
     yield {"dataset_name": name, "data": [record(n) for n in range(COUNT)]}
 
 
 def _list(name: str) -> Iterator[Any]:
     yield [
-        {"id": n, "image": picture(n), "question": "What is it?", "answer": n % 4, "options": four(n)}
+        {
+            "id": n,
+            "image": picture(n),
+            "question": "What is it?",
+            "answer": n % 4,
+            "options": four(n),
+        }
         for n in range(COUNT)
     ]
 
@@ -166,11 +217,21 @@ def _count(name: str) -> Iterator[Any]:
 
 def _tdiuc(name: str) -> Iterator[Any]:
     """All tasks share one pair of files."""
-    kinds = [*(entry.type for entry in published_entries().values() if entry.form == "tdiuc"), "other"]
+    kinds = [
+        *(entry.type for entry in published_entries().values() if entry.form == "tdiuc"),
+        "other",
+    ]
     asked = [(COUNT * place + n, kind) for place, kind in enumerate(kinds) for n in range(COUNT)]
-    yield [{"question_id": n, "image_id": picture(n), "question": f"What is {n}?"} for n, _ in asked]
     yield [
-        {"question_id": n, "question_type": kind, "ans_source": "x", "answers": [{"answer": WORDS[n % 8]}]}
+        {"question_id": n, "image_id": picture(n), "question": f"What is {n}?"} for n, _ in asked
+    ]
+    yield [
+        {
+            "question_id": n,
+            "question_type": kind,
+            "ans_source": "x",
+            "answers": [{"answer": WORDS[n % 8]}],
+        }
         for n, kind in asked
     ]
     yield {"choice": list(WORDS)}
@@ -183,7 +244,11 @@ def _dialogue(name: str) -> Iterator[Any]:
             "image_base64": picture(n),
             **({"caption": f"A {WORDS[n]}."} if name == "visdial" else {}),
             "dialog": [
-                {"question": r, "answer": (n + r) % 8, "answer_options": [(n + r + d) % 8 for d in (2, 0, 1, 3)]}
+                {
+                    "question": r,
+                    "answer": (n + r) % 8,
+                    "answer_options": [(n + r + d) % 8 for d in (2, 0, 1, 3)],
+                }
                 for r in range(3)
             ],
         }
@@ -192,19 +257,37 @@ def _dialogue(name: str) -> Iterator[Any]:
     yield {
         "version": "v1",
         "split": "val",
-        "data": {"questions": ["what is it", "Is it big?", "And old?"], "answers": list(WORDS), "dialogs": dialogs},
+        "data": {
+            "questions": ["what is it", "Is it big?", "And old?"],
+            "answers": list(WORDS),
+            "dialogs": dialogs,
+        },
     }
 
 
 _FORMS = {
-    "vqa": _vqa, "vqa-open": _vqa_open, "claim": _claim, "core-choice": _core_choice, "core-open": _core_open,
-    "list": _list, "count": _count, "tdiuc": _tdiuc, "dialogue": _dialogue,
+    "vqa": _vqa,
+    "vqa-open": _vqa_open,
+    "claim": _claim,
+    "core-choice": _core_choice,
+    "core-open": _core_open,
+    "list": _list,
+    "count": _count,
+    "tdiuc": _tdiuc,
+    "dialogue": _dialogue,
     **dict.fromkeys(
-        ["sampled-match", "sampled-texts", "sampled-entailment", "sampled-region", "sampled-options",
-         "sampled-captions", "sampled-captions-with-text"],
+        [
+            "sampled-match",
+            "sampled-texts",
+            "sampled-entailment",
+            "sampled-region",
+            "sampled-options",
+            "sampled-captions",
+            "sampled-captions-with-text",
+        ],
         _sampled,
     ),
-}  # fmt: skip
+}
 
 
 def in_the_cache(names: Iterable[str], to: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,10 +334,14 @@ def test_golds_are_those_of_the_records(tmp_path: Path) -> None:
     }.items():
         benchmark = imported(name, miniature(name, tmp_path / name), tmp_path / "built")
         answers = open_answers(benchmark.folder)
-        assert [answers[s.id, 0].options[0] for s in sorted(benchmark.samples(), key=lambda s: s.id)] == wanted
+        assert [
+            answers[s.id, 0].options[0] for s in sorted(benchmark.samples(), key=lambda s: s.id)
+        ] == wanted
 
 
-def test_a_gold_without_a_letter_counts_as_published_and_has_no_value_by_other_metrics(tmp_path: Path) -> None:
+def test_a_gold_without_a_letter_counts_as_published_and_has_no_value_by_other_metrics(
+    tmp_path: Path,
+) -> None:
     data = miniature("funsd", tmp_path / "data")
     path = data / published_entries()["funsd"].files[0]
     content = json.loads(path.read_text())
@@ -262,7 +349,11 @@ def test_a_gold_without_a_letter_counts_as_published_and_has_no_value_by_other_m
     path.write_text(json.dumps(content))
     benchmark = imported("funsd", data, tmp_path)
     results = evaluate("snellen:oracle", str(benchmark.folder), runs=tmp_path, name="run")
-    found = {row.metric: row.estimate for row in results.rows if row.benchmark == benchmark.name and not row.slice}
+    found = {
+        row.metric: row.estimate
+        for row in results.rows
+        if row.benchmark == benchmark.name and not row.slice
+    }
     assert (found["legacy_ocr_match"].n, found["legacy_ocr_match"].unscored) == (COUNT, 0)
     assert (found["word_accuracy"].n, found["word_accuracy"].unscored) == (COUNT - 1, 1)
 
@@ -271,7 +362,9 @@ def test_wordings_and_instructions_of_a_file_are_kept(tmp_path: Path) -> None:
     data = miniature("vsr", tmp_path / "data")
     benchmark = imported("vsr", data, tmp_path)
     assert instructions(data, "vsr") == tuple(INSTRUCTS) == benchmark.spec.instructions
-    assert {sample.rewordings for sample in benchmark.samples()} == {(f"In which place is {n}?",) for n in range(COUNT)}
+    assert {sample.rewordings for sample in benchmark.samples()} == {
+        (f"In which place is {n}?",) for n in range(COUNT)
+    }
     evaluate("snellen:oracle", str(benchmark.folder), templates="data", runs=tmp_path, name="run")
     journal = (tmp_path / "run" / "journal-0.jsonl").read_text()
     for instruct in INSTRUCTS:
@@ -281,7 +374,9 @@ def test_wordings_and_instructions_of_a_file_are_kept(tmp_path: Path) -> None:
 
 def test_context_and_reasons_reach_the_question(tmp_path: Path) -> None:
     def first(name: str) -> Any:
-        return next(iter(imported(name, miniature(name, tmp_path / name), tmp_path / "built").samples()))
+        return next(
+            iter(imported(name, miniature(name, tmp_path / name), tmp_path / "built").samples())
+        )
 
     assert first("k-viquae").context == "Some text."
     assert first("a-okvqra").context == "Explanation: It barks."
@@ -299,7 +394,9 @@ def test_the_raw_variant_takes_pictures_from_a_folder(tmp_path: Path) -> None:
         reform.write_picture(tmp_path / "val2014" / f"COCO_val2014_{number + 1:012d}.jpg", number)
     path.write_text(json.dumps(content))
     assert imported("ok-vqa", data, tmp_path, tmp_path / "val2014").manifest.counts.images == COUNT
-    with pytest.raises(DataError, match=r"data\[0\]: the picture '1' is not in .*; name the folder .* --images"):
+    with pytest.raises(
+        DataError, match=r"data\[0\]: the picture '1' is not in .*; name the folder .* --images"
+    ):
         imported("ok-vqa", data, tmp_path / "again")
 
 
@@ -312,10 +409,30 @@ def test_the_raw_variant_takes_pictures_from_a_folder(tmp_path: Path) -> None:
             '"answer": 4',
             r"vsr_core_multiple_choice.json: data\[1\]: answer 4 but options are 0-3",
         ),
-        ("gqa", '"answer": "cat"', '"answer": "yak"', r"gqa_testdev_10p.json: data\[0\]: the answer 'yak' is none of"),
-        ("visdial", '"answer": 1,', '"answer": 7,', r"data.dialogs\[0\]: answer 7 is none of its options"),
-        ("pets37", '"options": [', '"choices": [', r"pets37_test_10p.json: \[0\]: .*missing required field `options`"),
-        ("mscoco-goi", '"bbox": [5, 5, 20, 20]', '"bbox": [5, 5]', r"data\[0\]: \[5, 5\] is neither a box nor"),
+        (
+            "gqa",
+            '"answer": "cat"',
+            '"answer": "yak"',
+            r"gqa_testdev_10p.json: data\[0\]: the answer 'yak' is none of",
+        ),
+        (
+            "visdial",
+            '"answer": 1,',
+            '"answer": 7,',
+            r"data.dialogs\[0\]: answer 7 is none of its options",
+        ),
+        (
+            "pets37",
+            '"options": [',
+            '"choices": [',
+            r"pets37_test_10p.json: \[0\]: .*missing required field `options`",
+        ),
+        (
+            "mscoco-goi",
+            '"bbox": [5, 5, 20, 20]',
+            '"bbox": [5, 5]',
+            r"data\[0\]: \[5, 5\] is neither a box nor",
+        ),
         (
             "refcoco-res",
             '"region": [[5, 5, 30, 30]]',
@@ -329,7 +446,12 @@ def test_the_raw_variant_takes_pictures_from_a_folder(tmp_path: Path) -> None:
             r"data\[0\]: there is no question",
         ),
         ("snli-ve", '"anno": "There is a cat."', '"anno": []', r"data\[0\]: there is no text"),
-        ("nocaps", '"annos": ["A cat stands.", "One cat."]', '"annos": []', r"data\[0\]: there is no caption"),
+        (
+            "nocaps",
+            '"annos": ["A cat stands.", "One cat."]',
+            '"annos": []',
+            r"data\[0\]: there is no caption",
+        ),
     ],
 )
 def test_a_broken_record_is_refused_with_file_and_place(
@@ -371,11 +493,16 @@ def test_published_data_and_official_files_are_asked_in_the_same_words(tmp_path:
 def test_a_record_with_the_same_option_twice_is_left_out_and_counted(tmp_path: Path) -> None:
     data = miniature("gqa", tmp_path / "data")
     reform.broken(
-        data / published_entries()["gqa"].files[0], '"answer_options": ["cat", "dog"', '"answer_options": ["cat", "cat"'
+        data / published_entries()["gqa"].files[0],
+        '"answer_options": ["cat", "dog"',
+        '"answer_options": ["cat", "cat"',
     )
     benchmark = imported("gqa", data, tmp_path)
     assert benchmark.manifest.counts.samples == COUNT - 1
-    assert "gqa_testdev_10p.json: 1 left out: two of its options are the same" in benchmark.manifest.warnings
+    assert (
+        "gqa_testdev_10p.json: 1 left out: two of its options are the same"
+        in benchmark.manifest.warnings
+    )
 
 
 # --- the door ----------------------------------------------------------------------------------------------------
@@ -390,16 +517,28 @@ def test_one_command_imports_all_that_is_there(
         miniature(name, tmp_path / "data" / "huggingface_data")
     code, shown, _ = small.command(capsys, "import", "reform-eval", str(tmp_path / "data"))
     assert code == 0 and "built reform-eval/vsr" in shown and "built reform-eval/snli-ve" in shown
-    asked = ["reform-eval", "--runs", str(tmp_path / "runs"), "--templates", "data", "--name", "both"]
+    asked = [
+        "reform-eval",
+        "--runs",
+        str(tmp_path / "runs"),
+        "--templates",
+        "data",
+        "--name",
+        "both",
+    ]
     code, _, said = small.command(capsys, "run", "snellen:oracle", *asked)
     # Of the suite what is built is asked, and what is not is named.
     assert code == 0 and "not built yet, left out of reform-eval: a-okvqa, " in said
     assert {use.name for use in read_manifest(tmp_path / "runs" / "both").benchmarks} == {
-        "reform-eval/vsr", "reform-eval/snli-ve"
-    }  # fmt: skip
+        "reform-eval/vsr",
+        "reform-eval/snli-ve",
+    }
     code, _, said = small.command(capsys, "run", "snellen:oracle", "reform-eval/gqa")
     assert code == 2 and "reform-eval/gqa cannot be fetched: Aweminus/ReForm-Eval-Data" in said
-    assert "is not in the hub's cache, and HF_HUB_OFFLINE forbids the network; fetch it where there is one" in said
+    assert (
+        "is not in the hub's cache, and HF_HUB_OFFLINE forbids the network; fetch it where there is one"
+        in said
+    )
 
 
 def test_files_come_from_the_hubs_cache_when_there_is_no_network(
@@ -408,7 +547,9 @@ def test_files_come_from_the_hubs_cache_when_there_is_no_network(
     in_the_cache(["vsr"], tmp_path, monkeypatch)
     code, shown, said = small.command(capsys, "import", "reform-eval", "--hub", "vsr")
     assert code == 0 and f"at commit {COMMIT}" in said and "built reform-eval/vsr" in shown
-    code, _, said = small.command(capsys, "import", "reform-eval", "--hub", "--revision", "b" * 40, "vsr")
+    code, _, said = small.command(
+        capsys, "import", "reform-eval", "--hub", "--revision", "b" * 40, "vsr"
+    )
     assert code == 2 and "is not in the hub's cache, and HF_HUB_OFFLINE forbids" in said
 
 
@@ -424,18 +565,36 @@ def test_each_benchmark_is_fetched_from_it_and_built_as_import_builds_it(
     assert replace(fetched.spec, source=replace(fetched.spec.source, places=())) == by_import.spec
     # It says which of its constructions it is.
     assert isinstance(place, HubPlace)
-    assert (place.repo, place.revision, place.importer) == ("Aweminus/ReForm-Eval-Data", COMMIT, "reform-eval")
-    assert (place.reader, place.params) == (by_import.spec.source.reader, by_import.spec.source.params)
+    assert (place.repo, place.revision, place.importer) == (
+        "Aweminus/ReForm-Eval-Data",
+        COMMIT,
+        "reform-eval",
+    )
+    assert (place.reader, place.params) == (
+        by_import.spec.source.reader,
+        by_import.spec.source.params,
+    )
 
 
 def test_a_run_fetches_and_builds_what_it_lacks_and_says_from_what(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     in_the_cache(["vsr"], tmp_path, monkeypatch)
-    asked = ("reform-eval/vsr", "--runs", str(tmp_path / "runs"), "--templates", "data", "--name", "once")
+    asked = (
+        "reform-eval/vsr",
+        "--runs",
+        str(tmp_path / "runs"),
+        "--templates",
+        "data",
+        "--name",
+        "once",
+    )
     code, _, said = small.command(capsys, "run", "snellen:oracle", *asked)
     assert code == 0
-    assert "reform-eval/vsr is built from ReForm-Eval-Data (Aweminus/ReForm-Eval-Data), not from its official" in said
+    assert (
+        "reform-eval/vsr is built from ReForm-Eval-Data (Aweminus/ReForm-Eval-Data), not from its official"
+        in said
+    )
     assert f"{INSTRUCTS[0]}\\n" in (tmp_path / "runs" / "once" / "journal-0.jsonl").read_text()
 
 
@@ -447,7 +606,9 @@ def test_official_files_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert fetch_source(entries()["reform-eval/docvqa"]).folder.name == COMMIT
 
 
-def test_files_of_the_benchmark_alone_are_asked_for_and_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_the_benchmark_alone_are_asked_for_and_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     in_the_cache(["tdiuc-sport", "vsr"], tmp_path, monkeypatch)
     copy = copy_source(fetch_source(entries()["reform-eval/tdiuc-sport"]), tmp_path / "stick")
     found = {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()}
@@ -458,11 +619,14 @@ def test_files_of_the_benchmark_alone_are_asked_for_and_copied(tmp_path: Path, m
         fetch_source(entries()["reform-eval/tdiuc-scene"])
 
 
-def test_of_the_hub_only_the_benchmarks_own_files_are_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_the_hub_only_the_benchmarks_own_files_are_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("tdiuc-sport", "tdiuc-scene", "visdial"):
         miniature(name, tmp_path / "data")
     files = {
-        f"huggingface_data/{at.relative_to(tmp_path / 'data')}": at.read_bytes() for at in tmp_path.rglob("*.json")
+        f"huggingface_data/{at.relative_to(tmp_path / 'data')}": at.read_bytes()
+        for at in tmp_path.rglob("*.json")
     }
     assert len(files) == 5
     with HubServer({"Aweminus/ReForm-Eval-Data": Repo(files)}) as hub:
@@ -481,17 +645,25 @@ def test_every_benchmark_of_the_suite_has_it_as_its_last_place_or_its_first() ->
         *earlier, last = (*places[1:], places[0]) if spec.source.written else places
         assert isinstance(last, HubPlace) and last.repo == "Aweminus/ReForm-Eval-Data", spec.name
         assert tuple(spec.source.places) == tuple(earlier)
-        assert [file.removeprefix("**") for file in last.files] == list(published_entries()[spec.short].files)
+        assert [file.removeprefix("**") for file in last.files] == list(
+            published_entries()[spec.short].files
+        )
 
 
-def test_a_folder_without_the_data_and_an_unknown_name_are_met_with_a_way_out(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no file of ReForm-Eval-Data is there; it has folders such as CLEVR"):
+def test_a_folder_without_the_data_and_an_unknown_name_are_met_with_a_way_out(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(
+        DataError, match="no file of ReForm-Eval-Data is there; it has folders such as CLEVR"
+    ):
         importable_benchmarks(tmp_path)
     with pytest.raises(UnknownNameError, match="did you mean vsr"):
         importable_benchmarks(tmp_path, ["vsrr"])
 
 
-def test_what_is_carried_to_another_machine_is_read_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_carried_to_another_machine_is_read_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     in_the_cache(["vsr"], tmp_path, monkeypatch)
     fetched = fetch_source(entries()["reform-eval/vsr"])
     carried = copy_source(fetched, tmp_path / "stick")
@@ -499,4 +671,7 @@ def test_what_is_carried_to_another_machine_is_read_there(tmp_path: Path, monkey
     there = build(entries()["reform-eval/vsr"], source=carried, to=tmp_path / "there")
     here = build_benchmark(fetched.spec, source=fetched.folder, to=tmp_path / "here")
     assert there.manifest.version == here.manifest.version
-    assert there.manifest.made.origin == f"ReForm-Eval-Data, Aweminus/ReForm-Eval-Data@{COMMIT[:7]} on the hub"
+    assert (
+        there.manifest.made.origin
+        == f"ReForm-Eval-Data, Aweminus/ReForm-Eval-Data@{COMMIT[:7]} on the hub"
+    )

@@ -38,9 +38,16 @@ from snellen.metrics.vqa import typed_match
         ("90 km/h", Fraction(90), 1, 0, "km/h"),
     ],
 )
-def test_a_quantity_is_a_value_and_a_unit(text: str, value: Fraction, root: int, pi: int, unit: str) -> None:
+def test_a_quantity_is_a_value_and_a_unit(
+    text: str, value: Fraction, root: int, pi: int, unit: str
+) -> None:
     [quantity] = quantities(text)
-    assert (quantity.values[0], quantity.root, quantity.pi, quantity.unit) == (value, root, pi, unit)
+    assert (quantity.values[0], quantity.root, quantity.pi, quantity.unit) == (
+        value,
+        root,
+        pi,
+        unit,
+    )
 
 
 def test_a_separator_that_can_be_either_gives_both_readings_unless_settled() -> None:
@@ -65,8 +72,11 @@ def test_no_text_raises_and_plain_latex_keeps_the_length(text: str) -> None:
 
 @pytest.mark.parametrize("metric", [exact_match, contains_answer, typed_match])
 @pytest.mark.parametrize(
-    ("reply", "gold"), [("-5", "5"), ("5", "-5"), ("$10", "EUR 10"), ("€10", "$10"), ("5 km", "5 cm")]
+    ("reply", "gold"),
+    [("-5", "5"), ("5", "-5"), ("$10", "EUR 10"), ("€10", "$10"), ("5 km", "5 cm")],
 )
-def test_a_number_keeps_its_sign_and_unit_in_every_metric_of_answers(metric, reply: str, gold: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_number_keeps_its_sign_and_unit_in_every_metric_of_answers(
+    metric, reply: str, gold: str
+) -> None:  # type: ignore[no-untyped-def]
     assert metric(reply, [gold]) == 0.0
     assert metric(reply, [reply]) == 1.0

@@ -53,11 +53,22 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     questions = small.rows(3, pictures=3)
     for row in questions:
         row["options"], row["answer"] = [], "a plan"
-    built = small.built([{k: v for k, v in row.items() if k != "options"} for row in questions], folder / "b", name="b")
+    built = small.built(
+        [{k: v for k, v in row.items() if k != "options"} for row in questions],
+        folder / "b",
+        name="b",
+    )
     for model in MODELS:
-        replies = Scripted(lambda request, model=model: f"<b>Plan</b> {request.sample_id[-1]}", name=model)
+        replies = Scripted(
+            lambda request, model=model: f"<b>Plan</b> {request.sample_id[-1]}", name=model
+        )
         sn.evaluate(replies, str(built.folder), runs=folder / "server/runs", name=model)
-    study = {"name": "plans", "study": str(folder / "plans.toml"), "runs": list(MODELS), "checks": 1}
+    study = {
+        "name": "plans",
+        "study": str(folder / "plans.toml"),
+        "runs": list(MODELS),
+        "checks": 1,
+    }
     with hosted(folder / "server", feature={"ratings": {"studies": [study]}}) as running:
         yield running
 
@@ -67,7 +78,9 @@ def item_of(page: str) -> int:
 
 
 def rate(browser: Browser, number: int, **values: int) -> Any:
-    return browser.post(f"{ROOT}/items/{number}", {f"rating.{name}": value for name, value in values.items()})
+    return browser.post(
+        f"{ROOT}/items/{number}", {f"rating.{name}": value for name, value in values.items()}
+    )
 
 
 def test_raters_see_blinded_items_in_orders_of_their_own(server: RunningServer) -> None:
@@ -80,13 +93,17 @@ def test_raters_see_blinded_items_in_orders_of_their_own(server: RunningServer) 
         for page in pages:
             assert not any(model in page for model in MODELS)
             assert "<b>Plan" not in page
-        assert orders[-1] == [item_of(browser.get(f"{ROOT}?place={place}").text) for place in range(1, ITEMS + 1)]
+        assert orders[-1] == [
+            item_of(browser.get(f"{ROOT}?place={place}").text) for place in range(1, ITEMS + 1)
+        ]
     assert len({tuple(order) for order in orders}) > 1
     picture = re.findall(r'src="(/ratings/plans/pictures/[0-9a-f]{64})"', pages[0])[0]
     assert browser.get(picture).headers["content-type"] == "image/png"
 
 
-def test_what_is_rated_is_kept_at_every_step_and_read_by_the_command(server: RunningServer, tmp_path: Path) -> None:
+def test_what_is_rated_is_kept_at_every_step_and_read_by_the_command(
+    server: RunningServer, tmp_path: Path
+) -> None:
     dora = server.signed_in("Dora")
     first = item_of(dora.get(ROOT).text)
     assert rate(dora, first, fit=4).headers["location"] == f"{ROOT}?place=2"
@@ -110,7 +127,11 @@ def test_what_is_rated_is_kept_at_every_step_and_read_by_the_command(server: Run
     (tmp_path / "mine.json").write_text(json.dumps(saved))
     gather(folder, [tmp_path / "mine.json"])
     [sheet] = read_gathered(folder)
-    assert (sheet.rater, len(sheet.ratings), sheet.ratings[first]) == ("Dora", ITEMS, {"fit": 5, "waste": 2})
+    assert (sheet.rater, len(sheet.ratings), sheet.ratings[first]) == (
+        "Dora",
+        ITEMS,
+        {"fit": 5, "waste": 2},
+    )
     rate(server.signed_in("Eve"), 1, fit=1)
     (tmp_path / "all.csv").write_bytes(admin.get(f"{ROOT}/ratings.csv").content)
     gather(folder, [tmp_path / "all.csv"], replace=True)
@@ -121,7 +142,12 @@ def test_what_is_rated_is_kept_at_every_step_and_read_by_the_command(server: Run
 def test_the_items_are_those_of_the_offline_form(server: RunningServer, tmp_path: Path) -> None:
     configuration = server.services.configuration
     study = find_rating_study(str(configuration.folder.parent / "plans.toml"))
-    made = make_form([configuration.folder / "runs" / name for name in MODELS], study, tmp_path / "form", checks=1)
+    made = make_form(
+        [configuration.folder / "runs" / name for name in MODELS],
+        study,
+        tmp_path / "form",
+        checks=1,
+    )
     (tmp_path / KEY).write_bytes(server.admin().get(f"{ROOT}/key.json").content)
     key: RatingKey = read_key(tmp_path)
     assert key == made.key and [item.is_check for item in key.items].count(True) == 1
@@ -137,7 +163,9 @@ def test_a_rating_of_nothing_is_refused(server: RunningServer) -> None:
     assert finn.get(f"{ROOT}/mine.json").json()["ratings"] == {}
 
 
-def test_only_accounts_rate_and_only_administrators_see_who_wrote_what(server: RunningServer) -> None:
+def test_only_accounts_rate_and_only_administrators_see_who_wrote_what(
+    server: RunningServer,
+) -> None:
     visitor, gina = server.visitor(), server.signed_in("Gina")
     digest = re.findall(r"/pictures/([0-9a-f]{64})", gina.get(ROOT).text)[0]
     for address in ("/ratings", ROOT, f"{ROOT}/mine.json", f"{ROOT}/pictures/{digest}"):

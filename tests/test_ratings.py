@@ -104,7 +104,9 @@ def test_interval_alpha_is_that_of_the_krippendorff_package(units: list[list[int
         assert len({value for unit in units if len(unit) > 1 for value in unit}) <= 1
         return
     counts = [[unit.count(value) for value in range(1, 6)] for unit in units]
-    theirs = package.alpha(value_counts=counts, value_domain=range(1, 6), level_of_measurement="interval")
+    theirs = package.alpha(
+        value_counts=counts, value_domain=range(1, 6), level_of_measurement="interval"
+    )
     assert ours == pytest.approx(theirs, abs=1e-9)
 
 
@@ -140,7 +142,9 @@ def test_the_variance_of_a_crossed_mean_is_that_of_the_three_clusterings() -> No
     assert by_rater + by_item - cells > max(by_rater, by_item) * 0.5
     expected = max(by_rater + by_item - cells, by_rater, by_item)
     places = list(product(range(raters), range(items)))
-    estimate = crossed_mean(values.ravel(), [r for r, _ in places], [i for _, i in places], (-np.inf, np.inf), 2)
+    estimate = crossed_mean(
+        values.ravel(), [r for r, _ in places], [i for _, i in places], (-np.inf, np.inf), 2
+    )
     assert estimate.value == pytest.approx(values.mean())
     assert estimate.stderr == pytest.approx(np.sqrt(expected))
     assert estimate.high == pytest.approx(values.mean() + student_t(2) * np.sqrt(expected))
@@ -154,7 +158,12 @@ def test_intervals_of_crossed_means_hold_the_true_mean_as_often_as_they_say() ->
     raters, items = [r for r, _ in places], [i for _, i in places]
     held = 0
     for _ in range(300):
-        values = 3 + rng.normal(0, 0.4, (15, 1)) + rng.normal(0, 0.5, (1, 6)) + rng.normal(0, 0.7, (15, 6))
+        values = (
+            3
+            + rng.normal(0, 0.4, (15, 1))
+            + rng.normal(0, 0.5, (1, 6))
+            + rng.normal(0, 0.7, (15, 6))
+        )
         estimate = crossed_mean(values.ravel().tolist(), raters, items, (-np.inf, np.inf))
         held += estimate.low <= 3 <= estimate.high  # type: ignore[operator]
     assert 0.92 <= held / 300 <= 0.995
@@ -171,14 +180,24 @@ def test_a_single_rater_or_item_has_no_interval() -> None:
 # --- what ratings come to ----------------------------------------------------------------------------------------
 
 
-def test_where_low_is_good_a_value_counts_turned_and_the_overall_is_over_turned_values(study: RatingStudy) -> None:
+def test_where_low_is_good_a_value_counts_turned_and_the_overall_is_over_turned_values(
+    study: RatingStudy,
+) -> None:
     key = key_of(study)
-    sheets = [RaterSheet(name, {n: {"fit": 4, "waste": 1} for n in range(1, 7)}) for name in ("a", "b")]
+    sheets = [
+        RaterSheet(name, {n: {"fit": 4, "waste": 1} for n in range(1, 7)}) for name in ("a", "b")
+    ]
     for row in summarise_ratings(key, sheets).models:
-        assert {name: mean.value for name, mean in row.means.items()} == {"fit": 4, "waste": 5, "both": 4.5}
+        assert {name: mean.value for name, mean in row.means.items()} == {
+            "fit": 4,
+            "waste": 5,
+            "both": 4.5,
+        }
 
 
-def test_a_missing_rating_is_counted_and_leaves_the_cell_out_of_the_overall_alone(study: RatingStudy) -> None:
+def test_a_missing_rating_is_counted_and_leaves_the_cell_out_of_the_overall_alone(
+    study: RatingStudy,
+) -> None:
     key = key_of(study)
     one = rated("a", key, 1, 1, 1, 1, 1, 1)
     other = RaterSheet("b", {**rated("b", key, 5, 5, 5, 5, 5, 5).ratings, 1: {"fit": 3}})
@@ -198,7 +217,9 @@ def test_z_scores_take_a_rater_s_level_and_spread_away(study: RatingStudy) -> No
     assert first.standardised["fit"].value == pytest.approx(z)
     assert second.standardised["fit"].value == pytest.approx(-z)
     assert first.standardised["fit"].stderr == pytest.approx(0, abs=1e-9)
-    same = summarise_ratings(key, [rated("flat", key, 3, 3, 3, 3, 3, 3)]).models[0].standardised["fit"]
+    same = (
+        summarise_ratings(key, [rated("flat", key, 3, 3, 3, 3, 3, 3)]).models[0].standardised["fit"]
+    )
     assert (same.value, same.unscored) == (None, 3)
 
 
@@ -209,12 +230,15 @@ def test_raters_are_flagged_for_one_value_in_more_than_half_of_the_cells_and_for
     half = rated("half", key, 3, 3, 3, 1, 2, 4, 2, 2)
     most = rated("most", key, 3, 3, 3, 3, 2, 4, 2, 2)
     careless = RaterSheet(
-        "careless", {**rated("careless", key, 1, 2, 3, 4, 5, 1, 2).ratings, 8: {"fit": 2, "waste": 3}}
+        "careless",
+        {**rated("careless", key, 1, 2, 3, 4, 5, 1, 2).ratings, 8: {"fit": 2, "waste": 3}},
     )
     summary = summarise_ratings(key, [half, most, careless])
     assert [check.flags for check in summary.raters] == [
-        (), ("3 in more than half of the cells",), ("failed a check",)
-    ]  # fmt: skip
+        (),
+        ("3 in more than half of the cells",),
+        ("failed a check",),
+    ]
     assert [(check.checks, check.failed) for check in summary.raters] == [(2, 0), (2, 0), (2, 1)]
     assert all(row.missing == 0 and row.alpha.n == 18 for row in summary.dimensions)
     without = summarise_ratings(key, [half, most, careless], without_flagged=True)
@@ -237,7 +261,10 @@ def test_the_order_of_raters_changes_nothing(order: list[int]) -> None:
 @pytest.mark.parametrize(
     ("title", "place"),
     [
-        ("1、look for food in the kitchen—Object recognition accuracy(higher, better)", (1, "object_recognition")),
+        (
+            "1、look for food in the kitchen—Object recognition accuracy(higher, better)",
+            (1, "object_recognition"),
+        ),
         ("48、Level of redundancy in the answer(lower, better)", (48, "redundancy")),
         ("7. Redundancy", (7, "redundancy")),
         ("12: 3. Go to the bed. spatial understanding (1 to 5)", (12, "spatial_relation")),
@@ -247,7 +274,9 @@ def test_the_order_of_raters_changes_nothing(order: list[int]) -> None:
         ("Redundancy", None),
     ],
 )
-def test_a_column_is_known_by_its_number_and_its_dimension(title: str, place: tuple[int, str] | None) -> None:
+def test_a_column_is_known_by_its_number_and_its_dimension(
+    title: str, place: tuple[int, str] | None
+) -> None:
     assert column_of(title, find_rating_study(EHUB)) == place
 
 
@@ -270,7 +299,9 @@ def published_table(path: Path, raters: int = 15) -> np.ndarray:
             book.active.append([int(cell) if cell.isdigit() else cell for cell in row])
         book.save(path)
     else:
-        quoted = [[f'"{cell}"' for cell in row + [""] * (241 - len(row))] for row in [titles, *rows]]
+        quoted = [
+            [f'"{cell}"' for cell in row + [""] * (241 - len(row))] for row in [titles, *rows]
+        ]
         path.write_text("\n".join(",".join(row) for row in quoted), encoding="utf-8")
     return values
 
@@ -282,33 +313,47 @@ def test_a_sheet_in_the_published_layout_gives_the_means_and_alphas_of_a_second_
     package = pytest.importorskip("krippendorff", reason="waits for krippendorff")
     values = published_table(tmp_path / f"sheet{suffix}")
     gathered = gather(tmp_path / "plans", [tmp_path / f"sheet{suffix}"], find_rating_study(EHUB))
-    assert gathered.added == 15 and gathered.notes == (f"sheet{suffix}: rows without a rating, left out: 1",)
+    assert gathered.added == 15 and gathered.notes == (
+        f"sheet{suffix}: rows without a rating, left out: 1",
+    )
     summary = summarise_ratings(read_key(tmp_path / "plans"), gathered.sheets)
     turned = values.astype(float)
     turned[:, :, 2] = 6 - turned[:, :, 2]
     expected = turned.reshape(15, 6, 8, 5).mean((0, 1))
     found = [[row.means[d.dimension].value for d in summary.dimensions] for row in summary.models]
     assert np.allclose(np.array(found, float), expected)
-    assert np.allclose([row.means["overall"].value or 0 for row in summary.models], expected.mean(1))
     assert np.allclose(
-        [row.means["without redundancy"].value or 0 for row in summary.models], np.delete(expected, 2, 1).mean(1)
+        [row.means["overall"].value or 0 for row in summary.models], expected.mean(1)
+    )
+    assert np.allclose(
+        [row.means["without redundancy"].value or 0 for row in summary.models],
+        np.delete(expected, 2, 1).mean(1),
     )
     for place, row in enumerate(summary.dimensions):
-        theirs = package.alpha(reliability_data=values[:, :, place], level_of_measurement="interval")
+        theirs = package.alpha(
+            reliability_data=values[:, :, place], level_of_measurement="interval"
+        )
         assert row.alpha.value == pytest.approx(theirs)
     assert [row.model for row in summary.models][:2] == ["BLIP2", "InstructBLIP"]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx", ".jsonl"])
-def test_a_sheet_that_is_written_is_read_again_as_it_was(tmp_path: Path, study: RatingStudy, suffix: str) -> None:
+def test_a_sheet_that_is_written_is_read_again_as_it_was(
+    tmp_path: Path, study: RatingStudy, suffix: str
+) -> None:
     key = RatingKey(study, key_of(study).items, "abc")
     names = ("b", "=1+1", "'=1+1", "'b")
-    sheets = [rated("Zoë, 2", key, 1, 2, 3, 4, 5, 1), *(RaterSheet(name, {2: {"waste": 3}}) for name in names)]
+    sheets = [
+        rated("Zoë, 2", key, 1, 2, 3, 4, 5, 1),
+        *(RaterSheet(name, {2: {"waste": 3}}) for name in names),
+    ]
     write_questionnaire(tmp_path / f"out{suffix}", key, sheets)
     if suffix in (".csv", ".tsv"):  # in the others it is a text, whatever it begins with
         assert not re.search(r'^"?[=+@-]', (tmp_path / f"out{suffix}").read_text(), re.MULTILINE)
     again = read_sheets(tmp_path / f"out{suffix}", key).sheets
-    assert [(sheet.rater, sheet.ratings) for sheet in again] == [(sheet.rater, sheet.ratings) for sheet in sheets]
+    assert [(sheet.rater, sheet.ratings) for sheet in again] == [
+        (sheet.rater, sheet.ratings) for sheet in sheets
+    ]
     with pytest.raises(DataError, match="ratings for another form \\(abc, not xyz\\)"):
         read_sheets(tmp_path / f"out{suffix}", RatingKey(study, key.items, "xyz"))
 
@@ -351,7 +396,9 @@ def saved(tmp_path: Path, **changes: Any) -> Path:
         ({"ratings": {"1": {"fit": "x"}}}, "not what a rating form saves"),
     ],
 )
-def test_what_no_form_saved_is_refused(tmp_path: Path, study: RatingStudy, changes: dict[str, Any], fault: str) -> None:
+def test_what_no_form_saved_is_refused(
+    tmp_path: Path, study: RatingStudy, changes: dict[str, Any], fault: str
+) -> None:
     with pytest.raises(DataError, match=fault):
         read_sheets(saved(tmp_path, **changes), key_of(study))
 
@@ -375,7 +422,11 @@ def test_a_rater_counts_once_and_other_ratings_take_the_place_of_earlier_ones_on
     ("old", "new", "fault"),
     [
         ('name = "waste"', 'name = "fit"', "two dimensions have the same name"),
-        ('["fit", "waste"]', '["fit", "charm"]', "the overall 'both' is a mean of charm; name some of fit, waste"),
+        (
+            '["fit", "waste"]',
+            '["fit", "charm"]',
+            "the overall 'both' is a mean of charm; name some of fit, waste",
+        ),
         ('title = "Captions"', 'title = "Captions"\nlowest = 5', "the scale goes from 5 to 5"),
         ('better = "lower"', 'better = "less"', "not a study of ratings"),
         ('title = "Fit"', 'titel = "Fit"', "not a study of ratings"),
@@ -404,13 +455,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     benchmark = sn.build("lvlm-ehub/minecraft", source=folder / "files", to=folder / "minecraft")
     for name in ("quokka-7b", "numbat-13b"):
         model = Scripted(
-            lambda request, name=name: f"</script><b>1. Row {request.sample_id}</b> {len(name)}", name=name
+            lambda request, name=name: f"</script><b>1. Row {request.sample_id}</b> {len(name)}",
+            name=name,
         )
         sn.evaluate(model, str(benchmark.folder), runs=folder, name=name)
     return [folder / "quokka-7b", folder / "numbat-13b"]
 
 
-def test_a_form_names_no_model_and_the_key_says_which_model_wrote_what(runs: list[Path], tmp_path: Path) -> None:
+def test_a_form_names_no_model_and_the_key_says_which_model_wrote_what(
+    runs: list[Path], tmp_path: Path
+) -> None:
     made = make_form(runs, find_rating_study(EHUB), tmp_path / "study", checks=2)
     page = made.path.read_text("utf-8")
     assert not any(word in page for word in ("quokka", "numbat", "minecraft", str(runs[0].parent)))
@@ -429,7 +483,9 @@ def test_a_form_names_no_model_and_the_key_says_which_model_wrote_what(runs: lis
     assert "<b>" not in page and "\\u003c/script\\u003e\\u003cb\\u003e1. Row" in page
 
 
-def test_the_same_seed_gives_the_same_form_and_another_one_another_order(runs: list[Path], tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_form_and_another_one_another_order(
+    runs: list[Path], tmp_path: Path
+) -> None:
     pages = [
         make_form(order, find_rating_study(EHUB), tmp_path / str(n), seed=seed).path.read_text()
         for n, (order, seed) in enumerate([(runs, 0), (runs[::-1], 0), (runs, 1)])
@@ -449,7 +505,9 @@ def test_what_cannot_be_rated_is_left_out_and_said(runs: list[Path], tmp_path: P
             from snellen.records import Failure, Response
 
             return [
-                Response(error=Failure("model", "no")) if request.sample_id.startswith("0") else Response(text=text)
+                Response(error=Failure("model", "no"))
+                if request.sample_id.startswith("0")
+                else Response(text=text)
                 for request, text in zip(requests, ("", "", "I am failing"), strict=True)
             ]
 
@@ -466,7 +524,10 @@ def test_what_cannot_be_rated_is_left_out_and_said(runs: list[Path], tmp_path: P
 
 
 def test_the_commands_lead_from_runs_to_a_table(
-    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    runs: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "captions.toml").write_text(STUDY)
@@ -487,7 +548,9 @@ def test_the_commands_lead_from_runs_to_a_table(
             item.number: item.expected or {"fit": 5 if item.model == "quokka-7b" else 2, "waste": 1}
             for item in key.items
         }
-        Path(f"{rater}.json").write_text(json.dumps({"form": key.form, "rater": rater, "ratings": values}))
+        Path(f"{rater}.json").write_text(
+            json.dumps({"form": key.form, "rater": rater, "ratings": values})
+        )
     assert "2 raters added; 2 in all, 32 ratings" in call("read", "study", "ann.json", "ben.json")
     assert "2 raters, 16 columns of ratings" in call("sheet", "study", "wide.csv")
     rows = [json.loads(line) for line in call("table", "study", "--json").splitlines()]
@@ -505,8 +568,13 @@ def with_ratings(runs: list[Path], folder: Path, study: str = EHUB) -> RatingKey
     key = make_form(runs, find_rating_study(study), folder, checks=1).key
     for rater, values in (("anna", (4, 4, 4, 4, 4)), ("ben", (5, 3, 2, 1, 2))):
         names = [dimension.name for dimension in key.study.dimensions]
-        ratings = {item.number: item.expected or dict(zip(names, values, strict=True)) for item in key.items}
-        (folder / f"{rater}.json").write_text(json.dumps({"form": key.form, "rater": rater, "ratings": ratings}))
+        ratings = {
+            item.number: item.expected or dict(zip(names, values, strict=True))
+            for item in key.items
+        }
+        (folder / f"{rater}.json").write_text(
+            json.dumps({"form": key.form, "rater": rater, "ratings": ratings})
+        )
     gather(folder, [folder / "anna.json", folder / "ben.json"])
     return key
 
@@ -527,10 +595,14 @@ def test_ratings_given_to_a_run_are_its_numbers_and_its_capability(
     }  # fmt: skip
     for metric, mean in means.items():
         assert results.value(metric, benchmark="lvlm-ehub/minecraft") == pytest.approx(mean)
-    [capability] = [r for r in results.rows if (r.metric, r.dimension) == ("capability", "Embodied")]
+    [capability] = [
+        r for r in results.rows if (r.metric, r.dimension) == ("capability", "Embodied")
+    ]
     assert capability.estimate.value == pytest.approx(3.3) and capability.unit == "from 1 to 5"
     published = sn.score(runs[0], as_published=True)
-    measured = {m.quantity: m.value for m in capabilities(run_views(published.runs, published.rows)[0])}
+    measured = {
+        m.quantity: m.value for m in capabilities(run_views(published.runs, published.rows)[0])
+    }
     assert measured == {"embodied intelligence": pytest.approx(100 * (3.3 - 1) / 4)}
     # The other run was given none.
     assert sn.score(runs[1]).value("rated_overall", benchmark="lvlm-ehub/minecraft") is None
@@ -546,7 +618,9 @@ def test_ratings_that_come_after_a_scoring_are_counted_when_it_is_opened_again(
     with_ratings(runs, tmp_path / "study")
     small.command(capsys, "rate", "give", str(tmp_path / "study"), str(copy))
     assert not is_scored_whole(copy)
-    with pytest.raises(StoreError, match="was asked more, or given ratings, since it was scored; score it again"):
+    with pytest.raises(
+        StoreError, match="was asked more, or given ratings, since it was scored; score it again"
+    ):
         load_scoring(copy)
 
 
@@ -556,7 +630,9 @@ def test_a_run_none_of_whose_replies_were_rated_is_refused_and_ratings_of_anothe
     copy = tmp_path / "copy"
     shutil.copytree(runs[0], copy)
     key = with_ratings(runs[1:], tmp_path / "study")
-    with pytest.raises(DataError, match=r"no reply of quokka-7b was rated in .*, only those of numbat-13b"):
+    with pytest.raises(
+        DataError, match=r"no reply of quokka-7b was rated in .*, only those of numbat-13b"
+    ):
         give_ratings(tmp_path / "study", [copy])
     of_another = RunRatings("captions", 2, {item.scene: {"overall": 5.0} for item in key.items})
     (copy / RATINGS).write_bytes(msgspec.json.encode(of_another))

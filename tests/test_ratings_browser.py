@@ -21,10 +21,19 @@ MARKUP = "<b>1.</b> Row. <img src=x onerror=document.title='run'> </script>"
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
 def test_a_form_is_filled_in_by_keys_kept_over_a_reload_and_read_back(tmp_path: Path) -> None:
     mini_ehub.official("minecraft", tmp_path / "files")
-    benchmark = sn.build("lvlm-ehub/minecraft", source=tmp_path / "files", to=tmp_path / "minecraft")
-    sn.evaluate(Scripted(lambda request: MARKUP, name="quokka"), str(benchmark.folder), runs=tmp_path, name="quokka")
+    benchmark = sn.build(
+        "lvlm-ehub/minecraft", source=tmp_path / "files", to=tmp_path / "minecraft"
+    )
+    sn.evaluate(
+        Scripted(lambda request: MARKUP, name="quokka"),
+        str(benchmark.folder),
+        runs=tmp_path,
+        name="quokka",
+    )
     folder = tmp_path / "study"
-    made = make_form([tmp_path / "quokka"], find_rating_study("lvlm-ehub-embodied"), folder, checks=1)
+    made = make_form(
+        [tmp_path / "quokka"], find_rating_study("lvlm-ehub-embodied"), folder, checks=1
+    )
     with browsing(tmp_path) as page:
         page.open(made.path.as_uri())
         page.press(*"Ann")
@@ -44,7 +53,9 @@ def test_a_form_is_filled_in_by_keys_kept_over_a_reload_and_read_back(tmp_path: 
         page.wait_until("document.querySelector('output') !== null")
         assert page.run("document.querySelector('output').textContent") == "2 of 4; 2 not finished"
         page.run("go(99)")
-        assert page.run("document.getElementById('gaps').textContent").startswith("2 of 4 items are not finished")
+        assert page.run("document.getElementById('gaps').textContent").startswith(
+            "2 of 4 items are not finished"
+        )
         page.download("document.getElementById('save-json').click()")
         page.download("document.getElementById('save-csv').click()")
         assert page.run("document.title") == "Plans for embodied tasks"

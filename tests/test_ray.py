@@ -23,7 +23,13 @@ import small
 import snellen as sn
 from slow_model import PROTOCOLS
 from snellen.building.benchmark import Benchmark
-from snellen.errors import DataError, ErrorBudgetError, MissingExtraError, ModelError, SpentBudgetError
+from snellen.errors import (
+    DataError,
+    ErrorBudgetError,
+    MissingExtraError,
+    ModelError,
+    SpentBudgetError,
+)
 from snellen.records import Exchange
 from snellen.runs.journal import read_exchanges
 from snellen.runs.plan import RunProgress
@@ -38,7 +44,10 @@ PIDS = re.compile(r"worker (\d+) on \S+ takes part")
 @pytest.fixture(scope="module", autouse=True)
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A small cluster for all tests of this module; its workers find the model of `ray_models`."""
-    with ray_models.registered(tmp_path_factory.mktemp("site")) as path, pytest.MonkeyPatch.context() as patch:
+    with (
+        ray_models.registered(tmp_path_factory.mktemp("site")) as path,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         patch.setenv("PYTHONPATH", path)
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         ray.init(
@@ -64,7 +73,12 @@ def whole(cluster: None, questions: Benchmark, tmp_path_factory: pytest.TempPath
 
 def on_ray(questions: Benchmark, runs: Path, model: str = "clustered:any", **how: Any) -> Path:
     sn.evaluate(
-        model, str(questions.folder), PROTOCOLS, runs=runs, name="run", **{"ray": "auto", "ray_workers": 2} | how
+        model,
+        str(questions.folder),
+        PROTOCOLS,
+        runs=runs,
+        name="run",
+        **{"ray": "auto", "ray_workers": 2} | how,
     )
     return runs / "run"
 
@@ -81,7 +95,9 @@ def records(folder: Path) -> Counter[Exchange]:
 def same_as(whole: Path, folder: Path) -> None:
     """The run in `folder` has the same records, in one journal, each request asked once, and the same scores."""
     assert records(folder) == records(whole)
-    asked = Counter(e.request.key for e in read_exchanges(folder) if not e.reused and e.response.error is None)
+    asked = Counter(
+        e.request.key for e in read_exchanges(folder) if not e.reused and e.response.error is None
+    )
     assert set(asked.values()) == {1}
     assert (folder / "scores.jsonl").read_bytes() == (whole / "scores.jsonl").read_bytes()
     assert [path.name for path in journals(folder)] == ["journal-0.jsonl"]
@@ -110,11 +126,16 @@ def test_a_run_of_two_workers_one_of_which_is_killed_half_way_is_that_of_one_pro
 ) -> None:
     killing = Killing(after=sum(records(whole).values()) // 2)
     folder = on_ray(
-        questions, tmp_path, "clustered:any?seconds=0.005", announce=killing.announce, progress=killing.progress
+        questions,
+        tmp_path,
+        "clustered:any?seconds=0.005",
+        announce=killing.announce,
+        progress=killing.progress,
     )
     same_as(whole, folder)
     assert any(
-        re.match(rf"Ray: worker {killing.killed} on \S+ was lost; others answer", line) for line in killing.lines
+        re.match(rf"Ray: worker {killing.killed} on \S+ was lost; others answer", line)
+        for line in killing.lines
     )
 
 
@@ -122,7 +143,12 @@ def test_a_run_of_two_workers_one_of_which_is_killed_half_way_is_that_of_one_pro
 @settings(max_examples=2)
 @given(workers=st.integers(1, 2), window=st.sampled_from([1, 7, 100]), after=st.integers(0, 120))
 def test_whatever_the_workers_and_their_batches_the_run_is_the_same(
-    workers: int, window: int, after: int, questions: Benchmark, whole: Path, tmp_path_factory: pytest.TempPathFactory
+    workers: int,
+    window: int,
+    after: int,
+    questions: Benchmark,
+    whole: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     killing = Killing(after)
     folder = on_ray(
@@ -137,10 +163,23 @@ def test_whatever_the_workers_and_their_batches_the_run_is_the_same(
 
 
 @pytest.mark.slow
-def test_what_is_asked_of_a_picture_is_asked_of_one_worker_together(questions: Benchmark, tmp_path: Path) -> None:
+def test_what_is_asked_of_a_picture_is_asked_of_one_worker_together(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     log = tmp_path / "log"
-    model, protocols = f"clustered:any?seconds=0.002&batch=6&log={log}", ["instability?m=3", "circular"]
-    sn.evaluate(model, str(questions.folder), protocols, runs=tmp_path, name="run", ray="auto", ray_workers=2)
+    model, protocols = (
+        f"clustered:any?seconds=0.002&batch=6&log={log}",
+        ["instability?m=3", "circular"],
+    )
+    sn.evaluate(
+        model,
+        str(questions.folder),
+        protocols,
+        runs=tmp_path,
+        name="run",
+        ray="auto",
+        ray_workers=2,
+    )
     batches = [json.loads(line) for line in log.read_text().splitlines()]
     first = dict[str, int]()
     for _, pictures in batches:
@@ -154,12 +193,21 @@ def test_what_is_asked_of_a_picture_is_asked_of_one_worker_together(questions: B
 
 
 @pytest.mark.slow
-def test_a_request_that_ends_every_worker_fails_and_no_other_does(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_request_that_ends_every_worker_fails_and_no_other_does(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     with pytest.raises(ErrorBudgetError, match="3 workers were lost in answering this"):
         sn.evaluate(
-            "clustered:any?deadly=q003", str(questions.folder), runs=tmp_path, name="run", ray="auto", ray_workers=1
+            "clustered:any?deadly=q003",
+            str(questions.folder),
+            runs=tmp_path,
+            name="run",
+            ray="auto",
+            ray_workers=1,
         )
-    failed = {e.request.sample_id: e.response.error is not None for e in read_exchanges(tmp_path / "run")}
+    failed = {
+        e.request.sample_id: e.response.error is not None for e in read_exchanges(tmp_path / "run")
+    }
     assert failed == {f"q{number:03d}": number == 3 for number in range(12)}
 
 
@@ -167,16 +215,28 @@ def test_a_request_that_ends_every_worker_fails_and_no_other_does(questions: Ben
 def test_a_worker_with_another_model_takes_no_part(questions: Benchmark, tmp_path: Path) -> None:
     lines: list[str] = []
     model = f"clustered:any?unlike={tmp_path / 'loaded'}&batch=1&seconds=0.02"
-    how = {"runs": tmp_path, "name": "run", "ray": "auto", "ray_workers": 2, "announce": lines.append}
+    how = {
+        "runs": tmp_path,
+        "name": "run",
+        "ray": "auto",
+        "ray_workers": 2,
+        "announce": lines.append,
+    }
     sn.evaluate(model, str(questions.folder), **how)
     [left] = [line for line in lines if "left out" in line]
-    assert re.match(r"Ray: worker \d+ on \S+ is left out: its model differs .*\(process was \d+, is \d+\)", left)
+    assert re.match(
+        r"Ray: worker \d+ on \S+ is left out: its model differs .*\(process was \d+, is \d+\)", left
+    )
     assert len(list(read_exchanges(tmp_path / "run"))) == 12
 
 
 @pytest.mark.slow
-def test_a_run_whose_budget_is_spent_goes_on(questions: Benchmark, whole: Path, tmp_path: Path) -> None:
-    with pytest.raises(SpentBudgetError, match="stopped at --max-requests 20: 20 requests were answered"):
+def test_a_run_whose_budget_is_spent_goes_on(
+    questions: Benchmark, whole: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        SpentBudgetError, match="stopped at --max-requests 20: 20 requests were answered"
+    ):
         on_ray(questions, tmp_path, max_requests=20)
     assert records(tmp_path / "run") <= records(whole)
     same_as(whole, on_ray(questions, tmp_path))
@@ -187,9 +247,28 @@ def test_the_page_s_command_asks_the_models_of_all_roles_on_the_cluster(
 ) -> None:
     page = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text("utf-8")
     [line] = re.findall(r"^snellen run (snellen:.*) --ray$", page, flags=re.MULTILINE)
-    roles = [word for role in ("questioner", "reasoner") for word in ("--role", f"{role}=snellen:uniform")]
-    words = ["run", *line.split(), "--limit", "6", "-p", "reasoning", *roles, "--runs", str(tmp_path), "--name"]
-    assert small.command(capsys, *words, "one")[0] == small.command(capsys, *words, "other", "--ray")[0] == 0
+    roles = [
+        word
+        for role in ("questioner", "reasoner")
+        for word in ("--role", f"{role}=snellen:uniform")
+    ]
+    words = [
+        "run",
+        *line.split(),
+        "--limit",
+        "6",
+        "-p",
+        "reasoning",
+        *roles,
+        "--runs",
+        str(tmp_path),
+        "--name",
+    ]
+    assert (
+        small.command(capsys, *words, "one")[0]
+        == small.command(capsys, *words, "other", "--ray")[0]
+        == 0
+    )
     assert records(tmp_path / "one") == records(tmp_path / "other")
     assert {e.request.role for e in records(tmp_path / "other")} == {"", "questioner", "reasoner"}
 
@@ -198,7 +277,13 @@ def test_the_page_s_command_asks_the_models_of_all_roles_on_the_cluster(
 def test_a_model_that_cannot_be_loaded_is_the_line_that_it_is_without_a_cluster(
     questions: Benchmark, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    words = ["run", "snellen:scripted?file=nowhere.json", str(questions.folder), "--runs", str(tmp_path)]
+    words = [
+        "run",
+        "snellen:scripted?file=nowhere.json",
+        str(questions.folder),
+        "--runs",
+        str(tmp_path),
+    ]
     code, _, one = small.command(capsys, *words)
     again, _, other = small.command(capsys, *words, "--ray")
     assert (code, one) == (again, other) and "cannot read replies from nowhere.json" in one
@@ -210,7 +295,8 @@ def test_a_worker_for_which_no_machine_is_large_enough_is_said_and_not_waited_fo
     monkeypatch.setattr("snellen.runs.ray_cluster.PLACEMENT_SECONDS", 0.5)
     lines: list[str] = []
     with pytest.raises(
-        ModelError, match=r"^ray: no worker could start .* needs 2 GPUs and 1 CPUs .*: 0\); see `ray status`"
+        ModelError,
+        match=r"^ray: no worker could start .* needs 2 GPUs and 1 CPUs .*: 0\); see `ray status`",
     ):
         sn.evaluate(
             "snellen:uniform",
@@ -220,12 +306,20 @@ def test_a_worker_for_which_no_machine_is_large_enough_is_said_and_not_waited_fo
             gpus_per_worker=2,
             announce=lines.append,
         )
-    assert [line for line in lines if line.startswith("Ray: a worker needs 2 GPUs") and "waiting up to" in line]
+    assert [
+        line
+        for line in lines
+        if line.startswith("Ray: a worker needs 2 GPUs") and "waiting up to" in line
+    ]
 
 
-def test_without_ray_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch, questions: Benchmark) -> None:
+def test_without_ray_the_line_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, questions: Benchmark
+) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"^a run on a cluster \(--ray\) needs the package ray: .*\[ray\]"):
+    with pytest.raises(
+        MissingExtraError, match=r"^a run on a cluster \(--ray\) needs the package ray: .*\[ray\]"
+    ):
         sn.evaluate("snellen:uniform", str(questions.folder), ray="auto")
 
 
@@ -235,7 +329,10 @@ def test_no_cluster_is_an_error_that_says_what_to_do(
 ) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     before = dict(os.environ)
-    with pytest.raises(ModelError, match=rf"^ray: no cluster can be joined at {address} \(.+\); run this on a machine"):
+    with pytest.raises(
+        ModelError,
+        match=rf"^ray: no cluster can be joined at {address} \(.+\); run this on a machine",
+    ):
         sn.evaluate("snellen:uniform", str(questions.folder), ray=address)
     assert dict(os.environ) == before
 
@@ -249,24 +346,38 @@ def test_a_cluster_that_asks_for_its_token_says_where_that_is(
 
     def refuse(**how: Any) -> None:
         if place == "error":
-            raise ray.exceptions.AuthenticationError("Token authentication is enabled but no token was found")
-        cause = RuntimeError("RPC error: InvalidAuthToken: Authentication token is missing or incorrect")
+            raise ray.exceptions.AuthenticationError(
+                "Token authentication is enabled but no token was found"
+            )
+        cause = RuntimeError(
+            "RPC error: InvalidAuthToken: Authentication token is missing or incorrect"
+        )
         raise ConnectionError("Failed to connect to Ray cluster") from cause
 
     monkeypatch.setattr(ray, "init", refuse)
-    with pytest.raises(ModelError, match=r"^ray: the cluster at auto asks for its token; set RAY_AUTH_MODE="):
+    with pytest.raises(
+        ModelError, match=r"^ray: the cluster at auto asks for its token; set RAY_AUTH_MODE="
+    ):
         sn.evaluate("snellen:uniform", str(questions.folder), ray="auto")
 
 
 @pytest.mark.parametrize(
     ("how", "fault"),
     [
-        ({"ray": "snellen:uniform"}, "ray: 'snellen:uniform' is not an address of a cluster; write HOST:PORT, auto or"),
-        ({"ray": "auto", "workers": 2}, "workers: these are processes of this machine; with ray say ray_workers"),
+        (
+            {"ray": "snellen:uniform"},
+            "ray: 'snellen:uniform' is not an address of a cluster; write HOST:PORT, auto or",
+        ),
+        (
+            {"ray": "auto", "workers": 2},
+            "workers: these are processes of this machine; with ray say ray_workers",
+        ),
         ({"ray_workers": 2}, "ray_workers and gpus_per_worker are of a cluster; name it"),
     ],
 )
-def test_ways_to_share_the_work_that_exclude_each_other_are_refused(how: dict[str, Any], fault: str) -> None:
+def test_ways_to_share_the_work_that_exclude_each_other_are_refused(
+    how: dict[str, Any], fault: str
+) -> None:
     with pytest.raises(DataError, match=f"^{re.escape(fault)}"):
         sn.evaluate("snellen:uniform", "eyechart/shape", **how)
 

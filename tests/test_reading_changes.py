@@ -20,13 +20,23 @@ Case = dict[str, Any]
 
 
 def cases(*names: str, every: int = 1) -> list[Case]:
-    found = [json.loads(line) for name in names for line in (REPLIES / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    found = [
+        json.loads(line)
+        for name in names
+        for line in (REPLIES / f"{name}.jsonl").read_text("utf-8").splitlines()
+    ]
     return [case for case in found if not case["ambiguous"]][::every]
 
 
 def read(case: Case, **changes: Any) -> ExtractedChoice:
     used = case | changes
-    return read_choice(used["reply"], used["options"], used["labels"], finish=used["finish"], question=used["question"])
+    return read_choice(
+        used["reply"],
+        used["options"],
+        used["labels"],
+        finish=used["finish"],
+        question=used["question"],
+    )
 
 
 NATURAL = cases("natural-a", "natural-b", "natural-c", every=4)
@@ -98,7 +108,9 @@ def test_switching_mechanisms_off_shows_what_they_earn() -> None:
     assert list(table) == list(MECHANISMS)
     lost, _, _, _ = table["the reader"]
     assert lost > 10
-    assert all(counts[1] <= max(2, counts[0]) for counts in table.values())  # none costs more than it earns
+    assert all(
+        counts[1] <= max(2, counts[0]) for counts in table.values()
+    )  # none costs more than it earns
 
 
 def test_the_reader_was_trained_on_the_replies_and_the_clues_of_today() -> None:
@@ -108,15 +120,23 @@ def test_the_reader_was_trained_on_the_replies_and_the_clues_of_today() -> None:
     with files("snellen.extraction").joinpath(MODEL).open("rb") as file, np.load(file) as held:
         about, sample = json.loads(str(held["about"])), held["sample"]
     everything = hands()
-    assert about["inputs"] == digest(everything, about["names"]), "run: python training/reader/train.py"
+    assert about["inputs"] == digest(everything, about["names"]), (
+        "run: python training/reader/train.py"
+    )
     views = [looked_at(case) for case in sampled(everything)]
     weighed = np.vstack([values for _, _, values, _ in views if len(values)])
     assert {names for _, names, values, _ in views if len(values)} == {tuple(about["names"])}
     assert len(weighed) > 60
-    np.testing.assert_allclose(weighed, sample, atol=1e-3, err_msg="run: python training/reader/train.py")
+    np.testing.assert_allclose(
+        weighed, sample, atol=1e-3, err_msg="run: python training/reader/train.py"
+    )
 
 
-def test_a_package_without_its_data_says_which_file_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_without_its_data_says_which_file_it_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(likeness, "TABLE", "absent.npz")
-    with pytest.raises(DataError, match=r"absent\.npz: this file of Snellen is missing.*install Snellen again"):
+    with pytest.raises(
+        DataError, match=r"absent\.npz: this file of Snellen is missing.*install Snellen again"
+    ):
         likeness._table.__wrapped__()

@@ -29,7 +29,11 @@ from snellen.protocols.base import parse_protocol
 from snellen.protocols.prompts.role_prompts import parse_reasoning_prompts
 from snellen.protocols.prompts.templates import default_templates
 from snellen.protocols.reasoning import legacy_conclusion, legacy_sub_questions
-from snellen.protocols.reasoning_parsing import ReadConclusion, standard_conclusion, standard_sub_questions
+from snellen.protocols.reasoning_parsing import (
+    ReadConclusion,
+    standard_conclusion,
+    standard_sub_questions,
+)
 from snellen.records import Exchange, Request
 from snellen.report.summary import summary_rows
 from snellen.runs.journal import read_exchanges
@@ -57,13 +61,21 @@ def whole(three: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run with single-turn beside the talk."""
     runs = tmp_path_factory.mktemp("whole")
     cast = {role: Actor(role) for role in ROLES}
-    sn.evaluate(Actor(), str(three.folder), ["vanilla", PROTOCOL], roles=cast, runs=runs, name="run")
+    sn.evaluate(
+        Actor(), str(three.folder), ["vanilla", PROTOCOL], roles=cast, runs=runs, name="run"
+    )
     return runs / "run"
 
 
 def steps_of(folder: Path, sample_id: str) -> list[Exchange]:
-    steps = [e for e in read_exchanges(folder) if e.request.sample_id == sample_id and e.request.variant.step]
-    return sorted(steps, key=lambda e: e.request.variant.step.number if e.request.variant.step else 0)
+    steps = [
+        e
+        for e in read_exchanges(folder)
+        if e.request.sample_id == sample_id and e.request.variant.step
+    ]
+    return sorted(
+        steps, key=lambda e: e.request.variant.step.number if e.request.variant.step else 0
+    )
 
 
 def outline(folder: Path, sample_id: str) -> list[str]:
@@ -85,15 +97,25 @@ def test_the_talk_is_the_golden_one(whole: Path) -> None:
     for exchange in steps_of(whole, "q001"):
         step = exchange.request.variant.step
         assert step
-        lines.append(f"=== {step.number}: round {step.round}, {step.purpose}, {exchange.request.role or 'evaluated'}")
+        lines.append(
+            f"=== {step.number}: round {step.round}, {step.purpose}, {exchange.request.role or 'evaluated'}"
+        )
         for message in exchange.request.messages:
-            pictures = "[picture] " * sum(part.__class__.__name__ == "ImagePart" for part in message.content)
+            pictures = "[picture] " * sum(
+                part.__class__.__name__ == "ImagePart" for part in message.content
+            )
             lines.append(f"--- {message.role}\n{pictures}{message.text}")
         lines.append(f"--- reply\n{exchange.response.text}")
     assert "\n".join(lines) + "\n" == GOLDEN.read_text("utf-8")
 
 
-ROUND_1 = ["0 caption", "1 sub-questions questioner", "1 sub-answer", "1 sub-answer", "1 analysis reasoner"]
+ROUND_1 = [
+    "0 caption",
+    "1 sub-questions questioner",
+    "1 sub-answer",
+    "1 sub-answer",
+    "1 analysis reasoner",
+]
 ROUND_2 = ["2 sub-questions questioner", "2 sub-answer", "2 sub-answer", "2 analysis reasoner"]
 ROUND_3 = ["3 sub-questions questioner", "3 sub-answer", "3 conclusion reasoner"]
 
@@ -105,10 +127,18 @@ def test_it_stops_at_the_round_of_the_answer_or_after_the_last(whole: Path) -> N
 
 
 def test_doubt_is_allowed_until_the_last_round_and_then_forbidden(whole: Path) -> None:
-    told = {e.request.variant.step.purpose: e.request.messages[0].text for e in steps_of(whole, "q002")
-            if e.request.role == "reasoner" and e.request.variant.step}  # fmt: skip
-    assert "We are not sure" in told["analysis"] and "You must give an answer" not in told["analysis"]
-    assert "We are not sure" not in told["conclusion"] and "You must give an answer" in told["conclusion"]
+    told = {
+        e.request.variant.step.purpose: e.request.messages[0].text
+        for e in steps_of(whole, "q002")
+        if e.request.role == "reasoner" and e.request.variant.step
+    }
+    assert (
+        "We are not sure" in told["analysis"] and "You must give an answer" not in told["analysis"]
+    )
+    assert (
+        "We are not sure" not in told["conclusion"]
+        and "You must give an answer" in told["conclusion"]
+    )
 
 
 def test_a_question_that_ends_in_doubt_is_unknown_and_not_right(whole: Path) -> None:
@@ -129,7 +159,9 @@ def test_a_question_that_ends_in_doubt_is_unknown_and_not_right(whole: Path) -> 
 
 
 def test_each_role_has_its_own_count(whole: Path) -> None:
-    uses = {use.role: (use.model, use.answered, use.failed) for use in sn.score(whole).runs[0].roles}
+    uses = {
+        use.role: (use.model, use.answered, use.failed) for use in sn.score(whole).runs[0].roles
+    }
     # Two pictures share captions and sub-answers: each is asked once. The single turn asks one label a question.
     assert uses["questioner"] == ("scripted questioner", 1 + 2 + 3, 0)
     assert uses["reasoner"] == ("scripted reasoner", 1 + 2 + 3, 0)
@@ -137,13 +169,18 @@ def test_each_role_has_its_own_count(whole: Path) -> None:
     assert uses[""] == ("scripted answerer", len(asked), 0)
 
 
-def test_no_request_to_another_model_holds_a_picture_and_each_to_the_evaluated_one_does(whole: Path) -> None:
+def test_no_request_to_another_model_holds_a_picture_and_each_to_the_evaluated_one_does(
+    whole: Path,
+) -> None:
     for exchange in read_exchanges(whole):
         assert bool(exchange.request.images) == (exchange.request.role == "")
 
 
 def talk(
-    make: Callable[..., Benchmark], replies: dict[str, Callable[[Request], str]], protocol: str, **row: Any
+    make: Callable[..., Benchmark],
+    replies: dict[str, Callable[[Request], str]],
+    protocol: str,
+    **row: Any,
 ) -> Path:
     """The run of one question in which each role replies by its rule."""
     benchmark = make([{**small.rows(1)[0], **row}])
@@ -170,38 +207,62 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more(make: Callable[..., 
         "reasoning?rounds=2",
     )
     assert outline(folder, "q000") == [
-        "0 caption", "1 sub-questions questioner", "1 sub-questions questioner", "1 sub-answer",
-        "1 analysis reasoner", "1 analysis reasoner",
-    ]  # fmt: skip
+        "0 caption",
+        "1 sub-questions questioner",
+        "1 sub-questions questioner",
+        "1 sub-answer",
+        "1 analysis reasoner",
+        "1 analysis reasoner",
+    ]
     again = steps_of(folder, "q000")[-1].request.messages[-1].text
-    assert again.endswith('It starts with "Answer:" and holds the number or letter of one possible answer.')
+    assert again.endswith(
+        'It starts with "Answer:" and holds the number or letter of one possible answer.'
+    )
     assert sn.score(folder).value("unparsed_rate", benchmark="mine") == 0
 
 
 def test_what_cannot_be_read_twice_is_unknown(make: Callable[..., Benchmark]) -> None:
-    folder = talk(make, {"questioner": fixed("Is it red?"), "reasoner": fixed("Well.")}, "reasoning?rounds=3")
+    folder = talk(
+        make, {"questioner": fixed("Is it red?"), "reasoner": fixed("Well.")}, "reasoning?rounds=3"
+    )
     assert outline(folder, "q000")[-2:] == ["1 analysis reasoner"] * 2
     results = sn.score(folder)
-    assert (results.value("unparsed_rate", benchmark="mine"), results.value("accuracy", benchmark="mine")) == (1, 0)
+    assert (
+        results.value("unparsed_rate", benchmark="mine"),
+        results.value("accuracy", benchmark="mine"),
+    ) == (1, 0)
 
 
 def test_where_nothing_new_is_asked_the_round_is_the_last(make: Callable[..., Benchmark]) -> None:
     folder = talk(
         make,
-        {"questioner": fixed("Is it red?", "is it RED ?"), "reasoner": fixed("Answer: We are not sure", "Answer: 1")},
+        {
+            "questioner": fixed("Is it red?", "is it RED ?"),
+            "reasoner": fixed("Answer: We are not sure", "Answer: 1"),
+        },
         "reasoning",
     )
     assert outline(folder, "q000") == [
-        "0 caption", "1 sub-questions questioner", "1 sub-answer", "1 analysis reasoner",
-        "2 sub-questions questioner", "2 sub-questions questioner", "2 conclusion reasoner",
-    ]  # fmt: skip
+        "0 caption",
+        "1 sub-questions questioner",
+        "1 sub-answer",
+        "1 analysis reasoner",
+        "2 sub-questions questioner",
+        "2 sub-questions questioner",
+        "2 conclusion reasoner",
+    ]
     assert sn.score(folder).value("accuracy", benchmark="mine") == 1
 
 
-def test_an_answer_beside_a_doubt_counts_in_the_last_round_only(make: Callable[..., Benchmark]) -> None:
+def test_an_answer_beside_a_doubt_counts_in_the_last_round_only(
+    make: Callable[..., Benchmark],
+) -> None:
     folder = talk(
         make,
-        {"questioner": fixed("Is it red?", "Is it big?"), "reasoner": fixed("Answer: We are not sure, but 1")},
+        {
+            "questioner": fixed("Is it red?", "Is it big?"),
+            "reasoner": fixed("Answer: We are not sure, but 1"),
+        },
         "reasoning?rounds=2",
     )
     assert outline(folder, "q000")[-1] == "2 conclusion reasoner"
@@ -209,8 +270,12 @@ def test_an_answer_beside_a_doubt_counts_in_the_last_round_only(make: Callable[.
 
 
 def test_at_most_so_many_sub_questions_of_a_round_are_asked(make: Callable[..., Benchmark]) -> None:
-    many = " ".join(f"Is it {colour}?" for colour in ("red", "blue", "green", "black", "white", "grey", "pink"))
-    folder = talk(make, {"questioner": fixed(many), "reasoner": fixed("Answer: 1")}, "reasoning?questions=3")
+    many = " ".join(
+        f"Is it {colour}?" for colour in ("red", "blue", "green", "black", "white", "grey", "pink")
+    )
+    folder = talk(
+        make, {"questioner": fixed(many), "reasoner": fixed("Answer: 1")}, "reasoning?questions=3"
+    )
     assert outline(folder, "q000").count("1 sub-answer") == 3
 
 
@@ -223,12 +288,20 @@ def test_without_a_caption_nothing_is_said_of_one(make: Callable[..., Benchmark]
 
 
 def test_an_open_question_is_answered_in_words(make: Callable[..., Benchmark]) -> None:
-    roles = {"questioner": fixed("Is it red?"), "reasoner": fixed("Analysis: I see.\n**Answer:** No, it is not.")}
+    roles = {
+        "questioner": fixed("Is it red?"),
+        "reasoner": fixed("Analysis: I see.\n**Answer:** No, it is not."),
+    }
     row = {"options": None, "question": "Is there a dog in the image?", "answer": "no"}
     benchmark = make([{**small.rows(1)[0], **row}], formulation="text", metrics=("pope",))
-    models = {role: sn.Scripted(rule, fingerprint=role, answers_by_sample=True) for role, rule in roles.items()}
+    models = {
+        role: sn.Scripted(rule, fingerprint=role, answers_by_sample=True)
+        for role, rule in roles.items()
+    }
     cast = sn.Scripted(lambda request: "a thing", fingerprint="1")
-    results = sn.evaluate(cast, str(benchmark.folder), ["vanilla", "reasoning"], roles=models, name="open")
+    results = sn.evaluate(
+        cast, str(benchmark.folder), ["vanilla", "reasoning"], roles=models, name="open"
+    )
     assert results.value("pope_accuracy", benchmark="mine", protocol="reasoning") == 1
     assert results.value("pope_unparsed_rate", benchmark="mine", protocol="vanilla") == 1
     told = steps_of(Path("runs/open"), "q000")[-1].request.messages
@@ -239,17 +312,25 @@ def test_an_open_question_that_ends_in_doubt_is_wrong(make: Callable[..., Benchm
     roles = {"questioner": "Is it red?", "reasoner": "Answer: We are not sure"}
     benchmark = make(
         [{**small.rows(1)[0], "options": None, "question": "Is there a dog?", "answer": "no"}],
-        formulation="text", metrics=("pope", "exact_match"),
-    )  # fmt: skip
-    models = {role: sn.Scripted(lambda _, text=text: text, fingerprint=role) for role, text in roles.items()}
+        formulation="text",
+        metrics=("pope", "exact_match"),
+    )
+    models = {
+        role: sn.Scripted(lambda _, text=text: text, fingerprint=role)
+        for role, text in roles.items()
+    }
     cast = sn.Scripted(lambda request: "a thing", fingerprint="1")
-    results = sn.evaluate(cast, str(benchmark.folder), "reasoning?rounds=1", roles=models, name="open")
+    results = sn.evaluate(
+        cast, str(benchmark.folder), "reasoning?rounds=1", roles=models, name="open"
+    )
     for metric, value in {"pope_accuracy": 0, "pope_unparsed_rate": 1, "exact_match": 0}.items():
         assert results.value(metric, benchmark="mine") == value
 
 
 @pytest.mark.parametrize("extractor", ["strict", "legacy:lvlm-ehub", "legacy:reform-eval"])
-def test_the_answer_that_ended_the_talk_is_the_same_under_all_rules(whole: Path, extractor: str) -> None:
+def test_the_answer_that_ended_the_talk_is_the_same_under_all_rules(
+    whole: Path, extractor: str
+) -> None:
     def choices(results: sn.Results) -> dict[str, int | None]:
         [scored] = results.runs[0].benchmarks
         return {p.sample_id: p.choice for p in scored.predictions if p.protocol == PROTOCOL}
@@ -319,7 +400,10 @@ def test_sub_questions_are_read_however_they_are_listed(reply: str) -> None:
 @pytest.mark.parametrize(
     ("reply", "questions"),
     [
-        ("sub-question 1: is there a dog?\nSUB-QUESTION 2: IS IT RED?", ["is there a dog?", "IS IT RED?"]),
+        (
+            "sub-question 1: is there a dog?\nSUB-QUESTION 2: IS IT RED?",
+            ["is there a dog?", "IS IT RED?"],
+        ),
         ("- Name the animal\n- Describe the hat", ["Name the animal", "Describe the hat"]),
         ("* Name the animal\n* Describe the hat", ["Name the animal", "Describe the hat"]),
         ("Is Mr. Smith in front of St. Paul's?", ["Is Mr. Smith in front of St. Paul's?"]),
@@ -335,7 +419,12 @@ def test_sub_questions_that_are_odd_or_none(reply: str, questions: list[str]) ->
 
 # --- reading the conclusion --------------------------------------------------------------------------------------
 
-PLANS = ("He is sad.", "He is happy and dances.", "He wants to leave.", "He is not sure where to go.")
+PLANS = (
+    "He is sad.",
+    "He is happy and dances.",
+    "He wants to leave.",
+    "He is not sure where to go.",
+)
 NUMBERS = ("1", "2", "3", "4")
 
 
@@ -409,13 +498,17 @@ def test_an_option_that_says_not_sure_is_an_option() -> None:
     assert read("Answer: 4. He is not sure where to go.") == "4"
 
 
-@pytest.mark.parametrize("reply", ["I like turtles.", "", "Analysis: x\nAnswer: 7", "Answer: 1 or 2"])
+@pytest.mark.parametrize(
+    "reply", ["I like turtles.", "", "Analysis: x\nAnswer: 7", "Answer: 1 or 2"]
+)
 def test_what_neither_answers_nor_doubts_is_asked_for_again(reply: str) -> None:
     assert read(reply) is None
 
 
 def test_the_analysis_is_what_stands_before() -> None:
-    found = standard_conclusion("Analysis: He smiles.\nHe moves.\nAnswer: 2", PLANS, NUMBERS, STANDARD, last=False)
+    found = standard_conclusion(
+        "Analysis: He smiles.\nHe moves.\nAnswer: 2", PLANS, NUMBERS, STANDARD, last=False
+    )
     assert found == ReadConclusion("He smiles.\nHe moves.", "2")
 
 
@@ -423,9 +516,12 @@ def test_the_analysis_is_what_stands_before() -> None:
 
 
 def test_the_published_parser_takes_a_line_for_one_sub_question() -> None:
-    assert legacy_sub_questions("Sub-question 1: Is it red? Sub-question 2: Is it big?\n\nWhat is it") == [
-        "Is it red? Sub-question 2: Is it big?", "What is it",
-    ]  # fmt: skip
+    assert legacy_sub_questions(
+        "Sub-question 1: Is it red? Sub-question 2: Is it big?\n\nWhat is it"
+    ) == [
+        "Is it red? Sub-question 2: Is it big?",
+        "What is it",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -441,7 +537,9 @@ def test_the_published_parser_takes_a_line_for_one_sub_question() -> None:
         ("2", PLANS, None),
     ],
 )
-def test_the_published_parser_is_as_the_paper_has_it(reply: str, options: tuple[str, ...], answer: str | None) -> None:
+def test_the_published_parser_is_as_the_paper_has_it(
+    reply: str, options: tuple[str, ...], answer: str | None
+) -> None:
     found = legacy_conclusion(reply, options, NUMBERS[: len(options)], STANDARD, last=False)
     assert (found and ("doubt" if found.doubt else found.answer)) == answer
 
@@ -459,12 +557,20 @@ def test_the_published_parser_is_chosen_by_name(make: Callable[..., Benchmark]) 
 # --- a crash, a replay -------------------------------------------------------------------------------------------
 
 
-def test_a_run_that_is_killed_within_the_second_round_goes_on_there_and_asks_nothing_twice(tmp_path: Path) -> None:
+def test_a_run_that_is_killed_within_the_second_round_goes_on_there_and_asks_nothing_twice(
+    tmp_path: Path,
+) -> None:
     benchmark = small.built(small.rows(2)[1:], tmp_path / "second")
     calls, runs = tmp_path / "calls", tmp_path / "killed"
     # Caption, round 1 (sub-questions, two sub-answers, analysis), sub-questions of round 2, and one of its two answers.
     wanted = 1 + 4 + 2
-    command = [sys.executable, reasoning_roles.__file__, str(benchmark.folder), str(runs), str(calls)]
+    command = [
+        sys.executable,
+        reasoning_roles.__file__,
+        str(benchmark.folder),
+        str(runs),
+        str(calls),
+    ]
     process = subprocess.Popen(command, env=os.environ)
     deadline = time.monotonic() + SECONDS_TO_WAIT
     while _lines(runs / "run") < wanted and process.poll() is None:
@@ -477,13 +583,21 @@ def test_a_run_that_is_killed_within_the_second_round_goes_on_there_and_asks_not
     model, roles = AsyncActor(), {role: AsyncActor(role) for role in ROLES}
     sn.evaluate(model, str(benchmark.folder), PROTOCOL, roles=roles, runs=runs, name="run")
     # The other answer of round 2, and its analysis: no caption, no round 1, no sub-questions.
-    assert (len(model.asked), len(roles["questioner"].asked), len(roles["reasoner"].asked)) == (1, 0, 1)
+    assert (len(model.asked), len(roles["questioner"].asked), len(roles["reasoner"].asked)) == (
+        1,
+        0,
+        1,
+    )
     asked = Counter([*before, *model.asked, *roles["reasoner"].asked])
     assert set(asked.values()) == {1}
     uninterrupted = {role: AsyncActor(role) for role in ROLES}
-    sn.evaluate(AsyncActor(), str(benchmark.folder), PROTOCOL, roles=uninterrupted, runs=runs, name="whole")
+    sn.evaluate(
+        AsyncActor(), str(benchmark.folder), PROTOCOL, roles=uninterrupted, runs=runs, name="whole"
+    )
     assert (runs / "run/scores.jsonl").read_bytes() == (runs / "whole/scores.jsonl").read_bytes()
-    assert [_said(e) for e in steps_of(runs / "run", "q001")] == [_said(e) for e in steps_of(runs / "whole", "q001")]
+    assert [_said(e) for e in steps_of(runs / "run", "q001")] == [
+        _said(e) for e in steps_of(runs / "whole", "q001")
+    ]
 
 
 def _lines(folder: Path) -> int:
@@ -498,9 +612,15 @@ def _said(exchange: Exchange) -> tuple[Request, str | None]:
 def test_a_replay_equals_the_run(whole: Path, three: Benchmark) -> None:
     replay = f"replay:{whole}"
     results = sn.evaluate(
-        replay, str(three.folder), ["vanilla", PROTOCOL], roles=dict.fromkeys(ROLES, replay), name="again"
+        replay,
+        str(three.folder),
+        ["vanilla", PROTOCOL],
+        roles=dict.fromkeys(ROLES, replay),
+        name="again",
     )
-    assert (whole / "scores.jsonl").read_bytes() == (Path("runs/again") / "scores.jsonl").read_bytes()
+    assert (whole / "scores.jsonl").read_bytes() == (
+        Path("runs/again") / "scores.jsonl"
+    ).read_bytes()
     for sample_id in ("q000", "q001", "q002"):
         again = [_said(e) for e in steps_of(Path("runs/again"), sample_id)]
         assert again == [_said(e) for e in steps_of(whole, sample_id)]
@@ -522,7 +642,8 @@ def test_an_unfinished_talk_is_not_asked_yet(whole: Path, tmp_path: Path) -> Non
         over = {
             name
             for name, e in concluded.items()
-            if (step := e.request.variant.step) and step.round == reasoning_roles.ANSWERED_IN.get(name, 3)
+            if (step := e.request.variant.step)
+            and step.round == reasoning_roles.ANSWERED_IN.get(name, 3)
         }
         begun = {
             e.request.sample_id
@@ -530,7 +651,11 @@ def test_an_unfinished_talk_is_not_asked_yet(whole: Path, tmp_path: Path) -> Non
             if e.protocol == PROTOCOL
         }
         [scored] = sn.score(folder).runs[0].benchmarks
-        accuracies = {s.sample_id: s for s in scored.scores if (s.protocol, s.metric) == (PROTOCOL, "accuracy")}
+        accuracies = {
+            s.sample_id: s
+            for s in scored.scores
+            if (s.protocol, s.metric) == (PROTOCOL, "accuracy")
+        }
         assert {name for name, s in accuracies.items() if s.value is not None} == over
         assert {s.reason for s in accuracies.values() if s.value is None} <= {"not asked"}
         # A talk that goes on longer is not left out as if it had never begun.
@@ -548,16 +673,26 @@ def test_other_words_of_ours_are_another_version() -> None:
 
 
 def test_a_template_file_may_bring_its_own_words(three: Benchmark) -> None:
-    Path("mine.toml").write_text('[reasoning]\ndoubt = "Hm"\n[reasoning.questioner]\nsystem = "Ask {count} things."\n')
+    Path("mine.toml").write_text(
+        '[reasoning]\ndoubt = "Hm"\n[reasoning.questioner]\nsystem = "Ask {count} things."\n'
+    )
     cast = {role: Actor(role) for role in ROLES}
-    sn.evaluate(Actor(), str(three.folder), PROTOCOL, roles=cast, name="own", templates="mine.toml", limit=1)
-    told = next(e.request for e in read_exchanges(Path("runs/own")) if e.request.role == "questioner")
+    sn.evaluate(
+        Actor(), str(three.folder), PROTOCOL, roles=cast, name="own", templates="mine.toml", limit=1
+    )
+    told = next(
+        e.request for e in read_exchanges(Path("runs/own")) if e.request.role == "questioner"
+    )
     assert told.messages[0].text == "Ask 5 things." and told.variant.template.startswith("own-")
-    reasoner = next(e.request for e in read_exchanges(Path("runs/own")) if e.request.role == "reasoner")
+    reasoner = next(
+        e.request for e in read_exchanges(Path("runs/own")) if e.request.role == "reasoner"
+    )
     assert reasoner.messages[0].text.endswith("Answer: Hm")
 
 
-def test_a_run_refuses_to_go_on_in_other_words_of_ours(three: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_refuses_to_go_on_in_other_words_of_ours(
+    three: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def go_on() -> None:
         cast = {role: Actor(role) for role in ROLES}
         sn.evaluate(Actor(), str(three.folder), PROTOCOL, roles=cast, name="run", limit=1)
@@ -567,14 +702,22 @@ def test_a_run_refuses_to_go_on_in_other_words_of_ours(three: Benchmark, monkeyp
     ours = default_templates()
     later = replace(ours, reasoning=replace(ours.reasoning, version="snellen-reasoning-2"))
     monkeypatch.setattr("snellen.runs.plan.named_templates", lambda name, published: later)
-    with pytest.raises(StoreError, match="was asked in the words snellen-reasoning-1, now snellen-reasoning-2; choose"):
+    with pytest.raises(
+        StoreError,
+        match="was asked in the words snellen-reasoning-1, now snellen-reasoning-2; choose",
+    ):
         go_on()
 
 
 def test_wrong_words_are_one_line() -> None:
-    with pytest.raises(DataError, match=r"^x: \[questioner\] first has the slot \{capshun\}; known: analysis, answers"):
+    with pytest.raises(
+        DataError,
+        match=r"^x: \[questioner\] first has the slot \{capshun\}; known: analysis, answers",
+    ):
         parse_reasoning_prompts({"questioner": {"first": "{capshun}"}}, "x")
-    with pytest.raises(DataError, match=r"^x: not the words of a reasoning .*unknown field `critic`"):
+    with pytest.raises(
+        DataError, match=r"^x: not the words of a reasoning .*unknown field `critic`"
+    ):
         parse_reasoning_prompts({"critic": {}}, "x")
 
 
@@ -588,8 +731,12 @@ def test_the_words_for_entailment_tell_its_middle_answer_from_doubt() -> None:
 
 def test_single_turn_stands_beside_the_talk_in_one_table(whole: Path, tmp_path: Path) -> None:
     page = sn.score(whole).report(tmp_path / "r.md").read_text()
-    rows = {cells[3]: cells for line in page.splitlines() if (cells := [c.strip() for c in line.split("|")])[1:2]
-            == ["scripted answerer"] and len(cells) == 11}  # fmt: skip
+    rows = {
+        cells[3]: cells
+        for line in page.splitlines()
+        if (cells := [c.strip() for c in line.split("|")])[1:2] == ["scripted answerer"]
+        and len(cells) == 11
+    }
     assert rows["vanilla"][4:7] != rows[PROTOCOL][4:7]
     assert rows["vanilla"][5].startswith("33.3%") and rows["vanilla"][7:9] == ["—", "1"]
     assert rows[PROTOCOL][5].startswith("33.3%") and rows[PROTOCOL][6].startswith("33.3%")
@@ -601,14 +748,22 @@ def test_single_turn_stands_beside_the_talk_in_one_table(whole: Path, tmp_path: 
 
 def test_the_single_turn_and_not_the_talk_stands_for_the_model(whole: Path) -> None:
     results = sn.score(whole)
-    [row] = [row for row in results.rows if row.metric == "accuracy" and row.protocol == "vanilla" and not row.slice
-             and row.benchmark == "mine"]  # fmt: skip
+    [row] = [
+        row
+        for row in results.rows
+        if row.metric == "accuracy"
+        and row.protocol == "vanilla"
+        and not row.slice
+        and row.benchmark == "mine"
+    ]
     [summary] = summary_rows(results.runs, results.rows)
     assert summary.accuracy.estimate.value == row.estimate.value  # type: ignore[union-attr]
     assert sorted(["reasoning", "vanilla"], key=protocol_preference) == ["vanilla", "reasoning"]
 
 
-def test_whoever_reads_replies_finds_conclusions_in_place_of_steps(whole: Path, three: Benchmark) -> None:
+def test_whoever_reads_replies_finds_conclusions_in_place_of_steps(
+    whole: Path, three: Benchmark
+) -> None:
     samples = {"mine": {sample.id: sample for sample in three.samples()}}
     found = with_conclusions(read_exchanges(whole), ["vanilla", PROTOCOL], samples)
     replies = {(e.protocol, e.request.sample_id): e.response.text for e in found}
@@ -638,9 +793,13 @@ def test_the_report_shows_the_whole_talk(whole: Path, tmp_path: Path) -> None:
 def test_embedded_models_play_all_roles_end_to_end() -> None:
     pytest.importorskip("torch", reason="waits for torch")
     results = sn.evaluate(
-        "snellen:tiny-xs", "eyechart/shape", ["vanilla", "reasoning?rounds=2&role_tokens=8&answer_tokens=4"],
-        roles={"questioner": "snellen:tiny-xs", "reasoner": "snellen:tiny-xs"}, limit=2, name="tiny",
-    )  # fmt: skip
+        "snellen:tiny-xs",
+        "eyechart/shape",
+        ["vanilla", "reasoning?rounds=2&role_tokens=8&answer_tokens=4"],
+        roles={"questioner": "snellen:tiny-xs", "reasoner": "snellen:tiny-xs"},
+        limit=2,
+        name="tiny",
+    )
     [scored] = results.runs[0].benchmarks
     assert len([p for p in scored.predictions if p.protocol.startswith("reasoning")]) == 2
     assert all(use.failed == 0 and use.answered > 0 for use in results.runs[0].roles)

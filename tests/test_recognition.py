@@ -70,7 +70,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def rows(**cells: Any) -> list[dict[str, Any]]:
     """Rows whose cells are functions of a number, or the same in each row."""
-    return [{name: cell(n) if callable(cell) else cell for name, cell in cells.items()} for n in range(COUNT)]
+    return [
+        {name: cell(n) if callable(cell) else cell for name, cell in cells.items()}
+        for n in range(COUNT)
+    ]
 
 
 def name(number: int) -> str:
@@ -81,7 +84,9 @@ def question(number: int) -> str:
     return f"Which colour has picture {number}?"
 
 
-def save(table: list[dict[str, Any]], path: str, delimiter: str = ",", encoding: str = "utf-8") -> Path:
+def save(
+    table: list[dict[str, Any]], path: str, delimiter: str = ",", encoding: str = "utf-8"
+) -> Path:
     with Path(path).open("w", newline="", encoding=encoding) as file:
         writer = csv.DictWriter(file, list(table[0]), delimiter=delimiter)
         writer.writeheader()
@@ -116,7 +121,12 @@ def test_a_column_of_pictures_is_known_by_name_or_content(column: str) -> None:
 
 @pytest.mark.parametrize("column", ANSWERS)
 def test_a_column_of_answers_is_known_by_name_or_content(column: str) -> None:
-    path = save(rows(img=name, question=question, choices=lambda n: json.dumps(options(n)), **{column: right}), "t.csv")
+    path = save(
+        rows(
+            img=name, question=question, choices=lambda n: json.dumps(options(n)), **{column: right}
+        ),
+        "t.csv",
+    )
     check_right(build_table(path, to="made"))
 
 
@@ -126,14 +136,22 @@ def options_in(*names: str) -> dict[str, Any]:
 
 
 def lettered(number: int) -> str:
-    return "\n".join(f"{letter}) {text}" for letter, text in zip("ABC", options(number), strict=True))
+    return "\n".join(
+        f"{letter}) {text}" for letter, text in zip("ABC", options(number), strict=True)
+    )
 
 
 FORMS: dict[str, dict[str, Any]] = {
     "letters in columns": {**options_in("A", "B", "C"), "answer": lambda n: "ABC"[place(n)]},
-    "numbered, from 1": {**options_in("Wahl 1", "Wahl 2", "Wahl 3"), "Richtig": lambda n: place(n) + 1},
+    "numbered, from 1": {
+        **options_in("Wahl 1", "Wahl 2", "Wahl 3"),
+        "Richtig": lambda n: place(n) + 1,
+    },
     "small letters, text": {**options_in("option_a", "option_b", "option_c"), "correct": right},
-    "a column's name": {**options_in("opt1", "opt2", "opt3"), "correct": lambda n: f"opt{place(n) + 1}"},
+    "a column's name": {
+        **options_in("opt1", "opt2", "opt3"),
+        "correct": lambda n: f"opt{place(n) + 1}",
+    },
     "list of Python, from 0": {"choices": lambda n: repr(options(n)), "answer_idx": place},
     "lines": {"choices": lettered, "key": lambda n: "abc"[place(n)]},
     "bars": {"options": lambda n: " | ".join(options(n)), "gold": right},
@@ -153,11 +171,18 @@ def test_options_and_answers_have_many_forms(cells: dict[str, Any]) -> None:
 
 
 def test_an_index_that_fits_from_0_and_from_1_is_asked_and_never_guessed() -> None:
-    table = rows(img=name, question=question, options=lambda n: options(n), answer=lambda n: 1 + n % 2)
+    table = rows(
+        img=name, question=question, options=lambda n: options(n), answer=lambda n: 1 + n % 2
+    )
     Path("t.json").write_text(json.dumps(table))
-    with pytest.raises(DataError, match=r"both as index0 and as index1; say --answer-is index0 or --answer-is index1$"):
+    with pytest.raises(
+        DataError,
+        match=r"both as index0 and as index1; say --answer-is index0 or --answer-is index1$",
+    ):
         build_table("t.json", to="made")
-    with pytest.raises(UnknownNameError, match="unknown form of answers 'indx1'; did you mean index1"):
+    with pytest.raises(
+        UnknownNameError, match="unknown form of answers 'indx1'; did you mean index1"
+    ):
         build_table("t.json", to="made", answer_is="indx1")
     assert build_table("t.json", to="made", answer_is="index1").count() == COUNT
     [doubt] = recognise("t.json").doubts
@@ -168,7 +193,8 @@ def test_two_columns_that_may_be_the_answer_are_asked_unless_they_say_the_same()
     listed = {"img": name, "question": question, "choices": lambda n: json.dumps(options(n))}
     save(rows(**listed, first_rater=right, second_rater=lambda n: options(n)[n % 2]), "t.csv")
     with pytest.raises(
-        DataError, match=r"may all be the answer; say --column answer=first_rater or --column answer=sec"
+        DataError,
+        match=r"may all be the answer; say --column answer=first_rater or --column answer=sec",
     ):
         build_table("t.csv", to="made")
     check_right(build_table("t.csv", to="made", columns={"answer": "first_rater"}))
@@ -179,7 +205,8 @@ def test_two_columns_that_may_be_the_answer_are_asked_unless_they_say_the_same()
 def test_answers_that_name_no_option_are_one_line() -> None:
     path = save(rows(img=name, question=question, A="x", B="y", answer="why"), "t.csv")
     with pytest.raises(
-        DataError, match=r"t.csv:2: the answers in 'answer' name no option: 'why' beside 'x', 'y'; say"
+        DataError,
+        match=r"t.csv:2: the answers in 'answer' name no option: 'why' beside 'x', 'y'; say",
     ) as e:
         build_table(path, to="made")
     assert "\n" not in str(e.value)
@@ -226,24 +253,32 @@ def test_a_single_wrong_cell_does_not_advise_another_column() -> None:
     path = save(rows(img=name, question=question, A="x", B="y", answer="why")[:1], "t.csv")
     with pytest.raises(DataError) as refused:
         build_table(path, to="made")
-    assert str(refused.value) == "t.csv:2: answer 'why' is neither one of the letters A-B nor the text of an option"
+    assert (
+        str(refused.value)
+        == "t.csv:2: answer 'why' is neither one of the letters A-B nor the text of an option"
+    )
 
 
 def test_pictures_are_found_by_name_in_folders_of_folders() -> None:
     Path("deep/er").mkdir(parents=True)
     Path("files").rename("deep/er/files")
     for cell in (lambda n: f"C:\\scans\\P{n}.PNG", lambda n: f"p{n}"):
-        built = build_table(save(rows(image_id=cell, question=question, answer=right), "t.csv"), to="made")
+        built = build_table(
+            save(rows(image_id=cell, question=question, answer=right), "t.csv"), to="made"
+        )
         check_right(built)
         assert built.manifest.spec.source.params["find_pictures"] is True
 
 
 @pytest.mark.parametrize(
-    ("delimiter", "encoding"), [(";", "utf-8-sig"), (";", "cp1252"), (",", "utf-16"), (";", "cp1251")]
+    ("delimiter", "encoding"),
+    [(";", "utf-8-sig"), (";", "cp1252"), (",", "utf-16"), (";", "cp1251")],
 )
 def test_spreadsheets_write_many_kinds_of_csv(delimiter: str, encoding: str) -> None:
     names = ("Вопрос", "Ответ") if encoding == "cp1251" else ("Frage für dich", "Lösung")
-    asked = "Какого цвета картинка" if encoding == "cp1251" else "Welche Farbe, größtenteils, hat Bild"
+    asked = (
+        "Какого цвета картинка" if encoding == "cp1251" else "Welche Farbe, größtenteils, hat Bild"
+    )
     table = rows(**{"img": name, names[0]: lambda n: f"{asked} {n}?", names[1]: right})
     built = build_table(save(table, "t.csv", delimiter, encoding), to="made")
     check_right(built)
@@ -261,12 +296,25 @@ def test_a_spreadsheet_has_titles_other_sheets_and_pictures_in_its_cells() -> No
     sheet.append([])
     sheet.append(["Bild", "Frage", "opt1", "opt2", "opt3", "Lösung", "Notiz"])
     for number in range(COUNT):
-        sheet.append([None, question(number), *options(number), "ABC"[place(number)], "gut" if number else None])
+        sheet.append(
+            [
+                None,
+                question(number),
+                *options(number),
+                "ABC"[place(number)],
+                "gut" if number else None,
+            ]
+        )
         sheet.add_image(SheetImage(io.BytesIO(picture(number))), f"A{number + 4}")
     book.save("fragen.xlsx")
     check_right(build_table("fragen.xlsx", to="made"))
     lines = "\n".join(recognise("fragen.xlsx").lines())
-    for words in ("8 rows, read as multiple choice", "`Bild` (in the file)", "`opt1`-`opt3`", "not used  `Notiz`"):
+    for words in (
+        "8 rows, read as multiple choice",
+        "`Bild` (in the file)",
+        "`opt1`-`opt3`",
+        "not used  `Notiz`",
+    ):
         assert words in lines
 
 
@@ -293,14 +341,24 @@ def test_parquet_arrow_and_objects_are_the_same_questions() -> None:
 
 
 def test_objects_of_json_are_rows_by_their_keys_or_in_a_list() -> None:
-    cells = {"question": question, "choices": options, "answer": place, "image": name, "hint": "look"}
+    cells = {
+        "question": question,
+        "choices": options,
+        "answer": place,
+        "image": name,
+        "hint": "look",
+    }
     Path("keys.json").write_text(json.dumps({f"k{n}": row for n, row in enumerate(rows(**cells))}))
-    Path("list.json").write_text(json.dumps({"version": 2, "data": rows(**cells, meta=lambda n: {"by": "me", "n": n})}))
+    Path("list.json").write_text(
+        json.dumps({"version": 2, "data": rows(**cells, meta=lambda n: {"by": "me", "n": n})})
+    )
     for file in ("keys.json", "list.json"):
         built = build_table(file, to=file.removesuffix(".json"))
         check_right(built)
         assert {sample.context for sample in built.samples()} == {"look"}
-    assert {sample.id for sample in Benchmark(Path("keys")).samples()} == {f"k{n}" for n in range(COUNT)}
+    assert {sample.id for sample in Benchmark(Path("keys")).samples()} == {
+        f"k{n}" for n in range(COUNT)
+    }
 
 
 @pytest.mark.parametrize("form", ["llava", "sharegpt"])
@@ -309,15 +367,23 @@ def test_conversations_are_open_questions_and_dialogues(form: str) -> None:
     user, model = ("human", "gpt") if form == "llava" else ("user", "assistant")
 
     def talk(n: int) -> list[dict[str, str]]:
-        turns = [(user, f"<image>\n{question(n)}"), (model, right(n))] + [(user, "Sure?"), (model, "yes")] * (n % 2)
+        turns = [(user, f"<image>\n{question(n)}"), (model, right(n))] + [
+            (user, "Sure?"),
+            (model, "yes"),
+        ] * (n % 2)
         return [{who: speaker, said: text} for speaker, text in turns]
 
     cells = (
-        {"image": name, "conversations": talk} if form == "llava" else {"images": lambda n: [name(n)], "messages": talk}
+        {"image": name, "conversations": talk}
+        if form == "llava"
+        else {"images": lambda n: [name(n)], "messages": talk}
     )
     Path("t.json").write_text(json.dumps(rows(**cells)))
     built = build_table("t.json", to="made")
-    assert (built.manifest.counts.samples, built.manifest.counts.questions) == (COUNT, COUNT + COUNT // 2)
+    assert (built.manifest.counts.samples, built.manifest.counts.questions) == (
+        COUNT,
+        COUNT + COUNT // 2,
+    )
     assert {sample.question for sample in built.samples() if not sample.turns} == {
         question(n) for n in range(0, COUNT, 2)
     }
@@ -326,7 +392,9 @@ def test_conversations_are_open_questions_and_dialogues(form: str) -> None:
         build_table("t.json", to="other")
 
 
-def test_marks_within_a_conversation_say_where_its_pictures_stand(capsys: pytest.CaptureFixture[str]) -> None:
+def test_marks_within_a_conversation_say_where_its_pictures_stand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def talk(*said: str) -> list[dict[str, str]]:
         return [{"from": ("human", "gpt")[n % 2], "value": text} for n, text in enumerate(said)]
 
@@ -334,17 +402,26 @@ def test_marks_within_a_conversation_say_where_its_pictures_stand(capsys: pytest
     conversations = [
         {"image": two, "conversations": talk("Is <image> larger than <image>?", "no")},
         {"image": two, "conversations": talk("<image>\n<image>\nSame?", "no")},
-        {"image": two, "conversations": talk("What is this?\n<image>", "red", "<image>\nAnd this?", "blue")},
+        {
+            "image": two,
+            "conversations": talk("What is this?\n<image>", "red", "<image>\nAnd this?", "blue"),
+        },
         {
             "image": "P0",
-            "conversations": [{"role": "user", "content": [{"type": "text", "text": "Why "}, {"type": "image"}]}],
+            "conversations": [
+                {"role": "user", "content": [{"type": "text", "text": "Why "}, {"type": "image"}]}
+            ],
         },
     ]
     Path("t.json").write_text(json.dumps(conversations))
     for _ in range(2):  # the second knows the entry that the first has written
-        code, _, error = small.command(capsys, "build", "t.json", "--images", "files", "--to", "made")
+        code, _, error = small.command(
+            capsys, "build", "t.json", "--images", "files", "--to", "made"
+        )
         assert code == 0
-    note = "t.json: 1 conversations show the pictures of later messages with the first one (record 3)"
+    note = (
+        "t.json: 1 conversations show the pictures of later messages with the first one (record 3)"
+    )
     built = Benchmark(Path("made"))
     assert note in error and note in built.manifest.warnings
     asked = [[turn.question for turn in sample.rounds] for sample in built.samples()]
@@ -355,7 +432,9 @@ def test_marks_within_a_conversation_say_where_its_pictures_stand(capsys: pytest
         ["Why"],
     ]
     sn.evaluate("snellen:uniform", "./made", name="talk")
-    assert "choosing" not in Path("runs/talk/journal-0.jsonl").read_text()  # as other open questions are asked
+    assert (
+        "choosing" not in Path("runs/talk/journal-0.jsonl").read_text()
+    )  # as other open questions are asked
     for said, fault in (
         (("Is <image> it?", "no"), "1 marks <image>"),
         (("Hm?", "no", "Is <image> it?"), "a later message"),
@@ -366,9 +445,13 @@ def test_marks_within_a_conversation_say_where_its_pictures_stand(capsys: pytest
 
 
 def test_fields_of_an_object_are_known_again(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("t.json").write_text(json.dumps(rows(image=name, fields=lambda n: {"company": f"{right(n)} Ltd", "total": n})))
+    Path("t.json").write_text(
+        json.dumps(rows(image=name, fields=lambda n: {"company": f"{right(n)} Ltd", "total": n}))
+    )
     for _ in range(2):
-        code, _, error = small.command(capsys, "build", "t.json", "--images", "files", "--to", "made")
+        code, _, error = small.command(
+            capsys, "build", "t.json", "--images", "files", "--to", "made"
+        )
         assert code == 0 and "fields  `fields`" in error and "not used" not in error
 
 
@@ -386,12 +469,24 @@ def test_annotations_are_told_from_questions() -> None:
     expected = {
         "photos": {"form": "class-folders", "images": "photos"},
         "instances.json": {"form": "coco", "file": "instances.json", "images": "files"},
-        "labels.csv": {**by_rows, "file": "labels.csv", "columns": {"picture": "filename", "label": "label"}},
-        "captions.csv": {**by_rows, "file": "captions.csv", "columns": {"picture": "image", "caption": "caption"}},
-    }  # fmt: skip
+        "labels.csv": {
+            **by_rows,
+            "file": "labels.csv",
+            "columns": {"picture": "filename", "label": "label"},
+        },
+        "captions.csv": {
+            **by_rows,
+            "file": "captions.csv",
+            "columns": {"picture": "image", "caption": "caption"},
+        },
+    }
     for target, params in expected.items():
         recognition = recognise(target)
-        assert (recognition.kind, recognition.reader, recognition.params) == ("annotations", "annotations", params)
+        assert (recognition.kind, recognition.reader, recognition.params) == (
+            "annotations",
+            "annotations",
+            params,
+        )
     for place in ("one/all/cat", "two/train/cat", "two/train/dog", "two/val/cat", "two/val/dog"):
         Path(place).mkdir(parents=True)
         Path(place, "1.png").write_bytes(picture(1))
@@ -402,17 +497,27 @@ def test_annotations_are_told_from_questions() -> None:
 
 def test_rare_columns_say_nothing_and_category_beside_name_is_asked() -> None:
     """As in emoji-datasource: `text` and `texts` are smileys of a few rows, and both others may be the class."""
-    made = [{**row, "text": ":)" if n == 3 else None} for n, row in enumerate(rows(image=name, name=right) * 4)]
-    made = [{**row, "category": ("warm", "cold")[n % 2], "uses": {f"key {n}": "x"}} for n, row in enumerate(made)]
+    made = [
+        {**row, "text": ":)" if n == 3 else None}
+        for n, row in enumerate(rows(image=name, name=right) * 4)
+    ]
+    made = [
+        {**row, "category": ("warm", "cold")[n % 2], "uses": {f"key {n}": "x"}}
+        for n, row in enumerate(made)
+    ]
     Path("icons.json").write_text(json.dumps(made))
     [doubt] = recognise("icons.json", TableSettings(as_annotations=True)).doubts
     assert doubt.line() == (
         "the columns 'category' and 'name' may all be the class that a picture shows; say --column label=category or "
         "--column label=name"
     )
-    columns = recognise("icons.json", TableSettings(as_annotations=True, columns={"label": ["name"]})).params["columns"]
+    columns = recognise(
+        "icons.json", TableSettings(as_annotations=True, columns={"label": ["name"]})
+    ).params["columns"]
     assert columns == {"picture": "image", "label": "name", "attributes": {"category": "category"}}
-    many = Doubt("answer", tuple(f"c{n}" for n in range(200)), "no column is called like answers").line()
+    many = Doubt(
+        "answer", tuple(f"c{n}" for n in range(200)), "no column is called like answers"
+    ).line()
     assert many.endswith("--column answer=c5 (or another of 200 columns)") and len(many) < 250
 
 
@@ -426,18 +531,33 @@ def test_pictures_that_are_called_what_they_show_are_taken_so_only_when_somebody
     code, _, err = small.command(capsys, "reform", "data")
     assert code == 2 and "if their names say what they show (grey seal, owl, red fox ...)" in err
     assert "say --column label=file-name" in err
-    code, _, _ = small.command(capsys, "reform", "data", "--column", "label=file-name", "--to", "made")
+    code, _, _ = small.command(
+        capsys, "reform", "data", "--column", "label=file-name", "--to", "made"
+    )
     assert code == 0
     built = Benchmark(Path("made"))
-    assert {text for sample in built.samples() for text in sample.options} == {"red fox", "owl", "grey seal"}
-    Path("data/labels.csv").write_text("id,x\n1,2\n")  # a table that nothing is known of: who made it meant something
+    assert {text for sample in built.samples() for text in sample.options} == {
+        "red fox",
+        "owl",
+        "grey seal",
+    }
+    Path("data/labels.csv").write_text(
+        "id,x\n1,2\n"
+    )  # a table that nothing is known of: who made it meant something
     with pytest.raises(DataError, match=r"labels\.csv: no column"):
         recognise("data")
 
 
 def test_rows_with_boxes_or_captions_of_the_same_picture_are_one() -> None:
     boxes = [
-        {"filename": name(n % 4), "class": ("cat", "dog")[n // 4], "xmin": n, "ymin": 1, "xmax": n + 40, "ymax": 30}
+        {
+            "filename": name(n % 4),
+            "class": ("cat", "dog")[n // 4],
+            "xmin": n,
+            "ymin": 1,
+            "xmax": n + 40,
+            "ymax": 30,
+        }
         for n in range(8)
     ]
     save(boxes, "boxes.csv")
@@ -446,12 +566,17 @@ def test_rows_with_boxes_or_captions_of_the_same_picture_are_one() -> None:
     pictures, _ = read_pictures(read_params(recognition.params, Params), Path())
     assert [[thing.name for thing in one.objects] for one in pictures] == [["cat", "dog"]] * 4
     assert pictures[1].objects[1].box == (5.0, 1.0, 40.0, 29.0)
-    assert not pictures[0].is_exhaustive  # nobody says that all objects have a row: none is counted, or missing
+    assert not pictures[
+        0
+    ].is_exhaustive  # nobody says that all objects have a row: none is counted, or missing
     lines = [f"{name(n // 2)}| {n % 2}| picture {n} of the sun ." for n in range(8)]
     Path("results.csv").write_text("\n".join(["image_name| comment_number| comment", *lines]))
     captions = recognise("results.csv")
     pictures, _ = read_pictures(read_params(captions.params, Params), Path())
-    assert [one.captions for one in pictures][1] == ("picture 2 of the sun .", "picture 3 of the sun .")
+    assert [one.captions for one in pictures][1] == (
+        "picture 2 of the sun .",
+        "picture 3 of the sun .",
+    )
 
 
 def test_wrong_rows_are_refused_or_left_out_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -462,9 +587,18 @@ def test_wrong_rows_are_refused_or_left_out_and_counted(capsys: pytest.CaptureFi
         file.write("p1.png,What?\n")
     code, _, err = small.command(capsys, "build", "t.csv")
     assert f"t.csv:{COUNT + 2}: 2 cells, but the header has 3 columns" in err
-    assert code == 2 and "--lenient leaves them out" in err and "t.csv:4: " in err and "t.csv:7: " in err
+    assert (
+        code == 2
+        and "--lenient leaves them out" in err
+        and "t.csv:4: " in err
+        and "t.csv:7: " in err
+    )
     code, out, err = small.command(capsys, "build", "t.csv", "--lenient")
-    assert code == 0 and f"{COUNT - 2} questions" in out and "note: 3 rows are left out: t.csv:4: " in err
+    assert (
+        code == 0
+        and f"{COUNT - 2} questions" in out
+        and "note: 3 rows are left out: t.csv:4: " in err
+    )
     labels = rows(img=name, label=right)
     labels[1]["img"] = "gone.png"
     save(labels, "labels.csv")
@@ -476,18 +610,27 @@ def test_errors_name_rows_in_memory_by_their_numbers() -> None:
     row = {"question": "Which?", "choices": ["a", "b"], "answer": "a", "image": "files/p0.png"}
     for wrong, fault in (
         ({"question": ""}, "row 2: the question is empty"),
-        ({"image": "files/no.png"}, "row 2: cannot read the image files/no.png (No such file or directory)"),
+        (
+            {"image": "files/no.png"},
+            "row 2: cannot read the image files/no.png (No such file or directory)",
+        ),
         ({"choices": ["a", None]}, "row 2: option 2 is null; write its text, or leave it out"),
     ):
         with pytest.raises(DataError) as refused:
             build_table([row, {**row, **wrong}], name="mine", to="made")
         assert str(refused.value) == fault
-    with pytest.raises(DataError, match=r"^mine\.jsonl: the answers in 'answer' name an option both as index0 and as"):
+    with pytest.raises(
+        DataError,
+        match=r"^mine\.jsonl: the answers in 'answer' name an option both as index0 and as",
+    ):
         build_table([{**row, "answer": 1}], name="mine", to="made")
 
 
 def test_labels_in_memory_are_the_same_benchmark_each_time() -> None:
-    rows = [{"image": Image.new("RGB", (8, 6), COLOURS[number]), "label": COLOURS[number]} for number in range(4)]
+    rows = [
+        {"image": Image.new("RGB", (8, 6), COLOURS[number]), "label": COLOURS[number]}
+        for number in range(4)
+    ]
     first, second = (build_table(rows, name="labels", to=f"made-{number}") for number in (1, 2))
     assert next(iter(first.samples())).id == "1/class"
     assert first.manifest.version == second.manifest.version
@@ -496,41 +639,72 @@ def test_labels_in_memory_are_the_same_benchmark_each_time() -> None:
 # --- pictures from elsewhere, datasets of the hub ---------------------------------------------------------------------
 
 
-def test_pictures_at_addresses_are_fetched_only_when_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_at_addresses_are_fetched_only_when_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     monkeypatch.setenv("SNELLEN_DATA", str(Path("data").absolute()))
     with FileServer({f"p{n}.png": picture(n) for n in range(COUNT)}) as server:
-        save(rows(image_url=lambda n: f"{server.url}/p{n}.png", question=question, answer=right), "t.csv")
-        with pytest.raises(DataError, match="are addresses, and nothing is fetched unless you say --fetch-pictures"):
+        save(
+            rows(image_url=lambda n: f"{server.url}/p{n}.png", question=question, answer=right),
+            "t.csv",
+        )
+        with pytest.raises(
+            DataError, match="are addresses, and nothing is fetched unless you say --fetch-pictures"
+        ):
             build_table("t.csv", to="made")
         check_right(build_table("t.csv", to="made", fetch_pictures=True))
-        save(rows(image_url=lambda n: f"{server.url}/ä {n}.png?s=<{n}>", question=question, answer=right), "v.csv")
+        save(
+            rows(
+                image_url=lambda n: f"{server.url}/ä {n}.png?s=<{n}>",
+                question=question,
+                answer=right,
+            ),
+            "v.csv",
+        )
         with pytest.raises(DataError, match=r"v.csv:2: http://.*/%C3%A4%200.png.s=%3C0%3E is gone"):
             build_table("v.csv", to="third", fetch_pictures=True)
         save(rows(image_url="http://[::1/a.png", question=question, answer=right), "w.csv")
         with pytest.raises(DataError, match=r"w.csv:2: http://\[::1/a.png is not an address"):
             build_table("w.csv", to="fourth", fetch_pictures=True)
-        save(rows(image_url=lambda n: f"{server.url}/{n % 2 or 9}.png", question=question, answer=right), "u.csv")
+        save(
+            rows(
+                image_url=lambda n: f"{server.url}/{n % 2 or 9}.png",
+                question=question,
+                answer=right,
+            ),
+            "u.csv",
+        )
         with pytest.raises(DataError, match=r"u.csv:2: http.*9.png is gone \(404\)"):
             build_table("u.csv", to="other", fetch_pictures=True)
 
 
-def test_a_dataset_of_the_hub_is_built_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dataset_of_the_hub_is_built_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     held = [
         {**row, "image": {"bytes": picture(n), "path": None}}
         for n, row in enumerate(rows(question=question, answer=right))
     ]
     file = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(held), file)
-    parts = {"data/test-00000-of-00001.parquet": file.getvalue(), "data/train-00000-of-00001.parquet": file.getvalue()}
+    parts = {
+        "data/test-00000-of-00001.parquet": file.getvalue(),
+        "data/train-00000-of-00001.parquet": file.getvalue(),
+    }
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     with HubServer({"org/colours": Repo(parts)}) as server:
         point_at(server, tmp_path, monkeypatch)
-        with pytest.raises(DataError, match=r"which table. Name one of hf://org/colours:test, hf://org/colours:train$"):
+        with pytest.raises(
+            DataError,
+            match=r"which table. Name one of hf://org/colours:test, hf://org/colours:train$",
+        ):
             build_table("hf://org/colours", to="made")
         built = build_table("hf://org/colours:test", to="made")
     check_right(built)
-    assert built.name == "colours" and built.manifest.made.origin.startswith("hf://org/colours:test@")
+    assert built.name == "colours" and built.manifest.made.origin.startswith(
+        "hf://org/colours:test@"
+    )
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -541,7 +715,12 @@ def test_the_command_says_what_it_takes_and_the_next_build_does_as_the_entry_say
 ) -> None:
     save(rows(Foto=name, Frage=question, x=right, Thema="Farbe"), "fragen.csv")
     code, _, err = small.command(capsys, "build", "fragen.csv", "--column", "answer=x")
-    assert code == 0 and "`Foto` (file names)" in err and "not used  `Thema`" in err and "written to fragen.toml" in err
+    assert (
+        code == 0
+        and "`Foto` (file names)" in err
+        and "not used  `Thema`" in err
+        and "written to fragen.toml" in err
+    )
     code, out, err = small.command(capsys, "build", "fragen.csv")
     assert (code, err) == (0, "fragen.csv: as fragen.toml says\n")
     version = out.split("version ")[1].split(":")[0]
@@ -556,7 +735,9 @@ def test_the_command_says_what_it_takes_and_the_next_build_does_as_the_entry_say
     save(rows(Foto=name, Question=question, x=right), "fragen.csv")
     code, _, err = small.command(capsys, "build", "fragen.csv")
     assert (
-        code == 2 and "no row has the column 'Frage', which the entry names as question" in err and err.count("\n") == 2
+        code == 2
+        and "no row has the column 'Frage', which the entry names as question" in err
+        and err.count("\n") == 2
     )
     assert "to have them recognised; they are Foto, Question, x" in err
     save(rows(Foto=name, Fragen=question, x=right), "fragen.csv")
@@ -564,46 +745,79 @@ def test_the_command_says_what_it_takes_and_the_next_build_does_as_the_entry_say
     assert code == 2 and "to have them recognised; did you mean Fragen?" in err
 
 
-def test_a_choice_is_offered_in_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_choice_is_offered_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("snellen.cli.show.err._force_terminal", True)
     monkeypatch.setattr("click.getchar", lambda: "2")
-    assert ask_user(Path("t.csv"), Doubt("answer_is", ("index0", "index1"), "two forms fit")) == "index1"
-    assert "1  number of an option from 0" in capsys.readouterr().err.replace("\x1b[1;36m", "").replace("\x1b[0m", "")
+    assert (
+        ask_user(Path("t.csv"), Doubt("answer_is", ("index0", "index1"), "two forms fit"))
+        == "index1"
+    )
+    assert "1  number of an option from 0" in capsys.readouterr().err.replace(
+        "\x1b[1;36m", ""
+    ).replace("\x1b[0m", "")
 
 
-def test_an_entry_in_another_folder_is_built_from_where_one_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_in_another_folder_is_built_from_where_one_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     Path("own").mkdir()
     Path("files").rename("own/pictures")
-    save(rows(img=name, question=question, A="red", B="blue", answer=lambda n: "AB"[n % 2]), "own/t.csv")
-    first = small.command(capsys, "build", "own/t.csv", "--images", "own/pictures", "--name", "mine")
+    save(
+        rows(img=name, question=question, A="red", B="blue", answer=lambda n: "AB"[n % 2]),
+        "own/t.csv",
+    )
+    first = small.command(
+        capsys, "build", "own/t.csv", "--images", "own/pictures", "--name", "mine"
+    )
     assert first[0] == 0 and "written to own/mine.toml" in first[2]
-    assert tomllib.loads(Path("own/mine.toml").read_text())["source"]["params"]["images"] == "pictures"
+    assert (
+        tomllib.loads(Path("own/mine.toml").read_text())["source"]["params"]["images"] == "pictures"
+    )
     assert small.command(capsys, "build", "own/mine.toml")[:2] == first[:2]
 
 
-def test_columns_that_are_tags_by_their_names_are_said_and_written(capsys: pytest.CaptureFixture[str]) -> None:
-    cells = {"tag_kind": "round", "tag_level": lambda n: ("easy", "hard")[n % 2], "answer_tag_why": "seen"}
+def test_columns_that_are_tags_by_their_names_are_said_and_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cells = {
+        "tag_kind": "round",
+        "tag_level": lambda n: ("easy", "hard")[n % 2],
+        "answer_tag_why": "seen",
+    }
     save(rows(img=name, question=question, A="red", B="blue", answer="A", **cells), "t.csv")
     code, _, err = small.command(capsys, "build", "t.csv")
     assert code == 0
-    assert "  tag  `tag_kind` `tag_level`                      answer tag  `answer_tag_why`\n" in err
-    assert tomllib.loads(Path("t.toml").read_text())["source"]["params"]["columns"]["tag"] == ["tag_kind", "tag_level"]
+    assert (
+        "  tag  `tag_kind` `tag_level`                      answer tag  `answer_tag_why`\n" in err
+    )
+    assert tomllib.loads(Path("t.toml").read_text())["source"]["params"]["columns"]["tag"] == [
+        "tag_kind",
+        "tag_level",
+    ]
     tags = {"kind": {"round": COUNT}, "level": {"easy": COUNT // 2, "hard": COUNT // 2}}
     assert sn.build("t.toml", to="made").manifest.tags == tags
 
 
 def test_an_entry_is_never_written_over_something_else(capsys: pytest.CaptureFixture[str]) -> None:
     save(rows(img=name, question=question, answer=right), "t.csv")
-    Path("t.toml").write_text('name = "other"\ntitle = "Other"\nformulation = "text"\n[source]\nreader = "table"\n')
+    Path("t.toml").write_text(
+        'name = "other"\ntitle = "Other"\nformulation = "text"\n[source]\nreader = "table"\n'
+    )
     code, _, err = small.command(capsys, "build", "t.csv")
     assert code == 2 and "t.toml is there and says something else" in err
     assert 'name = "other"' in Path("t.toml").read_text()
 
 
-def test_open_questions_become_multiple_choice_where_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_open_questions_become_multiple_choice_where_that_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     save(rows(img=name, question=question, answer=right), "t.csv")
-    code, _, _ = small.command(capsys, "build", "t.csv", "--options", "3", "--distractors", "pool", "--to", "made")
+    code, _, _ = small.command(
+        capsys, "build", "t.csv", "--options", "3", "--distractors", "pool", "--to", "made"
+    )
     assert code == 0
     built = Benchmark(Path("made"))
     assert {len(sample.options) for sample in built.samples()} == {3}
@@ -611,8 +825,14 @@ def test_open_questions_become_multiple_choice_where_that_is_said(capsys: pytest
     save(rows(img=name, question=question, A="red", B="x", answer="A"), "u.csv")
     for flags in (("--options", "3"), ("--distractors", "pool"), ("--writer", "snellen:uniform")):
         code, _, err = small.command(capsys, "build", "u.csv", *flags)
-        assert code == 2 and "make options for open questions, and these have options of their own" in err
-    assert build_table("t.csv", to="other", recipe=Recipe(options=4, distractors="pool")).count() == COUNT
+        assert (
+            code == 2
+            and "make options for open questions, and these have options of their own" in err
+        )
+    assert (
+        build_table("t.csv", to="other", recipe=Recipe(options=4, distractors="pool")).count()
+        == COUNT
+    )
 
 
 def test_pictures_in_terminals() -> None:

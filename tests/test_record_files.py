@@ -17,7 +17,14 @@ from snellen.records import Answer, ImageRef, IndistinguishableQuestion, Region,
 
 def written(path: Path, groups: list[str]) -> list[Sample]:
     samples = [
-        Sample(id=str(n), benchmark="b", question=f"q{n}", options=("a", "b"), group=group, tags={"t": str(n)})
+        Sample(
+            id=str(n),
+            benchmark="b",
+            question=f"q{n}",
+            options=("a", "b"),
+            group=group,
+            tags={"t": str(n)},
+        )
         for n, group in enumerate(groups)
     ]
     with RecordWriter(path) as writer:
@@ -26,8 +33,14 @@ def written(path: Path, groups: list[str]) -> list[Sample]:
     return samples
 
 
-@given(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=60), st.integers(1, 7), st.integers(1, 3))
-def test_parts_give_what_one_stable_sort_gives(groups: list[str], rows: int, row_groups: int) -> None:
+@given(
+    st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=60),
+    st.integers(1, 7),
+    st.integers(1, 3),
+)
+def test_parts_give_what_one_stable_sort_gives(
+    groups: list[str], rows: int, row_groups: int
+) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_files, "ROWS", rows)
         patch.setattr(record_files, "ROWS_AT_ONCE", rows * row_groups)
@@ -35,7 +48,9 @@ def test_parts_give_what_one_stable_sort_gives(groups: list[str], rows: int, row
         samples = written(path, groups)
         sort_by_group(path)
         first = {group: groups.index(group) for group in groups}
-        assert list(read_records(path, Sample)) == sorted(samples, key=lambda sample: first[sample.group])
+        assert list(read_records(path, Sample)) == sorted(
+            samples, key=lambda sample: first[sample.group]
+        )
         assert [file.name for file in Path(folder).iterdir()] == ["samples.jsonl.gz"]
 
 
@@ -53,16 +68,20 @@ samples_ = st.builds(
     id=texts,
     benchmark=texts,
     question=texts,
-    images=st.lists(st.builds(ImageRef, texts, texts, st.integers(1, 9), st.integers(1, 9)), max_size=2).map(tuple),
+    images=st.lists(
+        st.builds(ImageRef, texts, texts, st.integers(1, 9), st.integers(1, 9)), max_size=2
+    ).map(tuple),
     options=st.lists(texts, max_size=3).map(tuple),
     context=st.none() | texts,
-    turns=st.lists(st.builds(Turn, texts, st.lists(texts, max_size=2).map(tuple)), max_size=2).map(tuple),
+    turns=st.lists(st.builds(Turn, texts, st.lists(texts, max_size=2).map(tuple)), max_size=2).map(
+        tuple
+    ),
     regions=st.lists(
         st.builds(Region, st.tuples(*[st.floats(0, 9)] * 4), st.none() | texts), max_size=2
     ).map(tuple),
     tags=st.dictionaries(texts, texts, max_size=2),
     rewordings=st.lists(texts, max_size=2).map(tuple),
-)  # fmt: skip
+)
 answers = st.builds(
     Answer,
     sample_id=texts,
@@ -74,7 +93,9 @@ answers = st.builds(
 
 
 numbers = st.integers(0, 9)
-alike = st.builds(IndistinguishableQuestion, sample_id=texts, turn=numbers, group=numbers, kind=numbers)
+alike = st.builds(
+    IndistinguishableQuestion, sample_id=texts, turn=numbers, group=numbers, kind=numbers
+)
 KINDS = (samples_, answers, alike)
 
 

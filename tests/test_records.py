@@ -37,7 +37,13 @@ from snellen.records import (
 
 words = st.text(max_size=20)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
-images = st.builds(ImageRef, digest=words, media_type=words, width=st.integers(1, 10**6), height=st.integers(1, 10**6))
+images = st.builds(
+    ImageRef,
+    digest=words,
+    media_type=words,
+    width=st.integers(1, 10**6),
+    height=st.integers(1, 10**6),
+)
 turns = st.builds(Turn, question=words, options=st.tuples() | st.tuples(words, words))
 variants = st.builds(
     Variant,
@@ -50,8 +56,17 @@ variants = st.builds(
     seed=st.integers(0, 2**62),
 )
 parts = st.builds(TextPart, words) | st.builds(ImagePart, images)
-messages = st.builds(Message, role=st.sampled_from(["system", "user", "assistant"]), content=st.lists(parts).map(tuple))
-decodings = st.builds(Decoding, max_new_tokens=st.integers(0, 999), temperature=st.floats(0, 2), seed=st.integers(0, 9))
+messages = st.builds(
+    Message,
+    role=st.sampled_from(["system", "user", "assistant"]),
+    content=st.lists(parts).map(tuple),
+)
+decodings = st.builds(
+    Decoding,
+    max_new_tokens=st.integers(0, 999),
+    temperature=st.floats(0, 2),
+    seed=st.integers(0, 9),
+)
 requests = st.builds(
     Request,
     benchmark=words,
@@ -63,10 +78,19 @@ requests = st.builds(
     decoding=decodings,
 )
 failures = st.builds(
-    Failure, kind=st.sampled_from(["timeout", "auth", "model"]), detail=words, attempts=st.integers(1, 9)
+    Failure,
+    kind=st.sampled_from(["timeout", "auth", "model"]),
+    detail=words,
+    attempts=st.integers(1, 9),
 )
-scores = st.builds(ContinuationScore, sum=numbers, tokens=st.integers(0, 99), bytes=st.integers(0, 99))
-usages = st.builds(Usage, prompt_tokens=st.none() | st.integers(0, 9), completion_tokens=st.none() | st.integers(0, 9))
+scores = st.builds(
+    ContinuationScore, sum=numbers, tokens=st.integers(0, 99), bytes=st.integers(0, 99)
+)
+usages = st.builds(
+    Usage,
+    prompt_tokens=st.none() | st.integers(0, 9),
+    completion_tokens=st.none() | st.integers(0, 9),
+)
 responses = st.builds(
     Response,
     text=st.none() | words,
@@ -86,12 +110,19 @@ samples = st.builds(
     options=st.lists(words, max_size=4).map(tuple),
     context=st.none() | words,
     turns=st.lists(turns, max_size=2).map(tuple),
-    regions=st.lists(st.builds(Region, box=st.tuples(numbers, numbers, numbers, numbers)), max_size=1).map(tuple),
+    regions=st.lists(
+        st.builds(Region, box=st.tuples(numbers, numbers, numbers, numbers)), max_size=1
+    ).map(tuple),
     group=words,
     tags=st.dictionaries(words, words, max_size=2),
 )
 estimates = st.builds(
-    Estimate, value=st.none() | numbers, stderr=numbers, low=numbers, high=numbers, n=st.integers(0, 9)
+    Estimate,
+    value=st.none() | numbers,
+    stderr=numbers,
+    low=numbers,
+    high=numbers,
+    n=st.integers(0, 9),
 )
 methods = st.sampled_from(["generation", "likelihood"])
 predictions = st.builds(
@@ -120,7 +151,13 @@ verdicts = st.builds(
     detail=words,
 )
 results = st.builds(
-    Result, model=words, benchmark=words, protocol=words, method=methods, metric=words, estimate=estimates
+    Result,
+    model=words,
+    benchmark=words,
+    protocol=words,
+    method=methods,
+    metric=words,
+    estimate=estimates,
 )
 records = st.one_of(
     samples,
@@ -130,7 +167,13 @@ records = st.one_of(
     verdicts,
     results,
     st.builds(Exchange, protocol=words, request=requests, response=responses, reused=st.booleans()),
-    st.builds(Answer, sample_id=words, turn=st.integers(0, 9), options=st.just((1, 2)), texts=st.just(("a",))),
+    st.builds(
+        Answer,
+        sample_id=words,
+        turn=st.integers(0, 9),
+        options=st.just((1, 2)),
+        texts=st.just(("a",)),
+    ),
     st.builds(History, sample_id=words, replies=st.just(("a", "b"))),
 )
 
@@ -150,7 +193,9 @@ def test_a_record_comes_back_from_json_as_it_went(record: Any) -> None:
         (Message, '{"role": "user", "content": [{"type": "sound"}]}', r"\$\.content\[0\]\.type"),
     ],
 )
-def test_json_of_another_form_is_an_error_that_names_the_field(kind: type, text: str, place: str) -> None:
+def test_json_of_another_form_is_an_error_that_names_the_field(
+    kind: type, text: str, place: str
+) -> None:
     with pytest.raises(msgspec.ValidationError, match=place):
         msgspec.json.decode(text, type=kind)
 
@@ -165,7 +210,10 @@ ASKED = Request(
     benchmark="b",
     sample_id="q",
     variant=Variant(test=0, template="choice.generation.0", order=(0, 1), labels=("A", "B")),
-    messages=(Message("user", (ImagePart(IMAGE), TextPart("What?"))), Message("assistant", (TextPart("The"),))),
+    messages=(
+        Message("user", (ImagePart(IMAGE), TextPart("What?"))),
+        Message("assistant", (TextPart("The"),)),
+    ),
 )
 
 
@@ -183,7 +231,10 @@ def test_the_key_does_not_depend_on_what_the_model_never_sees(change: dict[str, 
 
 
 def changed(**image: Any) -> tuple[Message, ...]:
-    return (Message("user", (ImagePart(replace(IMAGE, **image)), TextPart("What?"))), ASKED.messages[1])
+    return (
+        Message("user", (ImagePart(replace(IMAGE, **image)), TextPart("What?"))),
+        ASKED.messages[1],
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,7 +267,9 @@ def test_the_key_depends_on_all_that_the_model_sees(change: dict[str, Any]) -> N
         ({"stop": ["."]}, {"stop": (".",)}),
     ],
 )
-def test_the_key_does_not_depend_on_how_a_setting_is_written(given: dict[str, Any], same: dict[str, Any]) -> None:
+def test_the_key_does_not_depend_on_how_a_setting_is_written(
+    given: dict[str, Any], same: dict[str, Any]
+) -> None:
     one, other = (replace(ASKED, decoding=Decoding(**settings)) for settings in (given, same))
     assert one == other and one.key == other.key
 
@@ -227,7 +280,9 @@ def test_the_key_of_a_request_stays_what_it_is() -> None:
 
 
 @given(st.lists(words, max_size=4), st.lists(words, max_size=4))
-def test_texts_that_only_join_to_the_same_have_different_keys(one: list[str], other: list[str]) -> None:
+def test_texts_that_only_join_to_the_same_have_different_keys(
+    one: list[str], other: list[str]
+) -> None:
     asked = [replace(ASKED, continuations=tuple(texts)) for texts in (one, other)]
     assert (asked[0].key == asked[1].key) == (one == other)
 

@@ -43,7 +43,12 @@ from snellen.reformulation.sampling import Sampling, draw_sample
 from snellen.scoring.answers import open_answers
 from test_reform_classes import needs_wordnet
 
-COLOURS = {"red": (220, 30, 30), "green": (30, 160, 60), "blue": (40, 60, 220), "yellow": (240, 220, 40)}
+COLOURS = {
+    "red": (220, 30, 30),
+    "green": (30, 160, 60),
+    "blue": (40, 60, 220),
+    "yellow": (240, 220, 40),
+}
 SIZE = (300, 240)
 
 
@@ -80,8 +85,13 @@ def coco(folder: Path, **changes: Any) -> Path:
     """A file in COCO's form with its pictures in `images`."""
     images, objects = [], []
     for number, things in enumerate(OBJECTS):
-        drawn(folder / "images" / f"{number}.png", [(box, (number * 30, 40 * len(name), 99)) for name, box in things])
-        images.append({"id": number, "file_name": f"{number}.png", "width": SIZE[0], "height": SIZE[1]})
+        drawn(
+            folder / "images" / f"{number}.png",
+            [(box, (number * 30, 40 * len(name), 99)) for name, box in things],
+        )
+        images.append(
+            {"id": number, "file_name": f"{number}.png", "width": SIZE[0], "height": SIZE[1]}
+        )
         objects += [
             {
                 "id": len(objects) + place,
@@ -92,10 +102,20 @@ def coco(folder: Path, **changes: Any) -> Path:
             }
             for place, (name, box) in enumerate(things)
         ]
-    kinds = {"dog": "animal", "cat": "animal", "bus": "vehicle", "umbrella": "thing", "knife": "thing"}
-    categories = [{"id": n, "name": name, "supercategory": kinds[name]} for n, name in enumerate(NAMES)]
+    kinds = {
+        "dog": "animal",
+        "cat": "animal",
+        "bus": "vehicle",
+        "umbrella": "thing",
+        "knife": "thing",
+    }
+    categories = [
+        {"id": n, "name": name, "supercategory": kinds[name]} for n, name in enumerate(NAMES)
+    ]
     path = folder / "instances.json"
-    path.write_text(json.dumps({"images": images, "annotations": objects, "categories": categories, **changes}))
+    path.write_text(
+        json.dumps({"images": images, "annotations": objects, "categories": categories, **changes})
+    )
     return path
 
 
@@ -145,12 +165,17 @@ def test_of_folders_of_splits_the_one_to_evaluate_on_is_taken(tmp_path: Path) ->
 def test_objects_of_cocos_form_are_counted_and_a_crowd_is_not(tmp_path: Path) -> None:
     path = coco(tmp_path)
     content = json.loads(path.read_text())
-    content["annotations"].append({"id": 99, "image_id": 3, "category_id": 2, "bbox": [0, 0, 50, 50], "iscrowd": 1})
+    content["annotations"].append(
+        {"id": 99, "image_id": 3, "category_id": 2, "bbox": [0, 0, 50, 50], "iscrowd": 1}
+    )
     path.write_text(json.dumps(content))
     found = drafts({"form": "coco", "file": path.name, "questions": [{"type": "count"}]}, tmp_path)
     counts = {draft.id: draft.rounds[0].texts[0] for draft in found}
     assert counts["1/count/dog"] == "2" and counts["3/count/knife"] == "1"
-    assert "3/count/bus" not in counts and "1 left out: count: a crowd that was not counted" in notes(found)
+    assert (
+        "3/count/bus" not in counts
+        and "1 left out: count: a crowd that was not counted" in notes(found)
+    )
     assert found[0].rounds[0].question == "How many dogs are in the picture?"
 
 
@@ -158,7 +183,10 @@ def test_of_lvis_only_names_that_were_looked_for_are_said_to_be_missing(tmp_path
     path = coco(tmp_path)
     content = json.loads(path.read_text())
     for image in content["images"]:
-        image |= {"neg_category_ids": [4] if image["id"] in (0, 1) else [], "not_exhaustive_category_ids": [0]}
+        image |= {
+            "neg_category_ids": [4] if image["id"] in (0, 1) else [],
+            "not_exhaustive_category_ids": [0],
+        }
         image["coco_url"] = f"http://images.cocodataset.org/images/{image.pop('file_name')}"
     path.write_text(json.dumps(content))
     kinds = [{"type": "presence"}, {"type": "count"}]
@@ -179,7 +207,9 @@ def test_captions_and_objects_may_have_text_as_their_ids(tmp_path: Path) -> None
         {"id": n, "image_id": f"img-{n}", "caption": f"  picture {word}\n"}
         for n, word in enumerate(("one", "two", "three", "four", "five", "six"))
     ]
-    path.write_text(json.dumps({"images": content["images"], "annotations": content["annotations"]}))
+    path.write_text(
+        json.dumps({"images": content["images"], "annotations": content["annotations"]})
+    )
     benchmark = sn.reform(path, to=tmp_path / "built", ask=["caption"])
     assert {gold for _, gold in questions(benchmark)} >= {"picture one", "picture six"}
 
@@ -187,10 +217,22 @@ def test_captions_and_objects_may_have_text_as_their_ids(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"annotations": [{"image_id": 77, "category_id": 0}]}, "annotations[0]: there is no image 77"),
-        ({"annotations": [{"image_id": 0, "category_id": 9}]}, "annotations[0]: there is no category 9"),
-        ({"annotations": [{"image_id": 0, "category_id": 0, "bbox": [1, 2]}]}, "this one has 2 numbers"),
-        ({"images": [{"id": 0, "file_name": "gone.png"}], "annotations": []}, "name their folder with --images"),
+        (
+            {"annotations": [{"image_id": 77, "category_id": 0}]},
+            "annotations[0]: there is no image 77",
+        ),
+        (
+            {"annotations": [{"image_id": 0, "category_id": 9}]},
+            "annotations[0]: there is no category 9",
+        ),
+        (
+            {"annotations": [{"image_id": 0, "category_id": 0, "bbox": [1, 2]}]},
+            "this one has 2 numbers",
+        ),
+        (
+            {"images": [{"id": 0, "file_name": "gone.png"}], "annotations": []},
+            "name their folder with --images",
+        ),
     ],
 )
 def test_a_wrong_file_is_one_line(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:
@@ -224,7 +266,11 @@ def test_every_answer_from_boxes_is_true_and_no_distractor_is(tmp_path: Path) ->
                 assert not (set(sample.options) - {gold}) & set(boxes)
             case "size":
                 first, second = (boxes[option.removeprefix("the ")] for option in sample.options)
-                larger = sample.options[0] if first[2] * first[3] > second[2] * second[3] else sample.options[1]
+                larger = (
+                    sample.options[0]
+                    if first[2] * first[3] > second[2] * second[3]
+                    else sample.options[1]
+                )
                 assert gold == larger
             case "location":
                 x, y, width, height = boxes[about]
@@ -255,8 +301,13 @@ def test_presence_is_as_often_yes_as_no_for_each_picture(tmp_path: Path) -> None
 
 
 def test_names_are_denied_as_often_as_they_occur_so_that_a_name_alone_says_nothing() -> None:
-    often = [AnnotatedPicture(f"a{n}", b"", "", objects=(AnnotatedObject("common"),)) for n in range(90)]
-    rare = [AnnotatedPicture(f"b{n}", b"", "", objects=(AnnotatedObject(f"rare {n % 5}"),)) for n in range(90)]
+    often = [
+        AnnotatedPicture(f"a{n}", b"", "", objects=(AnnotatedObject("common"),)) for n in range(90)
+    ]
+    rare = [
+        AnnotatedPicture(f"b{n}", b"", "", objects=(AnnotatedObject(f"rare {n % 5}"),))
+        for n in range(90)
+    ]
     source = AnnotatedSource([*often, *rare])
     denied: Counter[str] = Counter()
     for picture in rare:
@@ -267,8 +318,14 @@ def test_names_are_denied_as_often_as_they_occur_so_that_a_name_alone_says_nothi
     assert denied["common"] > 40
 
 
-def test_an_object_that_another_one_covers_is_not_asked_for_and_nor_is_one_of_two(tmp_path: Path) -> None:
-    kinds = [{"type": "object-class", "most": 0}, {"type": "location", "most": 0}, {"type": "spatial", "most": 0}]
+def test_an_object_that_another_one_covers_is_not_asked_for_and_nor_is_one_of_two(
+    tmp_path: Path,
+) -> None:
+    kinds = [
+        {"type": "object-class", "most": 0},
+        {"type": "location", "most": 0},
+        {"type": "spatial", "most": 0},
+    ]
     found = drafts({"form": "coco", "file": coco(tmp_path).name, "questions": kinds}, tmp_path)
     ids = {draft.id for draft in found}
     assert not {name for name in ids if name.startswith("4/object-class")}
@@ -283,17 +340,34 @@ def test_a_picture_that_is_stored_turned_is_not_asked_for_left_and_right(tmp_pat
     with Image.open(tmp_path / "images" / "3.png") as picture:
         picture.save(tmp_path / "images" / "3.jpg", exif=exif)
     path.write_text(path.read_text().replace("3.png", "3.jpg"))
-    found = drafts({"form": "coco", "file": path.name, "questions": [{"type": "location"}]}, tmp_path)
+    found = drafts(
+        {"form": "coco", "file": path.name, "questions": [{"type": "location"}]}, tmp_path
+    )
     assert not [draft for draft in found if draft.group == "3"]
     assert "1 left out: location: the picture is stored turned" in notes(found)
 
 
-@given(st.tuples(*[st.floats(0, 200), st.floats(0, 200), st.floats(1, 90), st.floats(1, 90)]), st.data())
+@given(
+    st.tuples(*[st.floats(0, 200), st.floats(0, 200), st.floats(1, 90), st.floats(1, 90)]),
+    st.data(),
+)
 def test_a_direction_is_the_opposite_of_the_other_way_round(box: Box, data: st.DataObject) -> None:
-    other = data.draw(st.tuples(st.floats(0, 200), st.floats(0, 200), st.floats(1, 90), st.floats(1, 90)))
-    opposite = {"left of": "right of", "right of": "left of", "above": "below", "below": "above", "": ""}
+    other = data.draw(
+        st.tuples(st.floats(0, 200), st.floats(0, 200), st.floats(1, 90), st.floats(1, 90))
+    )
+    opposite = {
+        "left of": "right of",
+        "right of": "left of",
+        "above": "below",
+        "below": "above",
+        "": "",
+    }
     assert direction_of(other, box) == opposite[direction_of(box, other)]
-    assert shared_area(box, other) == 0 or not direction_of(box, other) or shared_area(box, other) < 1e-9
+    assert (
+        shared_area(box, other) == 0
+        or not direction_of(box, other)
+        or shared_area(box, other) < 1e-9
+    )
 
 
 @pytest.mark.parametrize("options", [2, 3, 4, 5, 8])
@@ -301,7 +375,9 @@ def test_a_number_is_as_likely_to_be_the_least_option_as_any_other(options: int)
     places: Counter[int] = Counter()
     source = AnnotatedSource([])
     for seed in range(2000):
-        near = [int(number) for (number,) in numbers_nearby(20, source.rng(str(seed)))[: options - 1]]
+        near = [
+            int(number) for (number,) in numbers_nearby(20, source.rng(str(seed)))[: options - 1]
+        ]
         shown = sorted([20, *near])
         assert shown == list(range(shown[0], shown[0] + options))
         places[shown.index(20)] += 1
@@ -314,9 +390,17 @@ def test_a_table_says_by_its_columns_what_is_asked(tmp_path: Path) -> None:
             "image": f"{n}.png",
             "caption": [f"a {word} scene", f"the {word} view"],
             "weather": ("sunny", "rainy")[n % 2],
-            "objects": [{"name": "man", "box": [10, 10, 50, 50], "attributes": {"shirt": word}}, {"name": "horse"}],
-            "relations": [{"subject": 0, "predicate": ("rides", "holds", "washes")[n % 3], "object": 1}],
-            "ocr": [{"text": f"SIGN {word}", "box": [20, 20, 60, 30]}, {"text": "--", "box": [90, 90, 40, 30]}],
+            "objects": [
+                {"name": "man", "box": [10, 10, 50, 50], "attributes": {"shirt": word}},
+                {"name": "horse"},
+            ],
+            "relations": [
+                {"subject": 0, "predicate": ("rides", "holds", "washes")[n % 3], "object": 1}
+            ],
+            "ocr": [
+                {"text": f"SIGN {word}", "box": [20, 20, 60, 30]},
+                {"text": "--", "box": [90, 90, 40, 30]},
+            ],
             "questions": [
                 {"question": "What colour is it?", "answer": ("red", "blue", "green")[n % 3]},
                 {"question": "Is it day?", "answers": ["yes"]},
@@ -327,14 +411,25 @@ def test_a_table_says_by_its_columns_what_is_asked(tmp_path: Path) -> None:
     ]
     benchmark = sn.reform(table(tmp_path / "scenes.jsonl", rows), to=tmp_path / "built")
     assert set(benchmark.manifest.tags["type"]) >= {
-        "answer", "attribute", "caption", "count", "dialogue", "match", "relation", "text",
-    }  # fmt: skip
-    asked = {sample.id: (sample.question, gold, sample.options) for sample, gold in questions(benchmark)}
+        "answer",
+        "attribute",
+        "caption",
+        "count",
+        "dialogue",
+        "match",
+        "relation",
+        "text",
+    }
+    asked = {
+        sample.id: (sample.question, gold, sample.options) for sample, gold in questions(benchmark)
+    }
     _, gold, options = asked["0.png/relation/man-horse"]
     assert gold == "the man rides the horse" and "the man washes the horse" in options
     assert asked["0.png/attribute/man shirt"][:2] == ("What is the shirt of the man?", "quiet")
     assert asked["0.png/answer/2"][1] == "four"
-    assert {int(option) for option in asked["0.png/answer/2"][2] if option != "four"} <= set(range(9))
+    assert {int(option) for option in asked["0.png/answer/2"][2] if option != "four"} <= set(
+        range(9)
+    )
     assert asked["0.png/text/0"][:2] == ("What is written in the red box?", "SIGN quiet")
     assert "the quiet view" not in asked["0.png/caption"][2]
 
@@ -360,22 +455,35 @@ def test_two_pictures_of_one_id_in_cocos_form_are_refused(tmp_path: Path) -> Non
         sn.reform(path, to=tmp_path / "built")
 
 
-def test_a_caption_is_asked_about_twice_once_of_its_picture_and_once_of_another(tmp_path: Path) -> None:
+def test_a_caption_is_asked_about_twice_once_of_its_picture_and_once_of_another(
+    tmp_path: Path,
+) -> None:
     rows = [{"image": f"{n}.png", "caption": f"scene number {n}"} for n in range(9)]
-    benchmark = sn.reform(table(tmp_path / "scenes.csv", rows), ask=["match"], to=tmp_path / "built")
+    benchmark = sn.reform(
+        table(tmp_path / "scenes.csv", rows), ask=["match"], to=tmp_path / "built"
+    )
     answers: dict[str, set[str]] = {}
     for sample, gold in questions(benchmark):
         answers.setdefault(sample.question, set()).add(gold)
     assert len(answers) == 9 and all(said == {"yes", "no"} for said in answers.values())
 
 
-def test_columns_of_a_form_are_asked_for_by_key_and_columns_that_repeat_as_attributes(tmp_path: Path) -> None:
+def test_columns_of_a_form_are_asked_for_by_key_and_columns_that_repeat_as_attributes(
+    tmp_path: Path,
+) -> None:
     rows = [
-        {"image": f"{n}.png", "company": f"Firm {n} Ltd", "total_amount": f"{n}.50", "currency": ("EUR", "USD")[n % 2]}
+        {
+            "image": f"{n}.png",
+            "company": f"Firm {n} Ltd",
+            "total_amount": f"{n}.50",
+            "currency": ("EUR", "USD")[n % 2],
+        }
         for n in range(12)
     ]
     benchmark = sn.reform(table(tmp_path / "receipts.csv", rows), to=tmp_path / "built")
-    asked = {sample.id: (sample.question, gold, sample.options) for sample, gold in questions(benchmark)}
+    asked = {
+        sample.id: (sample.question, gold, sample.options) for sample, gold in questions(benchmark)
+    }
     assert asked["3.png/key/total amount"][:2] == ("What is the total amount?", "3.50")
     assert all(option.endswith(".50") for option in asked["3.png/key/total amount"][2])
     assert set(asked["3.png/attribute/currency"][2]) == {"EUR", "USD"}
@@ -401,11 +509,15 @@ def test_a_types_settings_and_its_wording_are_the_entrys(tmp_path: Path) -> None
         ({"typ": "count"}, "name the type"),
         ({"type": "count", "ask": "How many {things}?"}, "it may name {names}"),
     ):
-        with pytest.raises((DataError, UnknownNameError), match=fault.replace("{", r"\{").replace("}", r"\}")):
+        with pytest.raises(
+            (DataError, UnknownNameError), match=fault.replace("{", r"\{").replace("}", r"\}")
+        ):
             drafts({**params, "questions": [wrong]}, tmp_path)
 
 
-def test_a_type_of_another_package_is_asked_like_snellens_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_type_of_another_package_is_asked_like_snellens_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Darkness(QuestionType, frozen=True):
         needs = "anything"
 
@@ -416,13 +528,21 @@ def test_a_type_of_another_package_is_asked_like_snellens_own(tmp_path: Path, mo
             yield FormedQuestion("", (choice("Is it dark?", ("no",), closed=True),), "no")
 
     monkeypatch.setitem(registry._NAMES["question_types"], "darkness", Darkness)
-    benchmark = sn.reform(class_folders(tmp_path / "photos"), ask=["darkness"], to=tmp_path / "built")
+    benchmark = sn.reform(
+        class_folders(tmp_path / "photos"), ask=["darkness"], to=tmp_path / "built"
+    )
     assert {gold for _, gold in questions(benchmark)} == {"no"}
 
 
 def test_an_article_fits_the_word() -> None:
     words = ("dog", "umbrella", "Egg", "unicycle", "hour")
-    assert [phrased("Is there a {name} here?", name=word).split()[2] for word in words] == ["a", "an", "an", "a", "a"]
+    assert [phrased("Is there a {name} here?", name=word).split()[2] for word in words] == [
+        "a",
+        "an",
+        "an",
+        "a",
+        "a",
+    ]
 
 
 # --- distractors -------------------------------------------------------------------------------------------------
@@ -441,22 +561,40 @@ def birds(folder: Path) -> Path:
 
 
 def nearest(benchmark: Benchmark, gold: str) -> set[str]:
-    return {option for sample, right in questions(benchmark) if right == gold for option in sample.options} - {gold}
+    return {
+        option
+        for sample, right in questions(benchmark)
+        if right == gold
+        for option in sample.options
+    } - {gold}
 
 
 def test_hard_distractors_read_like_the_answer_or_look_like_the_picture(tmp_path: Path) -> None:
     source = birds(tmp_path / "birds")
-    by_text = sn.reform(source, options=2, distractors="near-text", to=tmp_path / "text", force=True)
-    assert nearest(by_text, "bald eagle") == {"golden eagle"} and nearest(by_text, "truck") == {"garbage truck"}
-    by_picture = sn.reform(source, options=2, distractors="near-picture", to=tmp_path / "picture", force=True)
-    assert nearest(by_picture, "bald eagle") == {"truck"} and nearest(by_picture, "truck") == {"bald eagle"}
-    again = sn.reform(source, options=2, distractors="near-picture", to=tmp_path / "again", force=True)
+    by_text = sn.reform(
+        source, options=2, distractors="near-text", to=tmp_path / "text", force=True
+    )
+    assert nearest(by_text, "bald eagle") == {"golden eagle"} and nearest(by_text, "truck") == {
+        "garbage truck"
+    }
+    by_picture = sn.reform(
+        source, options=2, distractors="near-picture", to=tmp_path / "picture", force=True
+    )
+    assert nearest(by_picture, "bald eagle") == {"truck"} and nearest(by_picture, "truck") == {
+        "bald eagle"
+    }
+    again = sn.reform(
+        source, options=2, distractors="near-picture", to=tmp_path / "again", force=True
+    )
     assert again.manifest.version == by_picture.manifest.version
 
 
 def test_sources_may_be_mixed_each_with_its_share(tmp_path: Path) -> None:
     benchmark = sn.reform(
-        birds(tmp_path / "birds"), options=4, distractors="near-text:1,random:2", to=tmp_path / "built"
+        birds(tmp_path / "birds"),
+        options=4,
+        distractors="near-text:1,random:2",
+        to=tmp_path / "built",
     )
     shown = [set(sample.options) for sample, gold in questions(benchmark) if gold == "bald eagle"]
     assert all("golden eagle" in options and len(options) == 4 for options in shown)
@@ -466,18 +604,28 @@ def test_sources_may_be_mixed_each_with_its_share(tmp_path: Path) -> None:
 def test_wordnets_neighbours_are_near_but_neither_the_same_nor_a_kind_of_it(tmp_path: Path) -> None:
     needs_wordnet()
     for name in ("dog", "domestic dog", "animal", "wolf", "truck", "teapot", "qwertyish thing"):
-        drawn(tmp_path / "things" / name / "0.png", [((len(name), 0, 100, 100), (len(name) * 9, 80, 9))])
-    benchmark = sn.reform(tmp_path / "things", options=3, distractors="wordnet", to=tmp_path / "built")
+        drawn(
+            tmp_path / "things" / name / "0.png",
+            [((len(name), 0, 100, 100), (len(name) * 9, 80, 9))],
+        )
+    benchmark = sn.reform(
+        tmp_path / "things", options=3, distractors="wordnet", to=tmp_path / "built"
+    )
     [dog] = [set(sample.options) for sample, gold in questions(benchmark) if gold == "dog"]
     assert "wolf" in dog and not dog & {"domestic dog", "animal"}
-    assert "an answer is not a noun of WordNet, so its distractors are drawn from all: 1 times" in "".join(
-        benchmark.manifest.warnings
+    assert (
+        "an answer is not a noun of WordNet, so its distractors are drawn from all: 1 times"
+        in "".join(benchmark.manifest.warnings)
     )
 
 
-@pytest.mark.parametrize("source", ["pool", "random", "near-text", "near-picture", "near-text:2,random:1"])
+@pytest.mark.parametrize(
+    "source", ["pool", "random", "near-text", "near-picture", "near-text:2,random:1"]
+)
 def test_no_source_offers_what_is_in_the_picture(tmp_path: Path, source: str) -> None:
-    benchmark = sn.reform(coco(tmp_path), ask=["object-class"], distractors=source, to=tmp_path / "built")
+    benchmark = sn.reform(
+        coco(tmp_path), ask=["object-class"], distractors=source, to=tmp_path / "built"
+    )
     for sample, gold in questions(benchmark):
         assert not (set(sample.options) - {gold}) & {name for name, _ in objects_of(sample)}
 
@@ -489,7 +637,10 @@ def test_sources_that_cannot_work_are_refused_in_a_line(tmp_path: Path) -> None:
         ({"distractors": "near-text:0"}, "how many"),
         ({"distractors": "written,pool"}, "name it alone"),
         ({"distractors": "written"}, "--writer MODEL"),
-        ({"distractors": "pool", "writer": "snellen:tiny"}, "writer: is for the source of distractors 'written'"),
+        (
+            {"distractors": "pool", "writer": "snellen:tiny"},
+            "writer: is for the source of distractors 'written'",
+        ),
         ({"distractors": "near-picture", "embeddings": "snellen:tiny"}, "embeds no pictures"),
     ):
         with pytest.raises((DataError, sn.SnellenError), match=fault):
@@ -498,9 +649,15 @@ def test_sources_that_cannot_work_are_refused_in_a_line(tmp_path: Path) -> None:
     assert parse_sources(" near-text:2, random ") == parse_sources("near-text:2,random")
 
 
-def test_a_build_of_the_catalogue_takes_the_same_names_and_refuses_those_without_effect(tmp_path: Path) -> None:
+def test_a_build_of_the_catalogue_takes_the_same_names_and_refuses_those_without_effect(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(DataError, match="no question of eyechart/count has distractors to be made"):
-        build_benchmark(entries()["eyechart/count"], to=tmp_path / "built", recipe=Recipe(distractors="near-text"))
+        build_benchmark(
+            entries()["eyechart/count"],
+            to=tmp_path / "built",
+            recipe=Recipe(distractors="near-text"),
+        )
 
 
 def test_a_model_writes_distractors_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -508,25 +665,39 @@ def test_a_model_writes_distractors_where_that_is_asked_for(tmp_path: Path) -> N
         name = "writer"
 
         def write(self, benchmark: str, drafts: Any, count: int, rejected: Any) -> list[Draft]:
-            return [replace(draft, rounds=tuple(self._with(r, count) for r in draft.rounds)) for draft in drafts]
+            return [
+                replace(draft, rounds=tuple(self._with(r, count) for r in draft.rounds))
+                for draft in drafts
+            ]
 
         def _with(self, question: QuestionDraft, count: int) -> QuestionDraft:
             assert question.distractors and question.distractors.prompt == "options"
             near = tuple(f"{question.texts[0]} {number}" for number in range(count))
             return replace(question, distractors=replace(question.distractors, tiers=(near,)))
 
-    entry = sn.reform(class_folders(tmp_path / "photos", each=1), to=tmp_path / "built").manifest.spec
+    entry = sn.reform(
+        class_folders(tmp_path / "photos", each=1), to=tmp_path / "built"
+    ).manifest.spec
     benchmark = build_benchmark(
-        entry, source=tmp_path, to=tmp_path / "written", recipe=Recipe(distractors="written"), writer=Writer()
+        entry,
+        source=tmp_path,
+        to=tmp_path / "written",
+        recipe=Recipe(distractors="written"),
+        writer=Writer(),
     )
-    assert all(all(option.startswith(gold) for option in sample.options) for sample, gold in questions(benchmark))
+    assert all(
+        all(option.startswith(gold) for option in sample.options)
+        for sample, gold in questions(benchmark)
+    )
 
 
 # --- sampling ----------------------------------------------------------------------------------------------------
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), min_size=1), st.integers(1, 9), st.integers()
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz")), min_size=1),
+    st.integers(1, 9),
+    st.integers(),
 )
 def test_a_layered_sample_has_as_many_of_each_kind_and_of_each_of_its_answers(
     pairs: list[tuple[str, str]], each: int, seed: int
@@ -544,7 +715,10 @@ def test_a_layered_sample_has_as_many_of_each_kind_and_of_each_of_its_answers(
 
 def test_another_seed_draws_other_questions_and_golds_stand_everywhere(tmp_path: Path) -> None:
     photos = class_folders(tmp_path / "photos", each=40)
-    first, other = (sn.reform(photos, per_type=60, seed=seed, to=tmp_path / f"{seed}", force=True) for seed in (0, 1))
+    first, other = (
+        sn.reform(photos, per_type=60, seed=seed, to=tmp_path / f"{seed}", force=True)
+        for seed in (0, 1)
+    )
     ids = [{sample.id for sample in benchmark.samples()} for benchmark in (first, other)]
     assert len(ids[0]) == len(ids[1]) == 60 and ids[0] != ids[1]
     assert set(Counter(gold for _, gold in questions(first)).values()) == {15}
@@ -559,7 +733,16 @@ def test_the_command_says_what_it_took_for_what_and_writes_it_down(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(coco(tmp_path))
-    words = ["reform", path, "--ask", "count,presence", "--to", str(tmp_path / "built"), "--licence", "CC0"]
+    words = [
+        "reform",
+        path,
+        "--ask",
+        "count,presence",
+        "--to",
+        str(tmp_path / "built"),
+        "--licence",
+        "CC0",
+    ]
     code, out, err = small.command(capsys, *words)
     assert code == 0
     assert "6 pictures, 14 objects, 5 names of objects; questions: count, presence" in err
@@ -575,7 +758,9 @@ def test_the_command_says_what_it_took_for_what_and_writes_it_down(
     assert Benchmark(tmp_path / "again").manifest.spec.licence == "CC0"
     code, out, err = small.command(capsys, "reform", path, "--to", str(tmp_path / "again"))
     assert code == 0 and "as" in err and "instances.toml says" in err and version in out
-    code, _, err = small.command(capsys, "reform", path, "--ask", "size", "--to", str(tmp_path / "built"))
+    code, _, err = small.command(
+        capsys, "reform", path, "--ask", "size", "--to", str(tmp_path / "built")
+    )
     assert code and "is there and says otherwise" in err
     code, _, err = small.command(capsys, "reform", str(entry), "--ask", "count")
     assert code and "says itself what is ask" in err
@@ -587,14 +772,20 @@ def test_types_are_shown_with_an_example_and_nothing_is_built(
     code, out, _ = small.command(capsys, "reform", str(coco(tmp_path)), "--types", "--json")
     rows = {row["type"]: row for row in map(json.loads, out.splitlines())}
     assert code == 0 and rows["count"]["for example"] == "How many dogs are in the picture? 1"
-    assert rows["caption"]["for example"] == "needs captions" and not (tmp_path / "instances.toml").exists()
+    assert (
+        rows["caption"]["for example"] == "needs captions"
+        and not (tmp_path / "instances.toml").exists()
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
         (["missing.json"], "missing.json: no such file or folder"),
-        (["photos", "--ask", "count"], "count needs objects, all of a name, which no picture has; what fits: class"),
+        (
+            ["photos", "--ask", "count"],
+            "count needs objects, all of a name, which no picture has; what fits: class",
+        ),
         (["photos", "--count", "3", "--per-type", "2"], "name one of them"),
         (["photos", "--images", "nowhere"], "nowhere: there is no such folder of pictures"),
         (["empty"], "empty: neither a table"),
@@ -602,7 +793,11 @@ def test_types_are_shown_with_an_example_and_nothing_is_built(
     ],
 )
 def test_wrong_input_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], fault: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    fault: str,
 ) -> None:
     class_folders(tmp_path / "photos", each=1)
     (tmp_path / "empty").mkdir()

@@ -35,15 +35,25 @@ def test_a_benchmark_goes_through_build_run_and_score(name: str, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("name", "pictures", "first", "limit"),
-    [("coco-caption", 12, "10", 12), ("textcaps", 12, "t0", 15), ("nocaps", 12, "10", 14), ("flickr30k", 11, "0", 16)],
+    [
+        ("coco-caption", 12, "10", 12),
+        ("textcaps", 12, "t0", 15),
+        ("nocaps", 12, "10", 14),
+        ("flickr30k", 11, "0", 16),
+    ],
 )
 def test_a_picture_is_asked_about_once_and_has_all_its_captions(
     name: str, pictures: int, first: str, limit: int, tmp_path: Path
 ) -> None:
     benchmark = _made(name, tmp_path)
-    assert (benchmark.manifest.counts.samples, benchmark.manifest.counts.images) == (pictures, pictures)
+    assert (benchmark.manifest.counts.samples, benchmark.manifest.counts.images) == (
+        pictures,
+        pictures,
+    )
     texts = open_answers(benchmark.folder)[first, 0].texts
-    assert texts == tuple(f"A RONALDO sign of shape {place} stands in the street ." for place in range(5))
+    assert texts == tuple(
+        f"A RONALDO sign of shape {place} stands in the street ." for place in range(5)
+    )
     # The 75th percentile of the references' lengths (ReForm-Eval B.1).
     assert benchmark.spec.max_new_tokens == limit
     made = reform.made(name, tmp_path / "official", tmp_path / "default", Recipe()).manifest
@@ -57,15 +67,22 @@ def test_nocaps_is_balanced_by_the_novelty_of_its_objects(tmp_path: Path) -> Non
 
 def test_flickr30k_is_the_same_from_the_split_and_from_the_site_s_own_file(tmp_path: Path) -> None:
     split = _made("flickr30k", tmp_path)
-    site = reform.made("flickr30k", mini_text.flickr30k_tokens(tmp_path / "site"), tmp_path / "other")
+    site = reform.made(
+        "flickr30k", mini_text.flickr30k_tokens(tmp_path / "site"), tmp_path / "other"
+    )
     assert open_answers(site.folder) == open_answers(split.folder)
     assert list(site.samples()) == list(split.samples())
 
 
-def test_a_dialogue_has_ten_rounds_of_four_options_its_caption_and_the_published_replies(tmp_path: Path) -> None:
+def test_a_dialogue_has_ten_rounds_of_four_options_its_caption_and_the_published_replies(
+    tmp_path: Path,
+) -> None:
     benchmark = _made("visdial", tmp_path)
     golds = open_answers(benchmark.folder)
-    histories = {history.sample_id: history.replies for history in read_records(benchmark.folder / HISTORY, History)}
+    histories = {
+        history.sample_id: history.replies
+        for history in read_records(benchmark.folder / HISTORY, History)
+    }
     for sample in benchmark.samples():
         assert sample.context == f"a car and {int(sample.group) - 185565} people"
         assert sample.question == ""
@@ -119,11 +136,41 @@ def test_answers_to_questions_that_begin_alike_are_the_nearest_candidates(tmp_pa
             '"image_id": 99',
             "annotations.10.: .* 99",
         ),
-        ("coco-caption", "annotations/captions_val2017.json", '"caption"', '"text"', "annotations.0.: .*`caption`"),
-        ("nocaps", "nocaps_val_4500_captions.json", '"id": 13, "file', '"id": 13, "pile', "images.3.: .*`file_name`"),
-        ("textcaps", "TextCaps_0.1_val.json", "t0", "t99", "data.0.: cannot read the image .*train_images/t99.jpg"),
-        ("flickr30k", "dataset_flickr30k.json", '"sentences"', '"captions"', "images.0.: .*`sentences`"),
-        ("visdial", "visdial_1.0_val.json", '"val2018"', '"test2018"', "the split is test2018, not val2018"),
+        (
+            "coco-caption",
+            "annotations/captions_val2017.json",
+            '"caption"',
+            '"text"',
+            "annotations.0.: .*`caption`",
+        ),
+        (
+            "nocaps",
+            "nocaps_val_4500_captions.json",
+            '"id": 13, "file',
+            '"id": 13, "pile',
+            "images.3.: .*`file_name`",
+        ),
+        (
+            "textcaps",
+            "TextCaps_0.1_val.json",
+            "t0",
+            "t99",
+            "data.0.: cannot read the image .*train_images/t99.jpg",
+        ),
+        (
+            "flickr30k",
+            "dataset_flickr30k.json",
+            '"sentences"',
+            '"captions"',
+            "images.0.: .*`sentences`",
+        ),
+        (
+            "visdial",
+            "visdial_1.0_val.json",
+            '"val2018"',
+            '"test2018"',
+            "the split is test2018, not val2018",
+        ),
         (
             "visdial",
             "visdial_1.0_val.json",
@@ -131,7 +178,13 @@ def test_answers_to_questions_that_begin_alike_are_the_nearest_candidates(tmp_pa
             '"answer": 77',
             "dialogs.0., round 0: there is no answer 77",
         ),
-        ("visdial", "visdial_1.0_val.json", '"question": 1', '"question": 9', "round 1: there is no question 9"),
+        (
+            "visdial",
+            "visdial_1.0_val.json",
+            '"question": 1',
+            '"question": 9',
+            "round 1: there is no question 9",
+        ),
         (
             "visdial",
             "visdial_1.0_val.json",
@@ -139,9 +192,27 @@ def test_answers_to_questions_that_begin_alike_are_the_nearest_candidates(tmp_pa
             '"image_id": 1',
             r"dialogs.1.: cannot read the image",
         ),
-        ("visdial", "visdial_1.0_val_dense_annotations.json", "185565", "4", "annotations.json: .0.: .* picture 4"),
-        ("visdial", "visdial_1.0_val_dense_annotations.json", "[1.0, ", "[", "round 4: 14 candidates, 13 of them"),
-        ("visdial", "visdial_1.0_val_dense_annotations.json", ": 5,", ": 11,", "round_id is 11, not 1 to 10"),
+        (
+            "visdial",
+            "visdial_1.0_val_dense_annotations.json",
+            "185565",
+            "4",
+            "annotations.json: .0.: .* picture 4",
+        ),
+        (
+            "visdial",
+            "visdial_1.0_val_dense_annotations.json",
+            "[1.0, ",
+            "[",
+            "round 4: 14 candidates, 13 of them",
+        ),
+        (
+            "visdial",
+            "visdial_1.0_val_dense_annotations.json",
+            ": 5,",
+            ": 11,",
+            "round_id is 11, not 1 to 10",
+        ),
     ],
 )
 def test_a_broken_file_is_refused_with_file_and_place(
@@ -158,7 +229,12 @@ def test_a_picture_without_captions_and_a_line_without_a_tab_are_refused(tmp_pat
         file.write("4711\n")
     reform.refused("flickr30k", official, tmp_path, r"test.txt:12: captions.caption is empty")
     reform.broken(official / "results_20130124.token", "1.jpg#0\t", "1.jpg#0 ")
-    reform.refused("flickr30k", official, tmp_path, r"results_20130124.token:6: '1.jpg#0 A 7 .* is not NAME.jpg#0")
+    reform.refused(
+        "flickr30k",
+        official,
+        tmp_path,
+        r"results_20130124.token:6: '1.jpg#0 A 7 .* is not NAME.jpg#0",
+    )
 
 
 def test_a_dialogue_that_ends_early_is_refused(tmp_path: Path) -> None:

@@ -29,9 +29,30 @@ from snellen.reformulation.sampling import Sampling
 from snellen.scoring.answers import open_answers
 from test_reform_classes import needs_wordnet
 
-SAME = ("vqav2", "vqa-mt", "gqa", "textvqa", "docvqa", "ocr-vqa", "coco-caption", "textcaps", "flickr30k", "whoops")
+SAME = (
+    "vqav2",
+    "vqa-mt",
+    "gqa",
+    "textvqa",
+    "docvqa",
+    "ocr-vqa",
+    "coco-caption",
+    "textcaps",
+    "flickr30k",
+    "whoops",
+)
 """The dataset has all that the official files have."""
-ALIKE = ("ok-vqa", "vizwiz", "scienceqa", "a-okvqa", "a-okvqra", "a-okvqar", "nocaps", "cifar10", "pets37")
+ALIKE = (
+    "ok-vqa",
+    "vizwiz",
+    "scienceqa",
+    "a-okvqa",
+    "a-okvqra",
+    "a-okvqar",
+    "nocaps",
+    "cifar10",
+    "pets37",
+)
 """It lacks ids, groups or tags, or names classes in another case."""
 
 
@@ -60,7 +81,8 @@ def test_every_known_dataset_is_tested() -> None:
     assert {
         spec.short
         for spec in entries().values()
-        if spec.suite == "reform-eval" and any(isinstance(place, HubPlace) for place in spec.source.places)
+        if spec.suite == "reform-eval"
+        and any(isinstance(place, HubPlace) for place in spec.source.places)
     } == set(DATASETS)
     assert {*SAME, *ALIKE} < set(DATASETS)
 
@@ -74,7 +96,10 @@ def test_a_dataset_goes_through_build_run_and_score(name: str, tmp_path: Path) -
 @pytest.mark.parametrize("name", SAME)
 def test_it_makes_the_same_benchmark_as_the_official_files(name: str, tmp_path: Path) -> None:
     folder = mini_hub.snapshot(name, tmp_path)
-    hub, official = made(name, folder, tmp_path / "built"), reform.made(name, tmp_path / "official", tmp_path)
+    hub, official = (
+        made(name, folder, tmp_path / "built"),
+        reform.made(name, tmp_path / "official", tmp_path),
+    )
     # The version is a digest of all questions, answers and pictures.
     assert hub.manifest.version == official.manifest.version
     assert list(hub.samples()) == list(official.samples())
@@ -86,11 +111,19 @@ def _asked(benchmark: Benchmark) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", ALIKE)
-def test_it_asks_the_same_questions_with_the_same_answers_as_the_official_files(name: str, tmp_path: Path) -> None:
+def test_it_asks_the_same_questions_with_the_same_answers_as_the_official_files(
+    name: str, tmp_path: Path
+) -> None:
     folder = ready(name, tmp_path)
-    hub, official = made(name, folder, tmp_path / "built"), reform.made(name, tmp_path / "official", tmp_path)
+    hub, official = (
+        made(name, folder, tmp_path / "built"),
+        reform.made(name, tmp_path / "official", tmp_path),
+    )
     assert _asked(hub) == _asked(official)
-    accepted = [Counter(answer.texts for answer in open_answers(one.folder).values()) for one in (hub, official)]
+    accepted = [
+        Counter(answer.texts for answer in open_answers(one.folder).values())
+        for one in (hub, official)
+    ]
     assert accepted[0] == accepted[1] or name == "pets37"
 
 
@@ -98,8 +131,13 @@ def test_it_asks_the_same_questions_with_the_same_answers_as_the_official_files(
 def test_the_papers_part_is_drawn_from_it(name: str, tmp_path: Path) -> None:
     folder = mini_hub.snapshot(name, tmp_path)
     drawn = made(name, folder, tmp_path / "part", Recipe(distractors="pool")).manifest
-    official = reform.made(name, tmp_path / "official", tmp_path, Recipe(distractors="pool")).manifest
-    assert (drawn.counts.samples, drawn.made.complete) == (official.counts.samples, official.made.complete)
+    official = reform.made(
+        name, tmp_path / "official", tmp_path, Recipe(distractors="pool")
+    ).manifest
+    assert (drawn.counts.samples, drawn.made.complete) == (
+        official.counts.samples,
+        official.made.complete,
+    )
 
 
 def test_only_pictures_of_chosen_questions_are_read(tmp_path: Path) -> None:
@@ -115,7 +153,9 @@ def test_only_pictures_of_chosen_questions_are_read(tmp_path: Path) -> None:
     ]
     changed(path, image=pa.array(pictures, mini_hub.PICTURE))
     # A picture that is not one is found out when it is read; these two builds never meet it.
-    assert {sample.id for sample in made("docvqa", folder, tmp_path / "second", recipe).samples()} == chosen
+    assert {
+        sample.id for sample in made("docvqa", folder, tmp_path / "second", recipe).samples()
+    } == chosen
     with pytest.raises(DataError, match=r"row 0: .*image"):
         made("docvqa", folder, tmp_path / "whole")
 
@@ -125,10 +165,17 @@ def test_a_picture_is_its_rows_in_any_order_and_groups_of_any_size(
     tmp_path_factory: pytest.TempPathFactory, asked: list[int], group: int
 ) -> None:
     folder = tmp_path_factory.mktemp("rows")
-    contents = [{"bytes": bytes([number]) * (number * 700 % 5000 + 1), "path": None} for number in range(60)]
+    contents = [
+        {"bytes": bytes([number]) * (number * 700 % 5000 + 1), "path": None} for number in range(60)
+    ]
     rows = [{"image": content} for content in contents]
     paths = [
-        mini_hub.write(folder / f"{part}.parquet", rows[part * 30 :][:30], {"image": mini_hub.PICTURE}, group=group)
+        mini_hub.write(
+            folder / f"{part}.parquet",
+            rows[part * 30 :][:30],
+            {"image": mini_hub.PICTURE},
+            group=group,
+        )
         for part in range(2)
     ]
     pictures = PictureColumn("image")
@@ -137,11 +184,21 @@ def test_a_picture_is_its_rows_in_any_order_and_groups_of_any_size(
         assert packed.read() == contents[number]["bytes"]
 
 
-@pytest.mark.parametrize(("bird", "machine"), [("crane", "crane"), ("crane bird", "crane"), ("crane", "crane2")])
+@pytest.mark.parametrize(
+    ("bird", "machine"), [("crane", "crane"), ("crane bird", "crane"), ("crane", "crane2")]
+)
 def test_imagenets_two_cranes_are_told_apart_by_their_order(bird: str, machine: str) -> None:
     needs_wordnet()
-    found = classes.imagenet_classes(["tench, Tinca tinca", bird, "beaker", "cab, hack, taxi, taxicab", machine])
-    assert [one.stratum for one in found] == ["n01440764", "n02012849", "n02815834", "n02930766", "n03126707"]
+    found = classes.imagenet_classes(
+        ["tench, Tinca tinca", bird, "beaker", "cab, hack, taxi, taxicab", machine]
+    )
+    assert [one.stratum for one in found] == [
+        "n01440764",
+        "n02012849",
+        "n02815834",
+        "n02930766",
+        "n03126707",
+    ]
 
 
 def test_a_class_is_no_distractor_for_another_of_the_same_name(tmp_path: Path) -> None:
@@ -158,8 +215,12 @@ def test_classes_out_of_order_are_refused(tmp_path: Path) -> None:
     (path,) = folder.glob("data/*.parquet")
     rows = [{"image": mini_hub.drawn(0), "label": 0}]
     types = {"image": mini_hub.PICTURE, "label": pa.int64()}
-    mini_hub.write(path, rows, types, {"label": ["goldfish, Carassius auratus", "tench, Tinca tinca"]})
-    with pytest.raises(DataError, match="no class of WordNet is called 'tench, Tinca tinca'; is it ImageNet's list"):
+    mini_hub.write(
+        path, rows, types, {"label": ["goldfish, Carassius auratus", "tench, Tinca tinca"]}
+    )
+    with pytest.raises(
+        DataError, match="no class of WordNet is called 'tench, Tinca tinca'; is it ImageNet's list"
+    ):
         made("imagenet-1k", folder, tmp_path / "built")
 
 
@@ -188,7 +249,9 @@ def test_it_is_fetched_from_the_cache_and_what_is_built_names_the_commit(
 
 def test_a_folder_is_read_as_it_is_and_its_commit_is_known_by_its_name_only(tmp_path: Path) -> None:
     folder = mini_hub.snapshot("vqav2", tmp_path)
-    with pytest.raises(DataError, match="is read as it is; leave the revision 'main' or the folder out"):
+    with pytest.raises(
+        DataError, match="is read as it is; leave the revision 'main' or the folder out"
+    ):
         build("reform-eval/vqav2", hub=True, source=folder, revision="main", to=tmp_path / "built")
     copied = shutil.copytree(folder, tmp_path / "VQAv2")
     assert made("vqav2", copied, tmp_path / "built").manifest.spec.hub.revision == ""
@@ -197,29 +260,81 @@ def test_a_folder_is_read_as_it_is_and_its_commit_is_known_by_its_name_only(tmp_
 @pytest.mark.parametrize(
     ("name", "column", "values", "fault"),
     [
-        ("vqav2", "answers", None, r"validation-00000-of-00002.parquet: there is no column 'answers'; there are quest"),
-        ("vqav2", "question", [5] * 90, r"00000-of-00002.parquet: row 0: Expected `str`, got `int` - at `\$.question`"),
+        (
+            "vqav2",
+            "answers",
+            None,
+            r"validation-00000-of-00002.parquet: there is no column 'answers'; there are quest",
+        ),
+        (
+            "vqav2",
+            "question",
+            [5] * 90,
+            r"00000-of-00002.parquet: row 0: Expected `str`, got `int` - at `\$.question`",
+        ),
         ("vqav2", "image", ["a.jpg"] * 90, r"row 1: image is a text, but not a picture in base64"),
-        ("vqav2", "image", [1.5] * 90, r"00000-of-00002.parquet: the column 'image' holds double, not pictures"),
-        ("pets37", "label", [*[0] * 7, 5, *[1] * 12], r"row 7: the label is 5, but classes are 0-4; has the split lab"),
-        ("pets37", "label", [-1] * 20, r"row 0: the label is -1, but classes are 0-4; has the split labels\?"),
+        (
+            "vqav2",
+            "image",
+            [1.5] * 90,
+            r"00000-of-00002.parquet: the column 'image' holds double, not pictures",
+        ),
+        (
+            "pets37",
+            "label",
+            [*[0] * 7, 5, *[1] * 12],
+            r"row 7: the label is 5, but classes are 0-4; has the split lab",
+        ),
+        (
+            "pets37",
+            "label",
+            [-1] * 20,
+            r"row 0: the label is -1, but classes are 0-4; has the split labels\?",
+        ),
         ("pets37", "label_cat_dog", [2] * 20, r"row 0: the species is 2, but classes are 0-1"),
-        ("docvqa", "answers", [["x"]] * 3 + [None] * 9, r"row 3: Object missing required field `answers`"),
-        ("docvqa", "answers", [["x"]] * 3 + [[]] * 9, r"row 3: answers is empty; is this the file of a"),
-        ("a-okvqa", "correct_choice_idx", [*range(4), 4, *[0] * 7], r"row 4: correct_choice_idx 4 but choices are 0-3"),
+        (
+            "docvqa",
+            "answers",
+            [["x"]] * 3 + [None] * 9,
+            r"row 3: Object missing required field `answers`",
+        ),
+        (
+            "docvqa",
+            "answers",
+            [["x"]] * 3 + [[]] * 9,
+            r"row 3: answers is empty; is this the file of a",
+        ),
+        (
+            "a-okvqa",
+            "correct_choice_idx",
+            [*range(4), 4, *[0] * 7],
+            r"row 4: correct_choice_idx 4 but choices are 0-3",
+        ),
         ("scienceqa", "answer", [9] * 14, r"row 0: answer 9 but choices are 0-\d"),
-        ("gqa", "imageId", ["n1"] * 8 + ["n9"] * 12, r"row 8: there is no picture n9 in testdev_balanced_images/testd"),
-        ("whoops", "question_answering_pairs", [[["a?"]]] * 6, r"row 0: Expected `array` of length 2, got 1"),
+        (
+            "gqa",
+            "imageId",
+            ["n1"] * 8 + ["n9"] * 12,
+            r"row 8: there is no picture n9 in testdev_balanced_images/testd",
+        ),
+        (
+            "whoops",
+            "question_answering_pairs",
+            [[["a?"]]] * 6,
+            r"row 0: Expected `array` of length 2, got 1",
+        ),
         ("ocr-vqa", "answers", [["x"]] * 5, r"row 0: 4 questions and 1 answers"),
         ("coco-caption", "answer", [[" "]] * 12, r"row 0: answer is empty"),
     ],
-)  # fmt: skip
+)
 def test_a_dataset_of_another_form_is_refused_with_file_and_row(
     name: str, column: str, values: list[Any] | None, fault: str, tmp_path: Path
 ) -> None:
     folder = mini_hub.snapshot(name, tmp_path)
-    changed(sorted(folder.glob(entries()[f"reform-eval/{name}"].hub.rows[0]))[0],
-            **{column: None if values is None else pa.array(values)})  # fmt: skip
+    changed(
+        sorted(folder.glob(entries()[f"reform-eval/{name}"].hub.rows[0]))[0],
+        **{column: None if values is None else pa.array(values)},
+    )
     with pytest.raises(DataError, match=fault):
         made(name, folder, tmp_path / "built")
     assert not (tmp_path / "built").exists()
@@ -229,7 +344,10 @@ def test_a_dataset_of_another_form_is_refused_with_file_and_row(
     ("cell", "fault"),
     [
         (None, r"row 7: image holds no picture; is it the dataset with pictures\?"),
-        ({"bytes": None, "path": "x/7.jpg"}, r"row 7: image holds no picture, only its name x/7.jpg; is it the"),
+        (
+            {"bytes": None, "path": "x/7.jpg"},
+            r"row 7: image holds no picture, only its name x/7.jpg; is it the",
+        ),
         ({"bytes": b"GIF?", "path": None}, r"row 7"),
     ],
 )
@@ -247,7 +365,9 @@ def test_classes_without_names_are_refused(tmp_path: Path) -> None:
     folder = mini_hub.snapshot("pets37", tmp_path)
     (path,) = folder.glob("data/*.parquet")
     pq.write_table(pq.read_table(path).replace_schema_metadata(), path)
-    with pytest.raises(DataError, match="does not say which classes the numbers in 'label' stand for"):
+    with pytest.raises(
+        DataError, match="does not say which classes the numbers in 'label' stand for"
+    ):
         made("pets37", folder, tmp_path / "built")
 
 
@@ -259,7 +379,9 @@ def test_a_split_with_a_missing_a_doubled_or_a_cut_file_is_refused(tmp_path: Pat
     with pytest.raises(DataError, match=r"00001-of-00002.parquet: .*; is the download complete\?"):
         made("vqav2", folder, tmp_path / "built")
     last.unlink()
-    with pytest.raises(DataError, match=r"the file -00001-of-00002 of the split is missing; fetch all 2"):
+    with pytest.raises(
+        DataError, match=r"the file -00001-of-00002 of the split is missing; fetch all 2"
+    ):
         made("vqav2", folder, tmp_path / "built")
     last.write_bytes(content)
     shutil.copy(last, last.with_name("validation-00001-of-00002-7775fd61bc6a3d98.parquet"))
@@ -268,7 +390,10 @@ def test_a_split_with_a_missing_a_doubled_or_a_cut_file_is_refused(tmp_path: Pat
 
 
 def test_a_folder_that_is_no_snapshot_is_refused_with_what_is_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"there is no data/val-\*.parquet; is this the dataset's folder, at its top\?"):
+    with pytest.raises(
+        DataError,
+        match=r"there is no data/val-\*.parquet; is this the dataset's folder, at its top\?",
+    ):
         made("textcaps", tmp_path, tmp_path / "built")
     with pytest.raises(DataError, match=r"no folder with a\*.parquet; fetch it with --hub"):
         ParquetSplit(None, ("a*.parquet",))

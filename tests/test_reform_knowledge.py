@@ -20,16 +20,24 @@ from snellen.reformulation.sampling import Sampling
 from snellen.suites.reform_eval.readers.texts import cut
 
 ANIMALS = ("cat", "dog", "horse", "cow", "sheep", "goat")
-SINGERS = ("Jackie Wilson", "Marian Gold", "Chris de Burgh", "Kate Bush", "Nina Hagen", "Edith Piaf")
+SINGERS = (
+    "Jackie Wilson",
+    "Marian Gold",
+    "Chris de Burgh",
+    "Kate Bush",
+    "Nina Hagen",
+    "Edith Piaf",
+)
 BRANDS = ("Levi's", "Persil", "Nestle", "Volvo", "Omega", "Lego")
 
 
 def gqa(folder: Path) -> Path:
     content: dict[str, Any] = {}
     for n in range(20):
-        structural, semantic, gold = [("query", "obj", ANIMALS[n % 6]), ("verify", "attr", ("yes", "no")[n // 2 % 2])][
-            n % 2
-        ]
+        structural, semantic, gold = [
+            ("query", "obj", ANIMALS[n % 6]),
+            ("verify", "attr", ("yes", "no")[n // 2 % 2]),
+        ][n % 2]
         content[f"20{n:06d}"] = {
             "semantic": [{"operation": "select", "dependencies": [], "argument": "beast"}],
             "entailed": [],
@@ -39,7 +47,11 @@ def gqa(folder: Path) -> Path:
             "isBalanced": True,
             "groups": {"global": None, "local": "13-beast"},
             "answer": gold,
-            "types": {"detailed": f"{semantic}{structural}", "semantic": semantic, "structural": structural},
+            "types": {
+                "detailed": f"{semantic}{structural}",
+                "semantic": semantic,
+                "structural": structural,
+            },
             "fullAnswer": f"It is {gold}.",
         }
     reform.write_json(folder / "testdev_balanced_questions.json", content)
@@ -53,11 +65,21 @@ def whoops(folder: Path) -> Path:
     with (folder / "whoops_dataset.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(
-            ["image_id", "image_designer", "selected_caption", "commonsense_category", "question_answering_pairs"]
+            [
+                "image_id",
+                "image_designer",
+                "selected_caption",
+                "commonsense_category",
+                "question_answering_pairs",
+            ]
         )
         for n in range(6):
-            pairs = [[f'What is "odd", {n}?', ANIMALS[n]], ["And, so?", ANIMALS[(n + 1) % 6]]][: 0 if n == 5 else 2]
-            table.writerow([f"id{n}", "A\nB", "A cat, a dog", ("Age", "Job")[n % 2], json.dumps(pairs)])
+            pairs = [[f'What is "odd", {n}?', ANIMALS[n]], ["And, so?", ANIMALS[(n + 1) % 6]]][
+                : 0 if n == 5 else 2
+            ]
+            table.writerow(
+                [f"id{n}", "A\nB", "A cat, a dog", ("Age", "Job")[n % 2], json.dumps(pairs)]
+            )
     for n in range(6):
         reform.write_picture(folder / "whoops_images" / f"id{n}.png", n, (48, 40))
     return folder
@@ -84,7 +106,10 @@ def science_qa(folder: Path) -> Path:
         for n in range(20)
     }
     reform.write_json(folder / "problems.json", problems)
-    reform.write_json(folder / "pid_splits.json", {"train": ["0", "1", "2"], "test": [str(n) for n in range(3, 20)]})
+    reform.write_json(
+        folder / "pid_splits.json",
+        {"train": ["0", "1", "2"], "test": [str(n) for n in range(3, 20)]},
+    )
     for n in range(3, 20):
         if n % 5:
             reform.write_picture(folder / "images" / "test" / str(n) / "image.png", n, (48, 40))
@@ -108,7 +133,9 @@ def viquae(folder: Path) -> Path:
                 "wikidata_id": f"Q{n}",
                 "meta": {"mentions": []},
                 "output": {
-                    "answer": [brand, f"{brand} Strauss"] if n != 6 else ["Unheard of", "Levi Strauss"],
+                    "answer": [brand, f"{brand} Strauss"]
+                    if n != 6
+                    else ["Unheard of", "Levi Strauss"],
                     "original_answer": brand if n != 6 else "Unheard of",
                     "provenance": [{"title": [SINGERS[n % 6]], "wikipedia_id": ["1"]}],
                 },
@@ -135,7 +162,9 @@ def viquae(folder: Path) -> Path:
     ]
     with gzip.open(folder / "humans_with_faces.jsonl.gz", "wt") as file:
         file.writelines(json.dumps(article) + "\n" for article in articles[:3])
-    (folder / "humans_without_faces.jsonl").write_text("".join(json.dumps(article) + "\n" for article in articles[3:]))
+    (folder / "humans_without_faces.jsonl").write_text(
+        "".join(json.dumps(article) + "\n" for article in articles[3:])
+    )
     other = {"wikipedia_title": "Paris", "text": {"paragraph": ["Levi's"]}}
     (folder / "non_humans.jsonl").write_text(json.dumps(other) + "\n")
     return folder
@@ -152,7 +181,11 @@ def a_okvqa(folder: Path) -> Path:
             "correct_choice_idx": n % 4,
             "direct_answers": [ANIMALS[n % 4]] * 10,
             "difficult_direct_answer": False,
-            "rationales": [f"Reason {n} for {ANIMALS[n % 4]}.", f"Second cause {n}.", f"Third cause {n}."],
+            "rationales": [
+                f"Reason {n} for {ANIMALS[n % 4]}.",
+                f"Second cause {n}.",
+                f"Third cause {n}.",
+            ],
         }
         for n in range(12)
     ]
@@ -176,13 +209,17 @@ def imagenetvc(folder: Path) -> Path:
             table = csv.writer(file)
             table.writerow(["category", "question", "answer"])
             for n, answer in enumerate(answers):
-                table.writerow([("tench", "great white shark")[n % 2], f"What of a {subset}, {n}?", answer])
+                table.writerow(
+                    [("tench", "great white shark")[n % 2], f"What of a {subset}, {n}?", answer]
+                )
     (folder / "ImageNet_mapping.txt").write_text(
         "n01440764 tench, Tinca tinca\nn01484850 great white shark, white shark\n"
     )
     for wnid in ("n01440764", "n01484850"):
         for n in range(3):
-            reform.write_picture(folder / "rank" / wnid / f"{wnid}_{n}.JPEG", n + int(wnid[-1]) * 3, (48, 40))
+            reform.write_picture(
+                folder / "rank" / wnid / f"{wnid}_{n}.JPEG", n + int(wnid[-1]) * 3, (48, 40)
+            )
     return folder
 
 
@@ -217,7 +254,11 @@ def test_a_benchmark_goes_through_build_run_and_score(name: str, tmp_path: Path)
 
 def test_gqa_draws_from_answers_to_questions_of_the_same_type(tmp_path: Path) -> None:
     for sample in reform.made("gqa", gqa(tmp_path / "files"), tmp_path).samples():
-        allowed = {"yes", "no"} if sample.tags["structural"] == "verify" else set(ANIMALS[::2]) | {"yes", "no"}
+        allowed = (
+            {"yes", "no"}
+            if sample.tags["structural"] == "verify"
+            else set(ANIMALS[::2]) | {"yes", "no"}
+        )
         assert set(sample.options) <= allowed
         assert sample.group == f"n{int(sample.id[2:]) % 5}"
 
@@ -240,7 +281,9 @@ def test_whoops_is_the_same_from_its_table_and_from_its_pairs(tmp_path: Path) ->
     assert reform.golds(listed) == reform.golds(table)
 
 
-def test_science_qa_keeps_options_asks_without_the_hint_and_drops_what_has_no_picture(tmp_path: Path) -> None:
+def test_science_qa_keeps_options_asks_without_the_hint_and_drops_what_has_no_picture(
+    tmp_path: Path,
+) -> None:
     benchmark = reform.made("scienceqa", science_qa(tmp_path / "files"), tmp_path)
     golds = reform.golds(benchmark)
     for sample in benchmark.samples():
@@ -257,7 +300,9 @@ def test_viquae_accepts_aliases_of_the_answer(tmp_path: Path) -> None:
     assert all(sample.context is None for sample in benchmark.samples())
 
 
-def test_knowledge_is_the_passage_of_the_linked_article_that_holds_the_answer_else_an_alias(tmp_path: Path) -> None:
+def test_knowledge_is_the_passage_of_the_linked_article_that_holds_the_answer_else_an_alias(
+    tmp_path: Path,
+) -> None:
     benchmark = reform.made("k-viquae", viquae(tmp_path / "files"), tmp_path)
     found = {sample.id: sample.context for sample in benchmark.samples()}
     assert found.keys() == {f"qw_{n}" for n in range(11) if n != 5}
@@ -268,34 +313,51 @@ def test_knowledge_is_the_passage_of_the_linked_article_that_holds_the_answer_el
         assert (BRANDS[n % 6] if n != 6 else "Levi Strauss") in context
         assert "Section::::" not in context and "BULLET::::" not in context
     assert any(
-        "1 left out: no passage of the linked articles holds the answer" in w for w in benchmark.manifest.warnings
+        "1 left out: no passage of the linked articles holds the answer" in w
+        for w in benchmark.manifest.warnings
     )
 
 
 def test_passages_are_whole_sentences_of_a_hundred_words_at_most() -> None:
     sentence = "This is one sentence of seven words."
-    passages = list(cut("Title", ["Title", " ".join([sentence] * 40), "word " * 130 + "end.", "Last one."]))
+    passages = list(
+        cut("Title", ["Title", " ".join([sentence] * 40), "word " * 130 + "end.", "Last one."])
+    )
     bodies = [passage.removeprefix("Title. ") for passage in passages]
     assert [len(body.split()) for body in bodies] == [98, 98, 84, 131, 2]
-    assert " ".join(bodies).split() == f"{' '.join([sentence] * 40)} {'word ' * 130}end. Last one.".split()
+    assert (
+        " ".join(bodies).split()
+        == f"{' '.join([sentence] * 40)} {'word ' * 130}end. Last one.".split()
+    )
 
 
 def test_a_okvqa_gives_a_reason_or_asks_for_it(tmp_path: Path) -> None:
     source = a_okvqa(tmp_path / "files")
-    plain, given, asked = (reform.made(name, source, tmp_path) for name in ("a-okvqa", "a-okvqra", "a-okvqar"))
+    plain, given, asked = (
+        reform.made(name, source, tmp_path) for name in ("a-okvqa", "a-okvqra", "a-okvqar")
+    )
     reasons = {f"Reason {n} for {ANIMALS[n % 4]}." for n in range(12)}
     for sample, reasoned in zip(plain.samples(), given.samples(), strict=True):
         n = int(sample.id.removeprefix("22Mex"))
-        assert (sample.question, sample.options, sample.context) == (reasoned.question, ANIMALS[:4], None)
+        assert (sample.question, sample.options, sample.context) == (
+            reasoned.question,
+            ANIMALS[:4],
+            None,
+        )
         assert reasoned.context == f"Explanation: Reason {n} for {ANIMALS[n % 4]}."
     golds = reform.golds(asked)
     for sample in asked.samples():
         n = int(sample.id.removeprefix("22Mex"))
         assert sample.question.endswith(f"The answer is {ANIMALS[n % 4]}. Why?")
-        assert golds[sample.id, 0] == f"Reason {n} for {ANIMALS[n % 4]}." and set(sample.options) < reasons
+        assert (
+            golds[sample.id, 0] == f"Reason {n} for {ANIMALS[n % 4]}."
+            and set(sample.options) < reasons
+        )
 
 
-def test_imagenetvc_draws_a_picture_of_the_class_and_answers_of_the_same_kind(tmp_path: Path) -> None:
+def test_imagenetvc_draws_a_picture_of_the_class_and_answers_of_the_same_kind(
+    tmp_path: Path,
+) -> None:
     benchmark = reform.made("imagenetvc", imagenetvc(tmp_path / "files"), tmp_path)
     words = {"water", "forest", "tree", "ground"}
     kinds = {
@@ -314,37 +376,143 @@ def test_imagenetvc_draws_a_picture_of_the_class_and_answers_of_the_same_kind(tm
 @pytest.mark.parametrize(
     ("name", "file", "old", "new", "fault"),
     [
-        ("gqa", "testdev_balanced_questions.json", '"answer": "horse"', '"answer": " "',
-         r"testdev_balanced_questions.json: 20000002: answer is empty"),
-        ("gqa", "testdev_balanced_questions.json", '"imageId": "n2"', '"imageId": "n9"', r"20000002: cannot read"),
-        ("gqa", "testdev_balanced_questions.json", '"semantic": "obj"', '"sem": "obj"', r"20000000: .*`semantic`"),
-        ("whoops", "whoops_dataset.csv", "question_answering_pairs", "question_answer_pairs",
-         r"whoops_dataset.csv:1: the column 'question_answering_pairs' is missing"),
-        ("whoops", "whoops_dataset.csv", '""horse""]', '""horse""', r"dataset.csv:5: question_answering_pairs: "),
-        ("whoops", "whoops_dataset.csv", '""horse""', '""""', r"dataset.csv:5: question_answering_pairs.1 is empty"),
-        ("scienceqa", "problems.json", '1, "hint": "Beasts have hint 3', '7, "hint": "Beasts have hint 3',
-         r"problems.json: 3: answer 7 but choices are 0-4"),
-        ("scienceqa", "pid_splits.json", '"test": ["3"', '"test": ["33"',
-         r"pid_splits.json: test\[0\]: there is no record '33' in problems.json"),
-        ("scienceqa", "pid_splits.json", '"test"', '"dev"', r"there is no split 'test'; it has train, dev"),
-        ("viquae", "test.jsonl", '"original_answer": "Volvo"', '"original_answer": ""',
-         r"test.jsonl:4: output.original_answer is empty"),
-        ("viquae", "test.jsonl", "512px-3.png", "512px-33.png", r"test.jsonl:4: cannot read the image .*512px-33.png"),
-        ("k-viquae", "non_humans.jsonl", '"wikipedia_title"', '"title"', r"non_humans.jsonl:1: .*wikipedia_title"),
-        ("k-viquae", "humans_without_faces.jsonl", '"paragraph"', '"par"',
-         r"humans_without_faces.jsonl:1: text: .*paragraph"),
-        ("a-okvqa", "aokvqa_v1p0_val.json", '"correct_choice_idx": 3', '"correct_choice_idx": 4',
-         r"aokvqa_v1p0_val.json: \[3\]: correct_choice_idx 4 but choices are 0-3"),
-        ("a-okvqar", "aokvqa_v1p0_val.json", '"Second cause 2."', '""', r"\[2\]: rationales\[1\] is empty"),
+        (
+            "gqa",
+            "testdev_balanced_questions.json",
+            '"answer": "horse"',
+            '"answer": " "',
+            r"testdev_balanced_questions.json: 20000002: answer is empty",
+        ),
+        (
+            "gqa",
+            "testdev_balanced_questions.json",
+            '"imageId": "n2"',
+            '"imageId": "n9"',
+            r"20000002: cannot read",
+        ),
+        (
+            "gqa",
+            "testdev_balanced_questions.json",
+            '"semantic": "obj"',
+            '"sem": "obj"',
+            r"20000000: .*`semantic`",
+        ),
+        (
+            "whoops",
+            "whoops_dataset.csv",
+            "question_answering_pairs",
+            "question_answer_pairs",
+            r"whoops_dataset.csv:1: the column 'question_answering_pairs' is missing",
+        ),
+        (
+            "whoops",
+            "whoops_dataset.csv",
+            '""horse""]',
+            '""horse""',
+            r"dataset.csv:5: question_answering_pairs: ",
+        ),
+        (
+            "whoops",
+            "whoops_dataset.csv",
+            '""horse""',
+            '""""',
+            r"dataset.csv:5: question_answering_pairs.1 is empty",
+        ),
+        (
+            "scienceqa",
+            "problems.json",
+            '1, "hint": "Beasts have hint 3',
+            '7, "hint": "Beasts have hint 3',
+            r"problems.json: 3: answer 7 but choices are 0-4",
+        ),
+        (
+            "scienceqa",
+            "pid_splits.json",
+            '"test": ["3"',
+            '"test": ["33"',
+            r"pid_splits.json: test\[0\]: there is no record '33' in problems.json",
+        ),
+        (
+            "scienceqa",
+            "pid_splits.json",
+            '"test"',
+            '"dev"',
+            r"there is no split 'test'; it has train, dev",
+        ),
+        (
+            "viquae",
+            "test.jsonl",
+            '"original_answer": "Volvo"',
+            '"original_answer": ""',
+            r"test.jsonl:4: output.original_answer is empty",
+        ),
+        (
+            "viquae",
+            "test.jsonl",
+            "512px-3.png",
+            "512px-33.png",
+            r"test.jsonl:4: cannot read the image .*512px-33.png",
+        ),
+        (
+            "k-viquae",
+            "non_humans.jsonl",
+            '"wikipedia_title"',
+            '"title"',
+            r"non_humans.jsonl:1: .*wikipedia_title",
+        ),
+        (
+            "k-viquae",
+            "humans_without_faces.jsonl",
+            '"paragraph"',
+            '"par"',
+            r"humans_without_faces.jsonl:1: text: .*paragraph",
+        ),
+        (
+            "a-okvqa",
+            "aokvqa_v1p0_val.json",
+            '"correct_choice_idx": 3',
+            '"correct_choice_idx": 4',
+            r"aokvqa_v1p0_val.json: \[3\]: correct_choice_idx 4 but choices are 0-3",
+        ),
+        (
+            "a-okvqar",
+            "aokvqa_v1p0_val.json",
+            '"Second cause 2."',
+            '""',
+            r"\[2\]: rationales\[1\] is empty",
+        ),
         ("a-okvqra", "aokvqa_v1p0_val.json", '"rationales"', '"reasons"', r"\[0\]: .*rationales"),
-        ("imagenetvc", "datasets/shape.csv", "tench", "trench", r"shape.csv:2: there is no category 'trench'"),
+        (
+            "imagenetvc",
+            "datasets/shape.csv",
+            "tench",
+            "trench",
+            r"shape.csv:2: there is no category 'trench'",
+        ),
         ("imagenetvc", "datasets/shape.csv", "square", "", r"shape.csv:4: the answer is empty"),
-        ("imagenetvc", "datasets/color.csv", "category", "class", r"color.csv:1: the column 'category' is missing"),
-        ("imagenetvc", "ImageNet_mapping.txt", "n01440764 tench, Tinca tinca", "n01440764",
-         r"ImageNet_mapping.txt:1: a line must hold"),
-        ("imagenetvc", "ImageNet_mapping.txt", "n01484850", "n09999999", r"csv:3: there is no picture in .*n09999999"),
+        (
+            "imagenetvc",
+            "datasets/color.csv",
+            "category",
+            "class",
+            r"color.csv:1: the column 'category' is missing",
+        ),
+        (
+            "imagenetvc",
+            "ImageNet_mapping.txt",
+            "n01440764 tench, Tinca tinca",
+            "n01440764",
+            r"ImageNet_mapping.txt:1: a line must hold",
+        ),
+        (
+            "imagenetvc",
+            "ImageNet_mapping.txt",
+            "n01484850",
+            "n09999999",
+            r"csv:3: there is no picture in .*n09999999",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_broken_file_is_refused_with_file_and_place(
     name: str, file: str, old: str, new: str, fault: str, tmp_path: Path
 ) -> None:
@@ -357,14 +525,19 @@ def test_a_packed_file_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     source = viquae(tmp_path / "files")
     path = source / "humans_with_faces.jsonl.gz"
     path.write_bytes(path.read_bytes()[:-40])
-    reform.refused("k-viquae", source, tmp_path, r"humans_with_faces.jsonl.gz: cannot read the file")
+    reform.refused(
+        "k-viquae", source, tmp_path, r"humans_with_faces.jsonl.gz: cannot read the file"
+    )
 
 
 def test_the_three_forms_of_a_okvqa_ask_of_the_same_questions(tmp_path: Path) -> None:
     source = a_okvqa(tmp_path / "files")
     half = Recipe(sample=Sampling("balanced", ratio=0.5), distractors="pool")
     names = ("a-okvqa", "a-okvqra", "a-okvqar")
-    ids = {name: [sample.id for sample in reform.made(name, source, tmp_path, half).samples()] for name in names}
+    ids = {
+        name: [sample.id for sample in reform.made(name, source, tmp_path, half).samples()]
+        for name in names
+    }
     assert ids["a-okvqa"] == ids["a-okvqra"] == ids["a-okvqar"] and len(ids["a-okvqa"]) == 6
 
 

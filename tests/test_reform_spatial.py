@@ -28,7 +28,13 @@ from snellen.suites.reform_eval.readers.matterport import (
     spatial_facts,
 )
 
-OBJECTS = (("dog", "animal"), ("cat", "animal"), ("horse", "animal"), ("cow", "animal"), ("person", "person"))
+OBJECTS = (
+    ("dog", "animal"),
+    ("cat", "animal"),
+    ("horse", "animal"),
+    ("cow", "animal"),
+    ("person", "person"),
+)
 
 
 def refcoco(folder: Path, by: str = "p") -> None:
@@ -36,14 +42,24 @@ def refcoco(folder: Path, by: str = "p") -> None:
     annotations, refs = [], []
     for number in range(11):
         picture = number % 5
-        reform.write_picture(folder / "train2014" / f"COCO_train2014_{picture:012d}.jpg", picture, (120, 90))
+        reform.write_picture(
+            folder / "train2014" / f"COCO_train2014_{picture:012d}.jpg", picture, (120, 90)
+        )
         box = [5.5 + number, 7.25, 40, 30]
         category = number % 5 + 1
         annotations.append(
-            {"id": 900 + number, "image_id": picture, "category_id": category, "bbox": box, "iscrowd": 0}
+            {
+                "id": 900 + number,
+                "image_id": picture,
+                "category_id": category,
+                "bbox": box,
+                "iscrowd": 0,
+            }
         )
         name = OBJECTS[number % 5][0]
-        texts = (f"{name} number {number}", f"the {number}th {name} over there", "left one")[: 3 if number < 2 else 2]
+        texts = (f"{name} number {number}", f"the {number}th {name} over there", "left one")[
+            : 3 if number < 2 else 2
+        ]
         refs.append(
             {
                 "ref_id": number,
@@ -54,7 +70,12 @@ def refcoco(folder: Path, by: str = "p") -> None:
                 "split": "testA" if number == 10 else "val",
                 "sent_ids": [],
                 "sentences": [
-                    {"sent_id": number * 3 + place, "sent": text, "raw": text.upper(), "tokens": text.split()}
+                    {
+                        "sent_id": number * 3 + place,
+                        "sent": text,
+                        "raw": text.upper(),
+                        "tokens": text.split(),
+                    }
                     for place, text in enumerate(texts)
                 ],
             }
@@ -62,7 +83,10 @@ def refcoco(folder: Path, by: str = "p") -> None:
     content = {
         "images": [{"id": n, "file_name": f"COCO_train2014_{n:012d}.jpg"} for n in range(5)],
         "annotations": annotations,
-        "categories": [{"id": i, "name": name, "supercategory": group} for i, (name, group) in enumerate(OBJECTS, 1)],
+        "categories": [
+            {"id": i, "name": name, "supercategory": group}
+            for i, (name, group) in enumerate(OBJECTS, 1)
+        ],
     }
     reform.write_json(folder / "refcoco" / "instances.json", content)
     if by == "p":
@@ -72,10 +96,19 @@ def refcoco(folder: Path, by: str = "p") -> None:
 
 
 FAMILIES: dict[int, tuple[list[str], tuple[str, ...]]] = {
-    0: (["scene", "filter_color", "unique", "relate", "filter_shape", "count"], ("0", "1", "2", "3", "4")),
+    0: (
+        ["scene", "filter_color", "unique", "relate", "filter_shape", "count"],
+        ("0", "1", "2", "3", "4"),
+    ),
     1: (["scene", "unique", "relate", "exist"], ("yes", "no")),
-    2: (["scene", "unique", "relate", "unique", "relate", "query_shape"], ("cube", "sphere", "cylinder")),
-    3: (["scene", "relate", "scene", "relate", "intersect", "unique", "query_color"], ("red", "blue", "gray", "cyan")),
+    2: (
+        ["scene", "unique", "relate", "unique", "relate", "query_shape"],
+        ("cube", "sphere", "cylinder"),
+    ),
+    3: (
+        ["scene", "relate", "scene", "relate", "intersect", "unique", "query_color"],
+        ("red", "blue", "gray", "cyan"),
+    ),
     7: (["scene", "relate", "union", "count"], ("1", "2")),
     8: (["scene", "relate", "query_size", "equal_size"], ("yes", "no")),
     9: (["scene", "relate", "count", "less_than"], ("yes", "no")),
@@ -100,15 +133,27 @@ def clevr(folder: Path) -> None:
                 "split": "val",
                 "question": f"What is it, number {number}?",
                 "answer": answers[number // 8 % len(answers)],
-                "program": [{"function": one, "inputs": [], "value_inputs": []} for one in functions],
+                "program": [
+                    {"function": one, "inputs": [], "value_inputs": []} for one in functions
+                ],
             }
         )
     reform.write_json(
-        folder / "CLEVR_v1.0" / "questions" / "CLEVR_val_questions.json", {"info": {}, "questions": questions}
+        folder / "CLEVR_v1.0" / "questions" / "CLEVR_val_questions.json",
+        {"info": {}, "questions": questions},
     )
 
 
-RELATIONS = ("under", "left of", "contains", "touching", "in front of", "far from", "beneath", "facing")
+RELATIONS = (
+    "under",
+    "left of",
+    "contains",
+    "touching",
+    "in front of",
+    "far from",
+    "beneath",
+    "facing",
+)
 
 
 def vsr(folder: Path) -> None:
@@ -168,7 +213,9 @@ def house(name: str, panoramas: int) -> str:
             sides = " ".join(map(str, radii))
             lines.append(f"O  {i} {p} {i}  {x} {y} {z}  1 0 0  0 1 0  {sides}  0 0 0 0 0 0 0 0")
             if thing == "window":
-                lines.append(f"O  {i} {p} {i}  {-x} {y} {z}  1 0 0  0 1 0  {sides}  0 0 0 0 0 0 0 0")
+                lines.append(
+                    f"O  {i} {p} {i}  {-x} {y} {z}  1 0 0  0 1 0  {sides}  0 0 0 0 0 0 0 0"
+                )
     return "\n".join([*lines, "E  0 0 0 1  0 0 0  0 0 0 1 1 1  0 0 0 0 0", ""])
 
 
@@ -195,7 +242,14 @@ def matterport(folder: Path, *, annotated: str = "csv") -> None:
     for number in range(4):
         reform.write_picture(folder / "by_hand" / f"{number}.jpg", 40 + number)
         relation = ("on top of", "next to")[number % 2]
-        rows.append({"image": f"by_hand/{number}.jpg", "subject": "vase", "relation": relation, "object": "shelf"})
+        rows.append(
+            {
+                "image": f"by_hand/{number}.jpg",
+                "subject": "vase",
+                "relation": relation,
+                "object": "shelf",
+            }
+        )
     if annotated:
         small.write(rows, folder / f"annotated.{annotated}")
 
@@ -215,8 +269,12 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("name", "source"), [(name, name) for name in MINIATURES], indirect=["source"])
-def test_a_benchmark_goes_through_build_run_and_score(name: str, source: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "source"), [(name, name) for name in MINIATURES], indirect=["source"]
+)
+def test_a_benchmark_goes_through_build_run_and_score(
+    name: str, source: Path, tmp_path: Path
+) -> None:
     benchmark = reform.made(name, source, tmp_path)
     assert benchmark.manifest.counts.samples == MINIATURES[name][1]
     assert {len(sample.options) for sample in benchmark.samples()} == {4}
@@ -225,7 +283,12 @@ def test_a_benchmark_goes_through_build_run_and_score(name: str, source: Path, t
 
 @pytest.mark.parametrize(
     ("name", "source", "built"),
-    [("refcoco-res", "refcoco-res", 22), ("clevr", "clevr", 2), ("vsr", "vsr", 1), ("mp3d-spatial", "mp3d-spatial", 2)],
+    [
+        ("refcoco-res", "refcoco-res", 22),
+        ("clevr", "clevr", 2),
+        ("vsr", "vsr", 1),
+        ("mp3d-spatial", "mp3d-spatial", 2),
+    ],
     indirect=["source"],
 )
 def test_the_paper_draws_a_part(name: str, source: Path, built: int, tmp_path: Path) -> None:
@@ -233,11 +296,15 @@ def test_the_paper_draws_a_part(name: str, source: Path, built: int, tmp_path: P
 
 
 @pytest.mark.parametrize("source", ["refcoco-res"], indirect=True)
-def test_distractors_refer_to_another_category_of_the_same_group(source: Path, tmp_path: Path) -> None:
+def test_distractors_refer_to_another_category_of_the_same_group(
+    source: Path, tmp_path: Path
+) -> None:
     benchmark = reform.made("refcoco-res", source, tmp_path)
     animals = [name for name, group in OBJECTS if group == "animal"]
     for sample in reform.scored_samples(benchmark):
-        mentioned = Counter(name for option in sample.options for name, _ in OBJECTS if name in option)
+        mentioned = Counter(
+            name for option in sample.options for name, _ in OBJECTS if name in option
+        )
         category = sample.tags["category"]
         if sample.tags["supercategory"] == "animal":
             assert "person" not in mentioned
@@ -245,7 +312,9 @@ def test_distractors_refer_to_another_category_of_the_same_group(source: Path, t
         if category in ("dog", "cat") and "left one" not in sample.options:
             assert mentioned[category] == 1
         if category in ("dog", "cat"):
-            assert sum("left one" in option for option in sample.options) <= (sample.id in ("2", "5"))
+            assert sum("left one" in option for option in sample.options) <= (
+                sample.id in ("2", "5")
+            )
     assert set(animals) | {"person"} == set(reform.scored_tags(benchmark, "category"))
 
 
@@ -253,7 +322,9 @@ def test_distractors_refer_to_another_category_of_the_same_group(source: Path, t
 def test_the_region_is_drawn_as_a_red_box_of_two_pixels(source: Path, tmp_path: Path) -> None:
     benchmark = reform.made("refcoco-res", source, tmp_path)
     sample = next(sample for sample in benchmark.samples() if sample.id == "0")
-    picture = Pictures.open(io.BytesIO(ImageStore(benchmark.folder / "images").read(sample.images[0]))).convert("RGB")
+    picture = Pictures.open(
+        io.BytesIO(ImageStore(benchmark.folder / "images").read(sample.images[0]))
+    ).convert("RGB")
     red = {(x, y) for x in range(120) for y in range(90) if picture.getpixel((x, y)) == (255, 0, 0)}
     # The box [5.5, 7.25, 40, 30] has its corners at (5, 7) and (45, 37).
     frame = {(x, y) for x in range(5, 46) for y in range(7, 38)}
@@ -266,7 +337,9 @@ def test_references_in_json_are_read_as_those_in_a_pickle(tmp_path: Path) -> Non
     versions = []
     for form in ("p", "json"):
         refcoco(tmp_path / form, form)
-        versions.append(reform.made("refcoco-res", tmp_path / form, tmp_path / f"made-{form}").manifest.version)
+        versions.append(
+            reform.made("refcoco-res", tmp_path / form, tmp_path / f"made-{form}").manifest.version
+        )
     assert versions[0] == versions[1]
 
 
@@ -294,11 +367,16 @@ def test_options_say_other_relations_in_whole_sentences(source: Path, tmp_path: 
         number = int(sample.group.removesuffix(".jpg"))
         assert number % 3 > 0
         for option in sample.options:
-            assert option.startswith(f"The cat number {number} ") and option.endswith(" the laptop.")
+            assert option.startswith(f"The cat number {number} ") and option.endswith(
+                " the laptop."
+            )
             assert (" is " in option) == ("contains" not in option)
         said = " ".join(sample.options)
         # Of relations that may hold at once only one is an option.
-        assert ("under" in said) + ("beneath" in said) < 2 or sample.tags["relation"] not in ("under", "beneath")
+        assert ("under" in said) + ("beneath" in said) < 2 or sample.tags["relation"] not in (
+            "under",
+            "beneath",
+        )
         assert not ("contains" in said and sample.tags["relation"] == "touching")
         assert len(sample.rewordings) == 3
     assert benchmark.manifest.made.rejected["accepted by an annotator"] > 0
@@ -307,9 +385,20 @@ def test_options_say_other_relations_in_whole_sentences(source: Path, tmp_path: 
 @pytest.mark.parametrize("source", ["mp3d-spatial"], indirect=True)
 def test_relations_follow_from_boxes_and_depth(source: Path, tmp_path: Path) -> None:
     benchmark = reform.made("mp3d-spatial", source, tmp_path)
-    counts = {"left": 3, "right": 3, "above": 3, "under": 3, "close": 3, "far": 3, "on top of": 2, "next to": 2}
+    counts = {
+        "left": 3,
+        "right": 3,
+        "above": 3,
+        "under": 3,
+        "close": 3,
+        "far": 3,
+        "on top of": 2,
+        "next to": 2,
+    }
     assert reform.scored_tags(benchmark, "relation") == dict(sorted(counts.items()))
-    asked = {(sample.tags["relation"], sample.question) for sample in reform.scored_samples(benchmark)}
+    asked = {
+        (sample.tags["relation"], sample.question) for sample in reform.scored_samples(benchmark)
+    }
     where = "Where is the {} with respect to the {}?".format
     observer = "Where is the {} with respect to you, the observer?".format
     assert asked == {
@@ -322,7 +411,10 @@ def test_relations_follow_from_boxes_and_depth(source: Path, tmp_path: Path) -> 
         ("on top of", where("vase", "shelf")),
         ("next to", where("vase", "shelf")),
     }
-    assert {sample.group for sample in benchmark.samples() if "pano0" in sample.group} < {"pano0_i1_0", "pano0_i1_1"}
+    assert {sample.group for sample in benchmark.samples() if "pano0" in sample.group} < {
+        "pano0_i1_0",
+        "pano0_i1_1",
+    }
 
 
 def test_annotations_may_be_missing_which_is_said_or_be_json(tmp_path: Path) -> None:
@@ -330,7 +422,9 @@ def test_annotations_may_be_missing_which_is_said_or_be_json(tmp_path: Path) -> 
     alone = reform.made("mp3d-spatial", tmp_path / "none", tmp_path / "a").manifest
     assert alone.counts.samples == 18 and any("next to" in warning for warning in alone.warnings)
     matterport(tmp_path / "json", annotated="jsonl")
-    assert reform.made("mp3d-spatial", tmp_path / "json", tmp_path / "b").manifest.counts.samples == 22
+    assert (
+        reform.made("mp3d-spatial", tmp_path / "json", tmp_path / "b").manifest.counts.samples == 22
+    )
 
 
 HOUSE = "v1/scans/1pXnuDYAj8r/1pXnuDYAj8r/house_segmentations/1pXnuDYAj8r.house"
@@ -355,24 +449,84 @@ PAIRS = "splits/random/test.jsonl"
             '"image_id": 3',
             r"refs\[4\]: .* of another picture",
         ),
-        ("clevr", QUESTIONS, '"answer": "red"', '"answer": ""', r"questions\[3\]: the answer is empty"),
-        ("clevr", QUESTIONS, '"answer": "red"', '"answer": 1', r"questions\[3\]: Expected `str`, got `int`"),
-        ("clevr", QUESTIONS, "CLEVR_val_000002.png", "CLEVR_val_9.png", r"questions\[\d\]: cannot .*CLEVR_val_9.png"),
-        ("vsr", PAIRS, "is left of", "is right of", r"jsonl:2: the relation 'left of' is not in the caption"),
+        (
+            "clevr",
+            QUESTIONS,
+            '"answer": "red"',
+            '"answer": ""',
+            r"questions\[3\]: the answer is empty",
+        ),
+        (
+            "clevr",
+            QUESTIONS,
+            '"answer": "red"',
+            '"answer": 1',
+            r"questions\[3\]: Expected `str`, got `int`",
+        ),
+        (
+            "clevr",
+            QUESTIONS,
+            "CLEVR_val_000002.png",
+            "CLEVR_val_9.png",
+            r"questions\[\d\]: cannot .*CLEVR_val_9.png",
+        ),
+        (
+            "vsr",
+            PAIRS,
+            "is left of",
+            "is right of",
+            r"jsonl:2: the relation 'left of' is not in the caption",
+        ),
         ("vsr", PAIRS, '"label": 1', '"label": 2', r"test.jsonl:2: Invalid enum value 2"),
-        ("vsr", PAIRS, "000000000001.jpg", "1.jpg", r"jsonl:2: the picture 1.jpg is in none of .*val2017"),
-        ("mp3d-spatial", HOUSE, "O  0 0 0  -0.8", "O  0 0 0  west", r"house:\d+: could not convert string to float"),
+        (
+            "vsr",
+            PAIRS,
+            "000000000001.jpg",
+            "1.jpg",
+            r"jsonl:2: the picture 1.jpg is in none of .*val2017",
+        ),
+        (
+            "mp3d-spatial",
+            HOUSE,
+            "O  0 0 0  -0.8",
+            "O  0 0 0  west",
+            r"house:\d+: could not convert string to float",
+        ),
         ("mp3d-spatial", HOUSE, "O  0 0 0", "O  0 0 99", r"house:\d+: there is no category 99"),
         ("mp3d-spatial", HOUSE, "O  0 0 0", "O  0 0", r"house:\d+: 23 fields, a line of O has 24"),
         ("mp3d-spatial", HOUSE, "ASCII", "BINARY", r"house:1: no .house file"),
-        ("mp3d-spatial", "annotated.csv", "on top of", "upon", r"annotated.csv:2: Invalid enum value 'upon'"),
-        ("mp3d-spatial", "annotated.csv", "on top of", "far", r"csv:2: the relation 'far' is of a subject alone"),
-        ("mp3d-spatial", "annotated.csv", "by_hand/2", "by_hand/9", r"csv:4: cannot read the image .*by_hand/9.jpg"),
+        (
+            "mp3d-spatial",
+            "annotated.csv",
+            "on top of",
+            "upon",
+            r"annotated.csv:2: Invalid enum value 'upon'",
+        ),
+        (
+            "mp3d-spatial",
+            "annotated.csv",
+            "on top of",
+            "far",
+            r"csv:2: the relation 'far' is of a subject alone",
+        ),
+        (
+            "mp3d-spatial",
+            "annotated.csv",
+            "by_hand/2",
+            "by_hand/9",
+            r"csv:4: cannot read the image .*by_hand/9.jpg",
+        ),
     ],
     indirect=["source"],
 )
 def test_a_broken_file_is_refused_with_file_and_place(
-    request: pytest.FixtureRequest, source: Path, file: str, old: str, new: str, fault: str, tmp_path: Path
+    request: pytest.FixtureRequest,
+    source: Path,
+    file: str,
+    old: str,
+    new: str,
+    fault: str,
+    tmp_path: Path,
 ) -> None:
     name = request.node.callspec.params["source"]
     reform.broken(source / file, old, new)
@@ -383,10 +537,14 @@ def test_a_broken_file_is_refused_with_file_and_place(
 def test_a_depth_image_that_is_none_is_refused(source: Path, tmp_path: Path) -> None:
     for path in (source / HOUSE).parent.parent.glob("undistorted_depth_images/pano1*"):
         path.write_bytes(small.picture(3))
-    reform.refused("mp3d-spatial", source, tmp_path, r"house:\d+: .*pano1_d1_\d.png is no 16-bit depth image")
+    reform.refused(
+        "mp3d-spatial", source, tmp_path, r"house:\d+: .*pano1_d1_\d.png is no 16-bit depth image"
+    )
     for path in (source / HOUSE).parent.parent.glob("undistorted_depth_images/pano1*"):
         path.unlink()
-    reform.refused("mp3d-spatial", source, tmp_path, r"cannot read the depth image .*pano1_d1_\d.png")
+    reform.refused(
+        "mp3d-spatial", source, tmp_path, r"cannot read the depth image .*pano1_d1_\d.png"
+    )
 
 
 def test_a_folder_without_houses_is_refused(tmp_path: Path) -> None:
@@ -395,9 +553,16 @@ def test_a_folder_without_houses_is_refused(tmp_path: Path) -> None:
 
 side = st.floats(0, 280)
 views = st.builds(
-    lambda name, left, top, width, height, depth: View(name, left, top, left + width, top + height, depth),
-    st.sampled_from("abcdef"), side, side, st.floats(24, 150), st.floats(24, 150), st.floats(0.3, 8),
-)  # fmt: skip
+    lambda name, left, top, width, height, depth: View(
+        name, left, top, left + width, top + height, depth
+    ),
+    st.sampled_from("abcdef"),
+    side,
+    side,
+    st.floats(24, 150),
+    st.floats(24, 150),
+    st.floats(0.3, 8),
+)
 
 
 @given(st.lists(views, max_size=5, unique_by=lambda view: view.name), st.floats(50, 500))
@@ -405,7 +570,12 @@ def test_no_wrong_option_holds_of_the_same_things(shown: list[View], focal: floa
     held: dict[tuple[str, str], set[Relation]] = {}
     for fact in spatial_facts(shown, focal):
         held.setdefault((fact.subject, fact.object), set()).add(fact.relation)
-    mirrored: dict[Relation, Relation] = {"left": "right", "right": "left", "above": "under", "under": "above"}
+    mirrored: dict[Relation, Relation] = {
+        "left": "right",
+        "right": "left",
+        "above": "under",
+        "under": "above",
+    }
     for (subject, other), relations in held.items():
         for relation in relations:
             assert not relations & set(WRONG_RELATIONS[relation])

@@ -39,7 +39,11 @@ def test_the_tiny_model_takes_the_whole_suite_by_both_methods(
     assert set(manifest.protocols) == {"instability", "likelihood?m=5", "vanilla"}
     rows = [json.loads(line) for line in shown.splitlines()]
     capable = {
-        method: {row["dimension"] for row in rows if row["metric"] == "capability" and row["method"] == method}
+        method: {
+            row["dimension"]
+            for row in rows
+            if row["metric"] == "capability" and row["method"] == method
+        }
         for method in ("generation", "likelihood")
     }
     titles = suite_facts()["reform-eval"].dimensions
@@ -60,7 +64,9 @@ def official(folder: Path) -> Path:
     makers: dict[str, Callable[[Path], object]] = {
         **mini_text.MINIATURES,
         **{name: make for name, (make, _) in classes.SOURCES.items()},
-        **{name: make for name, (make, _) in {**inference.MINIATURES, **spatial.MINIATURES}.items()},
+        **{
+            name: make for name, (make, _) in {**inference.MINIATURES, **spatial.MINIATURES}.items()
+        },
         **knowledge.LAYOUTS,
         **vqa.LAYOUTS,
         "mscoco-count": vqa.coco_qa,
@@ -80,7 +86,9 @@ def test_all_61_are_counted_and_built_from_official_files_in_one_command_each(
     classes.needs_wordnet()
     source = str(official(tmp_path / "official"))
     code, shown, _ = small.command(capsys, "verify", "reform-eval", "--source", source, "--json")
-    counted = {row["benchmark"].partition("/")[2]: row for row in map(json.loads, shown.splitlines())}
+    counted = {
+        row["benchmark"].partition("/")[2]: row for row in map(json.loads, shown.splitlines())
+    }
     assert code == 0 and set(counted) == set(published_entries())
     assert {row["state"] for row in counted.values()} <= {"differs", "as published"}
     assert all(row["why"] for row in counted.values() if row["state"] == "differs")
@@ -88,6 +96,8 @@ def test_all_61_are_counted_and_built_from_official_files_in_one_command_each(
     code, shown, said = small.command(capsys, "build", "reform-eval", *asked)
     assert code == 0, said
     assert shown.count("built reform-eval/") == 61
-    code, _, _ = small.command(capsys, "run", "snellen:oracle", "reform-eval", "--limit", "2", "--name", "oracle")
+    code, _, _ = small.command(
+        capsys, "run", "snellen:oracle", "reform-eval", "--limit", "2", "--name", "oracle"
+    )
     assert code == 0
     assert len(read_manifest(tmp_path / "runs" / "oracle").benchmarks) == 61

@@ -59,7 +59,12 @@ def test_a_benchmark_goes_through_build_run_and_score(name: str, tmp_path: Path)
         ("cute80", 12, 12, {"timage/002.jpg": ("7",), "timage/012.jpg": ("exit",)}),
         ("ic15", 12, 12, {"word_7.png": ("62-03",), "word_8.png": ("Café",)}),
         ("iiit5k", 12, 12, {"test/1_1.png": ("7",), "test/11_1.png": ("exit",)}),
-        ("coco-text", 14, 14, {"1012.jpg": ("New, and",), "1013.jpg": ("two lines",), "1000.jpg": ("RONALDO",)}),
+        (
+            "coco-text",
+            14,
+            14,
+            {"1012.jpg": ("New, and",), "1013.jpg": ("two lines",), "1000.jpg": ("RONALDO",)},
+        ),
         ("wordart", 12, 12, {"test_image/1.png": ("7 it",)}),
         ("textocr", 10, 10, {"img1_5": ("kills",), "img3_7": ("Café",)}),
         ("gtextocr", 9, 9, {"img2_2": ("SEACREST",)}),
@@ -70,7 +75,11 @@ def test_a_benchmark_goes_through_build_run_and_score(name: str, tmp_path: Path)
             "poie",
             16,
             4,
-            {"nf0002_TF-D": ("—",), "nf0002_SS": ("20 g",), "nf0002_CE-PS": ("250kJ (12kcal)", "250kJ", "12kcal")},
+            {
+                "nf0002_TF-D": ("—",),
+                "nf0002_SS": ("20 g",),
+                "nf0002_CE-PS": ("250kJ (12kcal)", "250kJ", "12kcal"),
+            },
         ),
         ("sroie", 12, 3, {"X2_company": ("SHOP 2 SDN BHD",), "X0_total": ("0.50",)}),
         ("textvqa", 10, 5, {"34602": ("RONALDO", "x", "maybe RONALDO")}),
@@ -93,13 +102,17 @@ def test_the_paper_takes_a_tenth_of_what_it_selects(name: str, tmp_path: Path) -
     complete = _made(name, tmp_path).manifest
     made = reform.made(name, tmp_path / "official", tmp_path / "default", Recipe()).manifest
     assert made.made.complete == complete.counts.samples
-    assert made.counts.samples == (12 if name == "cute80" else max(complete.counts.samples // 10, 1))
+    assert made.counts.samples == (
+        12 if name == "cute80" else max(complete.counts.samples // 10, 1)
+    )
     # What was left out is said of the sampled benchmark too.
     assert made.warnings[1:] == complete.warnings[1:]
 
 
 @pytest.mark.parametrize("name", (*READ, *BOXED))
-def test_the_question_carries_the_task_and_is_asked_in_several_ways(name: str, tmp_path: Path) -> None:
+def test_the_question_carries_the_task_and_is_asked_in_several_ways(
+    name: str, tmp_path: Path
+) -> None:
     for sample in _made(name, tmp_path).samples():
         ways = {sample.question, *sample.rewordings}
         assert len(ways) == 1 + len(sample.rewordings) >= 5
@@ -117,7 +130,14 @@ def test_pictures_come_by_their_numbers(tmp_path: Path) -> None:
     source = entries()["reform-eval/gic15"].source
     read = registry.find("readers", source.reader)
     drafts = read(source.params, mini_text.gic15(tmp_path))
-    assert [draft.id for draft in drafts] == ["img_1_1", "img_1_4", "img_2_1", "img_2_4", "img_10_1", "img_10_4"]
+    assert [draft.id for draft in drafts] == [
+        "img_1_1",
+        "img_1_4",
+        "img_2_1",
+        "img_2_4",
+        "img_10_1",
+        "img_10_4",
+    ]
 
 
 def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
@@ -125,7 +145,10 @@ def test_what_is_left_out_is_counted_with_its_reason(tmp_path: Path) -> None:
     unread = "the annotators could not read it"
     said = {
         "ic15": ("Challenge4_Test_Task3_GT.txt: 1 left out: " + wordless,),
-        "textocr": ("TextOCR_0.1_val.json: 1 left out: " + wordless, "TextOCR_0.1_val.json: 1 left out: " + unread),
+        "textocr": (
+            "TextOCR_0.1_val.json: 1 left out: " + wordless,
+            "TextOCR_0.1_val.json: 1 left out: " + unread,
+        ),
         "gic15": (
             "Challenge4_Test_Task4_GT: 3 left out: " + unread,
             "Challenge4_Test_Task4_GT: 3 left out: the box is not larger than 1,600 square pixels",
@@ -172,7 +195,12 @@ def test_how_large_a_box_must_be_is_an_area_or_two_sides_of_one_of_two_boxes(
     for path in folder.iterdir():
         path.unlink()
     (folder / "gt_img_1.txt").write_text("\n".join(boxes))
-    params = {"layout": "icdar", "annotations": [folder.name], "pictures": ["ch4_test_images"], "show": "box"}
+    params = {
+        "layout": "icdar",
+        "annotations": [folder.name],
+        "pictures": ["ch4_test_images"],
+        "show": "box",
+    }
     drafts = registry.find("readers", "text-boxes")({**params, **settings}, tmp_path)
     assert [draft.id for draft in drafts] == kept
 
@@ -195,14 +223,28 @@ def _picture(benchmark: Benchmark, id_: str) -> tuple[Sample, Image.Image]:
     ],
 )
 def test_the_box_is_red_where_the_text_is_and_as_wide_as_the_paper_says(
-    name: str, id_: str, corners: tuple[int, int, int, int], line: int, size: tuple[int, int], tmp_path: Path
+    name: str,
+    id_: str,
+    corners: tuple[int, int, int, int],
+    line: int,
+    size: tuple[int, int],
+    tmp_path: Path,
 ) -> None:
     sample, picture = _picture(_made(name, tmp_path), id_)
     assert picture.size == size
     left, top, right, bottom = corners
-    red = {(x, y) for x in range(size[0]) for y in range(size[1]) if picture.getpixel((x, y)) == (255, 0, 0)}
+    red = {
+        (x, y)
+        for x in range(size[0])
+        for y in range(size[1])
+        if picture.getpixel((x, y)) == (255, 0, 0)
+    }
     frame = {(x, y) for x in range(left, right + 1) for y in range(top, bottom + 1)}
-    inner = {(x, y) for x in range(left + line, right + 1 - line) for y in range(top + line, bottom + 1 - line)}
+    inner = {
+        (x, y)
+        for x in range(left + line, right + 1 - line)
+        for y in range(top + line, bottom + 1 - line)
+    }
     assert red == frame - inner
     assert sample.regions[0].box[2:] == pytest.approx((right - left, bottom - top), abs=0.6)
 
@@ -225,11 +267,15 @@ def test_a_word_is_cut_out_of_its_picture(tmp_path: Path) -> None:
     [
         ("label.txt", "".join(f"words/{n}.png\t{word} it\n" for n, word in enumerate(WORDS))),
         ("test_label.txt", "".join(f"words/{n}.png {word} it\n" for n, word in enumerate(WORDS))),
-        ("test_label.txt", "".join(f'words/{n}.png, "{word} it"\n' for n, word in enumerate(WORDS))),
+        (
+            "test_label.txt",
+            "".join(f'words/{n}.png, "{word} it"\n' for n, word in enumerate(WORDS)),
+        ),
         (
             "test_label.jsonl",
             "".join(
-                json.dumps({"filename": f"words/{n}.png", "text": f"{word} it"}) + "\n" for n, word in enumerate(WORDS)
+                json.dumps({"filename": f"words/{n}.png", "text": f"{word} it"}) + "\n"
+                for n, word in enumerate(WORDS)
             ),
         ),
         (
@@ -247,7 +293,9 @@ def test_a_word_is_cut_out_of_its_picture(tmp_path: Path) -> None:
     ],
     ids=["tab", "blank", "quoted", "jsonl", "mmocr"],
 )
-def test_labels_are_read_in_the_forms_that_toolkits_write(file: str, content: str, tmp_path: Path) -> None:
+def test_labels_are_read_in_the_forms_that_toolkits_write(
+    file: str, content: str, tmp_path: Path
+) -> None:
     (tmp_path / file).write_text(content, "utf-8")
     for number in range(len(WORDS)):
         reform.write_picture(tmp_path / "words" / f"{number}.png", number, (40, 24))
@@ -258,11 +306,15 @@ def test_labels_are_read_in_the_forms_that_toolkits_write(file: str, content: st
 def test_quotes_within_a_quoted_label_are_its_own(tmp_path: Path) -> None:
     mini_text.ic15(tmp_path)
     reform.broken(tmp_path / "Challenge4_Test_Task3_GT.txt", '"Tiredness"', r'"\"Tired\" \\ 5"')
-    assert _golds(reform.made("ic15", tmp_path, tmp_path / "built"))["word_5.png"] == ('"Tired" \\ 5',)
+    assert _golds(reform.made("ic15", tmp_path, tmp_path / "built"))["word_5.png"] == (
+        '"Tired" \\ 5',
+    )
 
 
 def test_words_of_coco_text_are_cut_out_where_there_are_no_crops(tmp_path: Path) -> None:
-    benchmark = reform.made("coco-text", mini_text.coco_text_scenes(tmp_path / "official"), tmp_path)
+    benchmark = reform.made(
+        "coco-text", mini_text.coco_text_scenes(tmp_path / "official"), tmp_path
+    )
     golds = _golds(benchmark)
     # One is illegible, one of another language, one of a picture to train on.
     assert golds == {str(n): (word,) for n, word in enumerate(WORDS) if n not in (2, 3, 4)}
@@ -272,7 +324,12 @@ def test_words_of_coco_text_are_cut_out_where_there_are_no_crops(tmp_path: Path)
 def test_two_files_of_labels_are_not_chosen_between_in_silence(tmp_path: Path) -> None:
     mini_text.wordart(tmp_path)
     mini_text.cute80(tmp_path)
-    reform.refused("wordart", tmp_path, tmp_path / "built", "CUTE80/test_label.txt and .*WordArt.* both exist; name")
+    reform.refused(
+        "wordart",
+        tmp_path,
+        tmp_path / "built",
+        "CUTE80/test_label.txt and .*WordArt.* both exist; name",
+    )
 
 
 def test_only_what_ocr_has_found_counts_as_read_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -280,10 +337,16 @@ def test_only_what_ocr_has_found_counts_as_read_where_that_is_asked_for(tmp_path
         official = mini_text.MINIATURES[name](tmp_path / name)
         spec = entries()[f"reform-eval/{name}"]
         benchmark = build_benchmark(
-            _by_tokens(spec, tokens), source=official, to=tmp_path / f"{name}-tokens", recipe=reform.COMPLETE
+            _by_tokens(spec, tokens),
+            source=official,
+            to=tmp_path / f"{name}-tokens",
+            recipe=reform.COMPLETE,
         )
         assert benchmark.manifest.counts.samples == expected
-        assert any("no accepted answer among the OCR tokens" in warning for warning in benchmark.manifest.warnings)
+        assert any(
+            "no accepted answer among the OCR tokens" in warning
+            for warning in benchmark.manifest.warnings
+        )
 
 
 def test_docvqa_is_found_under_its_later_names(tmp_path: Path) -> None:
@@ -319,9 +382,27 @@ def test_docvqa_is_found_under_its_later_names(tmp_path: Path) -> None:
             "word_3.png",
             r"txt:4: the id 'word_3.png' is taken by .*:3",
         ),
-        ("coco-text", "val_words_gt.txt", "1001,7", "1001", r"val_words_gt.txt:2: '1001' is not ID,LABEL"),
-        ("coco-text", "val_words_gt.txt", "lines|", "lines", r"txt:15: the label '\|two lines' opens with a bar"),
-        ("wordart", "WordArt/test_label.txt", "test_image/2.png", "test_image/99.png", r"txt:3: cannot read the image"),
+        (
+            "coco-text",
+            "val_words_gt.txt",
+            "1001,7",
+            "1001",
+            r"val_words_gt.txt:2: '1001' is not ID,LABEL",
+        ),
+        (
+            "coco-text",
+            "val_words_gt.txt",
+            "lines|",
+            "lines",
+            r"txt:15: the label '\|two lines' opens with a bar",
+        ),
+        (
+            "wordart",
+            "WordArt/test_label.txt",
+            "test_image/2.png",
+            "test_image/99.png",
+            r"txt:3: cannot read the image",
+        ),
         (
             "textocr",
             "TextOCR_0.1_val.json",
@@ -329,9 +410,27 @@ def test_docvqa_is_found_under_its_later_names(tmp_path: Path) -> None:
             '"image_id": "img7"',
             r"anns\['img1_1'\]: .* no image img7",
         ),
-        ("textocr", "TextOCR_0.1_val.json", "[10.5, 20.25,", "[510.5, 20.25,", r"anns\['img0_0'\]: the box .* no area"),
-        ("gtextocr", "TextOCR_0.1_val.json", "[10.5, 20.25,", "[20.25,", r"anns\['img0_0'\]: .*bbox"),
-        ("gcoco-text", "COCO_Text.json", '"imgs"', '"images"', r"COCO_Text.json: .*missing required field `imgs`"),
+        (
+            "textocr",
+            "TextOCR_0.1_val.json",
+            "[10.5, 20.25,",
+            "[510.5, 20.25,",
+            r"anns\['img0_0'\]: the box .* no area",
+        ),
+        (
+            "gtextocr",
+            "TextOCR_0.1_val.json",
+            "[10.5, 20.25,",
+            "[20.25,",
+            r"anns\['img0_0'\]: .*bbox",
+        ),
+        (
+            "gcoco-text",
+            "COCO_Text.json",
+            '"imgs"',
+            '"images"',
+            r"COCO_Text.json: .*missing required field `imgs`",
+        ),
         (
             "gic15",
             "Challenge4_Test_Task4_GT/gt_img_2.txt",
@@ -346,8 +445,20 @@ def test_docvqa_is_found_under_its_later_names(tmp_path: Path) -> None:
             "[[3, 44]]",
             r"81.json: form id 3: linked with 44",
         ),
-        ("funsd", "dataset/testing_data/annotations/81.json", '"label"', '"lable"', r"81.json: .*`label`"),
-        ("poie", "POIE/test.txt", "CE-PS", "CE-XX", r"test.txt:1: unknown key 'CE-XX'; known are SS"),
+        (
+            "funsd",
+            "dataset/testing_data/annotations/81.json",
+            '"label"',
+            '"lable"',
+            r"81.json: .*`label`",
+        ),
+        (
+            "poie",
+            "POIE/test.txt",
+            "CE-PS",
+            "CE-XX",
+            r"test.txt:1: unknown key 'CE-XX'; known are SS",
+        ),
         ("poie", "POIE/test.txt", '"0.3 g"}}', '"0.3 g"', r"test.txt:4: "),
         (
             "sroie",
@@ -356,7 +467,13 @@ def test_docvqa_is_found_under_its_later_names(tmp_path: Path) -> None:
             '"sum"',
             r"X1.txt: unknown key 'sum'; known are company",
         ),
-        ("sroie", "SROIE2019/test/entities/X2.txt", '{"company', "{company", r"X2.txt: .*is the download complete"),
+        (
+            "sroie",
+            "SROIE2019/test/entities/X2.txt",
+            '{"company',
+            "{company",
+            r"X2.txt: .*is the download complete",
+        ),
         (
             "textvqa",
             "TextVQA_0.5.1_val.json",
@@ -391,21 +508,36 @@ def test_a_broken_file_is_refused_with_file_and_place(
 
 def test_a_folder_without_the_files_is_told_which_ones_are_missing(tmp_path: Path) -> None:
     for name in ALL:
-        reform.refused(name, tmp_path, tmp_path / "built", "is missing; is this the folder with the official files?")
+        reform.refused(
+            name,
+            tmp_path,
+            tmp_path / "built",
+            "is missing; is this the folder with the official files?",
+        )
     mini_text.iiit5k(tmp_path)
     (tmp_path / "IIIT5K" / "testdata.mat").write_bytes(b"no mat file at all" * 20)
-    reform.refused("iiit5k", tmp_path, tmp_path / "built", "testdata.mat: .*is the download complete")
+    reform.refused(
+        "iiit5k", tmp_path, tmp_path / "built", "testdata.mat: .*is the download complete"
+    )
 
 
 def test_a_source_of_which_nothing_is_kept_is_refused(tmp_path: Path) -> None:
     (tmp_path / "label.txt").write_text("a.png\t%\nb.png\t&\n")
     reform.write_picture(tmp_path / "a.png")
     reform.refused(
-        "wordart", tmp_path, tmp_path / "built", "label.txt: no question can be made of it; .*: 2 left out: no letter"
+        "wordart",
+        tmp_path,
+        tmp_path / "built",
+        "label.txt: no question can be made of it; .*: 2 left out: no letter",
     )
 
 
-@given(st.lists(st.one_of(st.integers(0, 2).map(lambda n: Exclusion("abc"[n])), st.just(Draft("d", ()))), min_size=1))
+@given(
+    st.lists(
+        st.one_of(st.integers(0, 2).map(lambda n: Exclusion("abc"[n])), st.just(Draft("d", ()))),
+        min_size=1,
+    )
+)
 def test_whatever_is_not_kept_is_counted(items: list[Draft | Exclusion]) -> None:
     left = [item.why for item in items if isinstance(item, Exclusion)]
     if len(left) == len(items):
@@ -415,7 +547,9 @@ def test_whatever_is_not_kept_is_counted(items: list[Draft | Exclusion]) -> None
     drafts = list(without_exclusions(items, Path("f")))
     assert len(drafts) == len(items) - len(left)
     assert [note for draft in drafts[:-1] for note in draft.notes] == []
-    assert drafts[-1].notes == tuple(f"f: {left.count(why)} left out: {why}" for why in "abc" if why in left)
+    assert drafts[-1].notes == tuple(
+        f"f: {left.count(why)} left out: {why}" for why in "abc" if why in left
+    )
 
 
 @given(st.text())

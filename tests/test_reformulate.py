@@ -41,13 +41,23 @@ def samplings(draw: st.DrawFn, size: int) -> Sampling:
         case "equidistant":
             return Sampling(rule, step=draw(st.integers(1, 2 * size)))
         case "equal":
-            return Sampling(rule, each=draw(count)) if draw(st.booleans()) else Sampling(rule, count=draw(count))
+            return (
+                Sampling(rule, each=draw(count))
+                if draw(st.booleans())
+                else Sampling(rule, count=draw(count))
+            )
         case _:
-            return Sampling(rule, ratio=draw(ratios)) if draw(st.booleans()) else Sampling(rule, count=draw(count))
+            return (
+                Sampling(rule, ratio=draw(ratios))
+                if draw(st.booleans())
+                else Sampling(rule, count=draw(count))
+            )
 
 
 @given(data=st.data(), strata=strata)
-def test_places_are_ascending_distinct_and_the_same_again(data: st.DataObject, strata: list[str]) -> None:
+def test_places_are_ascending_distinct_and_the_same_again(
+    data: st.DataObject, strata: list[str]
+) -> None:
     sampling = data.draw(samplings(len(strata)))
     places = draw_sample(strata, sampling, "bench", "sample", 0)
     assert places == sorted(set(places)) and set(places) <= set(range(len(strata)))
@@ -72,20 +82,33 @@ def test_a_rule_takes_as_many_as_it_says(data: st.DataObject, strata: list[str])
 
 @pytest.mark.parametrize(
     ("count", "ratio", "taken"),
-    [(3669, 0.1, 366), (2167, 0.1, 216), (4049, 0.1, 404), (50000, 0.1, 5000), (100, 0.29, 29), (5, 0.1, 1)],
+    [
+        (3669, 0.1, 366),
+        (2167, 0.1, 216),
+        (4049, 0.1, 404),
+        (50000, 0.1, 5000),
+        (100, 0.29, 29),
+        (5, 0.1, 1),
+    ],
 )
-def test_a_ratio_takes_the_whole_part_of_its_share_and_one_at_least(count: int, ratio: float, taken: int) -> None:
+def test_a_ratio_takes_the_whole_part_of_its_share_and_one_at_least(
+    count: int, ratio: float, taken: int
+) -> None:
     # The first four are sizes behind the paper's published scores.
     assert len(draw_sample(["x"] * count, Sampling("random", ratio=ratio), "b")) == taken
 
 
-@pytest.mark.parametrize(("count", "step", "taken"), [(8696, 40, 218), (21320, 100, 214), (38267, 100, 383)])
+@pytest.mark.parametrize(
+    ("count", "step", "taken"), [(8696, 40, 218), (21320, 100, 214), (38267, 100, 383)]
+)
 def test_equidistant_sampling_gives_the_papers_sizes(count: int, step: int, taken: int) -> None:
     assert len(draw_sample(["x"] * count, Sampling("equidistant", step=step), "b")) == taken
 
 
 @given(data=st.data(), strata=strata)
-def test_balanced_shares_are_within_one_of_proportional(data: st.DataObject, strata: list[str]) -> None:
+def test_balanced_shares_are_within_one_of_proportional(
+    data: st.DataObject, strata: list[str]
+) -> None:
     wanted = data.draw(st.integers(1, len(strata)))
     places = draw_sample(strata, Sampling("balanced", count=wanted), "b")
     taken = Counter(strata[place] for place in places)
@@ -94,8 +117,12 @@ def test_balanced_shares_are_within_one_of_proportional(data: st.DataObject, str
 
 
 @given(data=st.data(), strata=strata)
-def test_equal_shares_differ_only_where_a_stratum_is_exhausted(data: st.DataObject, strata: list[str]) -> None:
-    places = draw_sample(strata, Sampling("equal", count=data.draw(st.integers(1, len(strata)))), "b")
+def test_equal_shares_differ_only_where_a_stratum_is_exhausted(
+    data: st.DataObject, strata: list[str]
+) -> None:
+    places = draw_sample(
+        strata, Sampling("equal", count=data.draw(st.integers(1, len(strata)))), "b"
+    )
     sizes, taken = Counter(strata), Counter(strata[place] for place in places)
     most = max(taken.values())
     for name, size in sizes.items():
@@ -103,14 +130,19 @@ def test_equal_shares_differ_only_where_a_stratum_is_exhausted(data: st.DataObje
 
 
 @given(strata=strata, seed=st.integers(0, 99))
-def test_only_the_order_of_the_strata_names_matters_and_not_the_names(strata: list[str], seed: int) -> None:
+def test_only_the_order_of_the_strata_names_matters_and_not_the_names(
+    strata: list[str], seed: int
+) -> None:
     renamed = [f"stratum {name}" for name in strata]
     half = Sampling("balanced", ratio=0.5)
     assert draw_sample(strata, half, "b", seed) == draw_sample(renamed, half, "b", seed)
 
 
 def test_names_seed_the_draw() -> None:
-    draws = {tuple(draw_sample(["x"] * 50, Sampling("random", count=5), "bench", seed)) for seed in range(20)}
+    draws = {
+        tuple(draw_sample(["x"] * 50, Sampling("random", count=5), "bench", seed))
+        for seed in range(20)
+    }
     assert len(draws) == 20
 
 
@@ -129,31 +161,53 @@ SMALL = ["yes"] * 50 + ["no"] * 30 + [f"rare {n}" for n in range(20)]
 
 LABELS = ("yes", "not sure", "no")
 ENTAILMENT = [
-    f"{picture}/{label}" for picture in range(9) for n, label in enumerate(LABELS) for _ in range(1 + n + picture % 3)
+    f"{picture}/{label}"
+    for picture in range(9)
+    for n, label in enumerate(LABELS)
+    for _ in range(1 + n + picture % 3)
 ]
 """Nine pictures; of their labels the rarest has one to three samples."""
 
 
 @pytest.mark.parametrize("count", [3, 9, 27, 30, 40, 54])
 def test_from_each_picture_as_many_of_each_label_are_drawn(count: int) -> None:
-    drawn = Counter(ENTAILMENT[place] for place in draw_sample(ENTAILMENT, Sampling("grouped", count=count), "b", 1))
+    drawn = Counter(
+        ENTAILMENT[place]
+        for place in draw_sample(ENTAILMENT, Sampling("grouped", count=count), "b", 1)
+    )
     sets = {stratum.partition("/")[0]: number for stratum, number in drawn.items()}
-    assert drawn == {f"{picture}/{label}": number for picture, number in sets.items() for label in LABELS}
+    assert drawn == {
+        f"{picture}/{label}": number for picture, number in sets.items() for label in LABELS
+    }
     assert sum(drawn.values()) == count // 3 * 3
     # A picture gives a second set only when each has given one, and a third when each that can has given two.
     most = {str(picture): 1 + picture % 3 for picture in range(9)}
-    assert all(number >= min(most[p], max(sets.values()) - 1) for p, number in (sets.items() if count > 27 else ()))
+    assert all(
+        number >= min(most[p], max(sets.values()) - 1)
+        for p, number in (sets.items() if count > 27 else ())
+    )
 
 
-def test_a_picture_that_lacks_a_label_gives_nothing_and_says_so_and_more_sets_than_there_are_are_refused() -> None:
+def test_a_picture_that_lacks_a_label_gives_nothing_and_says_so_and_more_sets_than_there_are_are_refused() -> (
+    None
+):
     lacking = [*ENTAILMENT, "odd/yes", "odd/no"]
     sampling = Sampling("grouped", count=12)
     chances = inclusion_probabilities(lacking, sampling)
-    assert (chances["odd/yes"], chances["0/yes"], chances["0/no"]) == (0.0, 4 / 9, pytest.approx(4 / 27))
-    assert not any(
-        place >= len(ENTAILMENT) for seed in range(50) for place in draw_sample(lacking, sampling, "b", seed)
+    assert (chances["odd/yes"], chances["0/yes"], chances["0/no"]) == (
+        0.0,
+        4 / 9,
+        pytest.approx(4 / 27),
     )
-    with pytest.raises(DataError, match="the source has 18 sets of one sample of each of 3 labels in a group, 19 are"):
+    assert not any(
+        place >= len(ENTAILMENT)
+        for seed in range(50)
+        for place in draw_sample(lacking, sampling, "b", seed)
+    )
+    with pytest.raises(
+        DataError,
+        match="the source has 18 sets of one sample of each of 3 labels in a group, 19 are",
+    ):
         draw_sample(ENTAILMENT, Sampling("grouped", count=57), "b")
 
 
@@ -172,7 +226,9 @@ def test_a_picture_that_lacks_a_label_gives_nothing_and_says_so_and_more_sets_th
         (SMALL, Sampling("equidistant", step=7)),
     ],
 )
-def test_every_sample_is_drawn_with_the_probability_that_is_stated(strata: list[str], sampling: Sampling) -> None:
+def test_every_sample_is_drawn_with_the_probability_that_is_stated(
+    strata: list[str], sampling: Sampling
+) -> None:
     draws = 750
     chances = inclusion_probabilities(strata, sampling)
     counts: Counter[int] = Counter()
@@ -182,9 +238,13 @@ def test_every_sample_is_drawn_with_the_probability_that_is_stated(strata: list[
     for place, name in enumerate(strata):
         chance = chances[name]
         # Of 1,000 samples none may be off by five standard errors of a binomial share.
-        assert abs(counts[place] / draws - chance) <= 5 * (chance * (1 - chance) / draws) ** 0.5 + 1e-9
+        assert (
+            abs(counts[place] / draws - chance) <= 5 * (chance * (1 - chance) / draws) ** 0.5 + 1e-9
+        )
     # The mean number drawn is the sum of the probabilities.
-    assert sum(counts.values()) / draws == pytest.approx(sum(chances[name] for name in strata), rel=1e-9)
+    assert sum(counts.values()) / draws == pytest.approx(
+        sum(chances[name] for name in strata), rel=1e-9
+    )
 
 
 @given(data=st.data(), strata=strata)
@@ -252,14 +312,24 @@ def test_two_answers_say_different_things(one: str, other: str) -> None:
 
 
 @given(one=st.text(max_size=12), other=st.text(max_size=12))
-def test_saying_the_same_is_symmetric_and_every_answer_says_the_same_as_itself(one: str, other: str) -> None:
+def test_saying_the_same_is_symmetric_and_every_answer_says_the_same_as_itself(
+    one: str, other: str
+) -> None:
     assert same_answer(one, one) and same_answer(one, f" {one} ")
     assert same_answer(one, other) == same_answer(other, one)
 
 
 @pytest.mark.parametrize(
     ("answer", "other"),
-    [("yes", "no"), ("No", "Yes"), ("YES", "NO"), ("yes.", "no."), ("maybe", None), ("no one", None), ("", None)],
+    [
+        ("yes", "no"),
+        ("No", "Yes"),
+        ("YES", "NO"),
+        ("yes.", "no."),
+        ("maybe", None),
+        ("no one", None),
+        ("", None),
+    ],
 )
 def test_the_opposite_of_an_answer(answer: str, other: str | None) -> None:
     assert opposite_yes_no(answer) == other
@@ -269,11 +339,18 @@ def test_the_opposite_of_an_answer(answer: str, other: str | None) -> None:
 
 WORDS = tuple("cat dog horse cow sheep goat hen duck pig mule deer fox wolf bear".split())
 words = st.sampled_from(WORDS)
-tiers = st.lists(st.lists(words | words.map(str.upper) | words.map(lambda w: f"the {w}s"), max_size=8), max_size=3)
+tiers = st.lists(
+    st.lists(words | words.map(str.upper) | words.map(lambda w: f"the {w}s"), max_size=8),
+    max_size=3,
+)
 
 
 def choice(
-    texts: Iterable[str], wanted: DistractorSpec, count: int = 4, seed: int = 0, rejected: Any = None
+    texts: Iterable[str],
+    wanted: DistractorSpec,
+    count: int = 4,
+    seed: int = 0,
+    rejected: Any = None,
 ) -> QuestionDraft:
     return to_multiple_choice(
         QuestionDraft("Which?", texts=tuple(texts), distractors=wanted),
@@ -284,18 +361,27 @@ def choice(
     )
 
 
-@given(tiers=tiers, texts=st.lists(words, min_size=1, max_size=4), count=st.integers(2, 6), seed=st.integers(0, 99))
+@given(
+    tiers=tiers,
+    texts=st.lists(words, min_size=1, max_size=4),
+    count=st.integers(2, 6),
+    seed=st.integers(0, 99),
+)
 def test_the_gold_is_there_once_and_no_distractor_is_right(
     tiers: list[list[str]], texts: list[str], count: int, seed: int
 ) -> None:
-    wanted = DistractorSpec(tuple(tiers), fillers=("Not sure", "Unknown"), also_right=("wolf",), allow_fewer=True)
+    wanted = DistractorSpec(
+        tuple(tiers), fillers=("Not sure", "Unknown"), also_right=("wolf",), allow_fewer=True
+    )
     found = choice(texts, wanted, count, seed)
     [gold] = found.gold
     assert found.options[gold] == texts[0] and 2 <= len(found.options) <= count
     assert found.texts == () and found.distractors is None
     others = [option for place, option in enumerate(found.options) if place != gold]
     assert not any(same_answer(option, right) for option in others for right in (*texts, "wolf"))
-    assert not any(same_answer(one, other) for place, one in enumerate(others) for other in others[:place])
+    assert not any(
+        same_answer(one, other) for place, one in enumerate(others) for other in others[:place]
+    )
     assert found == choice(texts, wanted, count, seed)
 
 
@@ -305,14 +391,18 @@ def test_as_many_options_are_made_as_are_asked_for(count: int, gold: str) -> Non
 
 
 def test_the_gold_stands_in_each_place_equally_often() -> None:
-    golds = Counter(choice(["cat"], DistractorSpec((WORDS,)), seed=seed).gold[0] for seed in range(2000))
+    golds = Counter(
+        choice(["cat"], DistractorSpec((WORDS,)), seed=seed).gold[0] for seed in range(2000)
+    )
     # 500 each, give or take 4.5 standard errors (19.4).
     assert all(abs(golds[place] - 500) < 88 for place in range(4))
 
 
 def test_each_candidate_of_a_tier_is_drawn_equally_often() -> None:
     drawn = Counter(
-        option for seed in range(2000) for option in choice(["cat"], DistractorSpec((WORDS,)), seed=seed).options
+        option
+        for seed in range(2000)
+        for option in choice(["cat"], DistractorSpec((WORDS,)), seed=seed).options
     )
     # 3 of 13: 461.5 of 2000 each, give or take 4.5 standard errors (18.8).
     assert drawn.pop("cat") == 2000 and len(drawn) == 13
@@ -328,12 +418,17 @@ def test_the_nearest_tier_comes_first(seed: int) -> None:
 
 
 def test_different_seeds_give_different_options() -> None:
-    assert len({choice(["cat"], DistractorSpec((WORDS,)), seed=seed).options for seed in range(30)}) == 30
+    assert (
+        len({choice(["cat"], DistractorSpec((WORDS,)), seed=seed).options for seed in range(30)})
+        == 30
+    )
 
 
 @pytest.mark.parametrize("pool", [("cat", "cat", "cats"), ("", " ", "Cat"), ()])
 def test_too_few_candidates_are_an_error_with_its_place(pool: tuple[str, ...]) -> None:
-    with pytest.raises(DataError, match=r"a\.json:3: 3 distractors are wanted for 'cat', the source has 1 that fit"):
+    with pytest.raises(
+        DataError, match=r"a\.json:3: 3 distractors are wanted for 'cat', the source has 1 that fit"
+    ):
         choice(["cat"], DistractorSpec((pool, ("dog",))))
     with pytest.raises(DataError, match=r"a\.json:3: no distractor for 'cat' in the source"):
         choice(["cat"], DistractorSpec((pool,), allow_fewer=True))
@@ -349,17 +444,27 @@ def test_a_yes_no_question_gets_the_other_one_unless_it_is_padded(gold: str) -> 
     other = opposite_yes_no(gold)
     assert set(choice([gold], DistractorSpec((WORDS,))).options) == {gold, other}
     padded = choice([gold], DistractorSpec((("yes", "no"),), fillers=("Not sure", "Unknown")))
-    assert sorted(option.casefold() for option in padded.options) == ["no", "not sure", "unknown", "yes"]
+    assert sorted(option.casefold() for option in padded.options) == [
+        "no",
+        "not sure",
+        "unknown",
+        "yes",
+    ]
 
 
 def test_what_is_left_out_is_counted_by_reason() -> None:
     rejected: Counter[str] = Counter({"earlier": 1})
-    wanted = DistractorSpec((("", "cats", "kitten", "dog", "dogs"), ("cow", "hen")), also_right=("felines",))
+    wanted = DistractorSpec(
+        (("", "cats", "kitten", "dog", "dogs"), ("cow", "hen")), also_right=("felines",)
+    )
     choice(["cat", "kitten"], wanted, rejected=rejected)
     assert rejected == {
-        "earlier": 1, "empty": 1, "says the same as the answer": 1, "accepted by an annotator": 1,
+        "earlier": 1,
+        "empty": 1,
+        "says the same as the answer": 1,
+        "accepted by an annotator": 1,
         "says the same as another option": 1,
-    }  # fmt: skip
+    }
 
 
 def test_a_question_that_has_its_options_keeps_them() -> None:
@@ -380,7 +485,14 @@ def test_a_large_tier_is_drawn_from_and_not_shuffled() -> None:
             Counted.read += 1
             return super().__getitem__(place)
 
-    assert len(choice(["0x"], DistractorSpec((Counted(f"{number}y" for number in range(100_000)),))).options) == 4
+    assert (
+        len(
+            choice(
+                ["0x"], DistractorSpec((Counted(f"{number}y" for number in range(100_000)),))
+            ).options
+        )
+        == 4
+    )
     assert 3 <= Counted.read < ENOUGH
 
 
@@ -388,7 +500,9 @@ def test_a_large_tier_is_drawn_from_and_not_shuffled() -> None:
 
 
 def spec(**source: Any) -> BenchmarkSpec:
-    return BenchmarkSpec(name="b", title="B", formulation="choice", source=SourceSpec("none", **source))
+    return BenchmarkSpec(
+        name="b", title="B", formulation="choice", source=SourceSpec("none", **source)
+    )
 
 
 class Source:
@@ -402,7 +516,13 @@ class Source:
             texts = (WORDS[number % len(WORDS)],)
             yield Draft(
                 id=str(number),
-                rounds=(QuestionDraft("Which?", texts=texts, distractors=DistractorSpec((WORDS,), prompt="options")),),
+                rounds=(
+                    QuestionDraft(
+                        "Which?",
+                        texts=texts,
+                        distractors=DistractorSpec((WORDS,), prompt="options"),
+                    ),
+                ),
                 where=f"file:{number}",
                 stratum="abc"[number % 3],
             )
@@ -422,7 +542,11 @@ class Scripted:
         return [
             Draft(
                 d.id,
-                (QuestionDraft("Which?", texts=d.rounds[0].texts, distractors=DistractorSpec((tier,))),),
+                (
+                    QuestionDraft(
+                        "Which?", texts=d.rounds[0].texts, distractors=DistractorSpec((tier,))
+                    ),
+                ),
                 where=d.where,
             )
             for d in drafts
@@ -432,7 +556,11 @@ class Scripted:
 def test_a_source_is_selected_from_sampled_and_made_multiple_choice_in_its_order() -> None:
     source, making = Source(), BuildStats()
     select, sample = Sampling("equal", each=10), Sampling("balanced", ratio=0.2)
-    drafts = list(reformulate(spec(select=select, sample=sample), source, Recipe(distractors="pool"), None, making))
+    drafts = list(
+        reformulate(
+            spec(select=select, sample=sample), source, Recipe(distractors="pool"), None, making
+        )
+    )
     assert (making.read, making.complete, len(drafts), source.readings) == (60, 30, 6, 2)
     assert [int(draft.id) for draft in drafts] == sorted(int(draft.id) for draft in drafts)
     assert Counter(draft.stratum for draft in drafts) == {"a": 2, "b": 2, "c": 2}
@@ -446,7 +574,9 @@ def test_a_benchmark_that_takes_everything_is_read_once() -> None:
 
 
 @given(ratio=st.sampled_from([0.1, 0.5, 1.0]), seed=st.integers(0, 5), options=st.integers(2, 8))
-def test_a_question_has_the_same_options_whatever_else_is_sampled(ratio: float, seed: int, options: int) -> None:
+def test_a_question_has_the_same_options_whatever_else_is_sampled(
+    ratio: float, seed: int, options: int
+) -> None:
     whole = {d.id: d for d in made(Recipe(Sampling(), options, "pool", seed))}
     part = made(Recipe(Sampling("random", ratio=ratio), options, "pool", seed))
     assert part == [whole[draft.id] for draft in part]
@@ -469,9 +599,16 @@ def test_written_distractors_come_from_the_writer_and_a_benchmark_without_one_is
     drafts = list(reformulate(spec(), Source(), Recipe(), writer, BuildStats()))
     assert [draft.id for draft in drafts] == [str(number) for number in range(60)]
     for number, draft in enumerate(drafts):
-        assert set(draft.rounds[0].options) == {WORDS[number % 14], "written 0", "written 1", "written 2"}
+        assert set(draft.rounds[0].options) == {
+            WORDS[number % 14],
+            "written 0",
+            "written 1",
+            "written 2",
+        }
     assert sum(writer.asked) == 60
-    with pytest.raises(DataError, match=r"file:0: .* name one with --writer MODEL, or .* --distractors pool"):
+    with pytest.raises(
+        DataError, match=r"file:0: .* name one with --writer MODEL, or .* --distractors pool"
+    ):
         list(reformulate(spec(), Source(), Recipe(), None, BuildStats()))
 
 
@@ -480,9 +617,13 @@ def test_nobody_writes_options_for_yes_or_no() -> None:
     assert needs_writing(QuestionDraft("?", texts=("cat",), distractors=wanted))
     assert not needs_writing(QuestionDraft("?", texts=("Yes",), distractors=wanted))
     assert needs_writing(
-        QuestionDraft("?", texts=("Yes",), distractors=DistractorSpec(prompt="dialogue", fillers=("Unknown",)))
+        QuestionDraft(
+            "?", texts=("Yes",), distractors=DistractorSpec(prompt="dialogue", fillers=("Unknown",))
+        )
     )
-    assert not needs_writing(QuestionDraft("?", texts=("cat",), distractors=DistractorSpec((WORDS,))))
+    assert not needs_writing(
+        QuestionDraft("?", texts=("cat",), distractors=DistractorSpec((WORDS,)))
+    )
     assert not needs_writing(QuestionDraft("?", options=("a", "b"), gold=(0,)))
 
 
@@ -501,10 +642,15 @@ def plain_picture() -> bytes:
 def pixels(outlines: Iterable[Outline], crop: Box | None = None) -> list[str]:
     """The picture with its outlines, a letter a pixel, a line a row."""
     content = plain_picture()
-    picture = Image.open(io.BytesIO(render_picture(PictureSpec(content, crop, tuple(outlines)), content, "here")))
+    picture = Image.open(
+        io.BytesIO(render_picture(PictureSpec(content, crop, tuple(outlines)), content, "here"))
+    )
     letters = {GREY: ".", **dict(zip(PALETTE, "rgbyMCOP", strict=True))}
     assert picture.mode == "RGB"
-    return ["".join(letters[picture.getpixel((x, y))] for x in range(picture.width)) for y in range(picture.height)]
+    return [
+        "".join(letters[picture.getpixel((x, y))] for x in range(picture.width))
+        for y in range(picture.height)
+    ]
 
 
 def test_an_object_is_boxed_in_red_three_pixels_wide() -> None:  # GOI
@@ -517,7 +663,9 @@ def test_an_object_is_boxed_in_red_three_pixels_wide() -> None:  # GOI
     ]
 
 
-def test_boxes_of_missing_objects_are_red_green_blue_and_gold_the_later_over_the_earlier() -> None:  # MOS
+def test_boxes_of_missing_objects_are_red_green_blue_and_gold_the_later_over_the_earlier() -> (
+    None
+):  # MOS
     boxes = [(0, 0, 8, 8), (12, 0, 8, 8), (0, 10, 8, 8), (12, 10, 8, 8), (6, 6, 7, 7)]
     found = pixels(Outline(box, PALETTE[place], 3) for place, box in enumerate(boxes))
     assert found == [
@@ -534,7 +682,9 @@ def test_boxes_of_missing_objects_are_red_green_blue_and_gold_the_later_over_the
     ]
 
 
-def test_a_referred_region_is_boxed_two_pixels_wide_from_its_corners() -> None:  # RefCOCO_res, gIC15
+def test_a_referred_region_is_boxed_two_pixels_wide_from_its_corners() -> (
+    None
+):  # RefCOCO_res, gIC15
     assert pixels([Outline(from_corners(20.5, 12.2, 4.7, 3.1), width=2)]) == [
         *["........................"] * 3,
         *["....rrrrrrrrrrrrrrrrr..."] * 2,
@@ -545,7 +695,9 @@ def test_a_referred_region_is_boxed_two_pixels_wide_from_its_corners() -> None: 
 
 
 @pytest.mark.parametrize(("width", "inner"), [(2, 6), (5, 0)])
-def test_a_text_is_boxed_two_or_five_pixels_wide(width: int, inner: int) -> None:  # gTextOCR, gCOCO-Text
+def test_a_text_is_boxed_two_or_five_pixels_wide(
+    width: int, inner: int
+) -> None:  # gTextOCR, gCOCO-Text
     side = "r" * width
     assert pixels([Outline((2, 4, 15, 9), width=width)]) == [
         *["........................"] * 4,
@@ -557,12 +709,20 @@ def test_a_text_is_boxed_two_or_five_pixels_wide(width: int, inner: int) -> None
 
 
 @given(
-    x=st.floats(-30, 30), y=st.floats(-30, 30), w=st.floats(0.01, 60), h=st.floats(0.01, 60), width=st.integers(1, 9)
+    x=st.floats(-30, 30),
+    y=st.floats(-30, 30),
+    w=st.floats(0.01, 60),
+    h=st.floats(0.01, 60),
+    width=st.integers(1, 9),
 )
-def test_an_outline_is_the_clipped_box_less_its_inside(x: float, y: float, w: float, h: float, width: int) -> None:
+def test_an_outline_is_the_clipped_box_less_its_inside(
+    x: float, y: float, w: float, h: float, width: int
+) -> None:
     outside = x >= WIDTH or y >= HEIGHT or x + w <= 0 or y + h <= 0
     if outside:
-        with pytest.raises(DataError, match=r"here: the box .* has no area inside the picture of 24 x 20 pixels"):
+        with pytest.raises(
+            DataError, match=r"here: the box .* has no area inside the picture of 24 x 20 pixels"
+        ):
             pixels([Outline((x, y, w, h), width=width)])
         return
     left, top = max(int(x), 0), max(int(y), 0)
@@ -592,21 +752,38 @@ def test_a_cut_shows_the_pixels_of_its_box(x: float, y: float, w: float, h: floa
     rows = [r for r in range(HEIGHT) if int(y) <= r < int(y + h)] or [max(int(y), 0)]
     assert cut.size == (len(columns), len(rows))
     places = [(place, line) for line in range(cut.height) for place in range(cut.width)]
-    assert [cut.getpixel(place) for place in places] == [(column, row, 0) for row in rows for column in columns]
+    assert [cut.getpixel(place) for place in places] == [
+        (column, row, 0) for row in rows for column in columns
+    ]
 
 
 def test_outlines_are_drawn_on_what_was_cut_out() -> None:
-    assert pixels([Outline((0, 0, 3, 2), width=1)], crop=(5, 5, 6, 4)) == ["rrrr..", "r..r..", "rrrr..", "......"]
+    assert pixels([Outline((0, 0, 3, 2), width=1)], crop=(5, 5, 6, 4)) == [
+        "rrrr..",
+        "r..r..",
+        "rrrr..",
+        "......",
+    ]
 
 
 @pytest.mark.parametrize(
     "box",
-    [(2, 2, 0, 5), (2, 2, 5, 0), (2, 2, -3, 4), (24, 0, 5, 5), (0, 20, 5, 5), (-9, 0, 8.5, 5), (float("nan"), 0, 5, 5),
-     (0, 0, float("inf"), 5)],
-)  # fmt: skip
+    [
+        (2, 2, 0, 5),
+        (2, 2, 5, 0),
+        (2, 2, -3, 4),
+        (24, 0, 5, 5),
+        (0, 20, 5, 5),
+        (-9, 0, 8.5, 5),
+        (float("nan"), 0, 5, 5),
+        (0, 0, float("inf"), 5),
+    ],
+)
 def test_a_box_without_area_in_the_picture_is_refused_with_its_place(box: Box) -> None:
     for picture in (PictureSpec(b"", outlines=(Outline(box),)), PictureSpec(b"", crop=box)):
-        with pytest.raises(DataError, match=r"val.json:7: the box .* has no area inside the picture of 24 x 20"):
+        with pytest.raises(
+            DataError, match=r"val.json:7: the box .* has no area inside the picture of 24 x 20"
+        ):
             render_picture(picture, plain_picture(), "val.json:7")
 
 
@@ -617,11 +794,15 @@ def test_a_picture_without_regions_keeps_its_bytes() -> None:
 
 def test_a_picture_cut_short_is_refused_with_its_place() -> None:
     with pytest.raises(DataError, match=r"val\.json:7: not a readable image"):
-        render_picture(PictureSpec(b"", outlines=(Outline((0, 0, 2, 2)),)), plain_picture()[:60], "val.json:7")
+        render_picture(
+            PictureSpec(b"", outlines=(Outline((0, 0, 2, 2)),)), plain_picture()[:60], "val.json:7"
+        )
 
 
 @given(corners=st.tuples(*[st.floats(0, 500)] * 4))
-def test_two_corners_make_the_same_box_whichever_comes_first(corners: tuple[float, float, float, float]) -> None:
+def test_two_corners_make_the_same_box_whichever_comes_first(
+    corners: tuple[float, float, float, float],
+) -> None:
     x1, y1, x2, y2 = corners
     box = from_corners(x1, y1, x2, y2)
     assert box == from_corners(x2, y2, x1, y1) == from_corners(x1, y2, x2, y1)

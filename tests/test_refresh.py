@@ -69,7 +69,9 @@ def refreshed(benchmark: Benchmark, **settings: Any) -> Benchmark:
     return sn.refresh(benchmark.folder, **settings)
 
 
-def test_each_version_shows_pictures_that_none_has_shown_and_knows_the_chain_and_what_is_left() -> None:
+def test_each_version_shows_pictures_that_none_has_shown_and_knows_the_chain_and_what_is_left() -> (
+    None
+):
     first = mine()
     shown = pictures(first)
     second = refreshed(first, source=Path())
@@ -80,7 +82,9 @@ def test_each_version_shows_pictures_that_none_has_shown_and_knows_the_chain_and
     assert [benchmark.manifest.counts.samples for benchmark in versions] == [10, 10, 10]
     assert len(shown | pictures(second) | pictures(third)) == 30
     assert [one.name for one in third.manifest.made.earlier] == ["mine", "mine-2"]
-    assert [one.version for one in third.manifest.made.earlier] == [v.manifest.version for v in versions[:2]]
+    assert [one.version for one in third.manifest.made.earlier] == [
+        v.manifest.version for v in versions[:2]
+    ]
     assert [benchmark.manifest.made.left for benchmark in versions] == [0, 20, 10]
     assert third.part(USED)
     assert refreshed(second, source=Path(), to=Path("again")).manifest == third.manifest
@@ -91,7 +95,9 @@ def test_questions_about_a_picture_that_was_shown_are_used_with_it() -> None:
     second = refreshed(first, source=Path(), count=5)
     assert not pictures(first) & pictures(second)
     used = 40 - 2 * len(pictures(first))
-    assert second.manifest.made.read == used and second.manifest.made.left == used - 2 * len(pictures(second))
+    assert second.manifest.made.read == used and second.manifest.made.left == used - 2 * len(
+        pictures(second)
+    )
 
 
 def test_a_picture_is_known_by_its_content_under_any_name_and_a_row_number_is_no_identity() -> None:
@@ -100,7 +106,9 @@ def test_a_picture_is_known_by_its_content_under_any_name_and_a_row_number_is_no
         Path(f"{i}.png").rename(f"copy-{i}.png")
     rows = [{**row, "image": f"copy-{i}.png"} for i, row in enumerate(small.rows(10))]
     small.write(rows, Path("table.jsonl"))
-    with pytest.raises(DataError, match="mine-2: mine used all pictures of the source; add pictures to it"):
+    with pytest.raises(
+        DataError, match="mine-2: mine used all pictures of the source; add pictures to it"
+    ):
         refreshed(first, source=Path())
     for i in range(10):  # the ids of the rows are those of before, and the pictures are new
         Path(f"copy-{i}.png").write_bytes(small.picture(i, size=(30, 30 + i)))
@@ -115,10 +123,13 @@ def read_boxes(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def test_a_picture_of_which_a_part_was_shown_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry._NAMES, "readers", {**registry._NAMES["readers"], "boxes": read_boxes})
+    monkeypatch.setitem(
+        registry._NAMES, "readers", {**registry._NAMES["readers"], "boxes": read_boxes}
+    )
     table(6)
     spec = replace(
-        small.spec_of(Path("table.jsonl"), "boxes"), source=SourceSpec("boxes", sample=Sampling("random", count=2))
+        small.spec_of(Path("table.jsonl"), "boxes"),
+        source=SourceSpec("boxes", sample=Sampling("random", count=2)),
     )
     first = build_benchmark(spec, source=Path())
     second = refreshed(first, source=Path())
@@ -137,7 +148,8 @@ def test_a_benchmark_of_all_there_was_takes_all_that_is_new() -> None:
 def test_too_little_left_and_a_wrong_start_are_one_line_with_a_way_out() -> None:
     first = mine(Sampling("balanced", ratio=0.6))
     with pytest.raises(
-        DataError, match=r"mine-2 takes 24 questions, and 16 are left that mine did not use; take fewer"
+        DataError,
+        match=r"mine-2 takes 24 questions, and 16 are left that mine did not use; take fewer",
     ):
         refreshed(first, source=Path())
     second = refreshed(first, source=Path(), count=16)
@@ -156,8 +168,12 @@ def test_the_next_version_of_a_checked_benchmark_is_checked_and_what_was_set_apa
     for number in range(60):
         folder = Path("photos", ("cat", "dog", "cow")[number % 3])
         folder.mkdir(parents=True, exist_ok=True)
-        copied = number % 20 == 3  # one in twenty shows what the picture of its class before it shows
-        (folder / f"{number}.png").write_bytes(small.picture(number - 3 * copied, size=(40, 40 + number - 3 * copied)))
+        copied = (
+            number % 20 == 3
+        )  # one in twenty shows what the picture of its class before it shows
+        (folder / f"{number}.png").write_bytes(
+            small.picture(number - 3 * copied, size=(40, 40 + number - 3 * copied))
+        )
     first = sn.reform("photos", count=24, options=3)
     apart = [question.sample for question in first.set_apart()]
     code, out, err = small.command(capsys, "reform", "--refresh", "photos")
@@ -170,11 +186,17 @@ def test_the_next_version_of_a_checked_benchmark_is_checked_and_what_was_set_apa
     assert code and "--ask: --refresh does as its benchmark was built; leave it out" in err
 
 
-def test_a_sample_of_a_built_benchmark_is_refreshed_from_it(counts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sample_of_a_built_benchmark_is_refreshed_from_it(
+    counts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(counts / "home", "home")
     first = Benchmark(Path("home/benchmarks/counts"))
     code, out, err = small.command(capsys, "reform", "--refresh", "counts")
-    assert code == 0 and "built counts-2" in out and "new to counts; 100 questions are left unused" in err
+    assert (
+        code == 0
+        and "built counts-2" in out
+        and "new to counts; 100 questions are left unused" in err
+    )
     second = Benchmark(Path("home/benchmarks/counts-2"))
     assert not pictures(first) & pictures(second)
     assert sn.refresh("counts-2", count=50).manifest.made.left == 50
@@ -192,7 +214,9 @@ def runs(counts: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[s
         patch.setenv("SNELLEN_HOME", str(folder / "home"))
         sn.refresh("counts")
         return {
-            (model, name): sn.evaluate(model, name, runs=folder / "runs" / name, report=False).runs[0].folder
+            (model, name): sn.evaluate(model, name, runs=folder / "runs" / name, report=False)
+            .runs[0]
+            .folder
             for name in ("counts-2", "counts")
             for model in ("snellen:oracle", "snellen:uniform", "snellen:biased?p=0.3")
         }
@@ -201,7 +225,9 @@ def runs(counts: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[s
 def test_a_model_that_knows_the_first_version_alone_drifts_and_the_others_do_not(
     runs: dict[tuple[str, str], Path],
 ) -> None:
-    [steady] = sn.load_run([*runs.values()]).drift()  # in any order: versions are told by their numbers
+    [steady] = sn.load_run(
+        [*runs.values()]
+    ).drift()  # in any order: versions are told by their numbers
     assert (steady.before, steady.after, steady.metric) == ("counts", "counts-2", "accuracy")
     by_model = {line.model: line for line in steady.models}
     assert by_model["snellen:oracle"].difference.value == 0 and by_model["snellen:oracle"].p is None
@@ -211,23 +237,36 @@ def test_a_model_that_knows_the_first_version_alone_drifts_and_the_others_do_not
     assert low < (gap.value or 0) < high and gap.n == 200
     mean = by_model[ALL_MODELS]
     others = [line for name, line in by_model.items() if name != ALL_MODELS]
-    assert mean.difference.value == pytest.approx(sum(line.difference.value or 0 for line in others) / 3)
+    assert mean.difference.value == pytest.approx(
+        sum(line.difference.value or 0 for line in others) / 3
+    )
     assert steady.order.pairs == 3 and steady.order.freedom == 2 and (steady.order.p or 0) > 0.01
 
 
-def test_drift_says_what_it_needs(runs: dict[tuple[str, str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_drift_says_what_it_needs(
+    runs: dict[tuple[str, str], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     new_oracle, new_guess, oracle, guess = (
-        str(runs[model, name]) for name in ("counts-2", "counts") for model in ("snellen:oracle", "snellen:uniform")
+        str(runs[model, name])
+        for name in ("counts-2", "counts")
+        for model in ("snellen:oracle", "snellen:uniform")
     )
     code, out, _ = small.command(capsys, "compare", "--drift", new_oracle, new_guess, oracle, guess)
-    assert code == 0 and "Drift from counts to counts-2" in out and "Order of models: 0 of 1 pairs" in out
+    assert (
+        code == 0
+        and "Drift from counts to counts-2" in out
+        and "Order of models: 0 of 1 pairs" in out
+    )
     code, out, _ = small.command(capsys, "compare", "--drift", "--json", oracle, new_oracle)
     assert msgspec.json.decode(out)["order"]["pairs"] == 0
     for words, message in (
         ((oracle, guess), "drift is between versions of a benchmark; name runs on two of them"),
         ((oracle, new_oracle, guess), "snellen:uniform has no run on counts-2; run it there"),
         ((oracle, new_oracle, "--baseline", oracle), "--drift is of different questions"),
-        ((oracle, new_oracle, "--metric", "accuracy", "--metric", "hit_rate"), "--drift is of one metric"),
+        (
+            (oracle, new_oracle, "--metric", "accuracy", "--metric", "hit_rate"),
+            "--drift is of one metric",
+        ),
     ):
         code, _, err = small.command(capsys, "compare", "--drift", *words)
         assert code != 0 and message in err and len(err.strip().splitlines()) == 1
@@ -246,19 +285,31 @@ def side(name: str, chances: list[float], rng: random.Random, questions: int = 1
     return _Side(
         [
             QuestionMeasures(
-                scored, "vanilla", "generation", "accuracy",
-                {(key, 0): float(rng.random() < chance + ease[sample.group]) for key, sample in samples.items()},
+                scored,
+                "vanilla",
+                "generation",
+                "accuracy",
+                {
+                    (key, 0): float(rng.random() < chance + ease[sample.group])
+                    for key, sample in samples.items()
+                },
             )
             for chance in chances
         ]
-    )  # fmt: skip
+    )
 
 
-def test_the_test_of_order_rejects_as_often_as_it_says_when_all_move_alike_and_more_when_one_does_not() -> None:
+def test_the_test_of_order_rejects_as_often_as_it_says_when_all_move_alike_and_more_when_one_does_not() -> (
+    None
+):
     rng = random.Random(5)
     same = [
-        order_test(side("a", [0.6, 0.5, 0.4], rng), side("b", [0.65, 0.55, 0.45], rng)).p or 0.0 for _ in range(300)
+        order_test(side("a", [0.6, 0.5, 0.4], rng), side("b", [0.65, 0.55, 0.45], rng)).p or 0.0
+        for _ in range(300)
     ]
     assert 0.02 <= sum(p < 0.05 for p in same) / 300 <= 0.09
-    moved = [order_test(side("a", [0.6, 0.5, 0.4], rng), side("b", [0.4, 0.5, 0.4], rng)) for _ in range(40)]
+    moved = [
+        order_test(side("a", [0.6, 0.5, 0.4], rng), side("b", [0.4, 0.5, 0.4], rng))
+        for _ in range(40)
+    ]
     assert sum((test.p or 1.0) < 0.05 for test in moved) > 20

@@ -33,7 +33,9 @@ def drawn(request: Request) -> str:
 
 
 @given(st.integers(1, 8), st.data())
-def test_pass_at_k_is_the_share_of_all_choices_of_k_replies_with_a_right_one(n: int, data: Any) -> None:
+def test_pass_at_k_is_the_share_of_all_choices_of_k_replies_with_a_right_one(
+    n: int, data: Any
+) -> None:
     k, c = data.draw(st.integers(1, n)), data.draw(st.integers(0, n))
     chosen = list(itertools.combinations([True] * c + [False] * (n - c), k))
     assert pass_at(k, n, c) == pytest.approx(sum(map(any, chosen)) / len(chosen))
@@ -42,7 +44,9 @@ def test_pass_at_k_is_the_share_of_all_choices_of_k_replies_with_a_right_one(n: 
 def test_the_numbers_of_a_run_are_those_counted_by_hand(questions: Benchmark) -> None:
     model = sn.Scripted(drawn, name="drawn", fingerprint="drawn")
     protocol = "repeat?k=2&n=5"
-    results = sn.evaluate(model, str(questions.folder), protocol, limit=12, temperature=0.8, name="r")
+    results = sn.evaluate(
+        model, str(questions.folder), protocol, limit=12, temperature=0.8, name="r"
+    )
     golds = {row["sample_id"]: row["gold_options"] for row in results.samples().to_dicts()}
     replies: dict[str, list[int | None]] = {}
     for one in read_exchanges(Path("runs/r")):
@@ -58,43 +62,80 @@ def test_the_numbers_of_a_run_are_those_counted_by_hand(questions: Benchmark) ->
         leading = {choice for choice in choices if choices.count(choice) == most}
         votes.append(sum(choice in golds[sample] for choice in leading) / len(leading))
         agrees.append(sum(a == b is not None for a, b in itertools.combinations(choices, 2)) / 10)
-    for metric, values in (("pass_at_k", passes), ("majority_vote", votes), ("repeat_agreement", agrees)):
-        [row] = [r for r in results.rows if r.metric == metric and r.benchmark != "*" and not r.slice]
+    for metric, values in (
+        ("pass_at_k", passes),
+        ("majority_vote", votes),
+        ("repeat_agreement", agrees),
+    ):
+        [row] = [
+            r for r in results.rows if r.metric == metric and r.benchmark != "*" and not r.slice
+        ]
         assert row.estimate.value == pytest.approx(sum(values) / 12), metric
-        assert row.estimate.low is not None and row.estimate.low < row.estimate.value < (row.estimate.high or 0)
+        assert row.estimate.low is not None and row.estimate.low < row.estimate.value < (
+            row.estimate.high or 0
+        )
         assert row.estimate.groups < row.estimate.n, "intervals are over pictures"
 
 
-def test_the_seeds_follow_that_of_the_run_and_the_first_is_shared_with_it(questions: Benchmark) -> None:
+def test_the_seeds_follow_that_of_the_run_and_the_first_is_shared_with_it(
+    questions: Benchmark,
+) -> None:
     model = sn.Scripted(drawn, name="drawn", fingerprint="drawn")
     sn.evaluate(
-        model, str(questions.folder), ["vanilla", "repeat?k=3"], limit=4, temperature=1.0, seed=7, name="r"
-    )  # fmt: skip
+        model,
+        str(questions.folder),
+        ["vanilla", "repeat?k=3"],
+        limit=4,
+        temperature=1.0,
+        seed=7,
+        name="r",
+    )
     asked = [one for one in read_exchanges(Path("runs/r")) if not one.reused]
     assert len(asked) == 12 and {one.request.decoding.seed for one in asked} == {7, 8, 9}
 
 
-def test_at_temperature_0_repeats_are_refused_unless_they_are_asked_for(questions: Benchmark) -> None:
+def test_at_temperature_0_repeats_are_refused_unless_they_are_asked_for(
+    questions: Benchmark,
+) -> None:
     model = sn.Scripted(lambda request: "(A)", name="drawn", fingerprint="drawn")
-    with pytest.raises(sn.DataError, match="at temperature 0 all replies to a question are the same"):
+    with pytest.raises(
+        sn.DataError, match="at temperature 0 all replies to a question are the same"
+    ):
         sn.evaluate(model, str(questions.folder), "repeat?k=3", limit=4)
     results = sn.evaluate(model, str(questions.folder), "repeat?k=3&greedy=true", limit=4)
     assert results.value("repeat_agreement", benchmark=questions.name) == 1.0
 
 
-@pytest.mark.parametrize("of", ["circular", "likelihood", "repeat", "instability?m=3", "control?of=circular"])
+@pytest.mark.parametrize(
+    "of", ["circular", "likelihood", "repeat", "instability?m=3", "control?of=circular"]
+)
 def test_what_asks_more_than_once_is_not_repeated(of: str) -> None:
     with pytest.raises(sn.UnknownNameError):
         parse_protocol(f"repeat?of={of}")
 
 
 def test_a_protocol_of_another_is_found_again_by_its_label() -> None:
-    for text in ("repeat?k=5", "repeat?k=2&n=8&of=vanilla?in_context=true", "control?picture=text&of=repeat?k=3"):
-        assert parse_protocol(text).label == text and parse_protocol(parse_protocol(text).label) == parse_protocol(text)
+    for text in (
+        "repeat?k=5",
+        "repeat?k=2&n=8&of=vanilla?in_context=true",
+        "control?picture=text&of=repeat?k=3",
+    ):
+        assert parse_protocol(text).label == text and parse_protocol(
+            parse_protocol(text).label
+        ) == parse_protocol(text)
     assert parse_protocol("repeat").label == "repeat?k=5"
 
 
 def test_the_terminal_shows_pass_at_k(questions: Benchmark) -> None:
-    command = ["run", "snellen:uniform", str(questions.folder), "-p", "repeat?k=2", "--temperature", "1", "--no-report"]
+    command = [
+        "run",
+        "snellen:uniform",
+        str(questions.folder),
+        "-p",
+        "repeat?k=2",
+        "--temperature",
+        "1",
+        "--no-report",
+    ]
     done = CliRunner().invoke(cli, command, catch_exceptions=False)
     assert done.exit_code == 0 and "pass@k" in done.output and "majority vote" in done.output

@@ -23,12 +23,18 @@ OPTIONS, LABELS = ("taxi", "bus", "train", "bicycle"), ("A", "B", "C", "D")
 @cache
 def readings(name: str) -> list[tuple[dict[str, Any], ExtractedChoice]]:
     """The replies of a set that are not ambiguous, and what is read of each."""
-    kept = [json.loads(line) for line in (REPLIES / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    kept = [
+        json.loads(line) for line in (REPLIES / f"{name}.jsonl").read_text("utf-8").splitlines()
+    ]
     return [
         (
             case,
             STANDARD.read(
-                case["reply"], case["options"], case["labels"], finish=case["finish"], question=case["question"]
+                case["reply"],
+                case["options"],
+                case["labels"],
+                finish=case["finish"],
+                question=case["question"],
             ),
         )
         for case in kept
@@ -40,7 +46,13 @@ def outcomes(name: str) -> Counter[str]:
     """Of the replies that are not ambiguous: how many are right, wrong, open, and wrong by confidence."""
     counted: Counter[str] = Counter()
     for case, reading in readings(name):
-        outcome = "right" if reading.choice == case["gold"] else "open" if reading.choice is None else "wrong"
+        outcome = (
+            "right"
+            if reading.choice == case["gold"]
+            else "open"
+            if reading.choice is None
+            else "wrong"
+        )
         counted.update([outcome, f"{outcome} {reading.confidence}"])
     return counted
 
@@ -82,8 +94,12 @@ def test_no_more_replies_are_misread_or_left_open_than_when_the_reader_was_last_
 def test_arguments_that_have_changed_places_invert_no_answer() -> None:
     """A reader that compares bags of words says yes to these."""
     kinds = ("swap_other", "swap_antisymmetric", "comparison_converse", "passive", "converse")
-    swapped = [(case, reading.choice) for case, reading in readings("swaps") if case["kind"] in kinds]
-    inverted = [case["id"] for case, choice in swapped if choice is not None and choice != case["gold"]]
+    swapped = [
+        (case, reading.choice) for case, reading in readings("swaps") if case["kind"] in kinds
+    ]
+    inverted = [
+        case["id"] for case, choice in swapped if choice is not None and choice != case["gold"]
+    ]
     assert len(swapped) >= 300
     assert len(inverted) <= 0.02 * len(swapped)
 
@@ -154,14 +170,21 @@ def test_what_is_denied_in_any_language_is_no_answer(reply: str, options: tuple[
         ("if x:\n    y = 1", ("if x:\n    y = 2", "if x:\n    y = 1"), 1),
     ],
 )
-def test_numbers_units_and_exact_texts_are_told_apart(reply: str, options: tuple[str, ...], place: int | None) -> None:
+def test_numbers_units_and_exact_texts_are_told_apart(
+    reply: str, options: tuple[str, ...], place: int | None
+) -> None:
     assert read_choice(reply, options, LABELS[: len(options)]).choice == place
 
 
 def test_a_reply_cut_before_it_concluded_is_unread_with_a_reason_of_its_own() -> None:
     cut = "Let me think. The option A looks"
     assert read_choice(cut, OPTIONS, LABELS, finish="length").reason == "cut off"
-    assert read_choice("The answer is B. The picture shows a long", OPTIONS, LABELS, finish="length").choice == 1
+    assert (
+        read_choice(
+            "The answer is B. The picture shows a long", OPTIONS, LABELS, finish="length"
+        ).choice
+        == 1
+    )
     assert read_choice("B", OPTIONS, LABELS, finish="length").choice == 1
 
 
@@ -169,16 +192,26 @@ def test_published_rules_know_nothing_of_the_end_of_a_reply() -> None:
     cut = "Let me think. The option (A) looks"
     for name, extractor in named_extractors().items():
         if name.startswith("legacy:"):
-            assert extractor.read(cut, OPTIONS, LABELS, finish="length") == extractor.read(cut, OPTIONS, LABELS)
+            assert extractor.read(cut, OPTIONS, LABELS, finish="length") == extractor.read(
+                cut, OPTIONS, LABELS
+            )
 
 
 def test_the_question_tells_which_denial_is_the_answer() -> None:
     reply = "The picture shows a taxi, a train and a bicycle. It does not show a bus."
     for error, denied in ((ERROR, (1, None)), (0.05, (1,))):
         assert (
-            read_choice(reply, OPTIONS, LABELS, question="Which of these is not shown?", error=error).choice in denied
+            read_choice(
+                reply, OPTIONS, LABELS, question="Which of these is not shown?", error=error
+            ).choice
+            in denied
         )
-        assert read_choice(reply, OPTIONS, LABELS, question="Which of these is shown?", error=error).choice is None
+        assert (
+            read_choice(
+                reply, OPTIONS, LABELS, question="Which of these is shown?", error=error
+            ).choice
+            is None
+        )
 
 
 def calls(reply: str, options: tuple[str, ...], labels: tuple[str, ...]) -> int:

@@ -35,7 +35,9 @@ from snellen.report.terminal import other_tables, summary_table
 
 NASTY = "</script><img src=x onerror=alert(1)>|`**\x00\u202e\"'&amp;"
 VOID = {"meta", "img", "br", "input", "link", "hr"}
-FIGURE = r"-?\d+\.\d+%? \[(?:-?\d+\.\d, -?\d+\.\d|-?\d+\.\d{3}, -?\d+\.\d{3}|no interval)\] n=[\d,]+"
+FIGURE = (
+    r"-?\d+\.\d+%? \[(?:-?\d+\.\d, -?\d+\.\d|-?\d+\.\d{3}, -?\d+\.\d{3}|no interval)\] n=[\d,]+"
+)
 
 
 class Page(HTMLParser):
@@ -64,7 +66,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        place = {"script": self.scripts, "style": self.styles}.get(self.open[-1] if self.open else "", self.text)
+        place = {"script": self.scripts, "style": self.styles}.get(
+            self.open[-1] if self.open else "", self.text
+        )
         place.append(data)
 
     def attributes(self, tag: str, name: str) -> list[str | None]:
@@ -104,7 +108,10 @@ def read(results: sn.Results, name: str = "report.html") -> str:
 def test_the_terminal_shows_what_else_was_measured_by_benchmark(
     make: Callable[[list[dict[str, Any]]], Benchmark],
 ) -> None:
-    rows = [{"id": f"q{i}", "question": f"What is {i}?", "answer": ["a dog runs fast"]} for i in range(3)]
+    rows = [
+        {"id": f"q{i}", "question": f"What is {i}?", "answer": ["a dog runs fast"]}
+        for i in range(3)
+    ]
     made = str(make(rows).folder)
     sn.evaluate(sn.Scripted(lambda request: "a dog runs fast"), made, "vanilla", name="texts")
     results = sn.score("runs/texts", metrics=["bleu_4", "pope"])
@@ -118,7 +125,11 @@ def test_the_terminal_shows_what_else_was_measured_by_benchmark(
     [pope] = [line for line in lines if "POPE" in line]
     assert "n=0" in pope and "3 / 0" in pope
     assert (
-        sum(row.metric.startswith("pope_") and row.benchmark == "mine" and not row.slice for row in results.rows) == 6
+        sum(
+            row.metric.startswith("pope_") and row.benchmark == "mine" and not row.slice
+            for row in results.rows
+        )
+        == 6
     )
     choices = [row for row in results.rows if row.metric == "accuracy"]
     assert other_tables(run_views(results.runs, choices)) == []
@@ -127,16 +138,27 @@ def test_the_terminal_shows_what_else_was_measured_by_benchmark(
 def test_summary_of_four_replies_is_what_a_pencil_finds(four: str) -> None:
     results = sn.evaluate(sn.Scripted(mixed), four, "vanilla", error_budget=1.0)
     [row] = summary_rows(results.runs, results.rows)
-    assert (row.model, row.method, row.unscored, row.errors) == ("snellen:scripted", "generation", 0, 1)
-    assert isinstance(row.unparsed, NumberCell) and row.unparsed.text.startswith("33.3% [1.7, 86.5] n=3")
+    assert (row.model, row.method, row.unscored, row.errors) == (
+        "snellen:scripted",
+        "generation",
+        0,
+        1,
+    )
+    assert isinstance(row.unparsed, NumberCell) and row.unparsed.text.startswith(
+        "33.3% [1.7, 86.5] n=3"
+    )
     assert isinstance(row.accuracy, NumberCell)
     # Of three the 5 % quantile of Beta(1, 3) and the 95 % one of Beta(2, 2), and of 1 of 2 those of Beta(1, 2), (2, 1).
     three, half = "33.3% [1.7, 86.5] n=3", "50.0% [2.5, 97.5] n=2"
     assert row.accuracy.text == f"{three}; of parsed {half}; at most 66.7% [13.5, 98.3] n=3"
     assert isinstance(row.hit_rate, NumberCell)
     assert row.hit_rate.text.startswith("66.7% [13.5, 98.3] n=3")
-    assert row.circular_accuracy == AbsentCell("no circular protocol in this run, or no questions that it applies to")
-    assert row.instability == AbsentCell("needs several presentations of a question, e.g. instability?m=5")
+    assert row.circular_accuracy == AbsentCell(
+        "no circular protocol in this run, or no questions that it applies to"
+    )
+    assert row.instability == AbsentCell(
+        "needs several presentations of a question, e.g. instability?m=5"
+    )
 
 
 def test_each_dash_of_a_likelihood_has_its_reason(questions: Benchmark) -> None:
@@ -158,10 +180,15 @@ def test_accuracy_comes_from_the_protocol_that_asks_most_often(questions: Benchm
     [row] = summary_rows(results.runs, results.rows)
     assert isinstance(row.accuracy, NumberCell)
     assert row.accuracy.estimate.value == results.value("accuracy", protocol="instability?m=4")
-    assert "By generation: accuracy from instability?m=4 and circular accuracy from circular." in read(results, "r.md")
+    assert (
+        "By generation: accuracy from instability?m=4 and circular accuracy from circular."
+        in read(results, "r.md")
+    )
 
 
-def test_chance_is_the_mean_over_benchmarks_of_one_over_options(make: Callable[..., Benchmark]) -> None:
+def test_chance_is_the_mean_over_benchmarks_of_one_over_options(
+    make: Callable[..., Benchmark],
+) -> None:
     folders = [str(make(small.rows(6, options=k), name=f"k{k}").folder) for k in (2, 4)]
     results = sn.evaluate("snellen:oracle", folders, "vanilla")
     assert "gives 37.5% accuracy" in read(results, "r.md")
@@ -171,7 +198,9 @@ def test_chance_is_the_mean_over_benchmarks_of_one_over_options(make: Callable[.
 def test_a_dimension_names_each_models_own_chance_where_they_were_asked_other_benchmarks(
     make: Callable[..., Benchmark],
 ) -> None:
-    two, four = (str(make(small.rows(6, options=k), name=f"k{k}", dimension="FG").folder) for k in (2, 4))
+    two, four = (
+        str(make(small.rows(6, options=k), name=f"k{k}", dimension="FG").folder) for k in (2, 4)
+    )
     first, second = (
         sn.evaluate("snellen:oracle", [two, four], "vanilla"),
         sn.evaluate("snellen:always-a", two, "vanilla"),
@@ -184,12 +213,16 @@ def test_a_dimension_names_each_models_own_chance_where_they_were_asked_other_be
 
 @pytest.mark.parametrize("width", [80, 100, 120, 150, 200])
 def test_terminal_never_breaks_a_number(questions: Benchmark, width: int) -> None:
-    results = sn.evaluate(["snellen:oracle", "snellen:always-a"], str(questions.folder), ["instability", "circular"])
+    results = sn.evaluate(
+        ["snellen:oracle", "snellen:always-a"], str(questions.folder), ["instability", "circular"]
+    )
     console = Console(width=width, file=io.StringIO(), force_terminal=False)
     console.print(summary_table(run_views(results.runs, results.rows)))
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= width
-    figures = [interval for line in lines[2:] for interval in re.findall(r"\[\d+\.\d+, \d+\.\d+\]", line)]
+    figures = [
+        interval for line in lines[2:] for interval in re.findall(r"\[\d+\.\d+, \d+\.\d+\]", line)
+    ]
     assert len(figures) == 8
     assert sum(line.count("[") for line in lines) == 8 + 1  # and the note that explains them
     assert sum(line.count("n=12") for line in lines) == 8
@@ -206,13 +239,16 @@ def test_terminal_takes_no_markup_from_a_model_name(four: str) -> None:
 def test_another_suffix_is_refused_with_those_that_exist(four: str) -> None:
     results = sn.evaluate("snellen:oracle", four)
     with pytest.raises(
-        sn.DataError, match=r"report\.pdf: a report is written as one of \.html, \.md, \.tex, \.csv, \.json"
+        sn.DataError,
+        match=r"report\.pdf: a report is written as one of \.html, \.md, \.tex, \.csv, \.json",
     ):
         results.report("report.pdf")
 
 
 def test_csv_json_and_parquet_hold_every_row(questions: Benchmark) -> None:
-    results = sn.evaluate("snellen:uniform", str(questions.folder), ["instability?m=2", "likelihood"])
+    results = sn.evaluate(
+        "snellen:uniform", str(questions.folder), ["instability?m=2", "likelihood"]
+    )
     frame = results.table(slices=True).to_dicts()
     assert json.loads(read(results, "r.json")) == frame
     rows = list(csv.DictReader(io.StringIO(read(results, "r.csv"))))
@@ -224,11 +260,22 @@ def test_csv_json_and_parquet_hold_every_row(questions: Benchmark) -> None:
 
 def test_every_number_of_markdown_has_its_interval_and_n() -> None:
     names = [f"eyechart/{task}" for task in ("shape", "count", "word", "dialogue", "caption")]
-    results = sn.evaluate(["snellen:oracle", "snellen:uniform"], names, ["instability?m=2", "likelihood"], limit=6)
+    results = sn.evaluate(
+        ["snellen:oracle", "snellen:uniform"], names, ["instability?m=2", "likelihood"], limit=6
+    )
     text = read(results, "r.md")
     parts = dict(part.split("\n", 1) for part in re.split(r"^##+ ", text, flags=re.MULTILINE)[1:])
-    assert {"Summary", "Accuracy by dimension", "Accuracy by benchmark", "CIDEr by benchmark", "Accuracy by part",
-            "Requests", "Replies", "Runs", "Benchmarks"} <= set(parts)  # fmt: skip
+    assert {
+        "Summary",
+        "Accuracy by dimension",
+        "Accuracy by benchmark",
+        "CIDEr by benchmark",
+        "Accuracy by part",
+        "Requests",
+        "Replies",
+        "Runs",
+        "Benchmarks",
+    } <= set(parts)
     cells = [
         cell.strip()
         for title, part in parts.items()
@@ -241,11 +288,19 @@ def test_every_number_of_markdown_has_its_interval_and_n() -> None:
     assert len(figures) > 60
     assert [cell for cell in figures if not re.fullmatch(FIGURE, cell.rstrip("¹²³⁴⁵ "))] == []
     # What has a decimal point and no interval is the chance level, which is not measured.
-    assert {cell for cell in cells if "." in cell and "[" not in cell} <= {"25.0%", "29.2%", "31.2%", "33.3%", "37.5%"}
+    assert {cell for cell in cells if "." in cell and "[" not in cell} <= {
+        "25.0%",
+        "29.2%",
+        "31.2%",
+        "33.3%",
+        "37.5%",
+    }
 
 
 def test_every_number_of_the_page_has_its_interval_and_n(questions: Benchmark) -> None:
-    results = sn.evaluate("snellen:uniform", str(questions.folder), ["instability", "likelihood?m=2"])
+    results = sn.evaluate(
+        "snellen:uniform", str(questions.folder), ["instability", "likelihood?m=2"]
+    )
     page = read(results)
     values = re.findall(r"<td[^>]*><b>[^<]*</b>(.{30})", page)
     assert len(values) > 10
@@ -262,10 +317,14 @@ def test_page_parses_and_asks_nobody_for_anything(questions: Benchmark) -> None:
     assert parsed.attributes("img", "src") == []
     assert parsed.attributes("script", "src") == []
     assert [tag for tag, _ in parsed.tags if tag in {"link", "iframe", "object", "base"}] == []
-    assert [href for href in parsed.attributes("a", "href") if not (href or "").startswith("#")] == []
+    assert [
+        href for href in parsed.attributes("a", "href") if not (href or "").startswith("#")
+    ] == []
 
 
-def test_policy_allows_the_pages_own_script_and_style_and_nothing_else(questions: Benchmark) -> None:
+def test_policy_allows_the_pages_own_script_and_style_and_nothing_else(
+    questions: Benchmark,
+) -> None:
     parsed = Page(read(sn.evaluate("snellen:uniform", str(questions.folder))))
     policy = next(attrs["content"] for tag, attrs in parsed.tags if attrs.get("http-equiv")) or ""
     _, script = parsed.scripts
@@ -275,12 +334,21 @@ def test_policy_allows_the_pages_own_script_and_style_and_nothing_else(questions
         assert f"{kind} 'sha256-{digest}'" in policy
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
-    assert [attrs for _, attrs in parsed.tags if "style" in attrs or any(name.startswith("on") for name in attrs)] == []
+    assert [
+        attrs
+        for _, attrs in parsed.tags
+        if "style" in attrs or any(name.startswith("on") for name in attrs)
+    ] == []
 
 
 def nasty_rows() -> list[dict[str, Any]]:
     return [
-        {**row, "question": f"{NASTY} {i}", "options": [f"{NASTY}{j}" for j in range(4)], "tag_level": NASTY}
+        {
+            **row,
+            "question": f"{NASTY} {i}",
+            "options": [f"{NASTY}{j}" for j in range(4)],
+            "tag_level": NASTY,
+        }
         for i, row in enumerate(small.rows(6))
     ]
 
@@ -290,12 +358,15 @@ def test_a_long_summary_begins_with_the_best_models(make: Callable[..., Benchmar
 
     def model(number: int) -> sn.Scripted:
         return sn.Scripted(
-            lambda request: "(A)" if int(request.sample_id[1:]) < number else "(B)", name=f"m{number:02d}"
+            lambda request: "(A)" if int(request.sample_id[1:]) < number else "(B)",
+            name=f"m{number:02d}",
         )
 
     page = read(sn.evaluate([model(number) for number in range(11)], str(benchmark.folder)))
     summary = page[page.index("<caption>Summary") :]
-    names = re.findall(r'<th scope="rowgroup"[^>]*><a[^>]*>(m\d\d)</a>', summary[: summary.index("</table>")])
+    names = re.findall(
+        r'<th scope="rowgroup"[^>]*><a[^>]*>(m\d\d)</a>', summary[: summary.index("</table>")]
+    )
     assert names == [f"m{number:02d}" for number in reversed(range(11))]
 
 
@@ -356,7 +427,9 @@ def test_wrong_ones_come_first_and_each_entry_tells_the_whole_story(four: str) -
     assert "4 of 4 entries, the wrong ones first." in words and "Not on this page" not in words
 
 
-def test_an_entry_of_several_presentations_shows_the_first_that_was_wrong(questions: Benchmark) -> None:
+def test_an_entry_of_several_presentations_shows_the_first_that_was_wrong(
+    questions: Benchmark,
+) -> None:
     results = sn.evaluate("snellen:always-a", str(questions.folder), "instability?m=4")
     [scored] = results.runs[0].benchmarks
     for entry in choose_gallery(run_views(results.runs, results.rows)).entries:
@@ -383,7 +456,10 @@ def test_what_does_not_fit_is_counted(make: Callable[..., Benchmark]) -> None:
     parsed = Page(read(results))
     outcomes = parsed.attributes("article", "data-outcome")
     assert (outcomes.count("wrong"), outcomes.count("right")) == (12, 4)
-    assert "16 of 40 entries" in parsed.words and "Not on this page: 18 wrong, 6 right." in parsed.words
+    assert (
+        "16 of 40 entries" in parsed.words
+        and "Not on this page: 18 wrong, 6 right." in parsed.words
+    )
     few = choose_gallery(views, GalleryLimits(entries=5))
     assert [entry.outcome for entry in few.entries] == ["wrong"] * 4 + ["right"]
     assert sum(few.left_out.values()) == 35
@@ -393,7 +469,9 @@ def test_protocols_take_turns_among_the_entries(make: Callable[..., Benchmark]) 
     folder = make(small.rows(40), name="forty").folder
     results = sn.evaluate("snellen:always-a", str(folder), ["vanilla", "circular", "likelihood"])
     parsed = Page(read(results))
-    wrong = [attrs["data-protocol"] for _, attrs in parsed.tags if attrs.get("data-outcome") == "wrong"]
+    wrong = [
+        attrs["data-protocol"] for _, attrs in parsed.tags if attrs.get("data-outcome") == "wrong"
+    ]
     assert sorted(wrong) == ["circular"] * 4 + ["likelihood"] * 4 + ["vanilla"] * 4
 
 
@@ -403,7 +481,9 @@ def test_pictures_are_the_stored_bytes_each_once(questions: Benchmark) -> None:
     pictures = json.loads(parsed.scripts[0])
     assert len(pictures) == len(set(pictures)) == 6
     assert all(uri.startswith("data:image/png;base64,") for uri in pictures)
-    stored = {questions.images.read(image) for sample in questions.samples() for image in sample.images}
+    stored = {
+        questions.images.read(image) for sample in questions.samples() for image in sample.images
+    }
     assert {base64.b64decode(uri.partition(",")[2]) for uri in pictures} == stored
     assert {int(number or -1) for number in parsed.attributes("img", "data-image")} == set(range(6))
     assert all(parsed.attributes("img", "alt"))
@@ -420,7 +500,9 @@ def test_pictures_beyond_the_budget_and_lost_ones_are_named(make: Callable[..., 
 
 
 def test_hidden_answers_still_make_a_report(make: Callable[..., Benchmark]) -> None:
-    hidden = [{name: value for name, value in row.items() if name != "answer"} for row in small.rows(6)]
+    hidden = [
+        {name: value for name, value in row.items() if name != "answer"} for row in small.rows(6)
+    ]
     results = sn.evaluate("snellen:uniform", str(make(hidden).folder), ["instability", "circular"])
     [row] = summary_rows(results.runs, results.rows)
     assert row.accuracy == row.circular_accuracy == AbsentCell("the answers are hidden")
@@ -432,9 +514,16 @@ def test_hidden_answers_still_make_a_report(make: Callable[..., Benchmark]) -> N
     assert "hidden answer 6" in read(results, "r.md")
 
 
-def test_a_hidden_benchmark_beside_an_open_one_says_so_in_its_own_cell(make: Callable[..., Benchmark]) -> None:
-    hidden = [{name: value for name, value in row.items() if name != "answer"} for row in small.rows(6)]
-    folders = [str(make(hidden, name="closed").folder), str(make(small.rows(6), name="open").folder)]
+def test_a_hidden_benchmark_beside_an_open_one_says_so_in_its_own_cell(
+    make: Callable[..., Benchmark],
+) -> None:
+    hidden = [
+        {name: value for name, value in row.items() if name != "answer"} for row in small.rows(6)
+    ]
+    folders = [
+        str(make(hidden, name="closed").folder),
+        str(make(small.rows(6), name="open").folder),
+    ]
     results = sn.evaluate("snellen:uniform", folders, "vanilla")
     part = read(results, "r.md").partition("### Accuracy by benchmark")[2].partition("###")[0]
     assert "| closed | 25.0% | —¹ |" in part
@@ -460,7 +549,9 @@ def test_a_name_cannot_turn_the_direction_of_what_follows(four: str) -> None:
     assert "<bdi>right\u202eleft</bdi>" in read(results)
 
 
-def test_an_unfinished_run_makes_a_report_that_counts_what_was_never_asked(questions: Benchmark) -> None:
+def test_an_unfinished_run_makes_a_report_that_counts_what_was_never_asked(
+    questions: Benchmark,
+) -> None:
     sn.evaluate("snellen:oracle", str(questions.folder), "vanilla", name="half")
     journal = Path("runs/half/journal-0.jsonl")
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:5]) + b'{"torn')
@@ -497,26 +588,42 @@ def test_a_report_of_circular_runs_says_what_its_numbers_are_of(questions: Bench
     text = read(results, "r.md")
     pair = "snellen:oracle minus snellen:always-a"
     assert f"### Paired differences of circular accuracy under circular: {pair}\n" in text
-    assert f"### Paired differences of accuracy under circular (first order alone): {pair}\n" in text
+    assert (
+        f"### Paired differences of accuracy under circular (first order alone): {pair}\n" in text
+    )
     assert "| mine | 100.0% | 0.0% | 100.0 points [" in text
-    assert "Of each question's first presentation alone: accuracy, hit rate and unparsed rate." in text
+    assert (
+        "Of each question's first presentation alone: accuracy, hit rate and unparsed rate." in text
+    )
     assert "By generation: from circular, each first presentation." in text
     assert "| snellen:oracle | circular | 48 | 48 | 0 |" in text, (
         "replies by stage are counts, without a second interval"
     )
     page = Page(read(results))
     assert "4 options, circular" in page.words and "A, place 1" in page.words
-    values = [tag for tag, attrs in page.tags if tag == "text" and "value" in (attrs.get("class") or "").split()]
-    assert len(values) == 2 * (1 + 1 + 2 + 4 + 4), "over all, by benchmark, by two tags, by places chosen and right"
+    values = [
+        tag
+        for tag, attrs in page.tags
+        if tag == "text" and "value" in (attrs.get("class") or "").split()
+    ]
+    assert len(values) == 2 * (1 + 1 + 2 + 4 + 4), (
+        "over all, by benchmark, by two tags, by places chosen and right"
+    )
 
 
 def test_runs_of_the_same_model_are_told_apart(questions: Benchmark) -> None:
     folder = str(questions.folder)
-    runs = [sn.evaluate("snellen:uniform", folder, "vanilla", limit=k, name=f"first-{k}").runs[0] for k in (4, 8)]
+    runs = [
+        sn.evaluate("snellen:uniform", folder, "vanilla", limit=k, name=f"first-{k}").runs[0]
+        for k in (4, 8)
+    ]
     results = sn.Results(runs)
     rows = summary_rows(results.runs, results.rows)
     assert [row.model for row in rows] == ["snellen:uniform (first-4)", "snellen:uniform (first-8)"]
-    assert [row.accuracy.estimate.n for row in rows if isinstance(row.accuracy, NumberCell)] == [4, 8]
+    assert [row.accuracy.estimate.n for row in rows if isinstance(row.accuracy, NumberCell)] == [
+        4,
+        8,
+    ]
     assert len({row["model"] for row in json.loads(read(results, "r.json"))}) == 2
 
 
@@ -530,32 +637,50 @@ def test_open_questions_have_tables_and_entries() -> None:
 
 
 def test_dimensions_are_a_radar_from_three_on() -> None:
-    tasks = {2: ["eyechart/shape", "eyechart/count"], 3: ["eyechart/shape", "eyechart/count", "eyechart/dialogue"]}
+    tasks = {
+        2: ["eyechart/shape", "eyechart/count"],
+        3: ["eyechart/shape", "eyechart/count", "eyechart/dialogue"],
+    }
     for count, names in tasks.items():
         page = read(sn.evaluate("snellen:oracle", names, limit=4))
         assert ('id="view-radar"' in page) == (count == 3)
         assert 'aria-label="Capability by dimension, generation"' in page
 
 
-def test_a_capability_is_the_mean_of_first_metrics_and_accuracy_is_never_averaged_with_cider() -> None:
+def test_a_capability_is_the_mean_of_first_metrics_and_accuracy_is_never_averaged_with_cider() -> (
+    None
+):
     names = ["eyechart/shape", "eyechart/word", "eyechart/caption", "eyechart/caption-choice"]
     results = sn.evaluate("snellen:uniform", names, limit=8)
-    firsts = {"eyechart/shape": "accuracy", "eyechart/word": "exact_match", "eyechart/caption": "cider"}
-    value = {row.dimension: row.estimate.value for row in results.rows if row.metric == "capability"}
+    firsts = {
+        "eyechart/shape": "accuracy",
+        "eyechart/word": "exact_match",
+        "eyechart/caption": "cider",
+    }
+    value = {
+        row.dimension: row.estimate.value for row in results.rows if row.metric == "capability"
+    }
     one = {name: results.value(metric, benchmark=name) for name, metric in firsts.items()}
     assert value["STP"] == one["eyechart/word"] and value["Desc"] == one["eyechart/caption"]
     assert len(value) == 5 and value["*"] is None
     [overall] = [row for row in results.rows if (row.metric, row.dimension) == ("capability", "*")]
-    assert overall.reason == "scales differ" and {"CIDEr", "accuracy"} <= set(overall.detail.split(", "))
+    assert overall.reason == "scales differ" and {"CIDEr", "accuracy"} <= set(
+        overall.detail.split(", ")
+    )
     page = Page(read(results))
     assert overall.reason in page.words
     assert "Capability by dimension" in page.words and "mean of the dimensions" in page.words
     # The suite has three benchmarks of coarse-grained perception, the run one.
-    assert "Cross-modal inference (CMI): accuracy of 1 benchmark; partial, without match." in page.words
+    assert (
+        "Cross-modal inference (CMI): accuracy of 1 benchmark; partial, without match."
+        in page.words
+    )
 
 
 def test_the_same_runs_give_the_same_page(questions: Benchmark) -> None:
-    results = sn.evaluate("snellen:uniform", str(questions.folder), ["circular", "instability"], name="same")
+    results = sn.evaluate(
+        "snellen:uniform", str(questions.folder), ["circular", "instability"], name="same"
+    )
     assert read(results) == read(sn.score("runs/same"), "again.html")
 
 
@@ -568,18 +693,27 @@ def test_no_path_of_the_machine_is_in_a_report(questions: Benchmark, tmp_path: P
 
 
 def test_a_metric_that_is_no_share_is_written_as_it_is() -> None:
-    assert figure_text(Estimate(0.625, 0.02, 0.58, 0.667, 1440), "share") == "62.5% [58.0, 66.7] n=1,440"
-    assert figure_text(Estimate(0.6931, 0.02, 0.65, 0.73, 40), "nats") == "0.693 [0.650, 0.730] n=40"
+    assert (
+        figure_text(Estimate(0.625, 0.02, 0.58, 0.667, 1440), "share")
+        == "62.5% [58.0, 66.7] n=1,440"
+    )
+    assert (
+        figure_text(Estimate(0.6931, 0.02, 0.65, 0.73, 40), "nats") == "0.693 [0.650, 0.730] n=40"
+    )
     assert figure_text(Estimate(3.2, 0.1, 3.0, 3.4, 40), "") == "3.200 [3.000, 3.400] n=40"
     assert figure_text(Estimate(-0.0, 0.0, None, None, 1), "nats") == "0.000 [no interval] n=1"
 
 
 def test_a_chart_names_each_mark_and_keeps_within_its_frame() -> None:
     half = Estimate(0.5, 0.1, 0.3, 0.7, 10)
-    groups = [IntervalRow(NASTY * 3, tuple(PlotPoint(i, f"model {i}", half) for i in range(30)), 0.25)]
+    groups = [
+        IntervalRow(NASTY * 3, tuple(PlotPoint(i, f"model {i}", half) for i in range(30)), 0.25)
+    ]
     drawn = stand_alone(interval_chart("many", groups, Axis("accuracy")))
     parsed = Page(drawn)
     assert drawn.count("model 29: 50.0% [30.0, 70.0] n=10") == 1
     assert len({attrs["class"] for tag, attrs in parsed.tags if tag == "g"}) == 8
-    xs = [float(x or 0) for x in [*parsed.attributes("line", "x1"), *parsed.attributes("line", "x2")]]
+    xs = [
+        float(x or 0) for x in [*parsed.attributes("line", "x1"), *parsed.attributes("line", "x2")]
+    ]
     assert 0 <= min(xs) <= max(xs) <= 460

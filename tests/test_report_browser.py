@@ -54,11 +54,20 @@ def test_on_a_phone_each_row_keeps_all_its_labels_in_sight(page: Page, smaller: 
     page.resize(390)
     page.open(smaller)
     page.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
-    assert page.run(LOST_LABELS) == [] and page.run("document.querySelectorAll('.scroll').length") > 20
-    label = page.run("document.querySelector('#comparison tbody th.together').innerText").split("\n")
+    assert (
+        page.run(LOST_LABELS) == [] and page.run("document.querySelectorAll('.scroll').length") > 20
+    )
+    label = page.run("document.querySelector('#comparison tbody th.together').innerText").split(
+        "\n"
+    )
     assert len(label) == 2 and label[0] in BENCHMARKS
     page.resize(1280)
-    assert page.run("[...document.querySelectorAll('.together')].some(label => label.checkVisibility())") is False
+    assert (
+        page.run(
+            "[...document.querySelectorAll('.together')].some(label => label.checkVisibility())"
+        )
+        is False
+    )
 
 
 def test_the_samples_fill_themselves_offline_and_replies_are_text(page: Page, address: str) -> None:
@@ -67,16 +76,22 @@ def test_the_samples_fill_themselves_offline_and_replies_are_text(page: Page, ad
     shown, of = page.run("document.getElementById('matching').textContent").split(" of ")
     assert shown == "12" and int(of.split()[0]) > 12
     assert page.run("document.querySelector('#entries img').naturalWidth") > 0
-    assert HOSTILE in page.run("[...document.querySelectorAll('.reply p')].map(one => one.textContent).join()")
+    assert HOSTILE in page.run(
+        "[...document.querySelectorAll('.reply p')].map(one => one.textContent).join()"
+    )
     assert page.run("document.title").startswith("Snellen report")
     assert page.run("document.querySelectorAll('main script, [onerror]').length") == 0
     assert page.complaints == []
 
 
-def test_the_first_screen_has_a_sentence_and_a_chart_and_the_page_is_short(page: Page, address: str) -> None:
+def test_the_first_screen_has_a_sentence_and_a_chart_and_the_page_is_short(
+    page: Page, address: str
+) -> None:
     page.resize(1280, 800)
     page.open(address)
-    assert "cannot be told apart from" in page.run("document.querySelector('.findings').textContent")
+    assert "cannot be told apart from" in page.run(
+        "document.querySelector('.findings').textContent"
+    )
     chart = "document.querySelector('#summary .chart')"
     assert page.run(f"{chart}.getBoundingClientRect().bottom") < 800
     assert page.run("document.documentElement.scrollHeight") < 6000
@@ -92,7 +107,9 @@ def test_the_first_screen_has_a_sentence_and_a_chart_and_the_page_is_short(page:
 def test_no_word_is_broken_in_two(page: Page, smaller: str, width: int) -> None:
     page.resize(width)
     page.open(smaller)
-    page.run("document.querySelectorAll('main details').forEach(one => { one.open = !one.closest('.entry') })")
+    page.run(
+        "document.querySelectorAll('main details').forEach(one => { one.open = !one.closest('.entry') })"
+    )
     assert page.run(BROKEN_WORDS) == []
 
 
@@ -106,17 +123,23 @@ def test_long_tables_show_ten_rows_until_all_are_asked_for(page: Page, address: 
     assert 0 not in page.run(heights)
 
 
-def test_a_mark_tells_its_numbers_and_leads_to_the_samples_behind_it(page: Page, address: str) -> None:
+def test_a_mark_tells_its_numbers_and_leads_to_the_samples_behind_it(
+    page: Page, address: str
+) -> None:
     page.resize(1280)
     page.open(address)
     mark = "document.querySelector('#summary g[data-samples]')"
-    told = page.run(f"({mark}.querySelector(':scope > title') ?? {{}}).textContent ?? {mark}.dataset.tip")
+    told = page.run(
+        f"({mark}.querySelector(':scope > title') ?? {{}}).textContent ?? {mark}.dataset.tip"
+    )
     page.run(f"{mark}.dispatchEvent(new PointerEvent('pointermove', {{bubbles: true}}))")
     assert page.run("document.querySelector('.tip').textContent") == told and "n=4" in told
     page.run(f"{mark}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))")
     assert page.run("document.getElementById('samples').closest('details').open") is True
     model = told.partition(":")[0]
-    assert page.run("document.querySelector('[name=model]').selectedOptions[0].textContent") == model
+    assert (
+        page.run("document.querySelector('[name=model]').selectedOptions[0].textContent") == model
+    )
     labels = "[...document.querySelectorAll('.entry:not([hidden]) > header > bdi:first-of-type')]"
     assert set(page.run(f"{labels}.map(one => one.textContent)")) == {model}
     page.run("document.querySelector('#benchmarks th a').click()")
@@ -145,7 +168,9 @@ def test_a_chart_is_read_by_keys(page: Page, address: str) -> None:
     last = page.run(f"{at}.getAttribute('aria-label')")
     page.press("Home")
     assert page.run(f"{at}.getAttribute('aria-label')") == first != last
-    assert page.run(f"{svg}.querySelectorAll('[tabindex=\"0\"]').length") == 1, "a chart is one stop of Tab"
+    assert page.run(f"{svg}.querySelectorAll('[tabindex=\"0\"]').length") == 1, (
+        "a chart is one stop of Tab"
+    )
     while not page.run(f"{at}.dataset.samples ?? ''"):
         page.press("ArrowRight")
     told = page.run(f"{at}.getAttribute('aria-label')")
@@ -154,7 +179,10 @@ def test_a_chart_is_read_by_keys(page: Page, address: str) -> None:
     assert page.run(f"{tip}.hidden") is True
     page.press("Enter")
     assert page.run("document.getElementById('samples').closest('details').open") is True
-    assert page.run("document.querySelector('[name=model]').selectedOptions[0].textContent") == told.partition(":")[0]
+    assert (
+        page.run("document.querySelector('[name=model]').selectedOptions[0].textContent")
+        == told.partition(":")[0]
+    )
     assert page.run(f"{at}.name") == "model"
     assert page.complaints == []
 
@@ -166,7 +194,9 @@ def test_a_section_opens_for_whoever_goes_to_it(page: Page, address: str) -> Non
     assert page.run("document.getElementById('counts').closest('details').open") is True
 
 
-@pytest.mark.parametrize(("width", "scheme"), [pytest.param(1280, "light", marks=pytest.mark.slow), (390, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [pytest.param(1280, "light", marks=pytest.mark.slow), (390, "dark")]
+)
 def test_axe_finds_nothing(page: Page, smaller: str, width: int, scheme: str) -> None:
     page.resize(width)
     page.prefer(scheme)

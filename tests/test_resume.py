@@ -59,7 +59,9 @@ def answered(folder: Path) -> Counter[str]:
 
 def presented(folder: Path) -> Counter[tuple[Any, ...]]:
     return Counter(
-        (e.protocol, e.request.sample_id, e.request.variant) for e in read_exchanges(folder) if e.response.error is None
+        (e.protocol, e.request.sample_id, e.request.variant)
+        for e in read_exchanges(folder)
+        if e.response.error is None
     )
 
 
@@ -78,7 +80,15 @@ def lines(folder: Path) -> int:
 def kill_after(count: int, form: str, benchmark: Benchmark, runs: Path) -> None:
     """Start a process that evaluates, and kill it when its journal has `count` lines more."""
     wanted = lines(runs / "run") + count
-    command = [sys.executable, slow_model.__file__, form, str(benchmark.folder), str(runs), "run", "0.01"]
+    command = [
+        sys.executable,
+        slow_model.__file__,
+        form,
+        str(benchmark.folder),
+        str(runs),
+        "run",
+        "0.01",
+    ]
     process = subprocess.Popen(command, env=os.environ)
     deadline = time.monotonic() + SECONDS_TO_WAIT
     while lines(runs / "run") < wanted and process.poll() is None:
@@ -88,7 +98,9 @@ def kill_after(count: int, form: str, benchmark: Benchmark, runs: Path) -> None:
     assert process.wait() == -signal.SIGKILL, "the process was done before it could be killed"
 
 
-@pytest.mark.parametrize(("form", "moments"), [("1", (1, 30)), ("16", (17, 40)), ("async", (9, 35))])
+@pytest.mark.parametrize(
+    ("form", "moments"), [("1", (1, 30)), ("16", (17, 40)), ("async", (9, 35))]
+)
 def test_a_killed_run_goes_on_and_ends_like_one_that_was_not(
     form: str, moments: Sequence[int], questions: Benchmark, whole: Path, tmp_path: Path
 ) -> None:
@@ -116,7 +128,10 @@ class Stopping(Slow):
 
 
 @settings(max_examples=15)
-@given(stops=st.lists(st.tuples(st.integers(0, 60), st.sampled_from([1, 3, 16])), max_size=3), torn=st.integers(0, 300))
+@given(
+    stops=st.lists(st.tuples(st.integers(0, 60), st.sampled_from([1, 3, 16])), max_size=3),
+    torn=st.integers(0, 300),
+)
 def test_however_often_a_run_is_stopped_it_ends_the_same(
     stops: list[tuple[int, int]],
     torn: int,
@@ -127,7 +142,9 @@ def test_however_often_a_run_is_stopped_it_ends_the_same(
     runs = tmp_path_factory.mktemp("stopped")
     for after, batch_size in stops:
         try:
-            evaluate(Stopping(after, batch_size), str(questions.folder), PROTOCOLS, runs=runs, name="run")
+            evaluate(
+                Stopping(after, batch_size), str(questions.folder), PROTOCOLS, runs=runs, name="run"
+            )
         except KeyboardInterrupt:
             for path in journals(runs / "run"):
                 # As if the power had failed in the middle of a line.
@@ -137,7 +154,9 @@ def test_however_often_a_run_is_stopped_it_ends_the_same(
 
 
 @pytest.mark.parametrize("window", [1, 2, 7, 64, 10_000])
-def test_the_size_of_the_window_changes_nothing(window: int, questions: Benchmark, whole: Path, tmp_path: Path) -> None:
+def test_the_size_of_the_window_changes_nothing(
+    window: int, questions: Benchmark, whole: Path, tmp_path: Path
+) -> None:
     model = Slow()
     evaluate(model, str(questions.folder), PROTOCOLS, window=window, runs=tmp_path, name="run")
     same_as(whole, tmp_path / "run")
@@ -155,7 +174,9 @@ def test_the_number_of_requests_in_flight_changes_nothing(
     assert model.closed
 
 
-def share_of(questions: Benchmark, protocols: tuple[str, ...], runs: Path, number: int, workers: int) -> RunPlan:
+def share_of(
+    questions: Benchmark, protocols: tuple[str, ...], runs: Path, number: int, workers: int
+) -> RunPlan:
     """What one of several workers is to do."""
     spec = run_spec(
         {
@@ -204,7 +225,9 @@ def test_a_run_that_is_done_asks_nothing(questions: Benchmark, whole: Path) -> N
     assert lines(whole) == before
 
 
-def test_a_run_can_grow_by_protocols_and_samples(questions: Benchmark, whole: Path, tmp_path: Path) -> None:
+def test_a_run_can_grow_by_protocols_and_samples(
+    questions: Benchmark, whole: Path, tmp_path: Path
+) -> None:
     evaluate(Slow(), str(questions.folder), PROTOCOLS[:1], limit=5, runs=tmp_path, name="run")
     evaluate(Slow(), str(questions.folder), PROTOCOLS[1:], limit=9, runs=tmp_path, name="run")
     evaluate(Slow(), str(questions.folder), PROTOCOLS, runs=tmp_path, name="run")
@@ -218,12 +241,21 @@ def test_a_run_can_grow_by_protocols_and_samples(questions: Benchmark, whole: Pa
 def test_failures_are_counted_and_asked_again_until_the_run_is_whole(
     make_model: Callable[..., Slow | SlowAsync], questions: Benchmark, whole: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(ErrorBudgetError, match=r"\d+ of \d+ requests failed .*run the same command to ask them again"):
-        evaluate(make_model(failing=0.3), str(questions.folder), PROTOCOLS, runs=tmp_path, name="run")
+    with pytest.raises(
+        ErrorBudgetError,
+        match=r"\d+ of \d+ requests failed .*run the same command to ask them again",
+    ):
+        evaluate(
+            make_model(failing=0.3), str(questions.folder), PROTOCOLS, runs=tmp_path, name="run"
+        )
     partly = score(tmp_path / "run")
     assert sum(row.estimate.errors for row in partly.rows) > 0
     reasons = {
-        (s.reason, s.detail) for scored in partly.runs for b in scored.benchmarks for s in b.scores if s.value is None
+        (s.reason, s.detail)
+        for scored in partly.runs
+        for b in scored.benchmarks
+        for s in b.scores
+        if s.value is None
     }
     assert reasons == {("request failed", "server"), ("refused", "")}
     before = answered(tmp_path / "run")
@@ -236,7 +268,14 @@ def test_failures_are_counted_and_asked_again_until_the_run_is_whole(
 def test_every_question_of_a_run_without_an_answer_is_an_error_under_every_metric(
     questions: Benchmark, tmp_path: Path
 ) -> None:
-    results = evaluate(Slow(failing=1.0), str(questions.folder), PROTOCOLS, runs=tmp_path, name="run", error_budget=1.0)
+    results = evaluate(
+        Slow(failing=1.0),
+        str(questions.folder),
+        PROTOCOLS,
+        runs=tmp_path,
+        name="run",
+        error_budget=1.0,
+    )
     rows = [row for row in results.rows if row.benchmark == "mine" and not row.slice]
     metrics = (
         "accuracy",
@@ -251,13 +290,22 @@ def test_every_question_of_a_run_without_an_answer_is_an_error_under_every_metri
     )
     assert {row.metric for row in rows} >= set(metrics)
     for row in rows:
-        assert (row.estimate.value, row.estimate.n, row.estimate.unscored, row.estimate.errors) == (None, 0, 0, 12)
+        assert (row.estimate.value, row.estimate.n, row.estimate.unscored, row.estimate.errors) == (
+            None,
+            0,
+            0,
+            12,
+        )
 
 
 def test_the_budget_is_a_share_of_this_calls_requests(questions: Benchmark, tmp_path: Path) -> None:
     evaluate(Slow(failing=0.2), str(questions.folder), runs=tmp_path, name="some", error_budget=0.9)
-    with pytest.raises(ErrorBudgetError, match=r"12 of 12 requests failed \(100.0%, --error-budget 90.0%\)"):
-        evaluate(Slow(failing=1.0), str(questions.folder), runs=tmp_path, name="all", error_budget=0.9)
+    with pytest.raises(
+        ErrorBudgetError, match=r"12 of 12 requests failed \(100.0%, --error-budget 90.0%\)"
+    ):
+        evaluate(
+            Slow(failing=1.0), str(questions.folder), runs=tmp_path, name="all", error_budget=0.9
+        )
     assert ErrorBudgetError.exit_code == 3
 
 
@@ -339,7 +387,12 @@ def test_what_another_run_of_the_same_model_has_is_not_asked_again(
 ) -> None:
     evaluate(Slow(), str(questions.folder), runs=tmp_path, name="first")
     spec = run_spec(
-        {"models": ("slow",), "benchmarks": (str(questions.folder),), "runs": str(tmp_path), "name": "second"}
+        {
+            "models": ("slow",),
+            "benchmarks": (str(questions.folder),),
+            "runs": str(tmp_path),
+            "name": "second",
+        }
     )
     outcome = run_plan(model, replace(plan_run(spec), others=(tmp_path / "first",)))
     assert (sum(outcome.answered.values()), len(model.asked)) == (asked, asked)
@@ -358,5 +411,7 @@ def test_workers_too_take_over_what_another_run_has(questions: Benchmark, tmp_pa
             "workers": 2,
         }
     )
-    outcome = run_workers(replace(plan_run(spec), others=(tmp_path / "first",)), lambda update: None)
+    outcome = run_workers(
+        replace(plan_run(spec), others=(tmp_path / "first",)), lambda update: None
+    )
     assert outcome.answered == {} and sum(presented(tmp_path / "second").values()) == 12

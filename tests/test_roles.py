@@ -36,13 +36,26 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_request_to_the_evaluated_model_has_the_key_that_it_always_had() -> None:
-    request = Request("b", "s", Variant(labels=("A", "B")), (Message("user", (TextPart("What?"),)),))
-    assert request.key == "86307c6c376a46da9cb900a19415cf88"  # of the journals written before there were roles
+    request = Request(
+        "b", "s", Variant(labels=("A", "B")), (Message("user", (TextPart("What?"),)),)
+    )
+    assert (
+        request.key == "86307c6c376a46da9cb900a19415cf88"
+    )  # of the journals written before there were roles
     assert msgspec.json.encode(request) == (
         b'{"benchmark":"b","sample_id":"s","variant":{"labels":["A","B"]},'
         b'"messages":[{"role":"user","content":[{"type":"text","text":"What?"}]}]}'
     )
-    assert len({request.key, replace(request, role="reasoner").key, replace(request, role="questioner").key}) == 3
+    assert (
+        len(
+            {
+                request.key,
+                replace(request, role="reasoner").key,
+                replace(request, role="questioner").key,
+            }
+        )
+        == 3
+    )
 
 
 Maker = Callable[[str], Any]
@@ -60,8 +73,13 @@ Maker = Callable[[str], Any]
 def test_models_in_batches_and_behind_a_network_play_together(
     main: Maker, questioner: Maker, reasoner: Maker, questions: Benchmark
 ) -> None:
-    model, roles = main(""), {"questioner": questioner("questioner"), "reasoner": reasoner("reasoner")}
-    results = sn.evaluate(model, str(questions.folder), ["vanilla", PROTOCOL], roles=roles, limit=6, name="run")
+    model, roles = (
+        main(""),
+        {"questioner": questioner("questioner"), "reasoner": reasoner("reasoner")},
+    )
+    results = sn.evaluate(
+        model, str(questions.folder), ["vanilla", PROTOCOL], roles=roles, limit=6, name="run"
+    )
     # Requests by role: six questions about few pictures, of which each model is asked each thing once.
     asked = Counter(key for actor in (model, *roles.values()) for key in actor.asked)
     assert set(asked.values()) == {1}
@@ -69,9 +87,13 @@ def test_models_in_batches_and_behind_a_network_play_together(
     assert by_role == {role: len(actor.asked) for role, actor in {"": model, **roles}.items()}
     scores = (Path("runs/run") / "scores.jsonl").read_bytes()
     plain = {role: Actor(role) for role in ROLES}
-    sn.evaluate(Actor(), str(questions.folder), ["vanilla", PROTOCOL], roles=plain, limit=6, name="plain")
+    sn.evaluate(
+        Actor(), str(questions.folder), ["vanilla", PROTOCOL], roles=plain, limit=6, name="plain"
+    )
     assert scores == (Path("runs/plain") / "scores.jsonl").read_bytes()
-    assert [one.closed for one in (model, *roles.values()) if isinstance(one, AsyncActor)].count(0) == 0
+    assert [one.closed for one in (model, *roles.values()) if isinstance(one, AsyncActor)].count(
+        0
+    ) == 0
 
 
 def test_one_model_may_have_several_roles_and_is_loaded_once(
@@ -104,17 +126,25 @@ def evaluated(questions: Benchmark, **roles: Any) -> sn.Results:
     return sn.evaluate(Actor(), str(questions.folder), PROTOCOL, roles=cast, limit=2, name="run")
 
 
-def test_the_manifest_names_the_models_and_resuming_with_another_is_refused(questions: Benchmark) -> None:
+def test_the_manifest_names_the_models_and_resuming_with_another_is_refused(
+    questions: Benchmark,
+) -> None:
     evaluated(questions)
     manifest = read_manifest(Path("runs/run"))
     assert {role: (use.model, use.fingerprint) for role, use in manifest.roles.items()} == {
         role: (f"scripted {role}", {"declared": f"scripted {role}"}) for role in ROLES
     }
-    assert manifest.asked[0].roles == (("questioner", "scripted questioner"), ("reasoner", "scripted reasoner"))
+    assert manifest.asked[0].roles == (
+        ("questioner", "scripted questioner"),
+        ("reasoner", "scripted reasoner"),
+    )
     before = (Path("runs/run") / "journal-0.jsonl").read_bytes()
     other = Actor("reasoner")
     other.fingerprint = "another"
-    with pytest.raises(StoreError, match=r"holds a run with another reasoner \(declared was scripted reasoner, is an"):
+    with pytest.raises(
+        StoreError,
+        match=r"holds a run with another reasoner \(declared was scripted reasoner, is an",
+    ):
         evaluated(questions, reasoner=other)
     assert other.asked == [] and (Path("runs/run") / "journal-0.jsonl").read_bytes() == before
     evaluated(questions)
@@ -140,21 +170,45 @@ def test_other_roles_make_another_default_folder(questions: Benchmark) -> None:
         )
         return plan_run(spec).folder
 
-    assert len({folder(questioner="snellen:uniform", reasoner=name) for name in ("snellen:always-a", "hf:a/b")}) == 2
+    assert (
+        len(
+            {
+                folder(questioner="snellen:uniform", reasoner=name)
+                for name in ("snellen:always-a", "hf:a/b")
+            }
+        )
+        == 2
+    )
 
 
 def test_a_missing_role_and_one_that_nobody_asks_are_one_line(questions: Benchmark) -> None:
-    with pytest.raises(DataError, match=r"^reasoning asks a reasoner; name one with --role reasoner=MODEL"):
-        sn.evaluate(Actor(), str(questions.folder), "reasoning", roles={"questioner": Actor("questioner")})
-    with pytest.raises(DataError, match=r"^no protocol of this run asks a critic; leave --role critic=... out; known:"):
-        evaluated(questions, critic=Actor("critic"))
-    with pytest.raises(DataError, match=r"^no protocol of this run asks a reasoner; leave --role reasoner=... out$"):
-        sn.evaluate(Actor(), str(questions.folder), "vanilla", roles={"reasoner": Actor("reasoner")})
-    with pytest.raises(ModelError, match="scripted reasoner is an object of this process, which 2 workers cannot"):
+    with pytest.raises(
+        DataError, match=r"^reasoning asks a reasoner; name one with --role reasoner=MODEL"
+    ):
         sn.evaluate(
-            "snellen:uniform", str(questions.folder), PROTOCOL, workers=2,
+            Actor(), str(questions.folder), "reasoning", roles={"questioner": Actor("questioner")}
+        )
+    with pytest.raises(
+        DataError,
+        match=r"^no protocol of this run asks a critic; leave --role critic=... out; known:",
+    ):
+        evaluated(questions, critic=Actor("critic"))
+    with pytest.raises(
+        DataError, match=r"^no protocol of this run asks a reasoner; leave --role reasoner=... out$"
+    ):
+        sn.evaluate(
+            Actor(), str(questions.folder), "vanilla", roles={"reasoner": Actor("reasoner")}
+        )
+    with pytest.raises(
+        ModelError, match="scripted reasoner is an object of this process, which 2 workers cannot"
+    ):
+        sn.evaluate(
+            "snellen:uniform",
+            str(questions.folder),
+            PROTOCOL,
+            workers=2,
             roles={"questioner": "snellen:uniform", "reasoner": Actor("reasoner")},
-        )  # fmt: skip
+        )
     assert not Path("runs").exists()
 
 
@@ -170,7 +224,9 @@ def test_a_model_that_cannot_reply_has_no_role(questions: Benchmark) -> None:
         def __init__(self) -> None:
             self.name, self.batch_size = "scorer", 4
 
-    with pytest.raises(ModelError, match="scorer only scores options, but a questioner has to reply"):
+    with pytest.raises(
+        ModelError, match="scorer only scores options, but a questioner has to reply"
+    ):
         evaluated(questions, questioner=Scorer())
 
 
@@ -182,22 +238,40 @@ class Failing(Actor):
         return Response(error=Failure("server", "500"))
 
 
-def test_the_error_budget_is_of_each_role_and_what_failed_is_asked_again(questions: Benchmark) -> None:
+def test_the_error_budget_is_of_each_role_and_what_failed_is_asked_again(
+    questions: Benchmark,
+) -> None:
     with pytest.raises(ErrorBudgetError, match=r"^2 of 2 requests to the reasoner failed \(100.0%"):
         evaluated(questions, reasoner=Failing("reasoner"))
     failed = sn.score("runs/run")
     assert next(use.failed for use in failed.runs[0].roles if use.role == "reasoner") == 2
-    [row] = [row for row in failed.rows if (row.metric, row.benchmark, row.slice) == ("accuracy", "mine", "")]
+    [row] = [
+        row
+        for row in failed.rows
+        if (row.metric, row.benchmark, row.slice) == ("accuracy", "mine", "")
+    ]
     assert (row.estimate.value, row.estimate.errors) == (None, 2)
-    [cost] = [row for row in failed.rows if (row.metric, row.benchmark, row.slice) == ("rounds_used", "mine", "")]
+    [cost] = [
+        row
+        for row in failed.rows
+        if (row.metric, row.benchmark, row.slice) == ("rounds_used", "mine", "")
+    ]
     assert (cost.estimate.value, cost.estimate.errors) == (None, 2)
-    before = {exchange.request.key for exchange in read_exchanges(Path("runs/run")) if not exchange.response.error}
+    before = {
+        exchange.request.key
+        for exchange in read_exchanges(Path("runs/run"))
+        if not exchange.response.error
+    }
     reasoner, model = Actor("reasoner"), Actor()
     cast = {"questioner": Actor("questioner"), "reasoner": reasoner}
     results = sn.evaluate(model, str(questions.folder), PROTOCOL, roles=cast, limit=2, name="run")
     assert not before & {*model.asked, *reasoner.asked, *cast["questioner"].asked}
     assert next(use.failed for use in results.runs[0].roles if use.role == "reasoner") == 0
-    [row] = [row for row in results.rows if (row.metric, row.benchmark, row.slice) == ("accuracy", "mine", "")]
+    [row] = [
+        row
+        for row in results.rows
+        if (row.metric, row.benchmark, row.slice) == ("accuracy", "mine", "")
+    ]
     assert row.estimate.errors == 0
 
 
@@ -211,7 +285,11 @@ def test_a_protocol_that_asks_a_role_it_does_not_declare_is_one_line(
             return True
 
         def ask(self, sample: sn.Sample, prompt: Any, history: tuple[str, ...] = ()) -> Any:
-            yield [replace(prompt.generate(sample, Variant(template="choice.generation.0")), role="critic")]
+            yield [
+                replace(
+                    prompt.generate(sample, Variant(template="choice.generation.0")), role="critic"
+                )
+            ]
 
     monkeypatch.setitem(registry._NAMES, "protocols", {**registry._NAMES["protocols"], "sly": Sly})
     with pytest.raises(ModelError, match="no model has the role critic"):
@@ -221,53 +299,78 @@ def test_a_protocol_that_asks_a_role_it_does_not_declare_is_one_line(
 # --- the command line, workers, servers --------------------------------------------------------------------------
 
 
-def test_flags_and_a_file_name_roles(questions: Benchmark, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_and_a_file_name_roles(
+    questions: Benchmark, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("exam.toml").write_text(
         f'models = ["snellen:uniform"]\nbenchmarks = ["{questions.folder}"]\nprotocols = ["reasoning?rounds=1"]\n'
         'limit = 3\n[roles]\nquestioner = "snellen:uniform"\nreasoner = "snellen:uniform"\n'
     )
-    code, _, said = small.command(capsys, "run", "exam.toml", "--name", "file", "--role", "reasoner=snellen:always-a")
+    code, _, said = small.command(
+        capsys, "run", "exam.toml", "--name", "file", "--role", "reasoner=snellen:always-a"
+    )
     assert code == 0, said
     manifest = read_manifest(Path("runs/file"))
     assert {role: use.model for role, use in manifest.roles.items()} == {
-        "questioner": "snellen:uniform", "reasoner": "snellen:always-a"
-    }  # fmt: skip
+        "questioner": "snellen:uniform",
+        "reasoner": "snellen:always-a",
+    }
     assert "reasoner snellen:always-a: 3 requests" in said
-    code, _, said = small.command(capsys, "run", "snellen:uniform", str(questions.folder), "--role", "reasoner")
-    assert code != 0 and said.splitlines()[-1].endswith("not ROLE=MODEL, such as questioner=openai:NAME@URL")
+    code, _, said = small.command(
+        capsys, "run", "snellen:uniform", str(questions.folder), "--role", "reasoner"
+    )
+    assert code != 0 and said.splitlines()[-1].endswith(
+        "not ROLE=MODEL, such as questioner=openai:NAME@URL"
+    )
 
 
 def test_workers_load_the_models_of_roles_too(questions: Benchmark) -> None:
     roles = {"questioner": "snellen:uniform", "reasoner": "snellen:always-a"}
     for name, workers in (("one", 1), ("two", 2)):
         sn.evaluate(
-            "snellen:uniform", str(questions.folder), "reasoning?rounds=2", roles=roles, name=name, workers=workers
+            "snellen:uniform",
+            str(questions.folder),
+            "reasoning?rounds=2",
+            roles=roles,
+            name=name,
+            workers=workers,
         )
     assert _scores("one") == _scores("two")
-    assert {use.role: use.answered > 0 for use in sn.score("runs/two").runs[0].roles} == dict.fromkeys(
-        ("", *ROLES), True
-    )
+    assert {
+        use.role: use.answered > 0 for use in sn.score("runs/two").runs[0].roles
+    } == dict.fromkeys(("", *ROLES), True)
 
 
 def _scores(name: str) -> list[str]:
     return sorted((Path("runs") / name / "scores.jsonl").read_text().splitlines())
 
 
-def test_roles_behind_servers_are_asked_over_http_and_their_tokens_counted(questions: Benchmark) -> None:
+def test_roles_behind_servers_are_asked_over_http_and_their_tokens_counted(
+    questions: Benchmark,
+) -> None:
     concluded = "Analysis: it is one.\nAnswer: 2"
     with (
         start_server(reply="An animal.") as answerer,
         start_server(
-            reply="Sub-question 1: Is it big? Sub-question 2: Is it red?", script=[rate_limited("0")]
+            reply="Sub-question 1: Is it big? Sub-question 2: Is it red?",
+            script=[rate_limited("0")],
         ) as asker,
         start_server(reply=concluded) as reasoner,
     ):
         results = sn.evaluate(
-            f"openai:lvlm@{answerer.url}", str(questions.folder), "reasoning", limit=3, name="served",
+            f"openai:lvlm@{answerer.url}",
+            str(questions.folder),
+            "reasoning",
+            limit=3,
+            name="served",
             roles={"questioner": f"openai:a@{asker.url}", "reasoner": f"openai:b@{reasoner.url}"},
-        )  # fmt: skip
-        told = [seen.asked["messages"] for seen in reasoner.seen() if seen.path.endswith("completions")]
-    assert [[message["role"] for message in messages] for messages in told] == [["system", "user"]] * 3
+        )
+        told = [
+            seen.asked["messages"] for seen in reasoner.seen() if seen.path.endswith("completions")
+        ]
+    assert [[message["role"] for message in messages] for messages in told] == [
+        ["system", "user"]
+    ] * 3
     assert all("image_url" not in json.dumps(messages) for messages in told)
     uses = {use.role: use for use in results.runs[0].roles}
     assert (uses["reasoner"].answered, uses["reasoner"].usage) == (3, Usage(21, 9))
@@ -303,22 +406,43 @@ def test_a_language_model_of_transformers_plays_a_role_and_is_shown_no_picture(
     from tiny_archs import byte_level
 
     words = byte_level()
-    words.chat_template = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:"
+    words.chat_template = (
+        "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:"
+    )
     torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    ends = {"bos_token_id": words.bos_token_id, "eos_token_id": words.eos_token_id, "pad_token_id": words.pad_token_id}
-    made = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=len(words), **sizes, **ends))
+    sizes = {
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+    }
+    ends = {
+        "bos_token_id": words.bos_token_id,
+        "eos_token_id": words.eos_token_id,
+        "pad_token_id": words.pad_token_id,
+    }
+    made = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(vocab_size=len(words), **sizes, **ends)
+    )
     made.save_pretrained(tmp_path / "llama")
     words.save_pretrained(tmp_path / "llama")
     llama = f"hf:{tmp_path / 'llama'}"
     results = sn.evaluate(
-        "snellen:uniform", str(questions.folder), "reasoning?rounds=2&role_tokens=8",
-        roles={"questioner": llama, "reasoner": llama}, limit=2, name="llama",
-    )  # fmt: skip
+        "snellen:uniform",
+        str(questions.folder),
+        "reasoning?rounds=2&role_tokens=8",
+        roles={"questioner": llama, "reasoner": llama},
+        limit=2,
+        name="llama",
+    )
     uses = {use.role: use for use in results.runs[0].roles}
-    assert all(uses[role].failed == 0 and uses[role].answered > 0 and uses[role].usage for role in ROLES)
+    assert all(
+        uses[role].failed == 0 and uses[role].answered > 0 and uses[role].usage for role in ROLES
+    )
     # What it cannot do is said, request by request.
-    seen = sn.evaluate(llama, str(questions.folder), "vanilla", limit=1, name="blind", error_budget=1)
+    seen = sn.evaluate(
+        llama, str(questions.folder), "vanilla", limit=1, name="blind", error_budget=1
+    )
     [exchange] = read_exchanges(Path("runs/blind"))
     assert exchange.response.error and "reads text alone" in exchange.response.error.detail
     assert seen.value("accuracy", benchmark="mine") is None

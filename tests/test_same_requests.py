@@ -20,7 +20,8 @@ from snellen.runs.run_folder import read_manifest
 def captions(count: int = 6, **same: Any) -> list[dict[str, Any]]:
     """Rows that ask for a caption in the same words, each with a caption of its own and no picture."""
     return [
-        {"id": f"c{i}", "question": "Describe the picture.", "answer": f"caption {i}", **same} for i in range(count)
+        {"id": f"c{i}", "question": "Describe the picture.", "answer": f"caption {i}", **same}
+        for i in range(count)
     ]
 
 
@@ -45,14 +46,20 @@ def test_captions_without_pictures_are_counted_when_they_are_built(pictureless: 
     assert sorted(question.kind for question in found) == list(range(6))
 
 
-def test_a_run_on_them_is_refused_in_one_line_before_anything_is_asked(pictureless: Benchmark, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"captions: 6 samples, e\.g\. c0, c1, c2.*--allow-same-requests") as caught:
+def test_a_run_on_them_is_refused_in_one_line_before_anything_is_asked(
+    pictureless: Benchmark, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        DataError, match=r"captions: 6 samples, e\.g\. c0, c1, c2.*--allow-same-requests"
+    ) as caught:
         run("snellen:uniform", pictureless, tmp_path)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "run").exists()
 
 
-def test_allowed_they_share_one_reply_and_the_run_says_so(pictureless: Benchmark, tmp_path: Path) -> None:
+def test_allowed_they_share_one_reply_and_the_run_says_so(
+    pictureless: Benchmark, tmp_path: Path
+) -> None:
     run("snellen:uniform", pictureless, tmp_path, allow_same_requests=True)
     assert asked(tmp_path) == 1
     [note] = read_manifest(tmp_path / "run").notes
@@ -60,12 +67,16 @@ def test_allowed_they_share_one_reply_and_the_run_says_so(pictureless: Benchmark
 
 
 def test_an_entry_may_say_that_its_published_data_ask_so(tmp_path: Path) -> None:
-    made = small.built(captions(), tmp_path / "made", name="captions", metrics=("exact_match",), same_requests=True)
+    made = small.built(
+        captions(), tmp_path / "made", name="captions", metrics=("exact_match",), same_requests=True
+    )
     run("snellen:uniform", made, tmp_path)
     assert read_manifest(tmp_path / "run").notes != ()
 
 
-def test_a_model_that_answers_by_sample_is_asked_sample_by_sample(pictureless: Benchmark, tmp_path: Path) -> None:
+def test_a_model_that_answers_by_sample_is_asked_sample_by_sample(
+    pictureless: Benchmark, tmp_path: Path
+) -> None:
     replies = {f"c{i}": f"caption {i}" for i in range(6)}
     for number, model in enumerate((Scripted(replies), "snellen:oracle", BySample(replies))):
         results = run(model, pictureless, tmp_path / str(number))
@@ -101,7 +112,11 @@ def test_a_rule_that_looks_at_the_sample_can_say_so(pictureless: Benchmark, tmp_
 def test_a_replay_gives_each_sample_its_own_reply(pictureless: Benchmark, tmp_path: Path) -> None:
     first = run(Scripted({f"c{i}": f"caption {i}" for i in range(6)}), pictureless, tmp_path)
     results = run(f"replay:{tmp_path / 'run'}", pictureless, tmp_path / "again")
-    assert results.value("exact_match", benchmark="captions") == first.value("exact_match", benchmark="captions") == 1.0
+    assert (
+        results.value("exact_match", benchmark="captions")
+        == first.value("exact_match", benchmark="captions")
+        == 1.0
+    )
 
 
 def test_the_same_answer_is_asked_for_once_as_before(tmp_path: Path) -> None:
@@ -125,15 +140,24 @@ def test_another_picture_context_or_order_of_options_tells_questions_apart(tmp_p
     assert [(q.sample_id, q.kind) for q in both.indistinguishable()] == [("a", 0), ("e", 1)]
 
 
-def test_questions_about_one_picture_are_refused_too_and_a_part_without_both_is_not(tmp_path: Path) -> None:
-    made = small.built(captions(2, image=small.cell(1)), tmp_path / "made", name="captions", metrics=("exact_match",))
+def test_questions_about_one_picture_are_refused_too_and_a_part_without_both_is_not(
+    tmp_path: Path,
+) -> None:
+    made = small.built(
+        captions(2, image=small.cell(1)),
+        tmp_path / "made",
+        name="captions",
+        metrics=("exact_match",),
+    )
     run("snellen:uniform", made, tmp_path, limit=1)
     with pytest.raises(DataError, match="captions: 2 samples"):
         run("snellen:uniform", made, tmp_path)
 
 
 def test_hidden_answers_are_different_only_where_there_is_no_picture(tmp_path: Path) -> None:
-    hidden = [{name: value for name, value in row.items() if name != "answer"} for row in captions(3)]
+    hidden = [
+        {name: value for name, value in row.items() if name != "answer"} for row in captions(3)
+    ]
     assert small.built(hidden, tmp_path / "made", name="hidden").manifest.indistinguishable == 3
     shown = [{**row, "image": small.cell(1)} for row in hidden]
     assert small.built(shown, tmp_path / "shown", name="shown").manifest.indistinguishable == 0
@@ -152,14 +176,22 @@ def test_build_lint_and_run_say_it_on_the_command_line(
     small.write(captions(), tmp_path / "captions.jsonl")
     code, _, told = small.command(capsys, "build", "captions.jsonl", "--no-pictures")
     assert code == 0
-    assert "warning: 6 of 6 questions show a model just what others show it" in " ".join(told.split())
+    assert "warning: 6 of 6 questions show a model just what others show it" in " ".join(
+        told.split()
+    )
     _, lines, _ = small.command(capsys, "lint", "captions", "--json")
-    [finding] = [row for row in map(json.loads, lines.splitlines()) if row["check"] == "indistinguishable"]
+    [finding] = [
+        row for row in map(json.loads, lines.splitlines()) if row["check"] == "indistinguishable"
+    ]
     assert (finding["severity"], finding["count"], finding["of"]) == ("serious", 6, 6)
     code, _, told = small.command(capsys, "run", "snellen:uniform", "captions")
     assert (code, "--allow-same-requests" in told) == (2, True)
-    assert small.command(capsys, "run", "snellen:uniform", "captions", "--allow-same-requests")[0] == 0
+    assert (
+        small.command(capsys, "run", "snellen:uniform", "captions", "--allow-same-requests")[0] == 0
+    )
 
 
-def test_a_model_without_the_pictures_is_asked_for_lint_all_the_same(pictureless: Benchmark, tmp_path: Path) -> None:
+def test_a_model_without_the_pictures_is_asked_for_lint_all_the_same(
+    pictureless: Benchmark, tmp_path: Path
+) -> None:
     assert "indistinguishable" in {finding.check for finding in lint(pictureless)}

@@ -41,7 +41,13 @@ def run(model: Any, benchmarks: Any, protocols: Any, folder: Path, **settings: A
 
 
 def scores_of(results: Results, metric: str) -> dict[str, float | None]:
-    found = [s for scored in results.runs for b in scored.benchmarks for s in b.scores if s.metric == metric]
+    found = [
+        s
+        for scored in results.runs
+        for b in scored.benchmarks
+        for s in b.scores
+        if s.metric == metric
+    ]
     assert len({(s.protocol, s.sample_id, s.turn) for s in found}) == len(found)
     return {s.sample_id: s.value for s in found}
 
@@ -92,7 +98,9 @@ def test_the_oracle_is_right_on_easy_vqa(home: Path, tmp_path: Path) -> None:
     assert results.value("circular_accuracy", protocol="circular") == 1.0
 
 
-def test_the_oracle_has_nothing_to_say_where_answers_are_hidden(questions: Benchmark, tmp_path: Path) -> None:
+def test_the_oracle_has_nothing_to_say_where_answers_are_hidden(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     hidden = small.built([{**row, "answer": None} for row in small.rows(4)], tmp_path / "hidden")
     results = run("snellen:oracle", str(hidden.folder), "vanilla", tmp_path, error_budget=1.0)
     assert reasons_of(results, "accuracy") == {"request failed: model": 4}
@@ -102,7 +110,9 @@ def test_the_oracle_has_nothing_to_say_where_answers_are_hidden(questions: Bench
 
 
 @pytest.fixture(scope="module", params=[2, 4])
-def many(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, Benchmark]:
+def many(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[int, Benchmark]:
     """480 questions with two or four options, each about a picture-less group of its own."""
     count: int = request.param
     rows = [{k: v for k, v in row.items() if k != "image"} for row in small.rows(480, count)]
@@ -112,7 +122,9 @@ def many(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def near(results: Results, metric: str, protocol: str, wanted: float, n: int = 480) -> None:
     """The value is within four standard errors of a binomial."""
     value = results.value(metric, protocol=protocol)
-    assert value == pytest.approx(wanted, abs=4 * math.sqrt(max(wanted * (1 - wanted), 1 / n) / n)), (metric, protocol)
+    assert value == pytest.approx(
+        wanted, abs=4 * math.sqrt(max(wanted * (1 - wanted), 1 / n) / n)
+    ), (metric, protocol)
 
 
 def test_guessing_lands_on_chance(many: tuple[int, Benchmark], tmp_path: Path) -> None:
@@ -123,14 +135,18 @@ def test_guessing_lands_on_chance(many: tuple[int, Benchmark], tmp_path: Path) -
     # N independent guesses must all be right.
     near(results, "circular_accuracy", "circular?all_passes=true", count**-count)
     row = next(
-        r for r in results.rows if (r.protocol, r.metric, r.benchmark) == ("vanilla", "accuracy", benchmark.name)
+        r
+        for r in results.rows
+        if (r.protocol, r.metric, r.benchmark) == ("vanilla", "accuracy", benchmark.name)
     )
     assert row.estimate.low is not None
     assert row.estimate.high is not None
     assert row.estimate.low < 1 / count < row.estimate.high
 
 
-def test_guessing_under_likelihood_is_one_guess_for_all_rotations(many: tuple[int, Benchmark], tmp_path: Path) -> None:
+def test_guessing_under_likelihood_is_one_guess_for_all_rotations(
+    many: tuple[int, Benchmark], tmp_path: Path
+) -> None:
     count, benchmark = many
     results = run("snellen:uniform", str(benchmark.folder), "circular?by=likelihood", tmp_path)
     near(results, "circular_accuracy", "circular?by=likelihood", 1 / count)
@@ -152,7 +168,12 @@ def test_a_position_bias_of_known_size_has_the_accuracies_of_its_closed_form(
     p: float, many: tuple[int, Benchmark], tmp_path: Path
 ) -> None:
     count, benchmark = many
-    results = run(f"snellen:biased?p={p}", str(benchmark.folder), ("vanilla", "circular?all_passes=true"), tmp_path)
+    results = run(
+        f"snellen:biased?p={p}",
+        str(benchmark.folder),
+        ("vanilla", "circular?all_passes=true"),
+        tmp_path,
+    )
     # The right option stands first once in `count` rotations; there it is chosen with probability p + (1 - p) / N,
     # elsewhere with (1 - p) / N. Golds of `small.rows` take turns over the places.
     first, elsewhere = p + (1 - p) / count, (1 - p) / count
@@ -161,10 +182,14 @@ def test_a_position_bias_of_known_size_has_the_accuracies_of_its_closed_form(
     by_gold = scores_of_protocol(results, "vanilla")
     at_first = [value for name, value in by_gold.items() if int(name[1:]) % count == 0]
     share = sum(value or 0 for value in at_first) / len(at_first)
-    assert share == pytest.approx(first, abs=4 * math.sqrt(max(first * (1 - first), 1e-3) / len(at_first)))
+    assert share == pytest.approx(
+        first, abs=4 * math.sqrt(max(first * (1 - first), 1e-3) / len(at_first))
+    )
 
 
-def scores_of_protocol(results: Results, protocol: str, metric: str = "accuracy") -> dict[str, float | None]:
+def scores_of_protocol(
+    results: Results, protocol: str, metric: str = "accuracy"
+) -> dict[str, float | None]:
     every = (s for scored in results.runs for b in scored.benchmarks for s in b.scores)
     return {s.sample_id: s.value for s in every if (s.protocol, s.metric) == (protocol, metric)}
 
@@ -173,7 +198,12 @@ def test_a_biased_models_instability_is_the_entropy_of_its_closed_form(
     many: tuple[int, Benchmark], tmp_path: Path
 ) -> None:
     count, benchmark = many
-    results = run("snellen:always-a", str(benchmark.folder), f"instability?m={count}&in_context=false", tmp_path)
+    results = run(
+        "snellen:always-a",
+        str(benchmark.folder),
+        f"instability?m={count}&in_context=false",
+        tmp_path,
+    )
     # Each option stands first exactly once, so each is chosen once.
     assert results.value("instability") == pytest.approx(math.log(count))
     assert results.value("accuracy") == pytest.approx(1 / count)
@@ -182,22 +212,38 @@ def test_a_biased_models_instability_is_the_entropy_of_its_closed_form(
 # --- what a question's score is ----------------------------------------------------------------------------------
 
 
-def test_unparsed_is_not_right_and_what_was_parsed_stands_beside_it(questions: Benchmark, tmp_path: Path) -> None:
+def test_unparsed_is_not_right_and_what_was_parsed_stands_beside_it(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     """q000..q011 have golds 0 1 2 3 0 1 ...: four right, four wrong, four unparsed."""
     replies = {
-        f"q{i:03d}": ["({})".format("ABCD"[i % 4]), f"({'ABCD'[(i + 1) % 4]})", "Well."][i % 3] for i in range(12)
+        f"q{i:03d}": ["({})".format("ABCD"[i % 4]), f"({'ABCD'[(i + 1) % 4]})", "Well."][i % 3]
+        for i in range(12)
     }
     results = run(Scripted(replies), str(questions.folder), "vanilla", tmp_path)
-    rows = {row.metric: row.estimate for row in results.rows if row.benchmark == "mine" and not row.slice}
-    assert (rows["accuracy"].value, rows["accuracy"].n, rows["accuracy"].unscored) == (pytest.approx(1 / 3), 12, 0)
+    rows = {
+        row.metric: row.estimate
+        for row in results.rows
+        if row.benchmark == "mine" and not row.slice
+    }
+    assert (rows["accuracy"].value, rows["accuracy"].n, rows["accuracy"].unscored) == (
+        pytest.approx(1 / 3),
+        12,
+        0,
+    )
     assert (rows["accuracy_of_parsed"].value, rows["accuracy_of_parsed"].n) == (0.5, 8)
     assert rows["accuracy_of_parsed"].unscored == 4
-    assert (rows["accuracy_upper"].value, rows["unparsed_rate"].value) == (pytest.approx(2 / 3), pytest.approx(1 / 3))
+    assert (rows["accuracy_upper"].value, rows["unparsed_rate"].value) == (
+        pytest.approx(2 / 3),
+        pytest.approx(1 / 3),
+    )
     assert rows["hit_rate"].value == pytest.approx(8 / 12)
     assert reasons_of(results, "accuracy_of_parsed") == {"": 8, "unparsed": 4}
 
 
-def test_circular_accuracy_counts_an_unparsed_rotation_as_not_right(questions: Benchmark, tmp_path: Path) -> None:
+def test_circular_accuracy_counts_an_unparsed_rotation_as_not_right(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     def reply(request: Request) -> str:
         number = int(request.sample_id[1:])
         gold, test = number % 4, request.variant.test
@@ -223,32 +269,60 @@ def naming(request: Request, option: int) -> str:
     return f"({request.variant.labels[request.variant.order.index(option)]})"
 
 
-def test_a_failed_first_pass_is_an_error_and_not_a_question_less(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_failed_first_pass_is_an_error_and_not_a_question_less(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     def reply(request: Request) -> Response:
         if request.variant.test == 0 and request.sample_id < "q004":
             return Response(error=Failure("timeout", "late"))
         return Response(text=naming(request, int(request.sample_id[1:]) % 4))
 
-    results = run(Scripted(reply), str(questions.folder), "circular?all_passes=true", tmp_path, error_budget=1.0)
-    rows = {row.metric: row.estimate for row in results.rows if row.benchmark == "mine" and not row.slice}
-    for metric in ("accuracy", "accuracy_of_parsed", "circular_accuracy", "hit_rate", "circular_accuracy_upper"):
+    results = run(
+        Scripted(reply),
+        str(questions.folder),
+        "circular?all_passes=true",
+        tmp_path,
+        error_budget=1.0,
+    )
+    rows = {
+        row.metric: row.estimate
+        for row in results.rows
+        if row.benchmark == "mine" and not row.slice
+    }
+    for metric in (
+        "accuracy",
+        "accuracy_of_parsed",
+        "circular_accuracy",
+        "hit_rate",
+        "circular_accuracy_upper",
+    ):
         assert (rows[metric].value, rows[metric].n, rows[metric].errors) == (1.0, 8, 4), metric
 
 
-def test_the_entropy_of_a_question_waits_for_all_its_presentations(questions: Benchmark, tmp_path: Path) -> None:
-    results = run(Scripted(lambda request: "(A)"), str(questions.folder), "instability?m=4", tmp_path)
+def test_the_entropy_of_a_question_waits_for_all_its_presentations(
+    questions: Benchmark, tmp_path: Path
+) -> None:
+    results = run(
+        Scripted(lambda request: "(A)"), str(questions.folder), "instability?m=4", tmp_path
+    )
     assert reasons_of(results, "instability") == {"": 12}
     [journal] = journals(tmp_path / "run")
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-2]))
     stopped = score(tmp_path / "run")
     assert reasons_of(stopped, "instability") == {"": 11, "not asked": 1}
     assert stopped.value("instability") == pytest.approx(results.value("instability"))
-    came = {s.sample_id: s.n_presentations for s in every_score(stopped) if s.metric == "instability"}
+    came = {
+        s.sample_id: s.n_presentations for s in every_score(stopped) if s.metric == "instability"
+    }
     assert came == {f"q{i:03d}": 4 if i < 11 else 2 for i in range(12)}
 
 
-def test_a_question_whose_options_keep_their_places_has_no_verdict_of_circular_eval(tmp_path: Path) -> None:
-    made = small.built([{**row, "tag_rotations": "single-pass"} for row in small.rows(2)], tmp_path / "made")
+def test_a_question_whose_options_keep_their_places_has_no_verdict_of_circular_eval(
+    tmp_path: Path,
+) -> None:
+    made = small.built(
+        [{**row, "tag_rotations": "single-pass"} for row in small.rows(2)], tmp_path / "made"
+    )
     results = run(Scripted(lambda request: "(A)"), str(made.folder), "circular", tmp_path)
     assert scores_of(results, "accuracy") == {"q000": 1.0, "q001": 0.0}
     for metric in (*CIRCULAR_ACCURACY.names, "circular_drop", "consistency"):
@@ -259,7 +333,13 @@ def test_presentations_are_scored_by_their_number_in_whatever_order_they_were_an
     questions: Benchmark, tmp_path: Path
 ) -> None:
     for protocol in ("instability?m=2", "instability?m=3"):
-        results = evaluate(Scripted(lambda request: "(A)"), str(questions.folder), protocol, runs=tmp_path, name="run")
+        results = evaluate(
+            Scripted(lambda request: "(A)"),
+            str(questions.folder),
+            protocol,
+            runs=tmp_path,
+            name="run",
+        )
         before = results.runs[0].benchmarks[0].predictions
         [journal] = journals(tmp_path / "run")
         journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[::-1]))
@@ -288,15 +368,31 @@ def test_why_nothing_could_be_parsed_is_said_where_all_presentations_have_the_sa
     tmp_path: Path,
 ) -> None:
     refusal, chatter = "I'm sorry, I cannot tell.", "Well."
-    replies = {"q000": (refusal, refusal), "q001": (refusal, chatter), "q002": (chatter, ""), "q003": (refusal, "(A)")}
+    replies = {
+        "q000": (refusal, refusal),
+        "q001": (refusal, chatter),
+        "q002": (chatter, ""),
+        "q003": (refusal, "(A)"),
+    }
     model = Scripted(lambda request: replies[request.sample_id][request.variant.test])
     four = small.built(small.rows(4), tmp_path / "four")
     results = run(model, str(four.folder), "instability?m=2", tmp_path)
-    told = {s.sample_id: (s.reason, s.detail) for s in every_score(results) if s.metric == "accuracy_of_parsed"}
-    assert told == {"q000": ("refused", ""), "q001": ("unparsed", ""), "q002": ("unparsed", ""), "q003": (None, "")}
+    told = {
+        s.sample_id: (s.reason, s.detail)
+        for s in every_score(results)
+        if s.metric == "accuracy_of_parsed"
+    }
+    assert told == {
+        "q000": ("refused", ""),
+        "q001": ("unparsed", ""),
+        "q002": ("unparsed", ""),
+        "q003": (None, ""),
+    }
 
 
-def test_an_unfinished_run_counts_what_was_never_asked(questions: Benchmark, tmp_path: Path) -> None:
+def test_an_unfinished_run_counts_what_was_never_asked(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     run(Scripted(lambda request: "(A)"), str(questions.folder), "vanilla", tmp_path)
     [journal] = journals(tmp_path / "run")
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:5]))
@@ -306,13 +402,19 @@ def test_an_unfinished_run_counts_what_was_never_asked(questions: Benchmark, tmp
 
 def test_hidden_answers_give_no_accuracy_but_the_hit_rate(tmp_path: Path) -> None:
     hidden = small.built([{**row, "answer": None} for row in small.rows(4)], tmp_path / "hidden")
-    results = run(Scripted(lambda request: "(A)"), str(hidden.folder), ("vanilla", "circular"), tmp_path)
-    assert reasons_of(results, "accuracy") == reasons_of(results, "circular_accuracy_upper") | reasons_of(
-        results, "accuracy"
+    results = run(
+        Scripted(lambda request: "(A)"), str(hidden.folder), ("vanilla", "circular"), tmp_path
     )
+    assert reasons_of(results, "accuracy") == reasons_of(
+        results, "circular_accuracy_upper"
+    ) | reasons_of(results, "accuracy")
     assert set(reasons_of(results, "circular_accuracy")) == {"hidden answer"}
-    rows = [r for r in results.rows if r.metric == "accuracy" and r.benchmark == "mine" and not r.slice]
-    assert {(r.estimate.value, r.estimate.n, r.estimate.unscored, r.estimate.errors) for r in rows} == {(None, 0, 4, 0)}
+    rows = [
+        r for r in results.rows if r.metric == "accuracy" and r.benchmark == "mine" and not r.slice
+    ]
+    assert {
+        (r.estimate.value, r.estimate.n, r.estimate.unscored, r.estimate.errors) for r in rows
+    } == {(None, 0, 4, 0)}
     assert results.value("hit_rate", protocol="vanilla") == 1.0
 
 
@@ -322,7 +424,10 @@ def test_each_benchmark_is_scored_under_the_protocols_that_asked_it(tmp_path: Pa
         made = small.built(small.rows(2), tmp_path / name, name=name)
         results = run(model, str(made.folder), protocol, tmp_path)
     results = score(tmp_path / "run")
-    assert {(s.benchmark, s.protocol) for s in every_score(results)} == {("one", "vanilla"), ("other", "circular")}
+    assert {(s.benchmark, s.protocol) for s in every_score(results)} == {
+        ("one", "vanilla"),
+        ("other", "circular"),
+    }
 
 
 def test_answers_that_come_later_score_an_old_run(questions: Benchmark, tmp_path: Path) -> None:
@@ -334,17 +439,33 @@ def test_answers_that_come_later_score_an_old_run(questions: Benchmark, tmp_path
 
 
 def test_text_metrics_are_means_over_presentations(tmp_path: Path) -> None:
-    rows = [{"id": f"q{i}", "question": f"What is number {i}?", "answer": ["a cat", "cat"]} for i in range(3)]
+    rows = [
+        {"id": f"q{i}", "question": f"What is number {i}?", "answer": ["a cat", "cat"]}
+        for i in range(3)
+    ]
     made = small.built(rows, tmp_path / "made", metrics=("exact_match",))
     replies = {0: "a cat", 1: "cat", 2: "a dog", 3: "dog"}
     model = Scripted(lambda request: replies[request.variant.test])
     results = run(model, str(made.folder), ("vanilla", "instability?m=4"), tmp_path)
-    assert scores_of_protocol(results, "vanilla", "exact_match") == {"q0": 1.0, "q1": 1.0, "q2": 1.0}
-    assert scores_of_protocol(results, "instability?m=4", "exact_match") == {"q0": 0.5, "q1": 0.5, "q2": 0.5}
+    assert scores_of_protocol(results, "vanilla", "exact_match") == {
+        "q0": 1.0,
+        "q1": 1.0,
+        "q2": 1.0,
+    }
+    assert scores_of_protocol(results, "instability?m=4", "exact_match") == {
+        "q0": 0.5,
+        "q1": 0.5,
+        "q2": 0.5,
+    }
 
 
-def test_an_open_question_without_an_answer_is_told_once_and_counted_beside_the_others(tmp_path: Path) -> None:
-    rows = [{"id": f"q{i}", "question": f"What is number {i}?", "answer": ["a cat"][i:]} for i in range(2)]
+def test_an_open_question_without_an_answer_is_told_once_and_counted_beside_the_others(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        {"id": f"q{i}", "question": f"What is number {i}?", "answer": ["a cat"][i:]}
+        for i in range(2)
+    ]
     made = small.built(rows, tmp_path / "made", metrics=("exact_match",))
     results = run(Scripted(lambda request: "a cat"), str(made.folder), "vanilla", tmp_path)
     assert scores_of(results, "exact_match") == {"q0": 1.0, "q1": None}
@@ -352,29 +473,50 @@ def test_an_open_question_without_an_answer_is_told_once_and_counted_beside_the_
 
 
 def test_a_metric_that_nobody_has_is_met_with_a_suggestion(tmp_path: Path) -> None:
-    made = small.built([{"question": "What?", "answer": "a"}], tmp_path / "made", metrics=("exact_mtch",))
-    with pytest.raises(UnknownNameError, match="unknown metric 'exact_mtch'; did you mean exact_match"):
+    made = small.built(
+        [{"question": "What?", "answer": "a"}], tmp_path / "made", metrics=("exact_mtch",)
+    )
+    with pytest.raises(
+        UnknownNameError, match="unknown metric 'exact_mtch'; did you mean exact_match"
+    ):
         run(Scripted(lambda request: "a"), str(made.folder), "vanilla", tmp_path)
 
 
 # --- reading a run again -----------------------------------------------------------------------------------------
 
 
-def test_scoring_again_asks_nothing_and_changes_nothing(questions: Benchmark, tmp_path: Path) -> None:
+def test_scoring_again_asks_nothing_and_changes_nothing(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     results = run("snellen:uniform", str(questions.folder), ("circular", "likelihood"), tmp_path)
-    files = {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir() if p.suffix in (".jsonl", ".json")}
+    files = {
+        p.name: p.read_bytes()
+        for p in (tmp_path / "run").iterdir()
+        if p.suffix in (".jsonl", ".json")
+    }
     scoring = {"predictions.jsonl", "scores.jsonl", "results.json", "scoring.json"}
     assert set(files) == {"manifest.json", "journal-0.jsonl", *scoring}
     assert score(tmp_path / "run").rows == results.rows
-    assert files == {p.name: p.read_bytes() for p in (tmp_path / "run").iterdir() if p.suffix in (".jsonl", ".json")}
+    assert files == {
+        p.name: p.read_bytes()
+        for p in (tmp_path / "run").iterdir()
+        if p.suffix in (".jsonl", ".json")
+    }
     lines = files["scores.jsonl"].splitlines()
-    assert [msgspec.json.decode(line, type=Score) for line in lines] == list(results.runs[0].benchmarks[0].scores)
-    predictions = [msgspec.json.decode(line, type=Prediction) for line in files["predictions.jsonl"].splitlines()]
+    assert [msgspec.json.decode(line, type=Score) for line in lines] == list(
+        results.runs[0].benchmarks[0].scores
+    )
+    predictions = [
+        msgspec.json.decode(line, type=Prediction)
+        for line in files["predictions.jsonl"].splitlines()
+    ]
     assert len(predictions) == len(files["journal-0.jsonl"].splitlines())
     assert len(json.loads(files["results.json"])) == len(results.rows)
 
 
-def test_a_run_is_read_anew_with_another_extractor_or_rule(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_run_is_read_anew_with_another_extractor_or_rule(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     model = Scripted(
         lambda request: "It is the cat.",
         scores=lambda request: [-1.0 * len(text) for text in request.continuations],
@@ -383,7 +525,9 @@ def test_a_run_is_read_anew_with_another_extractor_or_rule(questions: Benchmark,
     assert results.value("accuracy", protocol="vanilla") == 0.25
     readers = {
         p.extractor_version
-        for b in score(tmp_path / "run", extractor="strict", likelihood_rule="byte").runs[0].benchmarks
+        for b in score(tmp_path / "run", extractor="strict", likelihood_rule="byte")
+        .runs[0]
+        .benchmarks
         for p in b.predictions
     }
     assert readers >= {"likelihood-byte-1"}
@@ -394,7 +538,10 @@ def test_a_run_is_read_anew_with_another_extractor_or_rule(questions: Benchmark,
     assert alike.value("accuracy_of_parsed", protocol="likelihood") is None
     with pytest.raises(UnknownNameError, match="unknown extractor 'stric'; did you mean strict"):
         score(tmp_path / "run", extractor="stric")
-    with pytest.raises(UnknownNameError, match=r"unknown value of scoring\.likelihood_rule 'sums'; did you mean sum"):
+    with pytest.raises(
+        UnknownNameError,
+        match=r"unknown value of scoring\.likelihood_rule 'sums'; did you mean sum",
+    ):
         score(tmp_path / "run", likelihood_rule="sums")
 
 
@@ -403,12 +550,15 @@ def test_a_benchmark_that_changed_since_is_not_scored(tmp_path: Path) -> None:
     run(Scripted(lambda request: "(A)"), str(made.folder), "vanilla", tmp_path)
     small.built(small.rows(5), tmp_path / "made")
     with pytest.raises(
-        DataError, match=r"cannot be scored, as the answers of mine are not here .* build that version again"
+        DataError,
+        match=r"cannot be scored, as the answers of mine are not here .* build that version again",
     ):
         score(tmp_path / "run")
 
 
-def test_the_names_of_options_and_not_their_places_are_scored_under_every_protocol(tmp_path: Path) -> None:
+def test_the_names_of_options_and_not_their_places_are_scored_under_every_protocol(
+    tmp_path: Path,
+) -> None:
     """A model that says the right option's text has all right, however options are stored, shown and marked."""
     rows = small.rows(12)
     golds = {row["id"]: row["options"][row["answer"]] for row in rows}
@@ -422,7 +572,11 @@ def test_the_names_of_options_and_not_their_places_are_scored_under_every_protoc
 
 
 def _turned(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "options": row["options"][::-1], "answer": len(row["options"]) - 1 - row["answer"]}
+    return {
+        **row,
+        "options": row["options"][::-1],
+        "answer": len(row["options"]) - 1 - row["answer"],
+    }
 
 
 def test_a_sample_and_a_limit_narrow_what_is_scored(questions: Benchmark, tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ def test_the_same_name_gives_the_same_numbers(name: list[str | int]) -> None:
 
 
 @given(names, names)
-def test_different_names_give_different_numbers(one: list[str | int], other: list[str | int]) -> None:
+def test_different_names_give_different_numbers(
+    one: list[str | int], other: list[str | int]
+) -> None:
     same = [str(part) for part in one] == [str(part) for part in other]
     assert (draw(*one) == draw(*other)) == same
 
@@ -57,4 +59,6 @@ def test_the_global_generator_is_left_alone() -> None:
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 64, 65, 2910])
 @pytest.mark.parametrize("seed", [0, 1, 20230719, 2**32 - 1])
 def test_a_permutation_of_numpy_is_drawn_without_numpy(count: int, seed: int) -> None:
-    assert numpy_permutation(count, seed) == numpy.random.RandomState(seed).permutation(count).tolist()
+    assert (
+        numpy_permutation(count, seed) == numpy.random.RandomState(seed).permutation(count).tolist()
+    )

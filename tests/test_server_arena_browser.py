@@ -42,12 +42,16 @@ def fight(page: Page, server: RunningServer, folder: Path) -> None:
     fill(page, "#more textarea", "Wait: wait numbat")
     page.run("document.querySelector('#more button').click()")
     page.wait_until(f"{BUSY} === 1")
-    assert page.run("document.querySelector('#votes').hidden"), "nobody votes before both have replied"
+    assert page.run("document.querySelector('#votes').hidden"), (
+        "nobody votes before both have replied"
+    )
     page.run("document.activeElement.blur()")
     page.press("1")
     server.do(open_gate())
     page.wait_until("!document.querySelector('#votes').hidden")
-    assert not page.run("/quokka|numbat/.test(document.querySelector('main').textContent.replace('wait numbat', ''))")
+    assert not page.run(
+        "/quokka|numbat/.test(document.querySelector('main').textContent.replace('wait numbat', ''))"
+    )
     assert violations(page) == []
     assert page.run(ALL_SHOWN)
     page.press("2")
@@ -58,7 +62,9 @@ def fight(page: Page, server: RunningServer, folder: Path) -> None:
     assert page.run("document.activeElement.id") == "again"
     page.press("1")
     page.run("document.querySelector('#again').click()")
-    assert page.run("document.querySelector('#battle').hidden && !document.querySelector('#ask').hidden")
+    assert page.run(
+        "document.querySelector('#battle').hidden && !document.querySelector('#ask').hidden"
+    )
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
@@ -70,7 +76,9 @@ def test_a_battle_from_the_upload_to_the_rating(tmp_path: Path, width: int) -> N
     examples.mkdir()
     (examples / "blue.png").write_bytes(picture("blue"))
     with (
-        fighting(tmp_path / "server", models("quokka", "numbat"), examples=[str(examples)]) as server,
+        fighting(
+            tmp_path / "server", models("quokka", "numbat"), examples=[str(examples)]
+        ) as server,
         browsing(tmp_path) as page,
     ):
         server.do(settled(server.services))
@@ -86,7 +94,9 @@ def test_a_battle_from_the_upload_to_the_rating(tmp_path: Path, width: int) -> N
         page.wait_until("!document.querySelector('#names').hidden")
         server.do(rate_arena(server.services))
         page.open(f"{server.url}/arena/ratings")
-        assert "did not know the models: 2" in page.run("document.querySelector('main').textContent")
+        assert "did not know the models: 2" in page.run(
+            "document.querySelector('main').textContent"
+        )
         assert "quokka" in page.run("document.querySelector('table').textContent")
         assert violations(page) == [] and page.run(ALL_SHOWN)
         for address in ("/", "/arena", "/arena/named", "/arena/chat", "/arena/recorded"):
@@ -113,7 +123,9 @@ DROPPED = """(async () => {
   const event = new kinds["%(kind)s"]("%(kind)s", {[key]: files, bubbles: true, cancelable: true});
   return document.body.dispatchEvent(event);
 })()"""
-PREVIEW = "document.querySelector('#preview').hidden ? '' : document.querySelector('#preview').ariaLabel"
+PREVIEW = (
+    "document.querySelector('#preview').hidden ? '' : document.querySelector('#preview').ariaLabel"
+)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
@@ -121,23 +133,32 @@ def test_an_example_is_ready_and_a_picture_is_pasted_dropped_or_removed(tmp_path
     register("models", "talker", open_talker)
     benchmark = small.built(small.rows(2, pictures=2), tmp_path / "b", name="b")
     with (
-        fighting(tmp_path / "server", models("quokka", "numbat"), examples=[str(benchmark.folder)]) as server,
+        fighting(
+            tmp_path / "server", models("quokka", "numbat"), examples=[str(benchmark.folder)]
+        ) as server,
         browsing(tmp_path) as page,
     ):
         server.do(settled(server.services))
         page.resize(390)
         page.open(f"{server.url}/arena")
         page.wait_until(f"({PREVIEW}).startsWith('Example 1')")
-        assert page.run("document.querySelector('#ask textarea').value") == "Which animal is number 0?"
+        assert (
+            page.run("document.querySelector('#ask textarea').value") == "Which animal is number 0?"
+        )
         page.run("document.querySelector('#remove').click()")
         page.wait_until("document.querySelector('#preview').hidden")
         page.run("document.querySelector('#ask .primary').click()")
         page.wait_until("document.querySelector('#status').classList.contains('fault')")
         assert "paste or drop one" in page.run("document.querySelector('#status').textContent")
         for kind in ("paste", "drop"):
-            assert not page.run(DROPPED % {"kind": kind}), "the browser would leave the page for the file"
+            assert not page.run(DROPPED % {"kind": kind}), (
+                "the browser would leave the page for the file"
+            )
             page.wait_until(f"({PREVIEW}) === 'Your picture: {kind}.png'")
-            assert page.run("document.querySelectorAll('[data-picture][aria-pressed=true]').length") == 0
+            assert (
+                page.run("document.querySelectorAll('[data-picture][aria-pressed=true]').length")
+                == 0
+            )
             assert violations(page) == [] and page.run(ALL_SHOWN)
         page.run("document.querySelector('#ask .primary').click()")
         page.wait_until("!document.querySelector('#votes').hidden")
@@ -152,7 +173,9 @@ def test_an_example_is_ready_and_a_picture_is_pasted_dropped_or_removed(tmp_path
             "new KeyboardEvent('keydown', {key: 'Enter', ctrlKey: true, bubbles: true}))"
         )
         page.wait_until("!document.querySelector('#votes').hidden")
-        assert page.run("document.querySelector('.asked').textContent") == "Which animal is number 1?"
+        assert (
+            page.run("document.querySelector('.asked').textContent") == "Which animal is number 1?"
+        )
         assert page.complaints == []
 
 
@@ -174,7 +197,9 @@ def test_a_page_loaded_again_goes_on_with_its_battle(tmp_path: Path) -> None:
     examples.mkdir()
     (examples / "blue.png").write_bytes(picture("blue"))
     with (
-        fighting(tmp_path / "server", models("quokka", "numbat"), examples=[str(examples)]) as server,
+        fighting(
+            tmp_path / "server", models("quokka", "numbat"), examples=[str(examples)]
+        ) as server,
         browsing(tmp_path) as page,
     ):
         database = server.services.database
@@ -195,8 +220,12 @@ def test_a_page_loaded_again_goes_on_with_its_battle(tmp_path: Path) -> None:
         assert page.run("document.querySelector('.asked').textContent") == "Wait: wait numbat"
         page.wait_until("document.querySelector('#picture').naturalWidth === 20")
         assert page.run("[...document.querySelectorAll('.reply')].every(one => one.textContent)")
-        assert page.run(NAMES) == ["Left", "Right"] and page.run("document.querySelector('#ask').hidden")
-        assert not page.run("/quokka|numbat/.test(document.documentElement.innerHTML.replaceAll('wait numbat', ''))")
+        assert page.run(NAMES) == ["Left", "Right"] and page.run(
+            "document.querySelector('#ask').hidden"
+        )
+        assert not page.run(
+            "/quokka|numbat/.test(document.documentElement.innerHTML.replaceAll('wait numbat', ''))"
+        )
         assert violations(page) == [] and page.run(ALL_SHOWN)
         # The page is a second tab from now on: the vote is cast in the first, over the same session.
         page.run(
@@ -240,5 +269,7 @@ def test_a_page_loaded_again_goes_on_with_its_battle(tmp_path: Path) -> None:
         assert told == ["voted", "abandoned", "voted"]
         server.do(rate_arena(server.services))
         page.open(f"{server.url}/arena/ratings")
-        assert "Battles left for another without a vote: 1." in page.run("document.querySelector('main').textContent")
+        assert "Battles left for another without a vote: 1." in page.run(
+            "document.querySelector('main').textContent"
+        )
         assert len(page.complaints) == 1 and "409" in str(page.complaints)

@@ -46,28 +46,50 @@ def texts(file: Path) -> Iterator[str]:
 def test_the_server_imports_only_what_snellen_makes_public() -> None:
     files = sorted(SERVER.rglob("*.py"))
     foreign = [(file.name, module, name) for file in files for module, name in imports(file)]
-    ours = [(file, module, name) for file, module, name in foreign if module.partition(".")[0] == "snellen"]
+    ours = [
+        (file, module, name)
+        for file, module, name in foreign
+        if module.partition(".")[0] == "snellen"
+    ]
     assert len(ours) > 100
-    assert [(file, module, name) for file, module, name in ours if name not in PUBLIC.get(module, ())] == []
+    assert [
+        (file, module, name) for file, module, name in ours if name not in PUBLIC.get(module, ())
+    ] == []
     # Nor does it reach a module by a text: as the package of templates, of files, or of what is imported later.
     modules = tuple(f"snellen.{path.stem}" for path in CORE.iterdir())
-    assert [(file.name, text) for file in files for text in texts(file) if text.startswith(modules)] == []
+    assert [
+        (file.name, text) for file in files for text in texts(file) if text.startswith(modules)
+    ] == []
 
 
 def test_snellen_neither_imports_the_server_nor_names_its_modules() -> None:
-    files = [file for file in sorted(CORE.rglob("*.py")) if "snellen_server" in file.read_text("utf-8")]
-    assert [(file.name, name) for file in files for name, _ in imports(file) if name.startswith("snellen_server")] == []
-    assert [(file.name, text) for file in files for text in texts(file) if "snellen_server" in text] == []
+    files = [
+        file for file in sorted(CORE.rglob("*.py")) if "snellen_server" in file.read_text("utf-8")
+    ]
+    assert [
+        (file.name, name)
+        for file in files
+        for name, _ in imports(file)
+        if name.startswith("snellen_server")
+    ] == []
+    assert [
+        (file.name, text) for file in files for text in texts(file) if "snellen_server" in text
+    ] == []
 
 
 def test_modules_of_the_server_do_not_import_each_other_in_a_circle() -> None:
-    names = {".".join(file.relative_to(SERVER.parent).with_suffix("").parts): file for file in SERVER.rglob("*.py")}
+    names = {
+        ".".join(file.relative_to(SERVER.parent).with_suffix("").parts): file
+        for file in SERVER.rglob("*.py")
+    }
 
     def run_time_imports(file: Path) -> set[str]:
         tree = ast.parse(file.read_text("utf-8"))
         nodes = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
         named = [(str(node.module), alias.name) for node in nodes for alias in node.names]
-        return {name for module, part in named for name in (module, f"{module}.{part}") if name in names}
+        return {
+            name for module, part in named for name in (module, f"{module}.{part}") if name in names
+        }
 
     graph = {name: run_time_imports(file) for name, file in names.items()}
     assert sum(map(len, graph.values())) > 150
@@ -82,7 +104,9 @@ def test_features_do_not_import_each_other_and_their_house_knows_none() -> None:
         for module, _ in imports(file)
         if module.startswith("snellen_server.")
     }
-    among_features = {(room, other) for room, other in doors if room != other and {room, other} <= rooms}
+    among_features = {
+        (room, other) for room, other in doors if room != other and {room, other} <= rooms
+    }
     # Which answers are hidden from the explorer is said by the boards of the leaderboard.
     assert among_features == {("explorer", "leaderboard")}
     assert {other for room, other in doors if room == "hosting"} == {"hosting"}
@@ -96,15 +120,23 @@ def test_both_packages_have_one_version() -> None:
 def test_what_the_server_is_found_by_is_installed() -> None:
     for group in ("snellen.verbs", "snellen_server.features"):
         declared = PROJECT["entry-points"][group]
-        assert declared.items() <= {point.name: point.value for point in entry_points(group=group)}.items()
+        assert (
+            declared.items()
+            <= {point.name: point.value for point in entry_points(group=group)}.items()
+        )
         assert all(imported(target) for target in declared.values())
 
 
 @pytest.mark.parametrize("verb", sorted(PROJECT["entry-points"]["snellen.verbs"]))
-def test_without_the_package_its_verbs_say_in_one_line_what_to_install(verb: str, tmp_path: Path) -> None:
+def test_without_the_package_its_verbs_say_in_one_line_what_to_install(
+    verb: str, tmp_path: Path
+) -> None:
     done = without_server(verb, tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"snellen: `snellen {verb}` comes with another package: {server_install_line()}\n"
+    assert (
+        done.stderr
+        == f"snellen: `snellen {verb}` comes with another package: {server_install_line()}\n"
+    )
 
 
 def test_without_the_package_the_help_shows_the_other_verbs(tmp_path: Path) -> None:
@@ -120,7 +152,9 @@ def without_server(word: str, folder: Path) -> subprocess.CompletedProcess[str]:
         "installation._folders = lambda path: {n: f for n, f in found(path).items() if n != 'snellen_server'}\n"
         f"from snellen.cli import main\nmain([{word!r}])"
     )
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder
+    )
 
 
 def test_a_verb_that_cannot_be_loaded_says_so_and_hinders_no_other(tmp_path: Path) -> None:
@@ -131,12 +165,17 @@ def test_a_verb_that_cannot_be_loaded_says_so_and_hinders_no_other(tmp_path: Pat
 
     def snellen_command(word: str) -> subprocess.CompletedProcess[str]:
         code = f"import sys; sys.path.append({str(tmp_path)!r}); from snellen.cli import main; main([{word!r}])"
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+        return subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+        )
 
     done = snellen_command("--help")
-    assert done.returncode == 0 and "(cannot be loaded: No module named 'lost')" in " ".join(done.stdout.split())
+    assert done.returncode == 0 and "(cannot be loaded: No module named 'lost')" in " ".join(
+        done.stdout.split()
+    )
     done = snellen_command("lost")
     assert done.returncode == 2
     assert (
-        done.stderr == "snellen: `snellen lost` cannot be loaded: No module named 'lost'; mend or remove its package\n"
+        done.stderr
+        == "snellen: `snellen lost` cannot be loaded: No module named 'lost'; mend or remove its package\n"
     )

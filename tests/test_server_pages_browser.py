@@ -39,18 +39,29 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
     for name in ("first", "second"):
         sn.evaluate(
-            Replying(name, steady), [str(hidden.folder), str(shown.folder)], runs=folder / "server/runs", name=name
+            Replying(name, steady),
+            [str(hidden.folder), str(shown.folder)],
+            runs=folder / "server/runs",
+            name=name,
         )
     feature = {
-        "leaderboard": {"boards": [board(hidden, name="animals", title="Animals", about="Which animal is it?")]},
+        "leaderboard": {
+            "boards": [board(hidden, name="animals", title="Animals", about="Which animal is it?")]
+        },
         "explorer": {"public": ["*"], "answers_of": ["shown"]},
-        "ratings": {"studies": [{"name": "plans", "study": str(folder / "plans.toml"), "runs": ["first", "second"]}]},
+        "ratings": {
+            "studies": [
+                {"name": "plans", "study": str(folder / "plans.toml"), "runs": ["first", "second"]}
+            ]
+        },
     }
     with hosted(folder / "server", feature=feature) as running:
         asyncio.run(index_public_runs(running.services))
         anna = running.with_key("Anna", "submit")
         hostile = f"Hostile {HOSTILE}"[:100]
-        scored(anna, as_jsonl(predictions(other, 12)), model=hostile, is_public="true", parameters="7B")
+        scored(
+            anna, as_jsonl(predictions(other, 12)), model=hostile, is_public="true", parameters="7B"
+        )
         running.signed_in("Berta")  # who has a password then
         yield running
 
@@ -67,7 +78,9 @@ def sign_in(page: Page, server: RunningServer, name: str) -> None:
         return
     fields = f"document.querySelector('[name=name]').value = {name!r};"
     fields += f"document.querySelector('[name=password]').value = {PASSWORD!r};"
-    page.wait_for_load(lambda: page.run(f"{fields} document.querySelector('form:has([name=password])').submit()"))
+    page.wait_for_load(
+        lambda: page.run(f"{fields} document.querySelector('form:has([name=password])').submit()")
+    )
 
 
 def text(page: Page) -> str:
@@ -75,13 +88,17 @@ def text(page: Page) -> str:
 
 
 @pytest.mark.parametrize("width", [SIZES[0], pytest.param(SIZES[1], marks=pytest.mark.slow)])
-def test_predictions_are_submitted_scored_and_published_by_page(page: Page, server: RunningServer, width: int) -> None:
+def test_predictions_are_submitted_scored_and_published_by_page(
+    page: Page, server: RunningServer, width: int
+) -> None:
     page.resize(width)
     sign_in(page, server, "Berta")
     page.open(f"{server.url}/leaderboard/animals")
     page.wait_for_load(lambda: page.run("document.querySelector('a.button').click()"))
     assert axe.violations(page) == []
-    content = json.dumps(as_jsonl(predictions(lambda i: gold(i) if i % 3 else other(i), 12)).decode())
+    content = json.dumps(
+        as_jsonl(predictions(lambda i: gold(i) if i % 3 else other(i), 12)).decode()
+    )
     page.run(
         f"""(() => {{
         const files = new DataTransfer();
@@ -92,7 +109,9 @@ def test_predictions_are_submitted_scored_and_published_by_page(page: Page, serv
     )
     page.wait_for_load(lambda: page.run("document.querySelector('.fields button').click()"))
     assert f"By hand {width}" in text(page)
-    until(lambda: "Where it comes from" in text(page) and "waits to be scored" not in text(page), 60)
+    until(
+        lambda: "Where it comes from" in text(page) and "waits to be scored" not in text(page), 60
+    )
     assert "accuracy" in text(page) and "private: only you see it" in text(page)
     assert axe.violations(page) == [] and page.run(WIDTH) <= width
     press = "[...document.querySelectorAll('main button')].find(one => one.textContent === 'Make it public').click()"
@@ -103,18 +122,29 @@ def test_predictions_are_submitted_scored_and_published_by_page(page: Page, serv
 
 
 @pytest.mark.parametrize(
-    ("width", "scheme"), [pytest.param(SIZES[0], "light", marks=pytest.mark.slow), (SIZES[1], "dark")]
+    ("width", "scheme"),
+    [pytest.param(SIZES[0], "light", marks=pytest.mark.slow), (SIZES[1], "dark")],
 )
-def test_every_page_can_be_used_by_everybody(page: Page, server: RunningServer, width: int, scheme: str) -> None:
+def test_every_page_can_be_used_by_everybody(
+    page: Page, server: RunningServer, width: int, scheme: str
+) -> None:
     page.resize(width)
     page.prefer(scheme)
     sign_in(page, server, "Berta")
     page.complaints.clear()
     for address in (
-        "/", "/leaderboard", "/leaderboard/animals", "/leaderboard/animals?order=model", "/explorer",
-        "/explorer/questions", "/explorer/question?of=shown&sample=q005", "/explorer/question?of=hidden&sample=q005",
-        "/ratings", "/ratings/plans", "/ratings/plans?place=99",
-    ):  # fmt: skip
+        "/",
+        "/leaderboard",
+        "/leaderboard/animals",
+        "/leaderboard/animals?order=model",
+        "/explorer",
+        "/explorer/questions",
+        "/explorer/question?of=shown&sample=q005",
+        "/explorer/question?of=hidden&sample=q005",
+        "/ratings",
+        "/ratings/plans",
+        "/ratings/plans?place=99",
+    ):
         page.open(f"{server.url}{address}")
         assert axe.violations(page) == [], address
         assert page.run(WIDTH) <= width, address
@@ -155,10 +185,14 @@ def photographs(page: Page, server: RunningServer, folder: Path) -> None:
     for width in SIZES:
         page.resize(width)
         for name, address in {
-            "board": "/leaderboard/animals", "submit": "/leaderboard/animals/submit", "runs": "/explorer",
-            "questions": "/explorer/questions", "hidden": "/explorer/question?of=hidden&sample=q005",
-            "shown": "/explorer/question?of=shown&sample=q005", "rating": "/ratings/plans?place=2",
-        }.items():  # fmt: skip
+            "board": "/leaderboard/animals",
+            "submit": "/leaderboard/animals/submit",
+            "runs": "/explorer",
+            "questions": "/explorer/questions",
+            "hidden": "/explorer/question?of=hidden&sample=q005",
+            "shown": "/explorer/question?of=shown&sample=q005",
+            "rating": "/ratings/plans?place=2",
+        }.items():
             page.open(f"{server.url}{address}")
             (folder / f"{name}-{width}.png").write_bytes(page.photograph("body"))
         entry = page.run("location.href") and f"{server.url}/leaderboard/animals"

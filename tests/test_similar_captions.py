@@ -39,7 +39,10 @@ named = st.frozensets(st.sampled_from("abcde"), max_size=4)
     [
         ("A man and two women on a couch.", {"person", "couch"}),
         ("People eating hot dogs", {"person", "hot dog"}),
-        ("Two buses, three sheep; KNIVES and wine glasses!", {"bus", "sheep", "knife", "wine glass"}),
+        (
+            "Two buses, three sheep; KNIVES and wine glasses!",
+            {"bus", "sheep", "knife", "wine glass"},
+        ),
         ("A teddy bear on sofas", {"teddy bear", "couch"}),
         ("a bearded manatee in a doghouse, busily", set()),
         ("the tennis racquet of a surfer", {"tennis racket", "person"}),
@@ -82,7 +85,9 @@ def test_of_equally_similar_pictures_another_seed_draws_others() -> None:
     pictures = {0: frozenset("a"), **{key: frozenset("ab") for key in range(1, 40)}}
     neighbours = SimilarPictures(pictures)
     assert len({tuple(neighbours.nearest(0, 3, random.Random(seed))) for seed in range(8)}) > 1
-    assert neighbours.nearest(0, 3, random.Random(1)) == SimilarPictures(pictures).nearest(0, 3, random.Random(1))
+    assert neighbours.nearest(0, 3, random.Random(1)) == SimilarPictures(pictures).nearest(
+        0, 3, random.Random(1)
+    )
 
 
 def test_a_caption_that_may_be_true_of_the_picture_comes_last() -> None:

@@ -35,7 +35,11 @@ def test_every_page_stands_in_one_section_of_the_site() -> None:
 
 
 def test_the_page_on_python_has_every_public_name() -> None:
-    shown = re.findall(r"^::: snellen\.(\w+)$", (DOCS / "reference/python.md").read_text("utf-8"), flags=re.MULTILINE)
+    shown = re.findall(
+        r"^::: snellen\.(\w+)$",
+        (DOCS / "reference/python.md").read_text("utf-8"),
+        flags=re.MULTILINE,
+    )
     assert sorted(shown) == sorted(set(snellen.__all__) - {"__version__"})
 
 
@@ -45,7 +49,9 @@ def test_pictures_are_small_and_load_nothing() -> None:
     for picture in pictures:
         assert 1_000 < picture.stat().st_size < 300_000, picture
         if picture.suffix == ".svg":
-            assert "url(http" not in picture.read_text("utf-8") and "@font-face" not in picture.read_text("utf-8")
+            assert "url(http" not in picture.read_text(
+                "utf-8"
+            ) and "@font-face" not in picture.read_text("utf-8")
 
 
 def test_the_site_loads_no_fonts_from_elsewhere() -> None:
@@ -55,9 +61,15 @@ def test_the_site_loads_no_fonts_from_elsewhere() -> None:
 @pytest.mark.parametrize("file", DOCKERFILES, ids=lambda file: file.name)
 def test_a_container_is_made_of_files_and_extras_that_exist(file: Path) -> None:
     text = file.read_text("utf-8")
-    copied = [name for line in re.findall(r"^COPY (.+)$", text, flags=re.MULTILINE) for name in line.split()[:-1]]
+    copied = [
+        name
+        for line in re.findall(r"^COPY (.+)$", text, flags=re.MULTILINE)
+        for name in line.split()[:-1]
+    ]
     kept = {
-        line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
+        line.removeprefix("!")
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
     }
     assert {"src", "pyproject.toml"} <= set(copied) <= kept and [
         name for name in copied if not (ROOT / name).exists()
@@ -65,31 +77,49 @@ def test_a_container_is_made_of_files_and_extras_that_exist(file: Path) -> None:
     assert set(PROJECT["license-files"]) | {PROJECT["readme"]} <= set(copied)
     [extras] = re.findall(r"'\.\[(.+)\]'", text)
     assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
-    assert "\nUSER 1000\n" in text and 'ENTRYPOINT ["snellen"]' in text and "snellen" in PROJECT["scripts"]
+    assert (
+        "\nUSER 1000\n" in text
+        and 'ENTRYPOINT ["snellen"]' in text
+        and "snellen" in PROJECT["scripts"]
+    )
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
 def test_a_workflow_calls_targets_verbs_and_extras_that_exist(file: Path) -> None:
     text = file.read_text("utf-8")
-    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE))
+    targets = set(
+        re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), flags=re.MULTILINE)
+    )
     assert set(re.findall(r"\bmake (\w+)", text)) <= targets
     verbs = set(re.findall(r"(?:- run: |--rm )snellen (\w+)", text)) - {"snellen"}
     assert verbs <= set(cli.list_commands(click.Context(cli)))
     named = {extra for group in re.findall(r"\)\[([\w,]+)\]", text) for extra in group.split(",")}
-    assert named | set(re.findall(r"--require (\w+)", text)) <= set(PROJECT["optional-dependencies"])
+    assert named | set(re.findall(r"--require (\w+)", text)) <= set(
+        PROJECT["optional-dependencies"]
+    )
     [versions] = set(re.findall(r'python: (\[".+?"\])', text))
-    supported = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
-    assert re.findall(r'"(.+?)"', versions) == supported and PROJECT["requires-python"] == f">={supported[0]}"
+    supported = [
+        line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)
+    ]
+    assert (
+        re.findall(r'"(.+?)"', versions) == supported
+        and PROJECT["requires-python"] == f">={supported[0]}"
+    )
 
 
 def test_the_citation_names_the_version_and_the_licence() -> None:
     text = (ROOT / "CITATION.cff").read_text("utf-8")
-    assert f"\nversion: {snellen.__version__}\n" in text and f"\nlicense: {PROJECT['license']}\n" in text
+    assert (
+        f"\nversion: {snellen.__version__}\n" in text
+        and f"\nlicense: {PROJECT['license']}\n" in text
+    )
 
 
 def test_setting_up_names_every_extra() -> None:
     page = (DOCS / "setting-up.md").read_text("utf-8")
     named = {
-        name for row in re.findall(r"^\| (`.+?) \|", page, flags=re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+        name
+        for row in re.findall(r"^\| (`.+?) \|", page, flags=re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
     }
     assert set(PROJECT["optional-dependencies"]) - {"all"} <= named

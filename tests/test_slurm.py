@@ -56,7 +56,9 @@ class Slurm:
         programs.mkdir()
         # A server of one model in place of vLLM, which wants a GPU.
         config = '{"host": "0.0.0.0", "port": 8000, "latency": 0.05}'
-        serve = f"(echo {shlex.quote(config)}; exec sleep 300) | {sys.executable} {servers.__file__}"
+        serve = (
+            f"(echo {shlex.quote(config)}; exec sleep 300) | {sys.executable} {servers.__file__}"
+        )
         snellen = f'exec {sys.executable} -m snellen "$@"'
         for name, text in {"snellen": snellen, "vllm": serve}.items():
             (programs / name).write_text(f"#!/bin/sh\n{text}\n")
@@ -83,7 +85,9 @@ class Slurm:
             time.sleep(0.2)
 
     def said(self) -> str:
-        return "\n".join(path.read_text("utf-8") for path in sorted(self.folder.glob("slurm-*.out")))
+        return "\n".join(
+            path.read_text("utf-8") for path in sorted(self.folder.glob("slurm-*.out"))
+        )
 
 
 @contextmanager
@@ -107,7 +111,9 @@ def running_slurm(folder: Path) -> Iterator[Slurm]:
         yield slurm
 
 
-def test_the_page_s_jobs_of_which_some_are_killed_make_the_run_of_one_process(tmp_path: Path) -> None:
+def test_the_page_s_jobs_of_which_some_are_killed_make_the_run_of_one_process(
+    tmp_path: Path,
+) -> None:
     for name in ("exam.toml", "shares.sbatch", "score.sbatch"):
         text = slurm_file(name)
         (tmp_path / name).write_text(text)
@@ -124,7 +130,9 @@ def test_the_page_s_jobs_of_which_some_are_killed_make_the_run_of_one_process(tm
         slurm.ended()
         assert "share 3/8 of runs/exam is asked" in slurm.said() and "accuracy" in slurm.said()
     assert answered(runs / "exam") == answered(runs / "whole")
-    assert (runs / "exam" / "scores.jsonl").read_bytes() == (runs / "whole" / "scores.jsonl").read_bytes()
+    assert (runs / "exam" / "scores.jsonl").read_bytes() == (
+        runs / "whole" / "scores.jsonl"
+    ).read_bytes()
 
 
 def test_the_page_s_servers_on_two_machines_answer_one_run(tmp_path: Path) -> None:
@@ -133,6 +141,9 @@ def test_the_page_s_servers_on_two_machines_answer_one_run(tmp_path: Path) -> No
     with running_slurm(tmp_path) as slurm:
         slurm.submit("servers.sbatch")
         slurm.ended()
-        assert "machine1:8000/v1,http://machine2:8000/v1" in slurm.said() and "accuracy" in slurm.said()
+        assert (
+            "machine1:8000/v1,http://machine2:8000/v1" in slurm.said()
+            and "accuracy" in slurm.said()
+        )
     [folder] = (tmp_path / "runs").iterdir()
     assert not [e for e in read_exchanges(folder) if e.response.error]

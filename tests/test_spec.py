@@ -57,7 +57,11 @@ def flags(verb: str) -> set[str]:
     return {str(parameter.name) for parameter in command.params}
 
 
-RUN, SCORING, JUDGE = set(RUN_FIELDS), set(ScoringSpec.__struct_fields__), set(JudgeSpec.__struct_fields__)
+RUN, SCORING, JUDGE = (
+    set(RUN_FIELDS),
+    set(ScoringSpec.__struct_fields__),
+    set(JudgeSpec.__struct_fields__),
+)
 JUDGE_FLAGS = {f"judge_{name}" for name in JUDGE}
 IN_PYTHON = {"models": "model"}
 """A field of a run by another name on the command line: the model comes first, and is mostly one."""
@@ -69,11 +73,25 @@ RUN_ONLY = {"dry_run", "offline", "share", "yes"}
 def test_evaluate_shows_the_fields_of_the_record_with_their_defaults() -> None:
     keywords = inspect.signature(sn.evaluate).parameters
     assert keywords.keys() == {IN_PYTHON.get(name, name) for name in RUN} | {"progress", "announce"}
-    shown = {name: keywords[name].default for name in RUN if name in keywords and name not in ("benchmarks", "report")}
+    shown = {
+        name: keywords[name].default
+        for name in RUN
+        if name in keywords and name not in ("benchmarks", "report")
+    }
     unsaid = run_spec({})
-    parts = [asdict(unsaid.question), asdict(unsaid.execution), {"scoring": ScoringSpec(), "judge": JudgeSpec()}]
-    assert not [name for part in parts for name in part if name in shown and shown[name] != part[name]]
-    assert inspect.signature(sn.score).parameters.keys() == SCORING | {"folder", "judge", "announce"}
+    parts = [
+        asdict(unsaid.question),
+        asdict(unsaid.execution),
+        {"scoring": ScoringSpec(), "judge": JudgeSpec()},
+    ]
+    assert not [
+        name for part in parts for name in part if name in shown and shown[name] != part[name]
+    ]
+    assert inspect.signature(sn.score).parameters.keys() == SCORING | {
+        "folder",
+        "judge",
+        "announce",
+    }
 
 
 def test_keywords_and_tables_of_the_page_are_those_of_the_records() -> None:
@@ -111,9 +129,19 @@ def test_the_command_run_takes_the_fields_of_the_record() -> None:
 def test_verbs_that_score_take_the_fields_of_its_record() -> None:
     of_runs = {"runs", "where", "common_answered"}
     assert flags("report") == SCORING | JUDGE_FLAGS | of_runs | TERMINAL_ONLY | {
-        "outputs", "with_standard", "price", "tables", "figures", "figure_format", "error_limit", "strict",
-    }  # fmt: skip
-    assert flags("score") == SCORING | JUDGE_FLAGS | of_runs | {"benchmark", "to", "model", "form"} | TERMINAL_ONLY
+        "outputs",
+        "with_standard",
+        "price",
+        "tables",
+        "figures",
+        "figure_format",
+        "error_limit",
+        "strict",
+    }
+    assert (
+        flags("score")
+        == SCORING | JUDGE_FLAGS | of_runs | {"benchmark", "to", "model", "form"} | TERMINAL_ONLY
+    )
     assert flags("agree") >= JUDGE_FLAGS
 
 
@@ -137,14 +165,18 @@ def test_a_flag_has_the_same_form_in_every_verb() -> None:
             if isinstance(option, click.Option):
                 form = (option.type.name.removesuffix(" range"), option.multiple, option.is_flag)
                 forms[option.opts[-1]].add(form)
-    assert {name: form for name, form in forms.items() if len(form) > 1 and name not in DIFFERENT_THINGS} == {}
+    assert {
+        name: form for name, form in forms.items() if len(form) > 1 and name not in DIFFERENT_THINGS
+    } == {}
 
 
 # --- exam.toml ---------------------------------------------------------------------------------------------------
 
 
 def fields_on_the_page() -> set[str]:
-    return set(re.findall(r"^\| `([a-z_.]+)` \|", FIELDS_PAGE.read_text("utf-8"), flags=re.MULTILINE))
+    return set(
+        re.findall(r"^\| `([a-z_.]+)` \|", FIELDS_PAGE.read_text("utf-8"), flags=re.MULTILINE)
+    )
 
 
 def test_the_page_has_every_field() -> None:
@@ -153,16 +185,20 @@ def test_the_page_has_every_field() -> None:
 
 
 def test_the_example_of_the_page_runs() -> None:
-    [example] = re.findall(r"^```toml\n(.*?)^```", RUNS_PAGE.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    [example] = re.findall(
+        r"^```toml\n(.*?)^```", RUNS_PAGE.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
     Path("exam.toml").write_text(example)
-    done = CliRunner().invoke(cli, ["run", "exam.toml", "--limit", "2", "--json"], catch_exceptions=False)
+    done = CliRunner().invoke(
+        cli, ["run", "exam.toml", "--limit", "2", "--json"], catch_exceptions=False
+    )
     assert done.exit_code == 0
     spec = run_spec(read_run_spec(Path("exam.toml")))
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert {row["model"] for row in rows} == set(spec.question.models)
-    assert len(list(Path(spec.execution.runs).glob(f"{spec.execution.name}-*/scores/*/report.html"))) == len(
-        spec.question.models
-    )
+    assert len(
+        list(Path(spec.execution.runs).glob(f"{spec.execution.name}-*/scores/*/report.html"))
+    ) == len(spec.question.models)
 
 
 def test_a_file_can_say_what_every_field_holds() -> None:
@@ -227,7 +263,9 @@ def test_a_file_can_say_what_every_field_holds() -> None:
     )
     unsaid = run_spec({})
     for part, other in ((spec.question, unsaid.question), (spec.execution, unsaid.execution)):
-        assert not [name for name in part.__struct_fields__ if getattr(part, name) == getattr(other, name)]
+        assert not [
+            name for name in part.__struct_fields__ if getattr(part, name) == getattr(other, name)
+        ]
     parts = json.loads(msgspec.json.encode(spec))
     content = {**parts["question"], **parts["execution"]}
     tables = [content, parts["scoring"], parts["judge"], dict(content.pop("roles"))]
@@ -250,9 +288,15 @@ def test_a_file_can_say_what_every_field_holds() -> None:
         ("benchmarks = 3", "benchmarks: expected a list, got a whole number"),
         ("prefix = 1", "prefix: expected true or false, got a whole number"),
         ("[scoring]\nmetrics = [3]", "scoring.metrics[0]: expected a text, got a whole number"),
-        ("[scoring]\nlikelihood_rule = 'men'", "unknown value of scoring.likelihood_rule 'men'; did you mean mean?"),
+        (
+            "[scoring]\nlikelihood_rule = 'men'",
+            "unknown value of scoring.likelihood_rule 'men'; did you mean mean?",
+        ),
         ("scoring = 'strict'", "scoring: expected a table, got a text"),
-        ("[roles]\nQuestioner = 'hf:org/name'", "'Questioner' is not a role; write small letters, as in questioner"),
+        (
+            "[roles]\nQuestioner = 'hf:org/name'",
+            "'Questioner' is not a role; write small letters, as in questioner",
+        ),
         ("[roles]\nquestioner = 3", "roles.questioner: expected a text, got 3"),
         ("roles = 'hf:org/name'", "roles: expected a table, got 'hf:org/name'"),
         ("[judge]\nmodels = [3]", "judge.models: expected a text, got 3"),
@@ -272,7 +316,10 @@ def test_a_file_may_name_one_thing_where_a_list_or_a_table_may_stand() -> None:
     )
     content = overlaid(read_run_spec(Path("exam.toml")), {"limit": 3, "judge": {"prompt": "paper"}})
     spec = run_spec(content)
-    assert (spec.question.models, spec.question.benchmarks) == (("snellen:uniform",), ("eyechart/shape",))
+    assert (spec.question.models, spec.question.benchmarks) == (
+        ("snellen:uniform",),
+        ("eyechart/shape",),
+    )
     assert spec.judge == JudgeSpec(models=("snellen:oracle",), prompt="paper")
 
 
@@ -286,8 +333,12 @@ def test_scoring_of_a_file_is_done_and_flags_win_field_by_field() -> None:
     words = ["run", "exam.toml", "--judge", "snellen:uniform", "--metric", "word_f1", "--json"]
     assert CliRunner().invoke(cli, words, catch_exceptions=False).exit_code == 0
     [kept] = Path("runs/r/scores").iterdir()
-    predictions = [json.loads(line) for line in (kept / "predictions.jsonl").read_text().splitlines()]
-    assert len(predictions) == 4 and all("strict" in prediction["extractor_version"] for prediction in predictions)
+    predictions = [
+        json.loads(line) for line in (kept / "predictions.jsonl").read_text().splitlines()
+    ]
+    assert len(predictions) == 4 and all(
+        "strict" in prediction["extractor_version"] for prediction in predictions
+    )
 
 
 # --- from Python -------------------------------------------------------------------------------------------------
@@ -299,21 +350,29 @@ def test_workers_from_python_find_what_one_process_finds() -> None:
     one = sn.evaluate(*asked, limit=12, name="one")
     two = sn.evaluate(*asked, limit=12, name="two", workers=2, progress=states.append)
     assert [row.estimate for row in one.rows] == [row.estimate for row in two.rows]
-    assert [path.name for path in journals(Path("runs/two"))] == ["journal-0.jsonl", "journal-1.jsonl"]
+    assert [path.name for path in journals(Path("runs/two"))] == [
+        "journal-0.jsonl",
+        "journal-1.jsonl",
+    ]
     assert (states[0].done, states[-1].done, states[-1].total) == (0, 12, 12)
     assert all(before.done <= after.done for before, after in itertools.pairwise(states))
     assert {(state.model, state.folder) for state in states} == {("snellen:uniform", "runs/two")}
 
 
 def test_an_object_cannot_be_shared_by_workers() -> None:
-    with pytest.raises(ModelError, match=r"^slow is an object of this process, which 2 workers cannot share; name it"):
+    with pytest.raises(
+        ModelError,
+        match=r"^slow is an object of this process, which 2 workers cannot share; name it",
+    ):
         sn.evaluate(Slow(), "eyechart/shape", workers=2)
     assert not Path("runs").exists()
 
 
 def test_a_report_is_written_where_it_is_asked_for() -> None:
     lines: list[str] = []
-    sn.evaluate("snellen:oracle", "eyechart/shape", limit=2, name="with", report=True, announce=lines.append)
+    sn.evaluate(
+        "snellen:oracle", "eyechart/shape", limit=2, name="with", report=True, announce=lines.append
+    )
     sn.evaluate("snellen:oracle", "eyechart/shape", limit=2, name="without")
     assert [str(path) for path in Path("runs").glob("*/report.html")] == ["runs/with/report.html"]
     assert lines[-1] == "report: runs/with/report.html"
@@ -325,14 +384,19 @@ def test_a_report_is_written_where_it_is_asked_for() -> None:
         ({"scoring": ScoringSpec(metrics=("mrak",))}, "unknown metric 'mrak'"),
         ({"scoring": ScoringSpec(metrics=("mark",))}, "the metric mark needs a judge"),
         ({"scoring": ScoringSpec(extractor="stric")}, "unknown extractor 'stric'"),
-        ({"scoring": ScoringSpec(likelihood_rule="men")}, "unknown value of scoring.likelihood_rule 'men'"),  # type: ignore[arg-type]
+        (
+            {"scoring": ScoringSpec(likelihood_rule="men")},
+            "unknown value of scoring.likelihood_rule 'men'",
+        ),  # type: ignore[arg-type]
         ({"judge": "snelen:oracle"}, "unknown model 'snelen'"),
         ({"judge": JudgeSpec(models=("snellen:oracle",), prompt="papre")}, "did you mean paper"),
         ({"judge": JudgeSpec(max_tokens=0)}, "max_tokens: expected a whole number >= 1"),
         ({"protocols": "circlar"}, "unknown protocol 'circlar'"),
     ],
 )
-def test_what_scoring_would_refuse_is_refused_before_a_model_is_asked(how: dict[str, Any], fault: str) -> None:
+def test_what_scoring_would_refuse_is_refused_before_a_model_is_asked(
+    how: dict[str, Any], fault: str
+) -> None:
     model = Slow()
     with pytest.raises((DataError, UnknownNameError), match=re.escape(fault)):
         sn.evaluate(model, "eyechart/shape", **how)
@@ -355,7 +419,8 @@ def test_a_served_model_is_evaluated_where_an_event_loop_runs_already(questions:
 
     inside = asyncio.run(cell())
     assert [row.estimate for row in inside.rows] == [
-        row.estimate for row in sn.evaluate(SlowAsync(), str(questions.folder), PROTOCOLS, name="plain").rows
+        row.estimate
+        for row in sn.evaluate(SlowAsync(), str(questions.folder), PROTOCOLS, name="plain").rows
     ]
 
 
@@ -364,7 +429,13 @@ def test_a_served_model_is_evaluated_where_an_event_loop_runs_already(questions:
 
 def test_the_manifest_keeps_what_each_call_asked_for_once() -> None:
     for limit in (3, 3, 5):
-        sn.evaluate("snellen:uniform", "eyechart/shape", limit=limit, name="r", scoring=ScoringSpec(extractor="strict"))
+        sn.evaluate(
+            "snellen:uniform",
+            "eyechart/shape",
+            limit=limit,
+            name="r",
+            scoring=ScoringSpec(extractor="strict"),
+        )
     manifest = read_manifest(Path("runs/r"))
     asked = {"models": ("snellen:uniform",), "benchmarks": ("eyechart/shape",)}
     assert manifest.asked == (QuestionSpec(**asked, limit=3), QuestionSpec(**asked, limit=5))
@@ -387,9 +458,15 @@ def test_a_manifest_of_the_time_when_what_was_asked_and_how_stood_together_is_re
     [
         ({}, "snellen-uniform-86e40b96"),
         ({"limit": 3}, "snellen-uniform-7bb096d9"),
-        ({"protocols": ("circular", "instability?m=3"), "temperature": 0.0}, "snellen-uniform-b0d62f2b"),
+        (
+            {"protocols": ("circular", "instability?m=3"), "temperature": 0.0},
+            "snellen-uniform-b0d62f2b",
+        ),
         ({"where": "level == 'easy'", "seed": 4, "temperature": 0.5}, "snellen-uniform-20c72462"),
-        ({"workers": 3, "until": "accuracy ±2", "runs": "elsewhere", "report": False}, "snellen-uniform-86e40b96"),
+        (
+            {"workers": 3, "until": "accuracy ±2", "runs": "elsewhere", "report": False},
+            "snellen-uniform-86e40b96",
+        ),
     ],
 )
 def test_folders_of_runs_keep_their_names(fields: dict[str, Any], name: str) -> None:
@@ -400,10 +477,23 @@ def test_folders_of_runs_keep_their_names(fields: dict[str, Any], name: str) -> 
 
 def test_the_same_question_has_the_same_folder_however_the_work_is_done() -> None:
     def folder(**how: Any) -> Path:
-        return sn.evaluate("snellen:uniform", "eyechart/shape", **{"limit": 2, **how}).runs[0].folder
+        return (
+            sn.evaluate("snellen:uniform", "eyechart/shape", **{"limit": 2, **how}).runs[0].folder
+        )
 
-    assert CliRunner().invoke(cli, ["run", "snellen:uniform", "eyechart/shape", "--limit", "2"]).exit_code == 0
+    assert (
+        CliRunner()
+        .invoke(cli, ["run", "snellen:uniform", "eyechart/shape", "--limit", "2"])
+        .exit_code
+        == 0
+    )
     assert [folder()] == list(Path("runs").iterdir())
     assert folder() == folder(window=3) == folder(workers=2) == folder(error_budget=0.5)
-    others = [folder(limit=3), folder(seed=1), folder(where="level == 'easy'"), folder(stop="\n"), folder(prefix=False)]
+    others = [
+        folder(limit=3),
+        folder(seed=1),
+        folder(where="level == 'easy'"),
+        folder(stop="\n"),
+        folder(prefix=False),
+    ]
     assert len({folder(), *others}) == 6

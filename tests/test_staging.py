@@ -25,13 +25,18 @@ CALL = "import os, signal, socket, sys, pathlib; sys.path.insert(0, sys.argv[1])
 def start(code: str, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", CALL + code, str(TESTS), *words],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def wait_for(builders: list[subprocess.Popen[str]]) -> None:
     for process in builders:
-        assert process.stdout and process.stdout.readline() == "ready\n", process.communicate(timeout=120)[1]
+        assert process.stdout and process.stdout.readline() == "ready\n", process.communicate(
+            timeout=120
+        )[1]
 
 
 def let_go(builders: list[subprocess.Popen[str]]) -> None:
@@ -58,7 +63,9 @@ REPEAT = (
 
 
 @pytest.mark.parametrize(
-    "earlier", [pytest.param(False, marks=pytest.mark.slow), True], ids=["none before", "one before"]
+    "earlier",
+    [pytest.param(False, marks=pytest.mark.slow), True],
+    ids=["none before", "one before"],
 )
 def test_builds_of_one_benchmark_at_once_all_succeed(earlier: bool, tmp_path: Path) -> None:
     target = tmp_path / "home" / "made"
@@ -136,7 +143,9 @@ def test_an_earlier_build_that_was_taken_away_by_a_killed_one_is_put_back(tmp_pa
     made = small.built(small.rows(4), tmp_path / "home" / "made")
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    aside = made.folder.with_name(f".made-{ended.pid}@{slug(socket.gethostname())}-abc_123-earlier0")
+    aside = made.folder.with_name(
+        f".made-{ended.pid}@{slug(socket.gethostname())}-abc_123-earlier0"
+    )
     made.folder.rename(aside)
     with pytest.raises(DataError):
         small.built([{"question": ""}], made.folder)
@@ -185,7 +194,9 @@ def test_of_two_that_build_the_same_the_first_stays(tmp_path: Path) -> None:
     build_benchmark(small.spec_of(path), source=tmp_path, to=target, progress=another)
     assert target.stat().st_ino == first[0].st_ino
     build_benchmark(small.spec_of(path), source=tmp_path, to=target)
-    assert target.stat().st_ino != first[0].st_ino  # built again on purpose: a damaged picture is mended
+    assert (
+        target.stat().st_ino != first[0].st_ino
+    )  # built again on purpose: a damaged picture is mended
 
 
 def test_the_owner_on_another_machine_may_be_alive(tmp_path: Path) -> None:

@@ -54,13 +54,17 @@ def test_wilson_gives_the_published_intervals(right: int, n: int, low: float, hi
 
 
 @given(shares, st.floats(1, 1e6))
-def test_wilsons_interval_solves_the_score_equation_and_holds_the_share(share: float, n: float) -> None:
+def test_wilsons_interval_solves_the_score_equation_and_holds_the_share(
+    share: float, n: float
+) -> None:
     low, high = wilson(share, n)
     assert 0 <= low <= share + 1e-9
     assert share - 1e-9 <= high <= 1
     for end in (low, high):
         if 0 < end < 1:
-            assert (share - end) ** 2 == pytest.approx(z() ** 2 * end * (1 - end) / n, rel=1e-5, abs=1e-12)
+            assert (share - end) ** 2 == pytest.approx(
+                z() ** 2 * end * (1 - end) / n, rel=1e-5, abs=1e-12
+            )
 
 
 def test_wilsons_interval_ends_exactly_at_0_and_at_1_where_none_or_all_are_right() -> None:
@@ -72,16 +76,22 @@ def test_wilsons_interval_ends_exactly_at_0_and_at_1_where_none_or_all_are_right
 
 
 @given(st.floats(0.05, RARE), st.floats(1, 1e6))
-def test_the_limit_of_a_rare_outcome_is_the_exact_one_of_a_one_sided_interval(count: float, n: float) -> None:
+def test_the_limit_of_a_rare_outcome_is_the_exact_one_of_a_one_sided_interval(
+    count: float, n: float
+) -> None:
     stats = pytest.importorskip("scipy.stats", reason="waits for scipy")
     assert rare_limit(count) == pytest.approx(stats.gamma.ppf(0.05, count), rel=1e-6)
     if count <= n:
-        assert rare_limit(count, n) / n == pytest.approx(stats.beta.ppf(0.05, count, n - count + 1), rel=1e-6)
+        assert rare_limit(count, n) / n == pytest.approx(
+            stats.beta.ppf(0.05, count, n - count + 1), rel=1e-6
+        )
 
 
 def test_limits_of_one_two_and_three_rare_outcomes_are_the_published_ones() -> None:
     """Half the 5 % quantile of chi-squared with 2, 4 and 6 degrees of freedom: 0.1026, 0.7107 and 1.6354."""
-    assert [rare_limit(count) for count in (1, 2, 3)] == pytest.approx([0.0513, 0.3554, 0.8177], abs=1e-4)
+    assert [rare_limit(count) for count in (1, 2, 3)] == pytest.approx(
+        [0.0513, 0.3554, 0.8177], abs=1e-4
+    )
 
 
 def exact_coverage(p: float, intervals: list[tuple[float, float]]) -> float:
@@ -94,19 +104,39 @@ def exact_coverage(p: float, intervals: list[tuple[float, float]]) -> float:
     )
 
 
-@pytest.mark.parametrize(("n", "wilsons", "least"), [(5, 0.8315, 0.9314), (30, 0.8371, 0.9244), (100, 0.8379, 0.9268)])
-def test_the_interval_of_a_share_holds_every_true_share(n: int, wilsons: float, least: float) -> None:
+@pytest.mark.parametrize(
+    ("n", "wilsons", "least"), [(5, 0.8315, 0.9314), (30, 0.8371, 0.9244), (100, 0.8379, 0.9268)]
+)
+def test_the_interval_of_a_share_holds_every_true_share(
+    n: int, wilsons: float, least: float
+) -> None:
     """Coverage is least just beyond the end of an interval. Wilson's alone is 0.860 at 0.995 and n = 30."""
     for interval, expected in ((wilson, wilsons), (share_interval, least)):
         intervals = [interval(right / n, n) for right in range(n + 1)]
-        beyond = [end + sign * 1e-9 for ends in intervals for end in ends if 0 < end < 1 for sign in (-1, 1)]
-        assert min(exact_coverage(p, intervals) for p in beyond) == pytest.approx(expected, abs=1e-4)
+        beyond = [
+            end + sign * 1e-9
+            for ends in intervals
+            for end in ends
+            if 0 < end < 1
+            for sign in (-1, 1)
+        ]
+        assert min(exact_coverage(p, intervals) for p in beyond) == pytest.approx(
+            expected, abs=1e-4
+        )
     rare = [1 - expected / n for expected in (0.01, 0.03, 0.05, 0.1, 0.15, 0.2, 0.5, 1.0)]
-    assert min(exact_coverage(p, [share_interval(right / n, n) for right in range(n + 1)]) for p in rare) > 0.949
+    assert (
+        min(
+            exact_coverage(p, [share_interval(right / n, n) for right in range(n + 1)])
+            for p in rare
+        )
+        > 0.949
+    )
 
 
 @given(st.floats(0, 1), st.floats(1, 1e6))
-def test_the_interval_of_a_share_is_wilsons_where_no_outcome_is_rare(share: float, n: float) -> None:
+def test_the_interval_of_a_share_is_wilsons_where_no_outcome_is_rare(
+    share: float, n: float
+) -> None:
     wide, plain = share_interval(share, n), wilson(share, n)
     assert wide[0] <= plain[0]
     assert wide[1] >= plain[1]
@@ -122,19 +152,28 @@ def test_students_t_is_that_of_scipy(df: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [[0.3, 1.9, 2.2, 4.0, 0.1, 7.5], [0.5, 1.0, 2.0, 3.0, 3.5], [-9.0, 1.0, 1.5, 2.0, 2.5]]
+    "values",
+    [[0.3, 1.9, 2.2, 4.0, 0.1, 7.5], [0.5, 1.0, 2.0, 3.0, 3.5], [-9.0, 1.0, 1.5, 2.0, 2.5]],
 )
-def test_a_mean_without_bounds_has_students_interval_longer_on_the_side_of_the_tail(values: list[float]) -> None:
+def test_a_mean_without_bounds_has_students_interval_longer_on_the_side_of_the_tail(
+    values: list[float],
+) -> None:
     stats = pytest.importorskip("scipy.stats", reason="waits for scipy")
     estimate, n = estimate_mean(values, range(len(values)), bounds=NO_BOUNDS), len(values)
     mean, interval = statistics.fmean(values), stats.ttest_1samp(values, 0).confidence_interval()
     # (mu - mean)^2 = t^2 v + t z sqrt(v) skewness (mu - mean), with scipy's unbiased cumulants.
     skewness = stats.kstat(values, 3) / stats.kstat(values, 2) ** 1.5 / math.sqrt(n)
-    few = math.sqrt(n / (n - 1)) if n <= 5 else 1.0  # where t alone is too short (bench/interval_coverage.py)
+    few = (
+        math.sqrt(n / (n - 1)) if n <= 5 else 1.0
+    )  # where t alone is too short (bench/interval_coverage.py)
     margin = few * (interval.high - mean)
     lean, root = z() * skewness / 2, math.sqrt(1 + (z() * skewness / 2) ** 2)
-    assert estimate.low == pytest.approx(min(mean + margin * (lean - root), mean - margin), rel=1e-5)
-    assert estimate.high == pytest.approx(max(mean + margin * (lean + root), mean + margin), rel=1e-5)
+    assert estimate.low == pytest.approx(
+        min(mean + margin * (lean - root), mean - margin), rel=1e-5
+    )
+    assert estimate.high == pytest.approx(
+        max(mean + margin * (lean + root), mean + margin), rel=1e-5
+    )
 
 
 def test_fewer_than_five_groups_have_no_side_of_the_tail() -> None:
@@ -149,7 +188,9 @@ def _spread(values: list[float], groups: list[int]) -> float:
 
 
 @given(st.lists(st.tuples(shares, st.integers(0, 5)), min_size=2, max_size=30))
-def test_the_cluster_error_is_that_of_leaving_out_each_group_in_turn(pairs: list[tuple[float, int]]) -> None:
+def test_the_cluster_error_is_that_of_leaving_out_each_group_in_turn(
+    pairs: list[tuple[float, int]],
+) -> None:
     values, groups = [x for x, _ in pairs], [g for _, g in pairs]
     names = set(groups)
     if len(names) < 2:
@@ -187,7 +228,10 @@ def test_independent_questions_have_wilsons_interval() -> None:
     values = [1.0] * 81 + [0.0] * 182
     found = estimate_mean(values, range(263))
     assert found.value == pytest.approx(81 / 263)
-    assert (found.low, found.high) == (pytest.approx(0.2553, abs=5e-5), pytest.approx(0.3662, abs=5e-5))
+    assert (found.low, found.high) == (
+        pytest.approx(0.2553, abs=5e-5),
+        pytest.approx(0.3662, abs=5e-5),
+    )
 
 
 def test_all_right_is_not_certain() -> None:
@@ -207,7 +251,9 @@ def test_one_picture_alone_has_no_interval_and_few_have_a_note() -> None:
 
 
 @given(st.integers(2, 60), st.integers(1, 6), st.integers(1, 7))
-def test_equal_numbers_right_in_each_picture_are_no_certainty(pictures: int, right: int, wrong: int) -> None:
+def test_equal_numbers_right_in_each_picture_are_no_certainty(
+    pictures: int, right: int, wrong: int
+) -> None:
     """33.3 % [33.3, 33.3] n=300: each picture has one right answer of three, and rounding made the error 1e-18."""
     values, groups = (
         ([1.0] * right + [0.0] * wrong) * pictures,
@@ -218,11 +264,18 @@ def test_equal_numbers_right_in_each_picture_are_no_certainty(pictures: int, rig
     assert (estimate.low, estimate.high) == (pytest.approx(plain[0]), pytest.approx(plain[1]))
 
 
-@pytest.mark.parametrize(("value", "low", "high"), [(0.0, 0.0, 0.1611), (1.0, 0.8389, 1.0), (0.4, 0.3355, 0.4967)])
-def test_values_that_are_all_the_same_may_hide_others(value: float, low: float, high: float) -> None:
+@pytest.mark.parametrize(
+    ("value", "low", "high"), [(0.0, 0.0, 0.1611), (1.0, 0.8389, 1.0), (0.4, 0.3355, 0.4967)]
+)
+def test_values_that_are_all_the_same_may_hide_others(
+    value: float, low: float, high: float
+) -> None:
     """At 0 and 1 it is Wilson's (0 of 20: Newcombe 1998); between, as large a share may lie at either bound."""
     estimate = estimate_mean([value] * 20, range(20))
-    assert (estimate.low, estimate.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+    assert (estimate.low, estimate.high) == (
+        pytest.approx(low, abs=1e-4),
+        pytest.approx(high, abs=1e-4),
+    )
     nothing = estimate_mean([value] * 20, range(20), bounds=NO_BOUNDS)
     assert (nothing.low, nothing.high) == (None, None)
     assert estimate_note(nothing, str)
@@ -253,11 +306,16 @@ def test_an_interval_holds_its_mean_within_bounds_whatever_the_order(
     mixed = [*pairs]
     draw.shuffle(mixed)
     again = estimate_mean([x for x, _ in mixed], [f"picture {g}" for _, g in mixed], bounds=bounds)
-    assert (again.low, again.high) == (pytest.approx(estimate.low, abs=1e-7), pytest.approx(estimate.high, abs=1e-7))
+    assert (again.low, again.high) == (
+        pytest.approx(estimate.low, abs=1e-7),
+        pytest.approx(estimate.high, abs=1e-7),
+    )
 
 
 @given(st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=5), min_size=2, max_size=20))
-def test_the_effective_sample_size_lies_between_that_of_groups_and_n(pictures: list[list[int]]) -> None:
+def test_the_effective_sample_size_lies_between_that_of_groups_and_n(
+    pictures: list[list[int]],
+) -> None:
     values = [float(value) for some in pictures for value in some]
     groups = [g for g, some in enumerate(pictures) for _ in some]
     n, mean = len(values), sum(values) / len(values)
@@ -276,8 +334,13 @@ def test_more_of_the_same_pictures_narrow_the_interval(values: list[float], time
 
 
 @given(st.floats(0.01, 0.99), st.floats(1e-6, 0.1))
-def test_a_score_interval_of_one_bound_is_the_limit_of_that_of_two(value: float, variance: float) -> None:
-    one, two = score_interval(value, variance, (0.0, math.inf)), score_interval(value, variance, (0.0, 1e7))
+def test_a_score_interval_of_one_bound_is_the_limit_of_that_of_two(
+    value: float, variance: float
+) -> None:
+    one, two = (
+        score_interval(value, variance, (0.0, math.inf)),
+        score_interval(value, variance, (0.0, 1e7)),
+    )
     assert one == (pytest.approx(two[0], abs=1e-4), pytest.approx(two[1], rel=1e-4))
     for end in one:
         rare = value * rare_limit(value**2 / variance) * variance / value**2
@@ -296,12 +359,18 @@ def test_a_value_out_of_its_bounds_has_no_score_interval() -> None:
 # --- coverage: seeded, and held against the nominal level within the error of so many replicates ------------------
 
 
-def coverage(draw: Callable[[random.Random], tuple[list[float], list[int]]], truth: float, **kind: object) -> float:
+def coverage(
+    draw: Callable[[random.Random], tuple[list[float], list[int]]], truth: float, **kind: object
+) -> float:
     rng, held = random.Random(11), 0
     for _ in range(REPLICATES):
         values, groups = draw(rng)
         estimate = estimate_mean(values, groups, **kind)  # type: ignore[arg-type]
-        held += estimate.low is not None and estimate.high is not None and estimate.low <= truth <= estimate.high
+        held += (
+            estimate.low is not None
+            and estimate.high is not None
+            and estimate.low <= truth <= estimate.high
+        )
     return held / REPLICATES
 
 
@@ -309,7 +378,9 @@ SIMULATION_ERROR = 3 * math.sqrt(0.95 * 0.05 / REPLICATES)
 """Three binomial standard errors of a coverage of 0.95: 0.021."""
 
 
-@pytest.mark.parametrize(("pictures", "at_most"), [(2, 1.0), (3, 1.0), (5, 0.98), (10, 0.98), (30, 0.97)])
+@pytest.mark.parametrize(
+    ("pictures", "at_most"), [(2, 1.0), (3, 1.0), (5, 0.98), (10, 0.98), (30, 0.97)]
+)
 def test_few_pictures_hold_the_truth_too(pictures: int, at_most: float) -> None:
     """Five questions on each picture, right together; accuracy 0.5. A normal interval held 74 % with two pictures."""
 
@@ -325,14 +396,22 @@ def test_few_pictures_hold_the_truth_too(pictures: int, at_most: float) -> None:
 
 @pytest.mark.parametrize("unstable", [0.03, 0.5])
 @pytest.mark.parametrize("n", [30, 100])
-def test_an_instability_that_is_mostly_zero_has_an_interval_that_holds(unstable: float, n: int) -> None:
+def test_an_instability_that_is_mostly_zero_has_an_interval_that_holds(
+    unstable: float, n: int
+) -> None:
     """One dissenting reply of five (0.500 nats), or a tie of kinds (1.055); 3 % unstable was held 59 % of the time."""
 
     def draw(rng: random.Random) -> tuple[list[float], list[int]]:
-        return [rng.choice([0.5, 0.5, 1.055]) if rng.random() < unstable else 0.0 for _ in range(n)], [*range(n)]
+        return [
+            rng.choice([0.5, 0.5, 1.055]) if rng.random() < unstable else 0.0 for _ in range(n)
+        ], [*range(n)]
 
     truth = unstable * (2 * 0.5 + 1.055) / 3
-    assert 0.95 - SIMULATION_ERROR <= coverage(draw, truth, bounds=(0.0, math.log(5))) <= 0.97 + SIMULATION_ERROR
+    assert (
+        0.95 - SIMULATION_ERROR
+        <= coverage(draw, truth, bounds=(0.0, math.log(5)))
+        <= 0.97 + SIMULATION_ERROR
+    )
 
 
 def test_two_models_that_seldom_differ_have_an_interval_that_holds() -> None:
@@ -353,14 +432,20 @@ def test_gains_without_losses_reach_below_as_far_as_both_intervals_do(sign: floa
     found = estimate_mean([sign] * 10 + [0.0] * 90, range(100), bounds=(-1.0, 1.0))
     lower, upper = 0.1 - math.hypot(0.1 - 0.05523, 0.03700), 0.17437
     ends = (lower, upper) if sign > 0 else (-upper, -lower)
-    assert (found.low, found.high) == (pytest.approx(ends[0], abs=2e-5), pytest.approx(ends[1], abs=2e-5))
+    assert (found.low, found.high) == (
+        pytest.approx(ends[0], abs=2e-5),
+        pytest.approx(ends[1], abs=2e-5),
+    )
 
 
 def test_templates_that_make_no_difference_have_no_spread_on_average() -> None:
     """Best minus worst of four equal templates on 60 questions was 0.13."""
     rng, values, naive = random.Random(3), [], []
     for replicate in range(300):
-        shares = {f"t{k}": [(float(rng.random() < 0.5), f"picture {q // 3}") for q in range(60)] for k in range(4)}
+        shares = {
+            f"t{k}": [(float(rng.random() < 0.5), f"picture {q // 3}") for q in range(60)]
+            for k in range(4)
+        }
         means = [sum(value for value, _ in pairs) / 60 for pairs in shares.values()]
         naive.append(max(means) - min(means))
         estimate = template_spread(shares, str(replicate))
@@ -377,10 +462,15 @@ def test_templates_that_make_no_difference_have_no_spread_on_average() -> None:
 
 def shares_of(*right: int, pictures: int = 40) -> dict[str, list[tuple[float, str]]]:
     """Templates of which the first is right on the first so many pictures, and so on."""
-    return {f"t{k}": [(float(q < n), f"picture {q}") for q in range(pictures)] for k, n in enumerate(right)}
+    return {
+        f"t{k}": [(float(q < n), f"picture {q}") for q in range(pictures)]
+        for k, n in enumerate(right)
+    }
 
 
-def test_the_error_of_the_spread_is_that_of_the_best_and_the_worst_template_paired_by_picture() -> None:
+def test_the_error_of_the_spread_is_that_of_the_best_and_the_worst_template_paired_by_picture() -> (
+    None
+):
     estimate = template_spread(shares_of(20, 30, 10), "seed")
     # On pictures 10 to 29 the best is right and the worst is not; on the others they agree.
     differences = [float(10 <= q < 30) for q in range(40)]
@@ -390,22 +480,33 @@ def test_the_error_of_the_spread_is_that_of_the_best_and_the_worst_template_pair
 
 
 def test_each_template_more_makes_the_lower_limit_of_the_spread_pay_for_the_choice() -> None:
-    two, three = template_spread(shares_of(30, 10), "seed"), template_spread(shares_of(20, 30, 10), "seed")
+    two, three = (
+        template_spread(shares_of(30, 10), "seed"),
+        template_spread(shares_of(20, 30, 10), "seed"),
+    )
     value, error, t = two.value or 0.0, two.stderr or 0.0, 2.022691
     # Student's t of 39 degrees of freedom, at 1 - 0.05 / 2 for two ordered pairs and / 6 for six (scipy.stats.t).
-    assert value - (three.low or 0.0) == pytest.approx((value - (two.low or 0.0)) * 2.779568 / 2.331264, rel=1e-5)
+    assert value - (three.low or 0.0) == pytest.approx(
+        (value - (two.low or 0.0)) * 2.779568 / 2.331264, rel=1e-5
+    )
     assert three.high == two.high
     for end in (value - (value - (two.low or 0.0)) * t / 2.331264, two.high or 0.0):
-        assert (value - end) ** 2 == pytest.approx((t * error) ** 2 * (1 - end**2) / (1 - value**2), rel=1e-4)
+        assert (value - end) ** 2 == pytest.approx(
+            (t * error) ** 2 * (1 - end**2) / (1 - value**2), rel=1e-4
+        )
 
 
-def test_the_best_template_is_chosen_on_nine_tenths_of_the_pictures_and_compared_on_the_others() -> None:
+def test_the_best_template_is_chosen_on_nine_tenths_of_the_pictures_and_compared_on_the_others() -> (
+    None
+):
     """One template is right on six of twelve pictures, the other on the other six: ten folds, two of them of a pair.
 
     Without its fold the other template is the better, by one or two pictures, and loses them all there; a pair with
     a picture of each is even. So 12, 10 or 8 pictures are lost, as the pairs are alike or not.
     """
-    equal = {f"t{k}": [(float((q < 6) == bool(k)), f"picture {q}") for q in range(12)] for k in range(2)}
+    equal = {
+        f"t{k}": [(float((q < 6) == bool(k)), f"picture {q}") for q in range(12)] for k in range(2)
+    }
     lost = {round(12 * (template_spread(equal, str(seed)).value or 0.0), 9) for seed in range(40)}
     assert lost == {-12.0, -10.0, -8.0}
 
@@ -415,7 +516,10 @@ def test_a_spread_needs_pictures_to_choose_templates_by_and_others_to_compare_th
     apart = {"t0": [(1.0, "picture 0")] * 5, "t1": [(0.0, "picture 1")] * 5}
     assert template_spread(apart, "seed").value is None
     for right in (1.0, 0.0):  # the worst, or the best, was met on one picture alone
-        some = {"t0": [(right, "picture 0"), (right, "picture 1")], "t1": [(1 - right, "picture 2")]}
+        some = {
+            "t0": [(right, "picture 0"), (right, "picture 1")],
+            "t1": [(1 - right, "picture 2")],
+        }
         assert template_spread(some, "seed").value is None
 
 
@@ -428,8 +532,12 @@ def test_a_rare_outcome_that_a_large_picture_has_throughout_came_once() -> None:
     assert 1 - estimate.high <= 10 / 90 * rare_limit(1)
 
 
-@pytest.mark.parametrize(("p", "per_picture"), [(0.995, 1), (0.5, 1), (0.9, 1), (0.97, 1), (0.7, 4)])
-def test_intervals_hold_the_truth_about_as_often_as_they_promise(p: float, per_picture: int) -> None:
+@pytest.mark.parametrize(
+    ("p", "per_picture"), [(0.995, 1), (0.5, 1), (0.9, 1), (0.97, 1), (0.7, 4)]
+)
+def test_intervals_hold_the_truth_about_as_often_as_they_promise(
+    p: float, per_picture: int
+) -> None:
     # 2000 seeded benchmarks of 60 pictures; questions about one picture are right together 7 times in 10.
     rng = random.Random(11)
     held = 0
@@ -438,7 +546,9 @@ def test_intervals_hold_the_truth_about_as_often_as_they_promise(p: float, per_p
         for picture in range(60):
             common = rng.random() < p
             for _ in range(per_picture):
-                values.append(float(common if per_picture > 1 and rng.random() < 0.7 else rng.random() < p))
+                values.append(
+                    float(common if per_picture > 1 and rng.random() < 0.7 else rng.random() < p)
+                )
                 groups.append(picture)
         found = estimate_mean(values, groups)
         held += found.low is not None and found.high is not None and found.low <= p <= found.high
@@ -466,9 +576,16 @@ def test_a_mean_over_benchmarks_counts_them_alike() -> None:
     # By hand: products of the margins with half of what they lack of (z stderr)^2, and the weighted difference.
     sides = [(e.value - e.low, e.high - e.value, z() * e.stderr) for e in (one, other)]  # type: ignore[operator]
     products = [(below * above + margin**2) / 2 for below, above, margin in sides]
-    lean = sum(p * (above - below) for p, (below, above, _) in zip(products, sides, strict=True)) / sum(products) / 2
+    lean = (
+        sum(p * (above - below) for p, (below, above, _) in zip(products, sides, strict=True))
+        / sum(products)
+        / 2
+    )
     root = math.sqrt(sum(products) + lean**2)
-    assert (both.low, both.high) == (pytest.approx(0.7 - (root - lean) / 2), pytest.approx(0.7 + (root + lean) / 2))
+    assert (both.low, both.high) == (
+        pytest.approx(0.7 - (root - lean) / 2),
+        pytest.approx(0.7 + (root + lean) / 2),
+    )
     assert (both.n, both.unscored, both.errors) == (110, 2, 1)
     nothing = replace(estimate_mean([], []), errors=4)
     assert mean_of_estimates([one, nothing]).value == one.value
@@ -478,7 +595,9 @@ def test_a_mean_over_benchmarks_counts_them_alike() -> None:
 
 def test_a_mean_of_numbers_that_are_not_defined_keeps_what_they_were_counted_on() -> None:
     undefined = Estimate(None, None, None, None, 4, 1, 2, groups=3)
-    assert mean_of_estimates([undefined, undefined]) == Estimate(None, None, None, None, 8, 2, 4, groups=6)
+    assert mean_of_estimates([undefined, undefined]) == Estimate(
+        None, None, None, None, 8, 2, 4, groups=6
+    )
 
 
 def test_a_mean_over_benchmarks_at_the_end_of_its_range_counts_pictures_and_not_questions() -> None:
@@ -493,8 +612,12 @@ def test_a_mean_over_benchmarks_at_the_end_of_its_range_counts_pictures_and_not_
     assert mean_of_estimates([one, one]).high == 1.0
 
 
-@pytest.mark.parametrize(("right", "n", "times"), [(30, 100, 4), (90, 100, 10), (480, 500, 20), (15, 120, 3)])
-def test_benchmarks_that_are_alike_have_the_interval_of_one_that_is_as_large(right: int, n: int, times: int) -> None:
+@pytest.mark.parametrize(
+    ("right", "n", "times"), [(30, 100, 4), (90, 100, 10), (480, 500, 20), (15, 120, 3)]
+)
+def test_benchmarks_that_are_alike_have_the_interval_of_one_that_is_as_large(
+    right: int, n: int, times: int
+) -> None:
     one = estimate_mean([1.0] * right + [0.0] * (n - right), range(n))
     several = mean_of_estimates([one] * times)
     whole = wilson(right / n, n * times)
@@ -509,14 +632,22 @@ def test_rare_errors_in_several_benchmarks_have_the_limit_of_as_many_in_one(wron
     perfect, one = (estimate_mean([0.0] * k + [1.0] * (1000 - k), range(1000)) for k in (0, 1))
     mean = mean_of_estimates([one] * wrong + [perfect] * (20 - wrong))
     limit = (1 - (mean.high or 0.0)) * 20_000
-    assert limit == pytest.approx(min(rare_limit(wrong), wilson(wrong / 20_000, 20_000)[0] * 20_000), rel=0.1)
+    assert limit == pytest.approx(
+        min(rare_limit(wrong), wilson(wrong / 20_000, 20_000)[0] * 20_000), rel=0.1
+    )
 
 
-@pytest.mark.parametrize(("benchmarks", "n", "p"), [(20, 30, 0.99), (20, 5, 0.9), (50, 10, 0.99), (10, 30, 0.5)])
-def test_a_mean_of_nearly_perfect_benchmarks_has_an_interval_that_holds(benchmarks: int, n: int, p: float) -> None:
+@pytest.mark.parametrize(
+    ("benchmarks", "n", "p"), [(20, 30, 0.99), (20, 5, 0.9), (50, 10, 0.99), (10, 30, 0.5)]
+)
+def test_a_mean_of_nearly_perfect_benchmarks_has_an_interval_that_holds(
+    benchmarks: int, n: int, p: float
+) -> None:
     """By MOVER alone it held 0.862 of the time for 20 benchmarks of 30 questions at 0.99: errors add up to one side."""
     rng, held = random.Random(5), 0
-    of_right = [estimate_mean([1.0] * right + [0.0] * (n - right), range(n)) for right in range(n + 1)]
+    of_right = [
+        estimate_mean([1.0] * right + [0.0] * (n - right), range(n)) for right in range(n + 1)
+    ]
     for _ in range(REPLICATES):
         rights = [sum(rng.random() < p for _ in range(n)) for _ in range(benchmarks)]
         mean = mean_of_estimates([of_right[right] for right in rights])
@@ -525,14 +656,19 @@ def test_a_mean_of_nearly_perfect_benchmarks_has_an_interval_that_holds(benchmar
 
 
 @given(st.lists(st.lists(shares, min_size=2, max_size=6), min_size=1, max_size=6))
-def test_a_mean_over_benchmarks_lies_between_the_means_of_their_limits(benchmarks: list[list[float]]) -> None:
+def test_a_mean_over_benchmarks_lies_between_the_means_of_their_limits(
+    benchmarks: list[list[float]],
+) -> None:
     estimates = [estimate_mean(values, range(len(values))) for values in benchmarks]
     mean = mean_of_estimates(estimates)
     lows, highs = ([getattr(estimate, side) for estimate in estimates] for side in ("low", "high"))
     assert statistics.fmean(lows) - 1e-9 <= (mean.low or 0.0) <= (mean.value or 0.0) + 1e-9
     assert (mean.value or 0.0) - 1e-9 <= (mean.high or 0.0) <= statistics.fmean(highs) + 1e-9
     if len(estimates) == 1:
-        assert (mean.low, mean.high) == (pytest.approx(lows[0], abs=1e-9), pytest.approx(highs[0], abs=1e-9))
+        assert (mean.low, mean.high) == (
+            pytest.approx(lows[0], abs=1e-9),
+            pytest.approx(highs[0], abs=1e-9),
+        )
 
 
 def test_a_mean_over_benchmarks_has_no_interval_when_one_of_them_has_none() -> None:
@@ -540,12 +676,16 @@ def test_a_mean_over_benchmarks_has_no_interval_when_one_of_them_has_none() -> N
     assert mean_of_estimates([alone, estimate_mean([1.0, 0.0] * 9, range(18))]).low is None
 
 
-@given(st.lists(st.tuples(shares, st.integers(0, 3)), min_size=2, max_size=30), st.randoms(use_true_random=False))
+@given(
+    st.lists(st.tuples(shares, st.integers(0, 3)), min_size=2, max_size=30),
+    st.randoms(use_true_random=False),
+)
 def test_an_estimate_does_not_depend_on_the_order_of_the_questions(
     scores: list[tuple[float, int]], rng: random.Random
 ) -> None:
     shuffled = rng.sample(scores, len(scores))
     first, second = (
-        estimate_mean([value for value, _ in part], [group for _, group in part]) for part in (scores, shuffled)
+        estimate_mean([value for value, _ in part], [group for _, group in part])
+        for part in (scores, shuffled)
     )
     assert first == second

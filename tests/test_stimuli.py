@@ -34,7 +34,10 @@ LARGE = 100
 """Pixels per unit where geometry is measured: letters of 500 px."""
 RING = 4 * math.pi
 GAP = 2 * (
-    sum(sign * (0.25 * math.sqrt(r * r - 0.25) + r * r / 2 * math.asin(0.5 / r)) for r, sign in ((2.5, 1), (1.5, -1)))
+    sum(
+        sign * (0.25 * math.sqrt(r * r - 0.25) + r * r / 2 * math.asin(0.5 / r))
+        for r, sign in ((2.5, 1), (1.5, -1))
+    )
 )
 """The part of the ring between two parallels one unit apart: the integral of the outer circle less the inner one."""
 
@@ -73,8 +76,12 @@ def test_the_landolt_ring_has_the_measures_of_iso_8596() -> None:
     [(left, stroke)] = inked(row(mask, 2.5))  # nothing on the right: there is the gap
     assert (left, stroke) == (pytest.approx(0, abs=0.02), pytest.approx(1, abs=0.02))
     above, below = inked(column(mask, 4.5))
-    assert below[0] - above[0] - above[1] == pytest.approx(1, abs=1e-3)  # the gap is one stroke wide
-    assert inked(column(mask, 4.0))[1][0] - sum(inked(column(mask, 4.0))[0]) == pytest.approx(1, abs=1e-3)  # throughout
+    assert below[0] - above[0] - above[1] == pytest.approx(
+        1, abs=1e-3
+    )  # the gap is one stroke wide
+    assert inked(column(mask, 4.0))[1][0] - sum(inked(column(mask, 4.0))[0]) == pytest.approx(
+        1, abs=1e-3
+    )  # throughout
     top, bottom = inked(column(mask, 2.5))
     assert (top[1], bottom[1]) == (pytest.approx(1, abs=0.01), pytest.approx(1, abs=0.01))
 
@@ -91,7 +98,9 @@ def test_a_ring_is_open_to_its_direction_alone(direction: str) -> None:
     assert area(landolt_c(direction)) == pytest.approx(RING - GAP, rel=3e-4)
 
 
-@pytest.mark.parametrize(("direction", "turn"), [("right", 0), ("bottom", 1), ("left", 2), ("top", 3)])
+@pytest.mark.parametrize(
+    ("direction", "turn"), [("right", 0), ("bottom", 1), ("left", 2), ("top", 3)]
+)
 def test_the_e_has_five_equal_bars_and_spaces(direction: str, turn: int) -> None:
     mask = rasterise(tumbling_e(direction), LARGE)
     assert area(tumbling_e(direction)) == 17
@@ -111,13 +120,17 @@ def test_sloan_letters_are_as_wide_as_high_with_the_areas_of_their_strokes() -> 
         "O": RING,
         "S": 6 + 3 * math.pi,
     }
-    assert {letter: area(SLOAN[letter]) for letter in closed_forms} == pytest.approx(closed_forms, rel=4e-4)
+    assert {letter: area(SLOAN[letter]) for letter in closed_forms} == pytest.approx(
+        closed_forms, rel=4e-4
+    )
     # Areas of the glyphs of the font Sloan (D. Pelli 1988, after Sloan's specification), in strokes squared.
     published = {
         "C": 11.58, "D": 14.71, "H": 13.00, "K": 12.86, "N": 14.62, "O": 12.59, "R": 15.34, "S": 15.38, "V": 9.94,
         "Z": 14.62,
     }  # fmt: skip
-    assert {letter: area(shape) for letter, shape in SLOAN.items()} == pytest.approx(published, rel=0.025)
+    assert {letter: area(shape) for letter, shape in SLOAN.items()} == pytest.approx(
+        published, rel=0.025
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,7 +144,9 @@ def test_sloan_letters_are_as_wide_as_high_with_the_areas_of_their_strokes() -> 
         ("R", 3.5, 4.5, 1),
     ],
 )
-def test_slanted_strokes_are_one_unit_wide_across(letter: str, upper: float, lower: float, nth: int) -> None:
+def test_slanted_strokes_are_one_unit_wide_across(
+    letter: str, upper: float, lower: float, nth: int
+) -> None:
     mask = rasterise(SLOAN[letter], LARGE)
     (x0, width), (x1, same) = (inked(row(mask, y))[nth] for y in (upper, lower))
     assert width == pytest.approx(same, abs=0.02)
@@ -141,9 +156,18 @@ def test_slanted_strokes_are_one_unit_wide_across(letter: str, upper: float, low
 
 def test_upright_and_level_strokes_are_one_unit_wide() -> None:
     masks = {letter: rasterise(shape, LARGE) for letter, shape in SLOAN.items()}
-    assert inked(row(masks["H"], 1)) == [(0, 1), (4, 1)] and inked(column(masks["H"], 2.5)) == [(2, 1)]
-    assert inked(column(masks["D"], 2)) == [(0, 1), (4, 1)] and inked(row(masks["D"], 2.5)) == [(0, 1), (4, 1)]
-    assert inked(column(masks["S"], 2.5)) == [*inked(column(masks["R"], 2)), (4, 1)] == [(0, 1), (2, 1), (4, 1)]
+    assert inked(row(masks["H"], 1)) == [(0, 1), (4, 1)] and inked(column(masks["H"], 2.5)) == [
+        (2, 1)
+    ]
+    assert inked(column(masks["D"], 2)) == [(0, 1), (4, 1)] and inked(row(masks["D"], 2.5)) == [
+        (0, 1),
+        (4, 1),
+    ]
+    assert (
+        inked(column(masks["S"], 2.5))
+        == [*inked(column(masks["R"], 2)), (4, 1)]
+        == [(0, 1), (2, 1), (4, 1)]
+    )
     assert inked(column(masks["Z"], 0.2))[0] == (0, 1) and inked(row(masks["K"], 4.9))[0] == (0, 1)
     assert inked(row(masks["N"], 4.9))[0] == (0, 1)
 
@@ -162,8 +186,11 @@ def test_a_letter_of_any_height_covers_its_share_of_the_square(height: float) ->
 
 
 @given(
-    st.floats(0, 9), st.floats(0.01, 9), st.integers(0, 90), st.integers(1, 90),
-)  # fmt: skip
+    st.floats(0, 9),
+    st.floats(0.01, 9),
+    st.integers(0, 90),
+    st.integers(1, 90),
+)
 def test_coverage_of_a_rectangle_is_exact(left: float, width: float, top: int, height: int) -> None:
     mask = rasterise((rectangle(left, top / 10, left + width, (top + height) / 10),), 1)
     for y in range(mask.height):
@@ -179,9 +206,13 @@ def test_coverage_agrees_with_many_points_in_each_pixel(letter: str) -> None:
     """The plain twin: 16 x 16 points a pixel, each inside or not by the even-odd rule of each part."""
     np = pytest.importorskip("numpy")
     mask, fine = rasterise(SLOAN[letter], 23 / 5), 16
-    down, across = ((np.arange(size * fine) + 0.5) / fine / 4.6 for size in (mask.height, mask.width))
+    down, across = (
+        (np.arange(size * fine) + 0.5) / fine / 4.6 for size in (mask.height, mask.width)
+    )
     x, y = np.meshgrid(across, down)
-    shares = inside(SLOAN[letter], x, y).reshape(mask.height, fine, mask.width, fine).mean(axis=(1, 3))
+    shares = (
+        inside(SLOAN[letter], x, y).reshape(mask.height, fine, mask.width, fine).mean(axis=(1, 3))
+    )
     coverage = np.frombuffer(mask.coverage, np.uint8).reshape(mask.height, mask.width) / 255
     assert np.abs(coverage - shares).max() < 0.07
 
@@ -214,8 +245,10 @@ def test_pictures_come_back_from_their_files() -> None:
     with Image.open(io.BytesIO(colours.png())) as picture:
         pixels = picture.convert("RGB")
         assert (pixels.getpixel((0, 0)), pixels.getpixel((2, 1)), pixels.getpixel((5, 1))) == (
-            (1, 2, 3), (9, 8, 7), (1, 2, 3),
-        )  # fmt: skip
+            (1, 2, 3),
+            (9, 8, 7),
+            (1, 2, 3),
+        )
 
 
 # --- degradations ------------------------------------------------------------------------------------------------
@@ -228,7 +261,9 @@ def test_blur_is_that_of_scipy(sigma: float) -> None:
     mask = rasterise(SLOAN["R"], 4)
     spread, margin = blurred(mask, sigma)
     assert margin == math.ceil(REACH * sigma) and spread.width == mask.width + 2 * margin
-    sharp = numpy.frombuffer(mask.coverage, numpy.uint8).reshape(mask.height, mask.width).astype(float)
+    sharp = (
+        numpy.frombuffer(mask.coverage, numpy.uint8).reshape(mask.height, mask.width).astype(float)
+    )
     wide = numpy.pad(sharp, margin)
     theirs = ndimage.gaussian_filter(wide, sigma, radius=margin, mode="constant")
     ours = numpy.frombuffer(spread.coverage, numpy.uint8).reshape(spread.height, spread.width)
@@ -243,7 +278,10 @@ def test_noise_has_its_standard_deviation_and_no_structure() -> None:
         assert math.sqrt(sum(v * v for v in values) / len(values)) == pytest.approx(sd, rel=0.02)
         beside = sum(a * b for a, b in pairwise(values)) / len(values) / sd**2
         assert abs(beside) < 0.02
-        assert noisy(ground, sd, random.Random(1)).tobytes() == noisy(ground, sd, random.Random(1)).tobytes()
+        assert (
+            noisy(ground, sd, random.Random(1)).tobytes()
+            == noisy(ground, sd, random.Random(1)).tobytes()
+        )
 
 
 @pytest.mark.parametrize("quality", [3, 10, 40, 75, 95])
@@ -258,7 +296,9 @@ def test_jpeg_is_that_of_libjpeg_but_for_its_rounding(quality: int) -> None:
     differences = [abs(a - b) for a, b in zip(ours, theirs, strict=True)]
     assert sum(differences) / len(differences) < 0.2
     # libjpeg counts in whole numbers, so that a coefficient near a half may fall to the other side in a block.
-    blocks = {(place // 64 // 8, place % 64 // 8) for place, value in enumerate(differences) if value > 3}
+    blocks = {
+        (place // 64 // 8, place % 64 // 8) for place, value in enumerate(differences) if value > 3
+    }
     assert len(blocks) <= 2
 
 
@@ -309,13 +349,20 @@ def pairs() -> Iterator[list[float]]:
 def test_differences_of_colours_are_those_of_sharma_wu_and_dalal() -> None:
     for l1, a1, b1, l2, a2, b2, expected in pairs():
         first, second = (l1, a1, b1), (l2, a2, b2)
-        assert round(ciede2000(first, second), 4) == pytest.approx(expected, abs=1.1e-4), (first, second)
+        assert round(ciede2000(first, second), 4) == pytest.approx(expected, abs=1.1e-4), (
+            first,
+            second,
+        )
         assert ciede2000(second, first) == pytest.approx(ciede2000(first, second), abs=1e-9)
 
 
 def test_srgb_is_cielab_and_back() -> None:
     # B. Lindbloom's calculator, sRGB under D65.
-    known = {(255, 0, 0): (53.24, 80.09, 67.20), (0, 0, 255): (32.30, 79.20, -107.86), (255, 255, 255): (100, 0, 0)}
+    known = {
+        (255, 0, 0): (53.24, 80.09, 67.20),
+        (0, 0, 255): (32.30, 79.20, -107.86),
+        (255, 255, 255): (100, 0, 0),
+    }
     for colour, lab in known.items():
         assert lab_of(colour) == pytest.approx(lab, abs=0.06)
     generator = random.Random(3)

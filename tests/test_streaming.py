@@ -14,7 +14,16 @@ from snellen.models.base import AsyncModel, AsyncStreamingModel, StreamingModel,
 from snellen.models.chat import read_chat
 from snellen.models.connections import HttpReply
 from snellen.models.openai import ChatStream
-from snellen.records import Decoding, ImagePart, ImageRef, Message, Request, Response, TextPart, Variant
+from snellen.records import (
+    Decoding,
+    ImagePart,
+    ImageRef,
+    Message,
+    Request,
+    Response,
+    TextPart,
+    Variant,
+)
 
 SENTENCE = "A dog, <b>two</b> cats\nand a ÿ: [DONE]"
 
@@ -54,7 +63,9 @@ def test_a_reply_in_parts_is_the_reply_that_comes_whole() -> None:
         asked = [seen.asked.get("stream") for seen in server.seen()]
     assert asked == [None, True]
     assert (parts.text, parts.finish) == (whole.text, whole.finish) == (SENTENCE, "stop")
-    assert told[-1] == SENTENCE and len(told) >= 2 and all(SENTENCE.startswith(text) for text in told)
+    assert (
+        told[-1] == SENTENCE and len(told) >= 2 and all(SENTENCE.startswith(text) for text in told)
+    )
 
 
 def test_a_server_that_does_not_stream_is_heard_all_the_same() -> None:
@@ -72,7 +83,9 @@ def test_a_server_that_does_not_stream_is_heard_all_the_same() -> None:
     ],
 )
 def test_a_stream_that_breaks_off_is_no_reply(body: str, kind: str) -> None:
-    with start_server(script=[Fault(body=body, headers=EVENTS, matching='"stream":true', times=9)]) as server:
+    with start_server(
+        script=[Fault(body=body, headers=EVENTS, matching='"stream":true', times=9)]
+    ) as server:
         whole, parts, _ = heard(server.url)
     assert whole.error is None
     assert parts.error is not None and parts.error.kind == kind

@@ -27,7 +27,14 @@ from snellen.building.benchmark import Benchmark
 from snellen.errors import DataError, ErrorBudgetError, ModelError, StoreError, UnknownNameError
 from snellen.experiments.studies.cell_statistics import _beyond, components_of
 from snellen.experiments.studies.cell_table import STUDY_FILES
-from snellen.experiments.studies.declaration import CellGrid, CellSpec, StudySpec, find_study, grid_of, parse_study
+from snellen.experiments.studies.declaration import (
+    CellGrid,
+    CellSpec,
+    StudySpec,
+    find_study,
+    grid_of,
+    parse_study,
+)
 from snellen.experiments.studies.series import CellScores, StudyCell, StudySeries
 from snellen.records import Estimate, Request
 from snellen.runs.journal import read_exchanges
@@ -70,7 +77,13 @@ def right_when(rule: Callable[[Request, int], bool]) -> sn.Scripted:
 def by_prompt(request: Request, number: int) -> bool:
     """Of twelve questions: all right as they are, those of even numbers when asked politely, three when pressed."""
     text = request.messages[0].text
-    return number % 2 == 0 if text.startswith("Please") else number < 3 if text.startswith("Now") else True
+    return (
+        number % 2 == 0
+        if text.startswith("Please")
+        else number < 3
+        if text.startswith("Now")
+        else True
+    )
 
 
 # --- numbers by hand ---------------------------------------------------------------------------------------------
@@ -84,7 +97,9 @@ def test_spread_and_differences_come_out_as_by_hand(questions: Benchmark) -> Non
     assert (results.value("least"), results.value("greatest")) == (0.25, 1.0)
     cells = {row.cell: row.estimate.value for row in results.rows if row.statistic == "cells"}
     assert cells == {"{question}": 1.0, "Please: {question}": 0.5, "Now! {question}": 0.25}
-    pairs = {(row.cell, row.against): row.estimate for row in results.rows if row.statistic == "pairs"}
+    pairs = {
+        (row.cell, row.against): row.estimate for row in results.rows if row.statistic == "pairs"
+    }
     assert [pair.value for pair in pairs.values()] == [0.5, 0.75, 0.25]
     first = pairs["{question}", "Please: {question}"]
     assert first.n == 12 and first.low is not None and -0.03 < first.low < 0
@@ -99,24 +114,40 @@ def test_shares_of_variance_are_those_of_the_table_of_zeros_and_ones(questions: 
     prompt = 12 * ((scores.mean(1) - scores.mean()) ** 2).sum() / 2
     item = 3 * ((scores.mean(0) - scores.mean()) ** 2).sum() / 11
     residual = ((deviations**2).sum() - 2 * prompt - 11 * item) / 22
-    expected = {"prompt": (prompt - residual) / 12, "item": (item - residual) / 3, "residual": residual}
+    expected = {
+        "prompt": (prompt - residual) / 12,
+        "item": (item - residual) / 3,
+        "residual": residual,
+    }
     found = {row.cell: row.estimate.value for row in results.rows if row.quantity == "variance"}
     assert found == pytest.approx(expected)
     total = sum(max(0.0, variance) for variance in expected.values())
-    shares = {row.cell: row.estimate.value for row in results.rows if row.quantity == "share of variance"}
-    assert shares == pytest.approx({source: max(0.0, variance) / total for source, variance in expected.items()})
+    shares = {
+        row.cell: row.estimate.value for row in results.rows if row.quantity == "share of variance"
+    }
+    assert shares == pytest.approx(
+        {source: max(0.0, variance) / total for source, variance in expected.items()}
+    )
 
 
-def test_the_baseline_stands_beside_the_cells_and_each_is_compared_with_it(questions: Benchmark) -> None:
+def test_the_baseline_stands_beside_the_cells_and_each_is_compared_with_it(
+    questions: Benchmark,
+) -> None:
     text = PROMPTS.replace('"{{question}}", ', "") + '\n[baseline]\nprompt = "{{question}}"\n'
     results = sn.study(declared(questions, text), right_when(by_prompt))
     assert results.value("mean") == pytest.approx(0.375)
     assert results.value("baseline") == 1.0
-    against = {(row.cell, row.against): row.estimate.value for row in results.rows if row.statistic == "pairs"}
+    against = {
+        (row.cell, row.against): row.estimate.value
+        for row in results.rows
+        if row.statistic == "pairs"
+    }
     assert against["Please: {question}", "baseline"] == -0.5
 
 
-def test_questions_without_a_value_in_some_cell_are_left_out_of_all_and_counted(questions: Benchmark) -> None:
+def test_questions_without_a_value_in_some_cell_are_left_out_of_all_and_counted(
+    questions: Benchmark,
+) -> None:
     def reply(request: Request) -> sn.Response | str:
         if request.sample_id == "q003" and request.messages[0].text.startswith("Please"):
             from snellen.records import Failure
@@ -131,17 +162,27 @@ def test_questions_without_a_value_in_some_cell_are_left_out_of_all_and_counted(
     with pytest.raises(ErrorBudgetError):
         sn.study(declared(questions), model, output="again")
     assert all(Path("again", file).exists() for file in STUDY_FILES)
-    assert "1 questions without a value in some cell are left out" in Path("studies/mine/study.md").read_text()
+    assert (
+        "1 questions without a value in some cell are left out"
+        in Path("studies/mine/study.md").read_text()
+    )
 
 
 def test_a_number_of_the_whole_has_a_spread_and_neither_pairs_nor_shares(tmp_path: Path) -> None:
     rows = [
-        {"id": f"q{n}", "question": "Is there a dog?", "answer": ("yes", "no")[n % 2], "image": small.cell(n)}
+        {
+            "id": f"q{n}",
+            "question": "Is there a dog?",
+            "answer": ("yes", "no")[n % 2],
+            "image": small.cell(n),
+        }
         for n in range(12)
     ]
     benchmark = small.built(rows, tmp_path / "made", formulation="text", metrics=("pope",))
     text = PROMPTS.replace('["accuracy"]', '["pope_f1"]')
-    model = sn.Scripted(lambda r: "Yes." if r.messages[0].text.count("Please") else "No.", fingerprint="yes")
+    model = sn.Scripted(
+        lambda r: "Yes." if r.messages[0].text.count("Please") else "No.", fingerprint="yes"
+    )
     results = sn.study(declared(benchmark, text), model, templates="data", allow_same_requests=True)
     assert {row.statistic for row in results.rows} == {"cells", "spread"}
 
@@ -152,7 +193,9 @@ def test_the_wider_interval_covers_the_mean_of_all_prompts(questions: Benchmark)
     grid = CellGrid({"prompt": tuple("abcdefgh")}, ())
     asked = [(f"q{i}", 0) for i in range(40)]
     for _ in range(300):
-        effects = rng.normal(0, 1.0, (8, 1)) + rng.normal(0, 1.0, (1, 40)) + rng.normal(0, 1.5, (8, 40))
+        effects = (
+            rng.normal(0, 1.0, (8, 1)) + rng.normal(0, 1.0, (1, 40)) + rng.normal(0, 1.5, (8, 40))
+        )
         cells = tuple(
             CellScores(
                 StudyCell("m", CellSpec(label, {"prompt": label}, {}, {})),
@@ -162,7 +205,9 @@ def test_the_wider_interval_covers_the_mean_of_all_prompts(questions: Benchmark)
             )
             for label, row in zip("abcdefgh", effects, strict=True)
         )
-        series = StudySeries("m", "b", "", None, "", "no bounds", "", cells, None, {q: q[0] for q in asked})
+        series = StudySeries(
+            "m", "b", "", None, "", "no bounds", "", cells, None, {q: q[0] for q in asked}
+        )
         mean = series.mean_of_questions()
         wide = _beyond(series, mean, components_of(series, grid))
         covered += (wide.low or 0) <= 0 <= (wide.high or 0)
@@ -196,20 +241,26 @@ values = ["vanilla", "instability?m=1&perturb=order&in_context=false&seed=1", "c
 
 
 @pytest.mark.parametrize("model", [Slow(), SlowAsync()])
-def test_nothing_is_asked_twice_across_cells_that_ask_the_same(model: Any, questions: Benchmark) -> None:
+def test_nothing_is_asked_twice_across_cells_that_ask_the_same(
+    model: Any, questions: Benchmark
+) -> None:
     sn.study(declared(questions, ORDERS), model, metrics=["accuracy"])
     asked = asked_in("studies/mine")
     assert len(model.asked) == len(asked) and set(asked.values()) == {1}
     presented = sum(1 for run in Path("studies/mine/runs").iterdir() for _ in read_exchanges(run))
-    assert presented == 12 + 12 + 48 and 48 <= len(asked) <= 60  # the first rotation is the options' own order
+    assert (
+        presented == 12 + 12 + 48 and 48 <= len(asked) <= 60
+    )  # the first rotation is the options' own order
     before = len(model.asked)
     sn.study(declared(questions, ORDERS), model, metrics=["accuracy"])
     assert len(model.asked) == before
 
 
 def test_seeds_of_greedy_replies_are_one_observation_and_it_is_said(questions: Benchmark) -> None:
-    text = PROMPTS.replace('name = "prompt"\nvalues = ["{{question}}", "Please: {{question}}", "Now! {{question}}"]',
-                           'name = "round"\nfield = "seed"\nvalues = [0, 1, 2]')  # fmt: skip
+    text = PROMPTS.replace(
+        'name = "prompt"\nvalues = ["{{question}}", "Please: {{question}}", "Now! {{question}}"]',
+        'name = "round"\nfield = "seed"\nvalues = [0, 1, 2]',
+    )
     said: list[str] = []
     model = Slow()
     results = sn.study(declared(questions, text), model, announce=said.append)
@@ -223,7 +274,9 @@ def test_seeds_of_greedy_replies_are_one_observation_and_it_is_said(questions: B
     assert sum(asked_in("sampled").values()) == 36 and not sampled.outcome.notes
 
 
-def test_a_model_that_only_scores_options_is_left_out_of_cells_that_need_replies(questions: Benchmark) -> None:
+def test_a_model_that_only_scores_options_is_left_out_of_cells_that_need_replies(
+    questions: Benchmark,
+) -> None:
     class Scorer:
         """Gives log-likelihoods alone."""
 
@@ -238,15 +291,22 @@ def test_a_model_that_only_scores_options_is_left_out_of_cells_that_need_replies
         def loglikelihood(self, requests: Any, images: Any) -> Any:
             return Slow().loglikelihood(requests, images)
 
-    text = ORDERS.partition("values")[0] + 'values = {{ reply = "vanilla", options = "likelihood" }}\n'
+    text = (
+        ORDERS.partition("values")[0] + 'values = {{ reply = "vanilla", options = "likelihood" }}\n'
+    )
     results = sn.study(declared(questions, text), [Slow(), Scorer()], metrics=["accuracy"])
     cells = {(row.model, row.cell) for row in results.rows if row.statistic == "cells"}
     assert cells == {("slow", "reply"), ("slow", "options"), ("scorer", "options")}
-    assert "scorer gives no replies, which vanilla needs" in Path("studies/mine/study.md").read_text()
+    assert (
+        "scorer gives no replies, which vanilla needs" in Path("studies/mine/study.md").read_text()
+    )
 
 
 def test_an_option_of_the_model_varies(questions: Benchmark) -> None:
-    text = PROMPTS.partition("[[vary]]")[0] + '[[vary]]\nname = "bias"\noption = "p"\nvalues = [0, 1]\n'
+    text = (
+        PROMPTS.partition("[[vary]]")[0]
+        + '[[vary]]\nname = "bias"\noption = "p"\nvalues = [0, 1]\n'
+    )
     results = sn.study(declared(questions, text), "snellen:biased?seed=3")
     values = {row.cell: row.estimate.value for row in results.rows if row.statistic == "cells"}
     assert values["bias=1"] == 0.25 and values.keys() == {"bias=0", "bias=1"}
@@ -262,7 +322,9 @@ def test_the_pictures_vary_with_the_seed_of_the_sample(questions: Benchmark) -> 
     rows = [row for row in results.rows if row.statistic == "cells"]
     assert {row.benchmark for row in rows} == {"mine"} and {row.estimate.n for row in rows} == {4}
     assert results.value("mean") is not None
-    assert not [row for row in results.rows if row.statistic == "variance"]  # no question is in every cell
+    assert not [
+        row for row in results.rows if row.statistic == "variance"
+    ]  # no question is in every cell
     before = sorted(Path("studies/mine/benchmarks").iterdir())
     sn.study(declared(questions, text), Slow())
     assert sorted(Path("studies/mine/benchmarks").iterdir()) == before and len(before) == 3
@@ -279,7 +341,9 @@ def test_benchmarks_of_a_study_have_a_mean_in_every_cell(make: Callable[..., Ben
 def test_workers_carry_a_study_out_too(questions: Benchmark) -> None:
     levels = {"prompt": ["Please: {question}"]}
     in_process = sn.study(declared(questions), "snellen:uniform", levels=levels)
-    by_workers = sn.study("mine.toml", "snellen:uniform", levels=levels, workers=2, output="by-workers")
+    by_workers = sn.study(
+        "mine.toml", "snellen:uniform", levels=levels, workers=2, output="by-workers"
+    )
     assert by_workers.rows == in_process.rows
 
 
@@ -336,7 +400,10 @@ def test_more_models_and_levels_join_a_study_and_only_they_are_asked(questions: 
     model = Slow()
     results = sn.study("mine.toml", model, levels={"prompt": ["{question}", "Hm. {question}"]})
     assert len(model.asked) == 12
-    assert {row.cell for row in results.rows if row.statistic == "cells"} == {"{question}", "Hm. {question}"}
+    assert {row.cell for row in results.rows if row.statistic == "cells"} == {
+        "{question}",
+        "Hm. {question}",
+    }
 
 
 # --- what varies -------------------------------------------------------------------------------------------------
@@ -354,8 +421,12 @@ def test_every_combination_of_levels_is_a_cell() -> None:
         )
     )
     assert [cell.label for cell in grid.cells] == [
-        "prompt=a, round=0", "prompt=a, round=1", "prompt=b, round=0", "prompt=b, round=1", "baseline",
-    ]  # fmt: skip
+        "prompt=a, round=0",
+        "prompt=a, round=1",
+        "prompt=b, round=0",
+        "prompt=b, round=1",
+        "baseline",
+    ]
     assert grid.cells[2].fields == {"prompt": "b", "seed": 0} and grid.cells[-1].is_baseline
 
 
@@ -369,7 +440,9 @@ def test_every_combination_of_levels_is_a_cell() -> None:
 def test_levels_are_the_lines_of_a_file_and_the_place_of_a_class_is_cut_off_or_left_blank(
     slot: str, levels: tuple[str, ...]
 ) -> None:
-    Path("prompts.txt").write_text("# mine\na photo of a {}.\n\nthe plastic {}\n  in brackets \nthe plastic {}\n")
+    Path("prompts.txt").write_text(
+        "# mine\na photo of a {}.\n\nthe plastic {}\n  in brackets \nthe plastic {}\n"
+    )
     grid = grid_of(study_of(f'[[vary]]\nname = "prompt"\nfile = "prompts.txt"\nslot = "{slot}"'))
     assert grid.factors["prompt"] == levels
     assert grid.notes == ("prompt: 1 of 4 levels are the same as an earlier one, and left out",)
@@ -377,7 +450,9 @@ def test_levels_are_the_lines_of_a_file_and_the_place_of_a_class_is_cut_off_or_l
 
 def test_nothing_before_the_place_of_the_class_is_refused_with_its_line() -> None:
     Path("prompts.txt").write_text("a {}\n{} here\n")
-    with pytest.raises(DataError, match=r"prompts.txt:2: nothing stands before the place of the class"):
+    with pytest.raises(
+        DataError, match=r"prompts.txt:2: nothing stands before the place of the class"
+    ):
         grid_of(study_of('[[vary]]\nname = "prompt"\nfile = "prompts.txt"'))
 
 
@@ -403,11 +478,14 @@ VARY = f"{FIXED}[[vary]]\n"
             f"{VARY}name = 'seed'\nvalues = [1]\n[[vary]]\nname = 'seed'\nvalues = [2]",
             "two factors are called seed",
         ),
-        (f"statistics = ['spred']\n{FIXED}", "statistics: unknown study statistic 'spred'; did you mean spread"),
+        (
+            f"statistics = ['spred']\n{FIXED}",
+            "statistics: unknown study statistic 'spred'; did you mean spread",
+        ),
         (f"{FIXED}[sample]\nrule = 'equal'", "the sampling rule equal takes each or count"),
         ("title = ", "t.toml: "),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_declaration_is_refused_in_one_line(text: str, fault: str) -> None:
     with pytest.raises((DataError, UnknownNameError), match=fault) as refusal:
         parse_study(text, "t", "t.toml")
@@ -415,7 +493,9 @@ def test_a_wrong_declaration_is_refused_in_one_line(text: str, fault: str) -> No
 
 
 def test_an_unknown_study_factor_or_metric_is_named(questions: Benchmark) -> None:
-    with pytest.raises(UnknownNameError, match="unknown study 'promt-sweep'; did you mean lvlm-ehub/prompt-sweep"):
+    with pytest.raises(
+        UnknownNameError, match="unknown study 'promt-sweep'; did you mean lvlm-ehub/prompt-sweep"
+    ):
         find_study("promt-sweep")
     with pytest.raises(UnknownNameError, match="unknown factor 'promt'; did you mean prompt"):
         sn.study(declared(questions), Slow(), levels={"promt": ["a"]})
@@ -466,17 +546,28 @@ def test_the_command_prints_the_tables_and_writes_four_files(
     words = ("study", declared(questions), "snellen:uniform")
     code, shown, said = small.command(capsys, *words, "--levels", "prompt={question},Hm")
     assert code == 0, said
-    assert "Accuracy in each cell" in shown and "Shares of variance" in shown and "studies/mine" in shown
+    assert (
+        "Accuracy in each cell" in shown
+        and "Shares of variance" in shown
+        and "studies/mine" in shown
+    )
     assert "cell 2 of 2: Hm" in said
     for file in STUDY_FILES:
         assert Path("studies/mine", file).stat().st_size
     page = Path("studies/mine/study.html").read_text()
-    assert "<svg" in page and "http" not in page.replace("http-equiv", "") and page.count("<script>") == 1
+    assert (
+        "<svg" in page
+        and "http" not in page.replace("http-equiv", "")
+        and page.count("<script>") == 1
+    )
     with Path("studies/mine/results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == len(json.loads(Path("studies/mine/results.json").read_text())) > 5
     code, shown, _ = small.command(capsys, *words, "--json", "--limit", "6")
-    assert code == 0 and {json.loads(line)["statistic"] for line in shown.splitlines()} >= {"cells", "spread"}
+    assert code == 0 and {json.loads(line)["statistic"] for line in shown.splitlines()} >= {
+        "cells",
+        "spread",
+    }
     code, _, said = small.command(capsys, *words, "--levels", "prompt")
     assert code == 2 and "write FACTOR=FILE" in said
 
@@ -489,7 +580,10 @@ def test_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_study_is_a_frame_and_a_report(questions: Benchmark) -> None:
     results = sn.study(declared(questions), right_when(by_prompt))
-    assert repr(results) == f"<StudyResults: mine in studies/mine; cells: 3, numbers: {len(results.rows)}>"
+    assert (
+        repr(results)
+        == f"<StudyResults: mine in studies/mine; cells: 3, numbers: {len(results.rows)}>"
+    )
     frame = results.table()
     assert frame.filter(frame["quantity"] == "mean")["value"].to_list() == [pytest.approx(7 / 12)]
     assert results.report("out.md").read_text().startswith("# Prompts")
@@ -503,7 +597,9 @@ def test_a_study_is_a_frame_and_a_report(questions: Benchmark) -> None:
 # --- models of every kind ----------------------------------------------------------------------------------------
 
 
-def test_a_model_behind_a_server_carries_a_study_out_and_is_asked_each_thing_once(questions: Benchmark) -> None:
+def test_a_model_behind_a_server_carries_a_study_out_and_is_asked_each_thing_once(
+    questions: Benchmark,
+) -> None:
     with start_server() as server:
         model = f"openai:served@{server.url}"
         results = sn.study(declared(questions), model)

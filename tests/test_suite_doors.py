@@ -44,34 +44,63 @@ params = {{ file = "questions.jsonl" }}
 """
 
 
-def folder_of_entries(folder: Path, name: str = "animals", more: str = "", reader: str = "table") -> Path:
+def folder_of_entries(
+    folder: Path, name: str = "animals", more: str = "", reader: str = "table"
+) -> Path:
     """A folder with one entry, and the questions beside it."""
     small.write(small.rows(4), folder / "questions.jsonl")
-    (folder / f"{name.replace('/', '-')}.toml").write_text(ENTRY.format(name=name, more=more, reader=reader))
+    (folder / f"{name.replace('/', '-')}.toml").write_text(
+        ENTRY.format(name=name, more=more, reader=reader)
+    )
     return folder
 
 
-def test_a_folder_of_entries_named_on_the_command_line_is_run_and_so_are_its_workers(tmp_path: Path) -> None:
+def test_a_folder_of_entries_named_on_the_command_line_is_run_and_so_are_its_workers(
+    tmp_path: Path,
+) -> None:
     folder_of_entries(tmp_path / "mine", more='dimension = "FG"')
     shown = small.snellen_commands(
         tmp_path,
-        ["--suites", "mine", "run", "snellen:oracle", "animals", "--workers", "2", "--name", "x", "--json"],
+        [
+            "--suites",
+            "mine",
+            "run",
+            "snellen:oracle",
+            "animals",
+            "--workers",
+            "2",
+            "--name",
+            "x",
+            "--json",
+        ],
         ["list", "--where", "benchmark == 'animals'", "--json"],
     )
     rows = [json.loads(line) for line in next(shown).splitlines()]
-    assert {row["value"] for row in rows if (row["metric"], row["slice"]) == ("accuracy", "")} == {1.0}
+    assert {row["value"] for row in rows if (row["metric"], row["slice"]) == ("accuracy", "")} == {
+        1.0
+    }
     assert json.loads(next(shown))["dimension"] == "fine-grained perception"
 
 
 def test_entries_share_a_file_that_they_include_and_set_what_is_their_own(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     small.write(small.rows(4), folder / "questions.jsonl")
-    (folder / "_shared.toml").write_text(ENTRY.format(name="", more='licence = "MIT"', reader="table").lstrip())
-    for name, more in (("calm", ""), ("wild", 'title = "Wild animals"\n[source.params]\nlabel = "x"\n')):
+    (folder / "_shared.toml").write_text(
+        ENTRY.format(name="", more='licence = "MIT"', reader="table").lstrip()
+    )
+    for name, more in (
+        ("calm", ""),
+        ("wild", 'title = "Wild animals"\n[source.params]\nlabel = "x"\n'),
+    ):
         (folder / f"{name}.toml").write_text(f'name = "{name}"\ninclude = "_shared.toml"\n{more}')
     add_suites(folder)
     calm, wild = (entries()[name] for name in ("calm", "wild"))
-    assert (calm.title, wild.title, wild.licence, wild.source.reader) == ("Animals", "Wild animals", "MIT", "table")
+    assert (calm.title, wild.title, wild.licence, wild.source.reader) == (
+        "Animals",
+        "Wild animals",
+        "MIT",
+        "table",
+    )
     assert calm.source.params == {"file": "questions.jsonl"}
     assert wild.source.params == {"file": "questions.jsonl", "label": "x"}
     assert snellen.build("calm", to=tmp_path / "built").manifest.counts.questions == 4
@@ -84,20 +113,33 @@ def test_an_entry_without_a_name_has_that_of_its_file(tmp_path: Path) -> None:
     (tmp_path / "zoo/suite.toml").write_text('name = "zoo"\ntitle = "Zoo"')
     before = set(entries())
     add_suites(tmp_path)
-    assert set(entries()) - before == {"zoo/lions", "zoo", "tigers"} and entries()["zoo/lions"].name == "zoo/lions"
+    assert (
+        set(entries()) - before == {"zoo/lions", "zoo", "tigers"}
+        and entries()["zoo/lions"].name == "zoo/lions"
+    )
 
 
 @pytest.mark.parametrize(
     ("include", "shared", "fault"),
     [
-        ("shared.toml", "", r"a.toml: include = 'shared.toml'; name a file beside it whose name begins with '_'"),
+        (
+            "shared.toml",
+            "",
+            r"a.toml: include = 'shared.toml'; name a file beside it whose name begins with '_'",
+        ),
         ("../_shared.toml", "", r"a.toml: include = '../_shared.toml'; name a file beside it"),
         ("_other.toml", "", r"_other.toml: cannot read the file"),
-        ("_shared.toml", 'include = "_b.toml"', "_shared.toml: an included file cannot include another"),
+        (
+            "_shared.toml",
+            'include = "_b.toml"',
+            "_shared.toml: an included file cannot include another",
+        ),
         ("_shared.toml", "name = ", "_shared.toml: "),
     ],
 )
-def test_a_wrong_include_is_refused_with_its_file(tmp_path: Path, include: str, shared: str, fault: str) -> None:
+def test_a_wrong_include_is_refused_with_its_file(
+    tmp_path: Path, include: str, shared: str, fault: str
+) -> None:
     (tmp_path / "_shared.toml").write_text(shared)
     (tmp_path / "a.toml").write_text(f'name = "a"\ninclude = "{include}"\n')
     with pytest.raises(DataError, match=fault):
@@ -116,7 +158,9 @@ def test_a_suite_in_a_folder_brings_modules_that_lie_beside_it(tmp_path: Path) -
     )
     assert metric_of("zoo_length") is None
     snellen.add_suites(tmp_path / "suites")
-    assert registry.names("metrics").count("zoo_length") == 1 and metric_of("zoo_length") is not None
+    assert (
+        registry.names("metrics").count("zoo_length") == 1 and metric_of("zoo_length") is not None
+    )
     assert snellen.build("zoo", to=tmp_path / "built").manifest.counts.questions == 4
     # The folder of one suite itself will do; a copy of it is a clash.
     with pytest.raises(DataError, match="both have the suite 'zoo'"):
@@ -143,17 +187,32 @@ def entry(name: str, more: str = "") -> str:
     [
         ({}, "there is neither a suite (suite.toml) nor an entry (*.toml)"),
         ({"a.toml": entry("eyechart/word")}, "both have the benchmark 'eyechart/word'"),
-        ({"a.toml": entry("a", 'dimension = "FGG"')}, "a.toml: unknown dimension 'FGG'; did you mean FG"),
+        (
+            {"a.toml": entry("a", 'dimension = "FGG"')},
+            "a.toml: unknown dimension 'FGG'; did you mean FG",
+        ),
         ({"suite.toml": 'name = "mmbench"\ntitle = "Mine"'}, "both have the suite 'mmbench'"),
-        ({"suite.toml": SUITE + '[dimensions]\nFG = "football"'}, "'FG' is 'fine-grained perception' in "),
-        ({"suite.toml": SUITE + '[hooks.extractors]\nstandard = "a:b"'}, "Snellen itself has the extractor 'standard'"),
-        ({"suite.toml": SUITE + '[hooks.scaffolds]\nmmbench-like = "a:b"'}, "both have the scaffold"),
+        (
+            {"suite.toml": SUITE + '[dimensions]\nFG = "football"'},
+            "'FG' is 'fine-grained perception' in ",
+        ),
+        (
+            {"suite.toml": SUITE + '[hooks.extractors]\nstandard = "a:b"'},
+            "Snellen itself has the extractor 'standard'",
+        ),
+        (
+            {"suite.toml": SUITE + '[hooks.scaffolds]\nmmbench-like = "a:b"'},
+            "both have the scaffold",
+        ),
         (
             {"suite.toml": SUITE, "entries/b.toml": entry("a/b", 'suite = "c"')},
             "b.toml: suite = 'c', but it is an entry of the suite 'a'",
         ),
         (
-            {"suite.toml": SUITE + 'taxonomy = "b"', "entries/b.toml": entry("a/b", 'dimension = "FG"')},
+            {
+                "suite.toml": SUITE + 'taxonomy = "b"',
+                "entries/b.toml": entry("a/b", 'dimension = "FG"'),
+            },
             "unknown suite 'b'",
         ),
     ],
@@ -195,7 +254,9 @@ def test_a_wrong_suite_is_refused_with_its_file(text: str, fault: str) -> None:
         parse_suite(text, "s.toml")
 
 
-def test_a_suite_that_is_not_installed_whole_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suite_that_is_not_installed_whole_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(DataError, match="no such folder; it should hold suites"):
         add_suites(tmp_path / "nowhere")
     monkeypatch.setitem(registry._NAMES["suites"], "ghost", "snellen.ghost")
@@ -216,7 +277,10 @@ def test_all_that_suites_name_can_be_found() -> None:
 
 def test_a_protocol_that_nobody_has_is_refused_when_the_folder_is_named(tmp_path: Path) -> None:
     folder = folder_of_entries(tmp_path / "mine", more='generation = ["vanila"]')
-    with pytest.raises(DataError, match=r"animals.toml: generation: unknown protocol 'vanila'; did you mean vanilla\?"):
+    with pytest.raises(
+        DataError,
+        match=r"animals.toml: generation: unknown protocol 'vanila'; did you mean vanilla\?",
+    ):
         add_suites(folder)
     assert "animals" not in entries()
 
@@ -224,11 +288,20 @@ def test_a_protocol_that_nobody_has_is_refused_when_the_folder_is_named(tmp_path
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ('generation = ["vanila?labels=lower"]', "generation: unknown protocol 'vanila'; did you mean vanilla?"),
-        ('tasks.t.likelihood = ["likelihod"]', "tasks.t.likelihood: unknown protocol 'likelihod'; did you mean lik"),
+        (
+            'generation = ["vanila?labels=lower"]',
+            "generation: unknown protocol 'vanila'; did you mean vanilla?",
+        ),
+        (
+            'tasks.t.likelihood = ["likelihod"]',
+            "tasks.t.likelihood: unknown protocol 'likelihod'; did you mean lik",
+        ),
         ('templates = "plane"', "templates: unknown template 'plane'; did you mean plain?"),
         ('taxonomy = "mmbenhc"', "taxonomy: unknown suite 'mmbenhc'; did you mean mmbench?"),
-        ('pools.both = ["animals", "plants"]', "pools.both: unknown benchmark 'plants'; known: animals"),
+        (
+            'pools.both = ["animals", "plants"]',
+            "pools.both: unknown benchmark 'plants'; known: animals",
+        ),
         (
             'as_published.judge_prompt = "delimitted"',
             "as_published.judge_prompt: unknown matching prompt 'delimitted';",
@@ -237,11 +310,19 @@ def test_a_protocol_that_nobody_has_is_refused_when_the_folder_is_named(tmp_path
             'as_published.extractor = "strikt"',
             "as_published.extractor: unknown extractor 'strikt'; did you mean strict",
         ),
-        ('as_published.templates = "leter"', "as_published.templates: unknown template 'leter'; did you mean letter"),
-        ('as_published.metrics.t = ["anlz"]', "as_published.metrics.t: unknown metric 'anlz'; did you mean anls"),
+        (
+            'as_published.templates = "leter"',
+            "as_published.templates: unknown template 'leter'; did you mean letter",
+        ),
+        (
+            'as_published.metrics.t = ["anlz"]',
+            "as_published.metrics.t: unknown metric 'anlz'; did you mean anls",
+        ),
     ],
 )
-def test_a_name_in_a_suite_that_nobody_has_is_told_with_its_file_and_key(line: str, fault: str, tmp_path: Path) -> None:
+def test_a_name_in_a_suite_that_nobody_has_is_told_with_its_file_and_key(
+    line: str, fault: str, tmp_path: Path
+) -> None:
     folder = tmp_path / "mine"
     folder_of_entries(folder / "entries", "mine/animals")
     (folder / "suite.toml").write_text(f'name = "mine"\ntitle = "Mine"\n{line}\n')
@@ -253,13 +334,37 @@ def test_a_name_in_a_suite_that_nobody_has_is_told_with_its_file_and_key(line: s
 @pytest.mark.parametrize(
     ("more", "source", "fault"),
     [
-        ('metrics = ["anls", "exact_mach"]', "", "metrics: unknown metric 'exact_mach'; did you mean exact_match?"),
-        ('likelihood = ["likelihod"]', "", "likelihood: unknown protocol 'likelihod'; did you mean likelihood?"),
-        ('prompts.own.form = "leter"', "", "prompts.own.form: unknown template 'leter'; did you mean letter?"),
+        (
+            'metrics = ["anls", "exact_mach"]',
+            "",
+            "metrics: unknown metric 'exact_mach'; did you mean exact_match?",
+        ),
+        (
+            'likelihood = ["likelihod"]',
+            "",
+            "likelihood: unknown protocol 'likelihod'; did you mean likelihood?",
+        ),
+        (
+            'prompts.own.form = "leter"',
+            "",
+            "prompts.own.form: unknown template 'leter'; did you mean letter?",
+        ),
         ("", 'reader = "tabel"', "source.reader: unknown reader 'tabel'; did you mean table?"),
-        ("", 'files_of = "eyechart/wrod"', "source.files_of: unknown benchmark 'eyechart/wrod'; did you mean eye"),
-        ("", 'distractors = "pool:2,randm:1"', "source.distractors: unknown distractor source 'randm'; did you mean r"),
-        ("", 'places = [{ kind = "hub", repo = "a/b", importer = "reform-evel" }]', "source.places.importer: unknown "),
+        (
+            "",
+            'files_of = "eyechart/wrod"',
+            "source.files_of: unknown benchmark 'eyechart/wrod'; did you mean eye",
+        ),
+        (
+            "",
+            'distractors = "pool:2,randm:1"',
+            "source.distractors: unknown distractor source 'randm'; did you mean r",
+        ),
+        (
+            "",
+            'places = [{ kind = "hub", repo = "a/b", importer = "reform-evel" }]',
+            "source.places.importer: unknown ",
+        ),
     ],
 )
 def test_a_name_in_an_entry_that_nobody_has_is_told_with_its_file_and_key(
@@ -280,17 +385,29 @@ def test_suites_and_entries_of_snellen_name_nothing_that_is_not_there() -> None:
     for name, suite in suite_facts().items():
         check_names(suite, name, {"suites": suite_facts(), "benchmarks": short})
     rules = [suite.as_published for suite in suite_facts().values() if suite.as_published]
-    headlines = {*(spec.headline for spec in catalogue.values()), *(rule.headline for rule in rules)}
+    headlines = {
+        *(spec.headline for spec in catalogue.values()),
+        *(rule.headline for rule in rules),
+    }
     for row in {*headlines, *(row for rule in rules for row in rule.instead.values())} - {""}:
         assert metric_of(row), row
 
 
-def test_a_formulation_that_the_questions_do_not_have_is_refused_by_the_build(tmp_path: Path) -> None:
+def test_a_formulation_that_the_questions_do_not_have_is_refused_by_the_build(
+    tmp_path: Path,
+) -> None:
     folder = folder_of_entries(tmp_path / "mine")
-    entry_of_text = (folder / "animals.toml").read_text().replace('formulation = "choice"', 'formulation = "text"')
+    entry_of_text = (
+        (folder / "animals.toml")
+        .read_text()
+        .replace('formulation = "choice"', 'formulation = "text"')
+    )
     (folder / "animals.toml").write_text(entry_of_text)
     add_suites(folder)
-    with pytest.raises(DataError, match=r"animals.toml: formulation = 'text', but most of its questions have options"):
+    with pytest.raises(
+        DataError,
+        match=r"animals.toml: formulation = 'text', but most of its questions have options",
+    ):
         snellen.build("animals", to=tmp_path / "built")
 
 
@@ -301,26 +418,40 @@ def test_a_wording_is_the_default_of_an_entry_or_of_a_suite_and_a_run_says_other
     folder = tmp_path / "mine"
     line = 'templates = "short"'
     folder_of_entries(folder / "entries", "mine/animals", more="" if of_suite else line)
-    (folder / "suite.toml").write_text(f'name = "mine"\ntitle = "Mine"\n{line if of_suite else ""}\n')
+    (folder / "suite.toml").write_text(
+        f'name = "mine"\ntitle = "Mine"\n{line if of_suite else ""}\n'
+    )
     with (folder / "entries/mine-animals.toml").open("a") as file:
-        file.write('[prompts.short]\nform = "letter"\nlayout = { stop = " One letter." }\nmax_new_tokens = 4\n')
+        file.write(
+            '[prompts.short]\nform = "letter"\nlayout = { stop = " One letter." }\nmax_new_tokens = 4\n'
+        )
     add_suites(folder)
     asked = {}
-    for name, fields in {"own": {}, "snellen": {"templates": "snellen"}, "same": {"templates": "short"}}.items():
+    for name, fields in {
+        "own": {},
+        "snellen": {"templates": "snellen"},
+        "same": {"templates": "short"},
+    }.items():
         fields = {"name": name, "runs": str(tmp_path / "runs"), **fields}
         run = snellen.evaluate("snellen:uniform", "mine/animals", limit=1, **fields).runs[0]
         [exchange] = read_exchanges(run.folder)
         asked[name] = exchange.request
         assert run.manifest.templates.startswith("of entries (") == (name == "own")
-    assert asked["own"].messages[0].text.endswith(" One letter.") and asked["own"].decoding.max_new_tokens == 4
+    assert (
+        asked["own"].messages[0].text.endswith(" One letter.")
+        and asked["own"].decoding.max_new_tokens == 4
+    )
     assert asked["own"].key == asked["same"].key != asked["snellen"].key
 
 
-def test_a_wrong_key_of_a_mapping_is_told_by_file_key_and_the_nearest_right_one(tmp_path: Path) -> None:
+def test_a_wrong_key_of_a_mapping_is_told_by_file_key_and_the_nearest_right_one(
+    tmp_path: Path,
+) -> None:
     folder = folder_of_entries(tmp_path / "mine", reader="mapped")
     add_suites(folder)
     with pytest.raises(
-        DataError, match=r"animals.toml: source.params: unknown field 'file'; did you mean .*\?|known: "
+        DataError,
+        match=r"animals.toml: source.params: unknown field 'file'; did you mean .*\?|known: ",
     ):
         snellen.build("animals", to=tmp_path / "built")
 
@@ -341,12 +472,17 @@ def test_a_folder_brings_protocols_and_models(tmp_path: Path) -> None:
         tmp_path, ["--suites", "mine", "run", "first:one", "mine/animals", "--name", "x", "--json"]
     )
     rows = [json.loads(line) for line in next(shown).splitlines()]
-    assert {(row["model"], row["protocol"]) for row in rows if row["protocol"]} == {("first:one", "twice")}
+    assert {(row["model"], row["protocol"]) for row in rows if row["protocol"]} == {
+        ("first:one", "twice")
+    }
 
 
 @pytest.mark.parametrize("embedded", ["true", "false"])
 def test_files_beside_an_entry_that_have_changed_are_built_again_by_a_run_and_by_build(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], embedded: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    embedded: str,
 ) -> None:
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
     folder = folder_of_entries(tmp_path / "mine", more='dimension = "FG"')
@@ -380,14 +516,21 @@ def read(params, folder):
 
 def named_suite(folder: Path, word: str, *, reader: str = "table", embedded: bool = True) -> Path:
     """A suite `zoo` with a benchmark `zoo/animals` that asks about `word`: by its table, or by its module."""
-    text = entry("zoo/animals").replace('"table"', f'"{reader}"').replace("= true", f"= {str(embedded).lower()}")
+    text = (
+        entry("zoo/animals")
+        .replace('"table"', f'"{reader}"')
+        .replace("= true", f"= {str(embedded).lower()}")
+    )
     (folder / "entries").mkdir(parents=True)
     text = text if reader == "table" else re.sub("params = .*", "", text)
     (folder / "entries/animals.toml").write_text(text)
-    (folder / "suite.toml").write_text('name = "zoo"\ntitle = "Zoo"\nhooks.readers = { drawn = "drawing:read" }\n')
+    (folder / "suite.toml").write_text(
+        'name = "zoo"\ntitle = "Zoo"\nhooks.readers = { drawn = "drawing:read" }\n'
+    )
     (folder / "drawing.py").write_text(READER.format(word=word))
     small.write(
-        [{**row, "question": f"{word} {row['question']}"} for row in small.rows(4)], folder / "entries/questions.jsonl"
+        [{**row, "question": f"{word} {row['question']}"} for row in small.rows(4)],
+        folder / "entries/questions.jsonl",
     )
     return folder
 
@@ -411,17 +554,23 @@ def test_what_was_built_of_given_files_for_one_folder_is_not_asked_for_another_o
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
-    suites = {word: named_suite(tmp_path / word, word, embedded=False) for word in ("apples", "birds")}
+    suites = {
+        word: named_suite(tmp_path / word, word, embedded=False) for word in ("apples", "birds")
+    }
     for word, suite in suites.items():
         (suite / "entries/questions.jsonl").rename(tmp_path / "official.jsonl")
-        small.write([{**row, "question": word} for row in small.rows(4)], tmp_path / f"files/{word}/questions.jsonl")
+        small.write(
+            [{**row, "question": word} for row in small.rows(4)],
+            tmp_path / f"files/{word}/questions.jsonl",
+        )
     monkeypatch.setenv("SNELLEN_SUITES", str(suites["apples"]))
     snellen.build("zoo/animals", source=tmp_path / "files/apples")
     assert len(find_benchmarks(["zoo/animals"])) == 1
     assert '"from":"built"' in small.command(capsys, "list", "zoo/animals", "--json")[1]
     monkeypatch.setenv("SNELLEN_SUITES", str(suites["birds"]))
     with pytest.raises(
-        DataError, match=r"not of .*birds/.*, but of .*apples/.*; have .*`snellen build zoo/animals --s"
+        DataError,
+        match=r"not of .*birds/.*, but of .*apples/.*; have .*`snellen build zoo/animals --s",
     ):
         find_benchmarks(["zoo/animals"])
     assert '"from":"built"' not in small.command(capsys, "list", "zoo/animals", "--json")[1]
@@ -449,7 +598,10 @@ def test_what_cannot_be_read_of_another_package_is_left_out_said_and_diagnosed(
 ) -> None:
     library = tmp_path / "library"
     entry = ENTRY.replace("embedded = true", 'embedded = true\nfolder = "../data"')
-    for package, suite, name in (("aquarium", 'title = "Fish"', ""), ("zoo", 'name = "zoo"\ntitle = "Zoo"', "lions")):
+    for package, suite, name in (
+        ("aquarium", 'title = "Fish"', ""),
+        ("zoo", 'name = "zoo"\ntitle = "Zoo"', "lions"),
+    ):
         (library / package / "entries").mkdir(parents=True)
         (library / package / "__init__.py").touch()
         (library / package / "suite.toml").write_text(suite)
@@ -457,23 +609,38 @@ def test_what_cannot_be_read_of_another_package_is_left_out_said_and_diagnosed(
         about.mkdir()
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
         points = f"[snellen.suites]\n{package} = {package}\n[snellen.metrics]\n{package}_size = {package}:size\n"
-        (about / "entry_points.txt").write_text(f"{points}[snellen.metrix]\nweight = {package}:weight\n")
+        (about / "entry_points.txt").write_text(
+            f"{points}[snellen.metrix]\nweight = {package}:weight\n"
+        )
         small.write(small.rows(4), library / package / "data/questions.jsonl")
         for file in (name, "tigers", "bears") if name else ():
-            own_name, more = ("zoo/bears", 'metrics = ["anlz"]') if file == "bears" else ("zoo/lions", "")
+            own_name, more = (
+                ("zoo/bears", 'metrics = ["anlz"]') if file == "bears" else ("zoo/lions", "")
+            )
             text = entry.format(name=own_name, more=more, reader="table")
             (library / package / f"entries/{file}.toml").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(library))
     words = ["run", "snellen:oracle", "zoo/lions", "--limit", "2", "--runs", str(tmp_path)]
-    told = subprocess.run([sys.executable, "-m", "snellen", *words], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-m", "snellen", *words], capture_output=True, text=True, check=True
+    )
     assert "100.0%" in told.stdout
-    assert re.search(r"^snellen: left out: .*aquarium/suite.toml: .*`name`", told.stderr, re.MULTILINE)
+    assert re.search(
+        r"^snellen: left out: .*aquarium/suite.toml: .*`name`", told.stderr, re.MULTILINE
+    )
     fault = "tigers.toml: name = 'zoo/lions'; a benchmark in this file is called 'zoo/tigers'"
     assert re.search(rf"^snellen: left out: .*{fault}$", told.stderr, re.MULTILINE)
     diagnosed = subprocess.run(
-        [sys.executable, "-m", "snellen", "doctor", "--json"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "snellen", "doctor", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    rows = [row for line in map(json.loads, diagnosed.stdout.splitlines()) if (row := line)["state"] == "broken"]
+    rows = [
+        row
+        for line in map(json.loads, diagnosed.stdout.splitlines())
+        if (row := line)["state"] == "broken"
+    ]
     assert diagnosed.returncode == 1 and [(row["part"], row["name"]) for row in rows] == [
         ("packages", "suite"),
         ("packages", "suite"),
@@ -483,7 +650,9 @@ def test_what_cannot_be_read_of_another_package_is_left_out_said_and_diagnosed(
         ("hooks", "snellen.metrix"),
     ]
     assert rows[1]["found"].endswith(fault)
-    assert rows[2]["found"].endswith("bears.toml: metrics: unknown metric 'anlz'; did you mean anls?")
+    assert rows[2]["found"].endswith(
+        "bears.toml: metrics: unknown metric 'anlz'; did you mean anls?"
+    )
     assert "the metric 'zoo_size' (zoo:size) cannot be loaded: AttributeError" in rows[4]["found"]
     assert rows[5]["found"] == "unknown group of entry points 'metrix'; did you mean metrics?"
 
@@ -493,11 +662,16 @@ def test_doctor_names_each_hook_of_a_suite_that_cannot_be_imported_with_the_line
 ) -> None:
     folder = named_suite(tmp_path / "zoo", "apples")
     assert list(diagnose_hooks()) == []
-    text = (folder / "suite.toml").read_text() + 'hooks.metrics = { lost = "gone:size", raising = "raising:size" }\n'
+    text = (
+        folder / "suite.toml"
+    ).read_text() + 'hooks.metrics = { lost = "gone:size", raising = "raising:size" }\n'
     (folder / "suite.toml").write_text(text)
     (folder / "raising.py").write_text("import json\n\nsize = json.loads('{')\n")
     monkeypatch.setenv("SNELLEN_SUITES", str(folder))
     lost, raising = diagnose_hooks()
     line = f"{folder}/suite.toml: hooks.metrics: the metric 'lost' (gone:size) cannot be loaded: ModuleNotFoundError: "
     assert lost.found == f"{line}No module named 'gone'"
-    assert raising.found.endswith(f" ({folder}/raising.py:3)") and "JSONDecodeError: Expecting" in raising.found
+    assert (
+        raising.found.endswith(f" ({folder}/raising.py:3)")
+        and "JSONDecodeError: Expecting" in raising.found
+    )

@@ -42,25 +42,36 @@ def test_protocols_that_are_named_win_over_the_suites_own(tmp_path: Path) -> Non
     assert read_manifest(tmp_path / "run").protocols == ("circular",)
     # Going on with other protocols keeps the earlier ones.
     evaluate("snellen:oracle", str(one.folder), runs=tmp_path, name="run")
-    assert read_manifest(tmp_path / "run").benchmarks[0].protocols == ("circular", "instability?m=3")
+    assert read_manifest(tmp_path / "run").benchmarks[0].protocols == (
+        "circular",
+        "instability?m=3",
+    )
 
 
 def test_an_unknown_method_is_named() -> None:
-    with pytest.raises(UnknownNameError, match="unknown value of method 'likelyhood'; did you mean likelihood"):
+    with pytest.raises(
+        UnknownNameError, match="unknown value of method 'likelyhood'; did you mean likelihood"
+    ):
         evaluate("snellen:oracle", "eyechart", method="likelyhood")
 
 
 def test_reform_eval_asks_five_times_and_for_a_caption_once() -> None:
     for spec in suites()["reform-eval"]:
-        assert spec.generation == (("vanilla",) if spec.task == "caption" else ("instability?m=5",)), spec.name
-        assert spec.likelihood == (() if spec.formulation == "text" else ("likelihood?m=5",)), spec.name
+        assert spec.generation == (
+            ("vanilla",) if spec.task == "caption" else ("instability?m=5",)
+        ), spec.name
+        assert spec.likelihood == (() if spec.formulation == "text" else ("likelihood?m=5",)), (
+            spec.name
+        )
 
 
 def test_templates_of_the_data_are_used_where_there_are_any(tmp_path: Path) -> None:
     with_own = choices(tmp_path / "own", name="own", instructions=("Answer me.", "Tell me."))
     without = choices(tmp_path / "plain", name="plain")
     folders = [str(with_own.folder), str(without.folder)]
-    evaluate("snellen:oracle", folders, "instability?m=2", templates="data", runs=tmp_path, name="run")
+    evaluate(
+        "snellen:oracle", folders, "instability?m=2", templates="data", runs=tmp_path, name="run"
+    )
     asked = (tmp_path / "run" / "journal-0.jsonl").read_text()
     assert "Answer me.\\n" in asked and "Tell me.\\n" in asked
     assert "Look at the picture and answer the question by choosing one of the options." in asked
@@ -68,5 +79,7 @@ def test_templates_of_the_data_are_used_where_there_are_any(tmp_path: Path) -> N
 
 
 def test_an_unknown_part_of_a_suite_is_met_with_its_parts(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match="unknown part of the suite reform-eval 'cgg'; did you mean cg"):
+    with pytest.raises(
+        UnknownNameError, match="unknown part of the suite reform-eval 'cgg'; did you mean cg"
+    ):
         evaluate("snellen:oracle", "reform-eval:cgg", runs=tmp_path)

@@ -16,12 +16,38 @@ from hypothesis import strategies as st
 
 from snellen.errors import DataError
 from snellen.formats import text_table
-from snellen.formats.text_table import READERS, read_text_table, replacing_atomically, write_text_table
+from snellen.formats.text_table import (
+    READERS,
+    read_text_table,
+    replacing_atomically,
+    write_text_table,
+)
 
 HARD = [
-    "=1+1", "http://example.org/" + "x" * 3000, "NA", "None", "5.0", "007", "TRUE", " padded ", "two\nlines", "a\rb",
-    "a\r\nb", "a\tb", "a\x01b", "a_x0041_b", "\x00", "\ufffe", "猫", "😀", "'quoted", '"', "-1", "@x", "x" * 32_767,
-]  # fmt: skip
+    "=1+1",
+    "http://example.org/" + "x" * 3000,
+    "NA",
+    "None",
+    "5.0",
+    "007",
+    "TRUE",
+    " padded ",
+    "two\nlines",
+    "a\rb",
+    "a\r\nb",
+    "a\tb",
+    "a\x01b",
+    "a_x0041_b",
+    "\x00",
+    "\ufffe",
+    "猫",
+    "😀",
+    "'quoted",
+    '"',
+    "-1",
+    "@x",
+    "x" * 32_767,
+]
 FORMS = sorted(READERS)
 
 
@@ -41,7 +67,11 @@ def test_every_form_gives_back_what_was_written(form: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("form", FORMS)
-@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), min_size=1, max_size=5))
+@given(
+    texts=st.lists(
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=20), min_size=1, max_size=5
+    )
+)
 def test_any_text_comes_through_every_form(
     form: str, texts: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -50,17 +80,28 @@ def test_any_text_comes_through_every_form(
     assert read(path) == [{name: text for name, text in row.items() if text} for row in rows(texts)]
 
 
-@pytest.mark.parametrize(("form", "written"), [
-    (".tsv", '"index"\t"prediction"\n"1"\t"two\nlines"\n"2"\t""\n'),
-    (".csv", '"index","prediction"\n"1","two\nlines"\n"2",""\n'),
-    (".json", '[{"index": "1", "prediction": "two\\nlines"},\n{"index": "2", "prediction": ""}]\n'),
-    (".jsonl", '{"index": "1", "prediction": "two\\nlines"}\n{"index": "2", "prediction": ""}\n'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("form", "written"),
+    [
+        (".tsv", '"index"\t"prediction"\n"1"\t"two\nlines"\n"2"\t""\n'),
+        (".csv", '"index","prediction"\n"1","two\nlines"\n"2",""\n'),
+        (
+            ".json",
+            '[{"index": "1", "prediction": "two\\nlines"},\n{"index": "2", "prediction": ""}]\n',
+        ),
+        (
+            ".jsonl",
+            '{"index": "1", "prediction": "two\\nlines"}\n{"index": "2", "prediction": ""}\n',
+        ),
+    ],
+)
 def test_a_text_file_is_what_other_programs_read_and_anyone_may_read_it(
     form: str, written: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"t{form}"
-    write_text_table(path, ["index", "prediction"], [{"index": "1", "prediction": "two\nlines"}, {"index": "2"}])
+    write_text_table(
+        path, ["index", "prediction"], [{"index": "1", "prediction": "two\nlines"}, {"index": "2"}]
+    )
     assert path.read_bytes() == written.encode()
     assert path.stat().st_mode & 0o777 == 0o644
     assert read_text_table(path).columns == ("index", "prediction")
@@ -72,7 +113,9 @@ WRITER += "write_text_table(Path(sys.argv[1]), ['a'], [{'a': chr(29483)}])"
 
 def test_a_table_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
     places = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    subprocess.run([sys.executable, "-c", WRITER, str(tmp_path / "t.tsv")], env=os.environ | places, check=True)
+    subprocess.run(
+        [sys.executable, "-c", WRITER, str(tmp_path / "t.tsv")], env=os.environ | places, check=True
+    )
     assert (tmp_path / "t.tsv").read_text("utf-8") == '"a"\n"猫"\n'
 
 
@@ -86,12 +129,19 @@ def test_another_reader_finds_texts_in_the_spreadsheet_and_no_formula(tmp_path: 
     assert not any(cell.hyperlink for cell in cells)
 
 
-@pytest.mark.parametrize(("text", "form", "fault"), [
-    ("x" * 40_000, ".xlsx", "row 0, prediction: 40,000 characters, but a cell of an .xlsx file holds 32,767"),
-    ("😀" * 20_000, ".xlsx", "row 0, prediction: 20,000 characters"),
-    ("\ud800", ".xlsx", "half of a surrogate pair, which only .json and .jsonl can"),
-    ("\ud800", ".tsv", "half of a surrogate pair"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "form", "fault"),
+    [
+        (
+            "x" * 40_000,
+            ".xlsx",
+            "row 0, prediction: 40,000 characters, but a cell of an .xlsx file holds 32,767",
+        ),
+        ("😀" * 20_000, ".xlsx", "row 0, prediction: 20,000 characters"),
+        ("\ud800", ".xlsx", "half of a surrogate pair, which only .json and .jsonl can"),
+        ("\ud800", ".tsv", "half of a surrogate pair"),
+    ],
+)
 def test_what_a_form_cannot_hold_is_refused_and_nothing_is_left(
     text: str, form: str, fault: str, tmp_path: Path
 ) -> None:
@@ -102,11 +152,14 @@ def test_what_a_form_cannot_hold_is_refused_and_nothing_is_left(
     assert read(tmp_path / "t.jsonl") == rows([text])
 
 
-@pytest.mark.parametrize(("columns", "row", "place"), [
-    (["index", ""], {"index": "7", "": "x"}, "row 7, column ''"),
-    (["index", ""], {"": "x"}, "row 2, column ''"),
-    (["index", "a", ""], {"index": "7", "a": "1", "": "x"}, "row 7, column ''"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("columns", "row", "place"),
+    [
+        (["index", ""], {"index": "7", "": "x"}, "row 7, column ''"),
+        (["index", ""], {"": "x"}, "row 2, column ''"),
+        (["index", "a", ""], {"index": "7", "a": "1", "": "x"}, "row 7, column ''"),
+    ],
+)
 def test_a_table_that_would_not_be_read_again_as_it_is_names_the_cell_and_leaves_nothing(
     columns: list[str], row: dict[str, str], place: str, tmp_path: Path
 ) -> None:
@@ -138,10 +191,13 @@ def test_the_index_that_pandas_writes_without_a_name_is_left_out(name: str, tmp_
     assert (table.columns, table.rows, table.notes) == (("index", "prediction"), (row,), ())
 
 
-@pytest.mark.parametrize(("lines", "fault"), [
-    ([], ": the first sheet is empty"),
-    ([["index", "A", "B", "A"], [1, 2, 3, 4]], ":1: the column 'A' appears twice"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        ([], ": the first sheet is empty"),
+        ([["index", "A", "B", "A"], [1, 2, 3, 4]], ":1: the column 'A' appears twice"),
+    ],
+)
 def test_a_sheet_without_names_for_its_columns_is_refused(
     lines: list[list[object]], fault: str, tmp_path: Path
 ) -> None:
@@ -156,7 +212,10 @@ def test_a_sheet_without_names_for_its_columns_is_refused(
 
 def test_a_form_that_is_none_is_refused_with_those_that_are(tmp_path: Path) -> None:
     said = f"{tmp_path / 't.xls'}: a table ends with .xlsx, .json, .jsonl, .tsv, .csv"
-    for attempt in (lambda: read_text_table(tmp_path / "t.xls"), lambda: write_text_table(tmp_path / "t.xls", [], [])):
+    for attempt in (
+        lambda: read_text_table(tmp_path / "t.xls"),
+        lambda: write_text_table(tmp_path / "t.xls", [], []),
+    ):
         with pytest.raises(DataError) as caught:
             attempt()
         assert str(caught.value) == said
@@ -174,8 +233,12 @@ def test_a_file_stays_as_it_was_until_the_new_one_is_whole(tmp_path: Path) -> No
     path = tmp_path / "t.tsv"
     path.write_text("old")
     with pytest.raises(DataError), replacing_atomically(path) as draft:
-        assert draft.exists() and draft.parent == tmp_path, "on the same disk, or it could not be moved"
-        assert draft.name.startswith(".t-") and draft.suffix == ".tsv", "hidden from whoever lists the tables"
+        assert draft.exists() and draft.parent == tmp_path, (
+            "on the same disk, or it could not be moved"
+        )
+        assert draft.name.startswith(".t-") and draft.suffix == ".tsv", (
+            "hidden from whoever lists the tables"
+        )
         draft.write_text("new")
         raise DataError("stopped")
     assert [file.read_text() for file in tmp_path.iterdir()] == ["old"]
@@ -192,15 +255,23 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_spreadsheet_of_another_program_is_read_as_it_is_stored(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     sheet = book.active
-    for row in (["index", "prediction", "A"], [1, "=A1+1", 5.0], [2.0, "=B", 5.5], [3, True, None], [4, "#N/A", "NA"]):
+    for row in (
+        ["index", "prediction", "A"],
+        [1, "=A1+1", 5.0],
+        [2.0, "=B", 5.5],
+        [3, True, None],
+        [4, "#N/A", "NA"],
+    ):
         sheet.append(row)
     book.create_sheet("more")
     book.save(tmp_path / "t.xlsx")
     table = read_text_table(tmp_path / "t.xlsx")
     assert [cells for _, cells in table.rows] == [
-        {"index": "1", "prediction": "=A1+1", "A": "5"}, {"index": "2", "prediction": "=B", "A": "5.5"},
-        {"index": "3", "prediction": "TRUE"}, {"index": "4", "prediction": "#N/A", "A": "NA"},
-    ]  # fmt: skip
+        {"index": "1", "prediction": "=A1+1", "A": "5"},
+        {"index": "2", "prediction": "=B", "A": "5.5"},
+        {"index": "3", "prediction": "TRUE"},
+        {"index": "4", "prediction": "#N/A", "A": "NA"},
+    ]
     assert table.notes == (
         "cells that are formulas, taken as their text: 2",
         "only the first sheet is read; left out: 1",
@@ -225,13 +296,21 @@ def repacked(path: Path, name: str, content: bytes) -> None:
             pack.writestr(one, content if one == name else old)
 
 
-def test_bombs_and_broken_files_are_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bombs_and_broken_files_are_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, sheet = tmp_path / "t.xlsx", "xl/worksheets/sheet1.xml"
     lol = b'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><worksheet>&b;</worksheet>'
-    for content, fault in ((lol, "has a document type"), (b"<worksheet", "unclosed token"), (b"", "no element found")):
+    for content, fault in (
+        (lol, "has a document type"),
+        (b"<worksheet", "unclosed token"),
+        (b"", "no element found"),
+    ):
         write_text_table(path, ["index"], [{"index": "1"}])
         repacked(path, sheet, content)
-        with pytest.raises(DataError, match=f"t.xlsx: not an .xlsx file that can be read .*{fault}"):
+        with pytest.raises(
+            DataError, match=f"t.xlsx: not an .xlsx file that can be read .*{fault}"
+        ):
             read_text_table(path)
     monkeypatch.setattr(text_table, "LARGEST", 1 << 20)
     repacked(path, sheet, b" " * (2 << 20))
@@ -243,15 +322,24 @@ def test_bombs_and_broken_files_are_refused_in_one_line(tmp_path: Path, monkeypa
         read_text_table(path)
 
 
-@pytest.mark.parametrize(("name", "content", "fault"), [
-    ("t.json", '{"index": 1}', "a JSON file of rows is a list of objects"),
-    ("t.json", "[" * 100_000, "t.json: not JSON"),
-    ("t.json", '[{"index": [1]}]', "t.json:1: index: a cell is a text or a number, not a list"),
-    ("t.jsonl", '{"index": 1}\n[2]\n', "t.jsonl:2: a row is an object, {'index': ..., 'prediction': ...}$"),
-    ("t.jsonl", '{"index": 1', "t.jsonl:1: not JSON"),
-    ("t.xls", "", "a table ends with"),
-])  # fmt: skip
-def test_what_is_no_table_is_refused_with_its_line(name: str, content: str, fault: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        ("t.json", '{"index": 1}', "a JSON file of rows is a list of objects"),
+        ("t.json", "[" * 100_000, "t.json: not JSON"),
+        ("t.json", '[{"index": [1]}]', "t.json:1: index: a cell is a text or a number, not a list"),
+        (
+            "t.jsonl",
+            '{"index": 1}\n[2]\n',
+            "t.jsonl:2: a row is an object, {'index': ..., 'prediction': ...}$",
+        ),
+        ("t.jsonl", '{"index": 1', "t.jsonl:1: not JSON"),
+        ("t.xls", "", "a table ends with"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_its_line(
+    name: str, content: str, fault: str, tmp_path: Path
+) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=fault):
         read_text_table(tmp_path / name)
@@ -261,4 +349,6 @@ def test_numbers_in_json_keep_their_digits_and_nan_is_an_empty_cell(tmp_path: Pa
     (tmp_path / "t.json").write_text(
         '[{"index": 1.0, "A": 5.50, "B": NaN, "C": null, "D": true, "E": false, "F": "x"}]'
     )
-    assert read(tmp_path / "t.json") == [{"index": "1.0", "A": "5.50", "D": "TRUE", "E": "FALSE", "F": "x"}]
+    assert read(tmp_path / "t.json") == [
+        {"index": "1.0", "A": "5.50", "D": "TRUE", "E": "FALSE", "F": "x"}
+    ]

@@ -60,7 +60,9 @@ def test_they_load_through_the_auto_classes_without_a_network() -> None:
         "print(type(processor).__name__, type(model).__name__)"
     )
     words = [sys.executable, "-c", code, str(WEIGHTS / "tiny")]
-    shown = subprocess.run(words, check=True, capture_output=True, text=True, env={"HF_HUB_OFFLINE": "1"}).stdout
+    shown = subprocess.run(
+        words, check=True, capture_output=True, text=True, env={"HF_HUB_OFFLINE": "1"}
+    ).stdout
     assert shown.split() == ["LlavaProcessor", "LlavaForConditionalGeneration"]
 
 
@@ -91,7 +93,9 @@ def test_tiny_sees_and_answers_by_mark(easy: sn.Results) -> None:
 
 @pytest.mark.slow
 def test_tiny_xs_sees_more_than_it_can_say_by_mark(easy: sn.Results) -> None:
-    by_mark, by_likelihood = (mean(easy, "snellen:tiny-xs", name) for name in ("instability?m=1", "likelihood"))
+    by_mark, by_likelihood = (
+        mean(easy, "snellen:tiny-xs", name) for name in ("instability?m=1", "likelihood")
+    )
     assert by_likelihood >= 0.7
     assert by_likelihood - by_mark >= 0.3
 
@@ -99,4 +103,6 @@ def test_tiny_xs_sees_more_than_it_can_say_by_mark(easy: sn.Results) -> None:
 @pytest.mark.slow
 def test_the_hard_level_stays_hard(easy: sn.Results) -> None:
     hard = sn.evaluate("snellen:tiny", BENCHMARKS, "likelihood", where="level == 'hard'", limit=24)
-    assert mean(hard, "snellen:tiny", "likelihood") <= mean(easy, "snellen:tiny", "likelihood") - 0.15
+    assert (
+        mean(hard, "snellen:tiny", "likelihood") <= mean(easy, "snellen:tiny", "likelihood") - 0.15
+    )

@@ -33,17 +33,28 @@ def test_a_tracker_is_told_settings_numbers_with_intervals_and_files(results: sn
     assert run.settings["model"] == "snellen:scripted" and run.settings["few_shot"] == "0"
     assert run.settings["benchmark/mine"] == results.runs[0].manifest.benchmarks[0].version
     [metric] = [one for one in run.metrics if one.name == "mine/circular_all_passes_true/accuracy"]
-    [row] = [one for one in results.rows if (one.benchmark, one.metric, one.slice) == ("mine", "accuracy", "")]
+    [row] = [
+        one
+        for one in results.rows
+        if (one.benchmark, one.metric, one.slice) == ("mine", "accuracy", "")
+    ]
     assert (metric.value, metric.low, metric.high, metric.n) == (
-        0.25, row.estimate.low, row.estimate.high, 8,
-    )  # fmt: skip
+        0.25,
+        row.estimate.low,
+        row.estimate.high,
+        8,
+    )
     assert {"accuracy": 0.25, "accuracy_n": 8.0}.items() <= {
-        name.rpartition("/")[2]: value for name, value in run.values.items() if name.startswith(metric.name)
+        name.rpartition("/")[2]: value
+        for name, value in run.values.items()
+        if name.startswith(metric.name)
     }.items()
     assert [path.name for path in run.files] == ["results.json", "report.html"]
 
 
-def test_a_run_is_in_mlflow_with_what_snellen_says_of_it(results: sn.Results, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_in_mlflow_with_what_snellen_says_of_it(
+    results: sn.Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In its store of files, which needs no database to be set up."""
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     store = Path("store").resolve().as_uri()
@@ -56,7 +67,10 @@ def test_a_run_is_in_mlflow_with_what_snellen_says_of_it(results: sn.Results, mo
     told = tracked_run(results.runs[0])
     assert (run.info.run_name, run.info.status) == ("eyes", "FINISHED")
     assert run.data.metrics == told.values and run.data.params == told.settings
-    assert [one.path for one in client.list_artifacts(run.info.run_id)] == ["report.html", "results.json"]
+    assert [one.path for one in client.list_artifacts(run.info.run_id)] == [
+        "report.html",
+        "results.json",
+    ]
 
 
 def test_each_run_is_logged_and_forms_are_written_only_where_they_are_asked_for(
@@ -75,24 +89,32 @@ def test_each_run_is_logged_and_forms_are_written_only_where_they_are_asked_for(
     )
     assert code == 0 and out.splitlines() == ["[in a:b]", "[in a:b]", "[in ]", "[in ]"]
     assert told == [("eyes", "a:b"), ("other", "a:b"), ("eyes", ""), ("other", "")]
-    _, out, _ = small.command(capsys, "export", "runs/eyes", "--track", "notes:x", "-o", "table.parquet")
+    _, out, _ = small.command(
+        capsys, "export", "runs/eyes", "--track", "notes:x", "-o", "table.parquet"
+    )
     assert out.splitlines() == ["[in x]", "table.parquet"]
 
 
 def test_a_tracker_that_is_not_there_is_named_with_the_way_out(
     results: sn.Results, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UnknownNameError, match=r"--track mlflw:x: unknown tracker 'mlflw'; did you mean mlflow"):
+    with pytest.raises(
+        UnknownNameError, match=r"--track mlflw:x: unknown tracker 'mlflw'; did you mean mlflow"
+    ):
         results.track("mlflw:x")
     listed = small.command(capsys, "list", "trackers")[1]
     for name, package in (("mlflow", "mlflow"), ("wandb", "wandb"), ("trackio", "trackio")):
         assert name in listed
         monkeypatch.setitem(sys.modules, package, None)
-        with pytest.raises(MissingExtraError, match=rf"--track {name}: needs the package .*\[{name}\]"):
+        with pytest.raises(
+            MissingExtraError, match=rf"--track {name}: needs the package .*\[{name}\]"
+        ):
             results.track(f"{name}:x")
 
 
-def test_a_benchmark_is_no_run_to_track(results: sn.Results, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_benchmark_is_no_run_to_track(
+    results: sn.Results, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, _, err = small.command(capsys, "export", "made", "--track", "mlflow:")
     assert code == 2 and "made is a benchmark, and --track logs runs" in err
 

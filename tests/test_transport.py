@@ -31,7 +31,10 @@ def test_a_run_goes_on_over_another_server_with_other_limits(
     servers: tuple[Server, Server], questions: Benchmark
 ) -> None:
     first, second = servers
-    ways = f"openai:any@{first.url}?concurrency=1&retries=0", f"openai:any@{second.url}?timeout=9&concurrency=7"
+    ways = (
+        f"openai:any@{first.url}?concurrency=1&retries=0",
+        f"openai:any@{second.url}?timeout=9&concurrency=7",
+    )
     begun = sn.evaluate(ways[0], str(questions.folder), limit=4, name="run")
     whole = sn.evaluate(ways[1], str(questions.folder), limit=8, name="run")
     asked = [exchange.request.sample_id for exchange in read_exchanges(Path("runs/run"))]
@@ -46,14 +49,20 @@ def test_a_run_that_is_not_named_is_found_again_however_its_model_is_reached(
     servers: tuple[Server, Server], questions: Benchmark
 ) -> None:
     folders = {
-        sn.evaluate(f"openai:any@{server.url}?concurrency={n}", str(questions.folder), limit=2).runs[0].folder
+        sn.evaluate(f"openai:any@{server.url}?concurrency={n}", str(questions.folder), limit=2)
+        .runs[0]
+        .folder
         for n, server in enumerate(servers, 1)
     }
     assert len(folders) == 1
 
 
-def test_a_judge_finds_its_verdicts_again_however_it_is_reached(servers: tuple[Server, Server]) -> None:
-    ways = [load_model(f"openai:any@{server.url}?timeout={n}") for n, server in enumerate(servers, 1)]
+def test_a_judge_finds_its_verdicts_again_however_it_is_reached(
+    servers: tuple[Server, Server],
+) -> None:
+    ways = [
+        load_model(f"openai:any@{server.url}?timeout={n}") for n, server in enumerate(servers, 1)
+    ]
     assert len({Judge(model, Path("run"), None, print).folder for model in ways}) == 1
 
 
@@ -77,12 +86,17 @@ def test_what_answers_depend_on_is_another_model(
 @pytest.mark.parametrize(
     ("name", "identity"),
     [
-        ("openai:a/b:7b@http://h:1/v1?concurrency=3&prefix=send&timeout=1", "openai:a/b:7b@/v1?prefix=send"),
+        (
+            "openai:a/b:7b@http://h:1/v1?concurrency=3&prefix=send&timeout=1",
+            "openai:a/b:7b@/v1?prefix=send",
+        ),
         ("openai:gpt-4o?retries=9", "openai:gpt-4o"),
         ("snellen:biased?seed=1", "snellen:biased?seed=1"),
         ("hf:./folder?dtype=float32", "hf:./folder?dtype=float32"),
         ("MyModel", "MyModel"),
     ],
 )
-def test_an_identity_is_the_model_string_without_how_the_model_is_reached(name: str, identity: str) -> None:
+def test_an_identity_is_the_model_string_without_how_the_model_is_reached(
+    name: str, identity: str
+) -> None:
     assert answers_as(name) == identity

@@ -55,7 +55,9 @@ def bench() -> Iterator[Any]:
     del sys.modules["unfinished"]
 
 
-@pytest.mark.parametrize(("schedule", "size"), [("by_window", 1), ("by_window", 16), ("by_slots", 24)])
+@pytest.mark.parametrize(
+    ("schedule", "size"), [("by_window", 1), ("by_window", 16), ("by_slots", 24)]
+)
 def test_the_number_of_a_stopped_run_is_that_of_the_whole_on_average_and_its_intervals_hold(
     bench: Any, schedule: str, size: int
 ) -> None:
@@ -68,7 +70,10 @@ def test_the_number_of_a_stopped_run_is_that_of_the_whole_on_average_and_its_int
     # The questions that have a verdict, and those of them before the first that has none, are wrong too often.
     if size > 1:
         assert bench.summary(cells["with a verdict", 0.2])[0] < bench.TRUTH - 0.05
-        assert bench.summary(cells["before the first open", 0.2])[0] < bench.summary(cells["weighted", 0.2])[0]
+        assert (
+            bench.summary(cells["before the first open", 0.2])[0]
+            < bench.summary(cells["weighted", 0.2])[0]
+        )
 
 
 def product_limit(ends: Sequence[tuple[int, bool | None]]) -> Fraction | None:
@@ -90,14 +95,23 @@ RIGHT = st.just((ORDERS, True))
 
 
 @given(st.lists(st.one_of(OPEN, WRONG, RIGHT), min_size=1, max_size=40))
-def test_the_mean_is_the_product_over_orders_of_the_shares_right(ends: list[tuple[int, bool | None]]) -> None:
+def test_the_mean_is_the_product_over_orders_of_the_shares_right(
+    ends: list[tuple[int, bool | None]],
+) -> None:
     scores = [
         Score(
-            "circular", "generation", "mine", str(i), 0, "circular_accuracy",
-            None if verdict is None else float(verdict), steps=n, broken=verdict is None,
+            "circular",
+            "generation",
+            "mine",
+            str(i),
+            0,
+            "circular_accuracy",
+            None if verdict is None else float(verdict),
+            steps=n,
+            broken=verdict is None,
         )
         for i, (n, verdict) in enumerate(ends)
-    ]  # fmt: skip
+    ]
     mean, expected = censored_mean([scores]), product_limit(ends)
     begun = [n for n, _ in ends if n]
     furthest = max(begun, default=0)
@@ -111,9 +125,13 @@ def test_the_mean_is_the_product_over_orders_of_the_shares_right(ends: list[tupl
         reached = Fraction(1)
         for order in range(1, furthest + 1):
             asked = [(n, verdict) for n, verdict in ends if n >= order]
-            reached *= 1 - Fraction(sum(n == order and verdict is False for n, verdict in asked), len(asked))
+            reached *= 1 - Fraction(
+                sum(n == order and verdict is False for n, verdict in asked), len(asked)
+            )
         others = [n for n, verdict in ends if n == furthest and verdict is not False]
-        assert math.isclose(mean.unknown, reached * Fraction(len(stuck), len(others)), abs_tol=1e-12)
+        assert math.isclose(
+            mean.unknown, reached * Fraction(len(stuck), len(others)), abs_tol=1e-12
+        )
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +144,13 @@ def half_right(tmp_path_factory: pytest.TempPathFactory) -> Path:
         number = int(request.sample_id[1:])
         return (number + (request.variant.test and number % 2)) % 4
 
-    sn.evaluate(Replying("half", every_other), str(benchmark.folder), "circular", runs=folder / "runs", name="run")
+    sn.evaluate(
+        Replying("half", every_other),
+        str(benchmark.folder),
+        "circular",
+        runs=folder / "runs",
+        name="run",
+    )
     return folder / "runs" / "run"
 
 
@@ -149,8 +173,14 @@ def test_wherever_a_run_is_stopped_its_interval_holds_what_it_ends_with_or_there
         results = sn.score(stopped(half_right, tmp_path / f"cut-{cut}", cut))
         rows = [row for row in results.rows if (row.metric, row.slice) == ("circular_accuracy", "")]
         for row in rows:
-            assert row.reason == ("too few asked to the end" if row.estimate.n and row.estimate.value is None else None)
-            assert row.estimate.value is None or (row.estimate.low or 0) <= 0.5 <= (row.estimate.high or 0), cut
+            assert row.reason == (
+                "too few asked to the end"
+                if row.estimate.n and row.estimate.value is None
+                else None
+            )
+            assert row.estimate.value is None or (row.estimate.low or 0) <= 0.5 <= (
+                row.estimate.high or 0
+            ), cut
         shown[cut] = rows[0].estimate.value
     assert shown[10] is None
     assert all(value is not None for cut, value in shown.items() if cut >= count // 2)
@@ -161,7 +191,10 @@ def test_a_report_of_a_stopped_run_says_why_it_tells_the_accuracy_of_the_first_o
 ) -> None:
     results = sn.score(stopped(half_right, tmp_path / "early", 9))
     told = " ".join(findings(run_views(results.runs, results.rows)))
-    assert "Too few questions were put to half in every order of the options to say how many answers" in told
+    assert (
+        "Too few questions were put to half in every order of the options to say how many answers"
+        in told
+    )
     whole = sn.score(half_right)
     assert "Answers that stay right in every order of the options: half 50.0%" in " ".join(
         findings(run_views(whole.runs, whole.rows))
@@ -178,7 +211,10 @@ def test_footnotes_say_what_each_number_lacks_and_once_what_is_taken_of_the_rest
     summary = text[text.index("## Summary") :].split("\n## ")[0]
     never_begun, not_settled = extent.questions - extent.begun, extent.questions - extent.finished
     assert 0 < never_begun < not_settled
-    assert f"{never_begun} of 12 questions were not asked as far as this number needs; at worst it is from" in summary
+    assert (
+        f"{never_begun} of 12 questions were not asked as far as this number needs; at worst it is from"
+        in summary
+    )
     assert f"{not_settled} of 12 questions were not asked as far as this number needs" in summary
     assert summary.count("to be like the others") == 1
     with serving(tmp_path / "cut", index=tmp_path / "index.sqlite") as client:
@@ -188,7 +224,9 @@ def test_footnotes_say_what_each_number_lacks_and_once_what_is_taken_of_the_rest
     assert lead.endswith("1 benchmark asked so far")
 
 
-def test_a_stopped_run_is_stopped_on_the_pages_however_often_it_was_scored(half_right: Path, tmp_path: Path) -> None:
+def test_a_stopped_run_is_stopped_on_the_pages_however_often_it_was_scored(
+    half_right: Path, tmp_path: Path
+) -> None:
     cut = stopped(half_right, tmp_path / "runs", 9)
     [run] = sn.score(cut).runs
     answers = Counter(exchange.request.sample_id for exchange in read_exchanges(cut))
@@ -199,7 +237,11 @@ def test_a_stopped_run_is_stopped_on_the_pages_however_often_it_was_scored(half_
         os.utime(cut / name, (0, 0))  # long ago
     with serving(cut, index=tmp_path / "index.sqlite", may_change=True) as client:
         page = client.get("/run?run=runs").text
-    assert ">stopped<" in page and ">Resume</button>" in page and f"<b>{len(answers)}</b> of 12 questions begun" in page
+    assert (
+        ">stopped<" in page
+        and ">Resume</button>" in page
+        and f"<b>{len(answers)}</b> of 12 questions begun" in page
+    )
     whole = stopped(half_right, tmp_path / "whole", 1000)
     assert not has_ended(whole), "nothing says yet that nothing is missing"
     [run] = sn.score(whole).runs
@@ -213,10 +255,15 @@ def test_a_question_that_was_asked_in_one_order_of_four_is_not_right_each_time(
     [early] = sn.score(folder).runs
     [whole] = sn.score(half_right).runs
     # Of six questions the replies to all four orders are right; of the six others the second is wrong.
-    assert Counter(entry.outcome for entry in question_entries(0, whole.benchmarks[0])) == {"right": 6, "wrong": 6}
+    assert Counter(entry.outcome for entry in question_entries(0, whole.benchmarks[0])) == {
+        "right": 6,
+        "wrong": 6,
+    }
     [entry] = question_entries(0, early.benchmarks[0])
     assert entry.outcome == "right so far" and SIGNS[entry.outcome] != SIGNS["right"]
-    assert not flip_tables([early, whole], [("half (runs)", "half (run)")]), "it was not asked of both"
+    assert not flip_tables([early, whole], [("half (runs)", "half (run)")]), (
+        "it was not asked of both"
+    )
     report = sn.Results([early]).report(tmp_path / "report.html").read_text("utf-8")
     assert 'data-outcome="right so far"' in report and "<dt>asked 1 of 4</dt>" in report
     with serving(folder, index=tmp_path / "index.sqlite") as client:
@@ -225,7 +272,9 @@ def test_a_question_that_was_asked_in_one_order_of_four_is_not_right_each_time(
         question = client.get(html.unescape(address)).text
         right = client.get("/questions?run=runs&outcome=right").text
     assert ">right so far</th>" in of_run and ">right each time</th>" not in of_run
-    assert "asked 1 of 4" in listed and 'title="right"' not in listed and "No question fits" in right
+    assert (
+        "asked 1 of 4" in listed and 'title="right"' not in listed and "No question fits" in right
+    )
     assert question.count(">not asked</span>") == 3 and ">1 of 4</span>" in question
 
 
@@ -253,12 +302,17 @@ def test_no_question_of_a_run_that_came_to_its_end_is_right_so_far(tmp_path: Pat
 
 def test_a_request_that_failed_was_asked_and_rounds_after_it_are_not_waited_for() -> None:
     right = Prediction("any", "generation", "mine", "1", Variant(), "", choice=0)
-    wrong, failed = replace(right, choice=1), replace(right, choice=None, error=Failure("timeout", ""))
+    wrong, failed = (
+        replace(right, choice=1),
+        replace(right, choice=None, error=Failure("timeout", "")),
+    )
     single = Sample("1", "mine", "What is it?", options=("a cat", "a dog", "a cow"))
     dialogue = Sample("1", "mine", turns=(Turn("What is it?"), Turn("And this?")))
 
     def extent(protocol: Protocol, sample: Sample, *rounds: Sequence[Prediction]) -> RunExtent:
-        return extent_of([AskedQuestion(protocol, sample, i, None, tuple(came)) for i, came in enumerate(rounds)])
+        return extent_of(
+            [AskedQuestion(protocol, sample, i, None, tuple(came)) for i, came in enumerate(rounds)]
+        )
 
     assert extent(Circular(), single, [right, right]) == RunExtent(1, 1, 0)
     assert extent(Circular(), single, [right, wrong]) == RunExtent(1, 1, 1), "it has failed"
@@ -270,8 +324,12 @@ def test_a_request_that_failed_was_asked_and_rounds_after_it_are_not_waited_for(
 def test_an_answer_that_never_came_counts_as_the_worst_even_where_silence_would_be_right() -> None:
     lenient = reply_metric(lambda reply, references: 1.0, name="lenient", low=0.0, high=1.0)
     sample = Sample("1", "mine", "What is it?")
-    came = Prediction("instability?m=3", "generation", "mine", "1", Variant(test=1), "", text="a cat")
-    asked = AskedQuestion(parse_protocol("instability?m=3"), sample, 0, Answer("1", "mine", texts=("a cat",)), (came,))
+    came = Prediction(
+        "instability?m=3", "generation", "mine", "1", Variant(test=1), "", text="a cat"
+    )
+    asked = AskedQuestion(
+        parse_protocol("instability?m=3"), sample, 0, Answer("1", "mine", texts=("a cat",)), (came,)
+    )
     [score] = score_texts([asked], lenient)
     assert (score.value, score.n_presentations) == (1.0, 1)
     final = replace(asked, final=True)
@@ -282,7 +340,9 @@ def test_an_answer_that_never_came_counts_as_the_worst_even_where_silence_would_
 
 
 def test_where_no_answer_came_at_all_nothing_is_counted() -> None:
-    asked = AskedQuestion(Vanilla(), Sample("1", "mine", "How many?"), 0, Answer("1", "mine", texts=("3",)), ())
+    asked = AskedQuestion(
+        Vanilla(), Sample("1", "mine", "How many?"), 0, Answer("1", "mine", texts=("3",)), ()
+    )
     [counts] = count_questions([asked], "counting", COUNTING)
     assert (counts.counts, counts.reason) == ((), "not asked")
 
@@ -290,36 +350,53 @@ def test_where_no_answer_came_at_all_nothing_is_counted() -> None:
 def test_what_never_came_of_biased_presentations_changes_nothing_of_the_others() -> None:
     sample = Sample("1", "mine", "What is it?", options=("a cat", "a dog"))
     right = Prediction("circular", "generation", "mine", "1", Variant(), "", choice=0)
-    asked = AskedQuestion(Circular(), sample, 0, Answer("1", "mine", options=(0,)), (right,), final=True)
+    asked = AskedQuestion(
+        Circular(), sample, 0, Answer("1", "mine", options=(0,)), (right,), final=True
+    )
     assert asked.counted is not asked and asked.counted_unbiased is asked
 
 
 def test_a_mean_of_a_stopped_run_says_of_which_benchmark_it_is_and_what_was_not_asked_is_no_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folders = [str(small.built(small.rows(12), tmp_path / name, name=name).folder) for name in ("first", "second")]
+    folders = [
+        str(small.built(small.rows(12), tmp_path / name, name=name).folder)
+        for name in ("first", "second")
+    ]
     spec = {"limit": 12, "runs": tmp_path / "runs", "name": "whole"}
     sn.evaluate("snellen:always-a", folders, "circular", **spec)
     cut = stopped(tmp_path / "runs/whole", tmp_path / "runs/cut", 1000)
     answers = (cut / "journal-0.jsonl").read_bytes().splitlines(keepends=True)
     second = [line for line in answers if b'"benchmark":"second"' in line]
-    (cut / "journal-0.jsonl").write_bytes(b"".join(line for line in answers if line not in second[1:]))
+    (cut / "journal-0.jsonl").write_bytes(
+        b"".join(line for line in answers if line not in second[1:])
+    )
     code, out, err = small.command(capsys, "score", str(cut))
     command = f"snellen run snellen:always-a {' '.join(folders)} --protocol circular --limit 12"
-    assert code == 0 and "13 of 24 questions begun, 12 finished; to go on: " + command in " ".join(err.split())
+    assert code == 0 and "13 of 24 questions begun, 12 finished; to go on: " + command in " ".join(
+        err.split()
+    )
     assert f"--runs {tmp_path}/runs --name cut" in " ".join(err.split())
     assert "of first alone" in " ".join(out.split()) and "has not come to its end: 13 of 24" in out
     results = sn.score(cut)
-    rows = {row.metric: row for row in results.rows if row.benchmark == "*" and row.dimension == "*"}
+    rows = {
+        row.metric: row for row in results.rows if row.benchmark == "*" and row.dimension == "*"
+    }
     circular, accuracy = rows["circular_accuracy"], rows["accuracy"]
     assert (circular.members, circular.estimate.n, circular.estimate.questions) == ("first", 12, 24)
     assert circular.partial.startswith("without second; ")
-    assert (accuracy.estimate.n, accuracy.estimate.errors, accuracy.estimate.not_asked) == (13, 0, 11)
+    assert (accuracy.estimate.n, accuracy.estimate.errors, accuracy.estimate.not_asked) == (
+        13,
+        0,
+        11,
+    )
     headline = headline_of(results.rows)
     assert headline and headline.words == "circular accuracy of first alone under circular"
 
 
-def test_the_command_that_goes_on_has_every_flag_and_none_for_what_objects_asked(tmp_path: Path) -> None:
+def test_the_command_that_goes_on_has_every_flag_and_none_for_what_objects_asked(
+    tmp_path: Path,
+) -> None:
     question = QuestionSpec(
         models=("openai:m@http://h/v1",),
         benchmarks=("a/b",),
@@ -328,26 +405,60 @@ def test_the_command_that_goes_on_has_every_flag_and_none_for_what_objects_asked
         roles=(("judge", "m"),),
     )
     manifest = RunManifest(
-        3, question.models[0], {}, (), (), "", (question,), {}, {}, "", executed=(ExecutionSpec(price=(0.1, 2.0)),)
+        3,
+        question.models[0],
+        {},
+        (),
+        (),
+        "",
+        (question,),
+        {},
+        {},
+        "",
+        executed=(ExecutionSpec(price=(0.1, 2.0)),),
     )
     words = command_to_go_on(Path("runs/mine"), manifest)
     assert shlex.split(words) == [
-        "snellen", "run", "openai:m@http://h/v1", "a/b", "--role", "judge=m", "--where", "l2 == 'x y'", "--no-prefix",
-        "--price", "0.1,2.0", "--name", "mine",
-    ]  # fmt: skip
+        "snellen",
+        "run",
+        "openai:m@http://h/v1",
+        "a/b",
+        "--role",
+        "judge=m",
+        "--where",
+        "l2 == 'x y'",
+        "--no-prefix",
+        "--price",
+        "0.1,2.0",
+        "--name",
+        "mine",
+    ]
     assert command_to_go_on(tmp_path, replace(manifest, model="mine")) == ""
     assert command_to_go_on(tmp_path, replace(manifest, asked=())) == ""
 
 
-def test_what_a_stopped_run_does_not_tell_is_not_compared_either(half_right: Path, tmp_path: Path) -> None:
-    both = sn.Results([*sn.score(stopped(half_right, tmp_path / "early", 9)).runs, *sn.score(half_right).runs])
+def test_what_a_stopped_run_does_not_tell_is_not_compared_either(
+    half_right: Path, tmp_path: Path
+) -> None:
+    both = sn.Results(
+        [*sn.score(stopped(half_right, tmp_path / "early", 9)).runs, *sn.score(half_right).runs]
+    )
     [withheld, *_] = both.compare(metrics="circular_accuracy", resamples=0).differences
-    assert (withheld.difference.value, withheld.p, withheld.reason) == (None, None, "too few asked to the end")
+    assert (withheld.difference.value, withheld.p, withheld.reason) == (
+        None,
+        None,
+        "too few asked to the end",
+    )
     [first_order, *_] = both.compare(resamples=0).differences
     assert (first_order.metric, first_order.difference.value) == ("accuracy", 0.0)
 
 
 def test_the_part_that_benchmarks_of_a_mean_have_in_common_is_said_once(tmp_path: Path) -> None:
-    folders = [str(small.built(small.rows(4), tmp_path / name, name=name).folder) for name in ("first", "second")]
+    folders = [
+        str(small.built(small.rows(4), tmp_path / name, name=name).folder)
+        for name in ("first", "second")
+    ]
     asked = sn.evaluate("snellen:oracle", folders, limit=2, runs=tmp_path, name="x", report=False)
-    assert {row.members for row in asked.rows if row.benchmark == "*"} == {"first, second (each: first 2)"}
+    assert {row.members for row in asked.rows if row.benchmark == "*"} == {
+        "first, second (each: first 2)"
+    }

@@ -18,12 +18,18 @@ from snellen.errors import DataError
 
 def test_two_crossed_factors_come_out_as_by_hand() -> None:
     # Two prompts and three questions: rows 1 2 6 and 3 2 10; means 3 and 5, 2 and 2 and 8, grand mean 4.
-    components = {c.source: c for c in variance_components(("prompt", "item"), (2, 3), [1, 2, 6, 3, 2, 10])}
+    components = {
+        c.source: c for c in variance_components(("prompt", "item"), (2, 3), [1, 2, 6, 3, 2, 10])
+    }
     squares = {name: component.mean_square for name, component in components.items()}
     assert squares == pytest.approx({"prompt": 6, "item": 48 / 2, RESIDUAL: 4 / 2})
     variances = {name: component.variance for name, component in components.items()}
     assert variances == pytest.approx({"prompt": (6 - 2) / 3, "item": (24 - 2) / 2, RESIDUAL: 2})
-    assert {name: component.df for name, component in components.items()} == {"prompt": 1, "item": 2, RESIDUAL: 2}
+    assert {name: component.df for name, component in components.items()} == {
+        "prompt": 1,
+        "item": 2,
+        RESIDUAL: 2,
+    }
     assert components["item"].share == pytest.approx(11 / (4 / 3 + 11 + 2))
 
 
@@ -33,7 +39,11 @@ def test_prompts_that_change_nothing_have_no_share() -> None:
 
 
 def test_scores_that_are_all_the_same_have_no_shares() -> None:
-    assert [c.share for c in variance_components(("prompt", "item"), (2, 2), [1, 1, 1, 1])] == [0, 0, 0]
+    assert [c.share for c in variance_components(("prompt", "item"), (2, 2), [1, 1, 1, 1])] == [
+        0,
+        0,
+        0,
+    ]
 
 
 def test_a_factor_with_one_level_is_left_out() -> None:
@@ -43,7 +53,11 @@ def test_a_factor_with_one_level_is_left_out() -> None:
 
 def test_a_single_factor_is_no_residual() -> None:
     [component] = variance_components(("item",), (3,), [1.0, 2.0, 3.0])
-    assert (component.source, component.variance, component.share) == ("item", pytest.approx(1.0), 1.0)
+    assert (component.source, component.variance, component.share) == (
+        "item",
+        pytest.approx(1.0),
+        1.0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +67,9 @@ def test_a_single_factor_is_no_residual() -> None:
         ((1, 1), [1.0], "a factor with two levels"),
     ],
 )
-def test_what_is_no_crossing_is_refused(sizes: tuple[int, ...], values: list[float], fault: str) -> None:
+def test_what_is_no_crossing_is_refused(
+    sizes: tuple[int, ...], values: list[float], fault: str
+) -> None:
     with pytest.raises(DataError, match=fault):
         variance_components(("prompt", "item"), sizes, values)
 
@@ -68,10 +84,18 @@ def test_sums_of_squares_are_those_of_projections_and_add_up(sizes: list[int], s
         effects = cube
         for axis, name in enumerate(names):
             mean = effects.mean(axis=axis, keepdims=True)
-            effects = effects - mean if name in component.factors else np.broadcast_to(mean, effects.shape)
-        assert component.mean_square * component.df == pytest.approx(float((effects**2).sum()), abs=1e-9)
+            effects = (
+                effects - mean
+                if name in component.factors
+                else np.broadcast_to(mean, effects.shape)
+            )
+        assert component.mean_square * component.df == pytest.approx(
+            float((effects**2).sum()), abs=1e-9
+        )
     assert sum(component.df for component in components) == cube.size - 1
-    assert sum(c.mean_square * c.df for c in components) == pytest.approx(float(((cube - cube.mean()) ** 2).sum()))
+    assert sum(c.mean_square * c.df for c in components) == pytest.approx(
+        float(((cube - cube.mean()) ** 2).sum())
+    )
 
 
 @pytest.mark.parametrize("sizes", [{"prompt": 6, "item": 30}, {"prompt": 5, "seed": 3, "item": 20}])
@@ -79,14 +103,18 @@ def test_variances_that_are_known_are_found_on_average(sizes: dict[str, int]) ->
     """Unbiased: the mean over simulated studies is within 4 standard errors of the truth, 0 included."""
     rng, replicates = np.random.default_rng(7), 300
     subsets = [s for n in range(1, len(sizes) + 1) for s in itertools.combinations(sizes, n)]
-    truth = {subset: (0.0, 0.5, 2.0)[i % 3] for i, subset in enumerate(subsets)} | {tuple(sizes): 1.0}
+    truth = {subset: (0.0, 0.5, 2.0)[i % 3] for i, subset in enumerate(subsets)} | {
+        tuple(sizes): 1.0
+    }
     found: dict[tuple[str, ...], list[float]] = {subset: [] for subset in subsets}
     for _ in range(replicates):
         cube = np.zeros(tuple(sizes.values()))
         for subset, variance in truth.items():
             shape = [size if name in subset else 1 for name, size in sizes.items()]
             cube = cube + rng.normal(scale=math.sqrt(variance), size=shape)
-        for component in variance_components(list(sizes), list(sizes.values()), cube.ravel().tolist()):
+        for component in variance_components(
+            list(sizes), list(sizes.values()), cube.ravel().tolist()
+        ):
             found[component.factors].append(component.variance)
     for subset, variance in truth.items():
         error = float(np.std(found[subset], ddof=1)) / math.sqrt(replicates)

@@ -36,7 +36,20 @@ from snellen.verification.verify import (
 )
 
 Rows = list[dict[str, Any]]
-WORDS = ("lamp", "boat", "tree", "road", "hill", "shoe", "bird", "drum", "fork", "ring", "sock", "vase")
+WORDS = (
+    "lamp",
+    "boat",
+    "tree",
+    "road",
+    "hill",
+    "shoe",
+    "bird",
+    "drum",
+    "fork",
+    "ring",
+    "sock",
+    "vase",
+)
 
 
 def noise(seed: int, form: str = "PNG", size: int = 48) -> bytes:
@@ -55,7 +68,9 @@ def drafts(count: int = 24) -> list[Draft]:
             id=f"q{i:03d}",
             rounds=(
                 QuestionDraft(
-                    f"What stands at number {i}?", texts=(WORDS[i % 12],), distractors=DistractorSpec(tiers=(WORDS,))
+                    f"What stands at number {i}?",
+                    texts=(WORDS[i % 12],),
+                    distractors=DistractorSpec(tiers=(WORDS,)),
                 ),
             ),
             images=(noise(i),),
@@ -80,7 +95,9 @@ def source(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Draft]]:
 
 
 def builder(to: Path) -> Callable[..., Benchmark]:
-    spec = BenchmarkSpec(name="mine", title="mine", formulation="choice", source=SourceSpec("drafts"))
+    spec = BenchmarkSpec(
+        name="mine", title="mine", formulation="choice", source=SourceSpec("drafts")
+    )
     return lambda decisions, folder=to: build_benchmark(spec, to=folder, decisions=decisions)
 
 
@@ -125,14 +142,20 @@ def test_a_distractor_to_avoid_is_replaced_and_a_question_set_apart_is_kept_besi
     }
     benchmark = build(decisions)
     after = {sample.id: sample for sample in benchmark.samples()}
-    assert wrong not in after["q000"].options and gold in after["q000"].options and len(after["q000"].options) == 4
+    assert (
+        wrong not in after["q000"].options
+        and gold in after["q000"].options
+        and len(after["q000"].options) == 4
+    )
     assert {key: value for key, value in after.items() if key != "q000"} == {
         key: value for key, value in before.items() if key not in ("q000", "q001")
     }
     [apart] = benchmark.set_apart()
     assert (apart.sample, apart.reasons) == (before["q001"], ("blurred",))
     assert apart.golds[0].options == (before["q001"].options.index(source[1].rounds[0].texts[0]),)
-    assert benchmark.decisions() == decisions and {DECISIONS, SET_APART} <= set(benchmark.manifest.files)
+    assert benchmark.decisions() == decisions and {DECISIONS, SET_APART} <= set(
+        benchmark.manifest.files
+    )
     again = build(benchmark.decisions())
     assert again.manifest == benchmark.manifest
     assert not {DECISIONS, SET_APART} & set(build({}).manifest.files)
@@ -147,12 +170,20 @@ def test_a_verified_benchmark_is_built_again_by_its_decisions(
     verified = sn.build("eyechart/count", decisions=decisions, to=tmp_path / "verified")
     assert verified.manifest.counts.samples == whole.manifest.counts.samples - 1
     code, _, _ = small.command(
-        capsys, "build", "eyechart/count", "--decisions", str(verified.folder), "--to", str(tmp_path / "again")
+        capsys,
+        "build",
+        "eyechart/count",
+        "--decisions",
+        str(verified.folder),
+        "--to",
+        str(tmp_path / "again"),
     )
     assert code == 0 and Benchmark(tmp_path / "again").manifest == verified.manifest
 
 
-def test_a_question_with_no_other_distractor_is_set_apart_with_the_reason(source: list[Draft], tmp_path: Path) -> None:
+def test_a_question_with_no_other_distractor_is_set_apart_with_the_reason(
+    source: list[Draft], tmp_path: Path
+) -> None:
     few = DistractorSpec(tiers=(("lamp", "boat", "tree", "road"),))
     question = QuestionDraft("What stands at number 0?", texts=("lamp",), distractors=few)
     source[0] = Draft("q000", (question,), (noise(0),), "q0")
@@ -208,17 +239,26 @@ def faults(benchmark: Benchmark, name: str) -> dict[str, ItemFault]:
 def test_sound_questions_pass_every_check_of_the_surface(tmp_path: Path) -> None:
     outcomes = check_items(built(rows(), tmp_path))
     assert [(name, len(outcome.faults), outcome.checked) for name, outcome in outcomes.items()] == [
-        ("options-alike", 0, 60), ("answer-told", 0, 60), ("repeated", 0, 60), ("cues", 0, 60),
-    ]  # fmt: skip
+        ("options-alike", 0, 60),
+        ("answer-told", 0, 60),
+        ("repeated", 0, 60),
+        ("cues", 0, 60),
+    ]
 
 
 def test_options_that_say_the_same_and_answers_that_are_told_are_found(tmp_path: Path) -> None:
     table = rows()
     table[1]["options"] = ["lamp", "The Boats", "tree", "boat"]  # the answer is 1
     table[2]["options"] = ["two roads", "2 roads", "tree", "hill"]
-    table[3] |= {"question": "What does the vase at number 3 hold?", "options": ["a hat", "a pen", "ink", "the vase"]}
+    table[3] |= {
+        "question": "What does the vase at number 3 hold?",
+        "options": ["a hat", "a pen", "ink", "the vase"],
+    }
     table[5] |= {"question": "Is there no boat at number 5?", "options": ["yes", "no"], "answer": 1}
-    table[4] |= {"question": "Is the boat or the lamp at number 4?", "options": ["lamp", "boat", "tree", "hill"]}
+    table[4] |= {
+        "question": "Is the boat or the lamp at number 4?",
+        "options": ["lamp", "boat", "tree", "hill"],
+    }
     benchmark = built(table, tmp_path)
     alike = faults(benchmark, "options-alike")
     assert {key: fault.avoid for key, fault in alike.items()} == {"q001": "boat", "q002": "2 roads"}
@@ -236,7 +276,12 @@ def test_repetitions_are_found_also_where_the_picture_was_saved_again(tmp_path: 
     }
     table[5] |= {"question": "What stands here at number 4, please?", "answer": 0}
     table[7] = {**table[6], "id": "q007", "bytes": noise(6), "answer": 1}
-    table[9] = {**table[8], "id": "q009", "bytes": noise(8), "question": "What stands behind number 8?"}
+    table[9] = {
+        **table[8],
+        "id": "q009",
+        "bytes": noise(8),
+        "question": "What stands behind number 8?",
+    }
     found = faults(built(table, tmp_path), "repeated")
     assert set(found) == {"q005", "q006", "q007"}
     assert found["q005"].reason == "repeats q004: the same about the same picture"
@@ -252,7 +297,9 @@ def test_an_answer_that_is_longer_than_luck_explains_is_found_and_no_more(tmp_pa
     found = faults(built(table, tmp_path), "cues")
     planted = {row["id"] for row in table[:40]}
     assert len(planted & set(found)) >= 36 and len(set(found) - planted) <= 4
-    assert {fault.reason for fault in found.values()} == {"the answer is much longer than the others"}
+    assert {fault.reason for fault in found.values()} == {
+        "the answer is much longer than the others"
+    }
 
 
 # --- checks by models ------------------------------------------------------------------------------------------------
@@ -261,20 +308,34 @@ def test_an_answer_that_is_longer_than_luck_explains_is_found_and_no_more(tmp_pa
 def test_a_distractor_that_is_right_too_is_replaced_and_a_wrong_answer_set_apart(
     source: list[Draft], tmp_path: Path
 ) -> None:
-    build, golds = builder(tmp_path / "mine"), {i: draft.rounds[0].texts[0] for i, draft in enumerate(source)}
+    build, golds = (
+        builder(tmp_path / "mine"),
+        {i: draft.rounds[0].texts[0] for i, draft in enumerate(source)},
+    )
     first = {sample.id: sample for sample in build({}).samples()}
     also = next(option for option in first["q000"].options if option != golds[0])
 
     def right(number: int, answer: str) -> bool:
-        return answer == also if number == 0 and answer != golds[0] else answer == golds[number] and number != 5
+        return (
+            answer == also
+            if number == 0 and answer != golds[0]
+            else answer == golds[number] and number != 5
+        )
 
-    jury = (juror(right, "a"), juror(right, "b"), juror(lambda number, answer: answer == golds[number], "c"))
+    jury = (
+        juror(right, "a"),
+        juror(right, "b"),
+        juror(lambda number, answer: answer == golds[number], "c"),
+    )
     benchmark = verify(build, "mine", solvers(tmp_path, jury=jury))
     verification = benchmark.manifest.verification
     assert verification is not None and (verification.candidates, verification.kept) == (24, 23)
     check = verification.checks[-1]
     assert (check.name, check.checked, check.failed, check.repaired) == ("jury", 24, 2, 1)
-    assert check.by == ("a", "b", "c") and "c says yes to 100.0% of the answers and 0.0% of the distr" in check.detail
+    assert (
+        check.by == ("a", "b", "c")
+        and "c says yes to 100.0% of the answers and 0.0% of the distr" in check.detail
+    )
     [apart] = benchmark.set_apart()
     assert apart.sample.id == "q005" and apart.reasons == (
         f"2 of 3 of the jury say that the answer {golds[5]!r} is wrong",
@@ -283,35 +344,54 @@ def test_a_distractor_that_is_right_too_is_replaced_and_a_wrong_answer_set_apart
     assert also not in mended.options and len(mended.options) == 4
 
 
-def test_the_second_round_asks_the_jury_only_what_is_new(source: list[Draft], tmp_path: Path) -> None:
+def test_the_second_round_asks_the_jury_only_what_is_new(
+    source: list[Draft], tmp_path: Path
+) -> None:
     asked: list[str] = []
-    build, golds = builder(tmp_path / "mine"), {i: draft.rounds[0].texts[0] for i, draft in enumerate(source)}
-    bad = {sample.id: next(o for o in sample.options if o not in golds.values() or o != golds[int(sample.id[1:])])
-           for sample in build({}).samples()}  # fmt: skip
+    build, golds = (
+        builder(tmp_path / "mine"),
+        {i: draft.rounds[0].texts[0] for i, draft in enumerate(source)},
+    )
+    bad = {
+        sample.id: next(
+            o for o in sample.options if o not in golds.values() or o != golds[int(sample.id[1:])]
+        )
+        for sample in build({}).samples()
+    }
 
     def reply(request: Request) -> str:
         asked.append(told(request))
         number = int(re.search(r"number (\d+)", told(request))[1])  # type: ignore[index]
         answer = re.search(r"proposed answer: (.+)", told(request))[1]  # type: ignore[index]
         return labelled(
-            request, "Yes" if answer == golds[number] or (number < 3 and answer == bad[f"q{number:03d}"]) else "No"
+            request,
+            "Yes"
+            if answer == golds[number] or (number < 3 and answer == bad[f"q{number:03d}"])
+            else "No",
         )
 
-    benchmark = verify(build, "mine", solvers(tmp_path, jury=(sn.Scripted(reply, name="a", fingerprint="a"),)))
+    benchmark = verify(
+        build, "mine", solvers(tmp_path, jury=(sn.Scripted(reply, name="a", fingerprint="a"),))
+    )
     assert benchmark.manifest.counts.samples == 24 and len(benchmark.decisions()) == 3
     assert 96 < len(asked) <= 96 + 3 and len(set(asked)) == len(asked)
 
 
-def test_a_juror_that_cannot_tell_answers_from_distractors_has_no_vote(source: list[Draft], tmp_path: Path) -> None:
+def test_a_juror_that_cannot_tell_answers_from_distractors_has_no_vote(
+    source: list[Draft], tmp_path: Path
+) -> None:
     lines: list[str] = []
     jury = (juror(lambda number, answer: True, "yea-sayer"),)
     benchmark = verify(
-        builder(tmp_path / "mine"), "mine", Solvers(jury=jury, runs=str(tmp_path), announce=lines.append)
+        builder(tmp_path / "mine"),
+        "mine",
+        Solvers(jury=jury, runs=str(tmp_path), announce=lines.append),
     )
     assert benchmark.manifest.counts.samples == 24 and benchmark.manifest.verification is not None
     assert benchmark.manifest.verification.checks[-1].by == ()
     assert any(
-        "yea-sayer says yes to 100.0% of the answers and 100.0% of the distractors, which is no use" in line
+        "yea-sayer says yes to 100.0% of the answers and 100.0% of the distractors, which is no use"
+        in line
         for line in lines
     )
 
@@ -330,14 +410,19 @@ def test_questions_solved_without_their_pictures_are_set_apart(tmp_path: Path) -
 
     whole = built(table, tmp_path)
     blind = tuple(solver(name) for name in "abc")
-    kept = keep_passing(whole, "kept", solvers(tmp_path, blind=blind), to=tmp_path / "kept", names=["blind"])
+    kept = keep_passing(
+        whole, "kept", solvers(tmp_path, blind=blind), to=tmp_path / "kept", names=["blind"]
+    )
     apart = {one.sample.id for one in kept.set_apart()}
     assert {f"q{i:03d}" for i in known} <= apart and len(apart) <= 30 / 0.8
     [check] = kept.manifest.verification.checks  # type: ignore[union-attr]
     assert check.detail.startswith("without their pictures 4") and "of those kept 2" in check.detail
     assert (
         keep_passing(
-            whole, "same", solvers(tmp_path, blind=(sn.load_model("snellen:uniform"),)), to=tmp_path / "s"
+            whole,
+            "same",
+            solvers(tmp_path, blind=(sn.load_model("snellen:uniform"),)),
+            to=tmp_path / "s",
         ).manifest.counts.samples
         == 120
     )
@@ -381,8 +466,12 @@ def test_lint_shows_checks_of_questions_and_keeps_those_that_pass(
     code, out, _ = small.command(capsys, "lint", folder, "--keep", "kept")
     assert code == 0 and "options-alike: 1 of 60 failed" in out and "kept 59 of 60" in out
     assert "next: snellen audit kept" in out
-    code, _, err = small.command(capsys, "lint", folder, "--keep", "half", "--jury", "snellen:nobody")
-    assert code == 2 and "nobody" in err and not (tmp_path / "home" / "benchmarks" / "half").exists()
+    code, _, err = small.command(
+        capsys, "lint", folder, "--keep", "half", "--jury", "snellen:nobody"
+    )
+    assert (
+        code == 2 and "nobody" in err and not (tmp_path / "home" / "benchmarks" / "half").exists()
+    )
     code, _, err = small.command(capsys, "lint", folder, "--keep", "mine")
     assert code == 2 and "a part of mine needs a name of its own" in err
 
@@ -392,8 +481,13 @@ def test_a_check_of_another_package_is_carried_out_like_the_others(
 ) -> None:
     def even(material: CheckMaterial) -> CheckOutcome:
         ids = [sample.id for sample in material.benchmark.samples()]
-        return CheckOutcome([ItemFault(name, "its number is even") for name in ids if int(name[1:]) % 2 == 0], len(ids))
+        return CheckOutcome(
+            [ItemFault(name, "its number is even") for name in ids if int(name[1:]) % 2 == 0],
+            len(ids),
+        )
 
     monkeypatch.setitem(registry._NAMES["checks"], "even", Check("an even number", even))
     kept = keep_passing(built(rows(), tmp_path), "odd", to=tmp_path / "odd")
-    assert kept.manifest.counts.samples == 30 and {one.reasons for one in kept.set_apart()} == {("its number is even",)}
+    assert kept.manifest.counts.samples == 30 and {one.reasons for one in kept.set_apart()} == {
+        ("its number is even",)
+    }

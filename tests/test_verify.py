@@ -33,26 +33,41 @@ def test_a_census_counts_as_a_build_does(coco: Path, tmp_path: Path) -> None:
     counted = count_source(GOI, coco)
     made = reform.made("mscoco-goi", coco, tmp_path, reform.Recipe())
     assert (counted.read, counted.complete, counted.images, counted.sampled) == (36, 36, 12, 3)
-    assert (made.manifest.made.read, made.manifest.made.complete, made.manifest.counts.samples) == (36, 36, 3)
+    assert (made.manifest.made.read, made.manifest.made.complete, made.manifest.counts.samples) == (
+        36,
+        36,
+        3,
+    )
 
 
 def test_differences_are_told_with_both_numbers_and_a_reason() -> None:
     spec = replace(GOI, complete=Expected(40, 12), expected=Expected(4))
     counted = SourceCounts(read=36, complete=36, images=12, sampled=3)
-    assert count_differences(spec, counted) == ["samples 36, paper 40", "evaluated 3, published data 4"]
+    assert count_differences(spec, counted) == [
+        "samples 36, paper 40",
+        "evaluated 3, published data 4",
+    ]
     assert difference_reasons(spec, counted) == [
         "the files give fewer questions than the paper has: another release, or not whole"
     ]
     assert difference_reasons(replace(spec, remark="Known."), counted) == ["Known."]
-    assert difference_reasons(spec, replace(counted, notes=("3 left out: empty",))) == ["3 left out: empty"]
+    assert difference_reasons(spec, replace(counted, notes=("3 left out: empty",))) == [
+        "3 left out: empty"
+    ]
     fitting = replace(spec, complete=Expected(36, 12), expected=Expected(3))
     assert count_differences(fitting, counted) == difference_reasons(fitting, counted) == []
 
 
 def test_what_accuracies_imply_of_answers_and_options_is_compared(coco: Path) -> None:
-    whole = replace(GOI, expected=Expected(), complete=Expected(), source=replace(GOI.source, sample=Sampling()))
+    whole = replace(
+        GOI, expected=Expected(), complete=Expected(), source=replace(GOI.source, sample=Sampling())
+    )
     counted = count_source(whole, coco)
-    assert (counted.refused, counted.composition.questions, counted.composition.chance) == ("", 36, 0.25)
+    assert (counted.refused, counted.composition.questions, counted.composition.chance) == (
+        "",
+        36,
+        0.25,
+    )
     assert counted.composition.answers["car"] == 3
     fits = replace(whole, implied=Implied(answers={"car": 0.1}, chance=0.26))
     assert count_differences(fits, counted) == []
@@ -72,7 +87,9 @@ def test_options_that_a_model_writes_are_taken_to_be_written(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("fault", ["picture", "options"])
 def test_nothing_agrees_that_a_build_refuses(fault: str, coco: Path, tmp_path: Path) -> None:
-    spec = replace(GOI, expected=Expected(), complete=Expected(), source=replace(GOI.source, sample=Sampling()))
+    spec = replace(
+        GOI, expected=Expected(), complete=Expected(), source=replace(GOI.source, sample=Sampling())
+    )
     if fault == "picture":
         (coco / "val2017" / f"{7:012d}.jpg").unlink()
         said = "cannot read the image"
@@ -86,7 +103,9 @@ def test_nothing_agrees_that_a_build_refuses(fault: str, coco: Path, tmp_path: P
     assert count_differences(spec, counted) == []  # the numbers agree all the same
 
 
-def test_the_command_says_that_a_build_is_refused(coco: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_that_a_build_is_refused(
+    coco: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for picture in (coco / "val2017").iterdir():
         picture.unlink()
     code, shown, _ = small.command(
@@ -97,12 +116,21 @@ def test_the_command_says_that_a_build_is_refused(coco: Path, capsys: pytest.Cap
     assert row["why"].startswith("build refuses it: ") and "cannot read the image" in row["why"]
 
 
-def test_one_command_counts_a_suite_and_names_missing_files(coco: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, shown, _ = small.command(capsys, "verify", "reform-eval:fg", "--source", str(coco.parent), "--json")
+def test_one_command_counts_a_suite_and_names_missing_files(
+    coco: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, shown, _ = small.command(
+        capsys, "verify", "reform-eval:fg", "--source", str(coco.parent), "--json"
+    )
     rows = {row["benchmark"]: row for row in map(json.loads, shown.splitlines())}
     assert code == 0
     assert rows["reform-eval/mscoco-goi"]["state"] == "differs"
     assert rows["reform-eval/mscoco-goi"]["samples"] == "36"
     missing = rows["reform-eval/tdiuc-color"]
     assert missing["state"] == "not read" and "is missing" in missing["why"]
-    assert small.command(capsys, "verify", "reform-eval:fg", "--source", str(coco.parent), "--strict")[0] == 1
+    assert (
+        small.command(capsys, "verify", "reform-eval:fg", "--source", str(coco.parent), "--strict")[
+            0
+        ]
+        == 1
+    )

@@ -104,14 +104,24 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     rows[7]["tag_level"] = HOSTILE
     made: Benchmark = small.built(rows, folder / "made", name="animals")
     runs = folder / "runs"
-    models = [("first", "steady", steady), ("other", "wavering", wavering), ("second", "steady", later)]
+    models = [
+        ("first", "steady", steady),
+        ("other", "wavering", wavering),
+        ("second", "steady", later),
+    ]
     results = {
-        name: sn.evaluate(Replying(model, choose), str(made.folder), PROTOCOLS, runs=runs, name=name)
+        name: sn.evaluate(
+            Replying(model, choose), str(made.folder), PROTOCOLS, runs=runs, name=name
+        )
         for name, model, choose in models
     }
     for day, name in enumerate(results, 1):
         manifest = runs / name / "manifest.json"
-        started = re.sub(r'"started": "[^"]*"', f'"started": "2026-01-0{day}T00:00:00+00:00"', manifest.read_text())
+        started = re.sub(
+            r'"started": "[^"]*"',
+            f'"started": "2026-01-0{day}T00:00:00+00:00"',
+            manifest.read_text(),
+        )
         manifest.write_text(started)
     with serving(runs, index=folder / "index.sqlite") as client:
         yield Shown(runs, results, client)
@@ -122,7 +132,11 @@ def accuracy(results: Results, protocol: str) -> dict[str, float | None]:
     [run] = results.runs
     lines = (run.folder / "scores.jsonl").read_text().splitlines()
     scores = [json.loads(line) for line in lines]
-    return {s["sample_id"]: s["value"] for s in scores if s["metric"] == "accuracy" and s["protocol"] == protocol}
+    return {
+        s["sample_id"]: s["value"]
+        for s in scores
+        if s["metric"] == "accuracy" and s["protocol"] == protocol
+    }
 
 
 # --- what is chosen ----------------------------------------------------------------------------------------------
@@ -136,8 +150,12 @@ def test_all_questions_are_listed_once_in_their_order(shown: Shown) -> None:
 def test_wrong_unparsed_and_right_questions_are_those_of_the_scores(shown: Shown) -> None:
     chosen = {"run": "first", "protocol": "likelihood"}
     values = accuracy(shown.results["first"], "likelihood")
-    assert shown.listed(**chosen, outcome="wrong") == [one for one, value in sorted(values.items()) if value == 0]
-    assert shown.listed(**chosen, outcome="right") == [one for one, value in sorted(values.items()) if value == 1]
+    assert shown.listed(**chosen, outcome="wrong") == [
+        one for one, value in sorted(values.items()) if value == 0
+    ]
+    assert shown.listed(**chosen, outcome="right") == [
+        one for one, value in sorted(values.items()) if value == 1
+    ]
     unread = shown.listed(run="first", outcome="unparsed")
     assert unread == [f"q{number:03d}" for number in range(0, QUESTIONS, 7)]
 
@@ -149,7 +167,9 @@ def test_unstable_questions_are_those_with_several_choices(shown: Shown) -> None
     assert shown.listed(run="first", unstable=1) == []
 
 
-def test_models_disagree_where_under_one_protocol_one_is_right_and_another_is_not(shown: Shown) -> None:
+def test_models_disagree_where_under_one_protocol_one_is_right_and_another_is_not(
+    shown: Shown,
+) -> None:
     expected = set()
     for protocol in PROTOCOLS:
         tables = [accuracy(results, protocol) for results in shown.results.values()]
@@ -188,12 +208,20 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 @given(
     st.builds(
         QuestionFilter,
-        q=TEXT, benchmark=TEXT, tag=TEXT, run=TEXT, protocol=TEXT, better=TEXT, worse=TEXT,
+        q=TEXT,
+        benchmark=TEXT,
+        tag=TEXT,
+        run=TEXT,
+        protocol=TEXT,
+        better=TEXT,
+        worse=TEXT,
         outcome=st.sampled_from(["", "wrong", "answer not known"]),
-        unstable=st.booleans(), disagree=st.booleans(), sort=st.sampled_from(list(SORTS)),
+        unstable=st.booleans(),
+        disagree=st.booleans(),
+        sort=st.sampled_from(list(SORTS)),
         page=st.integers(1, 9999),
     )
-)  # fmt: skip
+)
 def test_an_address_holds_the_whole_state(chosen: QuestionFilter) -> None:
     assert QuestionFilter.from_query(dict(parse_qsl(chosen.query))) == chosen
 
@@ -205,13 +233,24 @@ def test_a_question_shows_all_that_was_sent_and_came(shown: Shown) -> None:
     page = shown.page("/question", of="animals", sample="q009")
     for name, results in shown.results.items():
         [run] = results.runs
-        lines = [json.loads(line) for line in (run.folder / "journal-0.jsonl").read_text().splitlines()]
+        lines = [
+            json.loads(line) for line in (run.folder / "journal-0.jsonl").read_text().splitlines()
+        ]
         own = [line for line in lines if line["request"]["sample_id"] == "q009"]
-        assert all(line.pop("crc") for line in own), "the checksum is of the line, not of the exchange"
-        recorded = shown.client.get("/exchanges.json", params={"run": name, "of": "animals", "sample": "q009"}).json()
+        assert all(line.pop("crc") for line in own), (
+            "the checksum is of the line, not of the exchange"
+        )
+        recorded = shown.client.get(
+            "/exchanges.json", params={"run": name, "of": "animals", "sample": "q009"}
+        ).json()
         assert recorded == own and len(own) == 4
         for line in own:
-            words = [p["text"] for m in line["request"]["messages"] for p in m["content"] if p["type"] == "text"]
+            words = [
+                p["text"]
+                for m in line["request"]["messages"]
+                for p in m["content"]
+                if p["type"] == "text"
+            ]
             assert all(escape(text) in page for text in words)
     assert page.count('class="presentation"') == 3 * (3 + 1)
     assert page.count("<svg") == 3 * 4  # a bar for each option under likelihood
@@ -250,15 +289,23 @@ def circled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
         return (number + (request.variant.test == 1 and number < 4)) % 4
 
     results = sn.evaluate(
-        Replying("first", first_alone), str(made.folder), ("vanilla", "circular"), runs=folder / "runs", name="run"
+        Replying("first", first_alone),
+        str(made.folder),
+        ("vanilla", "circular"),
+        runs=folder / "runs",
+        name="run",
     )
     with serving(folder / "runs", index=folder / "index.sqlite") as client:
         yield Shown(folder / "runs", {"run": results}, client)
 
 
 def test_a_count_in_the_table_is_that_of_its_link(circled: Shown) -> None:
-    [(link, count)] = re.findall(r'data-label="unparsed"[^>]*><a href="([^"]*)">(\d+)</a>', circled.page("/"))
-    assert count == "1" and " of 1 questions" in circled.page(unescape(link)), "once, though under two protocols"
+    [(link, count)] = re.findall(
+        r'data-label="unparsed"[^>]*><a href="([^"]*)">(\d+)</a>', circled.page("/")
+    )
+    assert count == "1" and " of 1 questions" in circled.page(unescape(link)), (
+        "once, though under two protocols"
+    )
 
 
 def test_a_question_is_opened_by_the_protocol_of_its_list(circled: Shown) -> None:
@@ -266,30 +313,49 @@ def test_a_question_is_opened_by_the_protocol_of_its_list(circled: Shown) -> Non
         page = circled.page("/question", of="animals", sample="q001", **query)
         return re.findall(r"<h2><bdi>([^<]*)</bdi></h2>", page)
 
-    assert protocols(protocol="vanilla")[0] == "vanilla" and protocols(protocol="circular")[0] == "circular"
+    assert (
+        protocols(protocol="vanilla")[0] == "vanilla"
+        and protocols(protocol="circular")[0] == "circular"
+    )
 
 
 def test_a_rotation_that_was_not_asked_says_why(circled: Shown) -> None:
     page = circled.page("/question", of="animals", sample="q001")
-    assert page.count("not asked: the replies contradict each other") == 2, "of four rotations two were asked"
+    assert page.count("not asked: the replies contradict each other") == 2, (
+        "of four rotations two were asked"
+    )
     assert "not asked" not in circled.page("/question", of="animals", sample="q005")
 
 
-def test_a_question_says_the_letter_of_its_right_answer_and_shares_as_shares(circled: Shown) -> None:
+def test_a_question_says_the_letter_of_its_right_answer_and_shares_as_shares(
+    circled: Shown,
+) -> None:
     page = circled.page("/question", of="animals", sample="q001", protocol="vanilla")
     gold = page[page.index("<dt>right answer</dt>") :].split("</dd>")[0]
     letter = re.findall(r'<span class="none">\((\w) above\)</span>', gold)
-    options = re.findall(r'<li dir="auto">([^<]*)</li>', page[: page.index("<dt>right answer</dt>")])
-    assert letter == ["B"] and f"<bdi>{options[1]}</bdi>" in gold, "question 1 is answered by its second option"
+    options = re.findall(
+        r'<li dir="auto">([^<]*)</li>', page[: page.index("<dt>right answer</dt>")]
+    )
+    assert letter == ["B"] and f"<bdi>{options[1]}</bdi>" in gold, (
+        "question 1 is answered by its second option"
+    )
     of_vanilla = page[page.index("<h2><bdi>vanilla</bdi></h2>") :].split("</summary>")[0]
     assert "accuracy 100%; " in of_vanilla and "not asked" not in of_vanilla
 
 
 def test_a_question_says_what_each_of_its_numbers_is(circled: Shown) -> None:
     page = circled.page("/question", of="animals", sample="q001", protocol="vanilla")
-    told = set(re.findall(r"[;>] ?([a-z ]+) (?:\d+%|—)", "".join(re.findall(r'<span class="facts">.*?</span>', page))))
+    told = set(
+        re.findall(
+            r"[;>] ?([a-z ]+) (?:\d+%|—)",
+            "".join(re.findall(r'<span class="facts">.*?</span>', page)),
+        )
+    )
     [meanings] = re.findall(r'<p class="notes">(.*?)</p>', page)
-    assert "hit rate" in told and "Hit rate: share of the replies that name a label that was shown." in meanings
+    assert (
+        "hit rate" in told
+        and "Hit rate: share of the replies that name a label that was shown." in meanings
+    )
     assert all(f"{name.capitalize()}: " in meanings for name in told)
     of_text = Score("vanilla", "generation", "words", "q001", 0, "word_accuracy", 1.0)
     assert score_meanings([of_text, of_text]).endswith("as whole words, in [0, 1].")
@@ -304,7 +370,9 @@ def test_a_list_shows_the_protocol_under_which_its_questions_were_chosen(circled
     wrong = columns(outcome="wrong")
     assert len(preferred) == 1 and wrong == ["circular"], "by vanilla none is wrong"
     assert columns(outcome="unparsed") == preferred, "under both; the preferred one is enough"
-    assert "those that these questions were chosen by" in circled.page("/questions", outcome="wrong")
+    assert "those that these questions were chosen by" in circled.page(
+        "/questions", outcome="wrong"
+    )
 
 
 def test_another_protocol_is_sorted_as_this_one(circled: Shown) -> None:
@@ -317,22 +385,40 @@ def test_the_worst_benchmark_is_the_one_least_above_guessing(circled: Shown) -> 
     row = next(row for row in circled.results["run"].rows if row.metric == "accuracy")
 
     def line(name: str, value: float | None, chance: float | None) -> BenchmarkLine:
-        return BenchmarkLine(name, replace(row, estimate=replace(row.estimate, value=value)), {}, chance)
+        return BenchmarkLine(
+            name, replace(row, estimate=replace(row.estimate, value=value)), {}, chance
+        )
 
-    lines = [line("none", None, None), line("four", 0.4, 0.25), line("two", 0.492, 0.5), line("open", 0.1, None)]
-    assert [each.benchmark for each in sorted(lines, key=BenchmarkLine.badness)] == ["two", "open", "four", "none"]
-    assert '<th scope="col" class="num">guessing</th>' in circled.page("/run", run="run", protocol="vanilla")
+    lines = [
+        line("none", None, None),
+        line("four", 0.4, 0.25),
+        line("two", 0.492, 0.5),
+        line("open", 0.1, None),
+    ]
+    assert [each.benchmark for each in sorted(lines, key=BenchmarkLine.badness)] == [
+        "two",
+        "open",
+        "four",
+        "none",
+    ]
+    assert '<th scope="col" class="num">guessing</th>' in circled.page(
+        "/run", run="run", protocol="vanilla"
+    )
 
 
 def test_equal_replies_are_counted_in_the_list(circled: Shown) -> None:
     page = circled.page("/questions", protocol="circular", outcome="wrong")
-    assert re.search(r'<span class="where" dir="auto">[^<]* \(2 times\)', page), "two rotations, one letter"
+    assert re.search(r'<span class="where" dir="auto">[^<]* \(2 times\)', page), (
+        "two rotations, one letter"
+    )
 
 
 def test_numbers_of_the_first_presentation_alone_say_so(circled: Shown) -> None:
     page = circled.page("/run", run="run")
     table = page[page.index("<summary>All numbers") :]
-    assert table[: table.index("</table>")].count("first order alone") == 3, "accuracy, hit rate, unparsed rate"
+    assert table[: table.index("</table>")].count("first order alone") == 3, (
+        "accuracy, hit rate, unparsed rate"
+    )
 
 
 # --- changes and runs --------------------------------------------------------------------------------------------
@@ -340,29 +426,40 @@ def test_numbers_of_the_first_presentation_alone_say_so(circled: Shown) -> None:
 
 def test_what_changed_since_the_last_run_leads_to_the_questions(shown: Shown) -> None:
     comparing = escape("/compare?run=second&run=first")
-    assert comparing in shown.page("/run", run="second") and "/compare?" not in shown.page("/run", run="other")
+    assert comparing in shown.page("/run", run="second") and "/compare?" not in shown.page(
+        "/run", run="other"
+    )
     page = shown.page("/compare", run=["second", "first"])
     assert shown.listed(better="second", worse="first", protocol="likelihood") == ["q005"]
     assert shown.listed(better="first", worse="second", protocol="likelihood") == ["q006"]
     assert shown.listed(better="first", worse="other", protocol="likelihood") != shown.listed(
         better="first", worse="other"
     )
-    address = QuestionFilter(benchmark="animals", protocol="likelihood", better="second", worse="first").address
+    address = QuestionFilter(
+        benchmark="animals", protocol="likelihood", better="second", worse="first"
+    ).address
     assert f'<a href="{escape(address)}">1</a>' in page
 
 
 def test_of_two_runs_one_alone_chooses_what_it_has_right_or_not(shown: Shown) -> None:
     for side, outcome in (("better", "right"), ("worse", "wrong")):
         listed = shown.listed(**{side: "first"}, protocol="likelihood")
-        assert listed and listed == shown.listed(run="first", outcome=outcome, protocol="likelihood")
-    assert re.search(r"<h1>Questions that <bdi>[^<]*</bdi> has right</h1>", shown.page("/questions", better="first"))
+        assert listed and listed == shown.listed(
+            run="first", outcome=outcome, protocol="likelihood"
+        )
+    assert re.search(
+        r"<h1>Questions that <bdi>[^<]*</bdi> has right</h1>",
+        shown.page("/questions", better="first"),
+    )
 
 
 def test_the_numbers_are_those_of_the_runs_results(shown: Shown) -> None:
     for name, results in shown.results.items():
         page = shown.page("/run", run=name)
         rows = [
-            row for row in results.rows if row.metric == "accuracy" and row.benchmark == "animals" and not row.slice
+            row
+            for row in results.rows
+            if row.metric == "accuracy" and row.benchmark == "animals" and not row.slice
         ]
         for row in rows:
             assert row.estimate.value is not None and row.estimate.low is not None
@@ -370,7 +467,9 @@ def test_the_numbers_are_those_of_the_runs_results(shown: Shown) -> None:
             assert f"[{100 * row.estimate.low:.1f}, " in page
 
 
-def test_a_run_under_way_is_followed_until_it_is_finished(make: Callable[..., Benchmark], tmp_path: Path) -> None:
+def test_a_run_under_way_is_followed_until_it_is_finished(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
     benchmark = make(small.rows(12), name="growing")
     gate = threading.Semaphore(5)
     asking = threading.Thread(
@@ -391,7 +490,9 @@ def test_a_run_under_way_is_followed_until_it_is_finished(make: Callable[..., Be
         assert state == "under way", "it waits long for an answer, and holds its folder"
         gate.release(100)
         asking.join(30)
-        until(lambda: "finished" in client.get("/").text and 'data-live="0"' in client.get("/").text)
+        until(
+            lambda: "finished" in client.get("/").text and 'data-live="0"' in client.get("/").text
+        )
         until(lambda: "of 12 questions" in client.get("/questions").text)
 
 
@@ -440,7 +541,13 @@ def test_a_run_that_is_not_finished_shows_no_number_that_early_stops_bend(
         number = int(request.sample_id[1:])
         return (number + number % 2) % 4
 
-    sn.evaluate(Replying("half", every_other), str(benchmark.folder), "circular", runs=folder.parent, name="run")
+    sn.evaluate(
+        Replying("half", every_other),
+        str(benchmark.folder),
+        "circular",
+        runs=folder.parent,
+        name="run",
+    )
 
     def page(index: str) -> str:
         with serving(folder.parent, index=tmp_path / index) as client:
@@ -460,30 +567,45 @@ def test_replies_that_are_alike_are_kept_once_and_found_as_long_as_a_run_has_the
     make: Callable[..., Benchmark], tmp_path: Path
 ) -> None:
     benchmark, runs = make(small.rows(8)), tmp_path / "runs"
-    said = sn.Scripted(lambda request: "A zebra: (A)" if int(request.sample_id[1:]) % 2 else "(B)", name="said")
+    said = sn.Scripted(
+        lambda request: "A zebra: (A)" if int(request.sample_id[1:]) % 2 else "(B)", name="said"
+    )
     for name in ("first", "second"):
         sn.evaluate(said, str(benchmark.folder), "vanilla", runs=runs, name=name, report=False)
     library = RunLibrary([runs], tmp_path / "index.sqlite", may_be_empty=True)
 
     def kept_and_found() -> tuple[int, int, int]:
         library.refresh()
-        counts = (library.rows(f"SELECT count(*) FROM {table}")[0][0] for table in ("reply_words", "reply_digest"))
+        counts = (
+            library.rows(f"SELECT count(*) FROM {table}")[0][0]
+            for table in ("reply_words", "reply_digest")
+        )
         return *counts, len(library.selection(QuestionFilter(q="zebra"), library.runs()))
 
     assert kept_and_found() == (2, 2, 4)
     shutil.rmtree(runs / "first")
     assert kept_and_found() == (2, 2, 4)
     shutil.rmtree(runs / "second")
-    sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=runs, name="third", report=False)
+    sn.evaluate(
+        "snellen:always-a", str(benchmark.folder), "vanilla", runs=runs, name="third", report=False
+    )
     assert kept_and_found() == (1, 1, 0)
 
 
 def test_a_benchmark_that_no_protocol_can_ask_is_not_counted_as_asked(
     make: Callable[..., Benchmark], tmp_path: Path
 ) -> None:
-    texts = [{**{k: v for k, v in row.items() if k != "options"}, "answer": "cat"} for row in small.rows(4)]
-    folders = [str(make(small.rows(4)).folder), str(make(texts, name="words", formulation="text").folder)]
-    sn.evaluate(Replying("one", lambda request: 0), folders, "circular", runs=tmp_path / "runs", name="run")
+    texts = [
+        {**{k: v for k, v in row.items() if k != "options"}, "answer": "cat"}
+        for row in small.rows(4)
+    ]
+    folders = [
+        str(make(small.rows(4)).folder),
+        str(make(texts, name="words", formulation="text").folder),
+    ]
+    sn.evaluate(
+        Replying("one", lambda request: 0), folders, "circular", runs=tmp_path / "runs", name="run"
+    )
     with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
         assert "1 of 2 benchmarks asked" in client.get("/run?run=run").text
 
@@ -514,17 +636,34 @@ def test_the_page_and_the_log_tell_the_time_left_by_this_sessions_answers_alone(
 def test_page_and_terminal_count_the_same_questions(tmp_path: Path) -> None:
     """Each turn of a dialogue is one."""
     states: list[RunProgress] = []
-    sn.evaluate("snellen:always-a", "eyechart/dialogue", limit=8, runs=tmp_path, name="talk", progress=states.append)
+    sn.evaluate(
+        "snellen:always-a",
+        "eyechart/dialogue",
+        limit=8,
+        runs=tmp_path,
+        name="talk",
+        progress=states.append,
+    )
     with locked_run(tmp_path / "talk"):
         on_page = Progress().of(tmp_path / "talk", read_manifest(tmp_path / "talk"))
     assert on_page.reached == on_page.total == states[-1].done == states[-1].total > 8
 
 
-def test_the_terminal_says_how_many_different_questions_several_protocols_ask(tmp_path: Path) -> None:
+def test_the_terminal_says_how_many_different_questions_several_protocols_ask(
+    tmp_path: Path,
+) -> None:
     lines: list[str] = []
     protocols = ("vanilla", "circular")
     listen = progress_lines(lines.append)
-    sn.evaluate("snellen:always-a", "eyechart/count", protocols, limit=6, runs=tmp_path, name="two", progress=listen)
+    sn.evaluate(
+        "snellen:always-a",
+        "eyechart/count",
+        protocols,
+        limit=6,
+        runs=tmp_path,
+        name="two",
+        progress=listen,
+    )
     assert "12 of 12 questions done (6 different ones, by several protocols)" in lines[-1]
 
 
@@ -537,7 +676,9 @@ def test_the_log_of_a_run_that_goes_on_begins_with_all_that_was_answered_before(
     assert lines == ["m: 93 of 200 questions done, 8 requests, 0 failed"]
 
 
-def test_a_finished_run_does_not_pass_what_was_answered_before_for_all(shown: Shown, tmp_path: Path) -> None:
+def test_a_finished_run_does_not_pass_what_was_answered_before_for_all(
+    shown: Shown, tmp_path: Path
+) -> None:
     shutil.copytree(shown.runs / "first", tmp_path / "runs" / "first")
     results, journal = tmp_path / "runs/first/results.json", tmp_path / "runs/first/journal-0.jsonl"
     whole = journal.read_bytes()
@@ -547,7 +688,9 @@ def test_a_finished_run_does_not_pass_what_was_answered_before_for_all(shown: Sh
         soon = time.time() + 5
         os.utime(results, (soon, soon))
         page = client.get("/run?run=first").text
-        assert ">finished<" not in page and "as of the last look" in page and 'data-live="1"' in page
+        assert (
+            ">finished<" not in page and "as of the last look" in page and 'data-live="1"' in page
+        )
         until(lambda: ">finished<" in client.get("/run?run=first").text)
         assert f"over {QUESTIONS} questions" in client.get("/run?run=first").text
 
@@ -557,7 +700,9 @@ def test_a_run_that_cannot_be_scored_says_why_and_the_others_are_shown(
 ) -> None:
     for name in ("kept", "gone"):
         benchmark = make(small.rows(4), name=name)
-        sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path / "runs", name=name)
+        sn.evaluate(
+            "snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path / "runs", name=name
+        )
     shutil.rmtree(benchmark.folder)
     (tmp_path / "runs/gone/scoring.json").unlink()
     with serving(tmp_path / "runs", index=tmp_path / "index.sqlite", refresh=False) as client:
@@ -571,7 +716,13 @@ def test_a_run_that_cannot_be_scored_says_why_and_the_others_are_shown(
 def test_a_run_whose_manifest_is_damaged_is_told_beside_the_others(
     make: Callable[..., Benchmark], tmp_path: Path
 ) -> None:
-    sn.evaluate("snellen:always-a", str(make(small.rows(4)).folder), "vanilla", runs=tmp_path / "runs", name="kept")
+    sn.evaluate(
+        "snellen:always-a",
+        str(make(small.rows(4)).folder),
+        "vanilla",
+        runs=tmp_path / "runs",
+        name="kept",
+    )
     shutil.copytree(tmp_path / "runs/kept", tmp_path / "runs/torn")
     (tmp_path / "runs/torn/manifest.json").write_text("{")
     with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
@@ -583,7 +734,9 @@ def test_a_run_whose_benchmark_is_gone_is_shown_as_it_was_scored(
     make: Callable[..., Benchmark], tmp_path: Path
 ) -> None:
     benchmark = make(small.rows(4), name="gone")
-    sn.evaluate("snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path / "runs", name="run")
+    sn.evaluate(
+        "snellen:always-a", str(benchmark.folder), "vanilla", runs=tmp_path / "runs", name="run"
+    )
     why = "The answers are not here as they were when it was asked; its benchmark may have been built again since."
     with serving(tmp_path / "runs", index=tmp_path / "before.sqlite", refresh=False) as client:
         until(lambda: "1 to 4 of 4 questions" in client.get("/questions").text)
@@ -611,7 +764,9 @@ def test_a_file_that_is_no_index_is_made_again(shown: Shown, tmp_path: Path) -> 
     assert library.rows("SELECT count(*) FROM question") == [(QUESTIONS,)]
 
 
-def test_what_two_sessions_see_is_the_same_though_one_of_them_indexed(shown: Shown, tmp_path: Path) -> None:
+def test_what_two_sessions_see_is_the_same_though_one_of_them_indexed(
+    shown: Shown, tmp_path: Path
+) -> None:
     runs, index = shutil.copytree(shown.runs, tmp_path / "runs"), tmp_path / "index.sqlite"
     first, second = RunLibrary([runs], index), RunLibrary([runs], index)
     assert len(first.selection(QuestionFilter(), first.runs())) == 0
@@ -640,7 +795,9 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_every_page_has_a_strict_policy_and_asks_for_nothing_elsewhere(shown: Shown, address: str) -> None:
+def test_every_page_has_a_strict_policy_and_asks_for_nothing_elsewhere(
+    shown: Shown, address: str
+) -> None:
     reply = shown.client.get(address)
     policy = reply.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'self';") and "unsafe" not in policy
@@ -648,7 +805,8 @@ def test_every_page_has_a_strict_policy_and_asks_for_nothing_elsewhere(shown: Sh
     assert reply.headers["cross-origin-resource-policy"] == "same-origin"
     assert not re.findall(r'(?:src|href|action)="(?!/|#)', reply.text)
     assert not re.search(
-        r"<script(?! src=\"/assets/)|<style|<[^>]*\s(?:style|on\w+)=", reply.text.replace(escape(HOSTILE), "")
+        r"<script(?! src=\"/assets/)|<style|<[^>]*\s(?:style|on\w+)=",
+        reply.text.replace(escape(HOSTILE), ""),
     )
 
 
@@ -658,10 +816,14 @@ def test_every_page_has_a_strict_policy_and_asks_for_nothing_elsewhere(shown: Sh
         {"of": "animals", "sample": "q003"},
         {"of": "animals", "sample": "q004"},
         {"of": "animals", "sample": "q007"},
-        {"q": HOSTILE}, {"tag": HOSTILE}, {"benchmark": HOSTILE}, {"run": HOSTILE}, {"protocol": HOSTILE},
+        {"q": HOSTILE},
+        {"tag": HOSTILE},
+        {"benchmark": HOSTILE},
+        {"run": HOSTILE},
+        {"protocol": HOSTILE},
         {"better": HOSTILE, "worse": HOSTILE},
     ],
-)  # fmt: skip
+)
 def test_texts_from_outside_are_shown_as_they_stand(shown: Shown, query: dict[str, str]) -> None:
     page = shown.page("/question" if "of" in query else "/questions", **query)
     assert "<script>" not in page and '<img src="x"' not in page
@@ -678,7 +840,9 @@ def test_every_page_says_that_runs_are_being_indexed(
     shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_index = threading.Event()
-    monkeypatch.setattr("snellen.viewing.library.index_run", lambda *given: may_index.wait(30) and index_run(*given))
+    monkeypatch.setattr(
+        "snellen.viewing.library.index_run", lambda *given: may_index.wait(30) and index_run(*given)
+    )
     question = "/question?of=animals&sample=q001"
     with serving(shown.runs / "first", index=tmp_path / "index.sqlite", refresh=False) as client:
         assert "No question fits of those that are indexed." in client.get("/questions").text
@@ -693,17 +857,25 @@ def test_every_page_says_that_runs_are_being_indexed(
 @pytest.mark.parametrize(
     "path",
     [
-        "/assets/..%2fschema.sql", "/assets/../schema.sql", "/assets/%2e%2e/schema.sql", "/assets/view.py",
-        "/pictures/..%2f..%2f..%2fetc%2fpasswd", "/pictures/" + "0" * 64, "/pictures/" + "0" * 63 + "/",
-        "/exchanges.json?run=../first&of=animals&sample=q001", "/question?of=animals&sample=q001&turn=-1",
+        "/assets/..%2fschema.sql",
+        "/assets/../schema.sql",
+        "/assets/%2e%2e/schema.sql",
+        "/assets/view.py",
+        "/pictures/..%2f..%2f..%2fetc%2fpasswd",
+        "/pictures/" + "0" * 64,
+        "/pictures/" + "0" * 63 + "/",
+        "/exchanges.json?run=../first&of=animals&sample=q001",
+        "/question?of=animals&sample=q001&turn=-1",
         "/question?of=animals&sample=q001&turn=99999999999999999999",
     ],
-)  # fmt: skip
+)
 def test_no_address_leads_out_of_the_runs(shown: Shown, path: str) -> None:
     assert shown.client.get(path).status_code == 404
 
 
-def test_a_folder_without_runs_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_runs_is_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit):
         main(["view", str(tmp_path)])
     error = capsys.readouterr().err
@@ -725,7 +897,11 @@ def test_the_command_serves_until_it_is_interrupted(shown: Shown) -> None:
         assert address.startswith("http://127.0.0.1:")
         import httpx
 
-        until(lambda: "60 questions indexed" in httpx.get(address, timeout=30, follow_redirects=True).text)
+        until(
+            lambda: (
+                "60 questions indexed" in httpx.get(address, timeout=30, follow_redirects=True).text
+            )
+        )
     finally:
         process.send_signal(2)
         _, errors = process.communicate(timeout=30)

@@ -20,9 +20,14 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="waits for chromium")
 
 
 PAGES = (
-    "/", "/run?run=unclear", "/compare?run=unclear&run=first", "/start", "/start?look=1&model=snellen:tinny",
-    "/questions", "/question?of=animals&sample=q001",
-)  # fmt: skip
+    "/",
+    "/run?run=unclear",
+    "/compare?run=unclear&run=first",
+    "/start",
+    "/start?look=1&model=snellen:tinny",
+    "/questions",
+    "/question?of=animals&sample=q001",
+)
 
 
 CUT_OFF = """[...document.querySelectorAll('nav ul, #letters .scroll, #flips > .scroll')].filter(
@@ -42,7 +47,13 @@ def address(tmp_path_factory: pytest.TempPathFactory, page: Page) -> Iterator[st
     rows[1]["question"] = f"Which animal is it? {HOSTILE}"
     made = small.built(rows, folder / "made", name="animals")
     for name, choose in (("unclear", unclear), ("first", lambda request: 0)):
-        sn.evaluate(Replying(name, choose), str(made.folder), "instability?m=2", runs=folder / "runs", name=name)
+        sn.evaluate(
+            Replying(name, choose),
+            str(made.folder),
+            "instability?m=2",
+            runs=folder / "runs",
+            name=name,
+        )
     with serving(folder / "runs", index=folder / "index.sqlite", may_change=True) as client:
         address = str(client.base_url).rstrip("/")
         page.open(f"{address}/?token={client.headers['token']}")
@@ -65,7 +76,9 @@ def test_pages_fit_and_complain_of_nothing(page: Page, address: str, width: int)
     for path in (*PAGES, "/questions?disagree=1"):
         page.open(address + path)
         assert page.run("document.documentElement.scrollWidth") <= width, path
-        assert page.run("getComputedStyle(document.querySelector('nav')).position") == "sticky"  # the style is there
+        assert (
+            page.run("getComputedStyle(document.querySelector('nav')).position") == "sticky"
+        )  # the style is there
         assert page.run(CUT_OFF) == [], path
     page.open(f"{address}/question?of=animals&sample=q001")
     assert page.run("document.images[0].naturalWidth") == 8
@@ -83,7 +96,11 @@ def test_no_word_is_broken_in_two_on_a_phone(page: Page, address: str, path: str
 
 def test_on_a_phone_rows_keep_their_labels_in_sight(page: Page, address: str) -> None:
     page.resize(390)
-    for path in ("/run?run=unclear", "/compare?run=unclear&run=first", "/question?of=animals&sample=q001"):
+    for path in (
+        "/run?run=unclear",
+        "/compare?run=unclear&run=first",
+        "/question?of=animals&sample=q001",
+    ):
         page.open(address + path)
         page.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
         assert page.run(LOST_LABELS) == [], path
@@ -93,14 +110,20 @@ def test_on_a_phone_rows_keep_their_labels_in_sight(page: Page, address: str) ->
     assert label.split("\n") == ["animals", "instability?m=2"]
 
 
-def test_a_phone_shows_no_dot_at_the_end_of_a_line_and_no_empty_strip_above_a_table(page: Page, address: str) -> None:
+def test_a_phone_shows_no_dot_at_the_end_of_a_line_and_no_empty_strip_above_a_table(
+    page: Page, address: str
+) -> None:
     page.resize(390)
     page.open(f"{address}/")
     benchmarks = "document.querySelector('td[data-label=benchmarks]')"
-    assert page.run(f"getComputedStyle({benchmarks}, '::before').content") == '"·\u00a0"', "what follows stays with it"
+    assert page.run(f"getComputedStyle({benchmarks}, '::before').content") == '"·\u00a0"', (
+        "what follows stays with it"
+    )
     assert page.run(f"getComputedStyle({benchmarks}).paddingRight") == "0px"
     page.open(f"{address}/run?run=unclear")
-    heads = page.run("[...document.querySelectorAll('#benchmarks thead th')].map(head => head.clientHeight)")
+    heads = page.run(
+        "[...document.querySelectorAll('#benchmarks thead th')].map(head => head.clientHeight)"
+    )
     assert max(heads) < 40, "a line of words, not the height of the longest heading"
 
 
@@ -129,7 +152,10 @@ def test_keys_lead_through_the_questions(page: Page, address: str) -> None:
     page.open(f"{address}/questions?run=unclear&outcome=unparsed")
     assert page.run("document.querySelectorAll('.line').length") == 4
     page.press("j", "j", "k", "j")
-    assert page.run("[...document.querySelectorAll('.line')].findIndex(one => one.matches('.at'))") == 1
+    assert (
+        page.run("[...document.querySelectorAll('.line')].findIndex(one => one.matches('.at'))")
+        == 1
+    )
     page.wait_for_load(lambda: page.press("Enter"))
     assert "sample=q003" in where(page) and "outcome=unparsed" in where(page)
     page.wait_for_load(lambda: page.press("j"))
@@ -152,7 +178,9 @@ def test_a_filter_is_applied_when_it_is_chosen(page: Page, address: str) -> None
     page.open(f"{address}/questions")
     assert page.run("document.getElementById('more').open") is False
     choose = "const box = document.querySelector('[name=disagree]'); box.checked = true;"
-    page.wait_for_load(lambda: page.run(f"{choose} box.dispatchEvent(new Event('change', {{bubbles: true}}))"))
+    page.wait_for_load(
+        lambda: page.run(f"{choose} box.dispatchEvent(new Event('change', {{bubbles: true}}))")
+    )
     assert where(page) == "/questions?disagree=1"
 
 

@@ -64,7 +64,9 @@ def client(runs: Path, tmp_path: Path, own_home: Path) -> Iterator[httpx.Client]
 
 
 def send(client: httpx.Client, path: str, **fields: str) -> httpx.Response:
-    return client.post(path, data={"token": client.headers["token"], **fields}, follow_redirects=True)
+    return client.post(
+        path, data={"token": client.headers["token"], **fields}, follow_redirects=True
+    )
 
 
 def names_in(page: str) -> list[str]:
@@ -89,10 +91,15 @@ def test_runs_are_found_by_words_of_their_model_name_and_tags(client: httpx.Clie
 
 
 def test_names_tags_and_archive_are_kept_beside_the_runs(client: httpx.Client, runs: Path) -> None:
-    page = send(client, "/run-note", run="half", alias="The one half", tags="baseline, <b>new</b> baseline").text
+    page = send(
+        client, "/run-note", run="half", alias="The one half", tags="baseline, <b>new</b> baseline"
+    ).text
     assert "<h1><bdi>The one half</bdi></h1>" in page and "<b>new" not in page
     send(client, "/run-note", run="letter", archived="1")
-    assert names_in(client.get("/?tag=baseline").text) == ["half"] and "The one half" in client.get("/").text
+    assert (
+        names_in(client.get("/?tag=baseline").text) == ["half"]
+        and "The one half" in client.get("/").text
+    )
     assert "letter" not in names_in(client.get("/").text)
     assert "letter" in names_in(client.get("/?archived=1").text)
     lines = (runs / RUN_NOTES).read_text().splitlines()
@@ -115,7 +122,9 @@ def test_a_note_that_cannot_be_read_is_named(client: httpx.Client, runs: Path) -
 
 def test_a_runs_page_leads_to_its_failures(client: httpx.Client) -> None:
     page = client.get("/run?run=half").text
-    links = re.findall(r'<bdi>([^<]*)</bdi> · <a href="([^"]*)">(\d+)(?: of (\d+))? questions?</a>', page)
+    links = re.findall(
+        r'<bdi>([^<]*)</bdi> · <a href="([^"]*)">(\d+)(?: of (\d+))? questions?</a>', page
+    )
     by_words = {words: (unescape(link), int(count), total) for words, link, count, total in links}
     assert by_words["level=hard"][1:] == (8, "12")
     for link, count, _ in by_words.values():
@@ -127,7 +136,11 @@ def test_letters_are_those_of_the_replies(client: httpx.Client) -> None:
     page = client.get("/run?run=letter").text
     letters = page[page.index('id="letters"') :]
     assert re.findall(r'<th scope="row">(\w)</th>', letters[: letters.index("</table>")])[0] == "A"
-    assert "100.0%" in letters and f'<td class="num">{QUESTIONS}</td>' in letters and "+75.0" in letters
+    assert (
+        "100.0%" in letters
+        and f'<td class="num">{QUESTIONS}</td>' in letters
+        and "+75.0" in letters
+    )
 
 
 def test_a_comparison_says_what_snellen_compare_says(client: httpx.Client, runs: Path) -> None:
@@ -142,11 +155,16 @@ def test_a_comparison_says_what_snellen_compare_says(client: httpx.Client, runs:
     assert int(count) == difference.only_first
     [table] = flip_tables(scored, [("snellen:oracle", "half")])
     cells = re.findall(r'<td class="num">(.*?)</td>', page[page.index('id="flips"') :])
-    assert [re.sub("<[^>]*>", "", cell) for cell in cells[:3]] == [str(cell) for cell in table.rows[0][1:]]
+    assert [re.sub("<[^>]*>", "", cell) for cell in cells[:3]] == [
+        str(cell) for cell in table.rows[0][1:]
+    ]
     assert FLIPS_NOTE in page
     found = client.get(unescape(link)).text
     assert f" of {count} questions" in found
-    assert found.count("<bdi>perfect</bdi>") + found.count("snellen:oracle") and "always-a</bdi><br>" not in found
+    assert (
+        found.count("<bdi>perfect</bdi>") + found.count("snellen:oracle")
+        and "always-a</bdi><br>" not in found
+    )
 
 
 def test_a_comparison_is_over_benchmarks_that_all_have_and_says_which_are_left_out(
@@ -163,19 +181,33 @@ def test_a_comparison_is_over_benchmarks_that_all_have_and_says_which_are_left_o
     assert "1 benchmark left out: only one of these runs has it" in page
     assert escape("/questions?benchmark=plants&run=both") in page
     assert f"paired on {QUESTIONS} questions" in page, "the sentence, too, is over what both have"
-    sn.evaluate("snellen:always-a", [animals, str(other.folder)], "vanilla", runs=runs, name="letters")
+    sn.evaluate(
+        "snellen:always-a", [animals, str(other.folder)], "vanilla", runs=runs, name="letters"
+    )
     until(lambda: "letters" in names_in(client.get("/").text))
     of_three = client.get("/compare?run=both&run=letters&run=half").text
-    assert re.search("<th[^>]*>plants<", of_three[of_three.index('id="flips"') :]), "of the two that have it"
-    assert "1 benchmark left out of the charts: not all of these runs have it; differences count what" in of_three
-    alike, unlike = (client.get(f"/compare?run=perfect&run={name}").text for name in ("half", "few"))
-    assert "left out" not in alike and alike.count("<figure") == 1, "its one dimension has one benchmark"
+    assert re.search("<th[^>]*>plants<", of_three[of_three.index('id="flips"') :]), (
+        "of the two that have it"
+    )
+    assert (
+        "1 benchmark left out of the charts: not all of these runs have it; differences count what"
+        in of_three
+    )
+    alike, unlike = (
+        client.get(f"/compare?run=perfect&run={name}").text for name in ("half", "few")
+    )
+    assert "left out" not in alike and alike.count("<figure") == 1, (
+        "its one dimension has one benchmark"
+    )
     assert OVER_SHARED in unlike and OVER_SHARED not in alike
 
 
 def test_the_charts_of_a_comparison_are_over_the_questions_of_its_table(tmp_path: Path) -> None:
     """One run was asked half of the questions, and some requests of the other failed."""
-    benchmark, runs = small.built(small.rows(24, pictures=24), tmp_path / "made", name="animals"), tmp_path / "runs"
+    benchmark, runs = (
+        small.built(small.rows(24, pictures=24), tmp_path / "made", name="animals"),
+        tmp_path / "runs",
+    )
 
     def reply(request: Request) -> str | sn.Response:
         number = int(request.sample_id[1:])
@@ -184,25 +216,37 @@ def test_the_charts_of_a_comparison_are_over_the_questions_of_its_table(tmp_path
         return request.variant.labels[request.variant.order.index(number % 4 if number % 3 else 0)]
 
     folder = str(benchmark.folder)
-    sn.evaluate(sn.Scripted(reply, name="some"), folder, "vanilla", runs=runs, name="some", error_budget=1.0)
+    sn.evaluate(
+        sn.Scripted(reply, name="some"), folder, "vanilla", runs=runs, name="some", error_budget=1.0
+    )
     sn.evaluate("snellen:always-a", folder, "vanilla", runs=runs, name="half", limit=12)
     results = sn.load_run([runs / "some", runs / "half"])
-    [difference] = [each for each in results.compare(resamples=0).differences if each.benchmark == "animals"]
+    [difference] = [
+        each for each in results.compare(resamples=0).differences if each.benchmark == "animals"
+    ]
     own = results.value("accuracy", model="some")
     assert difference.difference.n < 12 and difference.first_value != own
     with serving(runs, index=tmp_path / "index.sqlite") as client:
         page = client.get("/compare?run=some&run=half").text
     [chart] = re.findall("<figure.*?</figure>", page, re.DOTALL)
     shown = set(re.findall(r"\d+\.\d%", chart))
-    assert {f"{100 * value:.1f}%" for value in (difference.first_value, difference.second_value)} <= shown
+    assert {
+        f"{100 * value:.1f}%" for value in (difference.first_value, difference.second_value)
+    } <= shown
     assert f"{100 * own:.1f}%" not in shown and OVER_SHARED in chart
 
 
-def test_a_question_shows_the_compared_runs_first_in_the_order_of_the_list(client: httpx.Client) -> None:
+def test_a_question_shows_the_compared_runs_first_in_the_order_of_the_list(
+    client: httpx.Client,
+) -> None:
     address = "/question?of=animals&sample=q001"
     for better, worse in (("perfect", "letter"), ("letter", "perfect")):
         page = client.get(f"{address}&better={better}&worse={worse}").text
-        assert re.findall(r'<th scope="row"><a href="/run\?run=(\w+)"', page) == [better, worse, "half"]
+        assert re.findall(r'<th scope="row"><a href="/run\?run=(\w+)"', page) == [
+            better,
+            worse,
+            "half",
+        ]
 
 
 def test_one_run_is_not_compared_and_a_strange_one_is_not_there(client: httpx.Client) -> None:
@@ -210,7 +254,9 @@ def test_one_run_is_not_compared_and_a_strange_one_is_not_there(client: httpx.Cl
     assert client.get("/compare?run=half&run=../half").status_code == 404
 
 
-def test_the_report_is_served_with_its_own_policy_and_may_be_framed_here_alone(client: httpx.Client) -> None:
+def test_the_report_is_served_with_its_own_policy_and_may_be_framed_here_alone(
+    client: httpx.Client,
+) -> None:
     answer = client.get("/report?run=half")
     policy = answer.headers["content-security-policy"]
     assert "frame-ancestors 'self'" in policy and "allow-same-origin" not in policy
@@ -229,7 +275,9 @@ def test_failures_are_put_together_by_how_their_pictures_look(tmp_path: Path) ->
     for number, row in enumerate(rows):
         shade = (20, 130, 240)[number % 3] + number % 7
         out = io.BytesIO()
-        Image.new("RGB", (12, 9), (shade, 255 - shade, shade if number % 3 else 90)).save(out, "PNG")
+        Image.new("RGB", (12, 9), (shade, 255 - shade, shade if number % 3 else 90)).save(
+            out, "PNG"
+        )
         row["image"] = base64.b64encode(out.getvalue()).decode()
     made = small.built(rows, tmp_path / "made", name="animals")
 
@@ -237,13 +285,20 @@ def test_failures_are_put_together_by_how_their_pictures_look(tmp_path: Path) ->
         number = int(request.sample_id[1:])
         return (number + (number % 3 == 0 or number == 7)) % 4
 
-    sn.evaluate(Replying("day", sees), str(made.folder), "vanilla", runs=tmp_path / "runs", name="day")
+    sn.evaluate(
+        Replying("day", sees), str(made.folder), "vanilla", runs=tmp_path / "runs", name="day"
+    )
     with serving(tmp_path / "runs", index=tmp_path / "index.sqlite") as client:
         assert 'href="/alike?run=day&amp;protocol=vanilla"' in client.get("/run?run=day").text
         page = client.get("/alike?run=day&protocol=vanilla").text
         assert sum(int(right) for right in re.findall(r"<h2>(\d+) of \d+ wrong</h2>", page)) == 16
         assert len(re.findall(r'class="wrong"><img', page)) == 16 and "sample=q007" not in page
-        assert client.get(re.findall(r'<a href="([^"]+)" class="wrong">', unescape(page))[0]).status_code == 200
+        assert (
+            client.get(
+                re.findall(r'<a href="([^"]+)" class="wrong">', unescape(page))[0]
+            ).status_code
+            == 200
+        )
         assert "No group of similar pictures" in client.get("/alike?run=day&protocol=circular").text
 
 
@@ -292,7 +347,11 @@ def test_a_note_on_a_sample_is_kept_in_the_run(client: httpx.Client, runs: Path)
     page = send(client, "/note", run="half", text="The picture is <b>blurred</b>.", **PLACE).text
     assert "The picture is &lt;b&gt;blurred&lt;/b&gt;." in page
     [line] = (runs / "half" / "notes.jsonl").read_text().splitlines()
-    assert json.loads(line) == {"benchmark": "animals", "sample_id": "q005", "text": "The picture is <b>blurred</b>."}
+    assert json.loads(line) == {
+        "benchmark": "animals",
+        "sample_id": "q005",
+        "text": "The picture is <b>blurred</b>.",
+    }
 
 
 # --- runs that are started ---------------------------------------------------------------------------------------
@@ -302,7 +361,12 @@ def test_a_run_is_started_stopped_and_resumed_from_the_page(
     client: httpx.Client, runs: Path, make: Callable[..., Benchmark]
 ) -> None:
     benchmark = make(small.rows(6), name="new")
-    fields = {"model": "snellen:always-a", "benchmarks": str(benchmark.folder), "protocols": "vanilla", "limit": "4"}
+    fields = {
+        "model": "snellen:always-a",
+        "benchmarks": str(benchmark.folder),
+        "protocols": "vanilla",
+        "limit": "4",
+    }
     page = send(client, "/start", **fields, name="fresh")
     process = str(page.url)
     assert "<h1><bdi>fresh</bdi></h1>" in page.text
@@ -312,13 +376,17 @@ def test_a_run_is_started_stopped_and_resumed_from_the_page(
     journal = runs / "fresh" / "journal-0.jsonl"
     (runs / "fresh" / "results.json").unlink()
     scored = send(client, "/resume", run="fresh")
-    assert f"snellen score {runs / 'fresh'}" in unescape(scored.text), "nothing is missing: no model is loaded"
+    assert f"snellen score {runs / 'fresh'}" in unescape(scored.text), (
+        "nothing is missing: no model is loaded"
+    )
     until(lambda: "finished" in client.get(str(scored.url)).text, 120)
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:2]))
     resumed = send(client, "/resume", run="fresh")
     until(lambda: "finished" in client.get(str(resumed.url)).text, 120)
     assert len(journal.read_bytes().splitlines()) == 4
-    assert send(client, "/stop", id=str(resumed.url.params["id"])).status_code == 200, "it has ended already"
+    assert send(client, "/stop", id=str(resumed.url.params["id"])).status_code == 200, (
+        "it has ended already"
+    )
 
 
 def test_a_run_is_stopped_once_its_process_has_ended_and_under_way_once_it_is_resumed(
@@ -327,16 +395,32 @@ def test_a_run_is_stopped_once_its_process_has_ended_and_under_way_once_it_is_re
     benchmark = make(small.rows(6), name="slow")
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes requests and never answers
         model = f"openai:silent@http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        page = send(client, "/start", model=model, benchmarks=str(benchmark.folder), protocols="vanilla", name="slow")
+        page = send(
+            client,
+            "/start",
+            model=model,
+            benchmarks=str(benchmark.folder),
+            protocols="vanilla",
+            name="slow",
+        )
         process = str(page.url)
-        until(lambda: (runs / "slow" / "manifest.json").exists() or "ended" in client.get(process).text, 120)
+        until(
+            lambda: (
+                (runs / "slow" / "manifest.json").exists() or "ended" in client.get(process).text
+            ),
+            120,
+        )
         page_of_run = client.get("/run?run=slow").text
         assert ">Stop</button>" in page_of_run and f"loading {model}" in page_of_run
         send(client, "/stop", id=str(page.url.params["id"]))
         until(lambda: ">stopped by you<" in client.get(process).text, 60)
         page_of_process, page_of_run = client.get(process).text, client.get("/run?run=slow").text
         assert ">Resume</button>" in page_of_process
-        assert ">stopped<" in page_of_run and ">Resume</button>" in page_of_run and ">Stop</button>" not in page_of_run
+        assert (
+            ">stopped<" in page_of_run
+            and ">Resume</button>" in page_of_run
+            and ">Stop</button>" not in page_of_run
+        )
         for path in (runs / "slow").iterdir():
             os.utime(path, (0, 0))  # what is resumed much later
         resumed = send(client, "/resume", run="slow")
@@ -347,9 +431,16 @@ def test_a_run_is_stopped_once_its_process_has_ended_and_under_way_once_it_is_re
         until(lambda: ">stopped by you<" in client.get(str(resumed.url)).text, 60)
 
 
-def test_a_start_that_is_refused_keeps_what_was_typed_and_names_all_faults(client: httpx.Client, runs: Path) -> None:
+def test_a_start_that_is_refused_keeps_what_was_typed_and_names_all_faults(
+    client: httpx.Client, runs: Path
+) -> None:
     before = sorted(runs.iterdir())
-    typed = {"model": "snellen:tinny", "benchmarks": "eyechart/colour pop", "protocols": "circlar", "limit": "many"}
+    typed = {
+        "model": "snellen:tinny",
+        "benchmarks": "eyechart/colour pop",
+        "protocols": "circlar",
+        "limit": "many",
+    }
     page = send(client, "/start", **typed, name="mine").text
     faults = re.findall("<li>([^<]*)</li>", page[page.index('role="alert"') :])
     assert [fault.split(";")[0] for fault in map(unescape, faults)] == [
@@ -358,19 +449,34 @@ def test_a_start_that_is_refused_keeps_what_was_typed_and_names_all_faults(clien
         "unknown protocol 'circlar'",
         "samples per benchmark: 'many' is not a whole number from 1 on",
     ]
-    assert "'0' is not a whole number from 1 on" in unescape(send(client, "/start", **{**typed, "limit": "0"}).text)
+    assert "'0' is not a whole number from 1 on" in unescape(
+        send(client, "/start", **{**typed, "limit": "0"}).text
+    )
     for text in (*typed.values(), "mine"):
         assert f'value="{text}"' in page
     assert "name a model" in send(client, "/start", model="", benchmarks="eyechart/colour").text
     assert "name a benchmark" in send(client, "/start", model="snellen:tiny", benchmarks="").text
-    assert "name: " in send(client, "/start", model="snellen:tiny", benchmarks="eyechart/colour", name="../x").text
+    assert (
+        "name: "
+        in send(
+            client, "/start", model="snellen:tiny", benchmarks="eyechart/colour", name="../x"
+        ).text
+    )
     assert sorted(runs.iterdir()) == before
 
 
-def test_the_form_says_what_it_will_run_and_runs_it_only_when_told(client: httpx.Client, runs: Path) -> None:
+def test_the_form_says_what_it_will_run_and_runs_it_only_when_told(
+    client: httpx.Client, runs: Path
+) -> None:
     before = sorted(runs.iterdir())
     page = send(
-        client, "/start", model="snellen:tiny", benchmarks="eyechart/colour", protocols="circular", limit="4", look="1"
+        client,
+        "/start",
+        model="snellen:tiny",
+        benchmarks="eyechart/colour",
+        protocols="circular",
+        limit="4",
+        look="1",
     ).text
     exam = unescape(page[page.index("<pre") :]).partition(">")[2].partition("</pre>")[0]
     assert tomllib.loads(exam) == {
@@ -384,10 +490,16 @@ def test_the_form_says_what_it_will_run_and_runs_it_only_when_told(client: httpx
     assert sorted(runs.iterdir()) == before and "Started here" not in page
 
 
-def test_a_start_under_the_name_of_a_run_says_first_that_the_run_grows(client: httpx.Client, runs: Path) -> None:
+def test_a_start_under_the_name_of_a_run_says_first_that_the_run_grows(
+    client: httpx.Client, runs: Path
+) -> None:
     journal = (runs / "half" / "journal-0.jsonl").read_bytes()
-    page = send(client, "/start", model="snellen:tiny", benchmarks="eyechart/colour", limit="1", name="half").text
-    assert "is there already. Starting goes on with it" in page and ">Add to this run</button>" in page
+    page = send(
+        client, "/start", model="snellen:tiny", benchmarks="eyechart/colour", limit="1", name="half"
+    ).text
+    assert (
+        "is there already. Starting goes on with it" in page and ">Add to this run</button>" in page
+    )
     assert 'name="grows" value="half"' in page and "Started here" not in page
     assert (runs / "half" / "journal-0.jsonl").read_bytes() == journal
 
@@ -395,7 +507,9 @@ def test_a_start_under_the_name_of_a_run_says_first_that_the_run_grows(client: h
 def test_the_requests_of_benchmarks_that_are_not_here_are_not_counted_and_nothing_is_fetched(
     client: httpx.Client,
 ) -> None:
-    page = send(client, "/start", model="snellen:tiny", benchmarks="lvlm-ehub/pope-random", look="1").text
+    page = send(
+        client, "/start", model="snellen:tiny", benchmarks="lvlm-ehub/pope-random", look="1"
+    ).text
     assert "counted once these are fetched, which the run does first: lvlm-ehub/pope-random" in page
 
 
@@ -411,15 +525,21 @@ CHANGES = ("/run-note", "/note", "/label", "/start", "/resume", "/stop")
 
 
 @pytest.mark.parametrize("path", CHANGES)
-def test_nobody_changes_anything_without_the_secret_and_the_cookie(client: httpx.Client, path: str) -> None:
+def test_nobody_changes_anything_without_the_secret_and_the_cookie(
+    client: httpx.Client, path: str
+) -> None:
     token = client.headers["token"]
     address = str(client.base_url)
     given = {"token": token, "run": "half", "model": "m", "benchmarks": "b"}
     with httpx.Client(base_url=address, trust_env=False, verify=False) as stranger:
         assert stranger.post(path, data=given).status_code == 403, "no cookie"
-        assert token not in stranger.get("/").text and token not in stranger.get("/run?run=half").text
+        assert (
+            token not in stranger.get("/").text and token not in stranger.get("/run?run=half").text
+        )
     assert client.post(path, data={**given, "token": "wrong"}).status_code == 403
-    assert client.post(path, data=given, headers={"origin": "http://evil.example"}).status_code == 403
+    assert (
+        client.post(path, data=given, headers={"origin": "http://evil.example"}).status_code == 403
+    )
     assert client.post(path, data=given, headers={"origin": "null"}).status_code == 403
     assert client.post(path, data=given, headers={"host": "evil.example"}).status_code == 400
     assert client.get(path).status_code in (200, 405)
@@ -431,6 +551,11 @@ def test_a_wrong_secret_gives_no_cookie_and_read_only_has_none(runs: Path, tmp_p
 
     with serving(runs, index=tmp_path / "other.sqlite") as client:
         assert not client.get("/?token=guess").cookies and not client.get("/?token=").cookies
-        assert "Start a run" not in client.get("/").text and ">Read-only</a>" in client.get("/").text
-        assert "Open the whole address that <code>snellen view</code> printed" in client.get("/start").text
+        assert (
+            "Start a run" not in client.get("/").text and ">Read-only</a>" in client.get("/").text
+        )
+        assert (
+            "Open the whole address that <code>snellen view</code> printed"
+            in client.get("/start").text
+        )
     assert LocalPages(RunLibrary([runs], tmp_path / "third.sqlite"), read_only=True).secret == ""

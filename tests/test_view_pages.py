@@ -27,10 +27,15 @@ def test_a_run_of_placed_questions_shows_thresholds_and_no_share(tmp_path: Path)
         page = client.get(f"/run?run={run.folder.name}").text
         assert f"<td>{run.thresholds[0].text}</td>" in page and "says nothing" in page
         assert "Nothing is scored" not in page
-        assert 'data-label="headline" class="num headline"><span class="none">—' in client.get("/").text
+        assert (
+            'data-label="headline" class="num headline"><span class="none">—'
+            in client.get("/").text
+        )
 
 
-def test_a_run_that_places_questions_is_under_way_between_its_rounds_and_promises_no_number(tmp_path: Path) -> None:
+def test_a_run_that_places_questions_is_under_way_between_its_rounds_and_promises_no_number(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("numpy")
     runs, much_later = tmp_path / "runs", time.time() + 10_000
     states: list[RunState] = []
@@ -48,7 +53,9 @@ def test_a_run_that_places_questions_is_under_way_between_its_rounds_and_promise
     with serving(runs, index=tmp_path / "index") as client:
         run = measured(Looking(13.0, name="looking"), runs)
     asked = len(run.answers[0].right)
-    assert [(state.state, state.reached, state.total) for state in states] == [("under way", asked, None)]
+    assert [(state.state, state.reached, state.total) for state in states] == [
+        ("under way", asked, None)
+    ]
     assert f"<b>{asked}</b> questions begun" in pages[0] and "<progress" not in pages[0]
 
 
@@ -63,7 +70,11 @@ def test_a_question_with_a_wrong_and_an_unparsed_reply_is_counted_as_the_notes_s
         return -1 if is_unread else (number + (number == 0)) % 4
 
     results = sn.evaluate(
-        Replying("mixed", choose), str(make(small.rows(3)).folder), "circular", runs=tmp_path / "runs", name="run"
+        Replying("mixed", choose),
+        str(make(small.rows(3)).folder),
+        "circular",
+        runs=tmp_path / "runs",
+        name="run",
     )
     [benchmark] = results.runs[0].benchmarks
     unread = {p.sample_id for p in benchmark.predictions if p.choice is None}
@@ -73,10 +84,14 @@ def test_a_question_with_a_wrong_and_an_unparsed_reply_is_counted_as_the_notes_s
         assert "of 1 questions" in client.get("/questions?outcome=unparsed").text
     assert re.findall(r'data-label="unparsed"[^>]*><a [^>]*>(\d+)</a>', table) == ["1"]
     assert "a reply that names no option, and none that is wrong" in table
-    assert "counts as wrong if any of them was wrong, else as unparsed if any names no option" in page
+    assert (
+        "counts as wrong if any of them was wrong, else as unparsed if any names no option" in page
+    )
 
 
-def test_a_finished_run_of_which_every_request_failed_says_so(make: Callable[..., Benchmark], tmp_path: Path) -> None:
+def test_a_finished_run_of_which_every_request_failed_says_so(
+    make: Callable[..., Benchmark], tmp_path: Path
+) -> None:
     model = sn.Scripted(lambda request: sn.Response(error=Failure("server", "gone")), name="gone")
     folder = str(make(small.rows(2)).folder)
     sn.evaluate(model, folder, "vanilla", runs=tmp_path / "runs", name="run", error_budget=1.0)
@@ -107,24 +122,35 @@ def turned(tmp_path: Path) -> Path:
         ("turned", half_in_each_order, ["circular"]),
     ]
     for name, choose, protocols in models:
-        sn.evaluate(Replying(name, choose), str(made.folder), protocols, runs=tmp_path / "runs", name=name)
+        sn.evaluate(
+            Replying(name, choose), str(made.folder), protocols, runs=tmp_path / "runs", name=name
+        )
     return tmp_path / "runs"
 
 
-def test_under_a_circular_protocol_the_number_is_circular_accuracy(turned: Path, tmp_path: Path) -> None:
+def test_under_a_circular_protocol_the_number_is_circular_accuracy(
+    turned: Path, tmp_path: Path
+) -> None:
     with serving(turned, index=tmp_path / "index") as client:
         page = client.get("/run?run=turned").text
-        assert "50.0%" in (lead := as_text(page, 'class="lead"', "</p>")) and "circular accuracy under circular" in lead
+        assert (
+            "50.0%" in (lead := as_text(page, 'class="lead"', "</p>"))
+            and "circular accuracy under circular" in lead
+        )
         assert 'data-label="circular accuracy under circular"' in client.get("/?q=turned").text
         row = as_text(page, 'id="benchmarks"', "</table>")
         assert "animals circular accuracy 50.0%" in row and "100.0%" not in row
         assert "right under every rotation" in as_text(page, 'id="benchmarks"', "All numbers")
-        assert re.search(r"100\.0% \[[^]]*\] n=8 first order alone", as_text(page, "All numbers", "</table>"))
+        assert re.search(
+            r"100\.0% \[[^]]*\] n=8 first order alone", as_text(page, "All numbers", "</table>")
+        )
         under_vanilla = client.get("/run?run=both").text
         assert "accuracy under vanilla" in as_text(under_vanilla, 'class="lead"', "</p>")
         assert "animals accuracy 100.0%" in as_text(under_vanilla, 'id="benchmarks"', "</table>")
         by_circular = client.get("/run?run=both&protocol=circular").text
-        assert "animals circular accuracy 50.0%" in as_text(by_circular, 'id="benchmarks"', "</table>")
+        assert "animals circular accuracy 50.0%" in as_text(
+            by_circular, 'id="benchmarks"', "</table>"
+        )
 
 
 @pytest.mark.parametrize("choice", ["unstable", "disagree"])

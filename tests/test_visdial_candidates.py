@@ -35,13 +35,20 @@ def official(to: Path) -> Path:
     dialogue, round 4 is annotated: the right one 1.0, the next place 0.5, the one after that 0.25."""
     mini_text.visdial(to)
     content = json.loads((to / FILE).read_text())
-    answers = content["data"]["answers"] = [*content["data"]["answers"], *(f"{n} of them" for n in range(120))]
+    answers = content["data"]["answers"] = [
+        *content["data"]["answers"],
+        *(f"{n} of them" for n in range(120)),
+    ]
     for dialog in content["data"]["dialogs"]:
         for number, turn in enumerate(dialog["dialog"]):
             rng = rng_for("candidates", dialog["image_id"], number)
             places = rng.sample([n for n in range(len(answers)) if n != turn["answer"]], MANY - 1)
             turn["gt_index"] = rng.randrange(MANY)
-            turn["answer_options"] = [*places[: turn["gt_index"]], turn["answer"], *places[turn["gt_index"] :]]
+            turn["answer_options"] = [
+                *places[: turn["gt_index"]],
+                turn["answer"],
+                *places[turn["gt_index"] :],
+            ]
     (to / FILE).write_text(json.dumps(content))
     gold = content["data"]["dialogs"][0]["dialog"][4]["gt_index"]
     relevance = [0.0] * MANY
@@ -60,21 +67,29 @@ def edited(folder: Path, edit: Any) -> Path:
 
 
 def made(tmp_path: Path, name: str = "visdial/candidates") -> Benchmark:
-    return build_benchmark(entries()[name], source=official(tmp_path / "official"), to=tmp_path / "built")
+    return build_benchmark(
+        entries()[name], source=official(tmp_path / "official"), to=tmp_path / "built"
+    )
 
 
 def rows(results: Results, name: str = "visdial/candidates") -> dict[str, Estimate]:
-    return {row.metric: row.estimate for row in results.rows if row.benchmark == name and not row.slice}
+    return {
+        row.metric: row.estimate for row in results.rows if row.benchmark == name and not row.slice
+    }
 
 
-def test_the_candidates_are_the_options_in_the_file_s_order_and_the_history_is_what_people_said(tmp_path: Path) -> None:
+def test_the_candidates_are_the_options_in_the_file_s_order_and_the_history_is_what_people_said(
+    tmp_path: Path,
+) -> None:
     benchmark = made(tmp_path)
     data = json.loads((tmp_path / "official" / FILE).read_text())["data"]
     golds, histories = open_answers(benchmark.folder), benchmark.histories()
     assert benchmark.manifest.counts.questions == 80
     for sample, dialog in zip(benchmark.samples(), data["dialogs"], strict=True):
         assert sample.context == dialog["caption"]
-        for number, (turn, published) in enumerate(zip(sample.turns, dialog["dialog"], strict=True)):
+        for number, (turn, published) in enumerate(
+            zip(sample.turns, dialog["dialog"], strict=True)
+        ):
             assert turn.options == tuple(data["answers"][n] for n in published["answer_options"])
             assert golds[sample.id, number].options == (published["gt_index"],)
             assert histories[sample.id][number] == data["answers"][published["answer"]]
@@ -84,7 +99,9 @@ def test_the_candidates_are_the_options_in_the_file_s_order_and_the_history_is_w
     assert gold.relevance[gold.options[0]] == 1.0 and sum(gold.relevance) == 1.75
 
 
-def test_by_likelihood_a_run_that_names_no_protocol_takes_the_published_history(tmp_path: Path) -> None:
+def test_by_likelihood_a_run_that_names_no_protocol_takes_the_published_history(
+    tmp_path: Path,
+) -> None:
     benchmark, seen = made(tmp_path), {}
 
     def likelihoods(request: Request) -> list[float]:
@@ -99,7 +116,9 @@ def test_by_likelihood_a_run_that_names_no_protocol_takes_the_published_history(
     assert [text for text in seen[first.id, 9] if text in said] == list(said[:9])
 
 
-def test_the_oracle_ranks_every_answer_first_and_the_guesser_lands_on_the_closed_form(tmp_path: Path) -> None:
+def test_the_oracle_ranks_every_answer_first_and_the_guesser_lands_on_the_closed_form(
+    tmp_path: Path,
+) -> None:
     benchmark = made(tmp_path)
     evaluate("snellen:oracle", str(benchmark.folder), GOLD_HISTORY, runs=tmp_path, name="oracle")
     found = rows(score(tmp_path / "oracle", metrics=["ranking"], likelihood_rule="mean"))
@@ -134,23 +153,35 @@ def test_random_likelihoods_have_the_harmonic_mean_reciprocal_rank(tmp_path: Pat
     assert found["mrr"].value == pytest.approx(mean, abs=4 * spread / sqrt(draws))
     assert found["mean_rank"].value == pytest.approx(50.5, abs=4 * sqrt((MANY**2 - 1) / 12 / draws))
     for k in (1, 5, 10):
-        assert found[f"recall_at_{k}"].value == pytest.approx(k / 100, abs=4 * sqrt(k / 100 * (1 - k / 100) / draws))
+        assert found[f"recall_at_{k}"].value == pytest.approx(
+            k / 100, abs=4 * sqrt(k / 100 * (1 - k / 100) / draws)
+        )
 
 
 def test_a_question_of_a_hundred_options_is_answered_by_number_too(tmp_path: Path) -> None:
-    results = evaluate("snellen:oracle", str(made(tmp_path).folder), "dialogue", runs=tmp_path, name="run")
+    results = evaluate(
+        "snellen:oracle", str(made(tmp_path).folder), "dialogue", runs=tmp_path, name="run"
+    )
     assert rows(results)["accuracy"].value == 1.0
     assert rows(results)["hit_rate"].value == 1.0
 
 
-def test_an_annotated_round_without_a_right_candidate_has_no_ndcg_and_says_so(tmp_path: Path) -> None:
+def test_an_annotated_round_without_a_right_candidate_has_no_ndcg_and_says_so(
+    tmp_path: Path,
+) -> None:
     source = official(tmp_path / "official")
-    (source / DENSE).write_text(json.dumps([{"image_id": 185565, "round_id": 5, "gt_relevance": [0.0] * MANY}]))
-    benchmark = build_benchmark(entries()["visdial/candidates"], source=source, to=tmp_path / "built")
+    (source / DENSE).write_text(
+        json.dumps([{"image_id": 185565, "round_id": 5, "gt_relevance": [0.0] * MANY}])
+    )
+    benchmark = build_benchmark(
+        entries()["visdial/candidates"], source=source, to=tmp_path / "built"
+    )
     evaluate("snellen:oracle", str(benchmark.folder), GOLD_HISTORY, runs=tmp_path, name="run")
     results = score(tmp_path / "run", metrics=["ranking"])
     assert (rows(results)["ndcg"].value, rows(results)["ndcg"].unscored) == (None, 1)
-    [(reason, detail)] = {(s.reason, s.detail) for s in results.runs[0].benchmarks[0].scores if s.metric == "ndcg"}
+    [(reason, detail)] = {
+        (s.reason, s.detail) for s in results.runs[0].benchmarks[0].scores if s.metric == "ndcg"
+    }
     assert reason == "metric undefined" and "one above 0" in detail
     assert rows(results)["mrr"].value == 1.0
 
@@ -163,26 +194,40 @@ def test_candidates_that_are_the_same_but_for_blanks_are_one_and_counted(tmp_pat
         turn["answer_options"][(other + 1) % MANY] = len(data["answers"]) - 1
 
     source = edited(official(tmp_path / "official"), twice)
-    benchmark = build_benchmark(entries()["visdial/candidates"], source=source, to=tmp_path / "built")
+    benchmark = build_benchmark(
+        entries()["visdial/candidates"], source=source, to=tmp_path / "built"
+    )
     assert len([*benchmark.samples()][2].turns[3].options) == MANY - 2
     [note] = [line for line in benchmark.manifest.warnings if "left out" in line]
-    assert note.endswith("data.dialogs[2]: 2 candidates left out: empty, or the same as another but for blanks")
+    assert note.endswith(
+        "data.dialogs[2]: 2 candidates left out: empty, or the same as another but for blanks"
+    )
 
 
 @pytest.mark.parametrize(
     ("edit", "fault"),
     [
-        (lambda data, turn: turn.update(gt_index=(turn["gt_index"] + 1) % MANY), "round 3: gt_index .* not the place"),
-        (lambda data, turn: turn["answer_options"].remove(turn["answer"]), "round 3: .* none of the 99 candidates"),
+        (
+            lambda data, turn: turn.update(gt_index=(turn["gt_index"] + 1) % MANY),
+            "round 3: gt_index .* not the place",
+        ),
+        (
+            lambda data, turn: turn["answer_options"].remove(turn["answer"]),
+            "round 3: .* none of the 99 candidates",
+        ),
     ],
 )
-def test_what_does_not_fit_together_is_refused_with_its_place(edit: Any, fault: str, tmp_path: Path) -> None:
+def test_what_does_not_fit_together_is_refused_with_its_place(
+    edit: Any, fault: str, tmp_path: Path
+) -> None:
     source = edited(official(tmp_path / "official"), edit)
     with pytest.raises(DataError, match=fault):
         build_benchmark(entries()["visdial/candidates"], source=source, to=tmp_path / "built")
 
 
-def test_the_published_rule_takes_the_first_candidate_of_the_file_that_stands_in_the_reply(tmp_path: Path) -> None:
+def test_the_published_rule_takes_the_first_candidate_of_the_file_that_stands_in_the_reply(
+    tmp_path: Path,
+) -> None:
     benchmark = made(tmp_path, "visdial/listed")
     golds = open_answers(benchmark.folder)
     assert benchmark.count(Selection()) == 80
@@ -191,16 +236,26 @@ def test_the_published_rule_takes_the_first_candidate_of_the_file_that_stands_in
     assert first.question.endswith("?") and len(golds[first.id, 0].candidates) == MANY
     [gold] = golds[first.id, 0].texts
     assert gold in golds[first.id, 0].candidates
-    unlike = [text for text in golds[first.id, 0].candidates if text.endswith("of them") and text[0].isdigit()]
+    unlike = [
+        text
+        for text in golds[first.id, 0].candidates
+        if text.endswith("of them") and text[0].isdigit()
+    ]
     replies = {first.id: f"perhaps {unlike[1]}"}
     model = Scripted(lambda request: replies.get(request.sample_id, "zzz"))
     results = evaluate(model, str(benchmark.folder), runs=tmp_path, name="run")
     assert {row.metric for row in results.rows if not row.slice} == {
-        "contains_answer", "typed_match", "legacy_visdial_reciprocal_rank",
-    }  # fmt: skip
+        "contains_answer",
+        "typed_match",
+        "legacy_visdial_reciprocal_rank",
+    }
     # Round 5 asks the same about the same picture, so it has the same reply.
     again = golds["185565-6", 0].candidates
-    places = [texts.index(unlike[1]) + 1 for texts in (golds[first.id, 0].candidates, again) if unlike[1] in texts]
+    places = [
+        texts.index(unlike[1]) + 1
+        for texts in (golds[first.id, 0].candidates, again)
+        if unlike[1] in texts
+    ]
     found = rows(results, "visdial/listed")["legacy_visdial_reciprocal_rank"]
     assert found.value == pytest.approx(sum(1 / place for place in places) / 80)
     assert found.value > 0
@@ -209,11 +264,18 @@ def test_the_published_rule_takes_the_first_candidate_of_the_file_that_stands_in
 def test_what_people_answered_is_right_whatever_other_candidates_there_are(tmp_path: Path) -> None:
     benchmark = made(tmp_path, "visdial/listed")
     golds = open_answers(benchmark.folder)
-    right = rows(evaluate("snellen:oracle", str(benchmark.folder), runs=tmp_path, name="oracle"), "visdial/listed")
+    right = rows(
+        evaluate("snellen:oracle", str(benchmark.folder), runs=tmp_path, name="oracle"),
+        "visdial/listed",
+    )
     assert right["contains_answer"].value == right["typed_match"].value == 1.0
-    other = {key[0]: next(t for t in golds[key].candidates if t != golds[key].texts[0]) for key in golds}
+    other = {
+        key[0]: next(t for t in golds[key].candidates if t != golds[key].texts[0]) for key in golds
+    }
     model = Scripted(lambda request: other[request.sample_id])
-    wrong = rows(evaluate(model, str(benchmark.folder), runs=tmp_path, name="other"), "visdial/listed")
+    wrong = rows(
+        evaluate(model, str(benchmark.folder), runs=tmp_path, name="other"), "visdial/listed"
+    )
     assert wrong["typed_match"].value == 0.0
     assert (wrong["legacy_visdial_reciprocal_rank"].value or 0) > 0.5  # any early candidate will do
 
@@ -226,7 +288,10 @@ OWN = {"id": "q0", "question": "Which?", "options": ["cat", "dog", "cow"], "answ
 def test_relevance_of_own_questions_gives_ndcg(tmp_path: Path) -> None:
     table = [{**OWN, "relevance": [1, 0.5, 0]}, {**OWN, "id": "q1"}]
     made = small.built(table, tmp_path / "made", name="mine")
-    assert [answer.relevance for answer in open_answers(made.folder).values()] == [(1.0, 0.5, 0.0), ()]
+    assert [answer.relevance for answer in open_answers(made.folder).values()] == [
+        (1.0, 0.5, 0.0),
+        (),
+    ]
     model = Scripted(lambda request: "", scores=lambda request: [-2.0, -3.0, -1.0])
     evaluate(model, str(made.folder), "likelihood", runs=tmp_path, name="run")
     found = rows(score(tmp_path / "run", metrics=["ranking"]), "mine")
@@ -245,7 +310,9 @@ def test_relevance_of_own_questions_gives_ndcg(tmp_path: Path) -> None:
         ({"relevance": [1], "options": None, "answer": "cat"}, "1 relevance values for 0 options"),
     ],
 )
-def test_relevance_that_cannot_be_is_refused(fields: dict[str, Any], fault: str, tmp_path: Path) -> None:
+def test_relevance_that_cannot_be_is_refused(
+    fields: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=rf"table.jsonl:1: .*{fault}"):
         small.built([{**OWN, **fields}], tmp_path / "made")
 

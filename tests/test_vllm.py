@@ -51,7 +51,9 @@ class LLM:
     calls: list[Any] = field(default_factory=list)
 
     def get_tokenizer(self) -> Any:
-        return SimpleNamespace(all_special_tokens=["<image>", "</s>"], added_tokens_decoder={7: Added("<|im_end|>")})
+        return SimpleNamespace(
+            all_special_tokens=["<image>", "</s>"], added_tokens_decoder={7: Added("<|im_end|>")}
+        )
 
     def chat(
         self,
@@ -64,20 +66,25 @@ class LLM:
         assert add_generation_prompt != continue_final_message
         self.calls.append((messages, sampling_params, continue_final_message))
         return [
-            self._answer(one, how, continue_final_message) for one, how in zip(messages, sampling_params, strict=True)
+            self._answer(one, how, continue_final_message)
+            for one, how in zip(messages, sampling_params, strict=True)
         ]
 
     def _answer(self, messages: list[Any], how: SamplingParams, continued: bool) -> Any:
         asked = msgspec.convert({"messages": messages, "continue_final_message": continued}, _Asked)
         tokens = toy_tokens(toy_prompt(asked))
         logprobs = [
-            None if i == 0 else {toy_id(token): SimpleNamespace(logprob=toy_logprob(tokens[:i], token))}
+            None
+            if i == 0
+            else {toy_id(token): SimpleNamespace(logprob=toy_logprob(tokens[:i], token))}
             for i, token in enumerate(tokens)
         ]
         return SimpleNamespace(
             prompt_token_ids=[toy_id(token) for token in tokens],
             prompt_logprobs=logprobs if how.prompt_logprobs is not None else None,
-            outputs=[SimpleNamespace(text=toy_prompt(asked), token_ids=[1, 2], finish_reason="stop")],
+            outputs=[
+                SimpleNamespace(text=toy_prompt(asked), token_ids=[1, 2], finish_reason="stop")
+            ],
         )
 
 
@@ -109,10 +116,16 @@ def test_replies_come_in_order_though_open_conversations_are_asked_apart(model: 
     pictures = Pictures()
     shown = pictures.add("red")
     sampled = Decoding(max_new_tokens=3, temperature=0.5, top_p=0.9, seed=7, stop=("\n",))
-    requests = [ask("one", shown), ask("two words", shown, reply="It is"), ask("x", decoding=sampled)]
+    requests = [
+        ask("one", shown),
+        ask("two words", shown, reply="It is"),
+        ask("x", decoding=sampled),
+    ]
     responses = model.generate(requests, pictures)
     endings = ["one\nASSISTANT: ", "two words\nASSISTANT: It is", "USER: x\nASSISTANT: "]
-    assert all(response.text.endswith(end) for response, end in zip(responses, endings, strict=True))
+    assert all(
+        response.text.endswith(end) for response, end in zip(responses, endings, strict=True)
+    )
     assert [continued for _, _, continued in model._engine.calls] == [False, True]
     assert model._engine.calls[0][1][1] == SamplingParams(3, 0.5, ["\n"], 0.9, 7)
     assert model._engine.calls[0][1][0].seed is None
@@ -126,7 +139,9 @@ def test_continuations_are_scored_from_where_the_reply_begins(model: Any) -> Non
     for score, messages, count in zip(response.scores, opened, (1, 2), strict=True):
         asked = msgspec.convert({"messages": messages, "continue_final_message": True}, _Asked)
         tokens = toy_tokens(toy_prompt(asked))
-        by_hand = [toy_logprob(tokens[:i], tokens[i]) for i in range(len(tokens) - count, len(tokens))]
+        by_hand = [
+            toy_logprob(tokens[:i], tokens[i]) for i in range(len(tokens) - count, len(tokens))
+        ]
         assert (score.sum, score.tokens) == (pytest.approx(math.fsum(by_hand)), count)
 
 
@@ -139,18 +154,30 @@ def test_a_missing_picture_fails_alone(model: Any) -> None:
 
     pictures = Lost()
     gone = Pictures().add("blue")
-    requests = [ask("one", gone, continuations=("a", "b")), ask("two", pictures.add("red"), continuations=("a", "b"))]
+    requests = [
+        ask("one", gone, continuations=("a", "b")),
+        ask("two", pictures.add("red"), continuations=("a", "b")),
+    ]
     responses = model.loglikelihood(requests, pictures)
     assert responses[0].error.detail == "the image is missing"
     assert len(responses[1].scores) == 2
-    empty = Request("tiny", "e", requests[0].variant, (Message("user", (TextPart("?"),)),), "loglikelihood", ("",))
+    empty = Request(
+        "tiny",
+        "e",
+        requests[0].variant,
+        (Message("user", (TextPart("?"),)),),
+        "loglikelihood",
+        ("",),
+    )
     [response] = model.loglikelihood([empty], pictures)
     assert "no tokens" in response.error.detail
 
 
 def test_a_request_without_continuations_fails_alone(model: Any) -> None:
     good = ask("Which?", continuations=("a", "b"))
-    first, bad, last = model.loglikelihood([good, replace(good, continuations=()), good], Pictures())
+    first, bad, last = model.loglikelihood(
+        [good, replace(good, continuations=()), good], Pictures()
+    )
     assert first == last
     assert len(first.scores) == 2
     assert (bad.error.kind, bad.error.detail) == ("bad_request", NO_CONTINUATIONS)
@@ -163,6 +190,11 @@ def test_what_spells_a_control_token_reaches_the_engine_as_text(model: Any) -> N
     [reply] = model.generate([ask("What does <image> mean in <|im_end|>?", shown)], pictures)
     assert reply.text.endswith("What does < image> mean in < |im_end|>?\nASSISTANT: ")
     [scored] = model.loglikelihood([ask("Which?", shown, continuations=("</s>", "red"))], pictures)
-    opened = [messages[-1]["content"] for call, _, continued in model._engine.calls if continued for messages in call]
+    opened = [
+        messages[-1]["content"]
+        for call, _, continued in model._engine.calls
+        if continued
+        for messages in call
+    ]
     assert opened == ["< /s>", "red"]
     assert [score.bytes for score in scored.scores] == [4, 3]

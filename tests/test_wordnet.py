@@ -31,7 +31,9 @@ def words() -> WordNet:
 @pytest.fixture(scope="module")
 def nouns(words: WordNet) -> list[str]:
     with words._reader.open("data.noun") as file:
-        return [f"n{line[:8]}" for line in file if not line.startswith("  ")]  # its licence is indented
+        return [
+            f"n{line[:8]}" for line in file if not line.startswith("  ")
+        ]  # its licence is indented
 
 
 def test_a_synset_is_found_by_the_id_that_imagenet_gives_it(words: WordNet) -> None:
@@ -40,7 +42,9 @@ def test_a_synset_is_found_by_the_id_that_imagenet_gives_it(words: WordNet) -> N
     assert words.noun_synset("tench") == TENCH
 
 
-@pytest.mark.parametrize("wrong", ["n01440765", "n99999999", "n00000000", "v01440764", "n144", "", "tench"])
+@pytest.mark.parametrize(
+    "wrong", ["n01440765", "n99999999", "n00000000", "v01440764", "n144", "", "tench"]
+)
 def test_an_id_that_points_nowhere_is_refused(wrong: str, words: WordNet) -> None:
     with pytest.raises(DataError, match=r"no noun|not a WordNet id"):
         words.names(wrong)
@@ -51,9 +55,13 @@ def test_a_word_that_is_no_noun_is_refused(words: WordNet) -> None:
         words.noun_synset("quickly")
 
 
-def test_names_occur_in_tagged_texts_as_often_as_nltk_counts(words: WordNet, nouns: list[str]) -> None:
+def test_names_occur_in_tagged_texts_as_often_as_nltk_counts(
+    words: WordNet, nouns: list[str]
+) -> None:
     lemmas = [lemma for noun in nouns[::400] for lemma in words._synset(noun).lemmas()]
-    counts = [nltk_wordnet.WordNetCorpusReader.lemma_count(words._reader, lemma) for lemma in lemmas]
+    counts = [
+        nltk_wordnet.WordNetCorpusReader.lemma_count(words._reader, lemma) for lemma in lemmas
+    ]
     assert [lemma.count() for lemma in lemmas] == counts and len(set(counts)) > 5
 
 
@@ -73,7 +81,9 @@ def wup_similarity(words: WordNet, first: str, second: str) -> float:
 
 @settings(max_examples=300, deadline=None)
 @given(first=places, second=places)
-def test_path_similarity_is_nltks(first: int, second: int, words: WordNet, nouns: list[str]) -> None:
+def test_path_similarity_is_nltks(
+    first: int, second: int, words: WordNet, nouns: list[str]
+) -> None:
     one, other = nouns[first], nouns[second]
     theirs = words._synset(one).path_similarity(words._synset(other))
     assert path_similarity(words, one, other) == pytest.approx(theirs)
@@ -96,8 +106,15 @@ def test_wu_and_palmers_similarity_is_nltks_where_there_is_one_way_up(
 def test_neighbours_are_ranked_by_path_and_then_by_depth(words: WordNet) -> None:
     among = [CRANE, SHARK, TENCH, GOLDFISH, words.noun_synset("cat")]
     ranked = words.by_similarity(TENCH, among)
-    assert [name for tier in ranked for name in tier] == [GOLDFISH, SHARK, words.noun_synset("cat"), CRANE]
-    keys = [(-path_similarity(words, TENCH, t[0]), -wup_similarity(words, TENCH, t[0])) for t in ranked]
+    assert [name for tier in ranked for name in tier] == [
+        GOLDFISH,
+        SHARK,
+        words.noun_synset("cat"),
+        CRANE,
+    ]
+    keys = [
+        (-path_similarity(words, TENCH, t[0]), -wup_similarity(words, TENCH, t[0])) for t in ranked
+    ]
     assert keys == sorted(keys)
 
 
@@ -111,10 +128,14 @@ def test_every_other_class_is_ranked_once_and_equals_share_a_tier(
     assert sorted(name for tier in ranked for name in tier) == sorted(among[1:])
     for tier in ranked:
         assert len({path_similarity(words, among[0], name) for name in tier}) == 1
-    assert words.by_similarity(among[0], reversed(among)) == tuple(tuple(reversed(tier)) for tier in ranked)
+    assert words.by_similarity(among[0], reversed(among)) == tuple(
+        tuple(reversed(tier)) for tier in ranked
+    )
 
 
-def test_related_words_are_neither_kinds_of_the_class_nor_what_it_is_a_kind_of(words: WordNet) -> None:
+def test_related_words_are_neither_kinds_of_the_class_nor_what_it_is_a_kind_of(
+    words: WordNet,
+) -> None:
     tiers = words.related_words(words.noun_synset("horse"), 15)
     found = [word for tier in tiers for word in tier]
     assert found[0] == "mule" and {"cow", "deer"} <= set(found)
@@ -147,7 +168,9 @@ needs_debian = pytest.mark.skipif(not DEBIAN.exists(), reason="waits for wordnet
 
 
 @needs_debian
-def test_nltks_download_is_found_unpacked_and_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nltks_download_is_found_unpacked_and_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = nltk_files(tmp_path)
     assert opened_at(tmp_path, monkeypatch).names(TENCH)[0] == "tench"
     with zipfile.ZipFile(target.with_suffix(".zip"), "w") as packed:
@@ -159,7 +182,9 @@ def test_nltks_download_is_found_unpacked_and_packed(tmp_path: Path, monkeypatch
 
 @pytest.mark.slow
 @needs_debian
-def test_wordnets_own_variable_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wordnets_own_variable_names_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WNSEARCHDIR", str(nltk_files(tmp_path)))
     assert opened_at(tmp_path / "empty", monkeypatch).noun_synset("tench") == TENCH
     monkeypatch.setenv("WNSEARCHDIR", str(tmp_path))
@@ -171,13 +196,17 @@ def test_wordnets_own_variable_names_its_folder(tmp_path: Path, monkeypatch: pyt
 @needs_debian
 def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = nltk_files(tmp_path)
-    text = (target / "data.adj").read_text().replace("WordNet 3.0 Copyright", "WordNet 3.1 Copyright")
+    text = (
+        (target / "data.adj").read_text().replace("WordNet 3.0 Copyright", "WordNet 3.1 Copyright")
+    )
     (target / "data.adj").write_text(text)
     with pytest.raises(DataError, match=r"WordNet 3.1; the ids of classes are those of 3.0"):
         opened_at(tmp_path, monkeypatch)
 
 
-def test_without_any_wordnet_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_wordnet_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("WNSEARCHDIR", raising=False)
     with pytest.raises(DataError, match=r"apt-get install wordnet-base.*nltk\.downloader wordnet"):
         opened_at(tmp_path, monkeypatch)

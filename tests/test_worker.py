@@ -68,7 +68,9 @@ class Talker:
 class Scorer(Talker):
     continues = True
 
-    def loglikelihood(self, messages: list[Any], images: list[Any], continuations: list[str]) -> Any:
+    def loglikelihood(
+        self, messages: list[Any], images: list[Any], continuations: list[str]
+    ) -> Any:
         self.asked.append((messages, images, continuations))
         return self.says
 
@@ -93,13 +95,19 @@ def clear_palette() -> bytes:
 
 BLUE = Image.new("RGB", (4, 4), "blue")
 ODD = {
-    "grey of 16 bits": (saved(Image.fromarray(np.full((4, 4), 25_700, np.uint16))), "has the mode I;16"),
+    "grey of 16 bits": (
+        saved(Image.fromarray(np.full((4, 4), 25_700, np.uint16))),
+        "has the mode I;16",
+    ),
     "floats": (saved(Image.fromarray(np.full((4, 4), 0.5, np.float32)), "TIFF"), "has the mode F"),
     "turned by EXIF": (turned(), "is to be turned, by its EXIF"),
     "CMYK": (saved(Image.new("CMYK", (4, 4), (0, 255, 255, 0)), "JPEG"), "has the mode CMYK"),
     "half clear": (saved(Image.new("RGBA", (4, 4), (255, 0, 0, 51))), "has the mode RGBA"),
     "a palette with a clear colour": (clear_palette(), "is transparent"),
-    "frames": (saved(BLUE, "GIF", save_all=True, append_images=[BLUE.copy().point(lambda v: 9)]), "has several frames"),
+    "frames": (
+        saved(BLUE, "GIF", save_all=True, append_images=[BLUE.copy().point(lambda v: 9)]),
+        "has several frames",
+    ),
 }
 """Pictures that programs decode in different ways, and what the worker says of them."""
 
@@ -155,19 +163,38 @@ def test_the_file_is_python_3_8_and_imports_the_standard_library_and_pillow_alon
 def test_the_file_uses_nothing_that_python_3_8_lacks() -> None:
     tree = ast.parse(FILE.read_text("utf-8"))
     names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    assert not names & {"removeprefix", "removesuffix", "is_relative_to", "batched", "pairwise", "to_thread", "cache"}
+    assert not names & {
+        "removeprefix",
+        "removesuffix",
+        "is_relative_to",
+        "batched",
+        "pairwise",
+        "to_thread",
+        "cache",
+    }
     lazy = next(node for node in tree.body if isinstance(node, ast.ImportFrom))
     assert lazy.module == "__future__"
-    evaluated = [node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)]
+    evaluated = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)
+    ]
     assert not evaluated
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.With) and len(node.items) > 1]
+    assert not [
+        node for node in ast.walk(tree) if isinstance(node, ast.With) and len(node.items) > 1
+    ]
 
 
 def start(arguments: list[str], folder: Path) -> tuple[subprocess.Popen[str], str]:
     """The process, and the model string that it prints."""
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     process = subprocess.Popen(
-        arguments, cwd=folder, env=clean, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        arguments,
+        cwd=folder,
+        env=clean,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     assert process.stdout
     line = process.stdout.readline()
@@ -185,14 +212,18 @@ def test_a_class_of_another_environment_is_evaluated_by_every_protocol(
     command = [str(FILE)] if door == "file" else ["-m", "snellen", "worker"]
     process, model = start([sys.executable, "-W", "error", *command, *target], tmp_path)
     try:
-        results = snellen.evaluate(model, str(questions.folder), ["circular", "likelihood"], runs=tmp_path / "runs")
+        results = snellen.evaluate(
+            model, str(questions.folder), ["circular", "likelihood"], runs=tmp_path / "runs"
+        )
     finally:
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)
     assert (process.returncode, said) == (0, "worker: stopped\n")
     assert model.startswith("openai:MyModel@http://127.0.0.1:")
     # The longest of cat, dog, horse, cow is right in every fourth question; the mark (B) fails when rotated.
-    assert results.value("accuracy", benchmark=questions.name, protocol="likelihood") == pytest.approx(0.25)
+    assert results.value(
+        "accuracy", benchmark=questions.name, protocol="likelihood"
+    ) == pytest.approx(0.25)
     assert results.value("circular_accuracy", benchmark=questions.name) == 0.0
 
 
@@ -201,7 +232,13 @@ def test_a_class_of_another_environment_is_evaluated_by_every_protocol(
 
 def test_a_class_gets_parts_pictures_in_order_and_the_decoding() -> None:
     model = Talker()
-    body = chat([image_part(), {"type": "text", "text": "what?"}], max_tokens=7, temperature=0.5, seed=3, stop="\n")
+    body = chat(
+        [image_part(), {"type": "text", "text": "what?"}],
+        max_tokens=7,
+        temperature=0.5,
+        seed=3,
+        stop="\n",
+    )
     body["messages"].append({"role": "assistant", "content": "It is"})
     with served(model) as url:
         status, reply = post(url, "/chat/completions", body)
@@ -215,7 +252,13 @@ def test_a_class_gets_parts_pictures_in_order_and_the_decoding() -> None:
     [image] = images
     assert isinstance(image, Image.Image)
     assert (image.mode, image.size, image.getpixel((0, 0))) == ("RGB", (8, 6), (74, 2, 90))
-    assert decoding == {"max_new_tokens": 7, "temperature": 0.5, "top_p": 1.0, "seed": 3, "stop": ["\n"]}
+    assert decoding == {
+        "max_new_tokens": 7,
+        "temperature": 0.5,
+        "top_p": 1.0,
+        "seed": 3,
+        "stop": ["\n"],
+    }
 
 
 def test_scores_are_numbers_or_pairs_of_sum_and_tokens() -> None:
@@ -229,9 +272,13 @@ def test_scores_are_numbers_or_pairs_of_sum_and_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "owner", "scores"), [(Talker(), "user", False), (Scorer(), "snellen", True)], ids=["talks", "scores"]
+    ("model", "owner", "scores"),
+    [(Talker(), "user", False), (Scorer(), "snellen", True)],
+    ids=["talks", "scores"],
 )
-def test_the_list_of_models_says_what_the_class_can_do(model: Any, owner: str, scores: bool) -> None:
+def test_the_list_of_models_says_what_the_class_can_do(
+    model: Any, owner: str, scores: bool
+) -> None:
     with served(model) as url, urllib.request.urlopen(f"{url}/models", timeout=30) as reply:
         [listed] = json.load(reply)["data"]
     assert listed["id"] == "mine"
@@ -239,25 +286,35 @@ def test_the_list_of_models_says_what_the_class_can_do(model: Any, owner: str, s
     assert listed["snellen"] == {"version": 1, "loglikelihood": scores}
 
 
-def test_a_class_that_cannot_score_ends_a_likelihood_run_with_one_line(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_class_that_cannot_score_ends_a_likelihood_run_with_one_line(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     with served(Talker()) as url, pytest.raises(ModelError, match="has no method loglikelihood"):
         snellen.evaluate(f"openai:mine@{url}", str(questions.folder), "likelihood", runs=tmp_path)
 
 
-@pytest.mark.parametrize(("model", "sent"), [(Talker(), 1), (Scorer("(A)"), 2)], ids=["user", "continues"])
+@pytest.mark.parametrize(
+    ("model", "sent"), [(Talker(), 1), (Scorer("(A)"), 2)], ids=["user", "continues"]
+)
 def test_the_opening_of_a_reply_goes_to_a_class_that_continues_it(
     model: Talker, sent: int, questions: Benchmark, tmp_path: Path
 ) -> None:
     with served(model) as url:
-        snellen.evaluate(f"openai:mine@{url}", str(questions.folder), "vanilla", limit=1, runs=tmp_path)
+        snellen.evaluate(
+            f"openai:mine@{url}", str(questions.folder), "vanilla", limit=1, runs=tmp_path
+        )
     assert [len(messages) for messages, _, _ in model.asked] == [sent]
 
 
-@pytest.mark.parametrize("content", [*(content for content, _ in ODD.values()), picture(2)], ids=[*ODD, "plain"])
+@pytest.mark.parametrize(
+    "content", [*(content for content, _ in ODD.values()), picture(2)], ids=[*ODD, "plain"]
+)
 def test_a_class_sees_every_picture_as_a_local_model_does(content: bytes, tmp_path: Path) -> None:
     image, model = inspect_image(content, "test"), Scorer([-1.0])
     message = Message("user", (ImagePart(image), TextPart("what?")))
-    request = Request("made", "q", Variant(), (message,), kind="loglikelihood", continuations=("a",))
+    request = Request(
+        "made", "q", Variant(), (message,), kind="loglikelihood", continuations=("a",)
+    )
     shelf = SimpleNamespace(read=lambda _: content)
 
     async def ask(url: str) -> Response:
@@ -275,7 +332,9 @@ def test_a_class_sees_every_picture_as_a_local_model_does(content: bytes, tmp_pa
 
 
 @pytest.mark.parametrize(("content", "words"), ODD.values(), ids=ODD)
-def test_a_picture_that_snellen_did_not_decode_is_refused_not_guessed(content: bytes, words: str) -> None:
+def test_a_picture_that_snellen_did_not_decode_is_refused_not_guessed(
+    content: bytes, words: str
+) -> None:
     with served(Talker()) as url:
         status, reply = post(url, "/chat/completions", chat([image_part(content)]))
     assert (status, reply["error"]["message"]) == (
@@ -293,9 +352,21 @@ ELSEWHERE = {"type": "image_url", "image_url": {"url": "http://127.0.0.1:1/x.png
 @pytest.mark.parametrize(
     ("says", "path", "body", "status", "words"),
     [
-        (ValueError("out\nof memory"), "/chat/completions", chat(), 500, "ValueError: out of memory"),
+        (
+            ValueError("out\nof memory"),
+            "/chat/completions",
+            chat(),
+            500,
+            "ValueError: out of memory",
+        ),
         (None, "/chat/completions", chat(), 500, "generate returned NoneType, not a text"),
-        ([-1], "/loglikelihood", chat(continuations=["a", "b"]), 500, "1 scores for 2 continuations"),
+        (
+            [-1],
+            "/loglikelihood",
+            chat(continuations=["a", "b"]),
+            500,
+            "1 scores for 2 continuations",
+        ),
         ([float("nan")], "/loglikelihood", chat(continuations=["a"]), 500, "returned nan"),
         (["x"], "/loglikelihood", chat(continuations=["a"]), 500, "cannot be read"),
         ([(1, 2, 3)], "/loglikelihood", chat(continuations=["a"]), 500, "pair"),
@@ -324,13 +395,21 @@ def test_every_fault_is_one_line(
     assert ("Traceback" in capsys.readouterr().err) == (isinstance(says, Exception) or says == 7)
 
 
-def test_a_model_that_fails_is_counted_and_the_run_goes_on(questions: Benchmark, tmp_path: Path) -> None:
+def test_a_model_that_fails_is_counted_and_the_run_goes_on(
+    questions: Benchmark, tmp_path: Path
+) -> None:
     with served(Talker(RuntimeError("no weights"))) as url:
         results = snellen.evaluate(
-            f"openai:mine@{url}?retries=0", str(questions.folder), limit=2, runs=tmp_path, error_budget=1.0
+            f"openai:mine@{url}?retries=0",
+            str(questions.folder),
+            limit=2,
+            runs=tmp_path,
+            error_budget=1.0,
         )
     [row] = [
-        row for row in results.rows if row.metric == "accuracy" and row.benchmark == questions.name and not row.slice
+        row
+        for row in results.rows
+        if row.metric == "accuracy" and row.benchmark == questions.name and not row.slice
     ]
     assert (row.estimate.n, row.estimate.errors) == (0, 2)
 

@@ -19,7 +19,9 @@ from snellen.records import Failure, Request, Response
 from snellen.reformulation.distractor_prompts import parse_proposals, request_text, usable_proposals
 from snellen.reformulation.wordnet import open_wordnet
 
-OPTIONS = QuestionDraft("What animal is it?", texts=("dog", "puppy"), distractors=DistractorSpec(prompt="options"))
+OPTIONS = QuestionDraft(
+    "What animal is it?", texts=("dog", "puppy"), distractors=DistractorSpec(prompt="options")
+)
 REASON = "It barks."
 RATIONALES = QuestionDraft(
     "Why is it a dog?",
@@ -39,13 +41,17 @@ def test_writers_are_asked_in_the_words_of_the_paper() -> None:
         "relevant while also being sufficiently distinct from the correct rationale.\n"
         "Question: Why is it a dog?\nAnswer: dog\nRationale: It barks."
     )
-    dialogue = QuestionDraft("Is it old?", texts=("about ten years",), distractors=DistractorSpec(prompt="dialogue"))
+    dialogue = QuestionDraft(
+        "Is it old?", texts=("about ten years",), distractors=DistractorSpec(prompt="dialogue")
+    )
     assert request_text(dialogue, 3) == (
         "I will provide a question with the correct answer, please give me 3 incorrect options to help me get a "
         "single-choice question.\nQuestion: Is it old?\nAnswer: about ten years"
     )
     assert "generate five additional" in request_text(OPTIONS, 5)
-    assert request_text(OPTIONS, 3, attempt=1).startswith(request_text(OPTIONS, 3) + "\nGive exactly 3 incorrect")
+    assert request_text(OPTIONS, 3, attempt=1).startswith(
+        request_text(OPTIONS, 3) + "\nGive exactly 3 incorrect"
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,9 +91,13 @@ def test_a_synonym_is_no_distractor_where_wordnet_is_there() -> None:
         wordnet = open_wordnet()
     except DataError as error:
         pytest.skip(f"waits for wordnet-base: {error}")
-    couch = QuestionDraft("What is it?", texts=("couch",), distractors=DistractorSpec(prompt="options"))
+    couch = QuestionDraft(
+        "What is it?", texts=("couch",), distractors=DistractorSpec(prompt="options")
+    )
     rejected: dict[str, int] = {}
-    assert usable_proposals("sofa\na lounge\nbed\nautomobile\ncar", couch, [], rejected, wordnet.synonymous) == [
+    assert usable_proposals(
+        "sofa\na lounge\nbed\nautomobile\ncar", couch, [], rejected, wordnet.synonymous
+    ) == [
         "bed",
         "automobile",
     ]
@@ -96,14 +106,21 @@ def test_a_synonym_is_no_distractor_where_wordnet_is_there() -> None:
 
 # --- through build -----------------------------------------------------------------------------------------------
 
-QUESTIONS = {"q0": ("What animal is it?", "dog"), "q1": ("What colour is it?", "red"), "q2": ("Is it old?", "yes")}
+QUESTIONS = {
+    "q0": ("What animal is it?", "dog"),
+    "q1": ("What colour is it?", "red"),
+    "q2": ("Is it old?", "yes"),
+}
 
 
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     for number, (name, (question, answer)) in enumerate(QUESTIONS.items()):
         wanted = DistractorSpec(tiers=(("pool one", "pool two", "pool three"),), prompt="options")
         yield Draft(
-            name, (QuestionDraft(question, texts=(answer,), distractors=wanted),), (small.picture(number),), where=name
+            name,
+            (QuestionDraft(question, texts=(answer,), distractors=wanted),),
+            (small.picture(number),),
+            where=name,
         )
 
 
@@ -111,7 +128,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 def spec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> BenchmarkSpec:
     monkeypatch.setenv("SNELLEN_HOME", str(tmp_path / "home"))
     registry.register("readers", "test-open", "test_writing:read")
-    return BenchmarkSpec(name="open", title="open", formulation="choice", source=SourceSpec("test-open"))
+    return BenchmarkSpec(
+        name="open", title="open", formulation="choice", source=SourceSpec("test-open")
+    )
 
 
 class Author:
@@ -138,12 +157,16 @@ def options_of(spec: BenchmarkSpec, to: Path, **how: Any) -> dict[str, set[str]]
     return {sample.id: set(sample.options) for sample in build(spec, to=to, **how).samples()}
 
 
-def test_too_few_options_are_asked_for_again_and_everything_is_kept(spec: BenchmarkSpec, tmp_path: Path) -> None:
+def test_too_few_options_are_asked_for_again_and_everything_is_kept(
+    spec: BenchmarkSpec, tmp_path: Path
+) -> None:
     author = Author(GOOD)
     first = options_of(spec, tmp_path / "one", writer=author)
     assert first == {
-        "q0": {"dog", "cat", "cow", "horse"}, "q1": {"red", "blue", "green", "yellow"}, "q2": {"yes", "no"}
-    }  # fmt: skip
+        "q0": {"dog", "cat", "cow", "horse"},
+        "q1": {"red", "blue", "green", "yellow"},
+        "q2": {"yes", "no"},
+    }
     # q0 twice, the second time with a reminder; yes/no needs nobody.
     assert len(author.asked) == 3 and sum("Give exactly 3" in text for text in author.asked) == 1
     again = Author(GOOD)
@@ -169,12 +192,17 @@ def test_what_is_not_written_in_three_attempts_comes_from_other_answers_and_is_c
 
 
 def test_without_a_writer_the_way_out_is_named(spec: BenchmarkSpec, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="q0: the distractors of open are written by a model; name one with --writer"):
+    with pytest.raises(
+        DataError,
+        match="q0: the distractors of open are written by a model; name one with --writer",
+    ):
         build(spec, to=tmp_path / "one")
     assert not (tmp_path / "one").exists()
 
 
-def test_distractors_can_come_from_other_answers_instead(spec: BenchmarkSpec, tmp_path: Path) -> None:
+def test_distractors_can_come_from_other_answers_instead(
+    spec: BenchmarkSpec, tmp_path: Path
+) -> None:
     options = options_of(spec, tmp_path / "one", recipe=Recipe(distractors="pool"))
     assert options["q1"] == {"red", "pool one", "pool two", "pool three"}
 
@@ -191,7 +219,8 @@ def test_a_writer_that_fails_leaves_nothing_half_built_and_what_it_wrote_is_kept
     Failing.__qualname__ = "Author"
     Failing.__name__ = "Author"
     with pytest.raises(
-        ModelError, match=r"the writer Author did not answer for open q1; what it wrote is in .*written"
+        ModelError,
+        match=r"the writer Author did not answer for open q1; what it wrote is in .*written",
     ):
         build(spec, to=tmp_path / "one", writer=Failing(GOOD))
     assert not (tmp_path / "one").exists()

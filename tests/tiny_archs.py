@@ -10,13 +10,23 @@ from typing import Any
 
 import transformers as tf
 from PIL import Image
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from transformers.models.blip.image_processing_pil_blip import BlipImageProcessorPil
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
 from transformers.models.idefics2.image_processing_pil_idefics2 import Idefics2ImageProcessorPil
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
-from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil
+from transformers.models.llava_next.image_processing_pil_llava_next import (
+    LlavaNextImageProcessorPil,
+)
 from transformers.models.mllama.image_processing_pil_mllama import MllamaImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
@@ -91,7 +101,11 @@ def sentence_piece() -> Any:
     )
     made.train_from_iterator(CORPUS * 3, trainer)
     return tf.PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token="<pad>", bos_token="<bos>", eos_token="<eos>", unk_token="<unk>"
+        tokenizer_object=made,
+        pad_token="<pad>",
+        bos_token="<bos>",
+        eos_token="<eos>",
+        unk_token="<unk>",
     )
 
 
@@ -101,16 +115,27 @@ def unigram(pieces: list[str], **names: Any) -> Any:
     trained = Tokenizer(models.Unigram())
     trained.pre_tokenizer = pre_tokenizers.Metaspace()
     trainer = trainers.UnigramTrainer(
-        vocab_size=160, initial_alphabet=sorted(set("".join(CORPUS))), unk_token="<unk>", show_progress=False
+        vocab_size=160,
+        initial_alphabet=sorted(set("".join(CORPUS))),
+        unk_token="<unk>",
+        show_progress=False,
     )
     trained.train_from_iterator(CORPUS * 3, trainer)
-    learnt = [entry for entry in json.loads(trained.to_str())["model"]["vocab"] if entry[0] not in pieces]
+    learnt = [
+        entry for entry in json.loads(trained.to_str())["model"]["vocab"] if entry[0] not in pieces
+    ]
     vocabulary = [*((piece, 0.0) for piece in pieces), *map(tuple, learnt)]
     made = Tokenizer(models.Unigram(vocabulary, unk_id=pieces.index("<unk>")))
-    made.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    made.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]
+    )
     made.decoder = decoders.Metaspace()
     return tf.PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token="<pad>", bos_token="<bos>", eos_token="<eos>", unk_token="<unk>"
+        tokenizer_object=made,
+        pad_token="<pad>",
+        bos_token="<bos>",
+        eos_token="<eos>",
+        unk_token="<unk>",
     )
 
 
@@ -121,18 +146,28 @@ def word_piece() -> Any:
     made.decoder = decoders.WordPiece()
     names = ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
     made.train_from_iterator(
-        CORPUS * 3, trainers.WordPieceTrainer(vocab_size=400, special_tokens=names, show_progress=False)
+        CORPUS * 3,
+        trainers.WordPieceTrainer(vocab_size=400, special_tokens=names, show_progress=False),
     )
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
     )
     return tf.PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]", unk_token="[UNK]"
+        tokenizer_object=made,
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        unk_token="[UNK]",
     )
 
 
 def _llava() -> Any:
-    words = byte_level([*SPECIALS, *ROLES], "$A", eos_token="<|end|>", additional_special_tokens=["<image>", *ROLES])
+    words = byte_level(
+        [*SPECIALS, *ROLES],
+        "$A",
+        eos_token="<|end|>",
+        additional_special_tokens=["<image>", *ROLES],
+    )
     return tf.LlavaProcessor(
         CLIPImageProcessorPil(size=SIDE, do_center_crop=False),
         words,
@@ -149,14 +184,20 @@ def _llava_next() -> Any:
     )
     words = byte_level(additional_special_tokens=["<image>"])
     return tf.LlavaNextProcessor(
-        pixels, words, patch_size=8, vision_feature_select_strategy="default", num_additional_image_tokens=1
+        pixels,
+        words,
+        patch_size=8,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
     )
 
 
 def _idefics2() -> Any:
     names = ["<fake_token_around_image>", "<end_of_utterance>"]
     words = byte_level([*SPECIALS, *names], additional_special_tokens=["<image>", *names])
-    pixels = Idefics2ImageProcessorPil(size={"longest_edge": 32, "shortest_edge": 24}, do_image_splitting=False)
+    pixels = Idefics2ImageProcessorPil(
+        size={"longest_edge": 32, "shortest_edge": 24}, do_image_splitting=False
+    )
     return tf.Idefics2Processor(pixels, words, image_seq_len=6)
 
 
@@ -170,14 +211,18 @@ def _florence2() -> Any:
 def _idefics3() -> Any:
     names = ["<fake_token_around_image>", "<end_of_utterance>"]
     words = byte_level([*SPECIALS, *names], additional_special_tokens=["<image>", *names])
-    pixels = Idefics3ImageProcessorPil(size={"longest_edge": 64}, max_image_size={"longest_edge": 32})
+    pixels = Idefics3ImageProcessorPil(
+        size={"longest_edge": 64}, max_image_size={"longest_edge": 32}
+    )
     return tf.Idefics3Processor(pixels, words, image_seq_len=4)
 
 
 def _paligemma() -> Any:
     pixels = SiglipImageProcessorPil(size=SIDE)
     pixels.image_seq_length = 16
-    return tf.PaliGemmaProcessor(pixels, byte_level(ends="$A", additional_special_tokens=["<image>"]))
+    return tf.PaliGemmaProcessor(
+        pixels, byte_level(ends="$A", additional_special_tokens=["<image>"])
+    )
 
 
 def _gemma3() -> Any:
@@ -187,7 +232,10 @@ def _gemma3() -> Any:
 
 
 def _mllama() -> Any:
-    words = byte_level([*SPECIALS, "<|image|>", "<|python_tag|>"], extra_special_tokens={"image_token": "<|image|>"})
+    words = byte_level(
+        [*SPECIALS, "<|image|>", "<|python_tag|>"],
+        extra_special_tokens={"image_token": "<|image|>"},
+    )
     return tf.MllamaProcessor(MllamaImageProcessorPil(size=SIDE, max_image_tiles=1), words)
 
 
@@ -198,13 +246,17 @@ def _blip2(ends: str) -> Any:
 
 def _instructblip(ends: str) -> Any:
     words = byte_level(ends=ends, additional_special_tokens=["<image>"])
-    return tf.InstructBlipProcessor(BlipImageProcessorPil(size=SIDE), words, word_piece(), num_query_tokens=4)
+    return tf.InstructBlipProcessor(
+        BlipImageProcessorPil(size=SIDE), words, word_piece(), num_query_tokens=4
+    )
 
 
 def _kosmos2() -> Any:
     names = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
     words = byte_level(["<s>", "<pad>", "</s>", "<unk>"], "<s> $A </s>", **names)
-    return tf.Kosmos2Processor(CLIPImageProcessorPil(size=SIDE, crop_size=SIDE), words, num_patch_index_tokens=4)
+    return tf.Kosmos2Processor(
+        CLIPImageProcessorPil(size=SIDE, crop_size=SIDE), words, num_patch_index_tokens=4
+    )
 
 
 def _git() -> Any:
@@ -244,7 +296,9 @@ def save(name: str, folder: Path) -> Path:
         # The processor writes 64 places for a picture.
         model = tf.Kosmos2ForConditionalGeneration(
             tf.Kosmos2Config(
-                text_config=model.config.text_config.to_dict(), vision_config=tiny_configs.CLIP, latent_query_num=64
+                text_config=model.config.text_config.to_dict(),
+                vision_config=tiny_configs.CLIP,
+                latent_query_num=64,
             )
         )
         tiny_configs.sharpen(model)

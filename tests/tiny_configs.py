@@ -18,7 +18,9 @@ from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, extend
 torch.set_num_threads(1)
 
 VOCABULARY, WIDTH, IMAGE = 600, 64, 5
-PER_TOKEN = frozenset({"token_type_ids", "mm_token_type_ids", "cross_attention_mask", "image_embeds_position_mask"})
+PER_TOKEN = frozenset(
+    {"token_type_ids", "mm_token_type_ids", "cross_attention_mask", "image_embeds_position_mask"}
+)
 """Of the inputs made by hand here, those with one entry per token."""
 Made = tuple[Any, EncodedPrompt]
 CLIP: dict[str, Any] = {
@@ -49,10 +51,16 @@ def normal(seed: int, *shape: int) -> torch.Tensor:
 
 
 def tokens(seed: int, count: int) -> tuple[int, ...]:
-    return tuple(torch.randint(10, VOCABULARY, (count,), generator=torch.Generator().manual_seed(seed)).tolist())
+    return tuple(
+        torch.randint(
+            10, VOCABULARY, (count,), generator=torch.Generator().manual_seed(seed)
+        ).tolist()
+    )
 
 
-def begun(images: int, before: int = 3, after: tuple[int, ...] = (), **extras: Any) -> EncodedPrompt:
+def begun(
+    images: int, before: int = 3, after: tuple[int, ...] = (), **extras: Any
+) -> EncodedPrompt:
     """A prompt up to and with its picture: `before` tokens of text, `images` tokens of picture, `after`."""
     ids = (*tokens(0, before), *(IMAGE,) * images, *after)
     return EncodedPrompt(ids, extras, ("cat",), per_token=PER_TOKEN & extras.keys())
@@ -65,7 +73,9 @@ def sharpen(model: Any) -> Any:
         if values.ndim > 1:
             # Through kernels of a few weights, such as those for a single channel, a picture would fade away.
             kernel = values.ndim == 4
-            values.data.normal_(0, max(0.12, values[0].numel() ** -0.5) if kernel else 0.12, generator=generator)
+            values.data.normal_(
+                0, max(0.12, values[0].numel() ** -0.5) if kernel else 0.12, generator=generator
+            )
         elif "norm" not in name and "bias" in name:
             values.data.normal_(0, 0.05, generator=generator)
         elif "gate" in name or ("norm" not in name and not values.any()):
@@ -112,7 +122,9 @@ def llava_next() -> Made:
         image_grid_pinpoints=[[32, 32], [64, 32]],
         vision_feature_select_strategy="default",
     )
-    head = begun(16 + 16 + 4, pixel_values=normal(1, 1, 2, 3, 32, 32), image_sizes=torch.tensor([[32, 32]]))
+    head = begun(
+        16 + 16 + 4, pixel_values=normal(1, 1, 2, 3, 32, 32), image_sizes=torch.tensor([[32, 32]])
+    )
     return tf.LlavaNextForConditionalGeneration(config), head
 
 
@@ -158,7 +170,9 @@ def _qwen(config: Any, model: Any, vision: dict[str, Any], **text: Any) -> Made:
         vision_start_token_id=3,
         vision_end_token_id=4,
     )
-    return model(settings), EncodedPrompt(ids, extras, ("cat",), per_token=PER_TOKEN & extras.keys())
+    return model(settings), EncodedPrompt(
+        ids, extras, ("cat",), per_token=PER_TOKEN & extras.keys()
+    )
 
 
 def qwen2_vl() -> Made:
@@ -209,10 +223,16 @@ def idefics2() -> Made:
 
 def _idefics3(config: Any, model: Any) -> Made:
     settings = config(
-        vision_config=CLIP, text_config=tf.LlamaConfig(**TEXT), image_token_id=IMAGE, scale_factor=2, pad_token_id=0
+        vision_config=CLIP,
+        text_config=tf.LlamaConfig(**TEXT),
+        image_token_id=IMAGE,
+        scale_factor=2,
+        pad_token_id=0,
     )
     seen = torch.ones(1, 3, 32, 32, dtype=torch.long)
-    return model(settings), begun(12, pixel_values=normal(3, 1, 3, 3, 32, 32), pixel_attention_mask=seen)
+    return model(settings), begun(
+        12, pixel_values=normal(3, 1, 3, 3, 32, 32), pixel_attention_mask=seen
+    )
 
 
 def idefics3() -> Made:
@@ -230,7 +250,9 @@ def internvl() -> Made:
         image_token_id=IMAGE,
         downsample_ratio=0.5,
     )
-    return tf.InternVLForConditionalGeneration(config), begun(4, pixel_values=normal(1, 1, 3, 32, 32))
+    return tf.InternVLForConditionalGeneration(config), begun(
+        4, pixel_values=normal(1, 1, 3, 32, 32)
+    )
 
 
 def paligemma() -> Made:
@@ -241,7 +263,12 @@ def paligemma() -> Made:
         projection_dim=WIDTH,
         hidden_size=WIDTH,
     )
-    head = begun(16, 0, pixel_values=normal(1, 1, 3, 32, 32), token_type_ids=torch.zeros(1, 16, dtype=torch.long))
+    head = begun(
+        16,
+        0,
+        pixel_values=normal(1, 1, 3, 32, 32),
+        token_type_ids=torch.zeros(1, 16, dtype=torch.long),
+    )
     return tf.PaliGemmaForConditionalGeneration(config), head
 
 
@@ -304,7 +331,11 @@ def _blip2(config: Any, model: Any, text: dict[str, Any], instruct: bool = False
         "cross_attention_frequency": 1,
     }
     settings = config(
-        vision_config=CLIP, qformer_config=reader, text_config=text, num_query_tokens=4, image_token_index=IMAGE
+        vision_config=CLIP,
+        qformer_config=reader,
+        text_config=text,
+        num_query_tokens=4,
+        image_token_index=IMAGE,
     )
     extras = {"pixel_values": normal(1, 1, 3, 32, 32)}
     if instruct:
@@ -353,7 +384,9 @@ def blip2_flan_t5() -> Made:
 
 def instructblip_vicuna() -> Made:
     vicuna = {**TEXT, "model_type": "llama"}
-    return _blip2(tf.InstructBlipConfig, tf.InstructBlipForConditionalGeneration, vicuna, instruct=True)
+    return _blip2(
+        tf.InstructBlipConfig, tf.InstructBlipForConditionalGeneration, vicuna, instruct=True
+    )
 
 
 def instructblip_flan_t5() -> Made:
@@ -414,7 +447,9 @@ def florence2() -> Made:
     }
     config = tf.Florence2Config(vision_config=vision, text_config=text, image_token_id=IMAGE)
     # 64 pixels leave 2 x 2 places, and one more for their mean.
-    return tf.Florence2ForConditionalGeneration(config), begun(5, 0, pixel_values=normal(1, 1, 3, 64, 64))
+    return tf.Florence2ForConditionalGeneration(config), begun(
+        5, 0, pixel_values=normal(1, 1, 3, 64, 64)
+    )
 
 
 def git() -> Made:

@@ -32,7 +32,9 @@ WIDTH, PATCH, SIDE, HEAD = 64, 8, 32, 16
 TOKEN_SETTING = re.compile(r"^(\w*_token)_(?:id|index)$")
 TOKEN_IN_CODE = re.compile(r"tokenizer\.(\w+_token)(?:_id)?\b|getattr\(tokenizer, \"(\w+_token)\"")
 TOKEN_SPELLED = re.compile(r"[\"'](<[^\s\"'{}]+>|\[[A-Z_]+\]|\|[A-Z_]+\||\]<\][^\"']+)[\"']")
-TOKEN_WRITTEN = re.compile(r"^ *(?:self\.)?(\w+_(?:token|TOKEN)) = \"(<[^\s\"{}]+>|\|[A-Z_]+\|)\"$", re.MULTILINE)
+TOKEN_WRITTEN = re.compile(
+    r"^ *(?:self\.)?(\w+_(?:token|TOKEN)) = \"(<[^\s\"{}]+>|\|[A-Z_]+\|)\"$", re.MULTILINE
+)
 IMPORTED_BY_CODE = re.compile(r"^ *from \.(image_processing_\w+) import", re.MULTILINE)
 ORDINARY = {"pad_token": "<pad>", "bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>"}
 
@@ -50,7 +52,10 @@ SIZES: tuple[tuple[str, int], ...] = (
     (r"^n_group$|^topk_group$", 1),
     (r"_topk$|sliding_window(_size)?$|attention_chunk_size", 16),
     (r"lora_rank$|lowrank$|laurel_rank$", 16),
-    (r"^(num_hidden_layers|num_layers|n_layers|layers|depth|encoder_layers|decoder_layers|num_decoder_layers)$", 2),
+    (
+        r"^(num_hidden_layers|num_layers|n_layers|layers|depth|encoder_layers|decoder_layers|num_decoder_layers)$",
+        2,
+    ),
     (r"^max_position_embeddings$", 2048),
     (r"^image_size$|^resolution$", SIDE),
     (r"^(patch_size)$", PATCH),
@@ -61,7 +66,10 @@ SIZES: tuple[tuple[str, int], ...] = (
     ),
     (r"(output|vision_output|input)_dim$|out_channels$|output_channels$|adapter_in", WIDTH),
     (r"^num_position_embeddings$|^num_patches$|^num_image_tokens$", (SIDE // PATCH) ** 2),
-    (r"^mm_tokens_per_image$|soft_tokens_per_image$|^image_seq_length$|^num_query_tokens$|^latent_query_num$", 4),
+    (
+        r"^mm_tokens_per_image$|soft_tokens_per_image$|^image_seq_length$|^num_query_tokens$|^latent_query_num$",
+        4,
+    ),
 )
 """What settings of a size are shrunk to, by their names; the first that fits."""
 PROCESSOR_SIZES = {
@@ -77,7 +85,9 @@ PROCESSOR_SIZES = {
     "vision_feature_select_strategy": "default",
     "num_additional_image_tokens": 1,
 }
-UNTOUCHED = re.compile(r"^out_channels$|in_channels|num_channels|chunk_size_feed_forward|hidden_size_per_layer_input_x")
+UNTOUCHED = re.compile(
+    r"^out_channels$|in_channels|num_channels|chunk_size_feed_forward|hidden_size_per_layer_input_x"
+)
 INDEXES = re.compile(r"index|indices|idxs|_layers$|layer_id")
 
 
@@ -139,13 +149,17 @@ def make_registered(name: str) -> Small:
     processor, needs, coded = _processor(name, settings, given)
     words = getattr(processor, "tokenizer", processor)
     small = shrunk(
-        settings, lambda key: _token(key, (words, processor) if key in coded else (processor, words)), len(words)
+        settings,
+        lambda key: _token(key, (words, processor) if key in coded else (processor, words)),
+        len(words),
     )
     architecture = sys.modules[tf.AutoModelForImageTextToText._model_mapping[kind].__module__]
     if "mrope_section" in inspect.getsource(architecture):
         _with_sections(small.get("text_config", small))
     if given.vocabulary:
-        small |= _vocabulary(**given.vocabulary, words=len(words), image=_token("image_token", (processor, words)))
+        small |= _vocabulary(
+            **given.vocabulary, words=len(words), image=_token("image_token", (processor, words))
+        )
         _put(
             small,
             "text_config.vocab_size" if "text_config" in small else "vocab_size",
@@ -153,7 +167,11 @@ def make_registered(name: str) -> Small:
         )
     for path, value in given.config.items():
         spelled = isinstance(value, str) and value.startswith("token:")
-        _put(small, path, words.convert_tokens_to_ids(value.removeprefix("token:")) if spelled else value)
+        _put(
+            small,
+            path,
+            words.convert_tokens_to_ids(value.removeprefix("token:")) if spelled else value,
+        )
     config = kind.from_dict(small)
     torch.manual_seed(0)
     model = tf.AutoModelForImageTextToText.from_config(config, dtype=torch.float32)
@@ -172,17 +190,30 @@ def shrunk(settings: dict[str, Any], token: Any, words: int) -> dict[str, Any]:
     for rope in (settings, settings.get("rope_parameters") or {}):
         rotary = rope.get("partial_rotary_factor") or rotary if isinstance(rope, dict) else rotary
     for key, value in settings.items():
-        if key in ("id2label", "label2id", "transformers_version", "dtype", "architectures", "_name_or_path"):
+        if key in (
+            "id2label",
+            "label2id",
+            "transformers_version",
+            "dtype",
+            "architectures",
+            "_name_or_path",
+        ):
             continue
-        if key == "per_layer_config" and (types := settings.get("layer_types") or settings.get("mlp_layer_types")):
+        if key == "per_layer_config" and (
+            types := settings.get("layer_types") or settings.get("mlp_layer_types")
+        ):
             kinds = {types[int(layer)]: part for layer, part in value.items()}
             small[key] = {
-                i: shrunk(kinds[kind], token, words) for i, kind in enumerate(_cycled(types, count)) if kind in kinds
+                i: shrunk(kinds[kind], token, words)
+                for i, kind in enumerate(_cycled(types, count))
+                if kind in kinds
             }
             continue
         if isinstance(value, dict):
             small[key] = (
-                shrunk(value, token, words) if key.endswith(("_config", "encoder", "decoder")) else _rope(value, rotary)
+                shrunk(value, token, words)
+                if key.endswith(("_config", "encoder", "decoder"))
+                else _rope(value, rotary)
             )
         elif value is None and re.match(r"image_token_(id|index)$", key):
             small[key] = token("image_token")
@@ -192,7 +223,12 @@ def shrunk(settings: dict[str, Any], token: Any, words: int) -> dict[str, Any]:
             small[key] = PINPOINTS
         elif isinstance(value, (list, tuple)) and layers and len(value) == layers:
             small[key] = _cycled(value, count)
-        elif isinstance(value, (list, tuple)) and value and INDEXES.search(key) and all(type(v) is int for v in value):
+        elif (
+            isinstance(value, (list, tuple))
+            and value
+            and INDEXES.search(key)
+            and all(type(v) is int for v in value)
+        ):
             small[key] = [0, 1] if not text else [1, 3]
         elif isinstance(value, int):
             small[key] = _number(key, value, token, words, count, rotary)
@@ -218,7 +254,9 @@ def _rope(value: dict[str, Any], rotary: float) -> dict[str, Any]:
             made[key] = _rope(part, rotary)
         elif key == "mrope_section":
             rest = half // 3
-            made[key] = [half - 2 * rest, rest, rest] if len(part) == 3 else [half // len(part)] * len(part)
+            made[key] = (
+                [half - 2 * rest, rest, rest] if len(part) == 3 else [half // len(part)] * len(part)
+            )
         else:
             made[key] = part
     return made
@@ -230,7 +268,10 @@ def _with_sections(text: dict[str, Any]) -> None:
     if "mrope_section" not in rope and all(not isinstance(value, dict) for value in rope.values()):
         rotary = rope.get("partial_rotary_factor") or text.get("partial_rotary_factor") or 1.0
         half = int((text.get("head_dim") or HEAD) * rotary / 2)
-        text["rope_parameters"] = {**rope, "mrope_section": [half - 2 * (half // 3), half // 3, half // 3]}
+        text["rope_parameters"] = {
+            **rope,
+            "mrope_section": [half - 2 * (half // 3), half // 3, half // 3],
+        }
 
 
 def _number(key: str, value: int, token: Any, words: int, count: int, rotary: float) -> int:
@@ -262,11 +303,18 @@ def _token(name: str, owners: tuple[Any, ...]) -> int:
 def _vocabulary(first: str, count: int, words: int, image: int) -> dict[str, Any]:
     """The map from names to ids of tokens that pictures are written in: behind those of text."""
     if first.startswith("IMGIMG"):
-        names = ["IMGIMG" + "".join(chr(ord("A") + int(digit)) for digit in str(i)) + "Z" for i in range(count)]
+        names = [
+            "IMGIMG" + "".join(chr(ord("A") + int(digit)) for digit in str(i)) + "Z"
+            for i in range(count)
+        ]
     else:
         names = [first.replace("000000", f"{i:06d}") for i in range(count)]
     return {
-        "vocabulary_map": {"<image>": image, "<|extra_200|>": 3, **{name: words + i for i, name in enumerate(names)}}
+        "vocabulary_map": {
+            "<image>": image,
+            "<|extra_200|>": 3,
+            **{name: words + i for i, name in enumerate(names)},
+        }
     }
 
 
@@ -293,15 +341,22 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
     kind = getattr(tf, class_name)
     code = inspect.getsource(importlib.import_module(kind.__module__))
     coded = {first or second for first, second in TOKEN_IN_CODE.findall(code)}
-    named = {part for part in coded | _names(settings) if part not in ORDINARY and not part.startswith("add_")}
+    named = {
+        part
+        for part in coded | _names(settings)
+        if part not in ORDINARY and not part.startswith("add_")
+    }
     if "AddedToken(" in code and 'hasattr(tokenizer, "image_token")' in code:
         named.discard("image_token")
     written = {part.lower(): text for part, text in TOKEN_WRITTEN.findall(code)}
     extra = {
-        part: written.get(part, f"<|{part}|>") for part in sorted(named - {"mask_token", "cls_token", "sep_token"})
+        part: written.get(part, f"<|{part}|>")
+        for part in sorted(named - {"mask_token", "cls_token", "sep_token"})
     }
     code += "".join(
-        f'"{text}"' for name, text in vars(kind).items() if name.endswith("TOKEN") and isinstance(text, str)
+        f'"{text}"'
+        for name, text in vars(kind).items()
+        if name.endswith("TOKEN") and isinstance(text, str)
     )
     spelled = sorted(set(TOKEN_SPELLED.findall(code)) - {*ORDINARY.values(), *extra.values()})
     words = {"byte_level": byte_level, "unigram": unigram}[given.tokenizer](
@@ -313,7 +368,11 @@ def _processor(name: str, settings: dict[str, Any], given: Overrides) -> tuple[A
     pixels, needs = _image_processor(name, given)
     needs = needs or _imported_by(kind, code)
     parts: dict[str, Any] = {"image_processor": pixels, "tokenizer": words}
-    wanted = [p for p in inspect.signature(kind.__init__).parameters if p not in ("self", "kwargs", "args")]
+    wanted = [
+        p
+        for p in inspect.signature(kind.__init__).parameters
+        if p not in ("self", "kwargs", "args")
+    ]
     parts = {part: value for part, value in parts.items() if part in wanted}
     form = kind
     if "video_processor" in wanted:
@@ -351,8 +410,15 @@ def _image_processor(name: str, given: Overrides) -> tuple[Any, str]:
         raise CannotBuildError("its processor needs torchvision")
     small: dict[str, Any] = {}
     for key, value in kind().to_dict().items():
-        if isinstance(value, dict) and key in ("size", "crop_size", "max_image_size", "high_res_size"):
-            small[key] = {side: _edge(length) for side, length in value.items() if length is not None}
+        if isinstance(value, dict) and key in (
+            "size",
+            "crop_size",
+            "max_image_size",
+            "high_res_size",
+        ):
+            small[key] = {
+                side: _edge(length) for side, length in value.items() if length is not None
+            }
         elif key == "image_grid_pinpoints":
             small[key] = PINPOINTS
         elif key == "patch_size" and isinstance(value, int):
@@ -368,8 +434,14 @@ def _image_processor(name: str, given: Overrides) -> tuple[Any, str]:
 def _imported_by(kind: Any, code: str) -> str:
     """What a processor's `code` needs for the image processors that it imports by itself, as Pixtral's does."""
     package = kind.__module__.rpartition(".")[0]
-    specs = [importlib.util.find_spec(f"{package}.{name}") for name in IMPORTED_BY_CODE.findall(code)]
-    needy = [spec for spec in specs if spec and "torchvision." in Path(str(spec.origin)).read_text(encoding="utf-8")]
+    specs = [
+        importlib.util.find_spec(f"{package}.{name}") for name in IMPORTED_BY_CODE.findall(code)
+    ]
+    needy = [
+        spec
+        for spec in specs
+        if spec and "torchvision." in Path(str(spec.origin)).read_text(encoding="utf-8")
+    ]
     return "torchvision" if needy else ""
 
 
@@ -388,7 +460,13 @@ def _video_processor(name: str, kind: Any) -> tuple[Any, Any, str]:
         importlib.import_module("torchvision")
         from transformers.models.auto.video_processing_auto import VIDEO_PROCESSOR_MAPPING_NAMES
 
-        return getattr(tf, VIDEO_PROCESSOR_MAPPING_NAMES[name]["torchvision"])(), kind, "torchvision"
+        return (
+            getattr(tf, VIDEO_PROCESSOR_MAPPING_NAMES[name]["torchvision"])(),
+            kind,
+            "torchvision",
+        )
     except (ImportError, KeyError):
-        form = type(kind.__name__, (kind,), {"check_argument_for_proper_class": lambda self, *_: None})
+        form = type(
+            kind.__name__, (kind,), {"check_argument_for_proper_class": lambda self, *_: None}
+        )
         return NoVideo(), form, "torchvision"

@@ -27,7 +27,9 @@ class Replying:
     kinds = ALL_KINDS
     batch_size = 4
 
-    def __init__(self, name: str, choose: Callable[[Request], int], gate: threading.Semaphore | None = None) -> None:
+    def __init__(
+        self, name: str, choose: Callable[[Request], int], gate: threading.Semaphore | None = None
+    ) -> None:
         self.name, self._choose, self._gate = name, choose, gate
 
     def fingerprint(self) -> dict[str, str]:
@@ -51,13 +53,16 @@ class Replying:
         option = self._choose(request)
         return Response(
             scores=tuple(
-                ContinuationScore(-0.5 if i == option else -3.0, 1, 1) for i, _ in enumerate(request.continuations)
+                ContinuationScore(-0.5 if i == option else -3.0, 1, 1)
+                for i, _ in enumerate(request.continuations)
             )
         )
 
 
 @contextmanager
-def serving(*roots: Path, index: Path, refresh: bool = True, may_change: bool = False) -> Iterator[httpx.Client]:
+def serving(
+    *roots: Path, index: Path, refresh: bool = True, may_change: bool = False
+) -> Iterator[httpx.Client]:
     """A client of the pages of all runs below some folders, served on loopback; indexed already, or not yet. One that
     may change something has opened the address that the command prints, and has `token` among its headers."""
     library = RunLibrary(roots, index, may_be_empty=True)

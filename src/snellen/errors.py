@@ -23,7 +23,11 @@ class WrongRowsError(DataError):
     def __init__(self, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
         unnamed = len(faults) - self.SHOWN
-        more = [f"and {unnamed:,} more wrong {'row' if unnamed == 1 else 'rows'}"] if unnamed > 0 else []
+        more = (
+            [f"and {unnamed:,} more wrong {'row' if unnamed == 1 else 'rows'}"]
+            if unnamed > 0
+            else []
+        )
         super().__init__("\n".join([*faults[: self.SHOWN], *more]))
 
 

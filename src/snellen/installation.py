@@ -88,7 +88,9 @@ def _entry_points(prefix: str, path: tuple[str, ...]) -> Mapping[str, Mapping[st
 
         all_points = entry_points()
         points = (
-            (group, point.name, point.value) for group in all_points.groups for point in all_points.select(group=group)
+            (group, point.name, point.value)
+            for group in all_points.groups
+            for point in all_points.select(group=group)
         )
     groups: dict[str, dict[str, str]] = {}
     for group, name, value in points:
@@ -110,7 +112,12 @@ def _points(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _version(name: str, folders: Mapping[str, str] | None) -> str:
     if folders is not None:
-        return folders.get(_normalised(name), "").rpartition("/")[2].removesuffix(_METADATA).partition("-")[2]
+        return (
+            folders.get(_normalised(name), "")
+            .rpartition("/")[2]
+            .removesuffix(_METADATA)
+            .partition("-")[2]
+        )
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -138,7 +145,8 @@ def _folders(path: tuple[str, ...]) -> Mapping[str, str] | None:
     folders: dict[str, str] = {}
     for place in path:
         try:
-            names = [name for name in os.listdir(place or ".") if name.endswith((_METADATA, *_OLDER))]  # noqa: PTH208
+            listed = os.listdir(place or ".")  # noqa: PTH208
+            names = [name for name in listed if name.endswith((_METADATA, *_OLDER))]
         except FileNotFoundError:
             continue
         except NotADirectoryError:  # an archive

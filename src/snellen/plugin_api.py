@@ -11,7 +11,9 @@ import re
 from typing import Any
 
 _STUB = __loader__.get_data(f"{__file__}i").decode()
-_HOMES = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", _STUB, re.MULTILINE)}
+_HOMES = {
+    name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", _STUB, re.MULTILINE)
+}
 
 __all__ = sorted(_HOMES)
 

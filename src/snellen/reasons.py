@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import Literal
 
 NoChoiceReason = Literal[
-    "empty", "tool call", "refused", "ambiguous", "negated", "cut off", "reasoning cut off", "no match", "undecided"
+    "empty",
+    "tool call",
+    "refused",
+    "ambiguous",
+    "negated",
+    "cut off",
+    "reasoning cut off",
+    "no match",
+    "undecided",
 ]
 """Why the rules find no option in a reply.
 
@@ -56,7 +64,9 @@ UnscoredReason = Literal[
 - `not rated`: the metric is what people give replies, and nobody rated this one.
 """
 
-NoMeanReason = Literal["too few asked to the end", "scales differ", "no scale", "not measured alike"]
+NoMeanReason = Literal[
+    "too few asked to the end", "scales differ", "no scale", "not measured alike"
+]
 """Why questions or numbers of several benchmarks have no mean, or models no rank; `detail` names the metrics.
 
 - `too few asked to the end`: how many answers a question takes depends on what is answered, and too few have come as

@@ -320,7 +320,12 @@ class Request(Struct, frozen=True, omit_defaults=True, dict=True):
 
     @property
     def images(self) -> tuple[ImageRef, ...]:
-        return tuple(part.image for message in self.messages for part in message.content if isinstance(part, ImagePart))
+        return tuple(
+            part.image
+            for message in self.messages
+            for part in message.content
+            if isinstance(part, ImagePart)
+        )
 
 
 IMPOSSIBLE = -1e30
@@ -421,7 +426,16 @@ class Exchange(Struct, frozen=True, gc=False, omit_defaults=True):
 ReadingConfidence = Literal["certain", "likely"]
 """How plainly a reply names the option that rules read in it."""
 ExtractionMethod = Literal[
-    "label", "label+text", "text", "own rule", "verbatim", "likelihood", "tie", "semantic", "judge", "random guess"
+    "label",
+    "label+text",
+    "text",
+    "own rule",
+    "verbatim",
+    "likelihood",
+    "tie",
+    "semantic",
+    "judge",
+    "random guess",
 ]
 """How an answer was found.
 

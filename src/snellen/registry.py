@@ -51,7 +51,15 @@ SuiteGroup = Literal[
 ]
 """What suites bring; `snellen.catalogue.suites` has the type of each."""
 Group = (
-    Literal["models", "model_identities", "model_checks", "instruments", "suites", "metrics", "protocols"]
+    Literal[
+        "models",
+        "model_identities",
+        "model_checks",
+        "instruments",
+        "suites",
+        "metrics",
+        "protocols",
+    ]
     | Literal["readers", "question_types", "distractor_sources", "transforms"]
     | Literal["exporters", "trackers", "checks"]
     | SuiteGroup
@@ -269,7 +277,10 @@ _NAMES: dict[Group, dict[str, Any]] = {
         "tiny-lvlm-ehub": "snellen.suites.tiny_lvlm_ehub",
         "visdial": "snellen.suites.visdial",
     },
-    "extractors": {"standard": "snellen.extraction.standard:STANDARD", "strict": "snellen.extraction.standard:STRICT"},
+    "extractors": {
+        "standard": "snellen.extraction.standard:STANDARD",
+        "strict": "snellen.extraction.standard:STRICT",
+    },
     "judge_prompts": {},
     "matching_prompts": {"delimited": "snellen.protocols.verdict:DELIMITED"},
     "reasoning_prompts": {},
@@ -355,7 +366,10 @@ def key_of_targets(group: Group) -> Hashable:
     try:
         hash(own)
     except TypeError:  # of an object that somebody registered
-        own = tuple((name, target if isinstance(target, str) else id(target)) for name, target in _NAMES[group].items())
+        own = tuple(
+            (name, target if isinstance(target, str) else id(target))
+            for name, target in _NAMES[group].items()
+        )
     return own, load_target(_FOLDERS)(), tuple(_entry_points(group).items())
 
 
@@ -377,7 +391,11 @@ def find(group: Group, name: str) -> Any:
     target = _NAMES[group].get(name) or _added(group).get(name)
     if target is None:
         raise unknown(singular(group), name, names(group))
-    return load_hook(f"the {singular(group)} {name!r} ({target})", target) if isinstance(target, str) else target
+    return (
+        load_hook(f"the {singular(group)} {name!r} ({target})", target)
+        if isinstance(target, str)
+        else target
+    )
 
 
 def loadable(group: Group) -> dict[str, Any]:
@@ -400,15 +418,21 @@ def load_hook(what: str, target: str) -> Any:
         return load_target(target)
     except SnellenError:
         raise
-    except Exception as error:  # a module of others runs when it is imported: anything may be raised
+    except (
+        Exception
+    ) as error:  # a module of others runs when it is imported: anything may be raised
         raise HookError(f"{what} cannot be loaded", error) from error
 
 
 def load_target(target: str) -> Any:
     """The object `module:attribute`, imported now; the module may also be a file (`FOLDER/name.py`)."""
     name, _, attribute = target.rpartition(":")
-    module = sys.modules.get(name)  # asked for with every reply, and `import_module` takes 20 times as long
-    if module is None or getattr(module.__spec__, "_initializing", False):  # another thread is at it: wait for it
+    module = sys.modules.get(
+        name
+    )  # asked for with every reply, and `import_module` takes 20 times as long
+    if module is None or getattr(
+        module.__spec__, "_initializing", False
+    ):  # another thread is at it: wait for it
         module = _module_of(Path(name)) if name.endswith(".py") else importlib.import_module(name)
     try:
         return getattr(module, attribute)
@@ -433,7 +457,11 @@ def nearest_names(name: str, candidates: Sequence[str]) -> list[str]:
     """Up to three candidates that are spelt alike, none more than twice as far off as the nearest."""
     near = difflib.get_close_matches(name, candidates, n=3, cutoff=0.6)
     distances = [1 - difflib.SequenceMatcher(None, candidate, name).ratio() for candidate in near]
-    return [candidate for candidate, distance in zip(near, distances, strict=True) if distance <= 2 * distances[0]]
+    return [
+        candidate
+        for candidate, distance in zip(near, distances, strict=True)
+        if distance <= 2 * distances[0]
+    ]
 
 
 def _added(group: Group) -> Mapping[str, str]:

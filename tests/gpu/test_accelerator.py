@@ -35,7 +35,9 @@ from snellen.records import Decoding
 from tiny_archs import Pictures, ask
 from tiny_configs import ARCHITECTURES, asked, make
 
-pytestmark = pytest.mark.skipif(not torch.accelerator.is_available(), reason="waits for an accelerator")
+pytestmark = pytest.mark.skipif(
+    not torch.accelerator.is_available(), reason="waits for an accelerator"
+)
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -60,7 +62,10 @@ def test_the_chosen_path_equals_the_plain_one_and_the_cpu(name: str) -> None:
     verdict = choose_fast_paths(engine, window)
     assert verdict.fast_paths.shares
     plain = engine.score(window, PLAIN)
-    assert largest_difference(plain, engine.score(window, verdict.fast_paths)) <= verdict.tolerance.token
+    assert (
+        largest_difference(plain, engine.score(window, verdict.fast_paths))
+        <= verdict.tolerance.token
+    )
     assert largest_difference(expected, plain) < 1e-4  # float32 everywhere, added in other orders
 
 
@@ -80,7 +85,10 @@ def test_an_attention_that_takes_no_dense_mask_is_found_out_and_shares_what_it_c
     if attention == "flash_attention_2":
         pytest.importorskip("flash_attn", reason="waits for flash_attn")
     model: Any = load_model(f"hf:{folder}?attn={attention}&dtype=bf16")
-    assert "prompt shared" in (scoring := model.fingerprint()["scoring"]) or "picture shared" in scoring, scoring
+    assert (
+        "prompt shared" in (scoring := model.fingerprint()["scoring"])
+        or "picture shared" in scoring
+    ), scoring
 
 
 def test_the_front_door_takes_the_accelerator_by_itself(folder: Path) -> None:
@@ -125,7 +133,10 @@ def test_a_request_that_does_not_fit_fails_alone_and_costs_the_others_nothing(fo
         if (given[0] if given else named["hidden_states"]).shape[1] > 60:
             torch.empty(2 * total_memory(device), dtype=torch.uint8, device=device)
 
-    questions = [ask(text, red, continuations=("red", "no")) for text in ("Which?", "Which is it " * 12, "Sure?")]
+    questions = [
+        ask(text, red, continuations=("red", "no"))
+        for text in ("Which?", "Which is it " * 12, "Sure?")
+    ]
     with block.register_forward_pre_hook(greedy_block, with_kwargs=True):
         replies = model.loglikelihood(questions, pictures)
     assert [reply.error is None for reply in replies] == [True, False, True]
@@ -143,7 +154,9 @@ def test_a_model_over_two_devices_keeps_its_caches_where_its_blocks_are(name: st
     expected = Engine(read_layout(model, 0), 1, 4096).score(window, PLAIN)
     usual = choose_fast_paths(Engine(read_layout(make(name)[0], 0), 8, 4096), window).fast_paths
     half = sum(part.numel() * 4 for part in model.parameters()) * 6 // 10
-    whole = sorted({type(m).__name__ for m in model.modules() if type(m).__name__.endswith(("Layer", "Block"))})
+    whole = sorted(
+        {type(m).__name__ for m in model.modules() if type(m).__name__.endswith(("Layer", "Block"))}
+    )
     places = infer_auto_device_map(model, {0: half, 1: 2 * half}, no_split_module_classes=whole)
     assert set(places.values()) == {0, 1}
     engine = Engine(read_layout(dispatch_model(model, places), 0), 8, 4096)
@@ -155,7 +168,16 @@ def test_a_model_over_two_devices_keeps_its_caches_where_its_blocks_are(name: st
 
 
 def test_the_bench_runs() -> None:
-    command = [sys.executable, "bench/whitebox.py", "--device", accelerator(), "--size", "small", "--repetitions", "2"]
+    command = [
+        sys.executable,
+        "bench/whitebox.py",
+        "--device",
+        accelerator(),
+        "--size",
+        "small",
+        "--repetitions",
+        "2",
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "tokens/s" in done.stdout

@@ -32,7 +32,10 @@ Case = dict[str, Any]
 def hands() -> dict[str, list[Case]]:
     """The replies that are not ambiguous, by who wrote them."""
     paths = sorted([*(HERE / "replies").glob("*.jsonl"), *TESTS.glob("*.jsonl")])
-    written = {path.stem: [json.loads(line) for line in path.read_text("utf-8").splitlines()] for path in paths}
+    written = {
+        path.stem: [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        for path in paths
+    }
     written |= {
         "made-pairs": list(pairs()),
         "made-short": list(short_replies()),
@@ -42,21 +45,30 @@ def hands() -> dict[str, list[Case]]:
         "made-others": list(other_things()),
         "conformance": list(_conformance()),
     }
-    return {name: [case for case in cases if not case["ambiguous"]] for name, cases in written.items()}
+    return {
+        name: [case for case in cases if not case["ambiguous"]] for name, cases in written.items()
+    }
 
 
 def _conformance() -> Iterator[Case]:
     for case in conformance_cases():
         yield {
-            "reply": case.reply, "options": case.options, "labels": case.labels, "question": "", "gold": case.expected,
-            "finish": "stop", "ambiguous": case.open_ok,
-        }  # fmt: skip
+            "reply": case.reply,
+            "options": case.options,
+            "labels": case.labels,
+            "question": "",
+            "gold": case.expected,
+            "finish": "stop",
+            "ambiguous": case.open_ok,
+        }
 
 
 def digest(cases: dict[str, list[Case]], names: Sequence[str]) -> str:
     """A digest of all replies and of the names of the clues."""
     used = ("reply", "options", "labels", "question", "gold", "finish")
-    lines = [[name, *(case[field] for field in used)] for name in sorted(cases) for case in cases[name]]
+    lines = [
+        [name, *(case[field] for field in used)] for name in sorted(cases) for case in cases[name]
+    ]
     return hashlib.sha256(json.dumps([list(names), lines]).encode()).hexdigest()
 
 

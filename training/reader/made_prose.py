@@ -28,9 +28,11 @@ AT_ONCE = (
 )  # fmt: skip
 """What answers "Is the {x} {doing} the {y}?" at its beginning, or seems to; and the option: yes, no, or neither."""
 WORKINGS = (
-    "I count them one by one:\n\n- row {a}\n- row {b}\n- {c} at the back", "{a} + {b} is not {c}.",
-    "The first has {a}, the second {b} and the third {c}.", "Given {a} and {b}, we look at {c} again.",
-)  # fmt: skip
+    "I count them one by one:\n\n- row {a}\n- row {b}\n- {c} at the back",
+    "{a} + {b} is not {c}.",
+    "The first has {a}, the second {b} and the third {c}.",
+    "Given {a} and {b}, we look at {c} again.",
+)
 RESULTS = (
     "\n\nSo, the correct answer is ({label}) {text}.", "\n\nTherefore, the answer is {label}. {text}",
     "\n\nThe option that fits is:\n\n**{label}. {text}**", "\n\nAnswer: {label}",
@@ -39,9 +41,12 @@ RESULTS = (
     "\n\nHence it must be {text}, which is ({label}).",
 )  # fmt: skip
 FIRST_LINES = (
-    "**{label}. {text}**\n\n", "{label}. {text}\n\n", "({label}) {text}\n", "**({label})** {text}\n\n",
+    "**{label}. {text}**\n\n",
+    "{label}. {text}\n\n",
+    "({label}) {text}\n",
+    "**({label})** {text}\n\n",
     "({label}) {text}: ",
-)  # fmt: skip
+)
 BEHIND_THEM = (
     ("The third row is not {other}, as it cannot be told from the front.", False),
     ("{other} would be too many.", False),
@@ -59,23 +64,41 @@ def plain_forms(seed: int = 31) -> Iterator[dict[str, Any]]:
         doing, _, things = draw.choice(DEEDS)
         x, y, z = draw.sample(things.split(), 3)
         form, gold = draw.choice(AT_ONCE)
-        reply = form.format(x=x, y=y, z=z, doing=doing, detail=draw.choice(DETAILS).format(y=y, z=z))
+        reply = form.format(
+            x=x, y=y, z=z, doing=doing, detail=draw.choice(DETAILS).format(y=y, z=z)
+        )
         question, labels = f"Is the {x} {doing} the {y}?", draw.choice(("", "AB"))
-        yield made_case(f"at-once-{number:03d}", "at once", question, ["Yes", "No"], labels, reply.strip(), gold)
+        yield made_case(
+            f"at-once-{number:03d}", "at once", question, ["Yes", "No"], labels, reply.strip(), gold
+        )
     for number in range(400):
         options = [str(count) for count in draw.sample(range(1, 40), 4)]
         gold, other = draw.sample(range(4), 2)
-        shown = {"label": "ABCD"[gold], "text": options[gold], "other": options[other], "other_label": "ABCD"[other]}
-        working = draw.choice(WORKINGS).format(**dict(zip("abc", draw.sample(options, 3), strict=True)))
+        shown = {
+            "label": "ABCD"[gold],
+            "text": options[gold],
+            "other": options[other],
+            "other_label": "ABCD"[other],
+        }
+        working = draw.choice(WORKINGS).format(
+            **dict(zip("abc", draw.sample(options, 3), strict=True))
+        )
         result = draw.choice(("", *RESULTS))
         comment, taken_back = draw.choice(BEHIND_THEM)
         first = draw.choice(FIRST_LINES).format(**shown) + comment.format(**shown)
         last = working + result.format(**shown)
-        reply, meant = draw.choice(((first, other if taken_back else gold), (last, gold if result else None)))
-        yield made_case(f"at-last-{number:03d}", "at last", "How many are there?", options, "ABCD", reply, meant)
+        reply, meant = draw.choice(
+            ((first, other if taken_back else gold), (last, gold if result else None))
+        )
+        yield made_case(
+            f"at-last-{number:03d}", "at last", "How many are there?", options, "ABCD", reply, meant
+        )
 
 
-MEASURES = ("closer darker brighter farther higher".split(), "point square spot marker ball".split())
+MEASURES = (
+    "closer darker brighter farther higher".split(),
+    "point square spot marker ball".split(),
+)
 JUDGED = (
     ("({label}) {text}\n\nThe {thing} {place} looks so beside the {thing} {rival}.", True), ("{text}.", True),
     ("{thing} {place} is {measure}.", True), ("{thing} {place} is {measure} than {thing} {rival}.", True),
@@ -93,19 +116,36 @@ def points(seed: int = 32) -> Iterator[dict[str, Any]]:
         measure, thing = map(draw.choice, MEASURES)
         gold = draw.randrange(2)
         options = draw.choice(
-            ([f"A is {measure}", f"B is {measure}"], [f"A is {measure}", f"B is {measure}", "About the same"])
+            (
+                [f"A is {measure}", f"B is {measure}"],
+                [f"A is {measure}", f"B is {measure}", "About the same"],
+            )
         )
         form, says = draw.choice(JUDGED)
         if len(options) == 3 and draw.random() < 0.3:
-            gold, form, says = 2, draw.choice(("({label}) {text}\n\nThe {thing}s A and B look alike.", "{text}.")), True
+            gold, form, says = (
+                2,
+                draw.choice(("({label}) {text}\n\nThe {thing}s A and B look alike.", "{text}.")),
+                True,
+            )
         words = {
-            "label": "ABC"[gold], "text": options[gold], "thing": thing, "place": "ABC"[gold], "rival": "BA"[gold % 2],
+            "label": "ABC"[gold],
+            "text": options[gold],
+            "thing": thing,
+            "place": "ABC"[gold],
+            "rival": "BA"[gold % 2],
             "measure": measure,
-        }  # fmt: skip
+        }
         reply = capital(form.format(**words))
         question = f"Which {thing} is {measure}?"
         yield made_case(
-            f"point-{number:03d}", "point", question, options, "ABC"[: len(options)], reply, gold if says else None
+            f"point-{number:03d}",
+            "point",
+            question,
+            options,
+            "ABC"[: len(options)],
+            reply,
+            gold if says else None,
         )
 
 
@@ -141,16 +181,32 @@ def other_things(seed: int = 33) -> Iterator[dict[str, Any]]:
         x, y = draw.sample(options, 2)
         of_b = of_a.replace("{a}", "{b}").replace("{x}", "{y}")
         also = behind.replace("{x}", "{y}")
-        form, says = draw.choice((
-            (of_a, True), (of_b, False), (f"{of_b} {of_a}", True), (f"{of_a} {of_b}", True),
-            (f"The {{b}} {also}", False),
-            (f"The {{a}} {behind}", True), (f"The {{a}} {behind} The {{b}} {also}", True),
-            (f"Last year the {{a}} {also}", False),
-            (f"The {{b}} {also} The {{a}} cannot be seen.", False), (f"The {{b}}, not the {{a}}, {also}", False),
-            (f"Unlike the {{b}}, the {{a}} {behind}", True), (f"In other photos, the {{a}} {also}", False),
-        ))  # fmt: skip
+        form, says = draw.choice(
+            (
+                (of_a, True),
+                (of_b, False),
+                (f"{of_b} {of_a}", True),
+                (f"{of_a} {of_b}", True),
+                (f"The {{b}} {also}", False),
+                (f"The {{a}} {behind}", True),
+                (f"The {{a}} {behind} The {{b}} {also}", True),
+                (f"Last year the {{a}} {also}", False),
+                (f"The {{b}} {also} The {{a}} cannot be seen.", False),
+                (f"The {{b}}, not the {{a}}, {also}", False),
+                (f"Unlike the {{b}}, the {{a}} {behind}", True),
+                (f"In other photos, the {{a}} {also}", False),
+            )
+        )
         reply = form.format(a=a, b=b, x=x, y=y)
         reply = reply[:-1] + draw.choice(BESIDES) + "."
         labels = draw.choice(("ABCD", "ABCD", "1234", ""))
         gold = options.index(x) if says else None
-        yield made_case(f"other-thing-{number:03d}", "other thing", question.format(a=a), options, labels, reply, gold)
+        yield made_case(
+            f"other-thing-{number:03d}",
+            "other thing",
+            question.format(a=a),
+            options,
+            labels,
+            reply,
+            gold,
+        )

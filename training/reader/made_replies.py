@@ -50,7 +50,14 @@ OPENINGS = (
     "", "", "", "In the image, ", "Here, ", "From what I can see, ", "The picture shows that ", "It looks like ",
     "Judging by the photo, ",
 )  # fmt: skip
-BEHIND = (".", ".", ".", " in this picture.", ", as the photo shows.", ". The background is blurred.")
+BEHIND = (
+    ".",
+    ".",
+    ".",
+    " in this picture.",
+    ", as the photo shows.",
+    ". The background is blurred.",
+)
 SAME = ("It is about the same for both", "Neither differs from the other in that")
 
 
@@ -58,78 +65,112 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def which_measure(more: str, less: str, x: str, y: str, z: str) -> Iterator[tuple[str, list[str], list[Said]]]:
+def which_measure(
+    more: str, less: str, x: str, y: str, z: str
+) -> Iterator[tuple[str, list[str], list[Said]]]:
     yield (
         f"Is the {x} {more} or {less} than the {y}?",
         [more, less],
         [
-            (f"the {x} is {more}", 0), (f"the {x} is {more} than the {y}", 0), (f"the {y} is {more}", 1),
-            (f"the {y} is {more} than the {x}", 1), (f"the {y} is {less} than the {x}", 0),
-            (f"the {x} is {less} than the {y}", 1), (f"compared with the {x}, the {y} is {less}", 0),
-            (f"compared with the {y}, the {x} is {less}", 1), (f"of the two, the {y} is the {more} one", 1),
-            (f"of the two, the {x} is the {more} one", 0), (f"the {x} is {more} than the {z}", None),
-            (f"the {z} is {more} than the {y}", None), (f"the {y} is the {less} of the two", 0),
+            (f"the {x} is {more}", 0),
+            (f"the {x} is {more} than the {y}", 0),
+            (f"the {y} is {more}", 1),
+            (f"the {y} is {more} than the {x}", 1),
+            (f"the {y} is {less} than the {x}", 0),
+            (f"the {x} is {less} than the {y}", 1),
+            (f"compared with the {x}, the {y} is {less}", 0),
+            (f"compared with the {y}, the {x} is {less}", 1),
+            (f"of the two, the {y} is the {more} one", 1),
+            (f"of the two, the {x} is the {more} one", 0),
+            (f"the {x} is {more} than the {z}", None),
+            (f"the {z} is {more} than the {y}", None),
+            (f"the {y} is the {less} of the two", 0),
             (f"the {z} is {less}", None),
         ],
-    )  # fmt: skip
+    )
 
 
-def which_thing(more: str, less: str, x: str, y: str, z: str) -> Iterator[tuple[str, list[str], list[Said]]]:
+def which_thing(
+    more: str, less: str, x: str, y: str, z: str
+) -> Iterator[tuple[str, list[str], list[Said]]]:
     things = [f"the {x}", f"the {y}", "They are the same"]
     for options in (things[:2], things):
         yield (
             f"Which is {more}, the {x} or the {y}?",
             options,
             [
-                (f"the {x} is {more} than the {y}", 0), (f"the {x} is {less} than the {y}", 1),
-                (f"the {y} is {more} than the {x}", 1), (f"the {y} is {less} than the {x}", 0),
+                (f"the {x} is {more} than the {y}", 0),
+                (f"the {x} is {less} than the {y}", 1),
+                (f"the {y} is {more} than the {x}", 1),
+                (f"the {y} is {less} than the {x}", 0),
                 (f"the {x} and not the {y} is {more}", 0),
-                (f"the {x} is {more} than the {z}", None), (f"the {z} is {more} than the {x}", None),
-                (f"next to the {y}, the {x} is the {more} one", 0), (f"it is the {y} that is {more}", 1),
-                (f"the {y} is {less}", 0), (f"the {x} is {less}, so it is the {y}", 1),
+                (f"the {x} is {more} than the {z}", None),
+                (f"the {z} is {more} than the {x}", None),
+                (f"next to the {y}, the {x} is the {more} one", 0),
+                (f"it is the {y} that is {more}", 1),
+                (f"the {y} is {less}", 0),
+                (f"the {x} is {less}, so it is the {y}", 1),
             ],
-        )  # fmt: skip
+        )
 
 
-def yes_or_no(doing: str, done: str, x: str, y: str, z: str) -> Iterator[tuple[str, list[str], list[Said]]]:
+def yes_or_no(
+    doing: str, done: str, x: str, y: str, z: str
+) -> Iterator[tuple[str, list[str], list[Said]]]:
     yield (
         f"Is the {x} {doing} the {y}?",
         ["Yes", "No"],
         [
-            (f"the {x} is {doing} the {y}", 0), (f"the {y} is {doing} the {x}", None),
-            (f"the {y} is being {done} by the {x}", 0), (f"the {x} is being {done} by the {y}", None),
-            (f"the {x} is not {doing} the {y}", 1), (f"the {x} isn't {doing} the {y}", 1),
-            (f"the {z} is {doing} the {y}", None), (f"the {x} is {doing} the {z}", None),
-            (f"the {y} is not {doing} the {x}", None), (f"the small {x} is {doing} the old {y}", 0),
-            (f"the old {y} is {doing} the small {x}", None), (f"the statement is false, the {z} is {doing} the {y}", 1),
-            (f"the {y} is {doing} the {x}, so the statement is false", 1), (f"nobody is {doing} the {y}", 1),
+            (f"the {x} is {doing} the {y}", 0),
+            (f"the {y} is {doing} the {x}", None),
+            (f"the {y} is being {done} by the {x}", 0),
+            (f"the {x} is being {done} by the {y}", None),
+            (f"the {x} is not {doing} the {y}", 1),
+            (f"the {x} isn't {doing} the {y}", 1),
+            (f"the {z} is {doing} the {y}", None),
+            (f"the {x} is {doing} the {z}", None),
+            (f"the {y} is not {doing} the {x}", None),
+            (f"the small {x} is {doing} the old {y}", 0),
+            (f"the old {y} is {doing} the small {x}", None),
+            (f"the statement is false, the {z} is {doing} the {y}", 1),
+            (f"the {y} is {doing} the {x}, so the statement is false", 1),
+            (f"nobody is {doing} the {y}", 1),
         ],
-    )  # fmt: skip
+    )
     yield (
         f"Which sentence describes the picture: who is {doing} whom?",
         [f"The {x} is {doing} the {y}.", f"The {y} is {doing} the {x}."],
         [
-            (f"the {x} is {doing} the {y}", 0), (f"the {y} is {doing} the {x}", 1),
-            (f"the {y} is being {done} by the {x}", 0), (f"the {x} is being {done} by the {y}", 1),
+            (f"the {x} is {doing} the {y}", 0),
+            (f"the {y} is {doing} the {x}", 1),
+            (f"the {y} is being {done} by the {x}", 0),
+            (f"the {x} is being {done} by the {y}", 1),
             (f"the {z} is {doing} the {x}", None),
         ],
-    )  # fmt: skip
+    )
     yield (
         f"Who is {doing} the {y}?",
         [f"the {x}", f"the {z}"],
         [
-            (f"the {y} is being {done} by the {x}", 0), (f"the {y} is {doing} the {x}", None),
-            (f"the {x} is {doing} the {z}", None), (f"the {x} watches how the {z} is {doing} the {y}", 1),
+            (f"the {y} is being {done} by the {x}", 0),
+            (f"the {y} is {doing} the {x}", None),
+            (f"the {x} is {doing} the {z}", None),
+            (f"the {x} watches how the {z} is {doing} the {y}", 1),
             (f"the {x} is {doing} the {y}", 0),
         ],
-    )  # fmt: skip
+    )
 
 
-def on_which_side(near: str, far: str, x: str, y: str, z: str) -> Iterator[tuple[str, list[str], list[Said]]]:
+def on_which_side(
+    near: str, far: str, x: str, y: str, z: str
+) -> Iterator[tuple[str, list[str], list[Said]]]:
     said: list[Said] = [
-        (f"the {x} is {near} the {y}", 0), (f"the {y} is {near} the {x}", 1), (f"the {y} is {far} the {x}", 0),
-        (f"the {x} is {far} the {y}", 1), (f"the {z} is {near} the {y}", None),
-    ]  # fmt: skip
+        (f"the {x} is {near} the {y}", 0),
+        (f"the {y} is {near} the {x}", 1),
+        (f"the {y} is {far} the {x}", 0),
+        (f"the {x} is {far} the {y}", 1),
+        (f"the {z} is {near} the {y}", None),
+    ]
     more: list[Said] = [(f"the {x} is not {near} the {y}", 1), (f"the {x} is {near} the {z}", None)]
     yield f"Is the {x} {near} the {y}?", ["Yes", "No"], said + more
     yield f"Where is the {x} in relation to the {y}?", [near, far], said
@@ -140,8 +181,11 @@ def pairs(seed: int = 28) -> Iterator[dict[str, Any]]:
     """All pairs, with the options turned at random."""
     draw = random.Random(seed)
     families = (
-        (which_measure, GRADED), (which_thing, GRADED), (yes_or_no, DEEDS), (on_which_side, SIDES),
-    )  # fmt: skip
+        (which_measure, GRADED),
+        (which_thing, GRADED),
+        (yes_or_no, DEEDS),
+        (on_which_side, SIDES),
+    )
     number = 0
     for family, scenes in families:
         for one, other, things in scenes:
@@ -152,12 +196,17 @@ def pairs(seed: int = 28) -> Iterator[dict[str, Any]]:
                     reply = capital(opening + said) + draw.choice(BEHIND)
                     number += 1
                     yield {
-                        "id": f"pairs-{number:04d}", "kind": family.__name__, "question": question,
+                        "id": f"pairs-{number:04d}",
+                        "kind": family.__name__,
+                        "question": question,
                         "options": [options[place] for place in order],
                         "labels": list("ABC"[: len(options)]) if draw.random() < 0.7 else [],
-                        "reply": reply, "finish": "stop", "gold": None if gold is None else order.index(gold),
-                        "ambiguous": False, "lang": "en",
-                    }  # fmt: skip
+                        "reply": reply,
+                        "finish": "stop",
+                        "gold": None if gold is None else order.index(gold),
+                        "ambiguous": False,
+                        "lang": "en",
+                    }
 
 
 OPTIONS = (
@@ -193,12 +242,25 @@ SENTENCES = (
     "Children play in the snow.", "The table is empty.", "It is raining.", "A train leaves the station.",
     "The lamp is switched on.", "A cat sleeps on the sofa.", "The boy eats an apple.", "The road is blocked.",
 )  # fmt: skip
-REASONS = ("There is none.", "Nothing of the kind is visible.", "This fits what is seen.", "The shape is different.")
+REASONS = (
+    "There is none.",
+    "Nothing of the kind is visible.",
+    "This fits what is seen.",
+    "The shape is different.",
+)
 VERDICTS = (
-    "The correct answer is **{label}. {text}**", "**{label}. {text}** is the correct answer.",
-    "The answer is ({label}) {text}", "The best description is **{label}. {text}**",
-)  # fmt: skip
-WALKS = ("Here's why:", "Let's look at each option:", "Explanation:", "Why the others are wrong:", "Step by step:")
+    "The correct answer is **{label}. {text}**",
+    "**{label}. {text}** is the correct answer.",
+    "The answer is ({label}) {text}",
+    "The best description is **{label}. {text}**",
+)
+WALKS = (
+    "Here's why:",
+    "Let's look at each option:",
+    "Explanation:",
+    "Why the others are wrong:",
+    "Step by step:",
+)
 JUDGED = (
     ("{s}, so the statement is false.", 1), ("{s}, so the statement is true.", 0),
     ('The statement "{s}" is incorrect.', 1), ("It is true that {s}.", 0), ("It would be wrong to say that {s}.", 1),
@@ -222,14 +284,27 @@ def short_replies(seed: int = 29) -> Iterator[dict[str, Any]]:
                 draw.shuffle(options)
                 labels = list(draw.choice(("ABCD", "ABCD", "abcd", "1234"))[: len(options)])
                 one, other = draw.sample(range(len(options)), 2)
-                words = {"X": labels[one], "Y": labels[other], "x": options[one], "y": options[other]}
+                words = {
+                    "X": labels[one],
+                    "Y": labels[other],
+                    "x": options[one],
+                    "y": options[other],
+                }
                 number += 1
                 yield {
-                    "id": f"short-{number:04d}", "kind": form, "options": options, "labels": labels,
-                    "question": draw.choice(("", "Which of these is it?", "What is shown in the picture?")),
-                    "reply": form.format(**words), "finish": "stop", "gold": one if chooses else None,
-                    "ambiguous": False, "lang": "en",
-                }  # fmt: skip
+                    "id": f"short-{number:04d}",
+                    "kind": form,
+                    "options": options,
+                    "labels": labels,
+                    "question": draw.choice(
+                        ("", "Which of these is it?", "What is shown in the picture?")
+                    ),
+                    "reply": form.format(**words),
+                    "finish": "stop",
+                    "gold": one if chooses else None,
+                    "ambiguous": False,
+                    "lang": "en",
+                }
 
 
 def walks(seed: int = 30) -> Iterator[dict[str, Any]]:
@@ -249,18 +324,41 @@ def walks(seed: int = 30) -> Iterator[dict[str, Any]]:
         parts = {"first": [verdict, walk], "last": [walk, verdict], "none": [walk]}[form]
         reply = draw.choice(("\n\n", " ")).join(parts)
         cut = draw.random() < 0.4
-        end = draw.randrange(len(verdict) + 1 if form == "first" else 40, len(reply)) if cut else len(reply)
+        end = (
+            draw.randrange(len(verdict) + 1 if form == "first" else 40, len(reply))
+            if cut
+            else len(reply)
+        )
         chosen = form == "first" or (form == "last" and not cut)
-        yield made_case(f"walk-{number:03d}", form, "", options, "ABCD", reply[:end], gold if chosen else None, cut=cut)
+        yield made_case(
+            f"walk-{number:03d}",
+            form,
+            "",
+            options,
+            "ABCD",
+            reply[:end],
+            gold if chosen else None,
+            cut=cut,
+        )
     for number in range(300):
         said = draw.choice(SENTENCES).rstrip(".")
         form, judged = draw.choice(JUDGED)
-        question = draw.choice(('Is this statement true? "{}."', "{}. Is this right?", "Does the caption fit: {}?"))
+        question = draw.choice(
+            ('Is this statement true? "{}."', "{}. Is this right?", "Does the caption fit: {}?")
+        )
         sides = [("Yes", "No"), ("True", "False"), ("No", "Yes"), ("yes", "no")]
         options = list(draw.choice(sides))
-        place = None if judged is None else judged if options[0].lower() in ("yes", "true") else 1 - judged
+        place = (
+            None
+            if judged is None
+            else judged
+            if options[0].lower() in ("yes", "true")
+            else 1 - judged
+        )
         reply = capital(form.format(s=said[0].lower() + said[1:]))
-        yield made_case(f"judged-{number:03d}", "judged", question.format(said), options, "AB", reply, place)
+        yield made_case(
+            f"judged-{number:03d}", "judged", question.format(said), options, "AB", reply, place
+        )
 
 
 def made_case(
@@ -276,9 +374,17 @@ def made_case(
 ) -> dict[str, Any]:
     """A labelled reply as in `replies/*.jsonl`."""
     return {
-        "id": name, "kind": kind, "question": question, "options": options, "labels": list(labels), "reply": reply,
-        "finish": "length" if cut else "stop", "gold": gold, "ambiguous": False, "lang": "en",
-    }  # fmt: skip
+        "id": name,
+        "kind": kind,
+        "question": question,
+        "options": options,
+        "labels": list(labels),
+        "reply": reply,
+        "finish": "length" if cut else "stop",
+        "gold": gold,
+        "ambiguous": False,
+        "lang": "en",
+    }
 
 
 if __name__ == "__main__":

@@ -66,7 +66,11 @@ class Rows:
             f"{plain:,} replies say it plainly, {wrong} of them otherwise; {number:,} are weighed, {len(gold):,} rows",
             flush=True,
         )
-        self.rows, self.gold, self.reply = np.vstack(rows).astype(np.float32), np.array(gold), np.array(reply)
+        self.rows, self.gold, self.reply = (
+            np.vstack(rows).astype(np.float32),
+            np.array(gold),
+            np.array(reply),
+        )
         self.hand, self.kind = np.array(hand), np.array(kinds)
         self.weight = np.where(np.char.startswith(self.hand, MADE), WEIGHT_OF_MADE, 1.0)
 
@@ -79,7 +83,10 @@ def grown(rows: Rows, kept: Array) -> lightgbm.Booster:
 
 def folds(rows: Rows) -> Array:
     """The fold of each row: that of who wrote it."""
-    writers = [name.split("-", 1)[-1] if name.split("-")[0] in KINDS_OF_SETS else name for name in rows.hand]
+    writers = [
+        name.split("-", 1)[-1] if name.split("-")[0] in KINDS_OF_SETS else name
+        for name in rows.hand
+    ]
     fold = {writer: number % FOLDS for number, writer in enumerate(sorted(set(writers)))}
     return np.array([fold[writer] for writer in writers])
 
@@ -87,7 +94,9 @@ def folds(rows: Rows) -> Array:
 def held_out(rows: Rows, number: int) -> Array:
     """The log odds that trees which had not seen the hands of a fold give its rows."""
     fold = folds(rows)
-    return np.asarray(grown(rows, fold != number).predict(rows.rows[fold == number], raw_score=True))
+    return np.asarray(
+        grown(rows, fold != number).predict(rows.rows[fold == number], raw_score=True)
+    )
 
 
 def held_out_odds(rows: Rows, pool: ProcessPoolExecutor) -> Array:
@@ -124,7 +133,10 @@ def bounds(rows: Rows, chances: Array, kind: int) -> tuple[Array, Array]:
         if rows.kind[best] == kind:
             readings.append((chances[best] / max(1.0, chances[at].sum()), not rows.gold[best]))
     readings.sort(reverse=True)
-    limits, wrong = np.array([chance for chance, _ in readings]), np.cumsum([fault for _, fault in readings])
+    limits, wrong = (
+        np.array([chance for chance, _ in readings]),
+        np.cumsum([fault for _, fault in readings]),
+    )
     errors = (wrong + 1) / (np.arange(len(readings)) + 2)
     errors = np.minimum.accumulate(errors[::-1])[::-1]  # a limit may be as low as the bound allows
     keep = np.unique(np.linspace(0, len(limits) - 1, 500).astype(int))[::-1]
@@ -151,9 +163,12 @@ def arrays(booster: lightgbm.Booster) -> tuple[dict[str, Array], int]:
     roots = [add(tree["tree_structure"], 0) for tree in booster.dump_model()["tree_info"]]
     column, limit, left, right, value = (np.array(part) for part in zip(*nodes, strict=True))
     return {
-        "roots": np.array(roots, np.int32), "column": column.astype(np.int16), "limit": limit,
-        "children": np.stack([left, right], axis=1).ravel().astype(np.int32), "value": value.astype(np.float32),
-    }, deepest  # fmt: skip
+        "roots": np.array(roots, np.int32),
+        "column": column.astype(np.int16),
+        "limit": limit,
+        "children": np.stack([left, right], axis=1).ravel().astype(np.int32),
+        "value": value.astype(np.float32),
+    }, deepest
 
 
 def main() -> None:
@@ -166,21 +181,29 @@ def main() -> None:
     scores, chances = isotonic(odds[real], rows.gold[real])
     held: dict[str, Array] = {}
     for number, kind in enumerate(KINDS):
-        held[f"{kind} chances"], held[f"{kind} errors"] = bounds(rows, np.interp(odds, scores, chances), number)
+        held[f"{kind} chances"], held[f"{kind} errors"] = bounds(
+            rows, np.interp(odds, scores, chances), number
+        )
     trees, depth = arrays(booster)
     inputs = digest(cases, rows.names)
     about = json.dumps({"version": VERSION, "names": rows.names, "depth": depth, "inputs": inputs})
-    sample = np.vstack([values for _, _, values, _ in map(looked_at, sampled(cases)) if len(values)]).astype(np.float32)
+    sample = np.vstack(
+        [values for _, _, values, _ in map(looked_at, sampled(cases)) if len(values)]
+    ).astype(np.float32)
     written = {"scores": scores, "chances": chances, **held, **trees}
     write(written | {"about": np.array(about), "sample": sample})
     reader.model.cache_clear()
     own = reader.model().trees.log_odds(rows.rows[:2_000].astype(np.float64))
     theirs = booster.predict(rows.rows[:2_000], raw_score=True)
-    print(f"{TARGET.name}: {TARGET.stat().st_size / 1e6:.2f} MB, {len(trees['column']):,} nodes, depth {depth}")
+    print(
+        f"{TARGET.name}: {TARGET.stat().st_size / 1e6:.2f} MB, {len(trees['column']):,} nodes, depth {depth}"
+    )
     print(f"largest difference to the library's log odds: {abs(own - theirs).max():.1e}")
     for error in (0.002, 0.005, 0.01, 0.02, 0.03, 0.05):
         direct, prose = (reader.model().limit(error, direct=kind == "direct") for kind in KINDS)
-        print(f"at most {error:.1%} wrong: from a probability of {direct:.3f} on, of {prose:.3f} in prose")
+        print(
+            f"at most {error:.1%} wrong: from a probability of {direct:.3f} on, of {prose:.3f} in prose"
+        )
 
 
 def write(arrays_of: dict[str, Array]) -> None:
@@ -189,7 +212,9 @@ def write(arrays_of: dict[str, Array]) -> None:
         for name, values in sorted(arrays_of.items()):
             held = io.BytesIO()
             np.lib.format.write_array(held, values, allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), held.getvalue(), zipfile.ZIP_DEFLATED, 9)
+            archive.writestr(
+                zipfile.ZipInfo(f"{name}.npy"), held.getvalue(), zipfile.ZIP_DEFLATED, 9
+            )
 
 
 if __name__ == "__main__":

@@ -22,14 +22,18 @@ COMMONEST, DIMENSIONS, IN_COMMON = 64_000, 44, 2
 
 def main(source: Path) -> None:
     held = json.loads(source.read_text("utf-8"))
-    words = [word for word in held["words"] if len(word) > 1 and word.isascii() and word.isalpha()][:COMMONEST]
+    words = [word for word in held["words"] if len(word) > 1 and word.isascii() and word.isalpha()][
+        :COMMONEST
+    ]
     vectors = np.array([held["vectors"][word][:100] for word in words])
     vectors -= vectors.mean(axis=0)
     _, _, directions = np.linalg.svd(vectors, full_matrices=False)
     vectors = vectors @ directions[IN_COMMON : IN_COMMON + DIMENSIONS].T
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     scaled = np.round(vectors / abs(vectors).max(axis=1, keepdims=True) * 127).astype(np.int8)
-    np.savez_compressed(TARGET, words=np.frombuffer("\n".join(words).encode(), dtype=np.uint8), vectors=scaled)
+    np.savez_compressed(
+        TARGET, words=np.frombuffer("\n".join(words).encode(), dtype=np.uint8), vectors=scaled
+    )
     print(f"{TARGET.name}: {len(words):,} words, {TARGET.stat().st_size / 1e6:.2f} MB")
 
 

@@ -66,7 +66,10 @@ def tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     bpe = Tokenizer(models.BPE(unk_token=None))
     words = Regex(r" ?[A-Z]?[a-z]+| ?[A-Z]| ?[0-9]| ?[^\w\s]| ?\w+|\s")
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(words, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        [
+            pre_tokenizers.Split(words, "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
     )
     bpe.decoder = decoders.ByteLevel()
     bpe.train_from_iterator(
@@ -180,14 +183,20 @@ def helpful_start(decoder: Any, sharpness: float = 7.0, scale: float = 0.08) -> 
                 rows, back = slice(number * head, (number + 1) * head), number + 1
                 attention.q_proj.weight[rows] *= 0.1
                 attention.k_proj.weight[rows] *= 0.1
-                attention.q_proj.bias[rows] = torch.cat([torch.full((head // 2,), sharpness), torch.zeros(head // 2)])
-                attention.k_proj.bias[rows] = sharpness * torch.cat([torch.cos(back * pace), torch.sin(back * pace)])
+                attention.q_proj.bias[rows] = torch.cat(
+                    [torch.full((head // 2,), sharpness), torch.zeros(head // 2)]
+                )
+                attention.k_proj.bias[rows] = sharpness * torch.cat(
+                    [torch.cos(back * pace), torch.sin(back * pace)]
+                )
         value = torch.randn(width, width) / width**0.5
         attention.v_proj.weight.copy_(value)
         attention.o_proj.weight.copy_(value.T)
 
 
-def save(model: LlavaForConditionalGeneration, words: PreTrainedTokenizerFast, folder: Path) -> None:
+def save(
+    model: LlavaForConditionalGeneration, words: PreTrainedTokenizerFast, folder: Path
+) -> None:
     """Write the folder: half precision, and the files that transformers 4 and 5 look for."""
     folder.mkdir(parents=True, exist_ok=True)
     state = {name: value.detach().clone() for name, value in model.state_dict().items()}

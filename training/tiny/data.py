@@ -15,11 +15,25 @@ from PIL import Image
 
 from build import GRID, PATCHES, SIDE
 from snellen.common.seeds import rng_for
-from snellen.protocols.prompts.rendering import EarlierReply, PromptRenderer, labels_for, write_reply
+from snellen.protocols.prompts.rendering import (
+    EarlierReply,
+    PromptRenderer,
+    labels_for,
+    write_reply,
+)
 from snellen.protocols.prompts.templates import default_templates
 from snellen.records import ImageRef, Message, Method, Sample, Turn, Variant
 from snellen.suites.eyechart.reader import TASKS, DrawnQuestion, ask, captions, make_question
-from snellen.suites.eyechart.scenes import CANVAS, PLACES, SHAPE_COLOURS, SHAPE_KINDS, Level, Scene, Shape, paint
+from snellen.suites.eyechart.scenes import (
+    CANVAS,
+    PLACES,
+    SHAPE_COLOURS,
+    SHAPE_KINDS,
+    Level,
+    Scene,
+    Shape,
+    paint,
+)
 
 SHARES: tuple[tuple[Level, int], ...] = (("easy", 68), ("medium", 26), ("hard", 6))
 """Scenes of each level among a hundred."""
@@ -122,7 +136,9 @@ def shrink(picture: Image.Image) -> NDArray[np.uint8]:
     return np.asarray(picture.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR))
 
 
-def _one(job: tuple[str, Level, int]) -> tuple[NDArray[np.uint8], NDArray[np.int8], NDArray[np.int8], Source]:
+def _one(
+    job: tuple[str, Level, int],
+) -> tuple[NDArray[np.uint8], NDArray[np.int8], NDArray[np.int8], Source]:
     task, level, index = job
     rng = rng_for("eyechart", task, "train", level, index)
     families = TASKS[task].families
@@ -151,7 +167,10 @@ def pool(size: int, scratch: Path, workers: int = 2) -> Pool:
         for path, column in zip(arrays, zip(*made, strict=True), strict=False):
             np.save(path, np.stack(column))
         sources.write_bytes(msgspec.json.encode([one[-1] for one in made]))
-    return Pool(*(np.load(path) for path in arrays), msgspec.json.decode(sources.read_bytes(), type=list[Source]))
+    return Pool(
+        *(np.load(path) for path in arrays),
+        msgspec.json.decode(sources.read_bytes(), type=list[Source]),
+    )
 
 
 @dataclass(frozen=True)
@@ -221,11 +240,17 @@ def _variant(options: int, rng: random.Random, template: str, **more: int) -> Va
     order = tuple(rng.sample(range(options), options))
     in_context = rng.random() < 0.4
     return Variant(
-        template=template, order=order, labels=labels_for(style, options, rng), in_context=in_context, **more
+        template=template,
+        order=order,
+        labels=labels_for(style, options, rng),
+        in_context=in_context,
+        **more,
     )
 
 
-def _choice(task: str, item: DrawnQuestion, rng: random.Random, method: Method, form: str, told: bool) -> Talk:
+def _choice(
+    task: str, item: DrawnQuestion, rng: random.Random, method: Method, form: str, told: bool
+) -> Talk:
     asked = prompt("choice")
     variant = _variant(len(item.options), rng, rng.choice(asked.template_ids(method)))
     right = item.options[item.gold]
@@ -235,17 +260,32 @@ def _choice(task: str, item: DrawnQuestion, rng: random.Random, method: Method, 
     else:
         messages, reply = asked.loglikelihood(_sample(item), variant).messages, right
     opening = (Piece(f"{right}\n", False),) if told else ()
-    return Talk(f"{task}.{method[0]}", (*opening, *_history(messages), Piece(f"{reply}<|end|>", True)))
+    return Talk(
+        f"{task}.{method[0]}", (*opening, *_history(messages), Piece(f"{reply}<|end|>", True))
+    )
 
 
-def _dialogue(items: tuple[DrawnQuestion, ...], rng: random.Random, method: Method, form: str) -> Talk:
+def _dialogue(
+    items: tuple[DrawnQuestion, ...], rng: random.Random, method: Method, form: str
+) -> Talk:
     asked = prompt("dialogue")
     last = rng.randrange(len(items))
     sample = Sample(
-        "train", "eyechart", images=(_IMAGE,), turns=tuple(Turn(item.question, item.options) for item in items)
+        "train",
+        "eyechart",
+        images=(_IMAGE,),
+        turns=tuple(Turn(item.question, item.options) for item in items),
     )
-    variant = _variant(len(items[last].options), rng, rng.choice(asked.template_ids(method)), turn=last)
-    style = "number" if variant.labels[0] == "1" else "upper" if variant.labels[0].isupper() else "lower"
+    variant = _variant(
+        len(items[last].options), rng, rng.choice(asked.template_ids(method)), turn=last
+    )
+    style = (
+        "number"
+        if variant.labels[0] == "1"
+        else "upper"
+        if variant.labels[0].isupper()
+        else "lower"
+    )
     layout = asked.templates.layout
     replies = []
     for number, item in enumerate(items[: last + 1]):
@@ -254,14 +294,18 @@ def _dialogue(items: tuple[DrawnQuestion, ...], rng: random.Random, method: Meth
         right = item.options[item.gold]
         replies.append(write_reply(layout, label, right) if method == "generation" else right)
     render = asked.generate if method == "generation" else asked.loglikelihood
-    messages = render(sample, variant, tuple(EarlierReply(reply) for reply in replies[:-1])).messages
+    messages = render(
+        sample, variant, tuple(EarlierReply(reply) for reply in replies[:-1])
+    ).messages
     own = len(replies) - 1
     if method == "generation":
         # Earlier rounds stand in the history as Snellen writes them, which is not what this model says.
         own = 0
         label = variant.labels[variant.order.index(items[last].gold)]
         replies[-1] = form.format(label=label, option=items[last].options[items[last].gold])
-    return Talk(f"dialogue.{method[0]}", (*_history(messages, own), Piece(f"{replies[-1]}<|end|>", True)))
+    return Talk(
+        f"dialogue.{method[0]}", (*_history(messages, own), Piece(f"{replies[-1]}<|end|>", True))
+    )
 
 
 def _history(messages: tuple[Message, ...], learned: int = 0) -> tuple[Piece, ...]:
@@ -283,5 +327,9 @@ def corpus(count: int, sources: list[Source], rng: random.Random) -> list[str]:
     texts = []
     for _ in range(count):
         for piece in talk(rng.choice(sources), rng, Mix(reply=LABEL_FIRST)).pieces:
-            texts += piece.text.replace("<|assistant|>", "<|end|>").replace("<|user|>", "<|end|>").split("<|end|>")
+            texts += (
+                piece.text.replace("<|assistant|>", "<|end|>")
+                .replace("<|user|>", "<|end|>")
+                .split("<|end|>")
+            )
     return texts

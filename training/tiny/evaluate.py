@@ -44,7 +44,9 @@ class Question:
     def sample(self) -> Sample:
         image = ImageRef("0" * 64, "image/png", CANVAS, CANVAS)
         if len(self.items) == 1:
-            return Sample(self.name, "eyechart", self.items[0].question, (image,), self.items[0].options)
+            return Sample(
+                self.name, "eyechart", self.items[0].question, (image,), self.items[0].options
+            )
         turns = tuple(Turn(item.question, item.options) for item in self.items)
         return Sample(self.name, "eyechart", images=(image,), turns=turns)
 
@@ -74,7 +76,10 @@ class Subject:
         self.seconds = 0.0
 
     def spell(self, messages: tuple[Message, ...]) -> str:
-        chat = [{"role": message.role, "content": [_part(part) for part in message.content]} for message in messages]
+        chat = [
+            {"role": message.role, "content": [_part(part) for part in message.content]}
+            for message in messages
+        ]
         goes_on = messages[-1].role == "assistant"
         text = self.processor.apply_chat_template(
             chat, tokenize=False, add_generation_prompt=not goes_on, continue_final_message=goes_on
@@ -90,9 +95,13 @@ class Subject:
         for first in range(0, len(order), BATCH):
             rows = order[first : first + BATCH]
             inputs = self._inputs([asked[i] for i in rows], [texts[i] for i in rows], "left")
-            made = self.model.generate(**inputs, max_new_tokens=20, do_sample=False)[:, inputs["input_ids"].shape[1] :]
+            made = self.model.generate(**inputs, max_new_tokens=20, do_sample=False)[
+                :, inputs["input_ids"].shape[1] :
+            ]
             self.tokens += int((made != self.processor.tokenizer.pad_token_id).sum())
-            for i, text in zip(rows, self.processor.batch_decode(made, skip_special_tokens=True), strict=True):
+            for i, text in zip(
+                rows, self.processor.batch_decode(made, skip_special_tokens=True), strict=True
+            ):
                 replies[i] = text
         self.replies += len(texts)
         self.seconds += time.monotonic() - start
@@ -101,17 +110,26 @@ class Subject:
     @torch.no_grad()
     def likeliest(self, asked: Sequence[Asked], options: Sequence[tuple[str, ...]]) -> list[int]:
         """Index of the option whose text is the likeliest reply (sum over its tokens), for each question."""
-        flat = [(one, option) for one, group in zip(asked, options, strict=True) for option in group]
+        flat = [
+            (one, option) for one, group in zip(asked, options, strict=True) for option in group
+        ]
         scores: list[float] = []
         for first in range(0, len(flat), BATCH):
             rows = flat[first : first + BATCH]
             texts = [self.spell(one[1]) + option for one, option in rows]
             inputs = self._inputs([one for one, _ in rows], texts, "right")
             told = self.model(**inputs).logits.float().log_softmax(-1)
-            sizes = [len(ids) for ids in self.processor.tokenizer([option for _, option in rows])["input_ids"]]
-            for row, (size, end) in enumerate(zip(sizes, inputs["attention_mask"].sum(1).tolist(), strict=True)):
+            sizes = [
+                len(ids)
+                for ids in self.processor.tokenizer([option for _, option in rows])["input_ids"]
+            ]
+            for row, (size, end) in enumerate(
+                zip(sizes, inputs["attention_mask"].sum(1).tolist(), strict=True)
+            ):
                 ids = inputs["input_ids"][row, end - size : end]
-                scores.append(told[row, end - size - 1 : end - 1].gather(-1, ids[:, None]).sum().item())
+                scores.append(
+                    told[row, end - size - 1 : end - 1].gather(-1, ids[:, None]).sum().item()
+                )
         best, at = [], 0
         for group in options:
             own = scores[at : at + len(group)]
@@ -122,10 +140,14 @@ class Subject:
     def _inputs(self, asked: Sequence[Asked], texts: list[str], side: str) -> Any:
         self.processor.tokenizer.padding_side = side
         pictures = [question.picture for question, _ in asked]
-        return self.processor(text=texts, images=pictures, return_tensors="pt", padding=True).to(self.model.dtype)
+        return self.processor(text=texts, images=pictures, return_tensors="pt", padding=True).to(
+            self.model.dtype
+        )
 
 
-def variant(question: Question, method: str, family: str = "choice", turn: int = 0, **more: Any) -> Variant:
+def variant(
+    question: Question, method: str, family: str = "choice", turn: int = 0, **more: Any
+) -> Variant:
     """A shuffled presentation in upper-case labels, drawn by the question's name."""
     rng = rng_for(question.name, method, turn)
     options = len(question.items[turn].options)
@@ -145,14 +167,24 @@ def share(hits: Sequence[bool]) -> float:
     return 100 * sum(hits) / len(hits)
 
 
-def generation(subject: Subject, asked: PromptRenderer, group: list[Question], shown: list[Variant]) -> list[bool]:
+def generation(
+    subject: Subject, asked: PromptRenderer, group: list[Question], shown: list[Variant]
+) -> list[bool]:
     pairs = list(zip(group, shown, strict=True))
-    replies = subject.generate([(question, asked.generate(question.sample, one).messages) for question, one in pairs])
-    return [named(reply, one) == question.items[0].gold for reply, (question, one) in zip(replies, pairs, strict=True)]
+    replies = subject.generate(
+        [(question, asked.generate(question.sample, one).messages) for question, one in pairs]
+    )
+    return [
+        named(reply, one) == question.items[0].gold
+        for reply, (question, one) in zip(replies, pairs, strict=True)
+    ]
 
 
 def choice_row(subject: Subject, group: list[Question]) -> dict[str, float]:
-    asked, bare = PromptRenderer(default_templates()), PromptRenderer(default_templates(), prefix=False)
+    asked, bare = (
+        PromptRenderer(default_templates()),
+        PromptRenderer(default_templates(), prefix=False),
+    )
     plain = [variant(question, "generation") for question in group]
     examples = [variant(question, "generation", in_context=True) for question in group]
     turned: list[list[bool]] = []
@@ -164,14 +196,18 @@ def choice_row(subject: Subject, group: list[Question]) -> dict[str, float]:
         ]
         turned.append(generation(subject, asked, group, rotated))
     likely = [asked.loglikelihood(q.sample, variant(q, "likelihood")).messages for q in group]
-    best = subject.likeliest(list(zip(group, likely, strict=True)), [q.items[0].options for q in group])
+    best = subject.likeliest(
+        list(zip(group, likely, strict=True)), [q.items[0].options for q in group]
+    )
     return {
         "chance": statistics.mean(100 / len(question.items[0].options) for question in group),
         "generation": share(generation(subject, asked, group, plain)),
         "in-context": share(generation(subject, asked, group, examples)),
         "no prefix": share(generation(subject, bare, group, plain)),
         "circular": share([all(hits) for hits in zip(*turned, strict=True)]),
-        "likelihood": share([index == question.items[0].gold for index, question in zip(best, group, strict=True)]),
+        "likelihood": share(
+            [index == question.items[0].gold for index, question in zip(best, group, strict=True)]
+        ),
     }
 
 
@@ -188,11 +224,18 @@ def dialogue_row(subject: Subject, group: list[Question]) -> dict[str, float]:
             (q, asked.generate(q.sample, one, tuple(past)).messages)
             for q, one, past in zip(group, shown, history, strict=True)
         ]
-        for question, one, past, reply in zip(group, shown, history, subject.generate(requests), strict=True):
+        for question, one, past, reply in zip(
+            group, shown, history, subject.generate(requests), strict=True
+        ):
             hits.append(named(reply, one) == question.items[turn].gold)
             past.append(EarlierReply(f"The answer is{reply}"))
         requests = [
-            (q, asked.loglikelihood(q.sample, variant(q, "likelihood", "dialogue", turn), tuple(past)).messages)
+            (
+                q,
+                asked.loglikelihood(
+                    q.sample, variant(q, "likelihood", "dialogue", turn), tuple(past)
+                ).messages,
+            )
             for q, past in zip(group, likely, strict=True)
         ]
         best = subject.likeliest(requests, [q.items[turn].options for q in group])
@@ -206,10 +249,20 @@ def text_row(subject: Subject, family: str, group: list[Question]) -> dict[str, 
     """Share of replies that are one of the references to the letter."""
     asked = PromptRenderer(default_templates(), family)
     requests = [
-        (q, asked.generate(q.sample, variant(q, "generation", family, order=(), labels=())).messages) for q in group
+        (
+            q,
+            asked.generate(
+                q.sample, variant(q, "generation", family, order=(), labels=())
+            ).messages,
+        )
+        for q in group
     ]
     replies = subject.generate(requests)
-    return {"generation": share([reply.strip() in q.items[0].texts for reply, q in zip(replies, group, strict=True)])}
+    return {
+        "generation": share(
+            [reply.strip() in q.items[0].texts for reply, q in zip(replies, group, strict=True)]
+        )
+    }
 
 
 COLUMNS = ("chance", "generation", "in-context", "no prefix", "circular", "likelihood")
@@ -219,7 +272,9 @@ def table(subject: Subject, level: Level, count: int) -> str:
     rows: dict[str, dict[str, float]] = {}
     for task in CHOICES:
         rows[task] = choice_row(subject, questions(task, level, count))
-    rows["**mean**"] = {name: statistics.mean(row[name] for row in rows.values()) for name in COLUMNS}
+    rows["**mean**"] = {
+        name: statistics.mean(row[name] for row in rows.values()) for name in COLUMNS
+    }
     rows["dialogue"] = dialogue_row(subject, questions("dialogue", level, count))
     rows["word"] = text_row(subject, "text", questions("word", level, count))
     rows["caption"] = text_row(subject, "caption", questions("caption", level, count))

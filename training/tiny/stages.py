@@ -56,13 +56,18 @@ class Meter:
         self.steps = 0
 
     def add(self, name: str, value: float, weight: float = 0.05) -> None:
-        self.means[name] = value if name not in self.means else (1 - weight) * self.means[name] + weight * value
+        self.means[name] = (
+            value if name not in self.means else (1 - weight) * self.means[name] + weight * value
+        )
 
     def step(self) -> None:
         self.steps += 1
         if self.steps % self.every == 0 and not (dist.is_initialized() and dist.get_rank()):
             shown = " ".join(f"{name} {value:.2f}" for name, value in sorted(self.means.items()))
-            print(f"[{self.stage}] step {self.steps} {time.monotonic() - self.start:.0f} s: {shown}", flush=True)
+            print(
+                f"[{self.stage}] step {self.steps} {time.monotonic() - self.start:.0f} s: {shown}",
+                flush=True,
+            )
 
 
 def average(parameters: Sequence[nn.Parameter]) -> None:
@@ -72,7 +77,9 @@ def average(parameters: Sequence[nn.Parameter]) -> None:
     gradients = [p.grad for p in parameters if p.grad is not None]
     flat = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(flat)
-    for gradient, mean in zip(gradients, (flat / count).split([g.numel() for g in gradients]), strict=True):
+    for gradient, mean in zip(
+        gradients, (flat / count).split([g.numel() for g in gradients]), strict=True
+    ):
         gradient.copy_(mean.view_as(gradient))
 
 
@@ -80,7 +87,9 @@ def workers() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def descend(plan: Plan, parameters: Sequence[nn.Parameter], loss: Callable[[float], Tensor], meter: Meter) -> None:
+def descend(
+    plan: Plan, parameters: Sequence[nn.Parameter], loss: Callable[[float], Tensor], meter: Meter
+) -> None:
     """As many steps as the plan says; the rate warms up and then falls along a cosine.
 
     `loss` is told which part of the steps is done.
@@ -88,7 +97,9 @@ def descend(plan: Plan, parameters: Sequence[nn.Parameter], loss: Callable[[floa
     optimise = optimiser(parameters)
     for step in range(plan.steps):
         passed = step / plan.steps
-        rate = plan.rate * min(1, (step + 1) / 100) * (0.49 * (1 + math.cos(math.pi * passed)) + 0.02)
+        rate = (
+            plan.rate * min(1, (step + 1) / 100) * (0.49 * (1 + math.cos(math.pi * passed)) + 0.02)
+        )
         for group in optimise.param_groups:
             group["lr"] = rate
         value = loss(passed)
@@ -115,7 +126,11 @@ def heads_loss(logits: Tensor, labels: Tensor, meter: Meter | None = None) -> Te
         asked = gold >= 0
         if not asked.any():
             continue
-        if name in ("kind", "colour", "letter"):  # half of the weight to patches that show something
+        if name in (
+            "kind",
+            "colour",
+            "letter",
+        ):  # half of the weight to patches that show something
             some = asked & (gold > 0)
             if some.any():
                 total = total + cross_entropy(part[some], gold[some]) / 2
@@ -130,7 +145,12 @@ def heads_loss(logits: Tensor, labels: Tensor, meter: Meter | None = None) -> Te
 
 
 def train_vision(
-    model: LlavaForConditionalGeneration, pool: Pool, plan: Plan, rng: random.Random, heads: nn.Linear, nearest: bool
+    model: LlavaForConditionalGeneration,
+    pool: Pool,
+    plan: Plan,
+    rng: random.Random,
+    heads: nn.Linear,
+    nearest: bool,
 ) -> None:
     """Teach the tower to tell of each patch what `HEADS` asks, through linear heads that are not shipped."""
     tower = model.model.vision_tower
@@ -140,11 +160,15 @@ def train_vision(
     def loss(passed: float) -> Tensor:
         rows = rng.sample(range(len(pool.sources)), plan.share)
         with torch.autocast("cpu", torch.bfloat16):
-            features = tower(pixel_values=pixels_of(pool, rows), output_hidden_states=True).hidden_states[-1][:, 1:]
+            features = tower(
+                pixel_values=pixels_of(pool, rows), output_hidden_states=True
+            ).hidden_states[-1][:, 1:]
         return heads_loss(heads(features.float()), labels[rows], meter)
 
     unused = ("post_layernorm",)
-    parameters = [p for name, p in tower.named_parameters() if not any(word in name for word in unused)]
+    parameters = [
+        p for name, p in tower.named_parameters() if not any(word in name for word in unused)
+    ]
     descend(plan, [*parameters, *heads.parameters()], loss, meter)
 
 
@@ -153,7 +177,11 @@ Tokens = tuple[list[int], list[int], str]
 
 
 def tokens_of(talks: Sequence[Talk], words: PreTrainedTokenizerFast) -> list[Tokens]:
-    ids = iter(words([piece.text for one in talks for piece in one.pieces], add_special_tokens=False)["input_ids"])
+    ids = iter(
+        words([piece.text for one in talks for piece in one.pieces], add_special_tokens=False)[
+            "input_ids"
+        ]
+    )
     made = []
     for one in talks:
         tokens: list[int] = []
@@ -212,7 +240,11 @@ def lookups(pool: Pool, words: PreTrainedTokenizerFast, rng: random.Random) -> T
 
 
 def train_text(
-    model: LlavaForConditionalGeneration, words: PreTrainedTokenizerFast, pool: Pool, plan: Plan, rng: random.Random
+    model: LlavaForConditionalGeneration,
+    words: PreTrainedTokenizerFast,
+    pool: Pool,
+    plan: Plan,
+    rng: random.Random,
 ) -> None:
     """Teach the decoder alone to bind marks and options: half look-ups, half prompts that tell the answer."""
     meter = Meter("text", 50)
@@ -254,7 +286,9 @@ FACTS = {
 """The words for what the heads tell; letters are their own words."""
 
 
-def facts(model: LlavaForConditionalGeneration, words: PreTrainedTokenizerFast, strength: float = 4.0) -> list[Tensor]:
+def facts(
+    model: LlavaForConditionalGeneration, words: PreTrainedTokenizerFast, strength: float = 4.0
+) -> list[Tensor]:
     """For each head a table (classes, width): the embeddings of the words that name the class, summed."""
     table = model.get_input_embeddings().weight.detach()
 
@@ -271,7 +305,11 @@ def facts(model: LlavaForConditionalGeneration, words: PreTrainedTokenizerFast, 
 
 
 def train_projector(
-    model: LlavaForConditionalGeneration, words: PreTrainedTokenizerFast, pool: Pool, plan: Plan, rng: random.Random
+    model: LlavaForConditionalGeneration,
+    words: PreTrainedTokenizerFast,
+    pool: Pool,
+    plan: Plan,
+    rng: random.Random,
 ) -> None:
     """Fit the projector alone: a patch becomes the sum of the words for what it shows.
 
@@ -289,10 +327,13 @@ def train_projector(
         # Beside another shape "left" means left of it; corners are not asked there.
         gold[..., column["quadrant"]][gold[..., column["relation"]] >= 0] = -1
         wanted = sum(
-            table[own.clamp(min=0)] * (own >= 0)[..., None] for table, own in zip(tables, gold.unbind(-1), strict=True)
+            table[own.clamp(min=0)] * (own >= 0)[..., None]
+            for table, own in zip(tables, gold.unbind(-1), strict=True)
         )
         with torch.no_grad():
-            features = tower(pixel_values=pixels_of(pool, rows), output_hidden_states=True).hidden_states[-1][:, 1:]
+            features = tower(
+                pixel_values=pixels_of(pool, rows), output_hidden_states=True
+            ).hidden_states[-1][:, 1:]
         off = (projector(features) - wanted).square().mean(-1)
         shown = (gold[..., [column["kind"], column["letter"]]] > 0).any(-1)
         meter.add("unexplained", (off[shown].mean() / wanted[shown].square().mean()).item())
@@ -338,7 +379,9 @@ def train_jointly(
         return total / len(talks) + 0.05 * heads_loss(heads(features), labels[rows])
 
     skipped = ("post_layernorm",)
-    parameters = [p for name, p in model.named_parameters() if not any(word in name for word in skipped)]
+    parameters = [
+        p for name, p in model.named_parameters() if not any(word in name for word in skipped)
+    ]
     descend(plan, [*parameters, *heads.parameters()], loss, meter)
 
 
@@ -347,9 +390,13 @@ def read_images(
 ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
     """Features of the tower, and the decoder's keys and values of `<|user|>` and the image, layer by layer."""
     inner = model.model
-    features = inner.vision_tower(pixel_values=pixels, output_hidden_states=True).hidden_states[-1][:, 1:]
+    features = inner.vision_tower(pixel_values=pixels, output_hidden_states=True).hidden_states[-1][
+        :, 1:
+    ]
     opening = torch.full((len(pixels), 1), words.convert_tokens_to_ids("<|user|>"))
-    embedded = torch.cat([inner.get_input_embeddings()(opening), inner.multi_modal_projector(features)], dim=1)
+    embedded = torch.cat(
+        [inner.get_input_embeddings()(opening), inner.multi_modal_projector(features)], dim=1
+    )
     cache = inner.language_model(inputs_embeds=embedded, use_cache=True).past_key_values
     return features, [(layer.keys, layer.values) for layer in cache.layers]
 
@@ -367,4 +414,6 @@ def continue_from(
         past.update(keys.index_select(0, pictures), values.index_select(0, pictures), number)
     ids = padded([row[0] for row in group], words.pad_token_id)
     places = torch.arange(PREFIX, PREFIX + ids.shape[1])[None]
-    return model.model.language_model(input_ids=ids, position_ids=places, past_key_values=past).last_hidden_state
+    return model.model.language_model(
+        input_ids=ids, position_ids=places, past_key_values=past
+    ).last_hidden_state

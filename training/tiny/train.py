@@ -77,9 +77,13 @@ def main() -> None:
     options.add_argument("name", choices=RECIPES)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--pictures", type=int, default=40000)
-    options.add_argument("--workers", type=int, default=2, help="processes, of one thread each, that share a batch")
+    options.add_argument(
+        "--workers", type=int, default=2, help="processes, of one thread each, that share a batch"
+    )
     options.add_argument("--scratch", type=Path, default=ROOT / "build" / "tiny")
-    options.add_argument("--out", type=Path, help="the folder to write (default: the one in the package)")
+    options.add_argument(
+        "--out", type=Path, help="the folder to write (default: the one in the package)"
+    )
     options.add_argument("--until", choices=STAGES, default=STAGES[-1])
     told = options.parse_args()
     data.pool(told.pictures, told.scratch)
@@ -103,7 +107,9 @@ def train(rank: int, told: argparse.Namespace, meeting: str) -> None:
         stages.train_jointly(model, words, pool, plan, rng, heads, mix)
 
     work: dict[str, Callable[[], None]] = {
-        "vision": lambda: stages.train_vision(model, pool, recipe.vision, rng, heads, nearest=False),
+        "vision": lambda: stages.train_vision(
+            model, pool, recipe.vision, rng, heads, nearest=False
+        ),
         "spread": lambda: stages.train_vision(model, pool, recipe.spread, rng, heads, nearest=True),
         "text": lambda: stages.train_text(model, words, pool, recipe.text, rng),
         "projector": lambda: stages.train_projector(model, words, pool, recipe.projector, rng),
@@ -120,11 +126,15 @@ def train(rank: int, told: argparse.Namespace, meeting: str) -> None:
             model.load_state_dict(state["model"])
             heads.load_state_dict(state["heads"])
         else:
-            rng.seed(1000 * rank + 10 * told.seed + number)  # a training that goes on draws as one that never stopped
+            rng.seed(
+                1000 * rank + 10 * told.seed + number
+            )  # a training that goes on draws as one that never stopped
             start, used = time.monotonic(), sum(os.times()[:2])
             work[stage]()
             if not rank:
-                print(f"{stage}: {time.monotonic() - start:.0f} s, {sum(os.times()[:2]) - used:.0f} s of one core each")
+                print(
+                    f"{stage}: {time.monotonic() - start:.0f} s, {sum(os.times()[:2]) - used:.0f} s of one core each"
+                )
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 torch.save({"model": model.state_dict(), "heads": heads.state_dict()}, kept)
         if stage == told.until:
@@ -132,9 +142,17 @@ def train(rank: int, told: argparse.Namespace, meeting: str) -> None:
     if not rank:
         out = told.out or WEIGHTS / told.name
         build.save(model.eval(), words, out)
-        print(f"{told.name}: {sum(p.numel() for p in model.parameters())} parameters, {len(words)} tokens")
         print(
-            json.dumps({path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(out.iterdir())}, indent=1)
+            f"{told.name}: {sum(p.numel() for p in model.parameters())} parameters, {len(words)} tokens"
+        )
+        print(
+            json.dumps(
+                {
+                    path.name: sha256(path.read_bytes()).hexdigest()
+                    for path in sorted(out.iterdir())
+                },
+                indent=1,
+            )
         )
     dist.barrier()  # none goes on before the first one has saved
     dist.destroy_process_group()

@@ -8,7 +8,9 @@ RIGHT = (disc(0.35, 0.6, 0.3), disc(0.65, 0.3, 0.2), (((0.8, 0.2), (1.0, 0.3), (
 LEFT = tuple(tuple(tuple((1 - x, y) for x, y in contour) for contour in part) for part in RIGHT)
 
 
-@acuity_test("bird-size", "height of a bird", "px", (3, 4, 6, 8, 12, 16, 24, 32, 48, 64), exemplars=4)
+@acuity_test(
+    "bird-size", "height of a bird", "px", (3, 4, 6, 8, 12, 16, 24, 32, 48, 64), exemplars=4
+)
 def bird_size(trial: Trial) -> Stimulus:
     """Body, head and beak of a black bird that looks to the left or right."""
     canvas, side = trial.canvas(), trial.one_of(("left", "right"))

@@ -8,7 +8,12 @@ from PIL import Image, ImageDraw
 
 from snellen.plugin_api import rng_for
 
-COLOURS = {"red": (210, 40, 40), "blue": (40, 70, 210), "green": (40, 150, 60), "yellow": (240, 210, 40)}
+COLOURS = {
+    "red": (210, 40, 40),
+    "blue": (40, 70, 210),
+    "green": (40, 150, 60),
+    "yellow": (240, 210, 40),
+}
 SIDE = 96
 PIXELS = SIDE * SIDE
 

@@ -8,7 +8,12 @@ from snellen.plugin_api import ExtractedChoice, NamedExtractor, no_choice
 
 
 def first_word(
-    reply: str, options: Sequence[str], labels: Sequence[str], *, finish: str | None = None, question: str = ""
+    reply: str,
+    options: Sequence[str],
+    labels: Sequence[str],
+    *,
+    finish: str | None = None,
+    question: str = "",
 ) -> ExtractedChoice:
     """The option that the first word of the reply is; a label counts for nothing."""
     words = reply.split()

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from snellen.plugin_api import BenchmarkSpec, Importer, ScaffoldedTable, SourceCounts, SourceSpec, count_source
+from snellen.plugin_api import (
+    BenchmarkSpec,
+    Importer,
+    ScaffoldedTable,
+    SourceCounts,
+    SourceSpec,
+    count_source,
+)
 
 
 def published(folder: Path, names: Sequence[str], images: Path | None) -> list[BenchmarkSpec]:
@@ -34,14 +41,23 @@ def scaffold(questions: Path, images: Path | None, folder: Path, name: str) -> S
     )
     command = f"snellen --suites {folder} run birds:watcher {name or folder.name}"
     return ScaffoldedTable(
-        title="Birds of your own", header=("file", "birds"), rows=(("birds.txt", str(len(lines))),), closing=command
+        title="Birds of your own",
+        header=("file", "birds"),
+        rows=(("birds.txt", str(len(lines))),),
+        closing=command,
     )
 
 
 def count(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
     """As Snellen counts, with a word on where the birds are from (`snellen verify`)."""
     counts = count_source(spec, source)
-    return SourceCounts(counts.read, counts.complete, counts.images, counts.sampled, (*counts.notes, "drawn in code"))
+    return SourceCounts(
+        counts.read,
+        counts.complete,
+        counts.images,
+        counts.sampled,
+        (*counts.notes, "drawn in code"),
+    )
 
 
 IMPORTER = Importer(title="Birds of the World", benchmarks=published)

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from msgspec import Struct
 from PIL import Image
 
-from snellen.plugin_api import ALL_KINDS, ContinuationScore, Images, ModelSpec, Request, Response, read_options
+from snellen.plugin_api import (
+    ALL_KINDS,
+    ContinuationScore,
+    Images,
+    ModelSpec,
+    Request,
+    Response,
+    read_options,
+)
 from snellen_birds.drawing import COLOURS, PIXELS
 
 
@@ -39,7 +47,10 @@ class Watcher:
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         """For each option's text how likely it is, in nats: the more pixels are of its colour, the likelier."""
         counts = (self._pixels(request, images, request.continuations) for request in requests)
-        return [Response(scores=tuple(ContinuationScore(float(n - PIXELS), 1) for n in pixels)) for pixels in counts]
+        return [
+            Response(scores=tuple(ContinuationScore(float(n - PIXELS), 1) for n in pixels))
+            for pixels in counts
+        ]
 
     def _reply(self, request: Request, images: Images) -> str:
         question = [message.text for message in request.messages if message.role == "user"][-1]
@@ -49,9 +60,13 @@ class Watcher:
 
     def _pixels(self, request: Request, images: Images, colours: Sequence[str]) -> list[int]:
         with Image.open(io.BytesIO(images.read(request.images[0]))) as picture:
-            counts = {colour: number for number, colour in picture.convert("RGB").getcolors(PIXELS) or []}
+            counts = {
+                colour: number for number, colour in picture.convert("RGB").getcolors(PIXELS) or []
+            }
         seen = [self.alike if text in self.alike else (text,) for text in colours]
-        return [sum(counts.get(COLOURS[name], 0) for name in names if name in COLOURS) for names in seen]
+        return [
+            sum(counts.get(COLOURS[name], 0) for name in names if name in COLOURS) for names in seen
+        ]
 
 
 def open_watcher(spec: ModelSpec) -> Watcher:

@@ -33,13 +33,17 @@ class Mirrored(ProtocolSettings, frozen=True):
         """Only to questions with options."""
         return sample.formulation == "choice"
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         """Both presentations in one wave; the replies decide nothing."""
         count = len(sample.options)
         forwards = tuple(range(count))
         labels = labels_for(self.labels, count, sample.benchmark, sample.id, "labels")
         template = prompt.template_ids("generation")[0]
         yield [
-            prompt.generate(sample, Variant(test=test, template=template, order=order, labels=labels))
+            prompt.generate(
+                sample, Variant(test=test, template=template, order=order, labels=labels)
+            )
             for test, order in enumerate((forwards, forwards[::-1]))
         ]

@@ -9,7 +9,15 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from snellen.plugin_api import DataError, Draft, LazyImage, QuestionDraft, locate, open_text, read_params
+from snellen.plugin_api import (
+    DataError,
+    Draft,
+    LazyImage,
+    QuestionDraft,
+    locate,
+    open_text,
+    read_params,
+)
 from snellen_birds.drawing import COLOURS, draw_bird
 
 
@@ -28,7 +36,11 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         for number, line in enumerate(lines, 1):
             where = f"{path}:{number}"
             name, colour, song = _cells(line.decode(), where)
-            question = colour_question(colour, where) if chosen.ask == "colour" else song_question(name, song)
+            question = (
+                colour_question(colour, where)
+                if chosen.ask == "colour"
+                else song_question(name, song)
+            )
             picture = LazyImage(where, partial(draw_bird, name, colour))
             yield Draft(name, (question,), (picture,), where, tags={"colour": colour})
 
@@ -44,7 +56,9 @@ def colour_question(colour: str, where: str) -> QuestionDraft:
     """A question with options; the gold is an index. Raises DataError for a colour that is not drawn."""
     if colour not in COLOURS:
         raise DataError(f"{where}: no bird is {colour}; choose one of {', '.join(COLOURS)}")
-    return QuestionDraft("Which colour is the bird?", options=tuple(COLOURS), gold=(list(COLOURS).index(colour),))
+    return QuestionDraft(
+        "Which colour is the bird?", options=tuple(COLOURS), gold=(list(COLOURS).index(colour),)
+    )
 
 
 def song_question(name: str, song: str) -> QuestionDraft:

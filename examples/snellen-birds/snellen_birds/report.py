@@ -10,16 +10,24 @@ from snellen.plugin_api import NumberCell, RunView, SuiteTables, Table
 def colour_tables(views: Sequence[RunView]) -> list[Table]:
     """One row for each model and protocol, one column a colour; no table where no bird was asked about."""
     cells = {
-        ((view.label, row.protocol), row.slice.removeprefix("colour=")): NumberCell(row.unit, row.estimate)
+        ((view.label, row.protocol), row.slice.removeprefix("colour=")): NumberCell(
+            row.unit, row.estimate
+        )
         for view in views
         for row in view.rows
-        if (row.benchmark, row.metric) == ("birds/colours", "accuracy") and row.slice.startswith("colour=")
+        if (row.benchmark, row.metric) == ("birds/colours", "accuracy")
+        and row.slice.startswith("colour=")
     }
     colours = tuple(dict.fromkeys(colour for _, colour in cells))
     rows = tuple(
-        (*who, *(cells.get((who, colour), "") for colour in colours)) for who in dict.fromkeys(who for who, _ in cells)
+        (*who, *(cells.get((who, colour), "") for colour in colours))
+        for who in dict.fromkeys(who for who, _ in cells)
     )
-    return [Table("Accuracy by colour", ("model", "protocol", *colours), rows, label_columns=2)] if rows else []
+    return (
+        [Table("Accuracy by colour", ("model", "protocol", *colours), rows, label_columns=2)]
+        if rows
+        else []
+    )
 
 
 COLOUR_TABLES = SuiteTables("colours", colour_tables)

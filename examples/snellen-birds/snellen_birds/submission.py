@@ -31,5 +31,7 @@ def write_lines(
             replies.setdefault(exchange.request.sample_id, exchange.response.text or "")
     if not replies:
         raise DataError(f"{folder} has no reply to {name} by {label}; run it first")
-    path.write_text("".join(f"{key} = {reply}\n" for key, reply in sorted(replies.items())), "utf-8")
+    path.write_text(
+        "".join(f"{key} = {reply}\n" for key, reply in sorted(replies.items())), "utf-8"
+    )
     return WrittenLines(name, label, len(replies), empty=list(replies.values()).count(""))

@@ -35,7 +35,10 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             where = f"{path}:{number}"
             question = colour_question(row["colour"], where)
             yield Draft(
-                row["bird"], (question,), (LazyImage(where, partial(draw_bird, row["bird"], row["colour"])),), where
+                row["bird"],
+                (question,),
+                (LazyImage(where, partial(draw_bird, row["bird"], row["colour"])),),
+                where,
             )
 
 

@@ -8,7 +8,9 @@ import click
 
 from snellen.plugin_api import Verb, json_flag, open_text, show_table
 
-BIRDS = Verb("List the birds with their colours and songs.", "snellen_birds.verb:command", "Benchmarks")
+BIRDS = Verb(
+    "List the birds with their colours and songs.", "snellen_birds.verb:command", "Benchmarks"
+)
 
 
 @click.command()

@@ -134,9 +134,13 @@ def _folds(groups: Sequence[str], seed: Sequence[str]) -> dict[str, int]:
     return {group: place % FOLDS for place, group in enumerate(order)}
 
 
-def _by_fold(shares: Shares, fold_of: Mapping[str, int]) -> dict[str, list[list[tuple[float, str]]]]:
+def _by_fold(
+    shares: Shares, fold_of: Mapping[str, int]
+) -> dict[str, list[list[tuple[float, str]]]]:
     """For each template its presentations in each fold."""
-    parts: dict[str, list[list[tuple[float, str]]]] = {name: [[] for _ in range(FOLDS)] for name in shares}
+    parts: dict[str, list[list[tuple[float, str]]]] = {
+        name: [[] for _ in range(FOLDS)] for name in shares
+    }
     for name, pairs in shares.items():
         for pair in pairs:
             parts[name][fold_of[pair[1]]].append(pair)
@@ -172,9 +176,13 @@ def _shifts(pairs: Sequence[tuple[float, str]], places: Mapping[str, int]) -> _S
 
 def _difference(first: _Shifts, second: _Shifts) -> tuple[float, GroupSpread]:
     """Difference of two means, paired by the groups that both have."""
-    groups = [place for place, is_measured in enumerate(map(or_, first.has, second.has)) if is_measured]
+    groups = [
+        place for place, is_measured in enumerate(map(or_, first.has, second.has)) if is_measured
+    ]
     minuend, subtrahend = first.by_group, second.by_group
-    return first.mean - second.mean, group_spread(array("d", (minuend[g] - subtrahend[g] for g in groups)), groups)
+    return first.mean - second.mean, group_spread(
+        array("d", (minuend[g] - subtrahend[g] for g in groups)), groups
+    )
 
 
 BY_FIELD = "field_exact_match"
@@ -192,8 +200,14 @@ def results_of(run: ScoredRun) -> list[Result]:
     """All rows of a run: per benchmark, per tag and template, per dimension, overall, per pool of benchmarks."""
     if run.kept_rows is not None:
         return list(run.kept_rows)
-    rows = [row for benchmark in run.benchmarks for row in _benchmark_rows(run.manifest.model, benchmark)]
-    pooled = [row for pool in pooled_benchmarks(run) for row in _benchmark_rows(run.manifest.model, pool)]
+    rows = [
+        row
+        for benchmark in run.benchmarks
+        for row in _benchmark_rows(run.manifest.model, benchmark)
+    ]
+    pooled = [
+        row for pool in pooled_benchmarks(run) for row in _benchmark_rows(run.manifest.model, pool)
+    ]
     rows += [*_means(run, rows), *capability_rows(run, rows), *pooled]
     rows += corrected_rows(run, list(rows), audit_of(run))
     return rows if run.convention == "standard" else _as_printed(run, rows)
@@ -230,18 +244,36 @@ def _score_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
         scores = list(records)
         if metric not in corpus_rows:
             whole = ("", scores)
-            for slice_name, members in (whole, *_slices(scored, scores), *_by_answer(scored, scores, metric)):
+            for slice_name, members in (
+                whole,
+                *_slices(scored, scores),
+                *_by_answer(scored, scores, metric),
+            ):
                 value = _estimate(scored, members, metric)
                 row = _row(model, scored, protocol, method, metric, value, slice_name)
                 yield replace(row, reason=why_withheld(value, members))
                 if value.absent and not declared(metric).secondary_to:
-                    answered = _estimate(scored, [score for score in members if not score.absent], metric)
-                    yield _row(model, scored, protocol, method, metric + OF_ANSWERED, answered, slice_name)
+                    answered = _estimate(
+                        scored, [score for score in members if not score.absent], metric
+                    )
+                    yield _row(
+                        model, scored, protocol, method, metric + OF_ANSWERED, answered, slice_name
+                    )
         if metric == BY_FIELD:
-            macro = macro_estimate(scored, scores, lambda score: document_field(scored.samples[score.sample_id]))
+            macro = macro_estimate(
+                scored, scores, lambda score: document_field(scored.samples[score.sample_id])
+            )
             yield _row(model, scored, protocol, method, f"{metric}_macro", macro)
             for slice_name, members in _fields(scored, scores):
-                yield _row(model, scored, protocol, method, metric, mean_estimate(scored, members, metric), slice_name)
+                yield _row(
+                    model,
+                    scored,
+                    protocol,
+                    method,
+                    metric,
+                    mean_estimate(scored, members, metric),
+                    slice_name,
+                )
         if metric == "accuracy":
             rounds = [score for score in scores if scored.samples[score.sample_id].turns]
             for name, value in trend_estimates(scored, rounds).items():
@@ -260,7 +292,9 @@ def _pooled_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
                 yield _with_reason(_row(model, scored, protocol, method, name, value, slice_name))
             if len(answered := [tally for tally in members if not tally.absent]) < len(members):
                 for name, value in corpus_estimates(scored, answered).items() if answered else ():
-                    yield _row(model, scored, protocol, method, name + OF_ANSWERED, value, slice_name)
+                    yield _row(
+                        model, scored, protocol, method, name + OF_ANSWERED, value, slice_name
+                    )
 
 
 def _with_reason(row: Result) -> Result:
@@ -281,7 +315,17 @@ def _row(
 ) -> Result:
     spec, row = scored.spec, declared(metric)
     return Result(
-        model, spec.name, protocol, method, metric, value, spec.dimension, spec.suite, slice_, row.unit, row.better
+        model,
+        spec.name,
+        protocol,
+        method,
+        metric,
+        value,
+        spec.dimension,
+        spec.suite,
+        slice_,
+        row.unit,
+        row.better,
     )
 
 
@@ -290,12 +334,16 @@ def _estimate(scored: ScoredBenchmark, scores: Sequence[Score], metric: str) -> 
     declaring = metric_of(metric)
     if isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers":
         if scored.golds_absent:
-            raise DataError(f"{metric} is a mean over answers, and those of {scored.spec.name} are not here")
+            raise DataError(
+                f"{metric} is a mean over answers, and those of {scored.spec.name} are not here"
+            )
         return macro_estimate(scored, scores, lambda score: _first_gold(scored, score))
     return mean_estimate(scored, scores, metric)
 
 
-def _by_answer(scored: ScoredBenchmark, records: Sequence[RecordT], metric: str) -> Iterator[tuple[str, list[RecordT]]]:
+def _by_answer(
+    scored: ScoredBenchmark, records: Sequence[RecordT], metric: str
+) -> Iterator[tuple[str, list[RecordT]]]:
     """Records by the first gold of their question, for a metric that declares it; none with too many golds."""
     declaring = metric_of(metric)
     if declaring is None or not declaring.by_answer:
@@ -317,7 +365,9 @@ def _first_gold(scored: ScoredBenchmark, record: Score | QuestionCounts) -> str:
     return options[answer.options[0]] if answer.options else answer.texts[0]
 
 
-def _slices(scored: ScoredBenchmark, scores: Sequence[RecordT]) -> Iterator[tuple[str, list[RecordT]]]:
+def _slices(
+    scored: ScoredBenchmark, scores: Sequence[RecordT]
+) -> Iterator[tuple[str, list[RecordT]]]:
     """Scores by each value of each tag, and by round of a dialogue."""
     tags: dict[str, dict[str, list[RecordT]]] = defaultdict(lambda: defaultdict(list))
     for score in scores:
@@ -339,7 +389,9 @@ def _fields(scored: ScoredBenchmark, scores: Sequence[Score]) -> Iterator[tuple[
     for score in scores:
         fields[document_field(scored.samples[score.sample_id])].append(score)
     if len(fields) <= MAX_SLICES:
-        yield from ((f"question={question}", members) for question, members in sorted(fields.items()))
+        yield from (
+            (f"question={question}", members) for question, members in sorted(fields.items())
+        )
 
 
 def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
@@ -348,8 +400,12 @@ def _template_rows(model: str, scored: ScoredBenchmark) -> Iterator[Result]:
     first = next(templates, "")
     if all(template == first for template in templates):
         return
-    right: dict[tuple[str, Method], dict[str, list[tuple[float, str]]]] = defaultdict(lambda: defaultdict(list))
-    shared_pairs: dict[float, tuple[float, str]] = {}  # of one sample, whose presentations follow one another
+    right: dict[tuple[str, Method], dict[str, list[tuple[float, str]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    shared_pairs: dict[
+        float, tuple[float, str]
+    ] = {}  # of one sample, whose presentations follow one another
     sample_id = None
     for prediction, value in scored_predictions(scored):
         if prediction.sample_id != sample_id:
@@ -401,19 +457,31 @@ def _means(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
         over = counted_alike(specs[result.benchmark] for result in results)
         pooled = mean_over_questions(run, results) if over == "questions" else None
         value = pooled or bounded_mean([result.estimate for result in results], declaration)
-        suites, reasons = {result.suite for result in results}, (result.reason for result in results)
+        suites, reasons = (
+            {result.suite for result in results},
+            (result.reason for result in results),
+        )
         names = [result.benchmark for result in results if result.estimate.value is not None]
         scope = "" if dimension == ALL else dimension
         yield Result(
-            run.manifest.model, ALL, protocol, method, metric, value,
-            dimension, suites.pop() if len(suites) == 1 else "", "", declaration.unit, declaration.better,
+            run.manifest.model,
+            ALL,
+            protocol,
+            method,
+            metric,
+            value,
+            dimension,
+            suites.pop() if len(suites) == 1 else "",
+            "",
+            declaration.unit,
+            declaration.better,
             reason=next(filter(None, reasons), None) if value.value is None else None,
             over="questions" if pooled else "benchmarks",
             members=member_names(run, names),
             partial=missing_words(run, names, value, with_options=True, dimension=scope)
             if isinstance(metric_of(metric), ChoiceMetric)
             else without_words({result.benchmark for result in results}.difference(names)),
-        )  # fmt: skip
+        )
 
 
 def _as_printed(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
@@ -422,10 +490,17 @@ def _as_printed(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
     A mean over benchmarks is on their scale if they share one, else unscaled.
     """
     everything = (*run.benchmarks, *pooled_benchmarks(run))
-    scales = {scored.spec.name: scored.published.scale if scored.published else {} for scored in everything}
+    scales = {
+        scored.spec.name: scored.published.scale if scored.published else {}
+        for scored in everything
+    }
 
     def factor(row: Result) -> float:
-        factors = {scale.get(row.unit, 1.0) for name, scale in scales.items() if row.benchmark in (name, ALL)}
+        factors = {
+            scale.get(row.unit, 1.0)
+            for name, scale in scales.items()
+            if row.benchmark in (name, ALL)
+        }
         return factors.pop() if len(factors) == 1 else 1.0
 
     return [_printed(replace(row, convention=run.convention), factor(row)) for row in rows]
@@ -434,7 +509,9 @@ def _as_printed(run: ScoredRun, rows: Sequence[Result]) -> list[Result]:
 def _printed(row: Result, factor: float) -> Result:
     if factor == 1:
         return row
-    return replace(row, estimate=scaled_estimate(row.estimate, factor), unit=printed_unit(row.unit, factor))
+    return replace(
+        row, estimate=scaled_estimate(row.estimate, factor), unit=printed_unit(row.unit, factor)
+    )
 
 
 # --- pools of benchmarks ---------------------------------------------------------------------------------------------
@@ -446,14 +523,18 @@ def pooled_benchmarks(run: ScoredRun) -> Iterator[ScoredBenchmark]:
     scored = {benchmark.spec.name: benchmark for benchmark in run.benchmarks}
     for suite in suite_facts().values():
         for pool, shorts in suite.pools.items():
-            members = [scored[name] for short in shorts if (name := f"{suite.name}/{short}") in scored]
+            members = [
+                scored[name] for short in shorts if (name := f"{suite.name}/{short}") in scored
+            ]
             if len(members) == len(shorts):
                 yield _pooled(f"{suite.name}/{pool}", members)
 
 
 def _pooled(name: str, members: Sequence[ScoredBenchmark]) -> ScoredBenchmark:
     """All questions of the members under ids that name their benchmark, with the numbers that every member has."""
-    common = set.intersection(*(set(map(_kind, m.scores)) | set(map(_kind, m.tallies)) for m in members))
+    common = set.intersection(
+        *(set(map(_kind, m.scores)) | set(map(_kind, m.tallies)) for m in members)
+    )
 
     def own(member: ScoredBenchmark, sample: str) -> str:
         return f"{member.spec.name}/{sample}"
@@ -465,10 +546,18 @@ def _pooled(name: str, members: Sequence[ScoredBenchmark]) -> ScoredBenchmark:
 
     return ScoredBenchmark(
         spec=replace(members[0].spec, name=name),
-        samples={own(m, key): replace(sample, id=own(m, key)) for m in members for key, sample in m.samples.items()},
+        samples={
+            own(m, key): replace(sample, id=own(m, key))
+            for m in members
+            for key, sample in m.samples.items()
+        },
         predictions=(),
         score_rows=by_row(record for m in members for record in renamed(m, m.scores)),
-        answers={(own(m, key), turn): answer for m in members for (key, turn), answer in m.answers.items()},
+        answers={
+            (own(m, key), turn): answer
+            for m in members
+            for (key, turn), answer in m.answers.items()
+        },
         tallies=tuple(record for m in members for record in renamed(m, m.tallies)),
         published=members[0].published,
     )

@@ -46,7 +46,12 @@ def member_names(run: ScoredRun, names: Collection[str]) -> str:
 
 
 def missing_words(
-    run: ScoredRun, names: Collection[str], estimate: Estimate, *, with_options: bool, dimension: str = ""
+    run: ScoredRun,
+    names: Collection[str],
+    estimate: Estimate,
+    *,
+    with_options: bool,
+    dimension: str = "",
 ) -> str:
     """What a number of these benchmarks lacks of all that their suites name, in one dimension or, without one, in all.
 
@@ -63,8 +68,14 @@ def missing_words(
         which = f"{every} benchmarks with options" if with_options else f"all {every} benchmarks"
         words.append(f"{len(names)} of {which}")
     if not dimension:
-        asked = [scored.spec for scored in run.benchmarks if len(scored.predictions) and scored.spec.name not in names]
-        words.append(without_words(s.name for s in asked if not with_options or s.formulation != "text"))
+        asked = [
+            scored.spec
+            for scored in run.benchmarks
+            if len(scored.predictions) and scored.spec.name not in names
+        ]
+        words.append(
+            without_words(s.name for s in asked if not with_options or s.formulation != "text")
+        )
     if partly := [name.rpartition("/")[2] for name, _ in _asked_parts(run) if name in names]:
         words.append(f"only part of the questions of {few_names(partly)} was asked")
     if estimate.n < estimate.questions:
@@ -81,27 +92,44 @@ def without_words(names: Iterable[str]) -> str:
 def missing_dimensions(run: ScoredRun, present: Collection[str], *, with_options: bool) -> str:
     """`3 of 8 dimensions`: how many of those that the suites of a run name are there; empty when all are."""
     dimensions = dict.fromkeys(spec.dimension for spec in _named(run, with_options))
-    return f"{len(present)} of {len(dimensions)} dimensions" if set(dimensions) - set(present) else ""
+    return (
+        f"{len(present)} of {len(dimensions)} dimensions" if set(dimensions) - set(present) else ""
+    )
 
 
 def _named(run: ScoredRun, with_options: bool) -> list[BenchmarkSpec]:
     """The benchmarks with a dimension of all suites that take part in a run, and the run's own."""
-    own_specs = {scored.spec.name: scored.spec for scored in run.benchmarks if scored.spec.dimension}
+    own_specs = {
+        scored.spec.name: scored.spec for scored in run.benchmarks if scored.spec.dimension
+    }
     taking_part = {spec.suite for spec in own_specs.values()}
     catalogue, members = entries(), suite_members()
     listed = {
-        name: catalogue[name] for suite in taking_part for name in members.get(suite, ()) if catalogue[name].dimension
+        name: catalogue[name]
+        for suite in taking_part
+        for name in members.get(suite, ())
+        if catalogue[name].dimension
     }
-    return [spec for spec in {**listed, **own_specs}.values() if not with_options or spec.formulation != "text"]
+    return [
+        spec
+        for spec in {**listed, **own_specs}.values()
+        if not with_options or spec.formulation != "text"
+    ]
 
 
 def _asked_parts(run: ScoredRun) -> Iterator[tuple[str, str]]:
     """Benchmarks of which only a part was asked, and which part."""
     counts = {scored.spec.name: len(scored.samples) for scored in run.benchmarks}
     for use in run.manifest.benchmarks:
-        first = f"first {use.limit}" if use.limit is not None and counts.get(use.name, 0) >= use.limit else ""
+        first = (
+            f"first {use.limit}"
+            if use.limit is not None and counts.get(use.name, 0) >= use.limit
+            else ""
+        )
         drawn = "" if use.part is None or use.part.is_whole else str(use.part)
-        if part := ", ".join(filter(None, [f"where {use.where}" if use.where else "", first, drawn])):
+        if part := ", ".join(
+            filter(None, [f"where {use.where}" if use.where else "", first, drawn])
+        ):
             yield use.name, part
 
 
@@ -109,7 +137,9 @@ def few_names(names: Iterable[str]) -> str:
     """In alphabetical order; of many, the first ones and how many more there are."""
     ordered = sorted(names)
     more = len(ordered) - MOST_NAMED
-    return ", ".join(ordered) if more <= 1 else f"{', '.join(ordered[:MOST_NAMED])} and {more} others"
+    return (
+        ", ".join(ordered) if more <= 1 else f"{', '.join(ordered[:MOST_NAMED])} and {more} others"
+    )
 
 
 CAPABILITY = "capability"
@@ -152,7 +182,12 @@ def protocol_preference(protocol: str) -> tuple[bool, int, bool, str]:
     question; of equals, the one that asks no circular passes.
     """
     declared = labelled_declaration(protocol)
-    return not declared.stands_for_model or bool(declared.roles), -declared.n_unbiased, declared.circular, protocol
+    return (
+        not declared.stands_for_model or bool(declared.roles),
+        -declared.n_unbiased,
+        declared.circular,
+        protocol,
+    )
 
 
 def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
@@ -169,11 +204,19 @@ def capability_rows(run: ScoredRun, rows: Sequence[Result]) -> Iterator[Result]:
 
 def headline_rows(run: ScoredRun, rows: Sequence[Result]) -> dict[Method, list[Result]]:
     """The rows of single benchmarks that stand for a model, one a benchmark with a dimension, by method."""
-    headlines = {scored.spec.name: headlines_of(scored) for scored in run.benchmarks if scored.spec.dimension}
+    headlines = {
+        scored.spec.name: headlines_of(scored) for scored in run.benchmarks if scored.spec.dimension
+    }
     by_method: dict[Method, dict[str, Result]] = defaultdict(dict)
-    standing = [row for row in rows if row.metric in headlines.get(row.benchmark, ()) and not row.slice]
+    standing = [
+        row for row in rows if row.metric in headlines.get(row.benchmark, ()) and not row.slice
+    ]
     for row in sorted(
-        standing, key=lambda row: (headlines[row.benchmark].index(row.metric), protocol_preference(row.protocol))
+        standing,
+        key=lambda row: (
+            headlines[row.benchmark].index(row.metric),
+            protocol_preference(row.protocol),
+        ),
     ):
         if row.estimate.value is not None:
             by_method[row.method].setdefault(row.benchmark, row)
@@ -204,7 +247,12 @@ class _Capabilities(Struct, frozen=True):
             of_task[self.specs[row.benchmark].task].append(row)
         if len(of_task) > 1:
             for task, rows in sorted(of_task.items()):
-                yield replace(self._mean(rows, dimension), metric=TASK_CAPABILITY, slice=f"task={task}", partial="")
+                yield replace(
+                    self._mean(rows, dimension),
+                    metric=TASK_CAPABILITY,
+                    slice=f"task={task}",
+                    partial="",
+                )
 
     def _overall(self, dimensions: Sequence[Result]) -> Result:
         members = [row.benchmark for row in self.headlines]
@@ -233,19 +281,43 @@ class _Capabilities(Struct, frozen=True):
     def _mean(self, members: Sequence[Result], dimension: str) -> Result:
         """The number of some benchmarks, whose questions count alike or else the benchmarks."""
         counted, reason = self._counted(members), _why_no_mean(members)
-        estimate = None if reason or counted != "questions" else mean_over_questions(self.run, members)
+        estimate = (
+            None if reason or counted != "questions" else mean_over_questions(self.run, members)
+        )
         over: MeanOver = "questions" if estimate else "benchmarks"
         metric = MetricRow(name=CAPABILITY) if reason else declared(members[0].metric)
-        value = _no_mean(members) if reason else estimate or bounded_mean([row.estimate for row in members], metric)
+        value = (
+            _no_mean(members)
+            if reason
+            else estimate or bounded_mean([row.estimate for row in members], metric)
+        )
         names = [row.benchmark for row in members]
         mean = Result(
-            self.run.manifest.model, ALL, self.method, self.method, CAPABILITY, value, dimension,
-            unit=metric.unit, better=metric.better, reason=reason, detail=_metric_names(members) if reason else "",
-            over=over, members=member_names(self.run, names),
-            partial=self._partial(names, value, [] if dimension != ALL else sorted({r.dimension for r in members}),
-                                  "" if dimension == ALL else dimension),
-        )  # fmt: skip
-        return mean if dimension == ALL else self._as_printed(mean, members, [r.dimension for r in self._rules()])
+            self.run.manifest.model,
+            ALL,
+            self.method,
+            self.method,
+            CAPABILITY,
+            value,
+            dimension,
+            unit=metric.unit,
+            better=metric.better,
+            reason=reason,
+            detail=_metric_names(members) if reason else "",
+            over=over,
+            members=member_names(self.run, names),
+            partial=self._partial(
+                names,
+                value,
+                [] if dimension != ALL else sorted({r.dimension for r in members}),
+                "" if dimension == ALL else dimension,
+            ),
+        )
+        return (
+            mean
+            if dimension == ALL
+            else self._as_printed(mean, members, [r.dimension for r in self._rules()])
+        )
 
     def _rules(self) -> list[AsPublished]:
         """By what the benchmarks are scored as published; none unless all are."""
@@ -254,26 +326,50 @@ class _Capabilities(Struct, frozen=True):
 
     def _as_printed(self, row: Result, parts: Sequence[Result], means: Sequence[str]) -> Result:
         """A row without a value, since scales differ: the mean of its parts as printed, where all suites print that."""
-        if row.reason != "scales differ" or set(means) != {"mean of printed"} or any(p.reason for p in parts):
+        if (
+            row.reason != "scales differ"
+            or set(means) != {"mean of printed"}
+            or any(p.reason for p in parts)
+        ):
             return row
         factors = {unit: factor for rules in self._rules() for unit, factor in rules.scale.items()}
         # What lies between 0 and 1 enters in hundredths even where it is printed as it is.
-        scales = [factors.get(part.unit, 100.0 if declared(part.metric).high == 1 else 1.0) for part in parts]
-        units = {p.unit if scale == 1 else printed_unit(p.unit, scale) for p, scale in zip(parts, scales, strict=True)}
-        figures = [scaled_estimate(part.estimate, scale) for part, scale in zip(parts, scales, strict=True)]
+        scales = [
+            factors.get(part.unit, 100.0 if declared(part.metric).high == 1 else 1.0)
+            for part in parts
+        ]
+        units = {
+            p.unit if scale == 1 else printed_unit(p.unit, scale)
+            for p, scale in zip(parts, scales, strict=True)
+        }
+        figures = [
+            scaled_estimate(part.estimate, scale) for part, scale in zip(parts, scales, strict=True)
+        ]
         estimate = mean_of_estimates(figures)
         detail = f"mean of figures in {', '.join(sorted(units))}"
-        return replace(row, estimate=estimate, unit=printed_unit("score", 100), reason=None, detail=detail)
+        return replace(
+            row, estimate=estimate, unit=printed_unit("score", 100), reason=None, detail=detail
+        )
 
     def _counted(self, members: Sequence[Result]) -> MeanOver:
         return counted_alike(self.specs[row.benchmark] for row in members)
 
     def _partial(
-        self, members: Sequence[str], estimate: Estimate, dimensions: Sequence[str], dimension: str = ""
+        self,
+        members: Sequence[str],
+        estimate: Estimate,
+        dimensions: Sequence[str],
+        dimension: str = "",
     ) -> str:
         with_options = self.method == "likelihood"
-        lacking = missing_dimensions(self.run, dimensions, with_options=with_options) if dimensions else ""
-        words = missing_words(self.run, members, estimate, with_options=with_options, dimension=dimension)
+        lacking = (
+            missing_dimensions(self.run, dimensions, with_options=with_options)
+            if dimensions
+            else ""
+        )
+        words = missing_words(
+            self.run, members, estimate, with_options=with_options, dimension=dimension
+        )
         return "; ".join(filter(None, [lacking, words]))
 
 
@@ -292,7 +388,9 @@ def _metric_names(rows: Sequence[Result]) -> str:
 
 
 def _no_mean(rows: Sequence[Result]) -> Estimate:
-    n, unscored, errors = (sum(getattr(row.estimate, count) for row in rows) for count in ("n", "unscored", "errors"))
+    n, unscored, errors = (
+        sum(getattr(row.estimate, count) for row in rows) for count in ("n", "unscored", "errors")
+    )
     return Estimate(None, None, None, None, n, unscored, errors)
 
 

@@ -63,11 +63,17 @@ def dose_responses(scored: ScoredBenchmark) -> list[DoseResponse]:
     doses = _doses(protocol for protocol, _, metric in scored.score_rows if metric in headlines)
     if not doses:
         return []
-    measured = {(values.protocol, values.metric): values for values in question_values(scored, headlines)}
+    measured = {
+        (values.protocol, values.metric): values for values in question_values(scored, headlines)
+    }
     responses = []
     for (inner, kind), labels in sorted(doses.items()):
         for (protocol, metric), clean in measured.items():
-            worse = {dose: measured[label, metric] for dose, label in labels if (label, metric) in measured}
+            worse = {
+                dose: measured[label, metric]
+                for dose, label in labels
+                if (label, metric) in measured
+            }
             if protocol == inner and worse:
                 responses.append(_response(kind, clean, worse))
     return responses
@@ -84,7 +90,9 @@ def _doses(labels: Iterable[str]) -> Mapping[tuple[str, str], list[tuple[float, 
     return doses
 
 
-def _response(kind: str, clean: QuestionMeasures, worse: Mapping[float, QuestionMeasures]) -> DoseResponse:
+def _response(
+    kind: str, clean: QuestionMeasures, worse: Mapping[float, QuestionMeasures]
+) -> DoseResponse:
     none = DEGRADATIONS[kind].none
     ordered = sorted(worse, key=lambda dose: abs(dose - none))
     points = []
@@ -96,14 +104,23 @@ def _response(kind: str, clean: QuestionMeasures, worse: Mapping[float, Question
     chance = (clean.scored.chance_accuracy or 0.0) if clean.metric == "accuracy" else 0.0
     curves = [clean, *(worse[dose] for dose in ordered)]
     return DoseResponse(
-        clean.scored.spec.name, clean.protocol, clean.metric, clean.row.unit, kind,
-        overall[0] if overall else math.nan, chance, tuple(points),
+        clean.scored.spec.name,
+        clean.protocol,
+        clean.metric,
+        clean.row.unit,
+        kind,
+        overall[0] if overall else math.nan,
+        chance,
+        tuple(points),
         _half_dose([none, *ordered], curves, keys, chance),
-    )  # fmt: skip
+    )
 
 
 def _half_dose(
-    doses: Sequence[float], curves: Sequence[QuestionMeasures], keys: Sequence[tuple[str, int]], chance: float
+    doses: Sequence[float],
+    curves: Sequence[QuestionMeasures],
+    keys: Sequence[tuple[str, int]],
+    chance: float,
 ) -> HalfDose:
     if not keys or any(curve.counted_by or curve.censored for curve in curves):
         return HalfDose(why_not="only of a mean over questions that were answered at every dose")
@@ -114,8 +131,12 @@ def _half_dose(
         ([math.fsum(curve.values[key] for key in members) for curve in curves], len(members))
         for members in groups.values()
     ]
-    rng = rng_for(curves[0].scored.spec.name, "", f"half dose {curves[0].protocol} {curves[0].metric}", 0)
-    drawn = [_crossing(doses, _means(rng.choices(sums, k=len(sums))), chance) for _ in range(RESAMPLES)]
+    rng = rng_for(
+        curves[0].scored.spec.name, "", f"half dose {curves[0].protocol} {curves[0].metric}", 0
+    )
+    drawn = [
+        _crossing(doses, _means(rng.choices(sums, k=len(sums))), chance) for _ in range(RESAMPLES)
+    ]
     seen = [crossing for crossing in drawn if crossing is not None]
     if len(seen) < CERTAIN * RESAMPLES:
         return HalfDose(why_not="not surely above chance on clean pictures")
@@ -124,13 +145,17 @@ def _half_dose(
     high: float | None
     away = sorted(seen, key=lambda dose: abs(dose - doses[0]) if math.isfinite(dose) else math.inf)
     low, high = away[round(0.025 * (len(away) - 1))], away[round(0.975 * (len(away) - 1))]
-    value, low, high = (None if dose is None or math.isinf(dose) else dose for dose in (best, low, high))
+    value, low, high = (
+        None if dose is None or math.isinf(dose) else dose for dose in (best, low, high)
+    )
     return HalfDose(value, low, high)
 
 
 def _means(sums: Sequence[tuple[list[float], int]]) -> list[float]:
     total = sum(count for _, count in sums)
-    return [math.fsum(values) / total for values in zip(*(values for values, _ in sums), strict=True)]
+    return [
+        math.fsum(values) / total for values in zip(*(values for values, _ in sums), strict=True)
+    ]
 
 
 def _crossing(doses: Sequence[float], means: Sequence[float], chance: float) -> float | None:

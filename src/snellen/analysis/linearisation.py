@@ -26,13 +26,31 @@ STEP = 1e-4
 ROUND_TREND = Metric(
     what="of dialogues: correlation and slope of accuracy against the number of the round (arXiv 2310.02569, A.8)",
     rows=(
-        metric_row("round_correlation", unit="r", low=-1.0, high=1.0, better="neither", interval="linearised"),
-        metric_row("round_slope", unit="share per round", low=-1.0, high=1.0, better="neither", interval="linearised"),
+        metric_row(
+            "round_correlation",
+            unit="r",
+            low=-1.0,
+            high=1.0,
+            better="neither",
+            interval="linearised",
+        ),
+        metric_row(
+            "round_slope",
+            unit="share per round",
+            low=-1.0,
+            high=1.0,
+            better="neither",
+            interval="linearised",
+        ),
     ),
 )
 FIELD_MACRO = Metric(
     what="mean over a document's fields of each field's own exact match: a rare field counts fully",
-    rows=(share("field_exact_match_macro", "field exact match, mean of fields", interval="linearised"),),
+    rows=(
+        share(
+            "field_exact_match_macro", "field exact match, mean of fields", interval="linearised"
+        ),
+    ),
 )
 TREND_BOUNDS = (-1.0, 1.0)
 FEWEST_ROUNDS = 3
@@ -40,16 +58,21 @@ FIELD_TAG = "key"
 RowFunction = Callable[[Counts], Sequence[float | None]]
 
 
-def corpus_estimates(scored: ScoredBenchmark, tallied: Sequence[QuestionCounts]) -> dict[str, Estimate]:
+def corpus_estimates(
+    scored: ScoredBenchmark, tallied: Sequence[QuestionCounts]
+) -> dict[str, Estimate]:
     """Each row of one metric, over the questions in `tallied`."""
     first = tallied[0]
     pooled = summed_metric(first.metric)
     counted = [tally for tally in tallied if tally.counts]
     counts = [tally.counts for tally in counted]
     groups = [scored.samples[tally.sample_id].group for tally in counted]
-    estimates = linearised_estimates(counts, groups, pooled.compute, [row.bounds for row in pooled.rows])
+    estimates = linearised_estimates(
+        counts, groups, pooled.compute, [row.bounds for row in pooled.rows]
+    )
     return {
-        row: with_counts(estimate, tallied, len(counted)) for row, estimate in zip(pooled.names, estimates, strict=True)
+        row: with_counts(estimate, tallied, len(counted))
+        for row, estimate in zip(pooled.names, estimates, strict=True)
     }
 
 
@@ -71,11 +94,16 @@ def trend_estimates(scored: ScoredBenchmark, scores: Sequence[Score]) -> dict[st
     def compute(sums: Counts) -> tuple[float | None, float | None]:
         if not all(sums[rounds:]):
             return None, None  # a round that no dialogue has reached
-        return round_trend([right / n for right, n in zip(sums[:rounds], sums[rounds:], strict=True)])
+        return round_trend(
+            [right / n for right, n in zip(sums[:rounds], sums[rounds:], strict=True)]
+        )
 
     groups = [scored.samples[name].group for name in by_dialogue]
     estimates = linearised_estimates(
-        [tuple(counts) for counts in by_dialogue.values()], groups, compute, [TREND_BOUNDS] * len(ROUND_TREND.names)
+        [tuple(counts) for counts in by_dialogue.values()],
+        groups,
+        compute,
+        [TREND_BOUNDS] * len(ROUND_TREND.names),
     )
     return {
         row: with_counts(estimate, scores, len(valued))
@@ -93,7 +121,9 @@ def round_trend(accuracies: Sequence[float]) -> tuple[float | None, float]:
     middle, mean = (n + 1) / 2, math.fsum(accuracies) / n
     across = math.fsum((number - middle) ** 2 for number in range(1, n + 1))
     up = math.fsum((value - mean) ** 2 for value in accuracies)
-    co_moment = math.fsum((number - middle) * (value - mean) for number, value in enumerate(accuracies, start=1))
+    co_moment = math.fsum(
+        (number - middle) * (value - mean) for number, value in enumerate(accuracies, start=1)
+    )
     if max(accuracies) == min(accuracies) or up == 0.0:
         return None, 0.0
     return max(-1.0, min(1.0, co_moment / math.sqrt(across * up))), co_moment / across
@@ -104,7 +134,9 @@ def document_field(sample: Sample) -> str:
     return sample.tags.get(FIELD_TAG) or sample.question
 
 
-def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score], part_of: Callable[[Score], str]) -> Estimate:
+def macro_estimate(
+    scored: ScoredBenchmark, scores: Sequence[Score], part_of: Callable[[Score], str]
+) -> Estimate:
     """Unweighted mean over parts (fields, classes) of each part's mean: a rare one counts as much as a common one.
 
     A part without a scored question is left out. A question i of the K parts' k-th, which has n_k, moves the value by
@@ -114,12 +146,17 @@ def macro_estimate(scored: ScoredBenchmark, scores: Sequence[Score], part_of: Ca
     for score in scores:
         if score.value is not None:
             by_part[part_of(score)].append(score)
-    means = {part: statistics.fmean(score.value or 0.0 for score in group) for part, group in by_part.items()}
+    means = {
+        part: statistics.fmean(score.value or 0.0 for score in group)
+        for part, group in by_part.items()
+    }
     shifts: dict[str, list[float]] = defaultdict(list)
     for part, group in by_part.items():
         for score in group:
             deviation = (score.value or 0.0) - means[part]
-            shifts[scored.samples[score.sample_id].group].append(deviation / (len(means) * len(group)))
+            shifts[scored.samples[score.sample_id].group].append(
+                deviation / (len(means) * len(group))
+            )
     if not means:
         return with_counts(Estimate(None, None, None, None, 0), scores, 0)
     # The deviations of a part sum to zero, and so do those of all.
@@ -175,7 +212,9 @@ def linearised_deviations(
     return linearised
 
 
-def linear_estimate(linearised: tuple[float, list[float]], groups: Sequence[Hashable], bounds: Bounds) -> Estimate:
+def linear_estimate(
+    linearised: tuple[float, list[float]], groups: Sequence[Hashable], bounds: Bounds
+) -> Estimate:
     """A value with its interval, from how each question's deviation changes it."""
     value, deviations = linearised
     spread = group_spread(deviations, groups)
@@ -203,7 +242,9 @@ def _gradients(compute: RowFunction, sums: Counts, rows: int) -> list[list[float
             columns.append([0.0] * rows)
             continue
         step = abs(total) * STEP
-        above, below = (compute((*sums[:j], total + sign * step, *sums[j + 1 :])) for sign in (1, -1))
+        above, below = (
+            compute((*sums[:j], total + sign * step, *sums[j + 1 :])) for sign in (1, -1)
+        )
         columns.append(
             [
                 None if high is None or low is None else (high - low) / (2 * step)

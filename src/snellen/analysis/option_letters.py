@@ -57,12 +57,16 @@ def letter_preferences(benchmarks: Sequence[ScoredBenchmark]) -> list[LetterPref
     groups: dict[tuple[str, str], int] = {}
     for scored in benchmarks:
         for prediction, order in _readable(scored):
-            group = groups.setdefault((scored.spec.name, scored.samples[prediction.sample_id].group), len(groups))
+            group = groups.setdefault(
+                (scored.spec.name, scored.samples[prediction.sample_id].group), len(groups)
+            )
             answer = scored.answers.get((prediction.sample_id, prediction.turn))
             gold = answer.options if answer else ()
             for option, label in zip(order, prediction.variant.labels, strict=False):
                 is_correct = option in gold if gold else None
-                pools[prediction.protocol, len(order), label].add(prediction.choice == option, is_correct, group)
+                pools[prediction.protocol, len(order), label].add(
+                    prediction.choice == option, is_correct, group
+                )
     return [pool.preference(*key) for key, pool in sorted(pools.items())]
 
 
@@ -95,7 +99,10 @@ class _Replies:
             absent = Estimate(None, None, None, None, 0)
             chosen = estimate_mean(self._unknown, self._unknown_groups)
             return LetterPreference(protocol, options, label, chosen, absent, absent)
-        gaps = array("d", (chosen - correct for chosen, correct in zip(self._chosen, self._correct, strict=True)))
+        gaps = array(
+            "d",
+            (chosen - correct for chosen, correct in zip(self._chosen, self._correct, strict=True)),
+        )
         return LetterPreference(
             protocol,
             options,

@@ -68,15 +68,25 @@ class PaperReport(Struct, frozen=True, dict=True):
     def unfound(self) -> list[Erratum]:
         """Errata that a check should find and none did."""
         misprinted = {check.cell.place for check in self.misprints}
-        return [erratum for erratum in self.paper.errata if erratum.computed and erratum.place not in misprinted]
+        return [
+            erratum
+            for erratum in self.paper.errata
+            if erratum.computed and erratum.place not in misprinted
+        ]
 
 
 def check_paper(paper: Paper) -> PaperReport:
     """Every check that the paper's declarations allow. Raises DataError for a declaration without cells."""
     errata = {erratum.place: erratum for erratum in paper.errata}
     checker = _Checker(paper)
-    checks = [check for derivation in paper.derived.derivations for check in checker.checks(derivation)]
-    impossible = {check.cell.place for check in checks if check.formula == "share of questions" and not check.agrees}
+    checks = [
+        check for derivation in paper.derived.derivations for check in checker.checks(derivation)
+    ]
+    impossible = {
+        check.cell.place
+        for check in checks
+        if check.formula == "share of questions" and not check.agrees
+    }
     finished = tuple(
         replace(
             check,
@@ -96,7 +106,10 @@ def derived_figures(paper: Paper, own_cells: Sequence[PrintedValue]) -> Iterator
     """
     checker = _Checker(paper, own_cells)
     for derivation in paper.derived.derivations:
-        if derivation.formula in ("mean", "average rank") and MODEL not in (*derivation.rows, *derivation.over):
+        if derivation.formula in ("mean", "average rank") and MODEL not in (
+            *derivation.rows,
+            *derivation.over,
+        ):
             yield from checker.of_another(derivation, own_cells[0].model)
 
 
@@ -148,30 +161,46 @@ class _Checker:
         """The figures of a model that the paper does not have, one for each column and kind of row."""
         for column, wildcard in self._columns(derivation.figure):
             printed = [
-                cell for cell in self._by_column[column] if _is_in(derivation.rows, cell) and MODEL in cell.labels
+                cell
+                for cell in self._by_column[column]
+                if _is_in(derivation.rows, cell) and MODEL in cell.labels
             ]
             for cell in {
-                tuple(cell.labels[name] for name in cell.labels if name != MODEL): cell for cell in printed
+                tuple(cell.labels[name] for name in cell.labels if name != MODEL): cell
+                for cell in printed
             }.values():
                 figure = replace(cell, labels={**cell.labels, MODEL: model})
                 terms = {
-                    sum(len(self._entering(name, derivation, value, wildcard)) for name in derivation.of)
+                    sum(
+                        len(self._entering(name, derivation, value, wildcard))
+                        for name in derivation.of
+                    )
                     for value in (cell, figure)
                 }
                 computed = self._compute(derivation, figure, wildcard) if len(terms) == 1 else None
                 if computed:
                     yield replace(figure, printed=str(rounded(computed.value, cell.digits)))
 
-    def _entering(self, name: str, derivation: Derivation, cell: PrintedValue, wildcard: str) -> list[PrintedValue]:
+    def _entering(
+        self, name: str, derivation: Derivation, cell: PrintedValue, wildcard: str
+    ) -> list[PrintedValue]:
         """The cells of a set, or of a reference, that enter a figure."""
         sources = self._cells_of(name, wildcard)
-        return [source for source in sources if _enters(derivation, cell, source) and source.place != cell.place]
+        return [
+            source
+            for source in sources
+            if _enters(derivation, cell, source) and source.place != cell.place
+        ]
 
-    def _check(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> PaperCheck | None:
+    def _check(
+        self, derivation: Derivation, cell: PrintedValue, wildcard: str
+    ) -> PaperCheck | None:
         computed = self._compute(derivation, cell, wildcard)
         return None if computed is None else _compared(derivation, cell, computed)
 
-    def _compute(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> _Computed | None:
+    def _compute(
+        self, derivation: Derivation, cell: PrintedValue, wildcard: str
+    ) -> _Computed | None:
         if derivation.formula == "share of questions":
             return _countable(derivation, cell)
         if derivation.formula == "average rank":
@@ -199,7 +228,9 @@ class _Checker:
                 sources += [_Source((source,), source.value or Decimal(0)) for source in cells]
         return sources
 
-    def _ranked(self, derivation: Derivation, cell: PrintedValue, wildcard: str) -> _Computed | None:
+    def _ranked(
+        self, derivation: Derivation, cell: PrintedValue, wildcard: str
+    ) -> _Computed | None:
         """The mean over the sources of the row's models' competition ranks among all models of that source."""
         ranks: list[Decimal] = []
         ranked = _members(derivation, cell).get(MODEL, (cell.model,))
@@ -208,20 +239,35 @@ class _Checker:
             for source in self._cells_of(name, wildcard):
                 if _enters(derivation, cell, source, free=(MODEL,)):
                     by_model[source.model].append(source)
-            values = {model: _as_mean(cells, derivation.digits)[0].value for model, cells in by_model.items()}
-            places = dict(zip(values, competition_ranks([float(value) for value in values.values()]), strict=True))
+            values = {
+                model: _as_mean(cells, derivation.digits)[0].value
+                for model, cells in by_model.items()
+            }
+            places = dict(
+                zip(
+                    values,
+                    competition_ranks([float(value) for value in values.values()]),
+                    strict=True,
+                )
+            )
             ranks += [Decimal(places[model]) for model in ranked if model in places]
         if not ranks:
             return None
         value = mean(ranks)
-        return _Computed(value, f"ranks {', '.join(str(rank) for rank in ranks)}: mean {_short(value)}")
+        return _Computed(
+            value, f"ranks {', '.join(str(rank) for rank in ranks)}: mean {_short(value)}"
+        )
 
     def _cells_of(self, name: str, wildcard: str) -> Iterator[PrintedValue]:
         """The cells of a set, of `TABLE:COLUMN`, or of one row of it (`TABLE:COLUMN @ LABEL`)."""
         for reference in self.paper.derived.sets.get(name, (name,)):
             columns, _, label = reference.replace("{}", wildcard).partition(" @ ")
             for column, _ in self._columns(columns):
-                yield from (cell for cell in self._by_column[column] if not label or label in cell.labels.values())
+                yield from (
+                    cell
+                    for cell in self._by_column[column]
+                    if not label or label in cell.labels.values()
+                )
 
     def _columns(self, reference: str) -> Iterator[tuple[tuple[str, str], str]]:
         """The columns that `TABLE:COLUMN` names, and what its `*` matched."""
@@ -236,7 +282,9 @@ def _is_in(rows: Mapping[str, str], cell: PrintedValue) -> bool:
     return all(cell.labels.get(label) == text for label, text in rows.items())
 
 
-def _enters(derivation: Derivation, cell: PrintedValue, source: PrintedValue, free: Sequence[str] = ()) -> bool:
+def _enters(
+    derivation: Derivation, cell: PrintedValue, source: PrintedValue, free: Sequence[str] = ()
+) -> bool:
     """Whether a cell's row is one of those that the figure's row is computed from."""
     members = _members(derivation, cell)
     if derivation.members and not members:
@@ -258,7 +306,9 @@ def _enters(derivation: Derivation, cell: PrintedValue, source: PrintedValue, fr
 
 
 def _members(derivation: Derivation, cell: PrintedValue) -> dict[str, tuple[str, ...]]:
-    return derivation.members.get(", ".join(text for label, text in cell.labels.items() if label != METHOD), {})
+    return derivation.members.get(
+        ", ".join(text for label, text in cell.labels.items() if label != METHOD), {}
+    )
 
 
 def _as_mean(cells: Sequence[PrintedValue], digits: int | None) -> list[_Source]:
@@ -269,7 +319,9 @@ def _as_mean(cells: Sequence[PrintedValue], digits: int | None) -> list[_Source]
     return [_Source(tuple(cells), value if digits is None else rounded(value, digits))]
 
 
-def _evaluated(derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]) -> _Computed | None:
+def _evaluated(
+    derivation: Derivation, cell: PrintedValue, sources: Sequence[_Source]
+) -> _Computed | None:
     formula = FORMULAS[derivation.formula]
     positives = Decimal(str(_by_label(derivation.positives, derivation, cell) or 0))
     values = [source.value for source in sources]
@@ -286,10 +338,17 @@ def _evaluated(derivation: Derivation, cell: PrintedValue, sources: Sequence[_So
     if derivation.formula == "mean" and all(len(source.cells) == 1 for source in sources):
         gap = (cell.value or Decimal(0)) - computed
         suspects = tuple(
-            (source.cells[0].place, str(rounded(source.value + gap * len(sources), source.cells[0].digits)))
+            (
+                source.cells[0].place,
+                str(rounded(source.value + gap * len(sources), source.cells[0].digits)),
+            )
             for source in sources
         )
-    inputs = f"of {len(values)} values" if len(values) > MOST_SOURCES else f"({', '.join(map(_short, values))})"
+    inputs = (
+        f"of {len(values)} values"
+        if len(values) > MOST_SOURCES
+        else f"({', '.join(map(_short, values))})"
+    )
     explanation = f"{derivation.formula} {inputs} = {_short(computed)}"
     return _Computed(computed, explanation, margin, suspects)
 
@@ -302,7 +361,8 @@ def _pooled(derivation: Derivation, cell: PrintedValue, sources: Sequence[_Sourc
     sizes = [counts[column] for column in columns]
     computed = pooled_share([source.value for source in sources], sizes)
     parts = " + ".join(
-        f"{rounded(source.value * size / 100, 0)}/{size}" for source, size in zip(sources, sizes, strict=True)
+        f"{rounded(source.value * size / 100, 0)}/{size}"
+        for source, size in zip(sources, sizes, strict=True)
     )
     return _Computed(computed, f"questions right {parts} = {_short(computed)}")
 
@@ -320,23 +380,34 @@ def _countable(derivation: Derivation, cell: PrintedValue) -> _Computed | None:
     repetition = f" put {derivation.tests} times" if derivation.tests > 1 else ""
     right = rounded(computed * tests / 100, 0)
     explanation = f"nearest share of {questions:,} questions{repetition}: {right}/{tests} = {_short(computed)}"
-    return _Computed(computed, f"{explanation}, cut off" if cut_off else explanation, cut_off=cut_off)
+    return _Computed(
+        computed, f"{explanation}, cut off" if cut_off else explanation, cut_off=cut_off
+    )
 
 
 def _compared(derivation: Derivation, cell: PrintedValue, computed: _Computed) -> PaperCheck:
     printed = cell.value or Decimal(0)
-    gap, room = abs(printed - computed.value), half_unit(cell.digits) + computed.margin + derivation.within
+    gap, room = (
+        abs(printed - computed.value),
+        half_unit(cell.digits) + computed.margin + derivation.within,
+    )
     agrees = rounded(computed.value, cell.digits) == printed or computed.cut_off
     if derivation.formula != "average rank":
         # A share just between two decimals may have been rounded either way.
         agrees = agrees or gap < room or (gap == room and derivation.formula == "pooled share")
     return PaperCheck(
-        cell=cell, formula=derivation.formula, computed=computed.value, agrees=agrees, arithmetic=computed.arithmetic,
+        cell=cell,
+        formula=derivation.formula,
+        computed=computed.value,
+        agrees=agrees,
+        arithmetic=computed.arithmetic,
         suspects=computed.suspects,
-    )  # fmt: skip
+    )
 
 
-def _by_label(by_text: Mapping[str, ValueT], derivation: Derivation, cell: PrintedValue) -> ValueT | None:
+def _by_label(
+    by_text: Mapping[str, ValueT], derivation: Derivation, cell: PrintedValue
+) -> ValueT | None:
     """What is declared for the cell's row, or for all rows."""
     return by_text.get(cell.labels.get(derivation.counted_by, ""), by_text.get(""))
 
@@ -355,7 +426,12 @@ def _repeated(paper: Paper) -> Iterator[RepeatedPair]:
             cells = {(cell.column, *cell.labels.values()): cell for cell in paper.values(table)}
             for (column, *labels), cell in cells.items():
                 counterpart = cells.get((f"{column.removesuffix(first)}{second}", *labels))
-                if column.endswith(f" {first}") and cell.benchmark and counterpart is not None and counterpart.value:
+                if (
+                    column.endswith(f" {first}")
+                    and cell.benchmark
+                    and counterpart is not None
+                    and counterpart.value
+                ):
                     pairs[cell.printed, counterpart.printed].append(cell)
         for pair, cells_alike in pairs.items():
             for i, cell in enumerate(cells_alike):
@@ -398,7 +474,9 @@ def _accuracy(precision_recall: Sequence[Decimal], positives: Decimal) -> Decima
     """True positives and, of the negatives, those that are not false positives; all in per cent."""
     yes = _yes_rate(precision_recall, positives)
     true_positives = positives * precision_recall[1]
-    return None if yes is None else true_positives + HUNDRED * (1 - positives) - (yes - true_positives)
+    return (
+        None if yes is None else true_positives + HUNDRED * (1 - positives) - (yes - true_positives)
+    )
 
 
 FORMULAS: Mapping[str, Formula] = {
@@ -415,7 +493,9 @@ SOURCES = {"same": 1, "difference": 2, "F1": 2, "implied accuracy": 2, "implied 
 
 def pooled_share(shares: Sequence[Decimal], counts: Sequence[int]) -> Decimal:
     """The share among all questions, in per cent: each part's share is taken back to a number of its questions."""
-    right = sum(rounded(share * count / HUNDRED, 0) for share, count in zip(shares, counts, strict=True))
+    right = sum(
+        rounded(share * count / HUNDRED, 0) for share, count in zip(shares, counts, strict=True)
+    )
     return HUNDRED * right / sum(counts)
 
 
@@ -423,7 +503,10 @@ def nearest_share(printed: Decimal, tests: int, digits: int) -> tuple[Decimal, b
     """The share of this many tests that is nearest to `printed`, in per cent; and whether `printed` is one cut off."""
     right = (printed * tests / HUNDRED).to_integral_value(ROUND_FLOOR)
     above = HUNDRED * (right + 1) / tests
-    if above.quantize(Decimal(1).scaleb(-digits), ROUND_DOWN) == printed and rounded(above, digits) != printed:
+    if (
+        above.quantize(Decimal(1).scaleb(-digits), ROUND_DOWN) == printed
+        and rounded(above, digits) != printed
+    ):
         return above, True
     below = HUNDRED * right / tests
     return (above if above - printed < printed - below else below), False

@@ -24,7 +24,14 @@ from operator import mul
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.analysis.statistics import SAME, Bounds, GroupSpread, estimate_mean, group_spread, interval_of
+from snellen.analysis.statistics import (
+    SAME,
+    Bounds,
+    GroupSpread,
+    estimate_mean,
+    group_spread,
+    interval_of,
+)
 from snellen.metrics.declaration import OF_ANSWERED, MetricRow, ReplyMetric, declared, metric_of
 from snellen.reasons import Reason
 from snellen.records import Estimate, Result, Score
@@ -80,7 +87,9 @@ def censored_mean(parts: Sequence[Sequence[Score]]) -> CensoredMean | None:
     mean = math.fsum(weight * value for weight, value in weighed) / total
     lost = zip(*(part_rows.weights_lost for part_rows in rows), strict=True)
     unknown, doubtful = (math.fsum(weights) / total for weights in lost)
-    return CensoredMean(mean, [shift / total for row in rows for shift in row.shifts(mean)], unknown, doubtful)
+    return CensoredMean(
+        mean, [shift / total for row in rows for shift in row.shifts(mean)], unknown, doubtful
+    )
 
 
 def with_doubtful_as(scores: Sequence[Score], value: float) -> list[Score]:
@@ -112,7 +121,9 @@ class _Rows:
 
     def _count(self) -> None:
         lengths, places = Counter(self._steps), range(max(self._steps, default=0) + 1)
-        broken = Counter(steps for steps, score in zip(self._steps, self._scores, strict=True) if score.broken)
+        broken = Counter(
+            steps for steps, score in zip(self._steps, self._scores, strict=True) if score.broken
+        )
         longer = len(self._steps) - sum(number for steps, number in lengths.items() if steps < 0)
         self._came: list[int] = []
         self._waiting: list[int] = []
@@ -121,7 +132,8 @@ class _Rows:
             self._came.append(longer)
             self._waiting.append(longer + broken[k])
         odds = [
-            waiting / answered if answered else 1.0 for waiting, answered in zip(self._waiting, self._came, strict=True)
+            waiting / answered if answered else 1.0
+            for waiting, answered in zip(self._waiting, self._came, strict=True)
         ]
         self._weights: list[float] = [1.0, *accumulate(odds, mul)]
         """The factor of a value that took this many answers."""
@@ -129,13 +141,18 @@ class _Rows:
     def _first_place_with_fewer(self, fewest: int) -> int | None:
         """The first place, after a first answer, where rows broke off and fewer than so many went on."""
         counts = list(zip(self._waiting, self._came, strict=True))
-        return next((k for k, (waiting, came) in enumerate(counts) if k and waiting > came < fewest), None)
+        return next(
+            (k for k, (waiting, came) in enumerate(counts) if k and waiting > came < fewest), None
+        )
 
     def _weight_beyond(self, place: int | None) -> float:
         """Of the rows that broke off in this place or later."""
         if place is None:
             return 0.0
-        ended = sum(score.broken and steps >= place for score, steps in zip(self._scores, self._steps, strict=True))
+        ended = sum(
+            score.broken and steps >= place
+            for score, steps in zip(self._scores, self._steps, strict=True)
+        )
         return self._weights[place] * ended
 
     def _move_back_where_none_goes_on(self) -> None:
@@ -164,7 +181,10 @@ class _Rows:
                 later[k] += shift
         places = list(zip(later, self._waiting, self._came, strict=True))
         missed = [after / waiting if waiting else 0.0 for after, waiting, _ in places]
-        came = [after / answered - after / waiting if answered else 0.0 for after, waiting, answered in places]
+        came = [
+            after / answered - after / waiting if answered else 0.0
+            for after, waiting, answered in places
+        ]
         upto = [0.0, *accumulate(came)]
         return [
             shift - upto[max(steps, 0)] + (missed[steps] if score.broken and steps >= 0 else 0.0)
@@ -204,14 +224,19 @@ def mean_of_parts(parts: Sequence[Part], metric: str) -> Estimate:
             groups.append(sample.group)
             if row.question_maximum:
                 kinds[
-                    score.n_presentations, len(sample.turns[score.turn].options if sample.turns else sample.options)
+                    score.n_presentations,
+                    len(sample.turns[score.turn].options if sample.turns else sample.options),
                 ] += 1
     bounds = _bounds(kinds, row)
     estimate = estimate_mean(values, groups, bounds=bounds)
-    estimate = with_counts(estimate, [score for _, scores in parts for score in scores], len(values))
+    estimate = with_counts(
+        estimate, [score for _, scores in parts for score in scores], len(values)
+    )
     if any(is_censored(scores) for _, scores in parts):
         estimate = _censored_estimate(parts, bounds, estimate)
-    return _with_worst_cases(estimate, math.fsum(values), bounds) if estimate.unanswered else estimate
+    return (
+        _with_worst_cases(estimate, math.fsum(values), bounds) if estimate.unanswered else estimate
+    )
 
 
 def with_counts(estimate: Estimate, records: Sequence[Score | QuestionCounts], n: int) -> Estimate:
@@ -240,11 +265,17 @@ def _censored_estimate(parts: Sequence[Part], bounds: Bounds, plain: Estimate) -
     low, high = interval_of(mean.value, spread, bounds)
     if mean.doubtful:
         low, high = (_limit_where_doubtful(parts, bounds, end) for end in (0, 1))
-    return replace(plain, value=mean.value, stderr=spread.error, low=low, high=high, groups=spread.groups)
+    return replace(
+        plain, value=mean.value, stderr=spread.error, low=low, high=high, groups=spread.groups
+    )
 
 
 def _spread_of(parts: Sequence[Part], mean: CensoredMean) -> GroupSpread:
-    all_scores = ((scored.samples[score.sample_id].group, score) for scored, scores in parts for score in scores)
+    all_scores = (
+        (scored.samples[score.sample_id].group, score)
+        for scored, scores in parts
+        for score in scores
+    )
     counted = [
         (group, shift)
         for (group, score), shift in zip(all_scores, mean.deviations, strict=True)
@@ -294,7 +325,12 @@ def mean_over_questions(run: ScoredRun, rows: Sequence[Result]) -> Estimate | No
 
 
 def _is_mean_over_questions(run: ScoredRun, metric: str) -> bool:
-    corpus = {row for scored in run.benchmarks for tally in scored.tallies for row in metric_row_names(tally.metric)}
+    corpus = {
+        row
+        for scored in run.benchmarks
+        for tally in scored.tallies
+        for row in metric_row_names(tally.metric)
+    }
     declaring = metric_of(metric)
     by_answer = isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers"
     return metric not in corpus and not by_answer

@@ -22,7 +22,9 @@ DIGITS = 2
 """Decimals of a dimension's value times 100, as the paper prints and ranks it."""
 
 
-def competition_ranks(values: Sequence[float] | Sequence[Decimal], better: Better = "higher") -> list[int]:
+def competition_ranks(
+    values: Sequence[float] | Sequence[Decimal], better: Better = "higher"
+) -> list[int]:
     """Competition ranks, 1 for the best; equal values share the better rank, and the next is skipped (1, 2, 2, 4)."""
     sign = -1 if better == "lower" else 1
     return [1 + sum(sign * rival > sign * value for rival in values) for value in values]
@@ -31,17 +33,29 @@ def competition_ranks(values: Sequence[float] | Sequence[Decimal], better: Bette
 def average_rank_rows(tables: Sequence[Sequence[Result]]) -> Iterator[Result]:
     """The average rank of each run by each method, among the runs with that method; `tables` holds each run's rows."""
     for method in METHODS:
-        compared = [capabilities for table in tables if (capabilities := _capabilities(table, method))]
+        compared = [
+            capabilities for table in tables if (capabilities := _capabilities(table, method))
+        ]
         if len(compared) < 2:
             continue
         ranked, partial = ranked_dimensions(compared), _what_is_not_ranked(compared)
         for capabilities, estimate in zip(compared, average_ranks(compared), strict=True):
             first = next(iter(capabilities.values()))
             yield Result(
-                first.model, ALL, method, method, AVERAGE_RANK, estimate or Estimate(None, None, None, None, 0), ALL,
-                unit="rank", better="lower", reason=None if estimate else "not measured alike",
-                over="dimensions", members=", ".join(ranked), partial=partial,
-            )  # fmt: skip
+                first.model,
+                ALL,
+                method,
+                method,
+                AVERAGE_RANK,
+                estimate or Estimate(None, None, None, None, 0),
+                ALL,
+                unit="rank",
+                better="lower",
+                reason=None if estimate else "not measured alike",
+                over="dimensions",
+                members=", ".join(ranked),
+                partial=partial,
+            )
 
 
 def _capabilities(table: Sequence[Result], method: Method) -> dict[str, Result]:
@@ -62,7 +76,9 @@ def average_ranks(models: Sequence[Mapping[str, Result]]) -> list[Estimate | Non
     if len(models) < 2 or not common:
         return [None] * len(models)
     ranks = [
-        competition_ranks([_printed(capabilities[name]) for capabilities in models], models[0][name].better)
+        competition_ranks(
+            [_printed(capabilities[name]) for capabilities in models], models[0][name].better
+        )
         for name in common
     ]
     counts = [sum(capabilities[name].estimate.n for name in common) for capabilities in models]
@@ -86,12 +102,18 @@ def _what_is_not_ranked(models: Sequence[Mapping[str, Result]]) -> str:
     everything = dict.fromkeys(name for capabilities in models for name in capabilities)
     ranked = ranked_dimensions(models)
     left_out = [name for name in everything if name not in ranked]
-    uneven = [name for name in ranked if len({capabilities[name].estimate.n for capabilities in models}) > 1]
+    uneven = [
+        name
+        for name in ranked
+        if len({capabilities[name].estimate.n for capabilities in models}) > 1
+    ]
     words = [
         f"{len(ranked)} of {len(everything)} dimensions: in {', '.join(left_out)} the models were not measured alike"
         if left_out
         else "",
-        f"in {', '.join(uneven)} they have values of different numbers of questions" if uneven else "",
+        f"in {', '.join(uneven)} they have values of different numbers of questions"
+        if uneven
+        else "",
     ]
     return "; ".join(filter(None, words))
 
@@ -106,7 +128,8 @@ def _comparable(result: Result | None, first: Result) -> bool:
     return (
         result is not None
         and result.estimate.value is not None
-        and (result.unit, result.better, result.members) == (first.unit, first.better, first.members)
+        and (result.unit, result.better, result.members)
+        == (first.unit, first.better, first.members)
     )
 
 

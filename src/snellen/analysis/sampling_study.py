@@ -101,18 +101,26 @@ def sampling_study(runs: Sequence[ScoredRun], plan: SamplingPlan) -> list[Sample
     timed = [(run, _times(run)) for run in runs]
     rows: list[SampleStability] = []
     for name, (first, *_) in benchmarks.items():
-        strata = [stratum_of(sample, first.answers, plan.stratify_by) for sample in first.samples.values()]
+        strata = [
+            stratum_of(sample, first.answers, plan.stratify_by) for sample in first.samples.values()
+        ]
         subsets = {ratio: list(_draws(strata, name, ratio, plan)) for ratio in plan.ratios}
         for series, models in _series(timed, name, plan.metric).items():
             rows += [_stability(series, models, ratio, draws) for ratio, draws in subsets.items()]
     if not rows:
-        raise DataError(f"no run has a value of {plan.metric or 'its headline metric'} on any benchmark")
+        raise DataError(
+            f"no run has a value of {plan.metric or 'its headline metric'} on any benchmark"
+        )
     return [*rows, *_means(rows)]
 
 
-def _draws(strata: Sequence[str], name: str, ratio: float, plan: SamplingPlan) -> Iterator[list[int]]:
+def _draws(
+    strata: Sequence[str], name: str, ratio: float, plan: SamplingPlan
+) -> Iterator[list[int]]:
     for draw in range(plan.draws):
-        yield draw_sample(strata, Sampling(plan.rule, ratio=ratio), name, f"study {ratio} {draw}", plan.seed)
+        yield draw_sample(
+            strata, Sampling(plan.rule, ratio=ratio), name, f"study {ratio} {draw}", plan.seed
+        )
 
 
 def _benchmarks_by_name(runs: Sequence[ScoredRun]) -> dict[str, list[ScoredBenchmark]]:
@@ -123,7 +131,8 @@ def _benchmarks_by_name(runs: Sequence[ScoredRun]) -> dict[str, list[ScoredBench
         for use, scored in zip(run.manifest.benchmarks, run.benchmarks, strict=True):
             first_run, version = first_runs.setdefault(use.name, (run, use.version))
             if version != use.version or (
-                benchmarks[use.name] and benchmarks[use.name][0].samples.keys() != scored.samples.keys()
+                benchmarks[use.name]
+                and benchmarks[use.name][0].samples.keys() != scored.samples.keys()
             ):
                 raise DataError(
                     f"{first_run.folder} and {run.folder} asked different samples of {use.name}; run both on the same "
@@ -133,7 +142,9 @@ def _benchmarks_by_name(runs: Sequence[ScoredRun]) -> dict[str, list[ScoredBench
     return benchmarks
 
 
-def _series(runs: Sequence[tuple[ScoredRun, Times]], name: str, metric: str) -> dict[Series, list[_Model]]:
+def _series(
+    runs: Sequence[tuple[ScoredRun, Times]], name: str, metric: str
+) -> dict[Series, list[_Model]]:
     series: dict[Series, list[_Model]] = defaultdict(list)
     for run, times in runs:
         for scored in (benchmark for benchmark in run.benchmarks if benchmark.spec.name == name):
@@ -163,7 +174,11 @@ def _counted(scored: ScoredBenchmark) -> Iterator[tuple[RowKey, Compute, list[Co
             yield (protocol, method, row), partial(_pooled_row, pooled, place), questions
     for key, scores in scored.score_rows.items():
         if key not in pooled_rows:
-            yield key, _mean_of, [(s.sample_id, () if s.value is None else (s.value, 1.0)) for s in scores]
+            yield (
+                key,
+                _mean_of,
+                [(s.sample_id, () if s.value is None else (s.value, 1.0)) for s in scores],
+            )
 
 
 def _mean_of(sums: Counts) -> float:
@@ -175,13 +190,18 @@ def _pooled_row(pooled: SummedMetric, place: int, sums: Counts) -> float | None:
 
 
 def _model(
-    scored: ScoredBenchmark, compute: Compute, questions: Sequence[CountedQuestion], seconds: dict[str, float]
+    scored: ScoredBenchmark,
+    compute: Compute,
+    questions: Sequence[CountedQuestion],
+    seconds: dict[str, float],
 ) -> _Model:
     by_sample: dict[str, list[Counts]] = defaultdict(list)
     for sample_id, counts in questions:
         if counts:
             by_sample[sample_id].append(counts)
-    sums: list[Counts] = [tuple(map(sum, zip(*by_sample[name], strict=True))) for name in scored.samples]
+    sums: list[Counts] = [
+        tuple(map(sum, zip(*by_sample[name], strict=True))) for name in scored.samples
+    ]
     unscored = sum(not counts for _, counts in questions)
     return _Model(sums, compute, [seconds.get(name, 0.0) for name in scored.samples], unscored)
 
@@ -192,7 +212,9 @@ def _times(run: ScoredRun) -> Times:
     requests: Times = defaultdict(lambda: defaultdict(float))
     for exchange in read_exchanges(run.folder):
         request = exchange.request
-        seconds[request.benchmark, exchange.protocol][request.sample_id] += exchange.response.seconds or 0.0
+        seconds[request.benchmark, exchange.protocol][request.sample_id] += (
+            exchange.response.seconds or 0.0
+        )
         requests[request.benchmark, exchange.protocol][request.sample_id] += 1.0
     return {key: seconds[key] if any(seconds[key].values()) else requests[key] for key in requests}
 
@@ -222,11 +244,20 @@ def against_whole(
 ) -> tuple[float | None, float | None, float | None, float | None]:
     """`rho`, `rank_rho`, `deviation` and `variance`, as in SampleStability, of scores in each draw and in full."""
     pairs = [_valued_pairs(scores, full_scores) for scores in by_draw]
-    by_model = [[score for score in scores if score is not None] for scores in zip(*by_draw, strict=True)]
+    by_model = [
+        [score for score in scores if score is not None] for scores in zip(*by_draw, strict=True)
+    ]
     return (
         _mean(pearson(drawn_scores, in_full) for drawn_scores, in_full in pairs),
-        _mean(pearson(fractional_ranks(drawn_scores), fractional_ranks(in_full)) for drawn_scores, in_full in pairs),
-        _mean(abs(a - b) for drawn_scores, in_full in pairs for a, b in zip(drawn_scores, in_full, strict=True)),
+        _mean(
+            pearson(fractional_ranks(drawn_scores), fractional_ranks(in_full))
+            for drawn_scores, in_full in pairs
+        ),
+        _mean(
+            abs(a - b)
+            for drawn_scores, in_full in pairs
+            for a, b in zip(drawn_scores, in_full, strict=True)
+        ),
         _mean(variance(scores) for scores in by_model if len(scores) > 1),
     )
 
@@ -264,7 +295,11 @@ def _means(rows: Sequence[SampleStability]) -> Iterator[SampleStability]:
         groups[row.protocol, row.method, row.metric, row.ratio].append(row)
     for (protocol, method, metric, ratio), members in groups.items():
         yield SampleStability(
-            ALL, protocol, method, metric, ratio,
+            ALL,
+            protocol,
+            method,
+            metric,
+            ratio,
             samples=sum(member.samples for member in members),
             models=min(member.models for member in members),
             draws=members[0].draws,
@@ -274,4 +309,4 @@ def _means(rows: Sequence[SampleStability]) -> Iterator[SampleStability]:
             variance=_mean(member.variance for member in members),
             time=_mean(member.time for member in members),
             unscored=sum(member.unscored for member in members),
-        )  # fmt: skip
+        )

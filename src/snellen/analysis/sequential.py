@@ -83,7 +83,9 @@ def margin_in_unit(row: MetricRow, margin: float, where: str) -> float:
             raise DataError(f"{where}: {margin:g} is not a margin; give a number above 0")
         return margin
     if not LEAST_POINTS <= margin <= MOST_POINTS:
-        suggestion = f"; {100 * margin:g} points are ±{100 * margin:g}" if 0 < margin < LEAST_POINTS else ""
+        suggestion = (
+            f"; {100 * margin:g} points are ±{100 * margin:g}" if 0 < margin < LEAST_POINTS else ""
+        )
         raise DataError(
             f"{where}: {margin:g} percentage points are not within {LEAST_POINTS:g} and {MOST_POINTS:g}{suggestion}"
         )
@@ -93,7 +95,9 @@ def margin_in_unit(row: MetricRow, margin: float, where: str) -> float:
 def rule_of(text: str) -> StoppingRule:
     """The rule that a run keeps: of a width, or `accuracy decided`."""
     metric, _, criterion = text.partition(" ")
-    return StoppingRule(bounded_row(metric, text), None) if criterion == DECIDED else width_rule(text)
+    return (
+        StoppingRule(bounded_row(metric, text), None) if criterion == DECIDED else width_rule(text)
+    )
 
 
 def decision_rule(metric: str) -> str:
@@ -106,11 +110,17 @@ def bounded_row(name: str, where: str) -> MetricRow:
     metric = metric_of(name) or find_metric(name)
     row = declared(name) if metric_of(name) else metric.rows[0]
     if row.low is None or row.high is None:
-        raise DataError(f"{where}: {name} declares no bounds, so no interval holds whenever one stops; take another")
+        raise DataError(
+            f"{where}: {name} declares no bounds, so no interval holds whenever one stops; take another"
+        )
     if metric.computed_over == "corpus":
-        raise DataError(f"{where}: the values of {name} depend on all replies, also on those that are not there yet")
+        raise DataError(
+            f"{where}: the values of {name} depend on all replies, also on those that are not there yet"
+        )
     if row.interval not in ("proportion", "mean"):
-        raise DataError(f"{where}: {name} is not a mean over questions, so no interval holds whenever one stops")
+        raise DataError(
+            f"{where}: {name} is not a mean over questions, so no interval holds whenever one stops"
+        )
     return row
 
 
@@ -171,7 +181,9 @@ def sequence_interval(
     if not size:
         return 0.0, 1.0
     least, greatest = sum(draw.least for draw in draws), sum(draw.greatest for draw in draws)
-    n_asked = size + max(0, population.questions - size) if len(draws) < population.pictures else size
+    n_asked = (
+        size + max(0, population.questions - size) if len(draws) < population.pictures else size
+    )
     floor, ceiling = least / n_asked, (greatest + n_asked - size) / n_asked
     below = Bets([(draw.size, draw.least) for draw in draws], population, aims)
     above = Bets([(draw.size, draw.size - draw.greatest) for draw in draws], population, aims)
@@ -188,7 +200,10 @@ class Bets:
     """
 
     def __init__(
-        self, totals: Sequence[tuple[int, float]], population: PopulationCounts, aims: Sequence[float]
+        self,
+        totals: Sequence[tuple[int, float]],
+        population: PopulationCounts,
+        aims: Sequence[float],
     ) -> None:
         self._steps: list[_Step] = []
         self._largest, self._aims = population.largest, len(aims)
@@ -308,7 +323,9 @@ def open_by_width(run: ScoredRun) -> list[str]:
 
 def parts_of(run: ScoredRun) -> dict[str, RandomPart]:
     """The parts that rules have let a run ask, by benchmark."""
-    return {use.name: use.part for use in run.manifest.benchmarks if isinstance(use.part, RandomPart)}
+    return {
+        use.name: use.part for use in run.manifest.benchmarks if isinstance(use.part, RandomPart)
+    }
 
 
 def _estimates(scored: ScoredBenchmark, part: RandomPart) -> Iterator[SequentialEstimate]:
@@ -320,10 +337,18 @@ def _estimates(scored: ScoredBenchmark, part: RandomPart) -> Iterator[Sequential
         draws = drawn_pictures(scored, part, bounds_of_questions(scores, rule))
         low, high = sequence_interval(draws, population_of(part), aims)
         yield SequentialEstimate(
-            scored.spec.name, protocol, method, rule.metric, rule.row.unit,
+            scored.spec.name,
+            protocol,
+            method,
+            rule.metric,
+            rule.row.unit,
             mean_estimate(scored, list(scores.values()), rule.metric).value,
-            _unscaled(low, rule), _unscaled(high, rule), len(values), part, n_asked,
-        )  # fmt: skip
+            _unscaled(low, rule),
+            _unscaled(high, rule),
+            len(values),
+            part,
+            n_asked,
+        )
 
 
 def scores_of(scored: ScoredBenchmark, metric: str) -> dict[tuple[str, Method], dict[Key, Score]]:
@@ -335,7 +360,9 @@ def scores_of(scored: ScoredBenchmark, metric: str) -> dict[tuple[str, Method], 
     return scores
 
 
-def bounds_of_questions(scores: Mapping[Key, Score], rule: StoppingRule) -> dict[Key, tuple[float, float]]:
+def bounds_of_questions(
+    scores: Mapping[Key, Score], rule: StoppingRule
+) -> dict[Key, tuple[float, float]]:
     """The least and the greatest value of each question as shares of the metric's range.
 
     The value itself; 0 to 1 where no answer came; nothing for a question without a value, which is out of the mean.
@@ -365,7 +392,8 @@ def drawn_pictures(
     """The pictures asked, in their random order, with the sums of the least and the greatest values of their questions;
     a picture none of whose questions counts is drawn too."""
     members: dict[str, list[tuple[float, float]]] = {
-        group: [] for group in picture_order((sample.group for sample in scored.samples.values()), part.seed)
+        group: []
+        for group in picture_order((sample.group for sample in scored.samples.values()), part.seed)
     }
     for (sample_id, _), bound in bounds.items():
         members[scored.samples[sample_id].group].append(bound)
@@ -410,15 +438,22 @@ def sequential_differences(
     return [
         difference
         for scored in first.benchmarks
-        if (part := parts.get(scored.spec.name)) is not None and part == parts_of(second).get(scored.spec.name)
+        if (part := parts.get(scored.spec.name)) is not None
+        and part == parts_of(second).get(scored.spec.name)
         for difference in _differences(
-            (labels[0], labels[1]), (scored, by_name[scored.spec.name]), part, equivalent.get(scored.spec.name, 0.0)
+            (labels[0], labels[1]),
+            (scored, by_name[scored.spec.name]),
+            part,
+            equivalent.get(scored.spec.name, 0.0),
         )
     ]
 
 
 def _differences(
-    labels: tuple[str, str], pair: tuple[ScoredBenchmark, ScoredBenchmark], part: RandomPart, equivalent: float
+    labels: tuple[str, str],
+    pair: tuple[ScoredBenchmark, ScoredBenchmark],
+    part: RandomPart,
+    equivalent: float,
 ) -> Iterator[SequentialDifference]:
     rule = rule_of(part.rule)
     first, second = (scores_of(scored, rule.metric) for scored in pair)
@@ -432,15 +467,32 @@ def _differences(
             for key in own_scores.keys() & rival_scores.keys()
             if own_scores[key].value is not None and rival_scores[key].value is not None
         }
-        bounds = _difference_bounds(bounds_of_questions(own_scores, rule), bounds_of_questions(rival_scores, rule))
-        aims = tuple(dict.fromkeys([aim / 2 for aim in (*([equivalent / rule.span] if equivalent else []), *AIMS)]))
+        bounds = _difference_bounds(
+            bounds_of_questions(own_scores, rule), bounds_of_questions(rival_scores, rule)
+        )
+        aims = tuple(
+            dict.fromkeys(
+                [aim / 2 for aim in (*([equivalent / rule.span] if equivalent else []), *AIMS)]
+            )
+        )
         shares = sequence_interval(drawn_pictures(pair[0], part, bounds), population_of(part), aims)
         low, high = (rule.span * (2 * share - 1) for share in shares)
         yield SequentialDifference(
-            pair[0].spec.name, protocol, method, rule.metric, rule.row.unit,
-            sum(gaps.values()) / len(gaps) if gaps else None, low, high, len(gaps), part, n_asked,
-            first=labels[0], second=labels[1], verdict=_verdict(low, high, rule, part, equivalent),
-        )  # fmt: skip
+            pair[0].spec.name,
+            protocol,
+            method,
+            rule.metric,
+            rule.row.unit,
+            sum(gaps.values()) / len(gaps) if gaps else None,
+            low,
+            high,
+            len(gaps),
+            part,
+            n_asked,
+            first=labels[0],
+            second=labels[1],
+            verdict=_verdict(low, high, rule, part, equivalent),
+        )
 
 
 def _difference_bounds(
@@ -453,7 +505,9 @@ def _difference_bounds(
     }
 
 
-def _verdict(low: float, high: float, rule: StoppingRule, part: RandomPart, equivalent: float) -> Verdict:
+def _verdict(
+    low: float, high: float, rule: StoppingRule, part: RandomPart, equivalent: float
+) -> Verdict:
     better, worse = (low, high) if rule.row.better != "lower" else (-high, -low)
     rounding = 1e-9 * rule.span
     if equivalent and -equivalent <= low and high <= equivalent:

@@ -129,7 +129,9 @@ class GroupSpread(Struct, frozen=True):
         factor = (student_t(self.observed_df) / z()) ** 2
         correlated = self.independent + factor * (self.exchangeable - self.independent)
         estimated = max(factor * self.jackknife, correlated)
-        unknown = 1.0 if binary else (student_t(self.df) / z()) ** 2 * self.groups / (self.groups - 1)
+        unknown = (
+            1.0 if binary else (student_t(self.df) / z()) ** 2 * self.groups / (self.groups - 1)
+        )
         return max(min(estimated, self.dependent * unknown), self.independent)
 
 
@@ -148,17 +150,28 @@ def group_spread(deviations: Sequence[float], groups: Sequence[Hashable]) -> Gro
     count, squares = len(sizes), sum(number * size**2 for size, number in of_size.items()) / n**2
     if count < 2:
         return GroupSpread(count, 1.0, independent=total)
-    sums = sum_by_group(deviations, groups) if count < n else dict(zip(groups, deviations, strict=True))
+    sums = (
+        sum_by_group(deviations, groups)
+        if count < n
+        else dict(zip(groups, deviations, strict=True))
+    )
     if len(of_size) == 1:
         share = 1 - 1 / count
         shifts = [sums[group] / share for group in sizes]
     else:
         shifts = [sums[group] / (1 - size / n) for group, size in sizes.items()]
-    df = max(1.0, squares**2 / (sum(number * size**4 for size, number in of_size.items()) / n**4) - 1)
+    df = max(
+        1.0, squares**2 / (sum(number * size**4 for size, number in of_size.items()) / n**4) - 1
+    )
     correlation = _correlation(deviations, groups, sums) if count < n and total else 0.0
     dependent = n * total * squares
     jackknife = (count - 1) / count * math.fsum(map(mul, shifts, shifts))
-    cubes = (count - 1) ** 2 / count / max(1, count - 2) * math.fsum(map(mul, map(mul, shifts, shifts), shifts))
+    cubes = (
+        (count - 1) ** 2
+        / count
+        / max(1, count - 2)
+        * math.fsum(map(mul, map(mul, shifts, shifts), shifts))
+    )
     return GroupSpread(
         count,
         1 / squares,
@@ -183,7 +196,9 @@ def sum_by_group(deviations: Sequence[float], groups: Sequence[GroupT]) -> dict[
     }
 
 
-def _correlation(deviations: Sequence[float], groups: GroupLabels[Hashable], sums: Mapping[Hashable, float]) -> float:
+def _correlation(
+    deviations: Sequence[float], groups: GroupLabels[Hashable], sums: Mapping[Hashable, float]
+) -> float:
     """Mean correlation of two questions of one group, 0 to 1; all questions in groups of two or more weigh the same.
 
     sum_g sum_{i != j in g} d_i d_j / (n_g - 1), over that for a correlation of 1.
@@ -193,7 +208,9 @@ def _correlation(deviations: Sequence[float], groups: GroupLabels[Hashable], sum
     if len(set(sizes.values())) == 1:
         within = total / (n / len(sizes) - 1)
     else:
-        within = math.fsum(d * d / others for d, others in zip(deviations, groups.others, strict=True) if others)
+        within = math.fsum(
+            d * d / others for d, others in zip(deviations, groups.others, strict=True) if others
+        )
     paired = n - sum(size == 1 for size in sizes.values())
     return min(1.0, max(0.0, n * (between - within) / paired / total))
 
@@ -205,11 +222,18 @@ def _carriers(shifts: Sequence[float]) -> float:
     """
     sides = ([x for x in shifts if x > 0], [x for x in shifts if x < 0])
     squares = [math.fsum(map(mul, side, side)) for side in sides]
-    return min(math.fsum(side) ** 2 / square if square else 0.0 for side, square in zip(sides, squares, strict=True))
+    return min(
+        math.fsum(side) ** 2 / square if square else 0.0
+        for side, square in zip(sides, squares, strict=True)
+    )
 
 
 def _mean_interval(
-    values: Sequence[float], groups: Sequence[Hashable], mean: float, spread: GroupSpread, bounds: Bounds
+    values: Sequence[float],
+    groups: Sequence[Hashable],
+    mean: float,
+    spread: GroupSpread,
+    bounds: Bounds,
 ) -> Interval:
     low, high = bounds
     varied = max(values) - min(values) > SAME * max(1.0, abs(mean))
@@ -232,7 +256,9 @@ def interval_of(
         return unvaried_interval(value, spread.effective_groups, bounds)
     observed = (1 - 1 / spread.groups) * spread.jackknife
     ends = sum(map(math.isfinite, bounds))
-    is_short = spread.groups <= (FEW_GROUPS if ends == 2 and not binary else FEW_UNBOUNDED if ends == 0 else 0)
+    is_short = spread.groups <= (
+        FEW_GROUPS if ends == 2 and not binary else FEW_UNBOUNDED if ends == 0 else 0
+    )
     variance = spread.variance(binary) * (spread.groups / (spread.groups - 1) if is_short else 1.0)
     return score_interval(value, variance, bounds, observed=observed, skew=spread.skew)
 
@@ -265,7 +291,8 @@ def score_interval(
         count = above**2 / max(variance, observed)
         return low + max(0.0, min(above - below, above * rare_limit(count) / count)), value + up
     begin, end = share_interval(
-        above / (high - low), *(above * (high - value) / spread for spread in (variance, max(variance, observed)))
+        above / (high - low),
+        *(above * (high - value) / spread for spread in (variance, max(variance, observed))),
     )
     return low + (high - low) * begin, low + (high - low) * end
 
@@ -303,12 +330,20 @@ def _difference_interval(
         bounds[1] if most_gained > 0 else min(bounds[1], most_lost),
         -bounds[0] if most_lost > 0 else min(-bounds[0], most_gained),
     )
-    gain = estimate_mean([value if value > 0 else 0.0 for value in values], groups, bounds=(0.0, most_gained))
-    loss = estimate_mean([-value if value < 0 else 0.0 for value in values], groups, bounds=(0.0, most_lost))
+    gain = estimate_mean(
+        [value if value > 0 else 0.0 for value in values], groups, bounds=(0.0, most_gained)
+    )
+    loss = estimate_mean(
+        [-value if value < 0 else 0.0 for value in values], groups, bounds=(0.0, most_lost)
+    )
     (down, up), (better, worse) = margins(gain), margins(loss)
     error_of_gain, error_of_loss = gain.stderr or 0.0, loss.stderr or 0.0
     covariance = (error_of_gain**2 + error_of_loss**2 - spread.error**2) / 2
-    r = max(-1.0, min(1.0, covariance / error_of_gain / error_of_loss)) if error_of_gain and error_of_loss else 0.0
+    r = (
+        max(-1.0, min(1.0, covariance / error_of_gain / error_of_loss))
+        if error_of_gain and error_of_loss
+        else 0.0
+    )
     mean = (gain.value or 0.0) - (loss.value or 0.0)
     below = math.sqrt(max(0.0, down**2 + worse**2 - 2 * r * down * worse))
     above = math.sqrt(max(0.0, up**2 + better**2 - 2 * r * up * better))
@@ -327,7 +362,9 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     middle = (share + half / 2) / (1 + half)
     width = z() * math.sqrt(share * (1 - share) / n + half / (4 * n)) / (1 + half)
     # At the ends the formula gives 0 and 1 except for rounding.
-    return (0.0 if share <= 0 else max(0.0, middle - width)), (1.0 if share >= 1 else min(1.0, middle + width))
+    return (0.0 if share <= 0 else max(0.0, middle - width)), (
+        1.0 if share >= 1 else min(1.0, middle + width)
+    )
 
 
 def share_interval(share: float, n: float, rare_n: float | None = None) -> tuple[float, float]:
@@ -400,13 +437,24 @@ def _cosine_integral(x: float, power: float) -> float:
     """Integral of cos^power from 0 to x < pi / 2, by Simpson's rule."""
     steps = 64
     heights = [math.pow(math.cos(x * k / steps), power) for k in range(steps + 1)]
-    return (heights[0] + heights[-1] + 4 * sum(heights[1::2]) + 2 * sum(heights[2:-1:2])) * x / steps / 3
+    return (
+        (heights[0] + heights[-1] + 4 * sum(heights[1::2]) + 2 * sum(heights[2:-1:2]))
+        * x
+        / steps
+        / 3
+    )
 
 
 def scaled_estimate(estimate: Estimate, factor: float) -> Estimate:
     """The estimate in another unit: value, error and interval times a positive factor."""
-    numbers = {name: getattr(estimate, name) for name in ("value", "stderr", "low", "high", "least", "most")}
-    return replace(estimate, **{name: None if number is None else factor * number for name, number in numbers.items()})
+    numbers = {
+        name: getattr(estimate, name)
+        for name in ("value", "stderr", "low", "high", "least", "most")
+    }
+    return replace(
+        estimate,
+        **{name: None if number is None else factor * number for name, number in numbers.items()},
+    )
 
 
 def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
@@ -429,9 +477,24 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
     least, most = _mean_worst_cases(valued) if is_of_all else (None, None)
     se = math.hypot(*(estimate.stderr or 0.0 for estimate in valued)) / len(valued)
     if any(estimate.low is None or estimate.high is None for estimate in valued):
-        return Estimate(mean, se, None, None, n, unscored, errors, groups, least, most, absent, not_asked)
+        return Estimate(
+            mean, se, None, None, n, unscored, errors, groups, least, most, absent, not_asked
+        )
     below, above = (side / len(valued) for side in _margins_of_sum(valued))
-    return Estimate(mean, se, mean - below, mean + above, n, unscored, errors, groups, least, most, absent, not_asked)
+    return Estimate(
+        mean,
+        se,
+        mean - below,
+        mean + above,
+        n,
+        unscored,
+        errors,
+        groups,
+        least,
+        most,
+        absent,
+        not_asked,
+    )
 
 
 def _margins_of_sum(estimates: Sequence[Estimate]) -> tuple[float, float]:
@@ -459,7 +522,9 @@ def _margins_of_sum(estimates: Sequence[Estimate]) -> tuple[float, float]:
     # No further than if all were at their limits, and so within the bounds.
     down = min(down, math.fsum(below for below, _, _ in varied))
     up = min(up, math.fsum(above for _, above, _ in varied))
-    return math.hypot(down, *(below for below, _ in fixed)), math.hypot(up, *(above for _, above in fixed))
+    return math.hypot(down, *(below for below, _ in fixed)), math.hypot(
+        up, *(above for _, above in fixed)
+    )
 
 
 def _mean_worst_cases(valued: Sequence[Estimate]) -> Interval:
@@ -469,6 +534,8 @@ def _mean_worst_cases(valued: Sequence[Estimate]) -> Interval:
         for estimate in valued
     ]
     least, most = ([end for end in side if end is not None] for side in zip(*ends, strict=True))
-    if not any(estimate.unanswered for estimate in valued) or not len(least) == len(most) == len(valued):
+    if not any(estimate.unanswered for estimate in valued) or not len(least) == len(most) == len(
+        valued
+    ):
         return None, None
     return math.fsum(least) / len(valued), math.fsum(most) / len(valued)

@@ -30,7 +30,11 @@ def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
     condition = Condition(text)
     facts = {scored.spec.name: scored.spec.facts() for run in runs for scored in run.benchmarks}
     tags = {
-        name for run in runs for scored in run.benchmarks for sample in scored.samples.values() for name in sample.tags
+        name
+        for run in runs
+        for scored in run.benchmarks
+        for sample in scored.samples.values()
+        for name in sample.tags
     }
     known_names = {*tags, *(name for benchmark_facts in facts.values() for name in benchmark_facts)}
     if unknown := condition.names - known_names:
@@ -45,7 +49,9 @@ def filter_runs(runs: Sequence[ScoredRun], text: str) -> list[ScoredRun]:
         }
         if not keys:
             raise DataError(f"no question of {run.folder} fits --where {text!r}")
-        narrowed.append(_noted(narrow_run(run, keys), f"only questions where {text}: {len(keys):,}"))
+        narrowed.append(
+            _noted(narrow_run(run, keys), f"only questions where {text}: {len(keys):,}")
+        )
     return narrowed
 
 
@@ -58,11 +64,20 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     check_same_builds(runs)
     reasons = [_reasons(run) for run in runs]
     everything = dict.fromkeys(
-        (scored.spec.name, sample) for run in runs for scored in run.benchmarks for sample in scored.samples
+        (scored.spec.name, sample)
+        for run in runs
+        for scored in run.benchmarks
+        for sample in scored.samples
     )
-    common = {key for key in everything if all(shortfalls.get(key, NEVER) is None for shortfalls in reasons)}
+    common = {
+        key
+        for key in everything
+        if all(shortfalls.get(key, NEVER) is None for shortfalls in reasons)
+    }
     if not common:
-        raise DataError("no question was answered by all of the runs; leave one out, or name abilities with --where")
+        raise DataError(
+            "no question was answered by all of the runs; leave one out, or name abilities with --where"
+        )
     note = f"only the {len(common):,} of {len(everything):,} questions that all {len(runs)} runs answered"
     return [
         replace(
@@ -80,7 +95,10 @@ def common_answered(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
 def replied_by_all(runs: Sequence[ScoredRun]) -> list[ScoredRun]:
     """The runs narrowed to the questions that all of them replied to, if only by a refusal; without a benchmark where
     there is none."""
-    replied = [{key for key, why in _reasons(run).items() if why is None or why[0] == "refused"} for run in runs]
+    replied = [
+        {key for key, why in _reasons(run).items() if why is None or why[0] == "refused"}
+        for run in runs
+    ]
     common = set.intersection(*replied)
     return [narrow_run(run, common) for run in runs]
 
@@ -92,10 +110,16 @@ def narrow_run(run: ScoredRun, keys: Collection[Key]) -> ScoredRun:
     ids_by_benchmark: dict[str, set[str]] = defaultdict(set)
     for benchmark, sample in keys:
         ids_by_benchmark[benchmark].add(sample)
-    selections = [(scored, ids_by_benchmark[scored.spec.name] & scored.samples.keys()) for scored in run.benchmarks]
+    selections = [
+        (scored, ids_by_benchmark[scored.spec.name] & scored.samples.keys())
+        for scored in run.benchmarks
+    ]
     return replace(
         run,
-        manifest=replace(run.manifest, benchmarks=tuple(replace(use, part=None) for use in run.manifest.benchmarks)),
+        manifest=replace(
+            run.manifest,
+            benchmarks=tuple(replace(use, part=None) for use in run.manifest.benchmarks),
+        ),
         benchmarks=tuple(_narrowed(scored, ids) for scored, ids in selections if ids),
         counterpart=narrow_run(run.counterpart, keys) if run.counterpart else None,
         kept_rows=None,

@@ -57,7 +57,9 @@ def variance_components(
     two levels.
     """
     if len(values) != math.prod(sizes):
-        raise DataError(f"{len(values)} values are not a full crossing of {' x '.join(map(str, sizes))} levels")
+        raise DataError(
+            f"{len(values)} values are not a full crossing of {' x '.join(map(str, sizes))} levels"
+        )
     varied = [(name, size) for name, size in zip(factors, sizes, strict=True) if size > 1]
     if not varied:
         raise DataError("a variance needs a factor with two levels")
@@ -72,7 +74,9 @@ def variance_components(
         mean_squares[subset] = max(0.0, math.fsum(between)) / degrees[subset]
     variances = {
         subset: math.fsum(
-            _sign(subset, larger) * mean_squares[larger] for larger in mean_squares if set(subset) <= set(larger)
+            _sign(subset, larger) * mean_squares[larger]
+            for larger in mean_squares
+            if set(subset) <= set(larger)
         )
         / (total / math.prod(counts[f] for f in subset))
         for subset in mean_squares
@@ -80,7 +84,9 @@ def variance_components(
     everything = math.fsum(max(0.0, variance) for variance in variances.values())
     return [
         VarianceComponent(
-            RESIDUAL if subset == whole and len(whole) > 1 else JOINED.join(names[f] for f in subset),
+            RESIDUAL
+            if subset == whole and len(whole) > 1
+            else JOINED.join(names[f] for f in subset),
             tuple(names[f] for f in subset),
             variance,
             max(0.0, variance) / everything if everything else 0.0,
@@ -102,7 +108,9 @@ def _sign(subset: Sequence[int], superset: Sequence[int]) -> int:
     return -1 if (len(subset) - len(superset)) % 2 else 1
 
 
-def _sums_of_squares(counts: Sequence[int], values: Sequence[float]) -> dict[tuple[int, ...], float]:
+def _sums_of_squares(
+    counts: Sequence[int], values: Sequence[float]
+) -> dict[tuple[int, ...], float]:
     """For each subset of the factors: N / n_S times the sum of its squared means, of deviations from the grand mean."""
     grand = math.fsum(values) / len(values)
     whole = tuple(range(len(counts)))
@@ -117,7 +125,8 @@ def _sums_of_squares(counts: Sequence[int], values: Sequence[float]) -> dict[tup
             sums[subset] = _summed(sums[larger], counts[missing], inner)
     total = len(values)
     return {
-        subset: math.fsum(x * x for x in cells) * len(cells) / total for subset, cells in sums.items()
+        subset: math.fsum(x * x for x in cells) * len(cells) / total
+        for subset, cells in sums.items()
     }  # the squared mean is (sum n_S / N)^2, taken N / n_S times
 
 

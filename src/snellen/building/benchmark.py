@@ -254,7 +254,9 @@ class Benchmark:
         try:
             raw = path.read_bytes()
         except OSError:
-            raise DataError(f"{folder} is not a built benchmark ({MANIFEST} is missing); run `snellen build`") from None
+            raise DataError(
+                f"{folder} is not a built benchmark ({MANIFEST} is missing); run `snellen build`"
+            ) from None
         try:
             self.manifest = msgspec.json.decode(raw, type=BenchmarkManifest)
         except JSON_FAULTS as error:
@@ -268,7 +270,12 @@ class Benchmark:
 
     def __repr__(self) -> str:
         counts = self.manifest.counts
-        return object_line(self, f"{self.name} in {self.folder}", questions=counts.questions, pictures=counts.images)
+        return object_line(
+            self,
+            f"{self.name} in {self.folder}",
+            questions=counts.questions,
+            pictures=counts.images,
+        )
 
     @property
     def spec(self) -> BenchmarkSpec:
@@ -289,11 +296,17 @@ class Benchmark:
         path = self.folder / name
         try:
             status = path.stat()
-            is_built = _is_built(path, built_digest, status.st_ino, status.st_size, status.st_mtime_ns)
+            is_built = _is_built(
+                path, built_digest, status.st_ino, status.st_size, status.st_mtime_ns
+            )
         except OSError as error:
-            raise DataError(f"{path} cannot be read ({error.strerror}); build {self.name} again") from None
+            raise DataError(
+                f"{path} cannot be read ({error.strerror}); build {self.name} again"
+            ) from None
         if not is_built:
-            raise DataError(f"{path} is not the file that was built: its content has changed; build {self.name} again")
+            raise DataError(
+                f"{path} is not the file that was built: its content has changed; build {self.name} again"
+            )
         return path
 
     def _samples(self) -> Iterator[Sample]:
@@ -331,7 +344,9 @@ class Benchmark:
             if condition is None or condition.holds({**facts, **sample.tags})
         }
         if selection.limit is not None:
-            groups = {sample_id: groups[sample_id] for sample_id in first_samples(groups, selection.limit)}
+            groups = {
+                sample_id: groups[sample_id] for sample_id in first_samples(groups, selection.limit)
+            }
         if selection.part is None:
             return frozenset(groups)
         if isinstance(selection.part, ChosenPart):
@@ -371,7 +386,11 @@ class Benchmark:
     def decisions(self) -> dict[str, ItemDecision]:
         """What was decided on questions before it was built, by sample; with these the same build comes out again."""
         path = self.part(DECISIONS)
-        return {decision.sample_id: decision for decision in read_records(path, ItemDecision)} if path else {}
+        return (
+            {decision.sample_id: decision for decision in read_records(path, ItemDecision)}
+            if path
+            else {}
+        )
 
     def indistinguishable(self) -> list[IndistinguishableQuestion]:
         """The questions that nothing tells apart from another one with another answer, group by group."""
@@ -381,12 +400,18 @@ class Benchmark:
     def origins(self) -> dict[str, SourceRows]:
         """For each sample the file rows it was built from; empty for a benchmark that does not store them."""
         path = self.part(ORIGINS)
-        return {origin.sample_id: origin for origin in read_records(path, SourceRows)} if path else {}
+        return (
+            {origin.sample_id: origin for origin in read_records(path, SourceRows)} if path else {}
+        )
 
     def source_pictures(self) -> dict[str, tuple[str, ...]]:
         """For each sample the names of its pictures' files, in the order of the source; empty for an older build."""
         path = self.part(PICTURES)
-        return {pictures.sample_id: pictures.names for pictures in read_records(path, SourcePictures)} if path else {}
+        return (
+            {pictures.sample_id: pictures.names for pictures in read_records(path, SourcePictures)}
+            if path
+            else {}
+        )
 
 
 @lru_cache(maxsize=4096)

@@ -49,7 +49,14 @@ from snellen.building.benchmark import (
     first_samples,
 )
 from snellen.building.checking import DraftChecker, Question, SoundRows
-from snellen.building.recipe import BuildStats, Decisions, DistractorWriter, Drafts, Recipe, reformulate
+from snellen.building.recipe import (
+    BuildStats,
+    Decisions,
+    DistractorWriter,
+    Drafts,
+    Recipe,
+    reformulate,
+)
 from snellen.building.source_state import keep_state, source_state
 from snellen.catalogue import BenchmarkSpec, entry_file, entry_folder
 from snellen.common.conditions import Condition
@@ -102,7 +109,9 @@ def staging_folder(target: Path) -> Iterator[Path]:
         if _identity(target) == before or not _is_same_build(target, folder):
             _replace(target, folder)
     except OSError as error:
-        raise DataError(f"cannot write {target}: {error.strerror}; free some space or choose another folder") from None
+        raise DataError(
+            f"cannot write {target}: {error.strerror}; free some space or choose another folder"
+        ) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -114,7 +123,9 @@ def _prefix(target: Path) -> str:
 
 def _clean(target: Path) -> None:
     """Remove leftovers of dead processes on this host, and put back earlier builds that they had moved aside."""
-    owned = re.compile(rf"\.{re.escape(target.name)}-(\d+)@{re.escape(slug(platform.node()))}-\w+({EARLIER}\d+)?")
+    owned = re.compile(
+        rf"\.{re.escape(target.name)}-(\d+)@{re.escape(slug(platform.node()))}-\w+({EARLIER}\d+)?"
+    )
     for path in sorted(target.parent.glob(f".{glob.escape(target.name)}-*")):
         match = owned.fullmatch(path.name)
         if match is None or _lives(int(match[1])):
@@ -183,7 +194,10 @@ def _exchanged(folder: Path, target: Path) -> bool:
     except (OSError, AttributeError):  # only Linux has it
         return False
     current_folder, exchange = -100, 2
-    return bool(swap(current_folder, os.fsencode(folder), current_folder, os.fsencode(target), exchange) == 0)
+    return bool(
+        swap(current_folder, os.fsencode(folder), current_folder, os.fsencode(target), exchange)
+        == 0
+    )
 
 
 def _renamed(folder: Path, target: Path) -> bool:
@@ -213,7 +227,9 @@ class ExampleDrawer:
         self._which, self._spec, self._seed = choice.strip(), spec, seed
         self._count = int(self._which) if self._which.isdecimal() else None
         if self._count == 0:
-            raise DataError("--examples 0 sets nothing apart; leave it out, or give a number from 1 up")
+            raise DataError(
+                "--examples 0 sets nothing apart; leave it out, or give a number from 1 up"
+            )
         is_condition = self._count is None and self._which not in ("", ALL)
         self._condition = Condition(self._which, flag="--examples") if is_condition else None
 
@@ -261,20 +277,30 @@ class ExampleDrawer:
                 f"{self._spec.name}: only {total} questions have a known answer, so {count} cannot be set apart as "
                 "examples; give a smaller number, or `all` for a benchmark of examples alone"
             )
-        self.questions = [question for _, group in sorted(latest, reverse=True) for question in chosen[group]]
+        self.questions = [
+            question for _, group in sorted(latest, reverse=True) for question in chosen[group]
+        ]
 
     def examples(self) -> Iterator[Example]:
         """The questions set apart, with their answers. Raises DataError for a dialogue, and for a hidden answer."""
         for draft, sample, golds in self.questions:
             if sample.turns:
-                raise DataError(f"{draft.where}: a dialogue cannot be an example; set apart questions of one round")
+                raise DataError(
+                    f"{draft.where}: a dialogue cannot be an example; set apart questions of one round"
+                )
             if not golds:
-                raise DataError(f"{draft.where}: the answer is hidden, so the question cannot be an example")
+                raise DataError(
+                    f"{draft.where}: the answer is hidden, so the question cannot be an example"
+                )
             [gold] = golds
             yield Example(**asdict(sample), gold=gold.options, texts=gold.texts)
 
 
-OWN_FILES, BESIDE, WITH_SNELLEN = "files named by the user", "files beside its entry", "Snellen itself"
+OWN_FILES, BESIDE, WITH_SNELLEN = (
+    "files named by the user",
+    "files beside its entry",
+    "Snellen itself",
+)
 """The origin of a source that was not fetched."""
 ANSWERS = "answers.jsonl.gz"
 DEFAULT = Recipe()
@@ -325,7 +351,9 @@ def build_benchmark(
         read: Drafts = lambda: reader(spec.source.params, files)  # noqa: E731
         sound = SoundRows(read) if recipe.lenient else None
         read = sound or read
-        drafts = reformulate(spec, used.unused(read) if used else read, recipe, writer, stats, embedder, decisions)
+        drafts = reformulate(
+            spec, used.unused(read) if used else read, recipe, writer, stats, embedder, decisions
+        )
         if limit is not None:
             drafts = _first_by_place(list(drafts), limit)
         drafts = used.noting(drafts, folder / USED) if used else drafts
@@ -351,7 +379,9 @@ def build_benchmark(
             ),
             verification=verification,
         )
-        (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+        (folder / MANIFEST).write_bytes(
+            msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+        )
     if target == benchmark_folder(spec.name):
         keep_state(spec.name, state)
     return Benchmark(target)
@@ -388,7 +418,11 @@ def _first_by_place(drafts: Sequence[Draft], limit: int) -> Iterator[Draft]:
 
 
 def _settings(recipe: Recipe) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.to_builtins(recipe).items() if value != getattr(DEFAULT, name)}
+    return {
+        name: value
+        for name, value in msgspec.to_builtins(recipe).items()
+        if value != getattr(DEFAULT, name)
+    }
 
 
 def _write(
@@ -409,7 +443,9 @@ def _write(
         origins = stack.enter_context(RecordWriter(folder / ORIGINS))
         pictures = stack.enter_context(RecordWriter(folder / PICTURES))
         for draft, sample, golds in apart.without_examples(
-            checker.without_set_apart((draft, *checker.split(draft)) for draft in checker.sound(drafts))
+            checker.without_set_apart(
+                (draft, *checker.split(draft)) for draft in checker.sound(drafts)
+            )
         ):
             samples.write(sample)
             for gold in golds:
@@ -419,8 +455,12 @@ def _write(
                 histories.write(History(sample.id, draft.replies))
             if draft.rows:
                 origins.write(SourceRows(sample.id, draft.rows, draft.cells))
-            digest.update(msgspec.json.encode((sample, golds, draft.replies), order="deterministic"))
-            questions_digest.update(msgspec.json.encode((sample, draft.replies), order="deterministic"))
+            digest.update(
+                msgspec.json.encode((sample, golds, draft.replies), order="deterministic")
+            )
+            questions_digest.update(
+                msgspec.json.encode((sample, draft.replies), order="deterministic")
+            )
             checker.count(sample, golds, draft)
             if progress:
                 progress(checker.samples)

@@ -19,7 +19,15 @@ from snellen.building.benchmark import BenchmarkCounts
 from snellen.building.recipe import Drafts
 from snellen.catalogue import BenchmarkSpec
 from snellen.catalogue.entries import Expected
-from snellen.common.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, QuestionDraft, picture_bytes
+from snellen.common.drafts import (
+    Draft,
+    ImageFile,
+    LazyFrames,
+    LazyImage,
+    PictureSpec,
+    QuestionDraft,
+    picture_bytes,
+)
 from snellen.common.images import ImageStore, inspect_image, picture_content
 from snellen.errors import DataError, WrongRowsError
 from snellen.records import (
@@ -91,7 +99,9 @@ class DraftChecker:
             images=images,
             options=() if draft.dialogue else first.options,
             context=draft.context,
-            turns=tuple(Turn(r.question, r.options) for r in draft.rounds) if draft.dialogue else (),
+            turns=tuple(Turn(r.question, r.options) for r in draft.rounds)
+            if draft.dialogue
+            else (),
             regions=draft.regions,
             group=draft.group or (images[0].digest if images else draft.id),
             tags=draft.tags,
@@ -129,7 +139,8 @@ class DraftChecker:
         """The frames of a clip, which is read once, however many questions it has."""
         if clip.place not in self._clips:
             frames = [
-                (frame.name, replace(self._images.put(frame.content, where), time=frame.time)) for frame in clip.read()
+                (frame.name, replace(self._images.put(frame.content, where), time=frame.time))
+                for frame in clip.read()
             ]
             self._clips[clip.place] = frames
             self._digests.update(picture.digest for _, picture in frames)
@@ -174,7 +185,9 @@ class DraftChecker:
         return self._forms.most_common(1)[0][0]
 
     def counts(self) -> BenchmarkCounts:
-        return BenchmarkCounts(self.samples, self._questions, len(self._digests), self._answers, self._examples)
+        return BenchmarkCounts(
+            self.samples, self._questions, len(self._digests), self._answers, self._examples
+        )
 
     def tag_counts(self) -> dict[str, dict[str, int]]:
         """How many samples carry each value of each tag; empty for a tag with more than 100 values."""
@@ -196,13 +209,18 @@ class DraftChecker:
             if expected_count not in (None, count)
         ]
         if 0 < counts.answers < counts.questions:
-            warnings.append(f"{counts.questions - counts.answers} of {counts.questions} questions have no answer")
+            warnings.append(
+                f"{counts.questions - counts.answers} of {counts.questions} questions have no answer"
+            )
         return (*warnings, *self._notes)
 
 
 def _by_place(fault: str) -> list[tuple[int, str]]:
     """Faults in order of their lines: numbers in a text count as numbers."""
-    return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"(\d+)", fault.partition(": ")[0])]
+    return [
+        (int(part) if part.isdecimal() else 0, part)
+        for part in re.split(r"(\d+)", fault.partition(": ")[0])
+    ]
 
 
 def _name(file: ImageFile) -> Hashable:
@@ -222,9 +240,13 @@ def check_draft(draft: Draft) -> None:
     if not draft.id.strip():
         raise DataError(f"{draft.where}: the id is empty")
     if draft.replies and len(draft.replies) != len(draft.rounds):
-        raise DataError(f"{draft.where}: {len(draft.replies)} published replies for {len(draft.rounds)} rounds")
+        raise DataError(
+            f"{draft.where}: {len(draft.replies)} published replies for {len(draft.rounds)} rounds"
+        )
     if doubled := draft.tags.keys() & draft.answer_tags.keys():
-        raise DataError(f"{draft.where}: {min(doubled)!r} is both a tag and an answer tag; name it once")
+        raise DataError(
+            f"{draft.where}: {min(doubled)!r} is both a tag and an answer tag; name it once"
+        )
     for number, question in enumerate(draft.rounds):
         _check_round(question, f"{draft.where}, round {number}" if draft.dialogue else draft.where)
 
@@ -234,7 +256,9 @@ def _check_round(question: QuestionDraft, where: str) -> None:
         raise DataError(f"{where}: the question is empty")
     options = [option.strip() for option in question.options]
     if len(options) == 1:
-        raise DataError(f"{where}: a choice needs two options or more, but there is only {options[0]!r}")
+        raise DataError(
+            f"{where}: a choice needs two options or more, but there is only {options[0]!r}"
+        )
     if "" in options:
         raise DataError(f"{where}: option {options.index('')} is empty")
     if len(set(options)) < len(options) and not question.may_repeat:
@@ -257,11 +281,17 @@ def _check_round(question: QuestionDraft, where: str) -> None:
 
 def _check_relevance(question: QuestionDraft, where: str) -> None:
     if question.relevance and len(question.relevance) != len(question.options):
-        raise DataError(f"{where}: {len(question.relevance)} relevance values for {len(question.options)} options")
+        raise DataError(
+            f"{where}: {len(question.relevance)} relevance values for {len(question.options)} options"
+        )
     if wrong := [value for value in question.relevance if not 0 <= value < math.inf]:
-        raise DataError(f"{where}: the relevance of an option is {wrong[0]}; give numbers from 0 up")
+        raise DataError(
+            f"{where}: the relevance of an option is {wrong[0]}; give numbers from 0 up"
+        )
     if question.relevance and not question.gold:
-        raise DataError(f"{where}: relevance is given, but no answer; say which option is right too")
+        raise DataError(
+            f"{where}: relevance is given, but no answer; say which option is right too"
+        )
 
 
 class SoundRows:
@@ -345,8 +375,16 @@ class IndistinguishableFinder:
         for place, content in enumerate(self._shown if repeated else ()):
             if content in repeated:
                 groups[content].append(place)
-        alike = [places for places in groups.values() if len({self._golds[place] for place in places}) > 1]
-        first = {number: place for place, number in reversed(list(enumerate(self._samples)))} if alike else {}
+        alike = [
+            places
+            for places in groups.values()
+            if len({self._golds[place] for place in places}) > 1
+        ]
+        first = (
+            {number: place for place, number in reversed(list(enumerate(self._samples)))}
+            if alike
+            else {}
+        )
         for group, places in enumerate(alike):
             kinds: dict[int, int] = {}
             for place in places:
@@ -356,7 +394,9 @@ class IndistinguishableFinder:
 
     def _repeated(self) -> frozenset[int]:
         """Digests of content that more than one question shows."""
-        return frozenset(content for content, following in pairwise(sorted(self._shown)) if content == following)
+        return frozenset(
+            content for content, following in pairwise(sorted(self._shown)) if content == following
+        )
 
 
 def _gold(sample: Sample, turn: int, gold: Answer | None) -> int:

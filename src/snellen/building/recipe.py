@@ -44,7 +44,9 @@ class DistractorWriter(Protocol):
     @property
     def name(self) -> str: ...
 
-    def write(self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected) -> list[Draft]:
+    def write(
+        self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected
+    ) -> list[Draft]:
         """The drafts with `count` distractors as the first tier of each round that needs them written."""
         ...
 
@@ -98,9 +100,14 @@ def reformulate(
     parts = parse_sources(recipe.distractors or spec.source.distractors)
     drafts = _sampled(spec, drafts_of_source, recipe, stats)
     names = [part.name for part in parts]
-    for model, source, flag in ((writer, WRITTEN, "writer"), (embedder, "near-picture", "embeddings")):
+    for model, source, flag in (
+        (writer, WRITTEN, "writer"),
+        (embedder, "near-picture", "embeddings"),
+    ):
         if model and names and source not in names:
-            raise DataError(f"{flag}: is for the source of distractors {source!r}, and these are {', '.join(names)}")
+            raise DataError(
+                f"{flag}: is for the source of distractors {source!r}, and these are {', '.join(names)}"
+            )
     if names in ([], [WRITTEN]):
         drafts = map(_to_be_written, drafts) if names else drafts
         drafts = _with_distractors(drafts, spec, count - 1, writer, stats.rejected)
@@ -111,7 +118,11 @@ def reformulate(
     def with_options(draft: Draft, rejected: Rejected) -> Draft:
         rounds = tuple(
             to_multiple_choice(
-                question, count, rng_for(spec.name, draft.id, f"options {number}", recipe.seed), rejected, draft.where
+                question,
+                count,
+                rng_for(spec.name, draft.id, f"options {number}", recipe.seed),
+                rejected,
+                draft.where,
             )
             for number, question in enumerate(draft.rounds)
         )
@@ -131,7 +142,10 @@ def reformulate(
 
 
 def _decided(
-    draft: Draft, decision: ItemDecision, with_options: Callable[[Draft, Rejected], Draft], rejected: Rejected
+    draft: Draft,
+    decision: ItemDecision,
+    with_options: Callable[[Draft, Rejected], Draft],
+    rejected: Rejected,
 ) -> Draft:
     """The draft with other distractors than those to be avoided; set apart where there are none, or for itself."""
     if decision.set_apart:
@@ -163,8 +177,13 @@ def _avoiding(draft: Draft, texts: tuple[str, ...]) -> Draft:
     return replace(draft, rounds=rounds)
 
 
-def _sampled(spec: BenchmarkSpec, drafts_of_source: Drafts, recipe: Recipe, stats: BuildStats) -> Iterator[Draft]:
-    select, sample = spec.source.select, spec.source.sample if recipe.sample is None else recipe.sample
+def _sampled(
+    spec: BenchmarkSpec, drafts_of_source: Drafts, recipe: Recipe, stats: BuildStats
+) -> Iterator[Draft]:
+    select, sample = (
+        spec.source.select,
+        spec.source.sample if recipe.sample is None else recipe.sample,
+    )
     if select.rule == sample.rule == "all":
         for draft in drafts_of_source():
             stats.read += 1
@@ -199,7 +218,12 @@ def _sampled(spec: BenchmarkSpec, drafts_of_source: Drafts, recipe: Recipe, stat
 def _to_be_written(draft: Draft) -> Draft:
     """The draft with a writer's prompt for each question whose distractors are made."""
     rounds = tuple(
-        replace(question, distractors=replace(question.distractors, prompt=question.distractors.prompt or "options"))
+        replace(
+            question,
+            distractors=replace(
+                question.distractors, prompt=question.distractors.prompt or "options"
+            ),
+        )
         if question.distractors and needs_source(question)
         else question
         for question in draft.rounds
@@ -208,7 +232,12 @@ def _to_be_written(draft: Draft) -> Draft:
 
 
 def _with_sources(
-    drafts: Iterator[Draft], parts: Sequence[SourcePart], context: SourceContext, stats: BuildStats, *, is_asked: bool
+    drafts: Iterator[Draft],
+    parts: Sequence[SourcePart],
+    context: SourceContext,
+    stats: BuildStats,
+    *,
+    is_asked: bool,
 ) -> Iterator[Draft]:
     """The drafts with their candidates in the order of the sources. Raises DataError where sources that the user asked
     for have no say in any question."""
@@ -225,11 +254,17 @@ def _with_sources(
 
 
 def _with_distractors(
-    drafts: Iterator[Draft], spec: BenchmarkSpec, count: int, writer: DistractorWriter | None, rejected: Rejected
+    drafts: Iterator[Draft],
+    spec: BenchmarkSpec,
+    count: int,
+    writer: DistractorWriter | None,
+    rejected: Rejected,
 ) -> Iterator[Draft]:
     """The drafts with `count` written distractors where they need them, one window of drafts at a time."""
     for window in _windows(drafts):
-        asking = [draft for draft in window if any(needs_writing(question) for question in draft.rounds)]
+        asking = [
+            draft for draft in window if any(needs_writing(question) for question in draft.rounds)
+        ]
         if asking and writer is None:
             raise DataError(
                 f"{asking[0].where}: the distractors of {spec.name} are written by a model; name one with --writer "
@@ -251,7 +286,10 @@ def _windows(drafts: Iterator[Draft]) -> Iterator[list[Draft]]:
                 window = []
     except WrongRowsError:
         # Nothing is written for a source that will be refused.
-        yield [replace(draft, rounds=tuple(replace(r, distractors=None) for r in draft.rounds)) for draft in window]
+        yield [
+            replace(draft, rounds=tuple(replace(r, distractors=None) for r in draft.rounds))
+            for draft in window
+        ]
         raise
     if window:
         yield window

@@ -12,9 +12,22 @@ from snellen import registry
 from snellen.catalogue.entries import BenchmarkSpec
 from snellen.common.drafts import AnnotatedPicture, Draft, read_params
 from snellen.errors import DataError
-from snellen.readers.annotations import Params, fitting_types, formed_drafts, question_types, read_pictures
+from snellen.readers.annotations import (
+    Params,
+    fitting_types,
+    formed_drafts,
+    question_types,
+    read_pictures,
+)
 from snellen.readers.question_types import AnnotatedSource
-from snellen.recognition.own_sources import ENDING, Decide, OwnSource, entry_of, own_source, refuse_doubt
+from snellen.recognition.own_sources import (
+    ENDING,
+    Decide,
+    OwnSource,
+    entry_of,
+    own_source,
+    refuse_doubt,
+)
 from snellen.recognition.recognising import TableSettings
 from snellen.reformulation.distractors import parse_sources
 from snellen.reformulation.sampling import Sampling
@@ -109,7 +122,9 @@ def with_questions(source: OwnSource) -> OwnSource:
     return replace(source, spec=reformed_spec(source.spec, source.folder, ReformSettings())[0])
 
 
-def reformed_spec(spec: BenchmarkSpec, folder: Path, settings: ReformSettings) -> tuple[BenchmarkSpec, str]:
+def reformed_spec(
+    spec: BenchmarkSpec, folder: Path, settings: ReformSettings
+) -> tuple[BenchmarkSpec, str]:
     """The entry of recognised annotations with its questions, and what is annotated in a line.
 
     Raises DataError where no type of question fits them, and UnknownNameError for a type or source that does not exist.
@@ -157,8 +172,13 @@ def count_types(spec: BenchmarkSpec, folder: Path) -> Iterator[TypeCount]:
         for item in formed_drafts(source, {name: kind}):
             if isinstance(item, Draft):
                 example = example or f"{item.rounds[0].question} {item.rounds[0].texts[0]}"
-            n_made, left_out = n_made + isinstance(item, Draft), left_out + (not isinstance(item, Draft))
-        yield TypeCount(name, kind.needs, fitting, n_made, left_out - (len(pictures) - fitting), example)
+            n_made, left_out = (
+                n_made + isinstance(item, Draft),
+                left_out + (not isinstance(item, Draft)),
+            )
+        yield TypeCount(
+            name, kind.needs, fitting, n_made, left_out - (len(pictures) - fitting), example
+        )
 
 
 def _summary(pictures: Sequence[AnnotatedPicture]) -> str:
@@ -166,15 +186,27 @@ def _summary(pictures: Sequence[AnnotatedPicture]) -> str:
     counts = (
         ("class", "classes", len({picture.labels[0] for picture in pictures if picture.labels})),
         ("object", "objects", sum(len(picture.objects) for picture in pictures)),
-        ("name of objects", "names of objects", len({o.name for picture in pictures for o in picture.objects})),
+        (
+            "name of objects",
+            "names of objects",
+            len({o.name for picture in pictures for o in picture.objects}),
+        ),
         ("relation", "relations", sum(len(picture.relations) for picture in pictures)),
         ("caption", "captions", sum(len(picture.captions) for picture in pictures)),
         ("question", "questions", sum(len(picture.questions) for picture in pictures)),
         ("text", "texts", sum(len(picture.texts) for picture in pictures)),
         ("entry", "entries", sum(len(picture.fields) for picture in pictures)),
-        ("attribute", "attributes", len({name for picture in pictures for name in picture.attributes})),
+        (
+            "attribute",
+            "attributes",
+            len({name for picture in pictures for name in picture.attributes}),
+        ),
     )
-    phrases = [f"{number:,} {singular if number == 1 else several}" for singular, several, number in counts if number]
+    phrases = [
+        f"{number:,} {singular if number == 1 else several}"
+        for singular, several, number in counts
+        if number
+    ]
     return ", ".join((f"{len(pictures):,} picture{'s' * (len(pictures) > 1)}", *phrases))
 
 

@@ -14,7 +14,14 @@ from snellen.building.benchmark import MANIFEST, USED, Benchmark, EarlierVersion
 from snellen.building.builder import Progress, build_benchmark
 from snellen.building.recipe import Decisions, DistractorWriter, Drafts, Recipe
 from snellen.catalogue import BenchmarkSpec, Expected, entry_folder
-from snellen.common.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, picture_bytes
+from snellen.common.drafts import (
+    Draft,
+    ImageFile,
+    LazyFrames,
+    LazyImage,
+    PictureSpec,
+    picture_bytes,
+)
 from snellen.common.images import picture_content
 from snellen.common.paths import as_word, benchmark_folder
 from snellen.errors import DataError
@@ -94,7 +101,9 @@ class UsedData:
         file = image.file if isinstance(image, PictureSpec) else image
         name = file.place if isinstance(file, LazyImage) else file
         if name not in self._digests:
-            self._digests[name] = f"picture {hashlib.sha256(picture_bytes(file, where)).hexdigest()}"
+            self._digests[name] = (
+                f"picture {hashlib.sha256(picture_bytes(file, where)).hexdigest()}"
+            )
         return self._digests[name]
 
 
@@ -148,7 +157,9 @@ def refreshed(
     """
     old, info = benchmark.spec, benchmark.manifest.made
     if info.limit:
-        raise DataError(f"{old.name} was built in part (a limit of {info.limit:,}); build it whole, then refresh it")
+        raise DataError(
+            f"{old.name} was built in part (a limit of {info.limit:,}); build it whole, then refresh it"
+        )
     earlier = (*info.earlier, EarlierVersion(old.name, benchmark.manifest.version))
     name = next_name(benchmark)
     files = source or _files_of(old)
@@ -160,14 +171,30 @@ def refreshed(
     counts = benchmark.manifest.counts
     size = counts.samples + counts.examples + sum(1 for _ in benchmark.set_apart())
     sampling = _as_many(rule, size, count)
-    _check_left(name, earlier, sum(1 for _ in used.unused(lambda: reader(old.source.params, files))()), sampling.count)
+    _check_left(
+        name,
+        earlier,
+        sum(1 for _ in used.unused(lambda: reader(old.source.params, files))()),
+        sampling.count,
+    )
     next_spec = replace(
-        old, name=name, source=replace(old.source, drawn_with=""), expected=Expected(), complete=Expected()
+        old,
+        name=name,
+        source=replace(old.source, drawn_with=""),
+        expected=Expected(),
+        complete=Expected(),
     )
     return build_benchmark(
-        next_spec, source=files, to=to, recipe=replace(recipe, sample=sampling), writer=writer, progress=progress,
-        origin=info.origin, used=used, decisions=decisions,
-    )  # fmt: skip
+        next_spec,
+        source=files,
+        to=to,
+        recipe=replace(recipe, sample=sampling),
+        writer=writer,
+        progress=progress,
+        origin=info.origin,
+        used=used,
+        decisions=decisions,
+    )
 
 
 def _files_of(spec: BenchmarkSpec) -> Path | None:
@@ -185,7 +212,9 @@ def _as_many(rule: Sampling, size: int, count: int | None) -> Sampling:
     return Sampling(others.get(rule.rule, rule.rule), count=count or size)
 
 
-def _check_left(name: str, earlier: tuple[EarlierVersion, ...], unused: int, count: int | None) -> None:
+def _check_left(
+    name: str, earlier: tuple[EarlierVersion, ...], unused: int, count: int | None
+) -> None:
     versions = ", ".join(version.name for version in earlier)
     if not unused:
         raise DataError(f"{name}: {versions} used all pictures of the source; add pictures to it")

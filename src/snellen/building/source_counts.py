@@ -21,7 +21,14 @@ from snellen import registry
 from snellen.building.checking import DraftChecker
 from snellen.building.recipe import BuildStats, Recipe, needs_writing, reformulate
 from snellen.catalogue import BenchmarkSpec
-from snellen.common.drafts import Draft, ImageFile, LazyFrames, LazyImage, PictureSpec, QuestionDraft
+from snellen.common.drafts import (
+    Draft,
+    ImageFile,
+    LazyFrames,
+    LazyImage,
+    PictureSpec,
+    QuestionDraft,
+)
 from snellen.common.images import ImageStore
 from snellen.errors import DataError
 from snellen.reformulation.distractors import Rejected
@@ -87,7 +94,9 @@ def count_source(spec: BenchmarkSpec, source: Path | None) -> SourceCounts:
         pictures.append(_pictures(draft))
         notes += draft.notes
     complete = draw_sample(strata, spec.source.select, spec.draw, "select", 0)
-    sampled = draw_sample([strata[place] for place in complete], spec.source.sample, spec.draw, "sample", 0)
+    sampled = draw_sample(
+        [strata[place] for place in complete], spec.source.sample, spec.draw, "sample", 0
+    )
     images = {picture for place in complete for picture in pictures[place]}
     counted = SourceCounts(len(strata), len(complete), len(images), len(sampled), tuple(notes))
     del strata, pictures
@@ -125,7 +134,9 @@ class _Unwritten:
 
     name = ""
 
-    def write(self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected) -> list[Draft]:
+    def write(
+        self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected
+    ) -> list[Draft]:
         texts = tuple(f"distractor {number}" for number in range(1, count + 1))
         return [replace(draft, rounds=tuple(_with_tier(draft.rounds, texts))) for draft in drafts]
 
@@ -160,9 +171,15 @@ def count_differences(spec: BenchmarkSpec, counted: SourceCounts) -> list[str]:
         ("evaluated", counted.sampled, spec.expected.samples, "published data"),
     )
     counts = [
-        f"{noun} {count:,}, {where} {printed:,}" for noun, count, printed, where in rows if printed not in (None, count)
+        f"{noun} {count:,}, {where} {printed:,}"
+        for noun, count, printed, where in rows
+        if printed not in (None, count)
     ]
-    shares = (share for share in implied_shares(spec, counted) if abs(share.here - share.implied) > TOLERANCE)
+    shares = (
+        share
+        for share in implied_shares(spec, counted)
+        if abs(share.here - share.implied) > TOLERANCE
+    )
     return [*counts, *(f"{share}, which published accuracies imply" for share in shares)]
 
 
@@ -183,7 +200,8 @@ def implied_shares(spec: BenchmarkSpec, counted: SourceCounts) -> list[ImpliedSh
     if not composition.questions:
         return []
     shares = [
-        ImpliedShare(f"answer {name!r}", composition.share(name), share) for name, share in implied.answers.items()
+        ImpliedShare(f"answer {name!r}", composition.share(name), share)
+        for name, share in implied.answers.items()
     ]
     if implied.chance is not None:
         shares.append(ImpliedShare("guessing", composition.chance, implied.chance))
@@ -199,5 +217,7 @@ def difference_reasons(spec: BenchmarkSpec, counted: SourceCounts) -> list[str]:
     if expected is not None and counted.read < expected:
         return ["the files give fewer questions than the paper has: another release, or not whole"]
     if expected is not None and counted.complete > expected:
-        return ["the paper filtered further by a rule that it does not print, or used another release"]
+        return [
+            "the paper filtered further by a rule that it does not print, or used another release"
+        ]
     return ["another release of the files, or a draw that the paper did not seed"]

@@ -117,7 +117,9 @@ def _digest(files: Iterable[str]) -> str:
 def _modules(spec: BenchmarkSpec) -> Iterator[Path]:
     """The modules beside a suite's file that read its questions, or change the texts of its templates."""
     texts = list(_texts(spec.source.params))
-    targets = [target for name, target in hook_targets("readers").items() if name == spec.source.reader]
+    targets = [
+        target for name, target in hook_targets("readers").items() if name == spec.source.reader
+    ]
     for name, target in hook_targets("transforms").items():
         targets += [target] * any(f":{name}" in text for text in texts)
     modules = {target.rpartition(":")[0] for target in targets}

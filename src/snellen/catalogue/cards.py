@@ -53,7 +53,9 @@ class SeenBenchmark(Struct, frozen=True):
     """For each model the benchmark's datasets that it was trained on."""
 
     def __str__(self) -> str:
-        reasons = "; ".join(f"{model} was trained on {', '.join(datasets)}" for model, datasets in self.seen.items())
+        reasons = "; ".join(
+            f"{model} was trained on {', '.join(datasets)}" for model, datasets in self.seen.items()
+        )
         return f"{self.benchmark}: {reasons}"
 
 
@@ -97,14 +99,20 @@ def card_of_model(model: str, cards: dict[str, ModelCard]) -> tuple[str, ModelCa
     for name in filter(None, (model, bare)):
         if name in cards:
             return name, cards[name]
-        if match := next(((title, card) for title, card in cards.items() if name in card.hub), None):
+        if match := next(
+            ((title, card) for title, card in cards.items() if name in card.hub), None
+        ):
             return match
     return None
 
 
-def card_of_printed(suite: str, model: str, cards: dict[str, ModelCard]) -> tuple[str, ModelCard] | None:
+def card_of_printed(
+    suite: str, model: str, cards: dict[str, ModelCard]
+) -> tuple[str, ModelCard] | None:
     """Name and card of a model by its name in the tables of a suite's paper."""
-    return next(((name, card) for name, card in cards.items() if card.printed.get(suite) == model), None)
+    return next(
+        ((name, card) for name, card in cards.items() if card.printed.get(suite) == model), None
+    )
 
 
 def _training_data(model: str, cards: dict[str, ModelCard]) -> tuple[str, ...]:
@@ -124,12 +132,17 @@ def benchmarks_seen(
 
     Raises UnknownNameError, and DataError for a card that does not say what its model was trained on.
     """
-    trained = {model: _training_data(model, model_cards() if cards is None else cards) for model in models}
+    trained = {
+        model: _training_data(model, model_cards() if cards is None else cards) for model in models
+    }
     benchmarks = []
     for spec in specs:
         data_by_model = {
-            model: tuple(name for name in spec.origins if name in datasets) for model, datasets in trained.items()
+            model: tuple(name for name in spec.origins if name in datasets)
+            for model, datasets in trained.items()
         }
-        if data_by_model := {model: datasets for model, datasets in data_by_model.items() if datasets}:
+        if data_by_model := {
+            model: datasets for model, datasets in data_by_model.items() if datasets
+        }:
             benchmarks.append(SeenBenchmark(spec.name, data_by_model))
     return benchmarks

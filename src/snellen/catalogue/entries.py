@@ -205,7 +205,9 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
         """Its dataset on the hub. Raises DataError when none is known."""
         hub = next((place for place in self.source.places if isinstance(place, HubPlace)), None)
         if hub is None:
-            raise DataError(f"no hub dataset is known for {self.name}; build it from its official files (--source)")
+            raise DataError(
+                f"no hub dataset is known for {self.name}; build it from its official files (--source)"
+            )
         return hub
 
     def from_place(self, place: UrlPlace | HubPlace, revision: str = "") -> BenchmarkSpec:
@@ -216,12 +218,18 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
         if place.reader:
             reader, params = place.reader, place.params
         if isinstance(place, HubPlace) and reader.startswith("hub-"):
-            params = {**params, "files": place.rows, **({"pictures": place.pictures} if place.pictures else {})}
+            params = {
+                **params,
+                "files": place.rows,
+                **({"pictures": place.pictures} if place.pictures else {}),
+            }
         if isinstance(place, HubPlace) and self.source.reader == reader:
             params = {**self.source.params, **params}
         elif reader == "hub-rows":
             params["official"] = self.source.params
-        return replace(self, source=replace(self.source, reader=reader, params=params, places=(place,)))
+        return replace(
+            self, source=replace(self.source, reader=reader, params=params, places=(place,))
+        )
 
     def from_hub(self, revision: str = "") -> BenchmarkSpec:
         """The benchmark with its dataset on the hub, at that revision, as the source. Raises DataError."""
@@ -258,7 +266,9 @@ class BenchmarkSpec(Struct, frozen=True, kw_only=True):
 def parse_entry(content: Mapping[str, Any], where: str) -> BenchmarkSpec:
     """One benchmark's facts from the tables of its file. Raises DataError naming it for a wrong or unknown field."""
     if extra := set(content).difference(BenchmarkSpec.__struct_fields__):
-        raise DataError(f"{where}: {registry.unknown('field', min(extra), BenchmarkSpec.__struct_fields__)}")
+        raise DataError(
+            f"{where}: {registry.unknown('field', min(extra), BenchmarkSpec.__struct_fields__)}"
+        )
     return converted(content, BenchmarkSpec, where)
 
 
@@ -293,7 +303,9 @@ def with_params(spec: BenchmarkSpec, settings: Mapping[str, Any]) -> BenchmarkSp
         elif table := _table_with(name, params):
             params = merged(params, {table: {name: _as_given(name, value, params[table][name])}})
         else:
-            raise registry.unknown(f"parameter of {spec.name}", name, {*spec.source.choices, *params})
+            raise registry.unknown(
+                f"parameter of {spec.name}", name, {*spec.source.choices, *params}
+            )
     return replace(spec, source=replace(spec.source, params=params)) if settings else spec
 
 
@@ -328,7 +340,9 @@ def _said(record: Struct) -> dict[str, Any]:
     for field in msgspec.structs.fields(type(record)):
         value = getattr(record, field.name)
         default = (
-            field.default_factory() if field.default is msgspec.NODEFAULT and not field.required else field.default
+            field.default_factory()
+            if field.default is msgspec.NODEFAULT and not field.required
+            else field.default
         )
         if value is not None and value != default:
             stated[field.name] = _value(value)

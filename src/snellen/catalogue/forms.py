@@ -20,7 +20,9 @@ from snellen.errors import DataError, UnknownNameError
 
 def suites() -> dict[str, tuple[BenchmarkSpec, ...]]:
     catalogue = entries()
-    return {suite: tuple(catalogue[name] for name in names) for suite, names in suite_members().items()}
+    return {
+        suite: tuple(catalogue[name] for name in names) for suite, names in suite_members().items()
+    }
 
 
 def suite_members() -> Mapping[str, Sequence[str]]:
@@ -45,7 +47,9 @@ def select(pattern: str) -> tuple[BenchmarkSpec, ...]:
     suite, _, part = pattern.partition(":")
     if suite in groups and part:
         return _suite_part(suite, part)
-    chosen = tuple(catalogue[name] for name in catalogue if fnmatch.fnmatchcase(name, pattern)) or _by_short(pattern)
+    chosen = tuple(
+        catalogue[name] for name in catalogue if fnmatch.fnmatchcase(name, pattern)
+    ) or _by_short(pattern)
     if chosen:
         return chosen
     if len(same_words := [name for name in catalogue if _words(name) == _words(pattern)]) == 1:
@@ -69,7 +73,9 @@ def unknown_benchmark(pattern: str, others: Iterable[str] = ()) -> UnknownNameEr
         shorts.setdefault(re.sub(r"[^a-z0-9]", "", name.rpartition("/")[2]), []).append(name)
     starts = ("".join(words[:count]) for count in range(len(words), 0, -1))
     if near := next((shorts[start] for start in starts if start in shorts), None):
-        return UnknownNameError(f"unknown benchmark {pattern!r}; did you mean {' or '.join(near[:3])}?")
+        return UnknownNameError(
+            f"unknown benchmark {pattern!r}; did you mean {' or '.join(near[:3])}?"
+        )
     return registry.unknown("benchmark", pattern, [*entries(), *others])
 
 
@@ -90,12 +96,19 @@ def _suite_part(suite: str, part: str) -> tuple[BenchmarkSpec, ...]:
     members, folded_part = [entries()[name] for name in suite_members()[suite]], part.casefold()
     named_parts = suite_facts()[suite].parts if suite in suite_facts() else {}
     if named_part := named_parts.get(folded_part):
-        excluded = {seen_benchmark.benchmark for seen_benchmark in benchmarks_seen(members, named_part.held_out_for)}
+        excluded = {
+            seen_benchmark.benchmark
+            for seen_benchmark in benchmarks_seen(members, named_part.held_out_for)
+        }
         return tuple(spec for spec in members if spec.name not in excluded)
-    chosen = tuple(spec for spec in members if folded_part in (spec.dimension.casefold(), spec.task.casefold()))
+    chosen = tuple(
+        spec for spec in members if folded_part in (spec.dimension.casefold(), spec.task.casefold())
+    )
     if chosen:
         return chosen
-    parts = dict.fromkeys(name.casefold() for spec in members for name in (spec.dimension, spec.task) if name)
+    parts = dict.fromkeys(
+        name.casefold() for spec in members for name in (spec.dimension, spec.task) if name
+    )
     parts |= dict.fromkeys(named_parts)
     raise registry.unknown(f"part of the suite {suite}", part, parts)
 
@@ -117,7 +130,9 @@ def recognised_form(path: Path) -> TableForm | None:
 
 def titles_of_forms() -> str:
     """All table formats with the pages that describe them, for error messages."""
-    return " or ".join(f"{form.title} ({form.page})" if form.page else form.title for form in table_forms())
+    return " or ".join(
+        f"{form.title} ({form.page})" if form.page else form.title for form in table_forms()
+    )
 
 
 def submission_writer(name: str, benchmarks: Sequence[str]) -> SubmissionWriter:
@@ -128,7 +143,9 @@ def submission_writer(name: str, benchmarks: Sequence[str]) -> SubmissionWriter:
     forms = registry.targets("submission_forms")
     if not name:
         own_forms = [
-            form for suite in _suites_of(benchmarks) for form in suite_facts()[suite].hooks.get("submission_forms", ())
+            form
+            for suite in _suites_of(benchmarks)
+            for form in suite_facts()[suite].hooks.get("submission_forms", ())
         ]
         choice = own_forms if own_forms else list(forms)
         if len(choice) != 1:
@@ -157,16 +174,26 @@ def prediction_form(name: str, path: Path, benchmark: str) -> tuple[str, Predict
     fitting = [name for name, fault in faults.items() if not fault]
     if not fitting:
         tried = "; ".join(f"{name}: {fault}" for name, fault in sorted(faults.items()))
-        raise DataError(f"{path} is of no form of predictions that is known ({tried}); docs/predictions.md shows all")
+        raise DataError(
+            f"{path} is of no form of predictions that is known ({tried}); docs/predictions.md shows all"
+        )
     own_forms = {
-        form for suite in _suites_of([benchmark]) for form in suite_facts()[suite].hooks.get("prediction_forms", ())
+        form
+        for suite in _suites_of([benchmark])
+        for form in suite_facts()[suite].hooks.get("prediction_forms", ())
     }
-    first = [name for name in fitting if name in own_forms] or [name for name in fitting if not forms[name].fallback]
+    first = [name for name in fitting if name in own_forms] or [
+        name for name in fitting if not forms[name].fallback
+    ]
     if len(first or fitting) > 1:
-        raise DataError(f"{path} is of several forms; name one with --as: {', '.join(first or fitting)}")
+        raise DataError(
+            f"{path} is of several forms; name one with --as: {', '.join(first or fitting)}"
+        )
     [chosen] = first or fitting
     return chosen, forms[chosen]
 
 
 def _suites_of(benchmarks: Sequence[str]) -> list[str]:
-    return [suite for suite, names in suite_members().items() if not set(names).isdisjoint(benchmarks)]
+    return [
+        suite for suite, names in suite_members().items() if not set(names).isdisjoint(benchmarks)
+    ]

@@ -80,7 +80,10 @@ class Entries(Mapping[str, BenchmarkSpec]):
     """
 
     def __init__(
-        self, loaded: Mapping[str, LoadedEntry], late: Mapping[str, _LateEntry], faults: Mapping[str, str]
+        self,
+        loaded: Mapping[str, LoadedEntry],
+        late: Mapping[str, _LateEntry],
+        faults: Mapping[str, str],
     ) -> None:
         self._loaded = dict(loaded)
         self._late = late
@@ -162,7 +165,10 @@ def suite_of(spec: BenchmarkSpec) -> Suite | None:
     if spec.suite:
         return suite_facts().get(spec.suite)
     with_forms = (suite for suite in suite_facts().values() if "table_forms" in suite.hooks)
-    return next((suite for suite in with_forms if spec.source.reader in suite.hooks.get("readers", {})), None)
+    return next(
+        (suite for suite in with_forms if spec.source.reader in suite.hooks.get("readers", {})),
+        None,
+    )
 
 
 def broken_suites() -> tuple[str, ...]:
@@ -180,7 +186,9 @@ def hooks_of_others() -> Iterator[tuple[str, HookGroup, str]]:
 
 def suite_folders() -> Mapping[str, Traversable]:
     """The folder of each suite, by the suite's name."""
-    return {folder.suite.name: folder.folder for folder in _folders(folders_named()) if folder.suite}
+    return {
+        folder.suite.name: folder.folder for folder in _folders(folders_named()) if folder.suite
+    }
 
 
 def entries() -> Entries:
@@ -209,9 +217,13 @@ def declared_file(kind: Literal["study", "analysis"], name: str) -> DeclaredFile
         files, matches = {path.stem: path}, [path.stem]
     else:
         files = study_files() if kind == "study" else analysis_files()
-        matches = [name] if name in files else [full for full in files if full.rpartition("/")[2] == name]
+        matches = (
+            [name] if name in files else [full for full in files if full.rpartition("/")[2] == name]
+        )
     if len(matches) > 1:
-        raise UnknownNameError(f"{name} is called so by several suites; name one of {', '.join(matches)}")
+        raise UnknownNameError(
+            f"{name} is called so by several suites; name one of {', '.join(matches)}"
+        )
     if not matches:
         raise registry.unknown(kind, name, files)
     [full] = matches
@@ -266,7 +278,9 @@ def aggregation_of(spec: BenchmarkSpec) -> Aggregation:
     facts = suite_facts()
     rules = facts.get(spec.suite)
     if rules is None:
-        rules = next((suite for suite in facts.values() if spec.dimension in suite.dimensions), None)
+        rules = next(
+            (suite for suite in facts.values() if spec.dimension in suite.dimensions), None
+        )
     if rules is not None and rules.aggregation is None and rules.taxonomy:
         rules = facts.get(rules.taxonomy)
     return (rules.aggregation if rules else None) or Aggregation()
@@ -291,7 +305,9 @@ def _folders(named_folders: tuple[str, ...]) -> tuple[SuiteFolder, ...]:
 
 
 @cache
-def _folders_and_faults(named_folders: tuple[str, ...]) -> tuple[tuple[SuiteFolder, ...], tuple[str, ...]]:
+def _folders_and_faults(
+    named_folders: tuple[str, ...],
+) -> tuple[tuple[SuiteFolder, ...], tuple[str, ...]]:
     """All suites, and why those of other packages are left out that cannot be read."""
     folders: list[SuiteFolder] = []
     faults = []
@@ -302,7 +318,9 @@ def _folders_and_faults(named_folders: tuple[str, ...]) -> tuple[tuple[SuiteFold
             if name in registry.own_targets("suites"):
                 raise
             faults.append(_left_out(error))
-    folders += [folder for path in named_folders for folder in _in_folder(Path(path).expanduser().resolve())]
+    folders += [
+        folder for path in named_folders for folder in _in_folder(Path(path).expanduser().resolve())
+    ]
     places: dict[str, str] = {}
     for folder in folders:
         if folder.suite:
@@ -318,7 +336,9 @@ def _left_out(error: DataError) -> str:
 
 @cache
 def _suites(named_folders: tuple[str, ...]) -> Mapping[str, Suite]:
-    return MappingProxyType({folder.suite.name: folder.suite for folder in _folders(named_folders) if folder.suite})
+    return MappingProxyType(
+        {folder.suite.name: folder.suite for folder in _folders(named_folders) if folder.suite}
+    )
 
 
 @cache
@@ -346,7 +366,9 @@ def _hooks(named_folders: tuple[str, ...]) -> Mapping[str, Mapping[str, str]]:
             for name, target in targets.items():
                 noun = registry.singular(group)
                 if name in own_names:
-                    raise DataError(f"{folder.where}: Snellen itself has the {noun} {name!r}; give it another name")
+                    raise DataError(
+                        f"{folder.where}: Snellen itself has the {noun} {name!r}; give it another name"
+                    )
                 _claim(places, f"{noun} of hooks.{group}", name, folder.where)
                 hooks.setdefault(group, {})[name] = _located(target, folder)
     return MappingProxyType(hooks)
@@ -366,7 +388,9 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
         for file in folder.entries:
             if is_own and folder.suite:
                 name = _name_by_file(file, folder.suite)
-                late[name] = _LateEntry(folder.suite.name, partial(_entry_called, file, folder, named_folders))
+                late[name] = _LateEntry(
+                    folder.suite.name, partial(_entry_called, file, folder, named_folders)
+                )
             else:
                 try:
                     entry = _entry(file, folder, named_folders)
@@ -375,7 +399,9 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
                 except DataError as error:
                     if folder.named:
                         raise
-                    faults[_name_by_file(file, folder.suite) if folder.suite else str(file)] = _left_out(error)
+                    faults[_name_by_file(file, folder.suite) if folder.suite else str(file)] = (
+                        _left_out(error)
+                    )
                     continue
                 name = entry.spec.name
                 loaded[name] = by_folder[-1][1][name] = entry
@@ -383,7 +409,9 @@ def _entries(named_folders: tuple[str, ...]) -> Entries:
     names = {"benchmarks": [*loaded, *late, *faults], "suites": _suites(named_folders)}
     for folder, members in by_folder:
         faults |= _wrong_names(folder, members, names)
-    return Entries({name: entry for name, entry in loaded.items() if name not in faults}, late, faults)
+    return Entries(
+        {name: entry for name, entry in loaded.items() if name not in faults}, late, faults
+    )
 
 
 def _wrong_names(
@@ -395,11 +423,19 @@ def _wrong_names(
     """
     faults: dict[str, str] = {}
     if suite := home.suite:
-        sets = [set(entry.spec.prompts) for entry in members.values() if entry.spec.templates == suite.templates]
+        sets = [
+            set(entry.spec.prompts)
+            for entry in members.values()
+            if entry.spec.templates == suite.templates
+        ]
         prefix = f"{suite.name}/"
-        short_names = [name.removeprefix(prefix) for name in names["benchmarks"] if name.startswith(prefix)]
+        short_names = [
+            name.removeprefix(prefix) for name in names["benchmarks"] if name.startswith(prefix)
+        ]
         of_all = set.intersection(*sets) if sets else ()
-        fault = _fault(suite, home, home.where, {**names, "templates": of_all, "benchmarks": short_names})
+        fault = _fault(
+            suite, home, home.where, {**names, "templates": of_all, "benchmarks": short_names}
+        )
         faults |= dict.fromkeys(members if fault else (), fault)
     for name, entry in members.items():
         own_names = {**names, "templates": entry.spec.prompts}
@@ -408,7 +444,9 @@ def _wrong_names(
     return faults
 
 
-def _fault(record: Struct, home: SuiteFolder, where: str, names: Mapping[str, Collection[str]]) -> str:
+def _fault(
+    record: Struct, home: SuiteFolder, where: str, names: Mapping[str, Collection[str]]
+) -> str:
     try:
         check_names(record, where, names)
     except DataError as error:
@@ -423,7 +461,9 @@ def _name_by_file(file: Traversable, suite: Suite | None) -> str:
     return f"{suite.name}/{stem}" if suite and stem != suite.name else stem
 
 
-def _entry_called(file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...], name: str) -> LoadedEntry:
+def _entry_called(
+    file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...], name: str
+) -> LoadedEntry:
     """Load the file of a package's benchmark. Raises DataError when it has another name than its file says."""
     entry = _entry(file, home, named_folders)
     _check_name(entry, name)
@@ -432,7 +472,9 @@ def _entry_called(file: Traversable, home: SuiteFolder, named_folders: tuple[str
 
 def _check_name(entry: LoadedEntry, name: str) -> None:
     if entry.spec.name != name:
-        raise DataError(f"{entry.where}: name = {entry.spec.name!r}; a benchmark in this file is called {name!r}")
+        raise DataError(
+            f"{entry.where}: name = {entry.spec.name!r}; a benchmark in this file is called {name!r}"
+        )
 
 
 @cache
@@ -452,7 +494,9 @@ def _declared(named_folders: tuple[str, ...], kind: str) -> Mapping[str, Travers
 def _claim(places: dict[str, str], noun: str, name: str, where: str) -> None:
     """Raise DataError when the name is taken, naming both files."""
     if (first_place := places.setdefault(name, where)) != where:
-        raise DataError(f"{first_place} and {where} both have the {noun} {name!r}; rename one of them")
+        raise DataError(
+            f"{first_place} and {where} both have the {noun} {name!r}; rename one of them"
+        )
 
 
 # --- folders -----------------------------------------------------------------------------------------------------
@@ -475,13 +519,19 @@ def _in_folder(folder: Path) -> Iterator[SuiteFolder]:
     Raises DataError when there are none.
     """
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; it should hold suites ({SUITE_FILE}) or entries (*.toml)")
+        raise DataError(
+            f"{folder}: no such folder; it should hold suites ({SUITE_FILE}) or entries (*.toml)"
+        )
     homes = (
-        [folder] if (folder / SUITE_FILE).exists() else [file.parent for file in sorted(folder.glob(f"*/{SUITE_FILE}"))]
+        [folder]
+        if (folder / SUITE_FILE).exists()
+        else [file.parent for file in sorted(folder.glob(f"*/{SUITE_FILE}"))]
     )
     yield from (_suite_in(home, read_text(home / SUITE_FILE), named=True) for home in homes)
     bare = () if folder in homes else _toml_files(folder)
-    declarations = {kind: () if folder in homes else _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS}
+    declarations = {
+        kind: () if folder in homes else _toml_files(folder.joinpath(kind)) for kind in DECLARATIONS
+    }
     if bare or any(declarations.values()):
         yield SuiteFolder(None, str(folder), folder, folder, bare, declarations, named=True)
     if not homes and not bare and not any(declarations.values()):
@@ -499,7 +549,9 @@ def _suite_in(folder: Traversable, text: str, *, named: bool) -> SuiteFolder:
 def _toml_files(folder: Traversable) -> tuple[Traversable, ...]:
     """The TOML files in a folder, sorted by name, but for those that begin with an underscore: others include them."""
     files = folder.iterdir() if folder.is_dir() else ()
-    chosen = (file for file in files if file.name.endswith(".toml") and not file.name.startswith(SHARED))
+    chosen = (
+        file for file in files if file.name.endswith(".toml") and not file.name.startswith(SHARED)
+    )
     return tuple(sorted(chosen, key=lambda file: file.name))
 
 
@@ -510,9 +562,13 @@ def _entry(file: Traversable, home: SuiteFolder, named_folders: tuple[str, ...])
     """Load one benchmark file. Raises DataError naming it."""
     where = str(file)
     suite, content = home.suite, _content(file, home.entry_folder)
-    spec = parse_entry({**content, "name": content.get("name") or _name_by_file(file, suite)}, where)
+    spec = parse_entry(
+        {**content, "name": content.get("name") or _name_by_file(file, suite)}, where
+    )
     if suite and spec.suite not in ("", suite.name):
-        raise DataError(f"{where}: suite = {spec.suite!r}, but it is an entry of the suite {suite.name!r}")
+        raise DataError(
+            f"{where}: suite = {spec.suite!r}, but it is an entry of the suite {suite.name!r}"
+        )
     _check_dimension(spec, suite, named_folders, where)
     beside = None
     if isinstance(file, Path) and (home.named or (spec.source.embedded and spec.source.folder)):
@@ -536,7 +592,9 @@ def _content(file: Traversable, folder: Traversable) -> dict[str, Any]:
     if name is None:
         return content
     if not (isinstance(name, str) and name.startswith(SHARED) and Path(name).name == name):
-        raise DataError(f"{file}: include = {name!r}; name a file beside it whose name begins with {SHARED!r}")
+        raise DataError(
+            f"{file}: include = {name!r}; name a file beside it whose name begins with {SHARED!r}"
+        )
     beside = folder.joinpath(name)
     return merged(_included(read_text(beside), str(beside)), content)
 
@@ -549,13 +607,17 @@ def _included(text: str, where: str) -> Mapping[str, Any]:
     return shared
 
 
-def _check_dimension(spec: BenchmarkSpec, suite: Suite | None, named_folders: tuple[str, ...], where: str) -> None:
+def _check_dimension(
+    spec: BenchmarkSpec, suite: Suite | None, named_folders: tuple[str, ...], where: str
+) -> None:
     if not spec.dimension:
         return
     declared: Mapping[str, str] = suite.dimensions if suite else {}
     if suite and suite.taxonomy:
         if suite.taxonomy not in _suites(named_folders):
-            raise DataError(f"{where}: {registry.unknown('suite', suite.taxonomy, _suites(named_folders))}")
+            raise DataError(
+                f"{where}: {registry.unknown('suite', suite.taxonomy, _suites(named_folders))}"
+            )
         declared = _suites(named_folders)[suite.taxonomy].dimensions
     declared = declared or _dimensions(named_folders)
     if spec.dimension not in declared:
@@ -578,10 +640,16 @@ def _in_suite(spec: BenchmarkSpec, suite: Suite) -> BenchmarkSpec:
 def _with_paths(spec: BenchmarkSpec, folder: Path) -> BenchmarkSpec:
     """The entry with paths relative to it made absolute, so that they do not depend on the working directory."""
     params = {
-        name: str(folder.absolute() / value) if name in OF_PATHS and value and (folder / str(value)).exists() else value
+        name: str(folder.absolute() / value)
+        if name in OF_PATHS and value and (folder / str(value)).exists()
+        else value
         for name, value in spec.source.params.items()
     }
-    return replace(spec, source=replace(spec.source, params=params)) if params != spec.source.params else spec
+    return (
+        replace(spec, source=replace(spec.source, params=params))
+        if params != spec.source.params
+        else spec
+    )
 
 
 def _located(target: str, folder: SuiteFolder) -> str:

@@ -29,9 +29,16 @@ MODEL, METHOD = "model", "method"
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?")
 
 Formula = Literal[
-    "same", "mean", "difference", "average rank", "F1", "implied accuracy", "implied yes-rate", "pooled share",
+    "same",
+    "mean",
+    "difference",
+    "average rank",
+    "F1",
+    "implied accuracy",
+    "implied yes-rate",
+    "pooled share",
     "share of questions",
-]  # fmt: skip
+]
 
 
 class Subject(Struct, frozen=True, forbid_unknown_fields=True):
@@ -191,7 +198,10 @@ class Paper(Struct, frozen=True, dict=True):
 
     @cached_property
     def _rows(self) -> dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]:
-        return {name: _read_csv(self.folder.joinpath(f"{name}.csv"), table) for name, table in self.tables.items()}
+        return {
+            name: _read_csv(self.folder.joinpath(f"{name}.csv"), table)
+            for name, table in self.tables.items()
+        }
 
     @cached_property
     def _values(self) -> dict[str, tuple[PrintedValue, ...]]:
@@ -206,22 +216,41 @@ class Paper(Struct, frozen=True, dict=True):
                 if printed:
                     yield self._cell(name, table, labels, column, printed)
 
-    def _cell(self, name: str, table: PaperTable, labels: dict[str, str], column: str, printed: str) -> PrintedValue:
+    def _cell(
+        self, name: str, table: PaperTable, labels: dict[str, str], column: str, printed: str
+    ) -> PrintedValue:
         subjects = {**self.subjects, **table.subjects}
         about, metric_name = self._column(table, column)
         metric = self.metrics.get(metric_name, PrintedMetric())
-        subject_names = [table.subject, *(subjects[text] for text in (*labels.values(), about) if text in subjects)]
+        subject_names = [
+            table.subject,
+            *(subjects[text] for text in (*labels.values(), about) if text in subjects),
+        ]
         benchmark, dimension, part = (
-            next((value for subject in reversed(subject_names) if (value := getattr(subject, field))), "")
+            next(
+                (
+                    value
+                    for subject in reversed(subject_names)
+                    if (value := getattr(subject, field))
+                ),
+                "",
+            )
             for field in ("benchmark", "dimension", "slice")
         )
         method = labels.get(METHOD, table.method)
         return PrintedValue(
-            table=name, labels=labels, column=column, printed=printed,
+            table=name,
+            labels=labels,
+            column=column,
+            printed=printed,
             digits=max(len(printed.partition(".")[2]), metric.digits),
-            unit=metric.unit, method="likelihood" if method == METHODS[1] else METHODS[0], benchmark=benchmark,
-            dimension=dimension, slice=part, metric=metric.of_dimension if dimension else metric.metric,
-        )  # fmt: skip
+            unit=metric.unit,
+            method="likelihood" if method == METHODS[1] else METHODS[0],
+            benchmark=benchmark,
+            dimension=dimension,
+            slice=part,
+            metric=metric.of_dimension if dimension else metric.metric,
+        )
 
     def _column(self, table: PaperTable, column: str) -> tuple[str, str]:
         """What a column is about, and its metric, as printed."""
@@ -247,7 +276,9 @@ def paper_of(suite: str) -> Paper:
     """The printed tables of a suite's paper. Raises UnknownNameError, or DataError where it ships none."""
     paper = _load(suite)
     if paper is None:
-        raise DataError(f"the suite {suite!r} has no tables of its paper; `snellen paper` lists those that have")
+        raise DataError(
+            f"the suite {suite!r} has no tables of its paper; `snellen paper` lists those that have"
+        )
     return paper
 
 
@@ -266,14 +297,19 @@ def _load(suite: str) -> Paper | None:
     declared = read_toml(folder.joinpath(TABLES), _TablesFile)
     derived, errata = folder.joinpath(DERIVATIONS), folder.joinpath(ERRATA)
     return Paper(
-        suite, declared.tables, declared.subjects, declared.metrics,
+        suite,
+        declared.tables,
+        declared.subjects,
+        declared.metrics,
         read_toml(derived, Derivations) if derived.is_file() else Derivations(),
         read_toml(errata, _ErrataFile).errata if errata.is_file() else (),
         folder,
-    )  # fmt: skip
+    )
 
 
-def _read_csv(file: Traversable, table: PaperTable) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _read_csv(
+    file: Traversable, table: PaperTable
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Header and rows. Raises DataError naming the file and the line."""
     try:
         lines = [tuple(row) for row in csv.reader(io.StringIO(read_text(file)))]

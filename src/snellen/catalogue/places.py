@@ -52,7 +52,9 @@ class UrlPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"
     params: dict[str, Any] = {}
 
 
-class HubPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="hub"):
+class HubPlace(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="hub"
+):
     """A dataset on the Hugging Face hub."""
 
     repo: str
@@ -85,7 +87,9 @@ class HubPlace(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
         return (*self.rows, *self.pictures, *self.archives)
 
 
-class TheirPlace(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="their-hub"):
+class TheirPlace(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="their-hub"
+):
     """The hub dataset of the benchmark named in `files_of`, whose rows hold what is asked here too."""
 
     split: str = ""
@@ -156,7 +160,9 @@ def read_lock(path: Path) -> Lock:
 
 def lock_text(lock: Lock, comment: str = "") -> str:
     """A lock as it stands in its file: tables by name and keys sorted, below lines of comment."""
-    return "\n\n".join(filter(None, [comment, tomli_w.dumps(msgspec.to_builtins(lock, order="sorted"))]))
+    return "\n\n".join(
+        filter(None, [comment, tomli_w.dumps(msgspec.to_builtins(lock, order="sorted"))])
+    )
 
 
 def write_lock(path: Path, lock: Lock) -> None:

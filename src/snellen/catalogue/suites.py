@@ -20,7 +20,13 @@ from typing import Annotated, Any, Literal, Protocol, get_args
 
 from msgspec import Struct
 
-from snellen.catalogue.entries import BenchmarkName, BenchmarkSpec, MetricName, ProtocolLabel, TemplatesName
+from snellen.catalogue.entries import (
+    BenchmarkName,
+    BenchmarkSpec,
+    MetricName,
+    ProtocolLabel,
+    TemplatesName,
+)
 from snellen.common.faults import names_of
 from snellen.errors import DataError
 from snellen.formats.json_files import converted, parse_toml
@@ -134,11 +140,15 @@ def parse_suite(text: str, where: str) -> Suite:
         raise DataError(f"{where}: {unknown('group of hooks', min(strange), HOOK_GROUPS)}")
     suite = converted(content, Suite, where)
     if suite.dimensions and suite.taxonomy:
-        raise DataError(f"{where}: a suite has dimensions of its own or another's taxonomy, not both; leave one out")
+        raise DataError(
+            f"{where}: a suite has dimensions of its own or another's taxonomy, not both; leave one out"
+        )
     for group, targets in suite.hooks.items():
         for name, target in targets.items():
             if not _TARGET.fullmatch(target):
-                raise DataError(f"{where}: hooks.{group}.{name} is {target!r}; write it as module:attribute")
+                raise DataError(
+                    f"{where}: hooks.{group}.{name} is {target!r}; write it as module:attribute"
+                )
     return suite
 
 
@@ -183,7 +193,13 @@ class SubmissionWriter(Protocol):
     """
 
     def __call__(
-        self, folder: Path, path: Path, *, benchmark: str = "", protocol: str = "", partial: bool = False
+        self,
+        folder: Path,
+        path: Path,
+        *,
+        benchmark: str = "",
+        protocol: str = "",
+        partial: bool = False,
     ) -> WrittenSubmission: ...
 
 
@@ -233,6 +249,12 @@ Scaffold = Callable[[Path, Path | None, Path, str], ScaffoldedTable]
 """(question table, picture folder or None, folder to create, name or "") -> what was made, for `snellen init`."""
 
 
-def params_with(params: dict[str, Any], *, answers: str | Path | None, lenient: bool) -> dict[str, Any]:
+def params_with(
+    params: dict[str, Any], *, answers: str | Path | None, lenient: bool
+) -> dict[str, Any]:
     """A table reader's parameters, with the user's own settings added."""
-    return {**params, **({"answers": str(answers)} if answers else {}), **({"lenient": True} if lenient else {})}
+    return {
+        **params,
+        **({"answers": str(answers)} if answers else {}),
+        **({"lenient": True} if lenient else {}),
+    }

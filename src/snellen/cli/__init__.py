@@ -70,7 +70,17 @@ _VERBS: dict[str, dict[str, str]] = {
 }
 _ELSEWHERE = {
     "run": ("eval", "evaluate", "test", "bench", "benchmark", "infer", "ask"),
-    "list": ("ls", "tasks", "models", "benchmarks", "datasets", "suites", "metrics", "show", "search"),
+    "list": (
+        "ls",
+        "tasks",
+        "models",
+        "benchmarks",
+        "datasets",
+        "suites",
+        "metrics",
+        "show",
+        "search",
+    ),
     "fetch": ("download", "prepare", "pull", "get"),
     "view": ("log", "logs", "viewer", "ui", "dashboard", "dash", "app", "gui", "open"),
     "report": ("results", "summarize", "summarise", "summary", "html"),
@@ -89,12 +99,19 @@ _ORDER = "the model comes first, then its benchmarks: `snellen run MODEL BENCHMA
 _INSIDE = "settings of a model stand in its name: `hf:org/name?dtype=bf16`"
 _AT = "the address stands in the model's name: `openai:NAME@http://HOST:PORT/v1`"
 _FLAGS_ELSEWHERE = {
-    **dict.fromkeys(("--model", "--models", "--task", "--tasks", "--data", "--dataset", "--datasets"), _ORDER),
+    **dict.fromkeys(
+        ("--model", "--models", "--task", "--tasks", "--data", "--dataset", "--datasets"), _ORDER
+    ),
     **dict.fromkeys(("--benchmark", "--benchmarks"), _ORDER),
-    **dict.fromkeys(("--model_args", "--model-args", "--device", "--dtype", "--batch_size", "--batch-size"), _INSIDE),
+    **dict.fromkeys(
+        ("--model_args", "--model-args", "--device", "--dtype", "--batch_size", "--batch-size"),
+        _INSIDE,
+    ),
     **dict.fromkeys(("--base_url", "--base-url", "--model-base-url", "--api-base"), _AT),
     **dict.fromkeys(("--num_fewshot", "--num-fewshot", "--fewshot"), "it is `--few-shot N`"),
-    **dict.fromkeys(("--output_path", "--output-path", "--log-dir", "--work-dir"), "it is `--runs FOLDER`"),
+    **dict.fromkeys(
+        ("--output_path", "--output-path", "--log-dir", "--work-dir"), "it is `--runs FOLDER`"
+    ),
     **dict.fromkeys(("--samples", "--num-samples", "--max-samples"), "it is `--limit N`"),
 }
 """What flags of other tools are here."""
@@ -134,23 +151,34 @@ class _VerbGroup(click.Group):
 
     def _loaded(self, name: str) -> click.Command:
         if name in _OWN:
-            command: click.Command = imported(f"snellen.cli.verbs.{_MODULES.get(name, name)}:{name}_command")
+            command: click.Command = imported(
+                f"snellen.cli.verbs.{_MODULES.get(name, name)}:{name}_command"
+            )
             return command
         try:
             added: click.Command = imported(declared_verb(installed_verbs()[name]).command)
         except ImportError as error:
-            raise SnellenError(f"`snellen {name}` cannot be loaded: {error}; mend or remove its package") from error
+            raise SnellenError(
+                f"`snellen {name}` cannot be loaded: {error}; mend or remove its package"
+            ) from error
         return added
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not ctx.resilient_parsing and args[0] not in _OWN and args[0] not in installed_verbs():
+        if (
+            args
+            and not ctx.resilient_parsing
+            and args[0] not in _OWN
+            and args[0] not in installed_verbs()
+        ):
             from snellen.installation import server_install_line
             from snellen.registry import unknown
 
             if args[0] in _OF_SERVER:
-                raise UnknownNameError(f"`snellen {args[0]}` comes with another package: {server_install_line()}")
+                raise UnknownNameError(
+                    f"`snellen {args[0]}` comes with another package: {server_install_line()}"
+                )
             if args[0].lower() in _AGAIN:
                 raise UnknownNameError(
                     f"unknown command {args[0]!r}; to go on with a run, give its `snellen run` command again: only "
@@ -164,7 +192,9 @@ class _VerbGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         verbs = ((verb, line) for verbs in _sections().values() for verb, line in verbs.items())
-        completions = [CompletionItem(verb, help=line) for verb, line in verbs if verb.startswith(incomplete)]
+        completions = [
+            CompletionItem(verb, help=line) for verb, line in verbs if verb.startswith(incomplete)
+        ]
         return completions + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -230,12 +260,18 @@ def _first_page(ctx: click.Context) -> str:
     with formatter.section(section):
         formatter.write_dl(list(verbs.items()))
     formatter.write_paragraph()
-    formatter.write_text("`snellen --help` shows all commands, `snellen COMMAND --help` the options of one.")
+    formatter.write_text(
+        "`snellen --help` shows all commands, `snellen COMMAND --help` the options of one."
+    )
     return formatter.getvalue().rstrip("\n")
 
 
 def _line_of_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
 ) -> str:
     if issubclass(category, SuiteWarning):
         return f"snellen: {strip_controls(str(message))}\n"

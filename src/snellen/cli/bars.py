@@ -41,7 +41,9 @@ def run_bars(console: Console) -> Iterator[ProgressListener]:
         BarColumn(bar_width=8 if is_narrow else 40),
         MofNCompleteColumn(),
         *([] if is_narrow else [TextColumn("questions")]),
-        TextColumn("[progress.data.speed]{task.fields[rate]} [progress.remaining]{task.fields[remaining]}"),
+        TextColumn(
+            "[progress.data.speed]{task.fields[rate]} [progress.remaining]{task.fields[remaining]}"
+        ),
         TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=console) as bars:
@@ -51,16 +53,24 @@ def run_bars(console: Console) -> Iterator[ProgressListener]:
         def listen(state: RunProgress) -> None:
             if state.folder not in tasks:
                 name = _fitted(short_name(state.model), console.width)
-                tasks[state.folder] = bars.add_task(name, total=state.total, note="", rate="", remaining="")
+                tasks[state.folder] = bars.add_task(
+                    name, total=state.total, note="", rate="", remaining=""
+                )
             failed = f", {state.failures:,} failed" if state.failures else ""
-            different = f", {state.different:,} different questions" if state.different and not is_narrow else ""
+            different = (
+                f", {state.different:,} different questions"
+                if state.different and not is_narrow
+                else ""
+            )
             rate = paces[state.folder].rate(bars.get_time(), state.requests, state.done)
             bars.update(
                 tasks[state.folder],
                 completed=state.done,
                 note=f"{state.requests:,} requests{failed}{different}",
                 rate=f"{rate:,.{int(rate < 100)}f}/s" if rate else "",
-                remaining=str(timedelta(seconds=round((state.total - state.done) / rate))) if rate else "-:--:--",
+                remaining=str(timedelta(seconds=round((state.total - state.done) / rate)))
+                if rate
+                else "-:--:--",
             )
 
         yield listen
@@ -85,7 +95,11 @@ class FetchBar:
                 TimeRemainingColumn(),
             )
             bars = Progress(*columns, console=self._console, transient=True)
-            self._shown = name, bars, bars.add_task(_fitted(name, self._console.width), total=size or None)
+            self._shown = (
+                name,
+                bars,
+                bars.add_task(_fitted(name, self._console.width), total=size or None),
+            )
             bars.start()
         _, bars, task = self._shown
         bars.update(task, completed=done, total=size or None)

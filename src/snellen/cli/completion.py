@@ -10,7 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import click
-from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    add_completion_class,
+    split_arg_string,
+)
 
 from snellen import registry
 
@@ -20,7 +25,15 @@ GROUPS: Mapping[str, registry.Group] = {
 }  # fmt: skip
 """Groups of the registry by the parameter whose values they name, with its verb where its own name does not say it."""
 MODELS = ("model", "models", "judge_models", "writer")
-BENCHMARKS = ("benchmark", "benchmarks", "build what", "verify what", "fetch names", "sample what", "report runs")
+BENCHMARKS = (
+    "benchmark",
+    "benchmarks",
+    "build what",
+    "verify what",
+    "fetch names",
+    "sample what",
+    "report runs",
+)
 DECLARED = {
     "suite": "snellen.catalogue:suite_members",
     "held_out_for": "snellen.catalogue.cards:model_cards",
@@ -70,10 +83,14 @@ def completing(verb: str, command: click.Command) -> click.Command:
     return command
 
 
-def _completed(verb: str, parameter: click.Parameter, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+def _completed(
+    verb: str, parameter: click.Parameter, ctx: click.Context, incomplete: str
+) -> list[CompletionItem]:
     is_path = isinstance(parameter.type, click.Path)
     names = [
-        CompletionItem(name) for name in _values(verb, parameter, is_path, incomplete) if name.startswith(incomplete)
+        CompletionItem(name)
+        for name in _values(verb, parameter, is_path, incomplete)
+        if name.startswith(incomplete)
     ]
     return names or ([CompletionItem(incomplete, type="file")] if is_path else [])
 
@@ -112,7 +129,9 @@ def _benchmarks() -> list[str]:
 def _runs(incomplete: str) -> list[str]:
     """Folders of runs: those below the folder that is being typed, below ./runs when none is."""
     below = Path(f"{incomplete}_").parent if "/" in incomplete else Path("runs")
-    return sorted(str(file.parent) for file in below.glob(f"*/{MANIFEST}")) if below.is_dir() else []
+    return (
+        sorted(str(file.parent) for file in below.glob(f"*/{MANIFEST}")) if below.is_dir() else []
+    )
 
 
 def hub_cache() -> Path:
@@ -125,4 +144,6 @@ def hub_cache() -> Path:
 
 def _cached_models() -> list[str]:
     """Models in the hub's cache on this machine."""
-    return sorted(f"hf:{folder.name[8:].replace('--', '/')}" for folder in hub_cache().glob("models--*"))
+    return sorted(
+        f"hf:{folder.name[8:].replace('--', '/')}" for folder in hub_cache().glob("models--*")
+    )

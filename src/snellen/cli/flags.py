@@ -66,17 +66,23 @@ JUDGE = "judge_"
 """The prefix of the flags that set fields of `JudgeSpec`."""
 
 
-def parse_price(context: click.Context, parameter: click.Parameter, text: str | None) -> TokenPrice | None:
+def parse_price(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> TokenPrice | None:
     if not text:
         return None
     try:
         input_price, output_price = (float(price) for price in text.split(","))
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not IN,OUT; give two prices per million tokens, e.g. 0.15,0.6") from None
+        raise click.BadParameter(
+            f"{text!r} is not IN,OUT; give two prices per million tokens, e.g. 0.15,0.6"
+        ) from None
     return input_price, output_price
 
 
-def parse_seconds(context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
+def parse_seconds(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> float | None:
     """`90`, `90s`, `30m` or `2h` in seconds."""
     if not text:
         return None
@@ -87,7 +93,9 @@ def parse_seconds(context: click.Context, parameter: click.Parameter, text: str 
         raise click.BadParameter(f"{text!r} is not a time; write 90, 30m or 2h") from None
 
 
-json_flag = click.option("--json", "as_json", is_flag=True, help="Print tables as JSON, one object per line.")
+json_flag = click.option(
+    "--json", "as_json", is_flag=True, help="Print tables as JSON, one object per line."
+)
 """A decorator: `--json`, given to the command as `as_json`."""
 
 
@@ -102,7 +110,12 @@ def _agree(context: click.Context, parameter: click.Parameter, is_set: bool) -> 
 
 
 yes_flag = click.option(
-    "--yes", "-y", is_flag=True, expose_value=False, callback=_agree, help="Agree to licences, and to fetching much."
+    "--yes",
+    "-y",
+    is_flag=True,
+    expose_value=False,
+    callback=_agree,
+    help="Agree to licences, and to fetching much.",
 )
 offline_flag = click.option(
     "--offline",
@@ -113,18 +126,29 @@ offline_flag = click.option(
 )
 
 
-def _parse_roles(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
+def _parse_roles(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str] | None:
     pairs = [text.partition("=") for text in texts]
     if wrong := ["".join(pair) for pair in pairs if not all(pair)]:
-        raise DataError(f"--role {wrong[0]!r} is not ROLE=MODEL, such as questioner=openai:NAME@URL")
+        raise DataError(
+            f"--role {wrong[0]!r} is not ROLE=MODEL, such as questioner=openai:NAME@URL"
+        )
     return {role: model for role, _, model in pairs} or None
 
 
-def _parse_names(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+def _parse_names(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> tuple[str, ...]:
     return tuple(name.strip() for text in texts for name in text.split(","))
 
 
-_FORMS = {"ROLE=MODEL": _parse_roles, "IN,OUT": parse_price, "TIME": parse_seconds, "CARD,...": _parse_names}
+_FORMS = {
+    "ROLE=MODEL": _parse_roles,
+    "IN,OUT": parse_price,
+    "TIME": parse_seconds,
+    "CARD,...": _parse_names,
+}
 """How a value is read that is written in a form of its own, by the metavar of its field."""
 
 
@@ -169,13 +193,22 @@ def _title_of(parameter: click.Parameter) -> str:
 
 
 def field_flags(
-    form: type[Struct], names: Collection[str] = (), *, but: Collection[str] = (), prefix: str = "", unless: str = ""
+    form: type[Struct],
+    names: Collection[str] = (),
+    *,
+    but: Collection[str] = (),
+    prefix: str = "",
+    unless: str = "",
 ) -> Callable[[CommandT], CommandT]:
     """Give a command a flag for each field of a record, or for those named, all but some.
 
     A flag that is not given is None or empty. `unless` says what holds then, where it is not the record's default.
     """
-    fields = [field for name, field in record_fields(form).items() if name not in but and (not names or name in names)]
+    fields = [
+        field
+        for name, field in record_fields(form).items()
+        if name not in but and (not names or name in names)
+    ]
 
     def with_flags(command: CommandT) -> CommandT:
         for field in reversed(fields):
@@ -195,7 +228,11 @@ def _flag(field: RecordField, prefix: str, unless: str) -> Callable[[CommandT], 
     else:
         flags = [*filter(None, [option.flag]), long_flag]
     default = unless or option.unless or _shown(field.default)
-    help_text = option.help + (" Repeat for more." if field.is_list else "") + (f"  [{default}]" if default else "")
+    help_text = (
+        option.help
+        + (" Repeat for more." if field.is_list else "")
+        + (f"  [{default}]" if default else "")
+    )
     kind: dict[str, Any] = {"is_flag": False, "flag_value": option.alone} if option.alone else {}
     return click.option(
         *flags,
@@ -238,9 +275,15 @@ def scoring_flags(command: CommandT) -> CommandT:
 
 
 _SUBSET_FLAGS = (
-    click.option("--where", default="", help="Only questions that meet a condition: \"l2 != 'logic_reasoning'\"."),
     click.option(
-        "--common-answered", is_flag=True, help="Only questions that every run answered, without refusals or errors."
+        "--where",
+        default="",
+        help="Only questions that meet a condition: \"l2 != 'logic_reasoning'\".",
+    ),
+    click.option(
+        "--common-answered",
+        is_flag=True,
+        help="Only questions that every run answered, without refusals or errors.",
     ),
 )
 

@@ -84,7 +84,9 @@ def write_preview(name: str, lines: Sequence[str], questions: Sequence[PreviewQu
     path = home() / "previews" / slug(name) / "preview.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     page = OfflinePage(name, page_style())
-    path.write_text(render_page("preview.html", page=page, lines=lines, questions=questions), "utf-8")
+    path.write_text(
+        render_page("preview.html", page=page, lines=lines, questions=questions), "utf-8"
+    )
     return path
 
 
@@ -117,7 +119,9 @@ def _question(draft: Draft) -> PreviewQuestion:
         for turn in draft.rounds
     )
     pictures = [image for image in draft.images if not isinstance(image, LazyFrames)]
-    return PreviewQuestion(draft.id, turns, tuple(_small(picture_content(image, draft.where)) for image in pictures))
+    return PreviewQuestion(
+        draft.id, turns, tuple(_small(picture_content(image, draft.where)) for image in pictures)
+    )
 
 
 def _small(content: bytes) -> bytes:
@@ -135,6 +139,8 @@ def _text_lines(question: PreviewQuestion) -> list[str]:
     lines: list[str] = []
     for turn in question.turns:
         lines.append(short_name(turn.question))
-        lines += [f"  {o.label}. {short_name(o.text)}{' ✓' if o.is_right else ''}" for o in turn.options]
+        lines += [
+            f"  {o.label}. {short_name(o.text)}{' ✓' if o.is_right else ''}" for o in turn.options
+        ]
         lines += [f"  ✓ {short_name(' / '.join(turn.answers))}"] if turn.answers else []
     return [*lines, ""]

@@ -29,7 +29,9 @@ MAX_METRIC_ROWS = 24
 MAX_SUITE_TABLES = 2
 """Most tables of one suite shown in a terminal; the rest are in the report."""
 err = Console(stderr=True, markup=False, emoji=False, highlight=False)
-out = Console(width=None if sys.stdout.isatty() else 200, markup=False, emoji=False, highlight=False)
+out = Console(
+    width=None if sys.stdout.isatty() else 200, markup=False, emoji=False, highlight=False
+)
 
 
 @contextmanager
@@ -52,7 +54,9 @@ def run_progress() -> Iterator[ProgressListener]:
             raise
         folder = Path(latest[0].folder)
         if holds_answers(folder):
-            line = f"stopped; all answers so far are kept in {folder}. Run the same command to go on."
+            line = (
+                f"stopped; all answers so far are kept in {folder}. Run the same command to go on."
+            )
         else:
             line = "stopped before any answer came; nothing is kept yet. Run the same command to begin anew."
         err.print(line, soft_wrap=True)
@@ -83,7 +87,13 @@ def show_results(results: Results, as_json: bool) -> None:
         return
     from snellen.report.findings import findings
     from snellen.report.run_view import run_views
-    from snellen.report.terminal import capability_table, other_tables, suite_tables, summary_table, tables_of_runs
+    from snellen.report.terminal import (
+        capability_table,
+        other_tables,
+        suite_tables,
+        summary_table,
+        tables_of_runs,
+    )
 
     views = run_views(results.runs, results.rows)
     for sentence in findings(views):
@@ -101,7 +111,9 @@ def show_results(results: Results, as_json: bool) -> None:
             out.print()
             out.print(suite_table)
         if len(suite_own) > MAX_SUITE_TABLES:
-            out.print(f"{len(suite_own) - MAX_SUITE_TABLES} more tables of {subject} are in the report.")
+            out.print(
+                f"{len(suite_own) - MAX_SUITE_TABLES} more tables of {subject} are in the report."
+            )
     tables = other_tables(views)
     is_long = sum(table.row_count for table in tables) > MAX_METRIC_ROWS
     for table in () if is_long else tables:
@@ -139,7 +151,9 @@ def print_tables(tables: Iterable[Table]) -> None:
             out.print(f"Not shown on so narrow a terminal: {', '.join(dropped)}.", style="dim")
 
 
-def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], as_json: bool) -> None:
+def show_table(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], as_json: bool
+) -> None:
     """Print a table: for a terminal, a row a line for a pipe, or with `as_json` an object a line."""
     if as_json:
         print_records(dict(zip(header, row, strict=True)) for row in rows)
@@ -161,7 +175,9 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]],
     out.print(table)
     if len(widths) < len(header):
         out.print(
-            f"not shown on so narrow a terminal: {', '.join(header[len(widths) :])}", style="dim", highlight=False
+            f"not shown on so narrow a terminal: {', '.join(header[len(widths) :])}",
+            style="dim",
+            highlight=False,
         )
 
 
@@ -174,10 +190,13 @@ def _column_widths(columns: Sequence[Sequence[str]], room: int, gap: int = GAP) 
     again, is as wide as they are; what is left goes to those that have more to show."""
     whole = [max(map(len, column)) for column in columns]
     least = [
-        max((len(word[:LONGEST_WORD]) for cell in column for word in cell.split()), default=0) for column in columns
+        max((len(word[:LONGEST_WORD]) for cell in column for word in cell.split()), default=0)
+        for column in columns
     ]
     least[0] = whole[0]
-    count = next(n for n in range(len(columns), 0, -1) if n < 3 or sum(least[:n]) + gap * (n - 1) <= room)
+    count = next(
+        n for n in range(len(columns), 0, -1) if n < 3 or sum(least[:n]) + gap * (n - 1) <= room
+    )
     wants = [most - fewest for most, fewest in zip(whole[:count], least, strict=False)]
     free = max(room - sum(least[:count]) - gap * (count - 1), 0)
     share = min(free / sum(wants), 1.0) if sum(wants) else 0.0
@@ -188,7 +207,13 @@ def _column_widths(columns: Sequence[Sequence[str]], room: int, gap: int = GAP) 
 def build_progress(name: str) -> Iterator[Built]:
     """A status line on the terminal that counts the questions built."""
     with err.status(Text(f"building {name}")) as status:
-        yield lambda count: status.update(Text(f"building {name}: {count:,} questions")) if count % 100 == 0 else None
+        yield (
+            lambda count: (
+                status.update(Text(f"building {name}: {count:,} questions"))
+                if count % 100 == 0
+                else None
+            )
+        )
 
 
 def print_built(benchmark: Benchmark) -> None:
@@ -205,8 +230,10 @@ def print_built(benchmark: Benchmark) -> None:
             f"  warning: {alike:,} of {counts.questions:,} questions show a model just what others show it, and have "
             f"another answer (snellen lint {as_word(benchmark.name)} names some); one reply would serve them all"
             + ("" if benchmark.spec.same_requests else ", so a run refuses them"),
-            highlight=False, style="bold yellow", soft_wrap=True,
-        )  # fmt: skip
+            highlight=False,
+            style="bold yellow",
+            soft_wrap=True,
+        )
     for warning in benchmark.manifest.warnings:
         announce(f"  note: {warning}")
     for reason, times in sorted(benchmark.manifest.made.rejected.items()):
@@ -221,10 +248,17 @@ def show_verification(benchmark: Benchmark) -> None:
     for check in verification.checks:
         repaired = f", {check.repaired:,} mended" if check.repaired else ""
         detail = f": {check.detail}" if check.detail else ""
-        out.print(f"  {check.name}: {check.failed:,} of {check.checked:,} failed{repaired}{detail}", soft_wrap=True)
+        out.print(
+            f"  {check.name}: {check.failed:,} of {check.checked:,} failed{repaired}{detail}",
+            soft_wrap=True,
+        )
     apart = verification.candidates - verification.kept
     out.print(
         f"  kept {verification.kept:,} of {verification.candidates:,}"
-        + (f"; {apart:,} are set apart with the reasons, in {benchmark.folder / SET_APART}" if apart else ""),
+        + (
+            f"; {apart:,} are set apart with the reasons, in {benchmark.folder / SET_APART}"
+            if apart
+            else ""
+        ),
         soft_wrap=True,
     )

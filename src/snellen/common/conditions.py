@@ -36,9 +36,18 @@ class Condition:
         self._nested = nested
         try:
             self._tree = ast.parse(text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two for very deep nesting
-            raise DataError(f"{flag} {text!r} is not a condition; write for example \"dimension == 'CG'\"") from None
-        self.names = frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
+        except (
+            SyntaxError,
+            ValueError,
+            RecursionError,
+            MemoryError,
+        ):  # the last two for very deep nesting
+            raise DataError(
+                f"{flag} {text!r} is not a condition; write for example \"dimension == 'CG'\""
+            ) from None
+        self.names = frozenset(
+            node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)
+        )
         self._check(self._tree)
 
     def holds(self, facts: Mapping[str, Any]) -> bool:
@@ -52,7 +61,9 @@ class Condition:
                     self._check(part)
             case ast.UnaryOp(op=ast.Not(), operand=part):
                 self._check(part)
-            case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARE for op in ops):
+            case ast.Compare(left=left, ops=ops, comparators=others) if all(
+                type(op) in _COMPARE for op in ops
+            ):
                 for part in (left, *others):
                     self._check(part)
             case ast.Name() | ast.Constant():
@@ -75,7 +86,10 @@ class Condition:
                 return not self._value(part, facts)
             case ast.Compare(left=left, ops=ops, comparators=others):
                 values = [self._value(part, facts) for part in (left, *others)]
-                return all(self._compare(op, a, b) for op, a, b in zip(ops, values, values[1:], strict=False))
+                return all(
+                    self._compare(op, a, b)
+                    for op, a, b in zip(ops, values, values[1:], strict=False)
+                )
             case ast.List(elts=parts) | ast.Tuple(elts=parts):
                 return [self._value(part, facts) for part in parts]
             case ast.Name(id=name):

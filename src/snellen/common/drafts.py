@@ -255,7 +255,9 @@ class Exclusion(Struct, frozen=True):
 
 
 def without_exclusions(
-    items: Iterable[Draft | Exclusion], path: Path, expected: Mapping[str, str] = MappingProxyType({})
+    items: Iterable[Draft | Exclusion],
+    path: Path,
+    expected: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Draft]:
     """The drafts among the items; the last draft carries notes on how many items were excluded, and why.
 
@@ -270,10 +272,14 @@ def without_exclusions(
         if last is not None:
             yield last
         last = item
-    notes = tuple(f"{path.name}: {count} left out: {why}" for why, count in sorted(excluded.items()))
+    notes = tuple(
+        f"{path.name}: {count} left out: {why}" for why, count in sorted(excluded.items())
+    )
     notes += tuple(f"{path.name}: {note}" for why, note in expected.items() if not excluded[why])
     if last is None:
-        raise DataError(f"{path}: no question can be made of it" + "".join(f"; {note}" for note in notes))
+        raise DataError(
+            f"{path}: no question can be made of it" + "".join(f"; {note}" for note in notes)
+        )
     yield replace(last, notes=(*last.notes, *notes))
 
 

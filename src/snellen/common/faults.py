@@ -31,7 +31,10 @@ def told(error: Exception, form: Any, content: Any = None) -> tuple[str, str]:
         return path, message
     for step in re.findall(r"\w+", path):
         kind: Any = get_type_hints(form).get(step)
-        form = next((inner for inner in (kind, *get_args(kind)) if hasattr(inner, "__struct_fields__")), form)
+        form = next(
+            (inner for inner in (kind, *get_args(kind)) if hasattr(inner, "__struct_fields__")),
+            form,
+        )
         content = content.get(step) if isinstance(content, Mapping) else None
     if field[1] == "contains unknown":
         return path, str(unknown("field", field[2], form.__struct_fields__))
@@ -65,14 +68,19 @@ def names_of(group: Group | Literal["benchmarks"], *, listed: bool = False) -> M
     return Meta(extra={"group": group, "separator": "," if listed else None})
 
 
-def check_names(record: Struct, where: str, also: Mapping[str, Collection[str]] = MappingProxyType({})) -> None:
+def check_names(
+    record: Struct, where: str, also: Mapping[str, Collection[str]] = MappingProxyType({})
+) -> None:
     """Raise DataError, with file and key, for the first name that a record gives and nobody has. `also` are names that
     count in this record besides those of the registry, by group."""
     for path, mark, text in _given_names(record, type(record), ""):
         group = mark["group"]
         candidates = {*also.get(group, ()), *(targets(group) if group != "benchmarks" else ())}
         for label in text.split(mark["separator"]) if mark["separator"] else [text]:
-            if label not in candidates and (name := re.split("[?:]", label, maxsplit=1)[0]) not in candidates:
+            if (
+                label not in candidates
+                and (name := re.split("[?:]", label, maxsplit=1)[0]) not in candidates
+            ):
                 raise DataError(f"{where}: {path}: {unknown(singular(group), name, candidates)}")
 
 
@@ -83,7 +91,9 @@ def _given_names(value: Any, kind: Any, path: str) -> Iterator[tuple[str, Mappin
     elif isinstance(value, Struct):
         for name, inner in _hints(type(value)).items():
             if name in value.__struct_fields__:
-                yield from _given_names(getattr(value, name), inner, f"{path}.{name}" if path else name)
+                yield from _given_names(
+                    getattr(value, name), inner, f"{path}.{name}" if path else name
+                )
     elif isinstance(value, tuple):
         for item in value:
             yield from _given_names(item, get_args(kind)[0], path)

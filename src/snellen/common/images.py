@@ -74,7 +74,9 @@ def _scale(picture: Any, dose: float, seed: str) -> Any:
     from PIL import Image
 
     width, height = (_scaled_side(side, dose) for side in picture.size)
-    return picture.resize((width, height), Image.Resampling.BOX if dose < 1 else Image.Resampling.BICUBIC)
+    return picture.resize(
+        (width, height), Image.Resampling.BOX if dose < 1 else Image.Resampling.BICUBIC
+    )
 
 
 def _rotate(picture: Any, dose: float, seed: str) -> Any:
@@ -135,7 +137,11 @@ def check_doses(doses: Mapping[str, float]) -> None:
 
 def described(doses: Mapping[str, float]) -> str:
     """In words what doses do to a picture: `blurred (Gaussian, sigma 2 px)`."""
-    return ", ".join(DEGRADATIONS[name].title.format(f"{doses[name]:g}") for name in DEGRADATIONS if name in doses)
+    return ", ".join(
+        DEGRADATIONS[name].title.format(f"{doses[name]:g}")
+        for name in DEGRADATIONS
+        if name in doses
+    )
 
 
 def degraded_ref(image: ImageRef, doses: Mapping[str, float]) -> ImageRef:
@@ -246,7 +252,9 @@ _OTHER_KINDS = {
 
 def _kind_of(content: bytes) -> str:
     matching = (
-        words for sign, words in _OTHER_KINDS.items() if re.match(sign, content[:1000], re.DOTALL | re.IGNORECASE)
+        words
+        for sign, words in _OTHER_KINDS.items()
+        if re.match(sign, content[:1000], re.DOTALL | re.IGNORECASE)
     )
     return next(matching, "it begins like none that is known")
 
@@ -272,12 +280,18 @@ def _opened(content: bytes, where: str) -> Iterator[Any]:
                         "shrink it, or raise SNELLEN_MAX_PIXELS if you trust it"
                     )
                 if kind not in MEDIA_TYPES:
-                    raise DataError(f"{where}: image format {kind} is not supported; convert it to PNG or JPEG")
+                    raise DataError(
+                        f"{where}: image format {kind} is not supported; convert it to PNG or JPEG"
+                    )
                 yield picture
     except Image.DecompressionBombError as error:
-        raise DataError(f"{where}: the image is a decompression bomb ({error}); remove it") from None
+        raise DataError(
+            f"{where}: the image is a decompression bomb ({error}); remove it"
+        ) from None
     except UnidentifiedImageError:
-        raise DataError(f"{where}: not a readable image ({_kind_of(content)}); convert it to PNG or JPEG") from None
+        raise DataError(
+            f"{where}: not a readable image ({_kind_of(content)}); convert it to PNG or JPEG"
+        ) from None
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f"{where}: not a readable image ({error}); replace the file") from None
 
@@ -285,7 +299,9 @@ def _opened(content: bytes, where: str) -> Iterator[Any]:
 def _max_pixels() -> int:
     chosen = os.environ.get("SNELLEN_MAX_PIXELS", "")
     if chosen and not chosen.isdecimal():
-        raise DataError(f"SNELLEN_MAX_PIXELS={chosen!r} is not a number of pixels; give digits only")
+        raise DataError(
+            f"SNELLEN_MAX_PIXELS={chosen!r} is not a number of pixels; give digits only"
+        )
     return int(chosen or MAX_PIXELS)
 
 
@@ -314,7 +330,9 @@ class ImageStore:
         """The stored bytes, or those made of them. Raises DataError when they are missing or have changed; BLANK is
         always available."""
         if image.source is not None:
-            picture = decode_picture(self.read(image.source), f"image {image.source.digest[:12]}").upright
+            picture = decode_picture(
+                self.read(image.source), f"image {image.source.digest[:12]}"
+            ).upright
             file = io.BytesIO()
             degraded(image, picture).save(file, "PNG", compress_level=1)
             return file.getvalue()
@@ -386,7 +404,9 @@ def decode_picture(content: bytes, where: str) -> DecodedPicture:
         return DecodedPicture(rgb, _orientation(picture), (*frames, *notes))
 
 
-def to_plain_file(image: ImageRef, content: bytes, media_types: frozenset[str] = PLAIN_TYPES) -> tuple[str, bytes]:
+def to_plain_file(
+    image: ImageRef, content: bytes, media_types: frozenset[str] = PLAIN_TYPES
+) -> tuple[str, bytes]:
     """Media type and bytes for a program that decodes by itself: as stored, or a PNG of what a local model is shown.
 
     `media_types` are the media types that the program takes.
@@ -427,7 +447,10 @@ def _is_usual_jpeg(content: bytes) -> bool:
         if marker == _JPEG_SCAN:
             return is_plain
         if marker in _JPEG_FRAMES:
-            is_plain = content[place + 4] == 8 and content[place + 9] in (1, 3)  # bits a sample, colours
+            is_plain = content[place + 4] == 8 and content[place + 9] in (
+                1,
+                3,
+            )  # bits a sample, colours
         elif marker not in _JPEG_USUAL:
             return False
         place += 2 + size
@@ -441,7 +464,9 @@ def _moves(picture: Any) -> bool:
 
 def _may_be_turned(picture: Any, content: bytes) -> bool:
     """False for a PNG that names no orientation, which Pillow would have to decode to find that out."""
-    return picture.format != "PNG" or any(name in content for name in (b"eXIf", b"iTXt", b"Raw profile type"))
+    return picture.format != "PNG" or any(
+        name in content for name in (b"eXIf", b"iTXt", b"Raw profile type")
+    )
 
 
 def _orientation(picture: Any) -> int:
@@ -462,7 +487,9 @@ def _to_rgb(picture: Any, where: str) -> tuple[Any, tuple[str, ...]]:
         return grey.convert("RGB"), notes
     if picture.has_transparency_data:
         layer = picture.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB"), ()
+        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert(
+            "RGB"
+        ), ()
     return picture.convert("RGB"), ()
 
 
@@ -475,7 +502,9 @@ def _to_grey(picture: Any, where: str) -> tuple[Any, tuple[str, ...]]:
     if picture.mode.startswith("I;16") or (picture.mode == "I" and picture.format == "PNG"):
         return _scaled(picture.convert("I"), 0, 65535), ()
     if picture.mode == "F" and not all(map(isfinite, array("f", picture.tobytes()))):
-        raise DataError(f"{where}: the image holds values that are not numbers; convert it to 8 bits")
+        raise DataError(
+            f"{where}: the image holds values that are not numbers; convert it to 8 bits"
+        )
     low, high = picture.getextrema()
     if picture.mode == "F" and low >= 0 and high <= 1:
         low, high = 0, 1
@@ -499,8 +528,15 @@ def data_uri(media_type: str, content: bytes) -> str:
 Corners = tuple[int, int, int, int]
 RED: Colour = (255, 0, 0)
 PALETTE: tuple[Colour, ...] = (
-    RED, (0, 128, 0), (0, 0, 255), (255, 215, 0), (255, 0, 255), (0, 255, 255), (255, 128, 0), (128, 0, 128),
-)  # fmt: skip
+    RED,
+    (0, 128, 0),
+    (0, 0, 255),
+    (255, 215, 0),
+    (255, 0, 255),
+    (0, 255, 255),
+    (255, 128, 0),
+    (128, 0, 128),
+)
 """Colours of several boxes, in order: red, green, blue, gold, then Snellen's own; further boxes start over."""
 
 
@@ -545,10 +581,24 @@ def picture_content(image: ImageFile | PictureSpec, where: str) -> bytes:
 def _corners(box: Box, size: tuple[int, int], where: str) -> Corners:
     """Left, top, right and bottom pixel of a box, inclusive."""
     x, y, width, height = box
-    inside = width > 0 and height > 0 and x + width > 0 and x < size[0] and y + height > 0 and y < size[1]
+    inside = (
+        width > 0
+        and height > 0
+        and x + width > 0
+        and x < size[0]
+        and y + height > 0
+        and y < size[1]
+    )
     if not (inside and all(map(isfinite, box))):
-        raise DataError(f"{where}: the box {list(box)} has no area inside the picture of {size[0]} x {size[1]} pixels")
-    return max(int(x), 0), max(int(y), 0), min(int(x + width), size[0] - 1), min(int(y + height), size[1] - 1)
+        raise DataError(
+            f"{where}: the box {list(box)} has no area inside the picture of {size[0]} x {size[1]} pixels"
+        )
+    return (
+        max(int(x), 0),
+        max(int(y), 0),
+        min(int(x + width), size[0] - 1),
+        min(int(y + height), size[1] - 1),
+    )
 
 
 def _frame(corners: Corners, width: int) -> Iterator[Corners]:

@@ -27,7 +27,18 @@ def import_tqdm() -> None:
         importlib.import_module("tqdm.auto")
 
 
-_METHODS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn", "groups", "groupindex")
+_METHODS = (
+    "search",
+    "match",
+    "fullmatch",
+    "finditer",
+    "findall",
+    "split",
+    "sub",
+    "subn",
+    "groups",
+    "groupindex",
+)
 
 
 class _LatePattern:

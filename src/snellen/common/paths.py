@@ -29,11 +29,17 @@ def benchmark_folder(name: str) -> Path:
 def check_folder_name(name: str, where: str = "") -> None:
     """Raise DataError, which begins with `where`, for a name that is a path, too long, or cannot be printed."""
     if name in (".", "..") or "/" in name or "\\" in name:
-        raise DataError(f"{where}{name!r} is a path, not the name of a folder; give the folder around it apart")
+        raise DataError(
+            f"{where}{name!r} is a path, not the name of a folder; give the folder around it apart"
+        )
     if not name.isprintable() or set(name) & DIRECTION_MARKS:
-        raise DataError(f"{where}{name!r} holds signs that cannot be printed; use letters, digits, dots and dashes")
+        raise DataError(
+            f"{where}{name!r} holds signs that cannot be printed; use letters, digits, dots and dashes"
+        )
     if len(name.encode("utf-8", "replace")) > LONGEST_NAME:
-        raise DataError(f"{where}{name[:40]!r}... is longer than {LONGEST_NAME} bytes; give a shorter one")
+        raise DataError(
+            f"{where}{name[:40]!r}... is longer than {LONGEST_NAME} bytes; give a shorter one"
+        )
 
 
 def check_benchmark_name(name: str, where: str = "") -> None:

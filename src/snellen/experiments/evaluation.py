@@ -39,7 +39,14 @@ from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback
 from snellen.runs.driving import Roles, load_evaluated, load_roles
 from snellen.runs.finding import Announce, silent
 from snellen.runs.forecast import forecast
-from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, plan_run, progress_of, with_parts
+from snellen.runs.plan import (
+    ProgressListener,
+    RunPlan,
+    ignore_progress,
+    plan_run,
+    progress_of,
+    with_parts,
+)
 from snellen.runs.run_folder import (
     RUN_MANIFEST,
     held_while_scored,
@@ -87,7 +94,13 @@ def evaluate_spec(
         width_rule(spec.execution.until)
     cast = Cast(played)
     return [
-        _evaluate_one(named_spec.for_model(number, named_spec.question.models[number]), model, cast, progress, announce)
+        _evaluate_one(
+            named_spec.for_model(number, named_spec.question.models[number]),
+            model,
+            cast,
+            progress,
+            announce,
+        )
         for number, model in enumerate(evaluated_models)
     ]
 
@@ -114,7 +127,11 @@ def check_models(spec: RunSpec, models: Sequence[Any], roles: Mapping[str, Any])
 
 
 def ask_share(
-    spec: RunSpec, share: str, *, progress: ProgressListener = ignore_progress, announce: Announce = silent
+    spec: RunSpec,
+    share: str,
+    *,
+    progress: ProgressListener = ignore_progress,
+    announce: Announce = silent,
 ) -> list[RunOutcome]:
     """Ask each model what share `K/N` of a spec's pictures holds, and score nothing; an outcome for each.
 
@@ -125,7 +142,9 @@ def ask_share(
     execution, question = spec.execution, spec.question
     if execution.is_asked_elsewhere or execution.until:
         conflicting = "until" if execution.until else "ray" if execution.ray else "workers"
-        raise DataError(f"share: this is one process of several that share a whole run; leave {conflicting} out")
+        raise DataError(
+            f"share: this is one process of several that share a whole run; leave {conflicting} out"
+        )
     roles = dict(question.roles)
     check_models(spec, question.models, roles)
     cast, outcomes = Cast(roles), list[RunOutcome]()
@@ -133,9 +152,16 @@ def ask_share(
         plan = planned(spec.for_model(place, model), announce)
         own_plan = replace(plan, spec=plan.spec.with_execution(workers=shares), worker=number - 1)
         # A share that is the whole run is held by its runner.
-        with _noting_folder(own_plan), locked_share(own_plan.folder, shares) if shares > 1 else nullcontext():
+        with (
+            _noting_folder(own_plan),
+            locked_share(own_plan.folder, shares) if shares > 1 else nullcontext(),
+        ):
             evaluated = load_evaluated(model, cast.models, cast.roles)
-            outcomes.append(run_plan(evaluated, own_plan, progress_of(own_plan, progress, of_worker=True), cast.roles))
+            outcomes.append(
+                run_plan(
+                    evaluated, own_plan, progress_of(own_plan, progress, of_worker=True), cast.roles
+                )
+            )
     for outcome in outcomes:
         for finding in outcome.findings:  # the manifest is written by the first share alone
             announce(f"share {share}: {finding}")
@@ -148,7 +174,9 @@ def forecasts(spec: RunSpec, announce: Announce = silent) -> list[str]:
     return [
         line
         for number, name in enumerate(spec.question.models)
-        for line in forecast(planned(spec.for_model(number, name), announce)).lines(spec.execution.price)
+        for line in forecast(planned(spec.for_model(number, name), announce)).lines(
+            spec.execution.price
+        )
     ]
 
 
@@ -175,7 +203,9 @@ def _check_model(model: Any, execution: ExecutionSpec) -> None:
             find("model_checks", spec.scheme)(spec)
     elif execution.is_asked_elsewhere:
         workers = f"{execution.workers} workers"
-        who, way = ("workers on a cluster", "ray out") if execution.ray else (workers, "workers at 1")
+        who, way = (
+            ("workers on a cluster", "ray out") if execution.ray else (workers, "workers at 1")
+        )
         raise ModelError(
             f"{load_model(model).name} is an object of this process, which {who} cannot share; "
             f"name it by a model string, or leave {way}"
@@ -183,7 +213,11 @@ def _check_model(model: Any, execution: ExecutionSpec) -> None:
 
 
 def _evaluate_one(
-    spec: RunSpec, model: Any, cast: Cast, progress: ProgressListener, announce: Callable[[str], object]
+    spec: RunSpec,
+    model: Any,
+    cast: Cast,
+    progress: ProgressListener,
+    announce: Callable[[str], object],
 ) -> FinishedRun:
     plan, execution = planned(spec, announce), spec.execution
     if isinstance(model, str):
@@ -223,10 +257,16 @@ def _scored(plan: RunPlan, announce: Announce) -> ScoredRun:
 
 
 def _ask(
-    plan: RunPlan, load: Callable[[], Model | AsyncModel], cast: Cast, update: ProgressCallback, announce: Announce
+    plan: RunPlan,
+    load: Callable[[], Model | AsyncModel],
+    cast: Cast,
+    update: ProgressCallback,
+    announce: Announce,
 ) -> RunOutcome:
     """Ask in this process, or through the processes that the spec names, which load the models themselves."""
-    announce_changed_answers(plan.folder, (selected.benchmark for selected in plan.benchmarks), announce)
+    announce_changed_answers(
+        plan.folder, (selected.benchmark for selected in plan.benchmarks), announce
+    )
     _announce_fewer_questions(plan, announce)
     with _noting_folder(plan):
         if not plan.execution.is_asked_elsewhere:
@@ -296,7 +336,11 @@ class Rounds(Generic[PartT]):
         """`most` is what all rounds together ask at most, where that is less than the whole of the benchmarks."""
         self.plan, self._cast = plan, cast
         self._update = progress_of(with_parts(plan, most or {}, {}), progress)
-        self.model = model if plan.execution.is_asked_elsewhere else load_evaluated(model, cast.models, cast.roles)
+        self.model = (
+            model
+            if plan.execution.is_asked_elsewhere
+            else load_evaluated(model, cast.models, cast.roles)
+        )
         self.parts = parts
         """What was asked so far."""
         self._outcomes: list[RunOutcome] = []
@@ -321,7 +365,9 @@ class Rounds(Generic[PartT]):
         }
         with locked_run(self.plan.folder):
             manifest = read_manifest(self.plan.folder)
-            uses = tuple(replace(use, part=self.parts.get(use.name, use.part)) for use in manifest.benchmarks)
+            uses = tuple(
+                replace(use, part=self.parts.get(use.name, use.part)) for use in manifest.benchmarks
+            )
             write_manifest(self.plan.folder, replace(manifest, benchmarks=uses))
 
     @property
@@ -341,14 +387,18 @@ class Rounds(Generic[PartT]):
         return [name for name, part in self.parts.items() if not part.is_whole]
 
 
-def ask_more(rounds: Rounds[RandomPart], open_benchmarks: Sequence[str], announce: Announce) -> ScoredRun:
+def ask_more(
+    rounds: Rounds[RandomPart], open_benchmarks: Sequence[str], announce: Announce
+) -> ScoredRun:
     """Ask more pictures of these benchmarks, and score all that was asked. Raises SpentBudgetError as `carry_out`."""
     reloads = rounds.plan.spec.execution.is_asked_elsewhere
     rounds.ask(next_parts(rounds.parts, open_benchmarks, reloads=reloads), announce)
     return rounds.score(announce)
 
 
-def _ask_until(rule: StoppingRule, rounds: Rounds[RandomPart], announce: Announce) -> tuple[RunOutcome, ScoredRun]:
+def _ask_until(
+    rule: StoppingRule, rounds: Rounds[RandomPart], announce: Announce
+) -> tuple[RunOutcome, ScoredRun]:
     """Ask until the mean of each benchmark is known as well as the rule says, or all of it is asked. Raises DataError
     for a benchmark that the rule's metric is not computed on."""
     open_benchmarks = list(rounds.parts)
@@ -439,9 +489,13 @@ def decide_between(
     of the difference leaves out 0, or lies within what does not matter; else all of it is asked. Raises SnellenError.
     """
     if len(models) != 2:
-        raise DataError(f"{FLAG} compares two models, not {len(models)}: MODEL_A MODEL_B BENCHMARK...")
+        raise DataError(
+            f"{FLAG} compares two models, not {len(models)}: MODEL_A MODEL_B BENCHMARK..."
+        )
     if until := spec.execution.until:
-        raise DataError(f"{FLAG} stops when it is decided who is better; leave until = {until!r} out")
+        raise DataError(
+            f"{FLAG} stops when it is decided who is better; leave until = {until!r} out"
+        )
     roles = dict(spec.question.roles)
     named_spec, cast = check_models(spec, models, roles), Cast(roles)
     check_judging(spec.scoring, spec.judge)
@@ -450,27 +504,47 @@ def decide_between(
         model_spec = named_spec.for_model(number, named_spec.question.models[number])
         plan = planned(model_spec, announce if not number else silent)
         rules = {
-            use.benchmark.name: decision_rule(metric or headline_metric(use.benchmark.spec)) for use in plan.benchmarks
+            use.benchmark.name: decision_rule(metric or headline_metric(use.benchmark.spec))
+            for use in plan.benchmarks
         }
-        parts = {name: replace(part, awaits_verdict=True) for name, part in no_parts(plan, rules).items()}
+        parts = {
+            name: replace(part, awaits_verdict=True) for name, part in no_parts(plan, rules).items()
+        }
         rounds.append(Rounds(plan, parts, model, cast, progress))
     if rounds[0].plan.folder == rounds[1].plan.folder:
-        raise DataError(f"{FLAG}: both models are {named_spec.question.models[0]}; name two that differ")
+        raise DataError(
+            f"{FLAG}: both models are {named_spec.question.models[0]}; name two that differ"
+        )
     first, second = rounds
-    margins = {name: _margin(part.rule.partition(" ")[0], equivalent) for name, part in first.parts.items()}
+    margins = {
+        name: _margin(part.rule.partition(" ")[0], equivalent) for name, part in first.parts.items()
+    }
     open_benchmarks = list(first.parts)
     while True:
-        runs = ask_more(first, open_benchmarks, announce), ask_more(second, open_benchmarks, announce)
+        runs = (
+            ask_more(first, open_benchmarks, announce),
+            ask_more(second, open_benchmarks, announce),
+        )
         differences = sequential_differences(*runs, margins)
         if without := first.parts.keys() - {difference.benchmark for difference in differences}:
-            raise DataError(f"{min(without)}: the two runs have no protocol with the metric in common; name another")
-        undecided = {difference.benchmark for difference in differences if difference.verdict == "undecided"}
+            raise DataError(
+                f"{min(without)}: the two runs have no protocol with the metric in common; name another"
+            )
+        undecided = {
+            difference.benchmark for difference in differences if difference.verdict == "undecided"
+        }
         open_benchmarks = [name for name in first.unfinished if name in undecided]
         for of_model in rounds:
             of_model.settle(first.parts.keys() - set(open_benchmarks))
         if not open_benchmarks:
-            runs = first.score(announce), second.score(announce)  # they have come to their end by now
-            decided = tuple(replace(difference, part=first.parts[difference.benchmark]) for difference in differences)
+            runs = (
+                first.score(announce),
+                second.score(announce),
+            )  # they have come to their end by now
+            decided = tuple(
+                replace(difference, part=first.parts[difference.benchmark])
+                for difference in differences
+            )
             return DecidedComparison(decided, runs, (first.outcome, second.outcome))
 
 

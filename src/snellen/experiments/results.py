@@ -44,7 +44,10 @@ class StudyResults:
     def __repr__(self) -> str:
         outcome = self.outcome
         return object_line(
-            self, f"{outcome.study.name} in {outcome.folder}", cells=len(outcome.numbers.cells), numbers=len(self.rows)
+            self,
+            f"{outcome.study.name} in {outcome.folder}",
+            cells=len(outcome.numbers.cells),
+            numbers=len(self.rows),
         )
 
     def table(self) -> polars.DataFrame:
@@ -54,7 +57,13 @@ class StudyResults:
         return data_frame(map(flat_study_row, self.rows))
 
     def value(
-        self, quantity: str, *, metric: str = "", benchmark: str = "", model: str = "", cell: str | None = None
+        self,
+        quantity: str,
+        *,
+        metric: str = "",
+        benchmark: str = "",
+        model: str = "",
+        cell: str | None = None,
     ) -> float | None:
         """One number: `value("mean", metric="accuracy")`. Raises DataError when no row or several rows fit."""
         fitting = [
@@ -67,7 +76,9 @@ class StudyResults:
             and cell in (None, row.cell)
         ]
         if len(fitting) != 1:
-            raise DataError(f"{len(fitting)} numbers are a {quantity} of that; name metric, benchmark, model and cell")
+            raise DataError(
+                f"{len(fitting)} numbers are a {quantity} of that; name metric, benchmark, model and cell"
+            )
         return fitting[0].estimate.value
 
     def report(self, path: str | Path) -> Path:
@@ -101,7 +112,9 @@ class Results:
         names = [f"{run.manifest.model} in {run.folder}" for run in self.runs[:SHOWN_RUNS]]
         more = [f"{len(self.runs) - SHOWN_RUNS} more runs"] if len(self.runs) > SHOWN_RUNS else []
         benchmarks = {scored.spec.name for run in self.runs for scored in run.benchmarks}
-        return object_line(self, ", ".join(names + more), benchmarks=len(benchmarks), numbers=len(self.rows))
+        return object_line(
+            self, ", ".join(names + more), benchmarks=len(benchmarks), numbers=len(self.rows)
+        )
 
     def table(self, *, slices: bool = False) -> polars.DataFrame:
         """One row a number: model, benchmark, dimension, protocol, method, metric, value, low, high,
@@ -131,7 +144,9 @@ class Results:
 
         return html_summary(self.runs, self.rows)
 
-    def value(self, metric: str, *, benchmark: str = "*", model: str = "", protocol: str = "") -> float | None:
+    def value(
+        self, metric: str, *, benchmark: str = "*", model: str = "", protocol: str = ""
+    ) -> float | None:
         """One number. Raises DataError when no row or several rows fit, UnknownNameError for a wrong protocol."""
         label = parse_protocol(protocol).label if protocol else ""
         fitting = [
@@ -143,9 +158,13 @@ class Results:
             and label in ("", row.protocol)
         ]
         if not fitting:
-            raise DataError(f"there is no {metric} of {benchmark}; {self._nearest(metric, benchmark)}")
+            raise DataError(
+                f"there is no {metric} of {benchmark}; {self._nearest(metric, benchmark)}"
+            )
         if len(fitting) > 1:
-            raise DataError(f"{len(fitting)} numbers fit {metric} of {benchmark}; name model and protocol")
+            raise DataError(
+                f"{len(fitting)} numbers fit {metric} of {benchmark}; name model and protocol"
+            )
         return fitting[0].estimate.value
 
     def _nearest(self, metric: str, benchmark: str) -> str:
@@ -153,7 +172,9 @@ class Results:
         benchmarks = sorted({row.benchmark for row in self.rows})
         if benchmark not in benchmarks:
             return f"the benchmarks are {', '.join(benchmarks)}"
-        metrics = sorted({row.metric for row in self.rows if row.benchmark == benchmark and not row.slice})
+        metrics = sorted(
+            {row.metric for row in self.rows if row.benchmark == benchmark and not row.slice}
+        )
         if metric not in metrics:
             return f"the metrics of {benchmark} are {', '.join(metrics)}"
         return "see table() for the models and protocols that have one"
@@ -195,7 +216,9 @@ class Results:
         """
         from snellen.analysis.paired.comparison import ComparedRuns, compare_runs
 
-        labels = {run.folder: label for run, label in zip(self.runs, run_labels(self.runs), strict=True)}
+        labels = {
+            run.folder: label for run, label in zip(self.runs, run_labels(self.runs), strict=True)
+        }
         names = [row_called(name) for name in as_names(metrics)]
         comparison = compare_runs(
             self.runs,
@@ -228,7 +251,12 @@ class Results:
         return drifts(self.runs, row_called(metric) if metric else "")
 
     def export(
-        self, form: str, path: str | Path | None = None, *, pictures: bool = False, answers: bool = False
+        self,
+        form: str,
+        path: str | Path | None = None,
+        *,
+        pictures: bool = False,
+        answers: bool = False,
     ) -> list[Path]:
         """Write the runs in a form of another tool (docs/exports.md), and return the files.
 

@@ -80,7 +80,12 @@ def score_folders(
 
 @programs_kept()
 def score_runs(
-    folders: Sequence[Path], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce, *, kept_will_do: bool = False
+    folders: Sequence[Path],
+    scoring: ScoringSpec,
+    judge: JudgeSpec,
+    announce: Announce,
+    *,
+    kept_will_do: bool = False,
 ) -> list[ScoredRun]:
     """`score_folders` without a word about runs that have not come to their end, as one between two rounds has not."""
     check_named_once(folders)
@@ -137,7 +142,9 @@ def _score_run(folder: Path, scoring: ScoringSpec, panel: JudgeEnsemble | None) 
     wanting, undecided = tuple(open_by_width(scored)), scored.manifest.undecided
     if not (wanting or undecided):
         return scored
-    return replace(scored, extent=replace(scored.extent or RunExtent(), wanting=wanting, undecided=undecided))
+    return replace(
+        scored, extent=replace(scored.extent or RunExtent(), wanting=wanting, undecided=undecided)
+    )
 
 
 def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
@@ -148,7 +155,9 @@ def _keep(scored: ScoredRun, settings: ScoringSettings) -> ScoredRun:
     rows = results_of(scored)
     before = results_of(standard) if standard else []
     keep_scoring(scored, settings, [*before, *rows], settings.standard.name if standard else None)
-    return replace(scored, kept_rows=tuple(rows), kept_in=scoring_folder(scored.folder, settings.name))
+    return replace(
+        scored, kept_rows=tuple(rows), kept_in=scoring_folder(scored.folder, settings.name)
+    )
 
 
 def _without_answers(folder: Path) -> list[str]:
@@ -158,26 +167,40 @@ def _without_answers(folder: Path) -> list[str]:
 
 
 def _kept(
-    folder: Path, settings: ScoringSettings, absent: Sequence[str], announce: Announce, will_do: bool
+    folder: Path,
+    settings: ScoringSettings,
+    absent: Sequence[str],
+    announce: Announce,
+    will_do: bool,
 ) -> ScoredRun:
     names = ", ".join(absent)
     is_kept = settings.name in scoring_names(folder)
     if not (is_kept and will_do):
-        way_out = f"`snellen report {as_word(folder)}` shows the scores that were kept, or " if is_kept else ""
+        way_out = (
+            f"`snellen report {as_word(folder)}` shows the scores that were kept, or "
+            if is_kept
+            else ""
+        )
         raise DataError(
             f"{folder} cannot be scored, as the answers of {names} are not here as they were when it was asked"
             f"{_built_since(folder, absent)}: {way_out}build that version again, of a table of your own from the table "
             "as it was then, or have the run packed with its answers (`snellen pack --answers`)"
         )
-    announce(f"{folder}: the answers of {names} are not here; these are the scores that were kept by these settings")
+    announce(
+        f"{folder}: the answers of {names} are not here; these are the scores that were kept by these settings"
+    )
     return load_scoring(folder, settings.name)
 
 
-def announce_changed_answers(folder: Path, benchmarks: Iterable[Benchmark], announce: Announce) -> None:
+def announce_changed_answers(
+    folder: Path, benchmarks: Iterable[Benchmark], announce: Announce
+) -> None:
     """Say which answers are others than when a run was asked."""
     if changed := changed_answers(folder, benchmarks):
         names = ", ".join(changed)
-        announce(f"{folder}: the answers of {names} have changed since it was last asked; it is scored by those of now")
+        announce(
+            f"{folder}: the answers of {names} have changed since it was last asked; it is scored by those of now"
+        )
 
 
 def _built_since(folder: Path, names: Sequence[str]) -> str:
@@ -187,7 +210,9 @@ def _built_since(folder: Path, names: Sequence[str]) -> str:
         with suppress(DataError):  # nothing is there, or it is damaged
             version = Benchmark(Path(use.folder)).manifest.version
             if use.name in names and version != use.version:
-                since.append(f"{use.name} has been built again: its version was {use.version} and is {version}")
+                since.append(
+                    f"{use.name} has been built again: its version was {use.version} and is {version}"
+                )
     return f" ({'; '.join(since)})" if since else ""
 
 

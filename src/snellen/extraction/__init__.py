@@ -56,13 +56,17 @@ def find_extractor(name: str) -> NamedExtractor:
 
 
 @lru_cache(maxsize=64)
-def _with_error(allowing: Callable[[float], NamedExtractor], name: str, error: str) -> NamedExtractor:
+def _with_error(
+    allowing: Callable[[float], NamedExtractor], name: str, error: str
+) -> NamedExtractor:
     try:
         share = float(error)
     except ValueError:
         share = -1.0
     if not 0 < share < 1:
-        raise UnknownNameError(f"extractor {name!r}: an error rate is a number between 0 and 1, such as 0.01")
+        raise UnknownNameError(
+            f"extractor {name!r}: an error rate is a number between 0 and 1, such as 0.01"
+        )
     return allowing(share)
 
 

@@ -70,7 +70,9 @@ def _phrases(spoken: tuple[str, ...]) -> Mapping[str, Sequence[tuple[str, tuple[
     for kind in KINDS:
         tables = _FOREIGN.get(kind, ())
         words = {word for table in tables for word in words_of(table, spoken)}
-        words |= set(languages.MARKS.get(kind, "").split()) | (set("→∴⇒") if kind == "conclusion" else set())
+        words |= set(languages.MARKS.get(kind, "").split()) | (
+            set("→∴⇒") if kind == "conclusion" else set()
+        )
         if kind in _ENGLISH_TOO:
             words |= {word for table in tables for word in table.get("en", "").split()}
         for word in sorted(words, key=len, reverse=True):
@@ -102,7 +104,9 @@ def _marks(whole: Skeleton) -> dict[str, list[int]]:
         offset += len(word) + 1
     if not whole.text.isascii():
         for kind, pattern in _DENSE_MARKS.items():
-            marks[kind] = sorted({*marks[kind], *(match.start() for match in pattern.finditer(whole.text))})
+            marks[kind] = sorted(
+                {*marks[kind], *(match.start() for match in pattern.finditer(whole.text))}
+            )
     return marks
 
 
@@ -148,7 +152,9 @@ class Sight(Struct, frozen=True, dict=True):
     def shown(self) -> _Shown:
         """The options that are named, and as what."""
         claims = self.claims
-        return _Shown(*map(self.places, (None, claims.denied, claims.stated, claims.declared, claims.leading)))
+        return _Shown(
+            *map(self.places, (None, claims.denied, claims.stated, claims.declared, claims.leading))
+        )
 
     def places(self, offsets: Iterable[int] | None = None) -> frozenset[int]:
         """The options that are named at some offsets, or anywhere."""
@@ -236,7 +242,9 @@ def repeats_question(sight: Sight) -> bool:
     return said in asked
 
 
-_AT_ONCE = late_pattern(r"\W*([^\W\d_]+)(?=[,;:!\n—–]|[.](?! \d)| - |\s*$)(?![\s\S]*\b(?:\1|yes|no)\b(?! \w))")
+_AT_ONCE = late_pattern(
+    r"\W*([^\W\d_]+)(?=[,;:!\n—–]|[.](?! \d)| - |\s*$)(?![\s\S]*\b(?:\1|yes|no)\b(?! \w))"
+)
 
 
 def answers_at_once(sight: Sight) -> int | None:
@@ -294,7 +302,10 @@ def _words(sight: Sight) -> _Words:
         frozenset(english_stem(word) for word in words if word not in phrases.DETERMINERS)
         for words in sight.options.words
     )
-    telling = tuple(frozenset(stem for stem in stems if sum(stem in rival for rival in own) == 1) for stems in own)
+    telling = tuple(
+        frozenset(stem for stem in stems if sum(stem in rival for rival in own) == 1)
+        for stems in own
+    )
     every = frozenset[str]().union(*own)
     topic: dict[str, int] = {}
     for rank, stem in enumerate(content(sight.question.lower()[:2_000])):
@@ -308,8 +319,13 @@ def of_options(sight: Sight) -> list[Clues]:
     words = _words(sight)
     offsets = named(sight.whole)
     around = {offset: _clause(sight, offsets, rank) for rank, offset in enumerate(offsets)}
-    shared = {o: len(frozenset(content(sight.whole.text[s:e])) & words.topic.keys()) for o, (s, e) in around.items()}
-    alike = likeness(sight.text, sight.question.lower()[:LONGEST_QUESTION], sight.options, sight.parts)
+    shared = {
+        o: len(frozenset(content(sight.whole.text[s:e])) & words.topic.keys())
+        for o, (s, e) in around.items()
+    }
+    alike = likeness(
+        sight.text, sight.question.lower()[:LONGEST_QUESTION], sight.options, sight.parts
+    )
     at_once = answers_at_once(sight)
     return [
         {
@@ -369,7 +385,9 @@ def _of_mentions(sight: Sight, place: int, offsets: list[int]) -> Clues:
     kinds = [sight.whole.at[offset].kind for offset in own]
     clues: dict[str, float] = {
         f"as {name}": min(kinds.count(kind), 3)
-        for name, kind in zip(("bare", "strong", "text", "both", "conflict"), _MENTION_KINDS, strict=True)
+        for name, kind in zip(
+            ("bare", "strong", "text", "both", "conflict"), _MENTION_KINDS, strict=True
+        )
     }
     return clues | {
         "as doubtful": min(kinds.count(phrases.DOUBTFUL), 3),
@@ -399,7 +417,10 @@ def _of_mentions(sight: Sight, place: int, offsets: list[int]) -> Clues:
         "ends alone": bool(naming) and naming[-1] in claims.declared and naming[-1] >= last.start,
         "in last sentence": any(last.start <= offset <= last.end for offset in asserted),
         "alone in last sentence": {
-            p for o in offsets if o >= last.start and o not in claims.denied for p in sight.whole.at[o].places
+            p
+            for o in offsets
+            if o >= last.start and o not in claims.denied
+            for p in sight.whole.at[o].places
         }
         == {place},
         "in first sentence": any(first.start <= offset <= first.end for offset in asserted),
@@ -432,14 +453,19 @@ def _of_last(
     asked_behind = [words.topic[stem] for stem in behind if stem in words.topic]
     other_clauses = [shared[o] for o in offsets if place not in sight.whole.at[o].places]
     best = max(shared[offset] for offset in own)
-    nearest = text[max(0, at - 40) : at].split()[-1:] or [""], text[at + 1 : at + 41].split()[:1] or [""]
+    nearest = (
+        text[max(0, at - 40) : at].split()[-1:] or [""],
+        text[at + 1 : at + 41].split()[:1] or [""],
+    )
     [previous], [following] = nearest
     clues: dict[str, float] = {
         "shares with the question": best,
         "shares more": best - max(other_clauses, default=0),
         "question words": len(words.topic),
         "others in sentence": sum(
-            1 for o in offsets if sentence.start <= o <= sentence.end and place not in sight.whole.at[o].places
+            1
+            for o in offsets
+            if sentence.start <= o <= sentence.end and place not in sight.whole.at[o].places
         ),
         "clause says more": len(frozenset(content(text[start:end])) - words.topic.keys()),
         "first asked before": asked_before[0] if asked_before else -1,
@@ -478,7 +504,10 @@ def _of_marks(sight: Sight, place: int, offsets: list[int]) -> Clues:
 def _last_mention(sight: Sight, place: int, offsets: list[int]) -> int | None:
     """Where an option is mentioned last without being denied, else last; None where it is not mentioned."""
     own = [offset for offset in offsets if place in sight.whole.at[offset].places]
-    return next((offset for offset in reversed(own) if offset not in sight.claims.denied), own[-1] if own else None)
+    return next(
+        (offset for offset in reversed(own) if offset not in sight.claims.denied),
+        own[-1] if own else None,
+    )
 
 
 _AROUND = (
@@ -488,7 +517,9 @@ _AROUND = (
 )  # fmt: skip
 _NOTHING_AROUND: Clues = dict.fromkeys(_AROUND, -1.0)
 _NOTHING_MARKED: Clues = {
-    f"{kind} {where}": far for kind in KINDS for where, far in (("before", _FAR), ("behind", _FAR), ("later", 0.0))
+    f"{kind} {where}": far
+    for kind in KINDS
+    for where, far in (("before", _FAR), ("behind", _FAR), ("later", 0.0))
 }
 
 
@@ -522,7 +553,9 @@ def _of_statement(sight: Sight, place: int) -> Clues:
     side = (place in sight.yes) - (place in sight.no)
     clause = proposition(sight.text, sight.question) if side else {}
     if not clause:
-        return dict.fromkeys(("statement for", "statement turned", "statement to the point", "statement judged"), 0.0)
+        return dict.fromkeys(
+            ("statement for", "statement turned", "statement to the point", "statement judged"), 0.0
+        )
     turns = clause["proposition denials"] + clause["proposition opposites"]
     stands = side * (1 if turns % 2 == 0 else -1) * clause["proposition covered"]
     ordered = clause["proposition in order"] == 1 and not clause["proposition passive"]
@@ -550,7 +583,9 @@ _EITHER = late_pattern(
     rf"(?:{'|'.join(sorted(_NO | {'not', 'wrong', 'untrue', 'inaccurate'}))})\b"
 )
 """The verdicts that a question offers: "yes or no", "(True, False)"."""
-_FALSEHOOD = late_pattern(r"\b(?:false|incorrect|wrong|untrue|inaccurate|not (?:true|correct|right|accurate))\b")
+_FALSEHOOD = late_pattern(
+    r"\b(?:false|incorrect|wrong|untrue|inaccurate|not (?:true|correct|right|accurate))\b"
+)
 
 
 @lru_cache(maxsize=4096)

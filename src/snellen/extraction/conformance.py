@@ -48,14 +48,21 @@ class ConformanceCounts(Struct, frozen=True):
 
 def conformance_cases() -> tuple[ConformanceCase, ...]:
     """The labelled replies that ship with the package."""
-    lines = files("snellen.extraction").joinpath("conformance.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        files("snellen.extraction")
+        .joinpath("conformance.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     return tuple(msgspec.json.decode(line, type=ConformanceCase) for line in lines)
 
 
 def count_conformance(extractor: str, some: Iterable[ConformanceCase]) -> ConformanceCounts:
     """Right (or open where that is accepted), mislabelled, and open."""
     outcomes = [_outcome(case, read(extractor, case)) for case in some]
-    return ConformanceCounts(outcomes.count("right"), outcomes.count("mislabelled"), outcomes.count("open"))
+    return ConformanceCounts(
+        outcomes.count("right"), outcomes.count("mislabelled"), outcomes.count("open")
+    )
 
 
 @cache
@@ -83,18 +90,29 @@ def conformance_page() -> str:
 
 
 def _summary(everything: Sequence[ConformanceCase]) -> str:
-    kinds = {kind: [c for c in everything if c.kind == kind] for kind in ("unambiguous", "ambiguous")}
+    kinds = {
+        kind: [c for c in everything if c.kind == kind] for kind in ("unambiguous", "ambiguous")
+    }
     rights_of = [f"{kind} ({len(some)}): right" for kind, some in kinds.items()]
     rows = [["extractor", *rights_of, "mislabelled", "left open"]]
     for name in named_extractors():
         tallies = [count_conformance(name, some) for some in kinds.values()]
         rights = [f"{t.right} ({t.right / t.cases:.1%})" for t in tallies]
-        rows.append([f"`{name}`", *rights, str(sum(t.mislabelled for t in tallies)), str(sum(t.open for t in tallies))])
+        rows.append(
+            [
+                f"`{name}`",
+                *rights,
+                str(sum(t.mislabelled for t in tallies)),
+                str(sum(t.open for t in tallies)),
+            ]
+        )
     return _table(rows)
 
 
 def _all_cases(everything: Sequence[ConformanceCase]) -> str:
-    columns = {extractor.column: name for name, extractor in named_extractors().items() if extractor.column}
+    columns = {
+        extractor.column: name for name, extractor in named_extractors().items() if extractor.column
+    }
     rows = [["case", "options", "reply", "label", *columns]]
     for case in everything:
         label = _shown(case, case.expected) + (" or open" if case.open_ok else "")
@@ -106,7 +124,9 @@ def _all_cases(everything: Sequence[ConformanceCase]) -> str:
 
 def _reading(case: ConformanceCase, choice: int | None) -> str:
     label = _shown(case, choice)
-    return {"right": label, "open": f"**{label}**", "mislabelled": f"**{label}!**"}[_outcome(case, choice)]
+    return {"right": label, "open": f"**{label}**", "mislabelled": f"**{label}!**"}[
+        _outcome(case, choice)
+    ]
 
 
 def _shown(case: ConformanceCase, choice: int | None) -> str:
@@ -139,8 +159,12 @@ def write_conformance_page(arguments: Sequence[str]) -> int:
     """Write the page, and say how many cases `standard` and `strict` mislabel."""
     target = Path(arguments[0] if arguments else "docs/evidence/extraction-conformance.md")
     target.write_text(conformance_page(), encoding="utf-8")
-    mislabelled = sum(count_conformance(name, conformance_cases()).mislabelled for name in ("standard", "strict"))
-    sys.stdout.write(f"{target}: {len(conformance_cases())} cases, {mislabelled} mislabelled by standard or strict\n")
+    mislabelled = sum(
+        count_conformance(name, conformance_cases()).mislabelled for name in ("standard", "strict")
+    )
+    sys.stdout.write(
+        f"{target}: {len(conformance_cases())} cases, {mislabelled} mislabelled by standard or strict\n"
+    )
     return 0
 
 
@@ -172,6 +196,11 @@ class HardReply(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
 
 def hard_replies(*, held_out: bool | None = None) -> tuple[HardReply, ...]:
     """All of them, or one half."""
-    lines = files("snellen.extraction").joinpath("hard_replies.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        files("snellen.extraction")
+        .joinpath("hard_replies.jsonl")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     everything = (msgspec.json.decode(line, type=HardReply) for line in lines)
     return tuple(reply for reply in everything if held_out in (None, reply.held_out))

@@ -57,16 +57,25 @@ def exact_option(reply: str, index: OptionIndex) -> int | None:
         return None
     fences = _FENCED.findall(reply) if "```" in reply else []
     stripped = reply.strip()
-    candidates = {stripped, stripped.strip(_AROUND), stripped.strip(_AROUND).removesuffix(".").rstrip(_AROUND)}
+    candidates = {
+        stripped,
+        stripped.strip(_AROUND),
+        stripped.strip(_AROUND).removesuffix(".").rstrip(_AROUND),
+    }
     if len(fences) == 1:
         candidates.add(fences[0].strip("\n"))
     places = {
         place
         for place, option in enumerate(index.options)
-        if option.strip() and not candidates.isdisjoint((option.strip(), _without_dollars(option.strip())))
+        if option.strip()
+        and not candidates.isdisjoint((option.strip(), _without_dollars(option.strip())))
     }
     place = places.pop() if len(places) == 1 else None
-    return None if place is None or index.label(stripped.strip(_AROUND).rstrip(".")) is not None else place
+    return (
+        None
+        if place is None or index.label(stripped.strip(_AROUND).rstrip(".")) is not None
+        else place
+    )
 
 
 def _without_dollars(option: str) -> str:
@@ -123,7 +132,9 @@ class ReplyView(NamedTuple):
     left_out: int = 0
 
 
-def look_at(reply: str, index: OptionIndex, *, finish: str | None = None, question: str = "") -> ReplyView:
+def look_at(
+    reply: str, index: OptionIndex, *, finish: str | None = None, question: str = ""
+) -> ReplyView:
     """What a reply plainly says, and what there is to weigh."""
     part = find_final_answer(reply)
     answer = reply[part.start : part.end]
@@ -151,20 +162,29 @@ def _nothing(part: FinalAnswer, finish: str | None) -> ExtractedChoice:
     return _open("empty", "the reasoning never ended" if part.unfinished else "")
 
 
-def _open(reason: NoChoiceReason, detail: str = "", probability: float | None = None) -> ExtractedChoice:
+def _open(
+    reason: NoChoiceReason, detail: str = "", probability: float | None = None
+) -> ExtractedChoice:
     return ExtractedChoice(None, None, "none", detail, reason=reason, probability=probability)
 
 
 _MOST_WORDS = 60
 # "No. 417 is wearing a vest"; the answer to another question.
-_OF_ANOTHER_THING = late_pattern(rf"{phrases.TEXT} \. \d|\b(?:previous|earlier|last|next|other) question\b")
+_OF_ANOTHER_THING = late_pattern(
+    rf"{phrases.TEXT} \. \d|\b(?:previous|earlier|last|next|other) question\b"
+)
 _OTHER_LABEL = late_pattern(r"\(\w\)\s*$")
 
 
 def _certain(sight: Sight) -> ExtractedChoice | None:
     """The one option that a reply names, as its answer, where nothing else could be meant."""
     whole = sight.whole
-    if len(sight.places()) != 1 or "?" in whole.text or '"' in sight.text or len(frozenset(whole.words)) > _MOST_WORDS:
+    if (
+        len(sight.places()) != 1
+        or "?" in whole.text
+        or '"' in sight.text
+        or len(frozenset(whole.words)) > _MOST_WORDS
+    ):
         return None
     if any(sight.marks[kind] for kind in TURNS) or _OF_ANOTHER_THING.search(whole.text):
         return None
@@ -194,16 +214,25 @@ def _weighed(sight: Sight, error: float) -> ExtractedChoice:
     place = int(chances.argmax())
     chance = float(chances[place])
     if chance < reader.model().limit(error, direct=answers_directly(sight, place)):
-        return _open(_why_open(sight), _WEIGHED.format(chance, sight.options.options[place][:40]), chance)
+        return _open(
+            _why_open(sight), _WEIGHED.format(chance, sight.options.options[place][:40]), chance
+        )
     why_not = stays_open(sight, place)
     if why_not is not None:
         return _open(*why_not, chance)
     naming = _naming(sight, place)
     if not naming:
         detail = f"in other words, {chance:.1%}"
-        return ExtractedChoice(place, "text", "likely", detail, (0, len(sight.text)), probability=chance)
+        return ExtractedChoice(
+            place, "text", "likely", detail, (0, len(sight.text)), probability=chance
+        )
     return _read(
-        sight, sight.whole.at[naming[-1]], f"weighed, {chance:.1%}", place=place, certain=False, probability=chance
+        sight,
+        sight.whole.at[naming[-1]],
+        f"weighed, {chance:.1%}",
+        place=place,
+        certain=False,
+        probability=chance,
     )
 
 
@@ -254,7 +283,9 @@ def _order_is_open(sight: Sight, place: int) -> bool:
 
 def _is_another_quantity(sight: Sight, place: int, mention: Mention) -> bool:
     """Whether the number of an option stands with another unit or root than the option has: "5 km" of "5 cm"."""
-    own = whole_quantity(sight.options.options[place][:200]) if mention.kind == phrases.TEXT else None
+    own = (
+        whole_quantity(sight.options.options[place][:200]) if mention.kind == phrases.TEXT else None
+    )
     if own is None:
         return False
     start = max(0, mention.start - 2)
@@ -262,17 +293,27 @@ def _is_another_quantity(sight: Sight, place: int, mention: Mention) -> bool:
     said = next((q for q in stretch if start + q.start <= mention.start < start + q.end), None)
     if said is None:
         return False
-    return (said.root, said.pi) != (own.root, own.pi) or bool(said.unit and own.unit and not said.equals(own))
+    return (said.root, said.pi) != (own.root, own.pi) or bool(
+        said.unit and own.unit and not said.equals(own)
+    )
 
 
 _WEIGHED = "weighed, {:.1%} for {!r}"
 
 
 def _read(
-    sight: Sight, mention: Mention, why: str, *, certain: bool, probability: float, place: int | None = None
+    sight: Sight,
+    mention: Mention,
+    why: str,
+    *,
+    certain: bool,
+    probability: float,
+    place: int | None = None,
 ) -> ExtractedChoice:
     labels = {
-        alike.kind for alike in sight.whole.at.values() if mention.places == alike.places and alike.kind != phrases.TEXT
+        alike.kind
+        for alike in sight.whole.at.values()
+        if mention.places == alike.places and alike.kind != phrases.TEXT
     } & {phrases.BARE, phrases.STRONG, phrases.BOTH}
     texts = mention.kind in (phrases.TEXT, phrases.BOTH, phrases.DOUBTFUL)
     method: RuleMethod = "text" if not labels else "label+text" if texts else "label"
@@ -328,10 +369,18 @@ def answers_directly(sight: Sight, place: int) -> bool:
     ):
         return True
     short = len(whole.words) <= _SHORT and not any(sight.marks[kind] for kind in TURNS)
-    if short and sight.places() == {place} and all(_is_label(mention) for mention in whole.at.values()):
+    if (
+        short
+        and sight.places() == {place}
+        and all(_is_label(mention) for mention in whole.at.values())
+    ):
         return True
     asserted = [offset for offset in whole.offsets if offset not in sight.claims.denied]
-    named = [offset for offset in asserted if whole.at[offset].kind in _LABELS and not _is_cited(sight, offset)]
+    named = [
+        offset
+        for offset in asserted
+        if whole.at[offset].kind in _LABELS and not _is_cited(sight, offset)
+    ]
     with_text = any(whole.at[offset].kind == phrases.BOTH for offset in named)
     return sight.places(named) == {place} and (with_text or sight.places() == {place})
 

@@ -46,7 +46,9 @@ _ORDERS = (
 _ORDER_STEMS = "give award assign output your you this system admin developer"
 _BEFORE = " \n.,!?:;\"'()[]*#>-"
 _EDGE = r"(?:^|[.!?:;\n\"'()\[\]*#>-])\s*"
-_OPENINGS = "note|message|attention|instructions?|notiz|hinweis|nota|dear|hey|hello|hi|liebe[rs]?|ch[eè]re?"
+_OPENINGS = (
+    "note|message|attention|instructions?|notiz|hinweis|nota|dear|hey|hello|hi|liebe[rs]?|ch[eè]re?"
+)
 _LEAD = rf"(?:(?:{_OPENINGS})\s*[:,]?\s*)?"
 _TO = r"(?:(?:to|for|an|für|à|au|a|al|para|per|voor|aan|do|dla)\s+(?:(?:the|den|die|le|la|l'|el|il|de)\s*)?)?"
 
@@ -116,7 +118,9 @@ def _folded(text: str) -> str:
 @cache
 def _detectors() -> tuple[_Detector, ...]:
     """Those of role tags first, then of languages."""
-    content = tomllib.loads(files("snellen.extraction").joinpath("grader_words.toml").read_text("utf-8"))
+    content = tomllib.loads(
+        files("snellen.extraction").joinpath("grader_words.toml").read_text("utf-8")
+    )
     languages = msgspec.convert(content, dict[str, GraderWords])
     return (
         _detector("< [ # system developer", _ROLE_TAGS),
@@ -126,4 +130,6 @@ def _detectors() -> tuple[_Detector, ...]:
 
 
 def _detector(stems: str, patterns: Iterable[str]) -> _Detector:
-    return _Detector(tuple(stems.split()), tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns))
+    return _Detector(
+        tuple(stems.split()), tuple(re.compile(pattern, re.MULTILINE) for pattern in patterns)
+    )

@@ -24,7 +24,11 @@ def resolved(stream: list[Token], question: OptionIndex, spoken: tuple[str, ...]
     language = "tr" if "tr" in spoken else "any" if spoken else "en"
     resolved: list[Token] = []
     for token in stream:
-        if token.kind == "word" and token.text not in vocabulary and _begins(token.text, beginnings):
+        if (
+            token.kind == "word"
+            and token.text not in vocabulary
+            and _begins(token.text, beginnings)
+        ):
             word = _word_of(token.text, vocabulary, language, question.verb_endings)
             if word is not None:
                 particle = is_hangul(token.text[0])
@@ -38,7 +42,9 @@ def _begins(word: str, beginnings: frozenset[str]) -> bool:
 
 
 @lru_cache(maxsize=16384)
-def _word_of(token: str, vocabulary: tuple[str, ...], language: str, verb_endings: frozenset[str]) -> str | None:
+def _word_of(
+    token: str, vocabulary: tuple[str, ...], language: str, verb_endings: frozenset[str]
+) -> str | None:
     """The one word of the vocabulary that a token is a form of."""
     forms = {word for word in vocabulary if _is_form(token, word, language, verb_endings)}
     return forms.pop() if len(forms) == 1 else None
@@ -62,8 +68,14 @@ def _is_form(token: str, word: str, language: str, verb_endings: frozenset[str])
 
 def _is_turkish_form(token: str, word: str) -> bool:
     softened = {"k": "ğ", "p": "b", "ç": "c", "t": "d"}
-    stems = [word, *([word[:-1] + softened[word[-1]]] if word[-1] in softened and len(word) > 2 else [])]
-    return any(token.startswith(stem) and _TURKISH.fullmatch(token[len(stem) :]) is not None for stem in stems)
+    stems = [
+        word,
+        *([word[:-1] + softened[word[-1]]] if word[-1] in softened and len(word) > 2 else []),
+    ]
+    return any(
+        token.startswith(stem) and _TURKISH.fullmatch(token[len(stem) :]) is not None
+        for stem in stems
+    )
 
 
 def _declines(token: str, word: str, endings: frozenset[str]) -> bool:
@@ -85,7 +97,9 @@ def _is_verb_form(token: str, word: str, verb_endings: frozenset[str]) -> bool:
             continue
         doubled = stem[:-1] if len(stem) > _SHORTEST_STEM and stem[-1] == stem[-2] else stem
         for base in (stem, doubled, stem.removesuffix("e")):
-            if token.startswith(base) and token[len(base) :] in (_ENGLISH_ENDINGS | {f"{base[-1]}en"}):
+            if token.startswith(base) and token[len(base) :] in (
+                _ENGLISH_ENDINGS | {f"{base[-1]}en"}
+            ):
                 return True
     return False
 
@@ -99,11 +113,20 @@ def english_stem(word: str) -> str:
     if len(word) < 4 or not word.isascii() or not word.isalpha():
         return word
     if len(word) == 4:
-        return word[:-1] if word.endswith("e") or (word.endswith("s") and word[-2] not in "sui") else word
+        return (
+            word[:-1]
+            if word.endswith("e") or (word.endswith("s") and word[-2] not in "sui")
+            else word
+        )
     stem = _INFLECTED.sub("", word)
     if len(stem) < _SHORTEST_STEM or not _VOWEL.search(stem):
         return word
-    if stem != word and len(stem) > _SHORTEST_STEM and stem[-1] == stem[-2] and stem[-1] not in "lsz":
+    if (
+        stem != word
+        and len(stem) > _SHORTEST_STEM
+        and stem[-1] == stem[-2]
+        and stem[-1] not in "lsz"
+    ):
         stem = stem[:-1]
     return stem.removesuffix("e") if len(stem) > _SHORTEST_STEM else stem
 
@@ -113,4 +136,7 @@ _VOWEL = late_pattern("[aeiouy]")
 
 def common_beginning(word: str, form: str) -> int:
     """How many letters two words have in common from their beginnings on."""
-    return next((i for i, (a, b) in enumerate(zip(word, form, strict=False)) if a != b), min(len(word), len(form)))
+    return next(
+        (i for i, (a, b) in enumerate(zip(word, form, strict=False)) if a != b),
+        min(len(word), len(form)),
+    )

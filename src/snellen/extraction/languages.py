@@ -17,7 +17,9 @@ Words = dict[str, str]
 
 _TABLES: dict[str, dict[str, Any]] = {
     file.name.removesuffix(".toml"): tomllib.loads(file.read_text(encoding="utf-8"))
-    for file in sorted(files("snellen.extraction").joinpath("words").iterdir(), key=lambda file: file.name)
+    for file in sorted(
+        files("snellen.extraction").joinpath("words").iterdir(), key=lambda file: file.name
+    )
     if file.name.endswith(".toml")
 }
 """Of each language its tables; `any` is what holds in several, `dense` Chinese and Japanese."""
@@ -34,7 +36,12 @@ def union(*tables: Words) -> frozenset[str]:
 
 MARKERS = _words("markers")
 """What English text does not hold: one of these and the rules of the other languages are tried."""
-ANSWER, OPTION, CORRECT, CHOOSE = _words("answer"), _words("option"), _words("correct"), _words("choose")
+ANSWER, OPTION, CORRECT, CHOOSE = (
+    _words("answer"),
+    _words("option"),
+    _words("correct"),
+    _words("choose"),
+)
 FINAL = _words("final")
 FILL = _words("fill")
 """What stands between the words of a verdict: copulas, articles, pronouns, adverbs."""
@@ -66,7 +73,9 @@ MEASURES = frozenset(_DENSE["measures"])
 DENIED_BEHIND_KOREAN: str = _KOREAN["denied_behind"]
 REFUSED = "|".join(_ANY["refused"])
 """Of a language each: what says that the reply gives no answer."""
-NUMBERS: tuple[str, ...] = tuple(words for tables in _TABLES.values() for words in tables.get("numbers", ()))
+NUMBERS: tuple[str, ...] = tuple(
+    words for tables in _TABLES.values() for words in tables.get("numbers", ())
+)
 """The number words of each language in order from zero; `-` where the word means something else too."""
 HOURS: tuple[tuple[tuple[str, ...], dict[str, str]], ...] = tuple(
     (tuple((tables.get("numbers") or [tables["phrases"]["counted"]])[0].split()), tables["clock"])
@@ -82,7 +91,8 @@ ENDINGS: tuple[str, str] = (_ANY["endings_latin"], _ANY["endings_cyrillic"])
 """Endings of words that decline, each a replacement for another: Latin letters, then Cyrillic."""
 ENGLISH_ENDINGS: str = _ENGLISH["endings"]
 OPPOSITES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
-    (frozenset(word.split()), frozenset(contrary.split())) for word, contrary in _ENGLISH["opposites"]
+    (frozenset(word.split()), frozenset(contrary.split()))
+    for word, contrary in _ENGLISH["opposites"]
 )
 """Words of which the one denies the other."""
 
@@ -102,14 +112,18 @@ _SPEAKING = (
 
 
 def _of_language(language: str) -> frozenset[str]:
-    every = " ".join([table.get(language, "") for table in _SPEAKING] + _TABLES[language].get("numbers", [])[:1])
+    every = " ".join(
+        [table.get(language, "") for table in _SPEAKING] + _TABLES[language].get("numbers", [])[:1]
+    )
     words = frozenset(word for word in every.split() if "_" not in word) - ENGLISH - EITHER
     return frozenset(word for word in words if len(word) > 1 or word in "éèàyłw")
 
 
 _BY_LANGUAGE = {language: _of_language(language) for language in MARKERS}
 _LETTERS = _words("letters")
-SCRIPTS = {language: tuple(tables["script"]) for language, tables in _TABLES.items() if "script" in tables}
+SCRIPTS = {
+    language: tuple(tables["script"]) for language, tables in _TABLES.items() if "script" in tables
+}
 
 
 @lru_cache(maxsize=16384)
@@ -122,7 +136,11 @@ def _votes(word: str) -> tuple[str, ...]:
             return tuple(by_script)
     languages = [language for language, words in _BY_LANGUAGE.items() if word in words]
     if not word.isascii():
-        languages += [language for language, letters in _LETTERS.items() if any(sign in letters for sign in word)]
+        languages += [
+            language
+            for language, letters in _LETTERS.items()
+            if any(sign in letters for sign in word)
+        ]
     return (*languages, "en") if word in ENGLISH else tuple(languages)
 
 
@@ -143,4 +161,8 @@ def guess(words: Iterable[str], options: Counter[str]) -> tuple[str, ...]:
     english = counted.pop("en", 0)
     counted.update(options)
     most = max(counted.values(), default=0)
-    return tuple(sorted(language for language, votes in counted.items() if votes == most)) if most > english else ()
+    return (
+        tuple(sorted(language for language, votes in counted.items() if votes == most))
+        if most > english
+        else ()
+    )

@@ -115,11 +115,22 @@ class Sentences(NamedTuple):
 def in_sentences(text: str, question: str, options: OptionIndex) -> Sentences:
     """The sentences of a text in small letters."""
     ends = [match.end() for match in _END.finditer(text)]
-    spans = [(a, b) for a, b in zip([0, *ends], [*ends, len(text)], strict=True) if text[a:b].strip()] or [(0, 0)]
-    spans = [*spans[:_MOST_SENTENCES], *([(spans[_MOST_SENTENCES][0], len(text))] if spans[_MOST_SENTENCES:] else [])]
+    spans = [
+        (a, b) for a, b in zip([0, *ends], [*ends, len(text)], strict=True) if text[a:b].strip()
+    ] or [(0, 0)]
+    spans = [
+        *spans[:_MOST_SENTENCES],
+        *([(spans[_MOST_SENTENCES][0], len(text))] if spans[_MOST_SENTENCES:] else []),
+    ]
     offered = frozenset(word for words in options.words for word in words)
-    stems = frozenset(content(question)) - frozenset(stem for word in offered for stem in content(word))
-    words = [word for word in dict.fromkeys(_WORD.findall(question)) if word not in _IDLE and word not in offered]
+    stems = frozenset(content(question)) - frozenset(
+        stem for word in offered for stem in content(word)
+    )
+    words = [
+        word
+        for word in dict.fromkeys(_WORD.findall(question))
+        if word not in _IDLE and word not in offered
+    ]
     words = words[:_MOST_ASKED]
     spoken = [match for match in _WORD.finditer(text) if match[0] not in _IDLE][:_MOST_WORDS]
     near = _near(words, [match[0] for match in spoken])
@@ -130,7 +141,12 @@ def in_sentences(text: str, question: str, options: OptionIndex) -> Sentences:
     )
     same = asked[:, None] == said
     new = np.array([match[0] not in offered for match in spoken], dtype=bool) & ~same.any(axis=0)
-    sentence = np.searchsorted([start for start, _ in spans], [match.start() for match in spoken], side="right") - 1
+    sentence = (
+        np.searchsorted(
+            [start for start, _ in spans], [match.start() for match in spoken], side="right"
+        )
+        - 1
+    )
     covered: list[float] = []
     as_such, likened = [0.0] * len(spans), [0.0] * len(spans)
     here = np.zeros((len(near), len(spans)))
@@ -153,7 +169,9 @@ def in_sentences(text: str, question: str, options: OptionIndex) -> Sentences:
     return Sentences(tuple(spans), tuple(covered), tuple(as_such), tuple(likened), answering)
 
 
-def likeness(text: str, question: str, options: OptionIndex, parts: Sentences) -> list[Mapping[str, float]]:
+def likeness(
+    text: str, question: str, options: OptionIndex, parts: Sentences
+) -> list[Mapping[str, float]]:
     """Of each option how near the reply's words come to those that no other option has."""
     own = [_telling(options.words, place) for place in range(options.count)]
     every = [word for words in own for word in words]
@@ -180,7 +198,9 @@ def likeness(text: str, question: str, options: OptionIndex, parts: Sentences) -
         if worded and spoken and (name == "anywhere" or len(parts.spans) > 1):
             values = [0.0] * len(own)
             most = near.max(axis=1, where=inside, initial=0.0)
-            for place, mean in zip(worded, (np.add.reduceat(most, starts) / lengths).tolist(), strict=True):
+            for place, mean in zip(
+                worded, (np.add.reduceat(most, starts) / lengths).tolist(), strict=True
+            ):
                 values[place] = mean
         _put(clues, f"meant {name}", values)
     _put(clues, "letters anywhere", _letters(options, text))
@@ -211,8 +231,12 @@ def _near(words: Sequence[str], spoken: Sequence[str]) -> Array:
     for place, word in enumerate(spoken):
         alike.setdefault(word[:_SHORTEST_BEGINNING], []).append(place)
     for row, word in enumerate(words):
-        for place in alike.get(word[:_SHORTEST_BEGINNING], ()) if len(word) >= _SHORTEST_BEGINNING else ():
-            near[row, place] = max(near[row, place], _alike(word[:_MOST_LETTERS], spoken[place][:_MOST_LETTERS]))
+        for place in (
+            alike.get(word[:_SHORTEST_BEGINNING], ()) if len(word) >= _SHORTEST_BEGINNING else ()
+        ):
+            near[row, place] = max(
+                near[row, place], _alike(word[:_MOST_LETTERS], spoken[place][:_MOST_LETTERS])
+            )
     return near
 
 
@@ -228,6 +252,12 @@ def _letters(options: OptionIndex, text: str) -> list[float]:
     letters = [frozenset(_DENSE.findall(option)) for option in options.options]
     shares = []
     for place, own in enumerate(letters):
-        telling = own - frozenset[str]().union(*(some for rival, some in enumerate(letters) if rival != place)) or own
+        telling = (
+            own
+            - frozenset[str]().union(
+                *(some for rival, some in enumerate(letters) if rival != place)
+            )
+            or own
+        )
         shares.append(sum(letter in text for letter in telling) / len(telling) if telling else 0.0)
     return shares

@@ -41,7 +41,11 @@ class FinalAnswer(Struct, frozen=True):
 # Length-preserving: a character becomes one character, so offsets stay true.
 _ONE_TO_ONE = {
     **dict.fromkeys(
-        map(ord, "*`\t\r\x0b\x0c\xa0\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\xad\ufffd\ufe0f\u20e3"), " "
+        map(
+            ord,
+            "*`\t\r\x0b\x0c\xa0\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\xad\ufffd\ufe0f\u20e3",
+        ),
+        " ",
     ),
     **dict.fromkeys(map(ord, "“”„«»「」『』\u201f"), '"'),
     **dict.fromkeys(map(ord, "‘’‛′´"), "'"),
@@ -103,7 +107,9 @@ def _compatible(reply: str) -> tuple[str, tuple[int, ...] | None]:
     for at in range(1, len(reply) + 1):
         if at < len(reply) and unicodedata.combining(reply[at]):
             continue
-        piece = unicodedata.normalize("NFKC", _SUPERSCRIPTS.get(reply[begin:at], reply[begin:at])).replace("⁄", "/")
+        piece = unicodedata.normalize(
+            "NFKC", _SUPERSCRIPTS.get(reply[begin:at], reply[begin:at])
+        ).replace("⁄", "/")
         pieces.append(piece)
         starts.extend([begin] * len(piece))
         begin = at
@@ -114,8 +120,12 @@ def _compatible(reply: str) -> tuple[str, tuple[int, ...] | None]:
 _REASONING = r"(?:think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad)"
 _OPENED = late_pattern(rf"[<◁]{_REASONING}[>▷]", re.IGNORECASE)
 _CLOSED = late_pattern(rf"[<◁]/{_REASONING}[>▷]", re.IGNORECASE)
-_FRAME_OPENS = late_pattern(r"<(answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE)
-_FRAME_CLOSES = late_pattern(r"</(?:answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE)
+_FRAME_OPENS = late_pattern(
+    r"<(answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE
+)
+_FRAME_CLOSES = late_pattern(
+    r"</(?:answer|final|final_answer|choice|option|conclusion)>", re.IGNORECASE
+)
 _BOX = late_pattern(r"\\(?:boxed|fbox)\s?\{|<\|begin_of_box\|>")
 _BOX_REACH = 400
 _BOXED = late_pattern(r"\\boxed\s?\{([^{}]{0,80})\}")

@@ -30,7 +30,12 @@ def runs_on(character: str) -> bool:
 
     Hangul writes particles against a word, so a change between it and another script is a boundary.
     """
-    return bool(character) and character.isalnum() and not is_cjk(character) and not is_hangul(character)
+    return (
+        bool(character)
+        and character.isalnum()
+        and not is_cjk(character)
+        and not is_hangul(character)
+    )
 
 
 def is_hangul(character: str) -> bool:
@@ -40,7 +45,11 @@ def is_hangul(character: str) -> bool:
 def free_left(text: str, start: int) -> bool:
     """No letter, digit or hyphenated word stands against it."""
     near, far = text[start - 1 : start], text[max(0, start - 2) : max(0, start - 1)]
-    return not (runs_on(near) or (near in ("-", "_") and runs_on(far)) or (near == "'" and _inside_word(text, start)))
+    return not (
+        runs_on(near)
+        or (near in ("-", "_") and runs_on(far))
+        or (near == "'" and _inside_word(text, start))
+    )
 
 
 def _inside_word(text: str, start: int) -> bool:
@@ -71,7 +80,10 @@ def aliases(words: Words, every: Sequence[Words]) -> list[Words]:
 
 def _unaccented(words: Words) -> Iterator[Words]:
     """ "Emily Bronte" of "Emily Brontë"."""
-    plain = tuple("".join(c for c in normalize("NFD", word) if not "\u0300" <= c <= "\u036f") for word in words)
+    plain = tuple(
+        "".join(c for c in normalize("NFD", word) if not "\u0300" <= c <= "\u036f")
+        for word in words
+    )
     if plain != words and all(word.isascii() for word in plain):
         yield plain
 
@@ -86,7 +98,9 @@ def _numbers(words: Words) -> Iterator[Words]:
         yield (_DIGITS[words[0]], *words[1:])
     yield from _FRACTION_WORDS.get(words, ())
     if words[0].startswith("-") and words[0][1:] in phrases.NUMBER_WORDS:
-        yield from ((sign, phrases.NUMBER_WORDS[words[0][1:]], *words[1:]) for sign in ("minus", "negative"))
+        yield from (
+            (sign, phrases.NUMBER_WORDS[words[0][1:]], *words[1:]) for sign in ("minus", "negative")
+        )
 
 
 _TIME = late_pattern(r"(\d{1,2})(?::|:?h:)(\d\d)")
@@ -121,7 +135,10 @@ def _other_forms(words: Words, every: Sequence[Words]) -> Iterator[Words]:
 def _articled(every: Sequence[Words]) -> bool:
     """Whether options begin with articles: one that is nothing else, or two."""
     firsts = [words[0] for words in every if len(words) > 1]
-    return any(word in languages.SURE_ARTICLES for word in firsts) or sum(w in languages.ARTICLES for w in firsts) > 1
+    return (
+        any(word in languages.SURE_ARTICLES for word in firsts)
+        or sum(w in languages.ARTICLES for w in firsts) > 1
+    )
 
 
 _IRREGULAR = dict(pair.split("-") for pair in languages.PHRASES["irregular_plurals"].split())
@@ -132,7 +149,13 @@ def _other_number(noun: str) -> list[str]:
     if noun in _IRREGULAR:
         return [_IRREGULAR[noun]]
     if noun.endswith("s"):
-        return [noun[:-1]] if not noun.endswith(("ss", "us", "is")) else [noun + "es"] if noun.endswith("ss") else []
+        return (
+            [noun[:-1]]
+            if not noun.endswith(("ss", "us", "is"))
+            else [noun + "es"]
+            if noun.endswith("ss")
+            else []
+        )
     return [noun + ("es" if noun.endswith(("x", "ch", "sh")) else "s")]
 
 
@@ -153,12 +176,17 @@ def _fraction_words() -> dict[Words, tuple[Words, ...]]:
         for above in range(1, below):
             counts = (phrases.NUMBER_WORDS[str(above)],) + (("a", "an") if above == 1 else ())
             nouns = {part, phrases.ORDINALS[3]} if below == 4 else {part}
-            forms = [(count, noun if above == 1 else f"{noun}s") for count in counts for noun in sorted(nouns)]
+            forms = [
+                (count, noun if above == 1 else f"{noun}s")
+                for count in counts
+                for noun in sorted(nouns)
+            ]
             words_of[f"{above}/{below}",] = tuple(forms)
     words_of["1/2",] += (("half",),)
     words_of |= {("12",): (("dozen",),), ("24",): (("two", "dozen"),)}
     return words_of | {
-        (f"{share}", "%"): words_of[fraction,] for share, fraction in ((50, "1/2"), (25, "1/4"), (75, "3/4"))
+        (f"{share}", "%"): words_of[fraction,]
+        for share, fraction in ((50, "1/2"), (25, "1/4"), (75, "3/4"))
     }
 
 
@@ -167,7 +195,8 @@ _DIGITS = {
     word: digits
     for digits, forms in _NUMBER_FORMS.items()
     for word in forms
-    if (len(word) > 2 or is_cjk(word)) and sum(word in others for others in _NUMBER_FORMS.values()) == 1
+    if (len(word) > 2 or is_cjk(word))
+    and sum(word in others for others in _NUMBER_FORMS.values()) == 1
 }
 _FRACTION_WORDS = _fraction_words()
 
@@ -228,7 +257,11 @@ def tokens(text: str) -> list[Token]:
         kind = match.lastgroup or "sign"
         word = match[0]
         folded = (
-            _number(word) if kind == "number" else word.casefold() if len(word) == 1 else word.casefold().rstrip(".")
+            _number(word)
+            if kind == "number"
+            else word.casefold()
+            if len(word) == 1
+            else word.casefold().rstrip(".")
         )
         if kind == "word" and not folded.isascii():
             folded = _UNVOWELLED.sub("", folded).replace("ё", "е")
@@ -250,7 +283,9 @@ def _number(digits: str) -> str:
 
 def means(token: Token) -> bool:
     """Whether the token can tell one option from another: words, numbers, and signs such as %, $, +, arrows."""
-    return token.kind in ("word", "number", "cjk") or (token.kind == "sign" and token.text in phrases.MEANINGFUL)
+    return token.kind in ("word", "number", "cjk") or (
+        token.kind == "sign" and token.text in phrases.MEANINGFUL
+    )
 
 
 class OptionPhrase(Struct, frozen=True):
@@ -312,12 +347,16 @@ class OptionIndex(Struct, frozen=True, dict=True):
     def endings(self) -> frozenset[str]:
         """One-word texts that end another option's text: "left" beside "top left"."""
         longer = [w for w in self.words if len(w) > 1]
-        return frozenset(w[0] for w in self.words if len(w) == 1 and any(o[-1] == w[0] for o in longer))
+        return frozenset(
+            w[0] for w in self.words if len(w) == 1 and any(o[-1] == w[0] for o in longer)
+        )
 
     @cached_property
     def beginnings(self) -> frozenset[str]:
         longer = [w for w in self.words if len(w) > 1]
-        return frozenset(w[0] for w in self.words if len(w) == 1 and any(o[0] == w[0] for o in longer))
+        return frozenset(
+            w[0] for w in self.words if len(w) == 1 and any(o[0] == w[0] for o in longer)
+        )
 
     @cached_property
     def adjectival(self) -> bool:
@@ -327,9 +366,11 @@ class OptionIndex(Struct, frozen=True, dict=True):
     @cached_property
     def vocabulary(self) -> tuple[str, ...]:
         """All words of the options but numbers."""
-        return tuple(dict.fromkeys(w for sequence in self.words for w in sequence if w[0].isalpha() and len(w) <= 40))[
-            :400
-        ]
+        return tuple(
+            dict.fromkeys(
+                w for sequence in self.words for w in sequence if w[0].isalpha() and len(w) <= 40
+            )
+        )[:400]
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -348,9 +389,12 @@ class OptionIndex(Struct, frozen=True, dict=True):
             mark
             for mark, place in self.folded.items()
             if mark.isalpha()
-            and any(mark in w for rival, w in enumerate(self.words) if rival != place and len(w) > 1)
+            and any(
+                mark in w for rival, w in enumerate(self.words) if rival != place and len(w) > 1
+            )
             and (
-                mark not in ("a", "i") or any(f" {mark.upper()}" in option[:LONGEST_OPTION] for option in self.options)
+                mark not in ("a", "i")
+                or any(f" {mark.upper()}" in option[:LONGEST_OPTION] for option in self.options)
             )
         )
 
@@ -363,8 +407,12 @@ class OptionIndex(Struct, frozen=True, dict=True):
     def verb_endings(self) -> frozenset[str]:
         """The ending that the first words of most options share, as verbs of one form do: "ing", "s"."""
         firsts = [sequence[0] for sequence in self.words if sequence and sequence[0].isascii()]
-        counted = Counter(ending for first in firsts for ending in ("ing", "s", "ed") if first.endswith(ending))
-        return frozenset(ending for ending, count in counted.items() if count >= max(3, len(firsts) - 1))
+        counted = Counter(
+            ending for first in firsts for ending in ("ing", "s", "ed") if first.endswith(ending)
+        )
+        return frozenset(
+            ending for ending, count in counted.items() if count >= max(3, len(firsts) - 1)
+        )
 
     @property
     def count(self) -> int:
@@ -432,8 +480,13 @@ def _index(words: Sequence[tuple[str, ...]]) -> dict[str, tuple[OptionPhrase, ..
         phrases_of.setdefault(sequence[0], []).append(OptionPhrase(sequence, tuple(places)))
     for sequence, several in equals.items():
         if len(several) == 1:
-            phrases_of.setdefault(sequence[0], []).append(OptionPhrase(sequence, tuple(several), alias=True))
-    return {first: tuple(sorted(some, key=lambda p: -len(p.words))) for first, some in phrases_of.items()}
+            phrases_of.setdefault(sequence[0], []).append(
+                OptionPhrase(sequence, tuple(several), alias=True)
+            )
+    return {
+        first: tuple(sorted(some, key=lambda p: -len(p.words)))
+        for first, some in phrases_of.items()
+    }
 
 
 def _bare(options: Sequence[str], words: Sequence[tuple[str, ...]]) -> dict[str, tuple[int, ...]]:
@@ -448,7 +501,10 @@ _PLAIN_TEXT = late_pattern(r"[A-Za-z0-9]+(?: [A-Za-z0-9]+)*")
 
 
 def _short(
-    options: Sequence[str], words: Sequence[tuple[str, ...]], exact: dict[str, int], folded: dict[str, int]
+    options: Sequence[str],
+    words: Sequence[tuple[str, ...]],
+    exact: dict[str, int],
+    folded: dict[str, int],
 ) -> dict[str, int]:
     """Texts that the fast path may compare: plain words, one place each, no label and no word for a label."""
     places_of: dict[str, int] = {}

@@ -26,10 +26,14 @@ _BINDS = ("+", "#", "@", "°", "^", "_", "%", "=")
 
 _OPENS = frozenset('$\\{"')
 _ANNOUNCES = frozenset(
-    word.rpartition("_")[2] for word in languages.union(languages.ANSWER, languages.OPTION) if not word.isascii()
+    word.rpartition("_")[2]
+    for word in languages.union(languages.ANSWER, languages.OPTION)
+    if not word.isascii()
 )
 """Nouns of other languages than English behind which A is not an article: "đáp án A nhé"."""
-_TURKISH = late_pattern(r"'(?:d[ıiuü]r|t[ıiuü]r|n[ıiuü]n|y[ıiuüea]|d[ae]n?(?![a-z])|[ıiuüea](?![a-z]))")
+_TURKISH = late_pattern(
+    r"'(?:d[ıiuü]r|t[ıiuü]r|n[ıiuü]n|y[ıiuüea]|d[ae]n?(?![a-z])|[ıiuüea](?![a-z]))"
+)
 _LOOKALIKES = str.maketrans("АВСЕНΑΒΕΗавсе", "ABCEHABEHabce")
 
 
@@ -68,31 +72,51 @@ class LabelContext:
         """The word before it; of "Mr. B" it is mr."""
         if self.before is None:
             return ""
-        abbreviated = self.before.text == "." and self.at > 1 and self.stream[self.at - 2].text in phrases.ABBREVIATIONS
+        abbreviated = (
+            self.before.text == "."
+            and self.at > 1
+            and self.stream[self.at - 2].text in phrases.ABBREVIATIONS
+        )
         return self.stream[self.at - 2].text if abbreviated else self.before.text
 
     def alone(self) -> bool:
         """Nothing but this token and punctuation was said."""
-        return len(self.stream) < 8 and all(t is self.token or t.kind in ("sign", "newline") for t in self.stream)
+        return len(self.stream) < 8 and all(
+            t is self.token or t.kind in ("sign", "newline") for t in self.stream
+        )
 
     def names_another_thing(self) -> bool:
         """Whether a noun before it, of options that are letters or numbers themselves, says what it is: "type A"."""
-        introduced = phrases.BEFORE_BARE | phrases.LABEL_NOUNS | phrases.ANSWER_NOUNS | phrases.OPENERS
+        introduced = (
+            phrases.BEFORE_BARE | phrases.LABEL_NOUNS | phrases.ANSWER_NOUNS | phrases.OPENERS
+        )
         before = self.previous
-        return self.question.labelled_like and len(before) > 2 and before.isalpha() and before not in introduced
+        return (
+            self.question.labelled_like
+            and len(before) > 2
+            and before.isalpha()
+            and before not in introduced
+        )
 
     def spelt_in_texts(self) -> bool:
         """Whether a letter stands in the options' own texts ("vitamin D") and nothing says that it is a mark."""
         if self.token.text not in self.question.letters_in_texts or self.alone():
             return False
-        return not any(token.text in phrases.ANSWER_NOUNS for token in self.stream[max(0, self.at - 4) : self.at])
+        return not any(
+            token.text in phrases.ANSWER_NOUNS
+            for token in self.stream[max(0, self.at - 4) : self.at]
+        )
 
     def _kind(self) -> str | None:
         opening, closing = self._beside(-1), self._beside(1)
         if not self._bounded_left() or not self._bounded_right():
             return None
         last = self.at + 1 == len(self.stream)
-        bracketed = opening != "" and opening in OPENING and (last or (closing != "" and closing in CLOSING))
+        bracketed = (
+            opening != ""
+            and opening in OPENING
+            and (last or (closing != "" and closing in CLOSING))
+        )
         quoted = opening == closing and opening in ("'", '"')
         if bracketed or quoted or self._delimited(closing):
             return STRONG
@@ -122,7 +146,10 @@ class LabelContext:
         if not runs_on(far):
             return True
         if near in ("-", "/", "&"):
-            noun = near == "-" and self.stream[self.at - 2].text in phrases.LABEL_NOUNS | {"answer", "ans"}
+            noun = near == "-" and self.stream[self.at - 2].text in phrases.LABEL_NOUNS | {
+                "answer",
+                "ans",
+            }
             return noun or self._is_label(self.at - 2)
         if near == ".":
             return len(self.stream[self.at - 2].text) > 1  # not the D of U.S.D.
@@ -154,7 +181,11 @@ class LabelContext:
     def _delimited(self, right: str) -> bool:
         """ "B)", and "B." or "B:" with more behind it, where a sentence begins."""
         before = self.before
-        begins = before is None or before.kind == "newline" or self.previous in (".", "!", "?", ":", ";", ",", "-")
+        begins = (
+            before is None
+            or before.kind == "newline"
+            or self.previous in (".", "!", "?", ":", ";", ",", "-")
+        )
         if not begins or not right:
             return False
         if before is None and right == "(" and self.shown not in ("A", "I", "a", "i"):
@@ -163,7 +194,9 @@ class LabelContext:
 
     def _is_word(self) -> bool:
         """The article a, the pronoun I."""
-        behind = (token for token in self.stream[self.at + 1 : self.at + 4] if token.text not in _OPENS)
+        behind = (
+            token for token in self.stream[self.at + 1 : self.at + 4] if token.text not in _OPENS
+        )
         after = next(behind, None)
         if self.shown not in ("a", "A", "i", "I") or after is None:
             return False
@@ -172,7 +205,9 @@ class LabelContext:
         if after.kind != "word" or (self.shown == "A" and self.previous in _ANNOUNCES):
             return False
         if self._is_label(self.at + 1) and self.text[after.start].isupper():
-            return self.shown.islower() and self.shown not in self.question.exact  # "é a C", where A is a mark
+            return (
+                self.shown.islower() and self.shown not in self.question.exact
+            )  # "é a C", where A is a mark
         return after.text not in (phrases.AFTER_A if self.shown in "aA" else phrases.AFTER_I)
 
 
@@ -277,7 +312,11 @@ def _mentions(
             at += 1
             continue
         glance = LabelContext(text, stream, at, question)
-        match = None if glance.kind == STRONG else text_at(text, stream, at, question, foreign=foreign, topic=topic)
+        match = (
+            None
+            if glance.kind == STRONG
+            else text_at(text, stream, at, question, foreign=foreign, topic=topic)
+        )
         item = _mention(glance, match)
         items.append(item or stream[at])
         at = match.after if match and item else at + 1
@@ -294,18 +333,34 @@ def _mention(glance: LabelContext, match: TextMatch | None) -> Mention | None:
             return Mention(DOUBTFUL, (glance.place,), glance.start, glance.token.end)
         other_case = glance.shown not in glance.question.exact
         start, end = glance.start, glance.token.end
-        return Mention(glance.kind, (glance.place,), start, end, glance.soft, False, other_case, glance.previous)
+        return Mention(
+            glance.kind,
+            (glance.place,),
+            start,
+            end,
+            glance.soft,
+            False,
+            other_case,
+            glance.previous,
+        )
     end = glance.stream[match.after - 1].end
     start = glance.token.start
     places = match.phrase.places
     after = glance.stream[match.after] if match.after < len(glance.stream) else None
     counted = glance.token.kind == "number" and after is not None and after.kind == "word"
-    if glance.kind is not None and glance.place is not None and match.after == glance.at + 1 and not counted:
+    if (
+        glance.kind is not None
+        and glance.place is not None
+        and match.after == glance.at + 1
+        and not counted
+    ):
         if places == (glance.place,):
             kind = TEXT if glance.kind == BARE and glance.shown.isupper() else glance.kind
             return Mention(kind, places, start, end, glance.soft)
         if glance.kind == BARE and glance.names_another_thing():
-            return Mention(TEXT, places, start, end, previous=glance.previous)  # "blood type A", "floor 3"
+            return Mention(
+                TEXT, places, start, end, previous=glance.previous
+            )  # "blood type A", "floor 3"
         return Mention(CONFLICT, tuple(sorted({glance.place, *places})), start, end, opposed=True)
     kind = DOUBTFUL if match.doubtful else TEXT
     return Mention(kind, places, start, end, alias=match.phrase.alias, previous=glance.previous)
@@ -330,16 +385,22 @@ def _merged(text: str, items: list[Item]) -> list[Item]:
 
 def _next_mention(items: list[Item], at: int) -> int:
     """Index of the mention that follows within a few tokens, or 0."""
-    return next((i for i in range(at + 1, min(at + 8, len(items))) if isinstance(items[i], Mention)), 0)
+    return next(
+        (i for i in range(at + 1, min(at + 8, len(items))) if isinstance(items[i], Mention)), 0
+    )
 
 
 def _label_then_text(text: str, items: list[Item], label: Mention, index: int) -> Mention | None:
     text_mention = items[index]
-    if not isinstance(text_mention, Mention) or not (text_mention.kind == TEXT or text_mention.opposed):
+    if not isinstance(text_mention, Mention) or not (
+        text_mention.kind == TEXT or text_mention.opposed
+    ):
         return None
     if not _GAP.fullmatch(text, label.end, text_mention.start):
         return None
-    if label.places[0] in text_mention.places and (text_mention.kind == TEXT or label.kind == STRONG):
+    if label.places[0] in text_mention.places and (
+        text_mention.kind == TEXT or label.kind == STRONG
+    ):
         return replace(label, kind=BOTH, end=text_mention.end, soft=False)
     if text_mention.kind == TEXT and _closes(items, index + 1):
         places = tuple(sorted({*label.places, *text_mention.places}))
@@ -347,7 +408,9 @@ def _label_then_text(text: str, items: list[Item], label: Mention, index: int) -
     return None
 
 
-def _text_then_label(text: str, items: list[Item], text_mention: Mention, index: int) -> Mention | None:
+def _text_then_label(
+    text: str, items: list[Item], text_mention: Mention, index: int
+) -> Mention | None:
     label = items[index]
     if not isinstance(label, Mention) or label.kind != STRONG:
         return None
@@ -358,7 +421,13 @@ def _text_then_label(text: str, items: list[Item], text_mention: Mention, index:
         return None  # "cat (B) dog": the label belongs to what follows
     agree = label.places[0] in text_mention.places
     places = label.places if agree else tuple(sorted({*text_mention.places, *label.places}))
-    return Mention(BOTH if agree else CONFLICT, places, text_mention.start, label.end, other_case=label.other_case)
+    return Mention(
+        BOTH if agree else CONFLICT,
+        places,
+        text_mention.start,
+        label.end,
+        other_case=label.other_case,
+    )
 
 
 def _closes(items: list[Item], at: int) -> bool:

@@ -8,7 +8,15 @@ from msgspec.structs import replace
 
 from snellen.extraction import languages, phrases
 from snellen.extraction.inflections import english_stem
-from snellen.extraction.option_index import OptionIndex, OptionPhrase, Token, digits, free_left, free_right, means
+from snellen.extraction.option_index import (
+    OptionIndex,
+    OptionPhrase,
+    Token,
+    digits,
+    free_left,
+    free_right,
+    means,
+)
 
 
 class TextMatch(NamedTuple):
@@ -100,7 +108,12 @@ def _closed_off(before: Token | None, follower: Token | None) -> bool:
 def _answers(word: str, before: Token | None, follower: Token | None) -> bool:
     """ "Yes it is", without the comma."""
     begins = before is None or before.kind in ("sign", "newline")
-    return word in ("yes", "no") and begins and follower is not None and follower.text in phrases.SUBJECTS
+    return (
+        word in ("yes", "no")
+        and begins
+        and follower is not None
+        and follower.text in phrases.SUBJECTS
+    )
 
 
 def _doubtful(
@@ -128,7 +141,12 @@ def _doubtful(
         return before is None or before.text != "the"  # "right behind it"
     if foreign:
         return False  # what an adjective or a verb looks like is known of English alone
-    if stream[at].kind == "number" or follower is None or follower.kind != "word" or len(follower.text) == 1:
+    if (
+        stream[at].kind == "number"
+        or follower is None
+        or follower.kind != "word"
+        or len(follower.text) == 1
+    ):
         return False
     if english_stem(follower.text) in topic or follower.text in phrases.KIND_NOUNS:
         return False
@@ -136,8 +154,12 @@ def _doubtful(
         return False
     if word in question.beginnings:
         return True
-    named_thing = after_word and text[stream[at].start].isupper() and text[follower.start].islower()  # "a BMW car"
-    adjective = question.adjectival and (word in phrases.ADJECTIVES or word.endswith(phrases.ADJECTIVE_ENDINGS))
+    named_thing = (
+        after_word and text[stream[at].start].isupper() and text[follower.start].islower()
+    )  # "a BMW car"
+    adjective = question.adjectival and (
+        word in phrases.ADJECTIVES or word.endswith(phrases.ADJECTIVE_ENDINGS)
+    )
     return not named_thing and not adjective and word not in phrases.NUMBER_WORDS
 
 
@@ -154,7 +176,9 @@ def _operates(stream: list[Token], at: int) -> bool:
 
 
 def _is_number(stream: list[Token], at: int) -> bool:
-    return 0 <= at < len(stream) and (stream[at].kind == "number" or stream[at].text in phrases.NUMBER_WORDS)
+    return 0 <= at < len(stream) and (
+        stream[at].kind == "number" or stream[at].text in phrases.NUMBER_WORDS
+    )
 
 
 def _misleads(before: str, word: str, question: OptionIndex) -> bool:
@@ -178,8 +202,14 @@ def _cjk_alone(stream: list[Token], at: int, match: TextMatch) -> bool:
         before is None
         or before.kind != "cjk"
         or before.text in phrases.CJK_BEFORE
-        or (ideograph and "\u3041" <= before.text <= "\u309f" and before.text not in phrases.CJK_PREFIXES)
+        or (
+            ideograph
+            and "\u3041" <= before.text <= "\u309f"
+            and before.text not in phrases.CJK_PREFIXES
+        )
     )
     counted = stream[match.after - 1].text in languages.MEASURES and digits(stream[at].text) != ""
-    behind_allows = follower is None or follower.kind != "cjk" or follower.text in phrases.CJK_AFTER or counted
+    behind_allows = (
+        follower is None or follower.kind != "cjk" or follower.text in phrases.CJK_AFTER or counted
+    )
     return before_allows and behind_allows

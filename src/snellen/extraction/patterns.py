@@ -27,7 +27,11 @@ WORD = r"[^\W\d_]+"
 
 def _any(words: str) -> str:
     """One of some words, and not the beginning of a longer one; phrases have `_` for blanks."""
-    return "(?:" + "|".join(sorted((w.replace("_", " ") for w in words.split()), key=len, reverse=True)) + ")(?![a-z])"
+    return (
+        "(?:"
+        + "|".join(sorted((w.replace("_", " ") for w in words.split()), key=len, reverse=True))
+        + ")(?![a-z])"
+    )
 
 
 _JOIN = _any(_WORDS["join"])
@@ -72,7 +76,9 @@ VERDICTS = tuple(
     )
 )
 VERDICTS_DENSE = (
-    late_pattern(rf"{_CHINESE}(?:应为|应该是|应当是|應該是|就是|选择|选项|是|为|选|は|的|\s|:){{0,6}}(?P<x>{X})"),
+    late_pattern(
+        rf"{_CHINESE}(?:应为|应该是|应当是|應該是|就是|选择|选项|是|为|选|は|的|\s|:){{0,6}}(?P<x>{X})"
+    ),
     late_pattern(rf"(?:^|[\n.,;:!?] ?)(?:选|(?:所以|因此|故)就?[是选为])(?: ?:)? (?P<x>{X})"),
 )
 """Verdicts in Chinese and Japanese, and in Korean words for the answer."""
@@ -89,11 +95,15 @@ POST_VERDICT = late_pattern(
     r"|bet|candidate|description|explanation)\b"
     rf"|(?:answer|option|choice)\b|(?:correct|right|best|true|accurate|suitable|appropriate){_NO_NOUN})"
 )
-POST_VERDICT_CJK = late_pattern(rf"(?P<group>{X}) ?(?:选项|项)?是?(?:正确|最合适|最符合|对的|符合题意)")
+POST_VERDICT_CJK = late_pattern(
+    rf"(?P<group>{X}) ?(?:选项|项)?是?(?:正确|最合适|最符合|对的|符合题意)"
+)
 _PRE = _any(_WORDS["pre"])
 _POST = _any(_WORDS["post"])
 DECLARED = late_pattern(rf"(?:{_PRE} ){{0,12}}{_GROUP}(?: {_POST}){{0,8}}")
-LEADING = late_pattern(rf"(?:{_PRE} ){{0,4}}{_GROUP}(?= [,;:-]| (?:{_REASON}|it|he|she|they|there|i)\b|因为)")
+LEADING = late_pattern(
+    rf"(?:{_PRE} ){{0,4}}{_GROUP}(?= [,;:-]| (?:{_REASON}|it|he|she|they|there|i)\b|因为)"
+)
 _FILL = _any(_WORDS["fill"])
 _NOT_ONLY = r"(?! (?:only|just|merely|simply)\b)(?:(?: the)? (?:true|correct|right|case) that)?"
 _DENIAL = _any(_WORDS["denial"])
@@ -119,7 +129,9 @@ POST_DENIAL = late_pattern(
     rf"|(?:(?: {_AUX}){{1,4}} (?:not|never)|(?: {_AUX}){{0,4}} (?:cannot|{WORD}n't))(?: {_AUX}){{0,4}}"
     rf"(?P<soft>(?: {WORD})?))"
 )
-POST_DENIAL_CJK = late_pattern(rf"{_GROUP} ?(?:选项)?[是都均]?(?:不对|不正确|错误|错的|不是|不符|不合适|错)")
+POST_DENIAL_CJK = late_pattern(
+    rf"{_GROUP} ?(?:选项)?[是都均]?(?:不对|不正确|错误|错的|不是|不符|不合适|错)"
+)
 
 _UNABLE = _any(_WORDS["unable"])
 _DO = _any(_WORDS["do"])
@@ -173,7 +185,9 @@ class ForeignPatterns(Struct, frozen=True):
 
 def words_of(table: languages.Words, spoken: tuple[str, ...]) -> frozenset[str]:
     """The words of some languages, and those that hold in several."""
-    return frozenset(word for language in (*spoken, "any") for word in table.get(language, "").split())
+    return frozenset(
+        word for language in (*spoken, "any") for word in table.get(language, "").split()
+    )
 
 
 @lru_cache(maxsize=256)
@@ -187,16 +201,28 @@ def foreign_patterns(spoken: tuple[str, ...]) -> ForeignPatterns:
         words_pattern(words_of(languages.CORRECT, spoken)),
         words_pattern(words_of(languages.CHOOSE, spoken)),
     )
-    tables = (languages.FILL, languages.OPTION, languages.CORRECT, languages.FINAL, languages.ANSWER, languages.COPULA)
+    tables = (
+        languages.FILL,
+        languages.OPTION,
+        languages.CORRECT,
+        languages.FINAL,
+        languages.ANSWER,
+        languages.COPULA,
+    )
     between = frozenset[str]().union(*(words_of(table, spoken) for table in tables)) - set(":-=→,")
     filled = rf"(?: (?:{words_pattern(between)}|[:=→-]))"
     pointed = rf"(?: (?:{words_pattern(words_of(languages.COPULA, spoken))}|[:=→-]))"
-    denying = words_of(languages.NEGATION, spoken) - (_MEANS_IN_THE if "pt" in spoken else frozenset())
+    denying = words_of(languages.NEGATION, spoken) - (
+        _MEANS_IN_THE if "pt" in spoken else frozenset()
+    )
     negation, wrong = words_pattern(denying), words_pattern(words_of(languages.WRONG, spoken))
-    stops = words_pattern(words_of(languages.CONTRAST, spoken) | words_of(languages.CONCLUSION, spoken))
+    stops = words_pattern(
+        words_of(languages.CONTRAST, spoken) | words_of(languages.CONCLUSION, spoken)
+    )
     within = rf"(?: (?!{stops}){_HANGUL_OR_WORD})"
     behind = words_pattern(
-        words_of(languages.NEGATION_BEHIND, spoken) | words_of({"ko": languages.DENIED_BEHIND_KOREAN}, spoken)
+        words_of(languages.NEGATION_BEHIND, spoken)
+        | words_of({"ko": languages.DENIED_BEHIND_KOREAN}, spoken)
     )
     lead = rf"(?:(?:{words_pattern(between | words_of(languages.CONCLUSION, spoken))}|[,:=→-]) ){{0,10}}"
     verdicts = (

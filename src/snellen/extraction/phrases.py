@@ -18,7 +18,9 @@ def words(text: str) -> frozenset[str]:
 
 
 _COUNTED = _TABLES["counted"].split()
-ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+ORDINALS = (
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+)
 OPERATORS = frozenset(("+", "×", "*", "x", "÷", "^", "plus", "minus", "times"))
 NUMBER_WORDS = {word: str(value) for value, word in enumerate(_COUNTED)}
 NUMBER_WORDS |= {digits: word for word, digits in NUMBER_WORDS.items()}
@@ -29,7 +31,9 @@ FUNCTION_WORDS = words(_TABLES["function_words"])
 DETERMINERS = words("a an the this that these those his her its their my your our some any")
 PREPOSITIONS = words(_TABLES["prepositions"])
 AUXILIARIES = words(_TABLES["auxiliaries"])
-AFTER_RIGHT = words("next under behind above below in on beside near between over at after before inside beneath")
+AFTER_RIGHT = words(
+    "next under behind above below in on beside near between over at after before inside beneath"
+)
 # What may stand before such a word that stands alone.
 OPENERS = words(_TABLES["openers"])
 
@@ -40,7 +44,9 @@ FALSE_MODIFIERS = words("toy fake stuffed non anti pseudo imitation")
 # After a one-word option these do not turn it into part of another noun ("dog house").
 FOLLOWERS = words(_TABLES["followers"])
 # Nouns that say of what kind an option is: "a handball match", "a melancholic mood".
-KIND_NOUNS = words("type kind style mood season stage place position phase category game match race scene")
+KIND_NOUNS = words(
+    "type kind style mood season stage place position phase category game match race scene"
+)
 FREE_FOLLOWER_ENDINGS = ("ing", "ed", "ly", "n't")
 # One-word options that are adjectives: any noun may follow ("a red car").
 ADJECTIVES = words(_TABLES["adjectives"])

@@ -18,7 +18,9 @@ SMALL = (
         "whom whose where when how why following best please answer option question given choose select".split()
     )
 )
-_SMALL_DENSE = frozenset("的了在是着吗有个一不没这那哪什么呢图片中里上はがをにでのもとかですますたしてるいれ이그저")
+_SMALL_DENSE = frozenset(
+    "的了在是着吗有个一不没这那哪什么呢图片中里上はがをにでのもとかですますたしてるいれ이그저"
+)
 _DENSE = late_pattern("[\u3040-\u30ff\u4e00-\u9fff]")
 _HANGUL = late_pattern("[\uac00-\ud7a3]")
 _WORD = late_pattern(r"[^\W_]+")
@@ -76,7 +78,8 @@ def opposites(stems: Collection[str], question_stems: Collection[str]) -> int:
     table = _opposites()
     asked = {pair for stem in question_stems for pair in table.get(stem, ())}
     return sum(
-        bool(contrary & stems) and not word & stems and not contrary & question_stems for word, contrary in asked
+        bool(contrary & stems) and not word & stems and not contrary & question_stems
+        for word, contrary in asked
     )
 
 
@@ -98,20 +101,37 @@ def proposition(text: str, question: str) -> Mapping[str, float]:
         shared = [stem for stem in stems if stem in question_stems]
         if not shared:
             continue
-        covered, to_the_point = len(frozenset(shared)) / len(frozenset(question_stems)), len(shared) / len(stems)
+        covered, to_the_point = (
+            len(frozenset(shared)) / len(frozenset(question_stems)),
+            len(shared) / len(stems),
+        )
         rank = covered + to_the_point / 2
         if rank <= best[0]:
             continue
         in_order = [stem for stem in question_stems if stem in shared]
         turned = opposites(stems, question_stems) + _other_number(counted, clause)
-        best = rank, (
-            covered, to_the_point, len(stems) - len(shared),
-            _common(shared, in_order) / min(len(shared), len(in_order)),
-            shared[0] == in_order[0], len(in_order) > 1 and shared[0] == in_order[1], shared[-1] == in_order[-1],
-            shared[0] == in_order[-1], turned, len(_DENIES.findall(clause)), " by " in clause, number, len(stems),
-            len(frozenset(question_stems)) - len(frozenset(shared)),
-        )  # fmt: skip
-    return {f"proposition {name}": float(value) for name, value in zip(_NAMES, best[1], strict=True)}
+        best = (
+            rank,
+            (
+                covered,
+                to_the_point,
+                len(stems) - len(shared),
+                _common(shared, in_order) / min(len(shared), len(in_order)),
+                shared[0] == in_order[0],
+                len(in_order) > 1 and shared[0] == in_order[1],
+                shared[-1] == in_order[-1],
+                shared[0] == in_order[-1],
+                turned,
+                len(_DENIES.findall(clause)),
+                " by " in clause,
+                number,
+                len(stems),
+                len(frozenset(question_stems)) - len(frozenset(shared)),
+            ),
+        )
+    return {
+        f"proposition {name}": float(value) for name, value in zip(_NAMES, best[1], strict=True)
+    }
 
 
 def _other_number(counted: frozenset[str], clause: str) -> bool:
@@ -126,7 +146,10 @@ def _common(first: Sequence[str], second: Sequence[str]) -> int:
     for item in first:
         before = 0
         for column, compared in enumerate(second, start=1):
-            before, row[column] = row[column], before + 1 if item == compared else max(row[column], row[column - 1])
+            before, row[column] = (
+                row[column],
+                before + 1 if item == compared else max(row[column], row[column - 1]),
+            )
     return row[-1]
 
 
@@ -172,11 +195,14 @@ def stands_as_asked(text: str, question: str) -> bool:
         and denials + contraries <= 1
         and bool(clause["proposition covered"])
         and _DENIES.search(about.lower()) is None
-        and _OTHER_WORDS.search(_CLAUSE.split(text[:_LONGEST])[int(clause["proposition clause"])]) is None
+        and _OTHER_WORDS.search(_CLAUSE.split(text[:_LONGEST])[int(clause["proposition clause"])])
+        is None
     )
 
 
-_JUDGED = r"(?:statement|claim|caption|description|sentence|assertion|premise)(?: [\"“][^\"”]*[\"”])?"
+_JUDGED = (
+    r"(?:statement|claim|caption|description|sentence|assertion|premise)(?: [\"“][^\"”]*[\"”])?"
+)
 _VERDICT = late_pattern(
     rf"\b(?:the|this|that|your)(?: (?:given|above))? {_JUDGED}(?:"
     r" (?:is|was|seems|appears)(?: (?:therefore|thus|clearly|indeed|also|actually|to be))*(?P<is_not> not)? "
@@ -192,7 +218,9 @@ _WHETHER = late_pattern(r"\b(?:whether|if) $")
 def verdict_on_statement(text: str) -> int:
     """1 where a reply calls the statement that it judges true, -1 where false, 0 where neither or both; the text in
     small letters: "..., so the statement is false"."""
-    matches = [match for match in _VERDICT.finditer(text) if not _WHETHER.search(text[: match.start()])]
+    matches = [
+        match for match in _VERDICT.finditer(text) if not _WHETHER.search(text[: match.start()])
+    ]
     verdicts = {1 if _holds(match) else -1 for match in matches}
     return verdicts.pop() if len(verdicts) == 1 else 0
 
@@ -206,11 +234,17 @@ def judged_in_other_words(text: str, question: str) -> bool:
 
 def _repeats(text: str, question: str) -> bool:
     clause = proposition(text, _without_frame(question))
-    other = clause["proposition missing"] + clause["proposition denials"] + clause["proposition opposites"]
+    other = (
+        clause["proposition missing"]
+        + clause["proposition denials"]
+        + clause["proposition opposites"]
+    )
     return bool(clause["proposition covered"]) and not other and clause["proposition in order"] == 1
 
 
 def _holds(verdict: re.Match[str]) -> bool:
     if verdict["does"]:
         return not verdict["fails"]
-    return ((verdict["is"] or verdict["it_is"]) in _RIGHT) != bool(verdict["is_not"] or verdict["it_is_not"])
+    return ((verdict["is"] or verdict["it_is"]) in _RIGHT) != bool(
+        verdict["is_not"] or verdict["it_is_not"]
+    )

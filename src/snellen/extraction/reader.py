@@ -98,7 +98,10 @@ def model() -> ReaderModel:
             Trees(**parts, depth=about["depth"]),
             held["scores"],
             held["chances"],
-            *(Limits(held[f"{kind} chances"], held[f"{kind} errors"]) for kind in ("direct", "prose")),
+            *(
+                Limits(held[f"{kind} chances"], held[f"{kind} errors"])
+                for kind in ("direct", "prose")
+            ),
         )
 
 

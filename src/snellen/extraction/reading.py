@@ -77,7 +77,11 @@ def labels_alone(labels: Sequence[str]) -> str:
 
 def texts_alone(labels: Sequence[str]) -> str:
     """The limit of a rule that reads no labels."""
-    return "finds the texts of options alone, and options were shown with labels to answer by" if labels else ""
+    return (
+        "finds the texts of options alone, and options were shown with labels to answer by"
+        if labels
+        else ""
+    )
 
 
 class NamedExtractor(Struct, frozen=True):
@@ -115,7 +119,11 @@ class NamedExtractor(Struct, frozen=True):
         if place is None or (type(place) is int and 0 <= place < len(options)):
             if isinstance(choice, ExtractedChoice):
                 return choice
-            return no_choice("no match") if place is None else ExtractedChoice(place, "own rule", "certain")
+            return (
+                no_choice("no match")
+                if place is None
+                else ExtractedChoice(place, "own rule", "certain")
+            )
         raise HookError(
             f"the extractor {self.version} returned {choice!r} for {of}; it has to be None, the index of one of the "
             f"{len(options)} options as they were shown, or an ExtractedChoice with such a choice"
@@ -153,14 +161,22 @@ def _digest_of_file(function: Callable[..., Any]) -> str:
 def _called_with_what_it_takes(name: str, read: Callable[..., Any]) -> Extractor:
     signature = inspect.signature(read)
     kinds = {parameter.kind for parameter in signature.parameters.values()}
-    told = [key for key in _TOLD if key in signature.parameters or inspect.Parameter.VAR_KEYWORD in kinds]
+    told = [
+        key
+        for key in _TOLD
+        if key in signature.parameters or inspect.Parameter.VAR_KEYWORD in kinds
+    ]
     try:
         signature.bind("", (), (), **dict.fromkeys(told))
     except TypeError:
-        raise HookError(f"the extractor {name!r} takes {signature}; it has to take (reply, options, labels)") from None
+        raise HookError(
+            f"the extractor {name!r} takes {signature}; it has to take (reply, options, labels)"
+        ) from None
     if len(told) == len(_TOLD):
         return read
-    return lambda reply, options, labels, **more: read(reply, options, labels, **{key: more[key] for key in told})
+    return lambda reply, options, labels, **more: read(
+        reply, options, labels, **{key: more[key] for key in told}
+    )
 
 
 def no_choice(reason: NoChoiceReason) -> ExtractedChoice:
@@ -168,11 +184,18 @@ def no_choice(reason: NoChoiceReason) -> ExtractedChoice:
     return ExtractedChoice(None, None, "none", reason=reason)
 
 
-def published_rule(rule: Callable[[str, Sequence[str], Sequence[str]], ExtractedChoice]) -> Extractor:
+def published_rule(
+    rule: Callable[[str, Sequence[str], Sequence[str]], ExtractedChoice],
+) -> Extractor:
     """A rule of a paper as an extractor: it knows neither the question nor why the model stopped."""
 
     def extract(
-        reply: str, options: Sequence[str], labels: Sequence[str], *, finish: str | None = None, question: str = ""
+        reply: str,
+        options: Sequence[str],
+        labels: Sequence[str],
+        *,
+        finish: str | None = None,
+        question: str = "",
     ) -> ExtractedChoice:
         del finish, question
         return rule(reply, options, labels)

@@ -53,7 +53,11 @@ class NearestOption(Struct, frozen=True):
 
     def chosen(self, threshold: float = THRESHOLD, margin: float = MARGIN) -> int | None:
         """The place, or None when it is not near enough, not much nearer than the next, or one is spoken."""
-        return self.place if self.cosine >= threshold and self.margin >= margin and not self.spoken else None
+        return (
+            self.place
+            if self.cosine >= threshold and self.margin >= margin and not self.spoken
+            else None
+        )
 
 
 def nearest(pairs: Sequence[tuple[str, Sequence[str]]]) -> list[NearestOption]:
@@ -91,7 +95,9 @@ def embed(texts: Sequence[str]) -> np.ndarray:
     import numpy as np
 
     folder = model_folder()
-    keys = [hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts]
+    keys = [
+        hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest() for text in texts
+    ]
     with closing(_store()) as store:
         vectors = _read(store, set(keys))
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
@@ -104,14 +110,20 @@ def embed(texts: Sequence[str]) -> np.ndarray:
             vectors |= encoded
             with store:
                 store.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", encoded.items())
-    return np.stack([np.frombuffer(vectors[key], dtype=np.float32) for key in keys]) if keys else np.zeros((0, 384))
+    return (
+        np.stack([np.frombuffer(vectors[key], dtype=np.float32) for key in keys])
+        if keys
+        else np.zeros((0, 384))
+    )
 
 
 def _store() -> sqlite3.Connection:
     folder = home() / "embeddings"
     folder.mkdir(parents=True, exist_ok=True)
     store = sqlite3.connect(folder / f"{VERSION}.sqlite3")
-    store.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+    store.execute(
+        "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID"
+    )
     return store
 
 
@@ -157,7 +169,9 @@ def _encode(folder: Path, texts: list[str]) -> np.ndarray:
     import torch
 
     tokenizer, model = _model(folder)
-    inputs = tokenizer(texts, padding=True, truncation=True, max_length=_TOKENS, return_tensors="pt")
+    inputs = tokenizer(
+        texts, padding=True, truncation=True, max_length=_TOKENS, return_tensors="pt"
+    )
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # waking more takes longer than a forward on a busy machine
     try:

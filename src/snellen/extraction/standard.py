@@ -12,7 +12,14 @@ from msgspec.structs import replace
 
 from snellen.common.late import late_pattern
 from snellen.extraction.option_index import OptionIndex, index_options
-from snellen.extraction.reading import STATED, ExtractedChoice, NamedExtractor, RuleMethod, labels_alone, no_choice
+from snellen.extraction.reading import (
+    STATED,
+    ExtractedChoice,
+    NamedExtractor,
+    RuleMethod,
+    labels_alone,
+    no_choice,
+)
 
 VERSION = "snellen-choice-12"
 """Stored with every prediction; any change that can change a reading changes it."""
@@ -43,7 +50,12 @@ def read_choice(
 
 
 def read_by_label(
-    reply: str, options: Sequence[str], labels: Sequence[str], *, finish: str | None = None, question: str = ""
+    reply: str,
+    options: Sequence[str],
+    labels: Sequence[str],
+    *,
+    finish: str | None = None,
+    question: str = "",
 ) -> ExtractedChoice:
     """The same by labels alone: what only an option's text says is not read."""
     reading = read_choice(reply, options, labels, finish=finish, question=question)
@@ -70,12 +82,18 @@ def _read_without_blanks(
     text = "".join([*pieces, reply[last:]])
     reading = _read_short(text, index) or _read_in_full(text, index, finish, question, error)
     return (
-        reading if reading.span is None else replace(reading, span=(places[reading.span[0]], places[reading.span[1]]))
+        reading
+        if reading.span is None
+        else replace(reading, span=(places[reading.span[0]], places[reading.span[1]]))
     )
 
 
-@lru_cache(maxsize=256)  # presentations of a question, which follow one another, are often answered alike
-def _read_in_full(reply: str, index: OptionIndex, finish: str | None, question: str, error: float) -> ExtractedChoice:
+@lru_cache(
+    maxsize=256
+)  # presentations of a question, which follow one another, are often answered alike
+def _read_in_full(
+    reply: str, index: OptionIndex, finish: str | None, question: str, error: float
+) -> ExtractedChoice:
     # The rules for natural replies take longer to load than a thousand short replies to read.
     from snellen.extraction.full_reading import read_in_full
 
@@ -97,19 +115,25 @@ def _read_short(reply: str, index: OptionIndex) -> ExtractedChoice | None:
     opened, bracketed, bare, text = match.groups()
     label = bracketed or bare
     place = index.exact.get(label)
-    if place is None or (bare and (label.casefold() in index.phrases or (index.numeric and label.isdigit()))):
+    if place is None or (
+        bare and (label.casefold() in index.phrases or (index.numeric and label.isdigit()))
+    ):
         return None
     if text and index.short.get(text.lower()) != place:
         return None
     span = (match.start(2 if bracketed else 3), match.end(4 if text else 2 if bracketed else 3))
     method: RuleMethod = "label+text" if text else "label"
     why = STATED if opened else ""
-    return ExtractedChoice(place, method, "certain", why, span, follows_format=True, probability=1.0)
+    return ExtractedChoice(
+        place, method, "certain", why, span, follows_format=True, probability=1.0
+    )
 
 
 def allowing(error: float) -> NamedExtractor:
     """The reference extractor with another share of readings that may be wrong."""
-    return NamedExtractor(f"{VERSION}?error={error:g}", partial(read_choice, error=error), "standard")
+    return NamedExtractor(
+        f"{VERSION}?error={error:g}", partial(read_choice, error=error), "standard"
+    )
 
 
 STANDARD = NamedExtractor(VERSION, read_choice, "standard", allowing=allowing)

@@ -53,7 +53,9 @@ def statements(skeleton: Skeleton, *, judging: bool = True) -> Statements:
     for start, end, _ in every:
         sentence = skeleton.text[start:end].strip(" ")
         begin = start + len(skeleton.text[start:end]) - len(skeleton.text[start:end].lstrip(" "))
-        match = patterns.DECLARED.fullmatch(sentence) or (foreign.declared.fullmatch(sentence) if foreign else None)
+        match = patterns.DECLARED.fullmatch(sentence) or (
+            foreign.declared.fullmatch(sentence) if foreign else None
+        )
         if match:
             declared.add(begin + match.start("group"))
         match = patterns.LEADING.match(sentence)
@@ -92,7 +94,9 @@ def _stated(skeleton: Skeleton, judging: bool) -> Iterator[int]:
     for pattern in before:
         for match in pattern.finditer(text):
             offset = match.start("x")
-            ended = patterns.END.match(text, offset + 1) or patterns.KOREAN_END.match(text, offset + 1)
+            ended = patterns.END.match(text, offset + 1) or patterns.KOREAN_END.match(
+                text, offset + 1
+            )
             if ended or not skeleton.at[offset].soft:
                 yield offset
     if not judging:

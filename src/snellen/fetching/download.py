@@ -61,7 +61,12 @@ class _Tag(Struct):
 
 
 def fetch_file(
-    addresses: Sequence[str], target: Path, expected: Content, *, lock: Path | None = None, token: str = ""
+    addresses: Sequence[str],
+    target: Path,
+    expected: Content,
+    *,
+    lock: Path | None = None,
+    token: str = "",
 ) -> bool:
     """Fetch a file to `target`, checked, unless it is there; returns whether it had to be fetched.
 
@@ -77,7 +82,9 @@ def fetch_file(
         if target.exists():
             _set_aside(target)
         if is_offline():
-            raise PlaceError(f"{addresses[0]} is not on this machine, and HF_HUB_OFFLINE forbids the network")
+            raise PlaceError(
+                f"{addresses[0]} is not on this machine, and HF_HUB_OFFLINE forbids the network"
+            )
         faults = []
         for address in addresses:
             try:
@@ -165,7 +172,9 @@ def _fetch_rest(address: str, part: Path, expected: Content, token: str) -> bool
     request = Request(address, headers=headers)  # noqa: S310 (addresses of entries: http or https)
     if token:
         request.add_unredirected_header("Authorization", f"Bearer {token}")
-    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=ssl_context()), _Redirects())
+    opener = urllib.request.build_opener(
+        urllib.request.HTTPSHandler(context=ssl_context()), _Redirects()
+    )
     with opener.open(request, timeout=SILENCE) as reply:
         if reply.status != http.HTTPStatus.PARTIAL_CONTENT:
             present = 0
@@ -174,8 +183,12 @@ def _fetch_rest(address: str, part: Path, expected: Content, token: str) -> bool
         check_room(part.parent, max(size, expected.size) - present, address)
         version = reply.headers.get("ETag") or reply.headers.get("Last-Modified") or ""
         report_progress = attendance().progress
-        with part.open("r+b" if present else "wb") as file:  # emptied before its tag says what comes now
-            _tag_file(part).write_bytes(msgspec.json.encode(_Tag(address, "" if version.startswith("W/") else version)))
+        with part.open(
+            "r+b" if present else "wb"
+        ) as file:  # emptied before its tag says what comes now
+            _tag_file(part).write_bytes(
+                msgspec.json.encode(_Tag(address, "" if version.startswith("W/") else version))
+            )
             file.seek(present)
             while block := reply.read1(BLOCK):
                 file.write(block)
@@ -199,7 +212,9 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 def ssl_context() -> ssl.SSLContext:
     """What is trusted: the authorities that the environment names, or those of certifi."""
-    return _trusting(os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where())
+    return _trusting(
+        os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where()
+    )
 
 
 @cache
@@ -211,7 +226,9 @@ def _trusting(authorities: str) -> ssl.SSLContext:
 def check_kind(address: str, headers: Message) -> None:
     """Raise PlaceError for a page that stands where data should be."""
     name = address.partition("?")[0].casefold()
-    if str(headers.get("Content-Type", "")).startswith("text/html") and not name.endswith((".html", ".htm", ".txt")):
+    if str(headers.get("Content-Type", "")).startswith("text/html") and not name.endswith(
+        (".html", ".htm", ".txt")
+    ):
         raise PlaceError(
             f"{address} gave a page for people, not data; sign in at the proxy or the service that shows it, or name "
             "the files that you have with --source"
@@ -259,7 +276,9 @@ def unreached(address: str, error: Exception) -> PlaceError:
             "certificate in SSL_CERT_FILE"
         )
     if isinstance(reason, socket.gaierror):
-        return PlaceError(f"{host} is not known to this network; see whether there is one, or set HTTPS_PROXY")
+        return PlaceError(
+            f"{host} is not known to this network; see whether there is one, or set HTTPS_PROXY"
+        )
     words = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
     return PlaceError(f"{address} cannot be reached ({words})")
 
@@ -306,7 +325,9 @@ def writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise DataError(f"{folder}: the disk is full; free some space, then run the same command") from None
+            raise DataError(
+                f"{folder}: the disk is full; free some space, then run the same command"
+            ) from None
         raise DataError(
             f"{folder}: cannot write ({error.strerror or error}); name a folder that you can write, {_SETTINGS}"
         ) from None
@@ -349,7 +370,11 @@ def content_fault(path: Path, expected: Content) -> str:
     for name, digest in (("sha256", expected.sha256), ("md5", expected.md5), ("git", expected.git)):
         if digest:
             actual = digest_of(path, name)
-            return "" if actual == digest.lower() else f"its {_TITLES[name]} is {actual}, not {digest.lower()}"
+            return (
+                ""
+                if actual == digest.lower()
+                else f"its {_TITLES[name]} is {actual}, not {digest.lower()}"
+            )
     return ""
 
 

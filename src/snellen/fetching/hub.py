@@ -81,7 +81,9 @@ def commit_of(folder: Path) -> str:
 
 def files_like(folder: Path, patterns: Sequence[str]) -> list[str]:
     """Names of the files in a snapshot that match one of the patterns, by the hub's rules: `*` is any folder too."""
-    names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    names = sorted(
+        file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()
+    )
     return [name for name in names if fits(name, patterns)]
 
 
@@ -103,11 +105,17 @@ class HubFiles(Struct, frozen=True):
         return sum(file.size for file in self.listed)
 
 
-def lacking_files(names: Sequence[str], patterns: Sequence[str], revision: str) -> tuple[HubFiles, int]:
+def lacking_files(
+    names: Sequence[str], patterns: Sequence[str], revision: str
+) -> tuple[HubFiles, int]:
     """A dataset's files that match `patterns`, and how many bytes of them the hub's cache lacks. Raises PlaceError."""
     files = _listed(names[0], patterns, revision)
     blobs = [_cache_folder(name) / "blobs" for name in names]
-    lacking = (file for file in files.listed if not any((folder / _etag(file)).exists() for folder in blobs))
+    lacking = (
+        file
+        for file in files.listed
+        if not any((folder / _etag(file)).exists() for folder in blobs)
+    )
     return files, sum(file.size for file in lacking)
 
 
@@ -123,22 +131,34 @@ def _listed(repo: str, patterns: Sequence[str], revision: str) -> HubFiles:
     from huggingface_hub.hf_api import RepoFile
 
     api = HfApi()
-    dataset = _with_patience(repo, revision, lambda: api.dataset_info(repo, revision=revision or None))
+    dataset = _with_patience(
+        repo, revision, lambda: api.dataset_info(repo, revision=revision or None)
+    )
     if dataset.id != repo:
         attendance().say(f"{repo} is called {dataset.id} now")
     tree = _with_patience(
         repo,
         revision,
-        lambda: list(api.list_repo_tree(repo, recursive=True, revision=str(dataset.sha), repo_type="dataset")),
+        lambda: list(
+            api.list_repo_tree(repo, recursive=True, revision=str(dataset.sha), repo_type="dataset")
+        ),
     )
-    matching = tuple(file for file in tree if isinstance(file, RepoFile) and fits(file.path, patterns))
+    matching = tuple(
+        file for file in tree if isinstance(file, RepoFile) and fits(file.path, patterns)
+    )
     if not matching:
-        raise PlaceError(f"{repo} has no file called {', '.join(patterns)}; has its layout changed?")
+        raise PlaceError(
+            f"{repo} has no file called {', '.join(patterns)}; has its layout changed?"
+        )
     return HubFiles(repo, str(dataset.sha), matching)
 
 
 def _fetch(
-    repo: str, patterns: Sequence[str], revision: str, expected: Mapping[str, KnownFile], licence: str
+    repo: str,
+    patterns: Sequence[str],
+    revision: str,
+    expected: Mapping[str, KnownFile],
+    licence: str,
 ) -> tuple[Path, str]:
     from huggingface_hub import constants, get_token, hf_hub_url
 
@@ -151,7 +171,9 @@ def _fetch(
     with writing(folder / "blobs"):
         if size:
             terms = f" ({licence})" if licence else ""
-            attendance().say(f"fetching {in_bytes(size)} of {repo} from {constants.ENDPOINT}{terms}")
+            attendance().say(
+                f"fetching {in_bytes(size)} of {repo} from {constants.ENDPOINT}{terms}"
+            )
             check_room(folder, size, f"the dataset {repo}")
         blobs = {}
         for file in listed:
@@ -167,7 +189,10 @@ def _fetch(
                 )
             except PlaceError as error:
                 raise _refusal(repo, commit, error.code, error.reason) or error from None
-        for path, blob in blobs.items():  # once all are here: no part of a dataset passes for the whole later
+        for (
+            path,
+            blob,
+        ) in blobs.items():  # once all are here: no part of a dataset passes for the whole later
             _point(path, blob)
         ref = folder / "refs" / (revision or "main")
         if revision != commit and not (ref.exists() and ref.read_text() == commit):
@@ -184,7 +209,11 @@ def _etag(file: Any) -> str:
 def _expected(file: Any, locked: KnownFile | None) -> Content:
     if locked and locked.sha256:
         return Content(locked.size, sha256=locked.sha256)
-    return Content(file.size, sha256=file.lfs.sha256) if file.lfs else Content(file.size, git=file.blob_id)
+    return (
+        Content(file.size, sha256=file.lfs.sha256)
+        if file.lfs
+        else Content(file.size, git=file.blob_id)
+    )
 
 
 def _point(pointer: Path, blob: Path) -> None:
@@ -204,14 +233,22 @@ def _in_cache(name: str, patterns: Sequence[str], revision: str) -> Path | None:
 
     try:
         snapshot = snapshot_download(
-            name, repo_type="dataset", allow_patterns=list(patterns), revision=revision or None, local_files_only=True
+            name,
+            repo_type="dataset",
+            allow_patterns=list(patterns),
+            revision=revision or None,
+            local_files_only=True,
         )
     except LocalEntryNotFoundError:
         return None
     folder = Path(str(snapshot))
-    shards = Counter(match.groups() for match in map(_SHARD.fullmatch, files_like(folder, patterns)) if match)
+    shards = Counter(
+        match.groups() for match in map(_SHARD.fullmatch, files_like(folder, patterns)) if match
+    )
     is_whole = all(count == int(total) for (_, total, _), count in shards.items())
-    return folder if is_whole and all(files_like(folder, (pattern,)) for pattern in patterns) else None
+    return (
+        folder if is_whole and all(files_like(folder, (pattern,)) for pattern in patterns) else None
+    )
 
 
 def _is_sound(folder: Path, patterns: Sequence[str], locked_files: Mapping[str, KnownFile]) -> bool:
@@ -276,15 +313,21 @@ def _refusal(repo: str, revision: str, code: str, reason: str) -> PlaceError | N
 
     page = f"{constants.ENDPOINT}/datasets/{repo}"
     if code == "GatedRepo" and "awaiting a review" in reason:
-        return PlaceError(f"{repo} is gated; you asked for access, and it is not granted yet; look at {page}")
+        return PlaceError(
+            f"{repo} is gated; you asked for access, and it is not granted yet; look at {page}"
+        )
     if code == "GatedRepo":
         way = "your login may not read it (yet); ask for it" if get_token() else "accept its terms"
         then = "" if get_token() else ", then `hf auth login` (or set HF_TOKEN)"
         return PlaceError(f"{repo} is gated; {way} at {page}{then}")
     if code == "RevisionNotFound":
-        return PlaceError(f"{repo} has no revision {revision!r}, though the dataset is there; look at {page}/commits")
+        return PlaceError(
+            f"{repo} has no revision {revision!r}, though the dataset is there; look at {page}/commits"
+        )
     if reason.startswith("Invalid credentials"):
-        return PlaceError(f"{constants.ENDPOINT} refuses your token; `hf auth login` anew, or unset HF_TOKEN")
+        return PlaceError(
+            f"{constants.ENDPOINT} refuses your token; `hf auth login` anew, or unset HF_TOKEN"
+        )
     return None
 
 
@@ -304,7 +347,9 @@ def hub_faults(repo: str, revision: str) -> Iterator[None]:
         yield
     except HfHubHTTPError as error:
         headers = error.response.headers
-        if fault := _refusal(repo, revision, headers.get("X-Error-Code", ""), headers.get("X-Error-Message", "")):
+        if fault := _refusal(
+            repo, revision, headers.get("X-Error-Code", ""), headers.get("X-Error-Message", "")
+        ):
             raise fault from None
         if isinstance(error, RepositoryNotFoundError):
             raise PlaceError(
@@ -320,16 +365,22 @@ def hub_faults(repo: str, revision: str) -> Iterator[None]:
         raise PlaceError(f"{page} cannot be read ({' '.join(str(error).split())[:200]})") from None
     except json.JSONDecodeError as error:
         if not error.doc.lstrip().startswith("<"):
-            raise PlaceError(f"{constants.ENDPOINT} gave an answer that is not whole; try again later") from None
+            raise PlaceError(
+                f"{constants.ENDPOINT} gave an answer that is not whole; try again later"
+            ) from None
         raise PlaceError(
             f"{constants.ENDPOINT} gave a page, not data; sign in at the proxy that shows it, or set HF_ENDPOINT"
         ) from None
     except DataError:
         raise
     except (HFValidationError, ValueError) as error:
-        raise PlaceError(f"the dataset {repo} cannot be read ({' '.join(str(error).split())[:200]})") from None
+        raise PlaceError(
+            f"the dataset {repo} cannot be read ({' '.join(str(error).split())[:200]})"
+        ) from None
     except (HTTPError, OSError) as error:
-        raise PlaceError(f"{page} cannot be reached ({' '.join(str(error).split())[:200]})") from None
+        raise PlaceError(
+            f"{page} cannot be reached ({' '.join(str(error).split())[:200]})"
+        ) from None
 
 
 SCHEME = "hf://"
@@ -368,14 +419,24 @@ def fetch_hub_table(target: str) -> HubTable:
     if len(chosen) != 1:
         names = [_name(repo, *key) for key in sorted(chosen or tables)]
         if not names:
-            raise DataError(f"{target}: the dataset has no table that is known (.parquet, .jsonl, .json, .csv, .tsv)")
-        raise DataError(f"{target}: which table? Name one of {', '.join(names[:8])}{' ...' * (len(names) > 8)}")
+            raise DataError(
+                f"{target}: the dataset has no table that is known (.parquet, .jsonl, .json, .csv, .tsv)"
+            )
+        raise DataError(
+            f"{target}: which table? Name one of {', '.join(names[:8])}{' ...' * (len(names) > 8)}"
+        )
     [pattern] = chosen.values()
-    pictures = () if pattern.endswith(".parquet") else tuple(
-        sign for sign in _PICTURES if any(name.endswith(sign[1:]) for name in files.names)
-    )  # fmt: skip
+    pictures = (
+        ()
+        if pattern.endswith(".parquet")
+        else tuple(
+            sign for sign in _PICTURES if any(name.endswith(sign[1:]) for name in files.names)
+        )
+    )
     folder, commit = fetch_dataset((repo,), (pattern, *pictures), match["revision"] or "")
-    place = HubPlace(repo=repo, files=(pattern,), pictures=pictures, revision=commit, reader="table")
+    place = HubPlace(
+        repo=repo, files=(pattern,), pictures=pictures, revision=commit, reader="table"
+    )
     return HubTable(place, folder, pattern)
 
 
@@ -393,6 +454,8 @@ def _tables(names: Iterable[str]) -> dict[tuple[str, str], str]:
             config = "" if folder in ("", "data") else folder.removeprefix("data/")
             parts[config, match["split"], match["form"]].append((folder, name))
     return {
-        (config, split): files[0][1] if len(files) == 1 else f"{files[0][0]}{'/' * bool(files[0][0])}{split}-*.{form}"
+        (config, split): files[0][1]
+        if len(files) == 1
+        else f"{files[0][0]}{'/' * bool(files[0][0])}{split}-*.{form}"
         for (config, split, form), files in parts.items()
     }

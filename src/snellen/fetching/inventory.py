@@ -14,7 +14,15 @@ from msgspec import Struct
 
 from snellen.building.benchmark import MANIFEST
 from snellen.catalogue import BenchmarkSpec, entries
-from snellen.catalogue.places import ByHandPlace, FoundPlace, HubPlace, UrlPlace, fits, known_dataset, known_file
+from snellen.catalogue.places import (
+    ByHandPlace,
+    FoundPlace,
+    HubPlace,
+    UrlPlace,
+    fits,
+    known_dataset,
+    known_file,
+)
 from snellen.common.late import import_tqdm
 from snellen.common.paths import benchmark_folder, home
 from snellen.errors import DataError
@@ -75,7 +83,9 @@ def kept_data() -> list[KeptData]:
                 path = file_path(file)
                 owners[path.parent].append(spec.name)
                 if file.unpack:
-                    owners[data_folder() / UNPACKED / folder_name(path, file.keep)].append(spec.name)
+                    owners[data_folder() / UNPACKED / folder_name(path, file.keep)].append(
+                        spec.name
+                    )
         elif isinstance(place, HubPlace):
             owners[unpacked_of_hub(place.repo)].append(spec.name)
             for repo in (place.repo, *place.before):
@@ -83,10 +93,21 @@ def kept_data() -> list[KeptData]:
             if place.modelscope:
                 copies[data_folder() / MODELSCOPE / place.modelscope].append(spec.name)
     files = [_stored_folder(folder, "file", owners.get(folder, [])) for folder in _below(FILES)]
-    unpacked = [_stored_folder(folder, "unpacked", owners.get(folder, [])) for folder in _below(UNPACKED)]
+    unpacked = [
+        _stored_folder(folder, "unpacked", owners.get(folder, [])) for folder in _below(UNPACKED)
+    ]
     copied = [_kept_copy(folder, names) for folder, names in copies.items() if folder.is_dir()]
-    parts = [_kept_part(folder) for folder in sorted(parts_folder().glob("**/[0-9]*")) if (folder / MANIFEST).exists()]
-    return [*(data for data in (*files, *unpacked) if data.size), *_kept_datasets(datasets), *copied, *parts]
+    parts = [
+        _kept_part(folder)
+        for folder in sorted(parts_folder().glob("**/[0-9]*"))
+        if (folder / MANIFEST).exists()
+    ]
+    return [
+        *(data for data in (*files, *unpacked) if data.size),
+        *_kept_datasets(datasets),
+        *copied,
+        *parts,
+    ]
 
 
 def remove_data(specs: Collection[BenchmarkSpec]) -> Removal:
@@ -95,10 +116,16 @@ def remove_data(specs: Collection[BenchmarkSpec]) -> Removal:
     Data that another benchmark is built from too stay if all files of that benchmark are on this machine.
     """
     names, stored = {spec.name for spec in specs}, kept_data()
-    staying_names = {spec.name for spec in entries().values() if spec.name not in names and _is_here(spec, stored)}
+    staying_names = {
+        spec.name
+        for spec in entries().values()
+        if spec.name not in names and _is_here(spec, stored)
+    }
     concerned = [data for data in stored if names.intersection(data.benchmarks)]
     shared = tuple(
-        (data, staying) for data in concerned if (staying := tuple(filter(staying_names.__contains__, data.benchmarks)))
+        (data, staying)
+        for data in concerned
+        if (staying := tuple(filter(staying_names.__contains__, data.benchmarks)))
     )
     removed = tuple(data for data in concerned if staying_names.isdisjoint(data.benchmarks))
     try:
@@ -110,7 +137,9 @@ def remove_data(specs: Collection[BenchmarkSpec]) -> Removal:
         freed = _forget([Path(data.path).name for data in removed if data.kind == "hub"])
     except OSError as error:
         raise DataError(f"{error.filename} cannot be removed ({error.strerror or error})") from None
-    return Removal(removed, shared, freed + sum(data.size for data in removed if data.kind != "hub"))
+    return Removal(
+        removed, shared, freed + sum(data.size for data in removed if data.kind != "hub")
+    )
 
 
 def _is_here(spec: BenchmarkSpec, stored: Collection[KeptData]) -> bool:
@@ -126,9 +155,13 @@ def _below(part: str) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
-def _stored_folder(folder: Path, kind: Literal["file", "unpacked"], benchmarks: Collection[str]) -> KeptData:
+def _stored_folder(
+    folder: Path, kind: Literal["file", "unpacked"], benchmarks: Collection[str]
+) -> KeptData:
     if kind == "file":
-        name = min((path.name for path in folder.iterdir() if path.suffix not in _ASIDE), default="")
+        name = min(
+            (path.name for path in folder.iterdir() if path.suffix not in _ASIDE), default=""
+        )
     else:
         name = folder.name.partition("-")[2]
     return KeptData(name or folder.name, kind, str(folder), _size(folder), *_use_of(benchmarks))
@@ -141,7 +174,9 @@ def _kept_copy(folder: Path, benchmarks: Collection[str]) -> KeptData:
 
 def _kept_part(folder: Path) -> KeptData:
     name = folder.parent.relative_to(parts_folder()).as_posix()
-    return KeptData(f"{folder.name} questions of {name}", "part", str(folder), _size(folder), *_use_of([name]))
+    return KeptData(
+        f"{folder.name} questions of {name}", "part", str(folder), _size(folder), *_use_of([name])
+    )
 
 
 def _use_of(benchmarks: Collection[str]) -> tuple[tuple[str, ...], Literal["needed", "unused"]]:
@@ -152,7 +187,9 @@ def _use_of(benchmarks: Collection[str]) -> tuple[tuple[str, ...], Literal["need
 
 
 def _size(folder: Path) -> int:
-    return sum(Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names)
+    return sum(
+        Path(place, name).lstat().st_size for place, _, names in os.walk(folder) for name in names
+    )
 
 
 # --- the hub's cache ---------------------------------------------------------------------------------------------
@@ -164,11 +201,20 @@ def _kept_datasets(datasets: dict[str, list[tuple[str, HubPlace]]]) -> Iterator[
         if repo.repo_type != "dataset" or repo.repo_id not in datasets:
             continue
         for revision in sorted(repo.revisions, key=lambda revision: revision.commit_hash):
-            files = [file.file_path.relative_to(revision.snapshot_path).as_posix() for file in revision.files]
+            files = [
+                file.file_path.relative_to(revision.snapshot_path).as_posix()
+                for file in revision.files
+            ]
             benchmarks = [name for name, place in datasets[repo.repo_id] if _holds(files, place)]
             if benchmarks:
                 name = f"{repo.repo_id}@{revision.commit_hash[:7]}"
-                yield KeptData(name, "hub", str(revision.snapshot_path), revision.size_on_disk, *_use_of(benchmarks))
+                yield KeptData(
+                    name,
+                    "hub",
+                    str(revision.snapshot_path),
+                    revision.size_on_disk,
+                    *_use_of(benchmarks),
+                )
 
 
 def _holds(files: Collection[str], place: HubPlace) -> bool:
@@ -241,16 +287,25 @@ def _origin(spec: BenchmarkSpec, place: FoundPlace) -> Origin:
             licences = dict.fromkeys(file.licence for file in facts if file.licence)
             count = f" ({len(facts)} files)" if len(facts) > 1 else ""
             return Origin(
-                spec.name, "urls", ", ".join(hosts) + count, size=_sum([file.size for file in facts]),
+                spec.name,
+                "urls",
+                ", ".join(hosts) + count,
+                size=_sum([file.size for file in facts]),
                 licence="; ".join(licences) or spec.licence,
-            )  # fmt: skip
+            )
         case HubPlace():
             dataset = known_dataset(place)
-            sizes = [file.size for name, file in dataset.files.items() if fits(name, place.patterns)]
+            sizes = [
+                file.size for name, file in dataset.files.items() if fits(name, place.patterns)
+            ]
             return Origin(
-                spec.name, "hub", place.repo, size=_sum(sizes),
-                licence=dataset.licence or spec.licence, gated=dataset.gated,
-            )  # fmt: skip
+                spec.name,
+                "hub",
+                place.repo,
+                size=_sum(sizes),
+                licence=dataset.licence or spec.licence,
+                gated=dataset.gated,
+            )
         case ByHandPlace():
             return Origin(spec.name, "by hand", place.what, place.url, licence=spec.licence)
 

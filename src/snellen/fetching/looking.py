@@ -16,7 +16,16 @@ from msgspec.structs import replace
 
 from snellen import __version__
 from snellen.catalogue import BenchmarkSpec
-from snellen.catalogue.places import ByHandPlace, HubPlace, KnownDataset, KnownFile, Lock, UrlPlace, fits, known_file
+from snellen.catalogue.places import (
+    ByHandPlace,
+    HubPlace,
+    KnownDataset,
+    KnownFile,
+    Lock,
+    UrlPlace,
+    fits,
+    known_file,
+)
 from snellen.common.late import import_hub
 from snellen.errors import DataError
 from snellen.fetching.attendance import is_offline
@@ -30,7 +39,11 @@ PATIENCE = 30.0
 """Seconds that a server may take for its answer."""
 AT_ONCE = 8
 State = Literal["fine", "moved", "gated", "changed", "vanished", "cannot be reached"]
-_NO_HEAD = (http.HTTPStatus.FORBIDDEN, http.HTTPStatus.METHOD_NOT_ALLOWED, http.HTTPStatus.NOT_IMPLEMENTED)
+_NO_HEAD = (
+    http.HTTPStatus.FORBIDDEN,
+    http.HTTPStatus.METHOD_NOT_ALLOWED,
+    http.HTTPStatus.NOT_IMPLEMENTED,
+)
 """Where one byte is asked for instead; addresses that are signed for GET forbid HEAD."""
 
 
@@ -79,7 +92,9 @@ class Dataset(Struct, frozen=True):
 Seen = Address | Dataset
 
 
-def look_at_places(specs: Iterable[BenchmarkSpec], lock: Lock) -> list[tuple[Seen, tuple[str, ...], PlaceLook]]:
+def look_at_places(
+    specs: Iterable[BenchmarkSpec], lock: Lock
+) -> list[tuple[Seen, tuple[str, ...], PlaceLook]]:
     """Each place of the benchmarks once, in their order, with the benchmarks that use it and with what it reports.
 
     Raises DataError where the network is forbidden, MissingExtraError where a dataset is among them and the hub's
@@ -97,7 +112,10 @@ def look_at_places(specs: Iterable[BenchmarkSpec], lock: Lock) -> list[tuple[See
         import_hub("looking at datasets of the hub")
     with ThreadPoolExecutor(AT_ONCE) as pool:
         looks = list(pool.map(lambda place: place.look(), places.values()))
-    return [(place, tuple(benchmarks[place.name]), look) for place, look in zip(places.values(), looks, strict=True)]
+    return [
+        (place, tuple(benchmarks[place.name]), look)
+        for place, look in zip(places.values(), looks, strict=True)
+    ]
 
 
 def updated(lock: Lock, looks: Iterable[tuple[Seen, PlaceLook]], date: str) -> Lock:
@@ -105,8 +123,14 @@ def updated(lock: Lock, looks: Iterable[tuple[Seen, PlaceLook]], date: str) -> L
     files, hub = dict(lock.files), dict(lock.hub)
     for place, look in looks:
         if isinstance(look.known, KnownFile) and isinstance(place, Address) and not place.is_mirror:
-            files[place.url] = replace(look.known, date=date, rests_on=_reached(look.known.rests_on))
-        elif isinstance(look.known, KnownDataset) and isinstance(place, Dataset) and not place.revision:
+            files[place.url] = replace(
+                look.known, date=date, rests_on=_reached(look.known.rests_on)
+            )
+        elif (
+            isinstance(look.known, KnownDataset)
+            and isinstance(place, Dataset)
+            and not place.revision
+        ):
             hub[place.repo] = replace(look.known, date=date, rests_on=_reached(look.known.rests_on))
     return replace(lock, files=files, hub=hub)
 
@@ -134,7 +158,11 @@ def _joined(earlier: Seen | None, place: Seen) -> Seen:
     """One place from what two benchmarks say about it."""
     if isinstance(earlier, Dataset) and isinstance(place, Dataset):
         return replace(earlier, patterns=tuple(dict.fromkeys((*earlier.patterns, *place.patterns))))
-    if isinstance(earlier, Address) and isinstance(place, Address) and (earlier.known or earlier.is_mirror):
+    if (
+        isinstance(earlier, Address)
+        and isinstance(place, Address)
+        and (earlier.known or earlier.is_mirror)
+    ):
         return earlier if not earlier.is_mirror else place
     return place
 
@@ -156,7 +184,10 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        self.has_moved |= code in (http.HTTPStatus.MOVED_PERMANENTLY, http.HTTPStatus.PERMANENT_REDIRECT)
+        self.has_moved |= code in (
+            http.HTTPStatus.MOVED_PERMANENTLY,
+            http.HTTPStatus.PERMANENT_REDIRECT,
+        )
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
         if request is not None:
             request.method = req.get_method()
@@ -191,7 +222,9 @@ def _look_at_address(address: Address) -> PlaceLook:
     if redirects.has_moved:
         return PlaceLook("moved", f"to {where}", facts)
     return PlaceLook(
-        "fine", ", ".join(filter(None, (shown_size, f"at {where}" if final != address.url else ""))), facts
+        "fine",
+        ", ".join(filter(None, (shown_size, f"at {where}" if final != address.url else ""))),
+        facts,
     )
 
 
@@ -200,7 +233,9 @@ def _request(
 ) -> tuple[str, Message]:
     """The final address and a server's headers for it; the content is not read. Raises OSError."""
     headers = {"User-Agent": f"snellen/{__version__}", "Accept-Encoding": "identity", **more}
-    opener = urllib.request.build_opener(redirects, urllib.request.HTTPSHandler(context=ssl_context()))
+    opener = urllib.request.build_opener(
+        redirects, urllib.request.HTTPSHandler(context=ssl_context())
+    )
     request = urllib.request.Request(url, headers=headers, method=method)  # noqa: S310 (of entries: http or https)
     with opener.open(request, timeout=PATIENCE) as reply:
         return reply.url, reply.headers
@@ -236,7 +271,9 @@ def _look_at_dataset(place: Dataset) -> PlaceLook:
 
     hub, commit = HfApi(), place.revision or place.known.commit
     try:
-        dataset = hub.dataset_info(place.repo, revision=commit or None, files_metadata=True, timeout=PATIENCE)
+        dataset = hub.dataset_info(
+            place.repo, revision=commit or None, files_metadata=True, timeout=PATIENCE
+        )
         newest = hub.dataset_info(place.repo, timeout=PATIENCE).sha if commit else dataset.sha
     except GatedRepoError:
         return PlaceLook("gated", "its terms are to be accepted")
@@ -246,17 +283,27 @@ def _look_at_dataset(place: Dataset) -> PlaceLook:
         return PlaceLook("vanished", "there is no such dataset, or it is private")
     except HfHubHTTPError as error:
         return PlaceLook("cannot be reached", " ".join(str(error).split())[:200])
-    except Exception as error:  # what a failed connection raises depends on the HTTP library of the hub's client
-        return PlaceLook("cannot be reached", " ".join(str(error).split())[:200] or type(error).__name__)
+    except (
+        Exception
+    ) as error:  # what a failed connection raises depends on the HTTP library of the hub's client
+        return PlaceLook(
+            "cannot be reached", " ".join(str(error).split())[:200] or type(error).__name__
+        )
     return _compared(place, dataset, newest or "")
 
 
 def _compared(place: Dataset, dataset: DatasetInfo, newest: str) -> PlaceLook:
     """What the hub says about a dataset, compared with what is known about it."""
     files = _files_of(place, dataset)
-    if missing := [pattern for pattern in place.patterns if not any(fits(name, (pattern,)) for name in files)]:
+    if missing := [
+        pattern for pattern in place.patterns if not any(fits(name, (pattern,)) for name in files)
+    ]:
         return PlaceLook("vanished", f"it has no file called {', '.join(missing)}")
-    changed = [name for name, file in place.known.files.items() if name in files and _differs(file, files[name])]
+    changed = [
+        name
+        for name, file in place.known.files.items()
+        if name in files and _differs(file, files[name])
+    ]
     if changed and place.known.commit in (dataset.sha, ""):
         return PlaceLook("changed", f"other bytes than known in {', '.join(changed)}")
     facts = replace(

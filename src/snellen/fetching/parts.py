@@ -38,10 +38,16 @@ def parts_folder() -> Path:
 def built_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
     """A part of a benchmark that is already built of its place and has what a run with this limit asks."""
     place = _first_place(spec)
-    folders = [folder for folder in (parts_folder() / spec.name).glob("[0-9]*") if (folder / MANIFEST).exists()]
+    folders = [
+        folder
+        for folder in (parts_folder() / spec.name).glob("[0-9]*")
+        if (folder / MANIFEST).exists()
+    ]
     for folder in sorted(folders, key=lambda folder: int(folder.name)):
         if int(folder.name) >= limit and isinstance(place, HubPlace):
-            with suppress(DataError):  # damaged, or of another format: another serves, or it is built again
+            with suppress(
+                DataError
+            ):  # damaged, or of another format: another serves, or it is built again
                 part = Benchmark(folder)
                 as_built = spec.from_place(place, part.spec.hub.revision).source
                 if msgspec.json.encode(part.spec.source) == msgspec.json.encode(as_built):
@@ -55,10 +61,16 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
     place = _first_place(spec)
     if is_offline() or not isinstance(place, HubPlace) or place.importer:
         return None
-    if place.pictures or place.archives or not all(pattern.endswith(".parquet") for pattern in place.rows):
+    if (
+        place.pictures
+        or place.archives
+        or not all(pattern.endswith(".parquet") for pattern in place.rows)
+    ):
         return None
     try:
-        files, lacking = lacking_files((place.repo, *place.before), place.patterns, locked_commit(place))
+        files, lacking = lacking_files(
+            (place.repo, *place.before), place.patterns, locked_commit(place)
+        )
     except PlaceError:
         return None  # fetching tells, and tries the other places
     if lacking < PART_FROM:
@@ -81,7 +93,9 @@ def build_part(spec: BenchmarkSpec, limit: int) -> Benchmark | None:
 
 
 def _first_place(spec: BenchmarkSpec) -> UrlPlace | HubPlace | None:
-    return next((place for place in source_places(spec) if not isinstance(place, ByHandPlace)), None)
+    return next(
+        (place for place in source_places(spec) if not isinstance(place, ByHandPlace)), None
+    )
 
 
 @contextmanager
@@ -101,7 +115,9 @@ def _read_by_ranges(files: HubFiles) -> Iterator[tuple[Path, Callable[[], int]]]
             if path not in remote:
                 name = path.relative_to(folder).as_posix()
                 with hub_faults(files.repo, files.commit):
-                    file = system.open(f"datasets/{files.repo}@{files.commit}/{name}", cache_type="none")
+                    file = system.open(
+                        f"datasets/{files.repo}@{files.commit}/{name}", cache_type="none"
+                    )
                 stack.callback(file.close)
                 remote[path] = _RemoteFile(file, files)
             return remote[path]

@@ -69,7 +69,9 @@ class _Listing(Struct, frozen=True, rename="pascal"):
     data: _Files
 
 
-def fetch_from_modelscope(repo: str, patterns: Sequence[str], expected: Mapping[str, KnownFile], below: Path) -> Path:
+def fetch_from_modelscope(
+    repo: str, patterns: Sequence[str], expected: Mapping[str, KnownFile], below: Path
+) -> Path:
     """The folder with a dataset's files that match `patterns`, in a folder of its own `below`.
 
     `expected` is what files should hold, besides what the listing says; offline, what was fetched before is taken.
@@ -80,7 +82,9 @@ def fetch_from_modelscope(repo: str, patterns: Sequence[str], expected: Mapping[
         here = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
         if all(any(fits(name, (pattern,)) for name in here) for pattern in patterns):
             return folder
-        raise PlaceError(f"{repo} of ModelScope is not on this machine, and HF_HUB_OFFLINE forbids the network")
+        raise PlaceError(
+            f"{repo} of ModelScope is not on this machine, and HF_HUB_OFFLINE forbids the network"
+        )
     listed = list(_listed(repo))
     if not listed:
         raise PlaceError(f"{repo} on ModelScope has no revision {BRANCH!r}, or no files there")
@@ -103,7 +107,9 @@ def fetch_from_modelscope(repo: str, patterns: Sequence[str], expected: Mapping[
 def _listed(repo: str) -> Iterator[ListedFile]:
     with TemporaryDirectory(prefix="snellen-listing-") as temporary:
         for number in range(1, 1_000):
-            address = _address(repo, "repo/tree", Revision=BRANCH, Recursive=True, PageNumber=number, PageSize=PAGE)
+            address = _address(
+                repo, "repo/tree", Revision=BRANCH, Recursive=True, PageNumber=number, PageSize=PAGE
+            )
             page = Path(temporary, f"{number}.json")
             fetch_file((address,), page, Content(), token=_token())
             try:
@@ -159,7 +165,10 @@ def data_folder() -> Path:
 def source_places(spec: BenchmarkSpec) -> tuple[FoundPlace, ...]:
     """Where a benchmark's files lie: its own places, those of the benchmark whose official files it reads, and the
     published data of its suite; these are the first where a model wrote distractors, which they have."""
-    places = (_their_hub(spec, place) if isinstance(place, TheirPlace) else place for place in spec.source.places)
+    places = (
+        _their_hub(spec, place) if isinstance(place, TheirPlace) else place
+        for place in spec.source.places
+    )
     official = (*places, *_official_of_the_other(spec))
     return (*_published(spec), *official) if spec.source.written else (*official, *_published(spec))
 
@@ -215,7 +224,9 @@ def announce_fetch(specs: Sequence[BenchmarkSpec]) -> None:
 
 
 def _first_files(spec: BenchmarkSpec) -> tuple[SourceFile, ...]:
-    place = next((place for place in source_places(spec) if not isinstance(place, ByHandPlace)), None)
+    place = next(
+        (place for place in source_places(spec) if not isinstance(place, ByHandPlace)), None
+    )
     return place.files if isinstance(place, UrlPlace) else ()
 
 
@@ -228,7 +239,9 @@ def fetch_source(spec: BenchmarkSpec) -> FetchedSource:
         try:
             if isinstance(place, UrlPlace):
                 hosts = dict.fromkeys(urlsplit(file.url).netloc for file in place.files)
-                return FetchedSource(spec.from_place(place), _fetch_files(spec, place), ", ".join(hosts))
+                return FetchedSource(
+                    spec.from_place(place), _fetch_files(spec, place), ", ".join(hosts)
+                )
             if isinstance(place, HubPlace):
                 return _fetch_hub(spec, place)
         except PlaceError as error:
@@ -237,7 +250,12 @@ def fetch_source(spec: BenchmarkSpec) -> FetchedSource:
 
 
 def source_to_build(
-    spec: BenchmarkSpec, folder: Path | None, revision: str = "", *, hub: bool = False, settings: Mapping[str, Any]
+    spec: BenchmarkSpec,
+    folder: Path | None,
+    revision: str = "",
+    *,
+    hub: bool = False,
+    settings: Mapping[str, Any],
 ) -> tuple[BenchmarkSpec, Path | None, str]:
     """A benchmark with `settings` of its source, its files, and where they are from: those in a folder, as official
     files, as they were carried there or (with `hub`, or where no other are known) as the hub has them; else one of its
@@ -254,7 +272,9 @@ def source_to_build(
     return source.spec, source.folder, source.origin
 
 
-def hub_source(spec: BenchmarkSpec, folder: Path | None = None, revision: str = "") -> FetchedSource:
+def hub_source(
+    spec: BenchmarkSpec, folder: Path | None = None, revision: str = ""
+) -> FetchedSource:
     """A benchmark from its dataset on the hub, whatever other places it has; a given folder is read as it is.
 
     Raises DataError when no dataset is known or it cannot be fetched.
@@ -262,7 +282,9 @@ def hub_source(spec: BenchmarkSpec, folder: Path | None = None, revision: str = 
     if folder is None:
         return _fetch_hub(spec, replace(spec.hub, revision=revision or spec.hub.revision))
     if revision:
-        raise DataError(f"{folder} is read as it is; leave the revision {revision!r} or the folder out")
+        raise DataError(
+            f"{folder} is read as it is; leave the revision {revision!r} or the folder out"
+        )
     return FetchedSource(spec.from_hub(commit_of(folder)), folder, OWN_FILES)
 
 
@@ -271,12 +293,16 @@ def _fetch_hub(spec: BenchmarkSpec, place: HubPlace) -> FetchedSource:
     files = dataset.files if commit == dataset.commit else {}
     licence = dataset.licence or spec.licence
     try:
-        folder, fetched = fetch_dataset((place.repo, *place.before), place.patterns, commit, files, licence)
+        folder, fetched = fetch_dataset(
+            (place.repo, *place.before), place.patterns, commit, files, licence
+        )
     except PlaceError as error:
         if not place.modelscope:
             raise
         attendance().say(f"{error}; ModelScope is tried")
-        folder = fetch_from_modelscope(place.modelscope, place.patterns, files, data_folder() / MODELSCOPE)
+        folder = fetch_from_modelscope(
+            place.modelscope, place.patterns, files, data_folder() / MODELSCOPE
+        )
         folder = _with_archives_unpacked(spec, place, folder)
         return FetchedSource(spec.from_place(place), folder, f"{place.modelscope} on ModelScope")
     if place.importer:
@@ -296,7 +322,10 @@ def _with_archives_unpacked(spec: BenchmarkSpec, place: HubPlace, folder: Path) 
         for name in files_like(folder, place.patterns):
             if fits(name, place.archives):
                 # By the name of the content, which the hub's cache gives to the file itself.
-                _link(unpacked((folder / name).resolve(), (), unpacked_of_hub(place.repo)), (staging / name).parent)
+                _link(
+                    unpacked((folder / name).resolve(), (), unpacked_of_hub(place.repo)),
+                    (staging / name).parent,
+                )
             else:
                 _link(folder / name, staging / name)
     return target
@@ -312,9 +341,13 @@ def hub_name(repo: str, commit: str) -> str:
     return f"{repo}@{commit[:7]} on the hub"
 
 
-def _imported(spec: BenchmarkSpec, importer: Importer, place: HubPlace, folder: Path) -> BenchmarkSpec:
+def _imported(
+    spec: BenchmarkSpec, importer: Importer, place: HubPlace, folder: Path
+) -> BenchmarkSpec:
     """The benchmark as `snellen import` makes it from these files."""
-    attendance().say(f"{spec.name} is built from {importer.title} ({place.repo}), not from its official files")
+    attendance().say(
+        f"{spec.name} is built from {importer.title} ({place.repo}), not from its official files"
+    )
     [imported] = importer.benchmarks(folder, [spec.short], None)
     place = replace(place, reader=imported.source.reader, params=imported.source.params)
     return replace(imported, source=replace(imported.source, places=(place,)))
@@ -325,7 +358,9 @@ def _fetch_files(spec: BenchmarkSpec, place: UrlPlace) -> Path:
     parts = []
     for file in place.files:
         path = _fetch_one(spec, file)
-        parts.append((file, unpacked(path, file.keep, data_folder() / UNPACKED) if file.unpack else path))
+        parts.append(
+            (file, unpacked(path, file.keep, data_folder() / UNPACKED) if file.unpack else path)
+        )
     [(first, alone), *further] = parts
     if not further and not first.to:
         return alone if first.unpack else alone.parent
@@ -415,14 +450,23 @@ def carried_source(spec: BenchmarkSpec, folder: Path) -> FetchedSource | None:
     try:
         carried, origin = msgspec.json.decode(path.read_bytes(), type=tuple[BenchmarkSpec, str])
     except (OSError, msgspec.DecodeError) as error:
-        raise DataError(f"{path} cannot be read ({error}); copy the files again with `snellen fetch --to`") from None
+        raise DataError(
+            f"{path} cannot be read ({error}); copy the files again with `snellen fetch --to`"
+        ) from None
     return FetchedSource(carried, folder, origin) if carried.name == spec.name else None
 
 
 # --- archives --------------------------------------------------------------------------------------------------------
 
 
-_FAULTS = (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, tarfile.TarError, zlib.error, RuntimeError)
+_FAULTS = (
+    EOFError,
+    gzip.BadGzipFile,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    RuntimeError,
+)
 
 
 def unpacked(archive: Path, keep: Sequence[str], to: Path) -> Path:
@@ -437,9 +481,13 @@ def unpacked(archive: Path, keep: Sequence[str], to: Path) -> Path:
         try:
             _unpack(archive, staging, lambda name: not keep or fits(name, keep))
         except _FAULTS as error:
-            raise DataError(f"{archive} cannot be unpacked ({error}); remove it, and it is fetched again") from None
+            raise DataError(
+                f"{archive} cannot be unpacked ({error}); remove it, and it is fetched again"
+            ) from None
         if keep and not any(staging.iterdir()):
-            raise DataError(f"{archive} holds nothing that is called {', '.join(keep)}; is it the right file?")
+            raise DataError(
+                f"{archive} holds nothing that is called {', '.join(keep)}; is it the right file?"
+            )
     return folder
 
 
@@ -473,10 +521,14 @@ def check_agreements(specs: Sequence[BenchmarkSpec]) -> None:
     if is_true(os.environ.get(YES)):
         return
     agreed = _agreed_terms()
-    unanswered = [spec for spec in specs if spec.agreement and agreed.get(spec.name) != spec.agreement]
+    unanswered = [
+        spec for spec in specs if spec.agreement and agreed.get(spec.name) != spec.agreement
+    ]
     if not unanswered:
         return
-    terms = "; ".join(f"{spec.name} is for {spec.agreement} ({spec.url or spec.licence})" for spec in unanswered)
+    terms = "; ".join(
+        f"{spec.name} is for {spec.agreement} ({spec.url or spec.licence})" for spec in unanswered
+    )
     if not attendance().accept(f"{terms}. Do you agree?"):
         raise NoSourceError(f"{terms}; agree with --yes or {YES}=1, and it is fetched")
     answers = agreed | {spec.name: spec.agreement for spec in unanswered}
@@ -495,7 +547,9 @@ def _agreed_terms() -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError) as error:
-        raise DataError(f"{_agreements_file()} cannot be read ({error}); remove it, and you are asked again") from None
+        raise DataError(
+            f"{_agreements_file()} cannot be read ({error}); remove it, and you are asked again"
+        ) from None
 
 
 AT_ONCE = 8

@@ -41,7 +41,9 @@ class FrameSampling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def positions(self, times: Sequence[float]) -> list[int]:
         """The places of the frames among all, whose times are given in seconds, ascending. Raises DataError."""
         if self.frames < 1 or self.fps <= 0:
-            raise DataError(f"{self.frames} frames at {self.fps:g} a second cannot be shown; give numbers above 0")
+            raise DataError(
+                f"{self.frames} frames at {self.fps:g} a second cannot be shown; give numbers above 0"
+            )
         if self.rule == "middles":
             count = min(self.frames, len(times))
             return [(2 * part + 1) * len(times) // (2 * count) for part in range(count)]
@@ -53,7 +55,11 @@ class FrameSampling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def _at_rate(times: Sequence[float], fps: float) -> list[int]:
     """The frame that is shown at each step, once where several steps meet it."""
     steps = int((times[-1] - times[0]) * fps + _EPSILON) + 1
-    return list(dict.fromkeys(bisect_right(times, times[0] + step / fps + _EPSILON) - 1 for step in range(steps)))
+    return list(
+        dict.fromkeys(
+            bisect_right(times, times[0] + step / fps + _EPSILON) - 1 for step in range(steps)
+        )
+    )
 
 
 class _Index(Struct, frozen=True):
@@ -73,16 +79,24 @@ def sampled_frames(path: Path, sampling: FrameSampling, where: str) -> list[Fram
         frames = indexed_frames(path, sampling, where, read_index)
         if frames:
             return frames
-    raise DataError(f"{where}: the clip {path} gives no frames, or none with a time; replace the file")
+    raise DataError(
+        f"{where}: the clip {path} gives no frames, or none with a time; replace the file"
+    )
 
 
 def _of_folder(path: Path, sampling: FrameSampling, where: str) -> list[Frame]:
     if sampling.rule == "fps":
-        raise DataError(f"{where}: {path} is a folder of frames, whose times are not known; take another rule than fps")
+        raise DataError(
+            f"{where}: {path} is a folder of frames, whose times are not known; take another rule than fps"
+        )
     files = [file for file in path.iterdir() if file.suffix.lower() in PICTURES]
     if not files:
         raise DataError(f"{where}: the folder {path} holds no frames; replace it")
-    files.sort(key=lambda file: [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", file.name)])
+    files.sort(
+        key=lambda file: [
+            int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", file.name)
+        ]
+    )
     chosen = [files[place] for place in sampling.positions(range(len(files)))]
     return [Frame(f"{path.name}/{file.name}", file.read_bytes()) for file in chosen]
 
@@ -94,7 +108,10 @@ def indexed_frames(
     index = read_index(path, where)
     if not index.stamps:
         return []
-    stamps = [index.stamps[place] for place in sampling.positions([stamp * index.tick for stamp in index.stamps])]
+    stamps = [
+        index.stamps[place]
+        for place in sampling.positions([stamp * index.tick for stamp in index.stamps])
+    ]
     times = [round((stamp - index.stamps[0]) * index.tick, 3) for stamp in stamps]
     names = ["/".join(path.parts[-2:]) + f"#t={time:.3f}" for time in times]
     pictures = list(_decoded(path, index, stamps, where))
@@ -106,12 +123,16 @@ def packet_index(path: Path, where: str) -> _Index:
     with _opened(path, where) as (clip, stream):
         packets = [packet for packet in clip.demux(stream) if packet.size]
         if "mp4" in clip.format.name and len(packets) < stream.frames:
-            raise DataError(f"{where}: the clip {path} breaks off after {len(packets)} of {stream.frames} frames")
+            raise DataError(
+                f"{where}: the clip {path} breaks off after {len(packets)} of {stream.frames} frames"
+            )
         shown = [packet for packet in packets if not packet.is_discard]
         if any(packet.pts is None for packet in shown):
             shown.clear()
         keyframes = {packet.pts for packet in shown if packet.is_keyframe}
-        return _Index(sorted({packet.pts for packet in shown}), sorted(keyframes), float(stream.time_base))
+        return _Index(
+            sorted({packet.pts for packet in shown}), sorted(keyframes), float(stream.time_base)
+        )
 
 
 def decoded_index(path: Path, where: str) -> _Index:
@@ -130,18 +151,24 @@ def _decoded(path: Path, index: _Index, stamps: Sequence[int], where: str) -> It
             if before and index.keyframes[before - 1] > last:
                 clip.seek(index.keyframes[before - 1], stream=stream)
                 frames = clip.decode(stream)
-            frame = next((frame for frame in frames if frame.pts is not None and frame.pts >= stamp), None)
+            frame = next(
+                (frame for frame in frames if frame.pts is not None and frame.pts >= stamp), None
+            )
             if frame is None or frame.pts != stamp:
                 return
             if frame.is_corrupt:
-                raise DataError(f"{where}: the clip {path} is damaged at {stamp * index.tick:.3f} s; replace the file")
+                raise DataError(
+                    f"{where}: the clip {path} is damaged at {stamp * index.tick:.3f} s; replace the file"
+                )
             last = stamp
             yield _as_jpeg(frame)
 
 
 def _as_jpeg(frame: Any) -> bytes:
     file = io.BytesIO()
-    frame.to_image().rotate(frame.rotation, expand=True).save(file, "JPEG", quality=QUALITY, subsampling=0)
+    frame.to_image().rotate(frame.rotation, expand=True).save(
+        file, "JPEG", quality=QUALITY, subsampling=0
+    )
     return file.getvalue()
 
 
@@ -160,4 +187,6 @@ def _opened(path: Path, where: str) -> Iterator[tuple[Any, Any]]:
             yield clip, stream
     except (av.FFmpegError, OSError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise DataError(f"{where}: the clip {path} cannot be read ({reason}); replace the file") from None
+        raise DataError(
+            f"{where}: the clip {path} cannot be read ({reason}); replace the file"
+        ) from None

@@ -95,7 +95,11 @@ class DelimitedLines:
     def __iter__(self) -> Iterator[str]:
         for raw in self._file:
             # Files from old Macs end their lines with a bare carriage return.
-            lines = _CARRIAGE_RETURN.split(self._decoded(raw)) if b"\r" in raw[:-2] else [self._decoded(raw)]
+            lines = (
+                _CARRIAGE_RETURN.split(self._decoded(raw))
+                if b"\r" in raw[:-2]
+                else [self._decoded(raw)]
+            )
             for line in lines:
                 if line:
                     at_start = self.end == 0
@@ -132,7 +136,8 @@ def numbered(names: Sequence[str]) -> tuple[str, ...]:
     """Names of columns, those that repeat an earlier one with a number: `note`, `note (2)`."""
     earlier = (names[:place].count(name) for place, name in enumerate(names))
     return tuple(
-        f"{name} ({times + 1})" if name and times else name for name, times in zip(names, earlier, strict=True)
+        f"{name} ({times + 1})" if name and times else name
+        for name, times in zip(names, earlier, strict=True)
     )
 
 
@@ -143,7 +148,13 @@ class DelimitedTable:
     """
 
     def __init__(
-        self, file: BinaryIO, path: Path, delimiter: str = "", before: int = 0, *, is_own: bool = False
+        self,
+        file: BinaryIO,
+        path: Path,
+        delimiter: str = "",
+        before: int = 0,
+        *,
+        is_own: bool = False,
     ) -> None:
         """`delimiter` is that of the suffix unless named; `before` is how many records stand before the header.
 
@@ -224,7 +235,9 @@ def unknown_columns(names: Sequence[str], allowed: Collection[str], where: str =
     for name in strange:
         if near := difflib.get_close_matches(_plain(name), missing, n=1, cutoff=0.8):
             place = f"{where}: " if where else ""
-            raise DataError(f"{place}unknown column {name!r}; did you mean {missing[near[0]]!r}? Rename it")
+            raise DataError(
+                f"{place}unknown column {name!r}; did you mean {missing[near[0]]!r}? Rename it"
+            )
     return strange
 
 

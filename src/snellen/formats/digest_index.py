@@ -59,7 +59,9 @@ class DigestIndex:
     def _move_to(self, slots: int) -> None:
         keys, values, size = self._keys, self._values, self._size
         stored = (
-            (keys[slot * size : (slot + 1) * size], value) for slot, value in enumerate(values) if value != _EMPTY
+            (keys[slot * size : (slot + 1) * size], value)
+            for slot, value in enumerate(values)
+            if value != _EMPTY
         )
         before: Iterable[tuple[bytes | bytearray, int]] = self._few.items() if self._few else stored
         count = len(self)

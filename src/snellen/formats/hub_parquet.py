@@ -90,17 +90,23 @@ class ParquetSplit:
         path = self.paths[0]
         names = class_names(parquet_schema(path)).get(column)
         if names is None:
-            raise DataError(f"{path}: does not say which classes the numbers in {column!r} stand for")
+            raise DataError(
+                f"{path}: does not say which classes the numbers in {column!r} stand for"
+            )
         return tuple(names)
 
 
 def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
     """The matching Parquet files, sorted by name. Raises DataError when there are none, or a shard is missing."""
     if folder is None:
-        raise DataError(f"no folder with {patterns[0]}; fetch it with --hub, or name one with --source too")
+        raise DataError(
+            f"no folder with {patterns[0]}; fetch it with --hub, or name one with --source too"
+        )
     paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     if not paths:
-        raise DataError(f"{folder}: there is no {' or '.join(patterns)}; is this the dataset's folder, at its top?")
+        raise DataError(
+            f"{folder}: there is no {' or '.join(patterns)}; is this the dataset's folder, at its top?"
+        )
     splits: dict[Path, list[re.Match[str]]] = {}
     for path in paths:
         if shard := _SHARD.search(path.name):
@@ -109,7 +115,9 @@ def parquet_files(folder: Path | None, patterns: Sequence[str]) -> list[Path]:
         expected = [f"-{number:05d}-of-{shards[0][2]}" for number in range(int(shards[0][2]))]
         shard_names = [shard[0] for shard in shards]
         if missing := [name for name in expected if name not in shard_names]:
-            raise DataError(f"{split.parent}: the file {missing[0]} of the split is missing; fetch all {len(expected)}")
+            raise DataError(
+                f"{split.parent}: the file {missing[0]} of the split is missing; fetch all {len(expected)}"
+            )
         if len(shard_names) > len(expected):
             raise DataError(
                 f"{split.parent}: {len(shard_names)} files of {len(expected)}; two versions are mixed up there"
@@ -130,7 +138,9 @@ def class_names(schema: pa.Schema) -> dict[str, list[str]]:
     except (KeyError, TypeError, msgspec.DecodeError):
         return {}
     return {
-        name: feature["names"] for name, feature in features.items() if isinstance(feature, dict) and "names" in feature
+        name: feature["names"]
+        for name, feature in features.items()
+        if isinstance(feature, dict) and "names" in feature
     }
 
 
@@ -157,7 +167,8 @@ class PictureColumn:
         """The pictures of a row: those of its list, its only one, or none where the cell is empty."""
         return tuple(
             LazyImage(
-                f"{place.where}: {self._column}{f'[{number}]' if number else ''}", partial(self._read, place, number)
+                f"{place.where}: {self._column}{f'[{number}]' if number else ''}",
+                partial(self._read, place, number),
             )
             for number in range(self._count(place))
         )
@@ -171,7 +182,9 @@ class PictureColumn:
         try:
             self._move_to(place)
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{place.where}: {_one_line(error)}; is the download complete?") from None
+            raise DataError(
+                f"{place.where}: {_one_line(error)}; is the download complete?"
+            ) from None
         cell = self._held[place.row - self._first].as_py()
         if isinstance(cell, list):
             cell = cell[number] if number < len(cell) else None
@@ -179,7 +192,9 @@ class PictureColumn:
             return _from_base64(cell, f"{place.where}: {self._column}")
         content = cell["bytes"] if isinstance(cell, dict) else cell
         if not content:
-            name_note = f", only its name {cell['path']}" if isinstance(cell, dict) and cell["path"] else ""
+            name_note = (
+                f", only its name {cell['path']}" if isinstance(cell, dict) and cell["path"] else ""
+            )
             raise DataError(
                 f"{place.where}: {self._column} holds no picture{name_note}; is it the dataset with pictures?"
             )
@@ -209,15 +224,21 @@ class PictureColumn:
 
     def _of_group(self, path: Path, group: int) -> Iterator[pa.RecordBatch]:
         with _opened(path, REMOTE_BUFFER if _opener.get() else BUFFER) as file:
-            yield from file.iter_batches(PICTURES, row_groups=[group], columns=[self._column], use_threads=False)
+            yield from file.iter_batches(
+                PICTURES, row_groups=[group], columns=[self._column], use_threads=False
+            )
 
 
 def _check_picture(schema: pa.Schema, column: str, path: Path) -> None:
     if column not in schema.names:
-        raise DataError(f"{path}: there is no column {column!r}; there are {', '.join(schema.names)}")
+        raise DataError(
+            f"{path}: there is no column {column!r}; there are {', '.join(schema.names)}"
+        )
     kind = schema.field(column).type
     if not _is_picture(kind.value_type if _is_list(kind) else kind):
-        raise DataError(f"{path}: the column {column!r} holds {kind}, not pictures (bytes and path, bytes, or base64)")
+        raise DataError(
+            f"{path}: the column {column!r} holds {kind}, not pictures (bytes and path, bytes, or base64)"
+        )
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -227,7 +248,12 @@ def _is_list(kind: pa.DataType) -> bool:
 def _is_picture(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return {"bytes", "path"} <= {kind.field(place).name for place in range(kind.num_fields)}
-    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string, pa.types.is_large_string)
+    kinds = (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_string,
+        pa.types.is_large_string,
+    )
     return any(is_kind(kind) for is_kind in kinds)
 
 
@@ -236,9 +262,13 @@ def _count_pictures(path: Path, column: str) -> list[int]:
     with _opened(path) as file:
         _check_picture(file.schema_arrow, column, path)
         leaves = [file.schema.column(number).path for number in range(len(file.schema.names))]
-        names = [leaf for leaf in leaves if leaf.startswith(f"{column}.") and leaf.endswith(".path")]
+        names = [
+            leaf for leaf in leaves if leaf.startswith(f"{column}.") and leaf.endswith(".path")
+        ]
         counts: list[int] = []
-        for batch in file.iter_batches(TEXTS if names else PICTURES, columns=names or [column], use_threads=False):
+        for batch in file.iter_batches(
+            TEXTS if names else PICTURES, columns=names or [column], use_threads=False
+        ):
             cells = batch.column(0)
             lengths = cells.value_lengths() if _is_list(cells.type) else cells.is_valid()
             counts += [int(length or 0) for length in lengths.to_pylist()]
@@ -253,7 +283,9 @@ def _from_base64(text: str, where: str) -> bytes:
         raise DataError(f"{where} is a text, but not a picture in base64") from None
 
 
-def _batches(path: Path, needed: Sequence[str], optional: Sequence[str]) -> Iterator[dict[str, list[Any]]]:
+def _batches(
+    path: Path, needed: Sequence[str], optional: Sequence[str]
+) -> Iterator[dict[str, list[Any]]]:
     """The named columns of a file, TEXTS rows at a time."""
     with _opened(path) as file:
         columns = file.schema_arrow.names
@@ -279,7 +311,9 @@ def _opened(path: Path, buffer: int = 0) -> pq.ParquetFile:
     """A file of which whole columns of row groups are read at once, or so many bytes where a buffer's size is given."""
     opener = _opener.get()
     try:
-        return pq.ParquetFile(opener(path) if opener else path, buffer_size=buffer, pre_buffer=not buffer)
+        return pq.ParquetFile(
+            opener(path) if opener else path, buffer_size=buffer, pre_buffer=not buffer
+        )
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: {_one_line(error)}; is the download complete?") from None
 

@@ -135,7 +135,9 @@ def kept_lines(path: Path, form: type[RecordT], what: str) -> list[RecordT]:
         try:
             records.append(msgspec.json.decode(line, type=form))
         except JSON_FAULTS as error:
-            raise StoreError(f"{path}:{number}: not {what} ({error}); mend or remove the line") from None
+            raise StoreError(
+                f"{path}:{number}: not {what} ({error}); mend or remove the line"
+            ) from None
     return records
 
 
@@ -170,7 +172,9 @@ def read_json_value(path: Path) -> Any:
     with open_text(path) as file:
         content = file.read()
     if _OBJECT_A_LINE.match(content):
-        raise DataError(f"{path}: not a JSON value but an object on each line; name the file .jsonl")
+        raise DataError(
+            f"{path}: not a JSON value but an object on each line; name the file .jsonl"
+        )
     return _decoded(content, str(path))
 
 
@@ -180,7 +184,9 @@ def read_json_line_rows(path: Path) -> list[dict[str, Any]]:
         raise DataError(f"{path}: not a .jsonl file")
     with open_text(path) as file:
         lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
-        return [_object(_decoded(line, f"{path}: line {n}"), f"{path}: line {n}") for n, line in lines]
+        return [
+            _object(_decoded(line, f"{path}: line {n}"), f"{path}: line {n}") for n, line in lines
+        ]
 
 
 def _object(row: Any, where: str) -> dict[str, Any]:
@@ -205,11 +211,19 @@ def _with_nan(content: bytes, where: str, fault: Exception) -> Any:
 
 
 def _kind(value: Any) -> str:
-    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a yes or no", type(None): "null"}
+    kinds = {
+        dict: "an object",
+        list: "a list",
+        str: "a text",
+        bool: "a yes or no",
+        type(None): "null",
+    }
     return kinds.get(type(value), "a number")
 
 
-def first_row_fault(path: Path, read_rows: Callable[[Path], list[dict[str, Any]]], needed: Sequence[str]) -> str:
+def first_row_fault(
+    path: Path, read_rows: Callable[[Path], list[dict[str, Any]]], needed: Sequence[str]
+) -> str:
     """Why the rows of `read_rows` are not of a form whose rows have the fields `needed`; empty when they are."""
     try:
         rows = read_rows(path)
@@ -247,7 +261,9 @@ def stream_list(path: Path, name: str, form: type[RecordT]) -> Iterator[tuple[st
         except JSON_FAULTS as error:
             raise DataError(f"{where}[{number}]: {error}") from None
         except ValueError as error:
-            raise DataError(f"{where}[{number}]: not JSON ({error}); is the download complete?") from None
+            raise DataError(
+                f"{where}[{number}]: not JSON ({error}); is the download complete?"
+            ) from None
 
 
 def _items(file: BinaryIO, path: Path, name: str) -> Iterator[msgspec.Raw]:

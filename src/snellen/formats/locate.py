@@ -22,10 +22,14 @@ def locate(folder: Path | None, *names: str) -> Path:
     Raises DataError naming everything that was looked for; `folder` is None when the user named no source.
     """
     if folder is None:
-        raise DataError(f"no folder with the official files; name it with --source (it holds {names[0]})")
+        raise DataError(
+            f"no folder with the official files; name it with --source (it holds {names[0]})"
+        )
     if path := locate_or_none(folder, *names):
         return path
-    raise DataError(f"{folder}: {' or '.join(names)} is missing; is this the folder with the official files?")
+    raise DataError(
+        f"{folder}: {' or '.join(names)} is missing; is this the folder with the official files?"
+    )
 
 
 def locate_or_none(folder: Path | None, *names: str) -> Path | None:
@@ -37,7 +41,9 @@ def locate_or_none(folder: Path | None, *names: str) -> Path | None:
         for name in names:
             if matches := [folder] if name == "." else sorted(folder.glob(pattern + name)):
                 if matches[0].is_file() and len(matches) > 1:
-                    raise DataError(f"{matches[0]} and {matches[1]} both exist; name the folder of one with --source")
+                    raise DataError(
+                        f"{matches[0]} and {matches[1]} both exist; name the folder of one with --source"
+                    )
                 return matches[0]
     return None
 
@@ -48,7 +54,9 @@ def base_of(picture: str, bases: Iterable[Path | None], where: str) -> Path:
     for base in tried:
         if (base / picture).is_file():
             return base
-    raise DataError(f"{where}: the picture {picture} is in none of {', '.join(map(str, tried))}; unpack the pictures")
+    raise DataError(
+        f"{where}: the picture {picture} is in none of {', '.join(map(str, tried))}; unpack the pictures"
+    )
 
 
 _PADDED = re.compile(r"0\d+", re.ASCII)
@@ -72,7 +80,9 @@ def name_in_words(stem: str) -> str:
 
 def splits_in(folder: Path) -> list[str]:
     """The folders of splits in a folder; none where its folders are classes."""
-    names = sorted(home.name for home in folder.iterdir() if home.is_dir() and not home.name.startswith("."))
+    names = sorted(
+        home.name for home in folder.iterdir() if home.is_dir() and not home.name.startswith(".")
+    )
     return names if names and SPLITS.issuperset(map(str.casefold, names)) else []
 
 
@@ -125,7 +135,11 @@ class PictureFinder:
             self.numbered[str(cell)] = same_number[0]
             return same_number[0]
         exact = [path for path in candidates if _folded(path).endswith("/" + text.lstrip("./"))]
-        chosen = exact if len(exact) == 1 else [path for path in candidates if not self._is_other_split(path, folder)]
+        chosen = (
+            exact
+            if len(exact) == 1
+            else [path for path in candidates if not self._is_other_split(path, folder)]
+        )
         if len(chosen) != 1:
             return None
         if folder and not exact:
@@ -142,7 +156,10 @@ class PictureFinder:
         """Whether a picture lies in the folder of one split, and a cell names that of another."""
         splits = [
             {part[:3] for part in parts if part in SPLITS}
-            for parts in (folder.split("/"), _folded(path.removeprefix(str(self._folder))).split("/"))
+            for parts in (
+                folder.split("/"),
+                _folded(path.removeprefix(str(self._folder))).split("/"),
+            )
         ]
         return all(splits) and not splits[0] & splits[1]
 

@@ -21,8 +21,15 @@ from snellen.errors import DataError
 
 _SIZES = {kind + size: int(size) for kind in "iu" for size in "1248"} | {"f4": 4, "f8": 8, "b1": 1}
 _FAULTS = (
-    pickle.UnpicklingError, EOFError, AttributeError, LookupError, MemoryError, OverflowError, TypeError, ValueError,
-)  # fmt: skip
+    pickle.UnpicklingError,
+    EOFError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
 """What unpickling raises for broken or foreign bytes."""
 
 
@@ -41,7 +48,9 @@ class Array(Struct):
             raise pickle.UnpicklingError("an array that is not of plain numbers, row by row")
         self.shape = tuple(_length(side) for side in shape)
         if len(raw) != prod(self.shape) * _SIZES[kind.name]:
-            raise pickle.UnpicklingError(f"an array of {len(raw)} bytes, which is not its shape {self.shape}")
+            raise pickle.UnpicklingError(
+                f"an array of {len(raw)} bytes, which is not its shape {self.shape}"
+            )
         self.kind, self.content = kind.name, raw
 
 
@@ -53,7 +62,9 @@ class _Kind(Struct):
     def __setstate__(self, state: Any) -> None:
         """The second field is the byte order; the rest describes fields and pointers, which plain numbers lack."""
         if state[1] == ">" or any(state[2:5]):
-            raise pickle.UnpicklingError("an array of other than plain numbers in little-endian order")
+            raise pickle.UnpicklingError(
+                "an array of other than plain numbers in little-endian order"
+            )
 
 
 def load_pickle(path: Path) -> Any:
@@ -72,7 +83,9 @@ def load_pickle(path: Path) -> Any:
             f"{path}: asks for {error}, which data does not need; do not trust this file, download it again"
         ) from None
     except _FAULTS as error:
-        raise DataError(f"{path}: not a readable pickle ({error}); is the download complete?") from None
+        raise DataError(
+            f"{path}: not a readable pickle ({error}); is the download complete?"
+        ) from None
 
 
 class _ForbiddenError(Exception):

@@ -24,7 +24,9 @@ _LENGTHS = (
 """RFC 1951, 3.2.5: shortest run and number of extra bits of the length symbols 257, 258, ..."""
 
 
-def encode_png(width: int, height: int, pixels: bytes, palette: Sequence[tuple[int, int, int]]) -> bytes:
+def encode_png(
+    width: int, height: int, pixels: bytes, palette: Sequence[tuple[int, int, int]]
+) -> bytes:
     """PNG file of an indexed picture: `pixels` holds width x height palette indices, row by row."""
     differences = _minus(pixels, bytes(width) + pixels[:-width])
     filtered = b"".join(UP + differences[y * width : (y + 1) * width] for y in range(height))
@@ -43,12 +45,19 @@ def encode_png(width: int, height: int, pixels: bytes, palette: Sequence[tuple[i
 
 def _minus(minuend: bytes, subtrahend: bytes) -> bytes:
     """Each byte less that of the other, modulo 256."""
-    first, second = (Image.frombytes("L", (len(values), 1), values) for values in (minuend, subtrahend))
+    first, second = (
+        Image.frombytes("L", (len(values), 1), values) for values in (minuend, subtrahend)
+    )
     return ImageChops.subtract_modulo(first, second).tobytes()
 
 
 def _chunk(name: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+    return (
+        struct.pack(">I", len(content))
+        + name
+        + content
+        + struct.pack(">I", zlib.crc32(name + content))
+    )
 
 
 def _deflate(content: bytes, width: int) -> bytes:

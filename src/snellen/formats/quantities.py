@@ -26,7 +26,9 @@ _LATEX_SIGNS = {
     "Rightarrow": "→", "implies": "→", "Longrightarrow": "→", "therefore": "∴", "theta": "θ", "alpha": "α",
     "beta": "β", "gamma": "γ", "Delta": "Δ", "Omega": "Ω", "mu": "μ", "prime": "'",
 }  # fmt: skip
-_LATEX_SIGN = late_pattern(rf"\\({'|'.join(sorted(_LATEX_SIGNS, key=len, reverse=True))})(?![A-Za-z])")
+_LATEX_SIGN = late_pattern(
+    rf"\\({'|'.join(sorted(_LATEX_SIGNS, key=len, reverse=True))})(?![A-Za-z])"
+)
 _FRACTION = late_pattern(r"\\[dtc]?frac\s?(?:\{([^{}]{1,80})\}|(\d))\s?(?:\{([^{}]{1,80})\}|(\d))")
 _ROOT = late_pattern(r"\\sqrt\s?(?:\{([^{}]{1,80})\}|(\d))")
 _SCRIPT = late_pattern(r"\^\s?\{\s?([^{}]{1,40})\}")
@@ -143,16 +145,31 @@ _SCALES = {
         "billion billions bn mrd milliarde milliarden milliard milliards miljard mld млрд миллиардов milyar".split(),
         10**9,
     ),
-    "k": 10**3, "千": 10**3, "천": 10**3, "万": 10**4, "萬": 10**4, "만": 10**4, "亿": 10**8, "億": 10**8, "억": 10**8,
-    "百": 10**2, "百万": 10**6, "십": 10, "백": 10**2, "천만": 10**7, "백만": 10**6,
-}  # fmt: skip
+    "k": 10**3,
+    "千": 10**3,
+    "천": 10**3,
+    "万": 10**4,
+    "萬": 10**4,
+    "만": 10**4,
+    "亿": 10**8,
+    "億": 10**8,
+    "억": 10**8,
+    "百": 10**2,
+    "百万": 10**6,
+    "십": 10,
+    "백": 10**2,
+    "천만": 10**7,
+    "백만": 10**6,
+}
 
 
 def _alternatives(words: Iterable[str]) -> str:
     return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
 
 
-_NUMBER = late_pattern(r"\d{1,3}(?:[ \u00a0\u202f']\d{3})+(?![\d])(?:[.,]\d+)?|\d+(?:[.,]\d+)*|\.\d+")
+_NUMBER = late_pattern(
+    r"\d{1,3}(?:[ \u00a0\u202f']\d{3})+(?![\d])(?:[.,]\d+)?|\d+(?:[.,]\d+)*|\.\d+"
+)
 _NOT_LETTER_AHEAD = r"(?![^\W\d_²³])"
 _ASCII_SCALES = [scale for scale in _SCALES if ord(scale[0]) < 0x2E80]
 _DENSE_SCALES = [scale for scale in _SCALES if ord(scale[0]) >= 0x2E80]
@@ -161,7 +178,11 @@ _SCALE = late_pattern(
     r"(?: (?:de|di|d'))?(?= |$|\W|[^\x00-\u2e7f])",
     re.IGNORECASE,
 )
-_DENSE_UNITS = [unit for unit in _UNITS if not unit[0].isascii() and (not unit[0].isalpha() or ord(unit[0]) >= 0x2E80)]
+_DENSE_UNITS = [
+    unit
+    for unit in _UNITS
+    if not unit[0].isascii() and (not unit[0].isalpha() or ord(unit[0]) >= 0x2E80)
+]
 _WORD_UNITS = [unit for unit in _UNITS if unit not in _DENSE_UNITS and unit not in ("$", "%")]
 _UNIT = late_pattern(
     rf"(?: {{0,3}}|-)(?:(?P<shape>square|sq\.?|cubic|квадратных|quadrat) "
@@ -171,7 +192,9 @@ _UNIT = late_pattern(
     r"(?P<power> {0,12}(?:\^ ?\(?[23]\)?|[²³]|(?<=m)[23](?!\d)))?(?P<per>/(?:h|s|min|kg|l|m)(?![a-z]))?",
     re.IGNORECASE,
 )
-_CURRENCY_BEFORE = late_pattern(r"(?:[$€£¥₩₹₽]|(?:eur|usd|gbp|us\$|euro|rmb) ?)\s?\Z", re.IGNORECASE)
+_CURRENCY_BEFORE = late_pattern(
+    r"(?:[$€£¥₩₹₽]|(?:eur|usd|gbp|us\$|euro|rmb) ?)\s?\Z", re.IGNORECASE
+)
 _FACTOR = late_pattern(r" ?(?:√ ?\(?(?P<root>\d{1,9})\)?|(?P<pi>π))")
 _OVER = late_pattern(r" ?/ ?")
 _DATE_LIKE = late_pattern(r"\d{1,4}([/.-])\d{1,2}\1\d{2,4}(?!\d)|\d{1,2}:\d{2}")
@@ -197,7 +220,9 @@ class Quantity(Struct, frozen=True):
     def equals(self, other: Quantity) -> bool:
         """The same number in the same unit; a missing unit agrees with any."""
         is_same_number = (
-            self.root == other.root and self.pi == other.pi and not set(self.values).isdisjoint(other.values)
+            self.root == other.root
+            and self.pi == other.pi
+            and not set(self.values).isdisjoint(other.values)
         )
         return is_same_number and units_agree(self.unit, other.unit)
 
@@ -219,13 +244,19 @@ def quantities(text: str, decimal: DecimalSign | None = None) -> list[Quantity]:
 def whole_quantity(text: str, decimal: DecimalSign | None = None) -> Quantity | None:
     """The quantity that a text is, with nothing else in it."""
     text = (
-        plain_latex(text).strip(" $.\n") if text.strip().startswith(("$\\", "\\")) else plain_latex(text).strip(" \n")
+        plain_latex(text).strip(" $.\n")
+        if text.strip().startswith(("$\\", "\\"))
+        else plain_latex(text).strip(" \n")
     )
     quantities = list(_quantities(text, decimal))
     if len(quantities) != 1:
         return None
     [quantity] = quantities
-    return quantity if not text[: quantity.start].strip() and not text[quantity.end :].strip(" .") else None
+    return (
+        quantity
+        if not text[: quantity.start].strip() and not text[quantity.end :].strip(" .")
+        else None
+    )
 
 
 def _quantities(text: str, decimal: DecimalSign | None) -> Iterator[Quantity]:
@@ -247,7 +278,9 @@ def _quantities(text: str, decimal: DecimalSign | None) -> Iterator[Quantity]:
 
 def _quantity_at(text: str, start: int, decimal: DecimalSign | None) -> Quantity | None:
     if start and (
-        text[start - 1] == "_" or text[start - 1] == "^" or (text[start - 1].isalnum() and text[start - 1].isascii())
+        text[start - 1] == "_"
+        or text[start - 1] == "^"
+        or (text[start - 1].isalnum() and text[start - 1].isascii())
     ):
         return None
     term = _term(text, start, decimal)
@@ -311,7 +344,9 @@ def readings(digits: str, decimal: DecimalSign | None = None) -> tuple[Fraction,
     plain = whole.replace(",", "").replace(".", "")
     as_decimal = Fraction(int(plain or "0")) + Fraction(int(part or "0"), 10 ** len(part))
     as_thousands = Fraction(int(plain + part)) if plain else as_decimal
-    grouped = re.fullmatch(rf"\d{{1,3}}(?:\{last}\d{{3}})+", digits) is not None and not digits.startswith("0")
+    grouped = re.fullmatch(
+        rf"\d{{1,3}}(?:\{last}\d{{3}})+", digits
+    ) is not None and not digits.startswith("0")
     if len(signs) > 1:
         return (as_thousands,) if len(set(signs)) == 1 else (as_decimal,)
     if not grouped or decimal == last:
@@ -379,11 +414,16 @@ def _signed(text: str, start: int) -> tuple[bool, int]:
     """Whether a minus stands before, as a sign and not as a dash, a range or a subtraction."""
     at = start - 1
     if at < 0 or text[at] not in "-−–":
-        word = re.compile(r"\b(?:minus|negative|moins|meno|menos|минус|マイナス|负|負|마이너스) ?\Z", re.IGNORECASE)
+        word = re.compile(
+            r"\b(?:minus|negative|moins|meno|menos|минус|マイナス|负|負|마이너스) ?\Z",
+            re.IGNORECASE,
+        )
         match = word.search(text, max(0, start - 12), start)
         earlier = text[: match.start()].rstrip()[-1:] if match else ""
         return (True, match.start()) if match and not earlier.isdigit() else (False, start)
-    before = text[:at].rstrip()[-1:] if text[max(0, at - 1) : at] == " " else text[max(0, at - 1) : at]
+    before = (
+        text[:at].rstrip()[-1:] if text[max(0, at - 1) : at] == " " else text[max(0, at - 1) : at]
+    )
     subtracts = text[max(0, at - 1) : at] != " " and (before.isalnum() or before in tuple(")]%π²³"))
     subtracts = subtracts or (before.isdigit() and text[max(0, at - 1) : at] == " ")
     return (False, start) if subtracts else (True, at)

@@ -42,13 +42,25 @@ LEVEL = 6
 
 MOST_SHARED = 100_000
 _OF_SAMPLES = ("benchmark", "options", "group", "tags")
-_REPEATED: dict[type, tuple[str, ...]] = {Sample: _OF_SAMPLES, Example: _OF_SAMPLES, Answer: ("tags",)}
+_REPEATED: dict[type, tuple[str, ...]] = {
+    Sample: _OF_SAMPLES,
+    Example: _OF_SAMPLES,
+    Answer: ("tags",),
+}
 """Fields of texts that records have in common."""
 
 Stored = (
-    Sample | Example | Answer | History | SourceRows | SourcePictures | IndistinguishableQuestion | ItemDecision
-    | SetApartQuestion | UsedKey
-)  # fmt: skip
+    Sample
+    | Example
+    | Answer
+    | History
+    | SourceRows
+    | SourcePictures
+    | IndistinguishableQuestion
+    | ItemDecision
+    | SetApartQuestion
+    | UsedKey
+)
 RecordT = TypeVar("RecordT", bound=Stored)
 
 _encode_lines = msgspec.json.Encoder(order="deterministic").encode_lines
@@ -75,7 +87,10 @@ class RecordWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         with self._file:
             if error is None:
@@ -126,7 +141,11 @@ def _share_texts(records: Sequence[Struct], names: Sequence[str], shared: dict[A
             if isinstance(value, str):
                 force_setattr(record, name, intern(value, value))
             elif isinstance(value, dict):
-                force_setattr(record, name, {intern(key, key): intern(text, text) for key, text in value.items()})
+                force_setattr(
+                    record,
+                    name,
+                    {intern(key, key): intern(text, text) for key, text in value.items()},
+                )
             else:
                 force_setattr(record, name, tuple(map(intern, value, value)))
 
@@ -144,7 +163,9 @@ def sort_by_group(path: Path) -> None:
     numbers: dict[str, int] = {}
     rank = array("Q")
     for lines in _blocks(path):
-        rank.extend(numbers.setdefault(line.group, len(numbers)) for line in decode(b"".join(lines)))
+        rank.extend(
+            numbers.setdefault(line.group, len(numbers)) for line in decode(b"".join(lines))
+        )
     if all(earlier <= later for earlier, later in pairwise(rank)):
         return
     place = array("Q", rank)

@@ -79,7 +79,11 @@ def read_rows(path: Path, encoding: str = "") -> Iterator[SourceRow]:
         return
     with open_text(path) as file:
         text: BinaryIO = io.BytesIO(file.read().decode(encoding).encode()) if encoding else file
-        yield from _objects(DelimitedLines(text, path), path) if form == ".jsonl" else _table_rows(text, path)
+        yield from (
+            _objects(DelimitedLines(text, path), path)
+            if form == ".jsonl"
+            else _table_rows(text, path)
+        )
 
 
 def text_encoding(path: Path) -> str:
@@ -100,7 +104,9 @@ def text_encoding(path: Path) -> str:
         accented = sum(byte >= 0x80 for byte in content)
         if accented < letters / 5:  # Western languages have few accents
             return "cp1252"
-        cyrillic = sum("а" <= letter <= "я" for letter in content.decode("cp1251", "replace").casefold())
+        cyrillic = sum(
+            "а" <= letter <= "я" for letter in content.decode("cp1251", "replace").casefold()
+        )
         return "cp1251" if cyrillic > accented * 0.9 else ""
 
 
@@ -120,15 +126,24 @@ def _records(path: Path) -> Iterator[SourceRow]:
     of a column under each key."""
     content = read_json_value(path)
     if isinstance(content, dict):
-        lists = [value for value in content.values() if isinstance(value, list) and value and _are_objects(value)]
+        lists = [
+            value
+            for value in content.values()
+            if isinstance(value, list) and value and _are_objects(value)
+        ]
         if len(lists) == 1:
             content = lists[0]
         elif columns := _columns(content):
-            content = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+            content = [
+                dict(zip(columns, cells, strict=True))
+                for cells in zip(*columns.values(), strict=True)
+            ]
         elif len(content) > 1 and _are_objects(list(content.values())):
             content = [{"id": key, **value} for key, value in content.items()]
     if not isinstance(content, list):
-        raise DataError(f"{path}: not a list of questions; write [{{...}}, {{...}}], or one object a line as .jsonl")
+        raise DataError(
+            f"{path}: not a list of questions; write [{{...}}, {{...}}], or one object a line as .jsonl"
+        )
     for number, record in enumerate(content, 1):
         yield _row_of(record, f"{path}: record {number}", number)
 
@@ -173,14 +188,22 @@ def _objects(lines: DelimitedLines, path: Path) -> Iterator[SourceRow]:
             try:
                 yield _row_of(msgspec.json.decode(text), f"{path}:{number}", number)
             except JSON_FAULTS as error:
-                why = "NaN is none of its values; write null" if re.search(r":\s*NaN\b", text) else str(error)
-                yield SourceRow(f"{path}:{number}", number, {}, f"{path}:{number}: not JSON ({why})")
+                why = (
+                    "NaN is none of its values; write null"
+                    if re.search(r":\s*NaN\b", text)
+                    else str(error)
+                )
+                yield SourceRow(
+                    f"{path}:{number}", number, {}, f"{path}:{number}: not JSON ({why})"
+                )
 
 
 def _row_of(record: Any, where: str, number: int) -> SourceRow:
     if not isinstance(record, dict):
         beginning = msgspec.json.encode(record).decode()[:40]
-        return SourceRow(where, number, {}, f"{where}: a row must be an object with a question, not {beginning}")
+        return SourceRow(
+            where, number, {}, f"{where}: a row must be an object with a question, not {beginning}"
+        )
     return SourceRow(where, number, _flat(record))
 
 
@@ -260,7 +283,9 @@ def _sheet_rows(path: Path) -> Iterator[SourceRow]:
     unnamed = {column for _, column in pictures} - set(header)
     header |= {column: f"picture in column {column + 1}" for column in unnamed}
     for line, texts in lines[place + 1 :]:
-        cells: dict[str, Any] = {header[column]: text for column, text in texts.items() if column in header}
+        cells: dict[str, Any] = {
+            header[column]: text for column, text in texts.items() if column in header
+        }
         cells |= {header[column]: held for (row, column), held in pictures.items() if row == line}
         if cells:
             yield SourceRow(f"{path}:{line}", line, cells)
@@ -277,23 +302,36 @@ def _parquet_rows(path: Path) -> Iterator[SourceRow]:
 
     parts = ParquetSplit(*_folder_and_pattern(path))
     schema = parquet_schema(parts.paths[0])
-    pictures = {name: PictureColumn(name) for name in schema.names if _holds_bytes(schema.field(name).type, pa)}
+    pictures = {
+        name: PictureColumn(name)
+        for name in schema.names
+        if _holds_bytes(schema.field(name).type, pa)
+    }
     classes = class_names(schema)
     texts = [name for name in schema.names if name not in pictures]
     short = [name for name in texts if pa.types.is_float32(schema.field(name).type)]
     for place, cells in parts.rows((), texts, dict[str, Any]):
-        row = {name: classes[name][value] if name in classes else value for name, value in _flat(cells).items()}
+        row = {
+            name: classes[name][value] if name in classes else value
+            for name, value in _flat(cells).items()
+        }
         row |= {name: _as_written(row[name]) for name in short if name in row}
         for name, column in pictures.items():
             if held := column.all_at(place):
                 row[name] = held[0] if len(held) == 1 else list(held)
-        yield SourceRow(place.where, place.number + 1, {name: row[name] for name in _in_order(schema.names, row)})
+        yield SourceRow(
+            place.where,
+            place.number + 1,
+            {name: row[name] for name in _in_order(schema.names, row)},
+        )
 
 
 def _as_written(number: float) -> float:
     """A number of single precision by the fewest digits that tell it from others: 1.1, not 1.100000023841858."""
     written = (float(f"{number:.{digits}g}") for digits in range(6, 10))
-    return next((short for short in written if struct.pack("f", short) == struct.pack("f", number)), number)
+    return next(
+        (short for short in written if struct.pack("f", short) == struct.pack("f", number)), number
+    )
 
 
 def _folder_and_pattern(path: Path) -> tuple[Path, tuple[str]]:
@@ -328,14 +366,23 @@ def _arrow_rows(path: Path) -> Iterator[SourceRow]:
         try:
             table = pa.ipc.open_stream(pa.memory_map(str(file))).read_all()
         except (pa.ArrowException, OSError) as error:
-            raise DataError(f"{file}: not an Arrow file of the `datasets` library ({error})") from None
-        pictures = [name for name in table.column_names if _holds_bytes(table.schema.field(name).type, pa)]
+            raise DataError(
+                f"{file}: not an Arrow file of the `datasets` library ({error})"
+            ) from None
+        pictures = [
+            name for name in table.column_names if _holds_bytes(table.schema.field(name).type, pa)
+        ]
         classes, texts = class_names(table.schema), table.drop_columns(pictures)
         for batch in texts.to_batches(max_chunksize=1000) if texts.num_columns else ():
             for cells in batch.to_pylist():
-                row = {name: classes[name][value] if name in classes else value for name, value in _flat(cells).items()}
+                row = {
+                    name: classes[name][value] if name in classes else value
+                    for name, value in _flat(cells).items()
+                }
                 for name in pictures:
-                    row |= _arrow_pictures(table.column(name), name, number, f"{file}: row {number}")
+                    row |= _arrow_pictures(
+                        table.column(name), name, number, f"{file}: row {number}"
+                    )
                 number += 1
                 yield SourceRow(f"{file}: row {number - 1}", number, row)
 
@@ -345,7 +392,9 @@ def _arrow_files(path: Path) -> list[Path]:
         return [path]
     state = read_json_value(path / DATASET_STATE)
     if state.get("_indices_data_files"):
-        raise DataError(f"{path}: saved with a selection of its rows apart; save it after .flatten_indices()")
+        raise DataError(
+            f"{path}: saved with a selection of its rows apart; save it after .flatten_indices()"
+        )
     return [path / file["filename"] for file in state.get("_data_files", ())]
 
 
@@ -361,10 +410,15 @@ def _arrow_pictures(column: Any, name: str, number: int, where: str) -> dict[str
         cell = cell[place] if isinstance(cell, list) else cell
         content = cell["bytes"] if isinstance(cell, dict) else cell
         if not content:
-            raise DataError(f"{where}: {name} holds no picture; save the dataset with its pictures in it")
+            raise DataError(
+                f"{where}: {name} holds no picture; save the dataset with its pictures in it"
+            )
         return bytes(content)
 
-    held = [LazyImage(f"{where}: {name}[{place}]", lambda place=place: read(place)) for place in range(count)]
+    held = [
+        LazyImage(f"{where}: {name}[{place}]", lambda place=place: read(place))
+        for place in range(count)
+    ]
     return {name: held[0] if count == 1 else held} if held else {}
 
 

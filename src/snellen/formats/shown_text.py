@@ -47,7 +47,8 @@ def csv_table(rows: Sequence[Mapping[str, Any]]) -> str:
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(
-        {name: guarded(value) if isinstance(value, str) else value for name, value in row.items()} for row in rows
+        {name: guarded(value) if isinstance(value, str) else value for name, value in row.items()}
+        for row in rows
     )
     return text.getvalue()
 

@@ -54,7 +54,9 @@ def read_text_table(path: Path) -> TextTable:
 def _read_lines(path: Path) -> TextTable:
     with open_text(path) as file:
         table = DelimitedTable(file, path)
-        rows = tuple((row.line, {name: cell for name, cell in row.cells.items() if name}) for row in table)
+        rows = tuple(
+            (row.line, {name: cell for name, cell in row.cells.items() if name}) for row in table
+        )
         return TextTable(tuple(name for name in table.header if name), rows)
 
 
@@ -68,7 +70,8 @@ def _read_xlsx(path: Path) -> TextTable:
         raise DataError(f"{path}:1: the column {repeated!r} appears twice")
     # pandas writes its index as a column without a name.
     rows = tuple(
-        (line, {names[place]: text for place, text in cells.items() if place in names}) for line, cells in lines
+        (line, {names[place]: text for place, text in cells.items() if place in names})
+        for line, cells in lines
     )
     notes = []
     if sheet.formulas:
@@ -88,7 +91,9 @@ def _read_json(path: Path) -> TextTable:
 def _read_jsonl(path: Path) -> TextTable:
     # Only a line feed ends a line: a text may contain other separators.
     lines = enumerate(_text_of(path).split("\n"), 1)
-    return _table([(line, _decoded(text, f"{path}:{line}")) for line, text in lines if text.strip()], path)
+    return _table(
+        [(line, _decoded(text, f"{path}:{line}")) for line, text in lines if text.strip()], path
+    )
 
 
 def _text_of(path: Path) -> str:
@@ -96,7 +101,9 @@ def _text_of(path: Path) -> str:
         try:
             return file.read().decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise DataError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
+            raise DataError(
+                f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8"
+            ) from None
 
 
 def _decoded(text: str, where: str) -> Any:
@@ -112,7 +119,9 @@ def _table(rows: Sequence[tuple[int, Any]], path: Path) -> TextTable:
     table_rows = []
     for line, row in rows:
         if not isinstance(row, dict):
-            raise DataError(f"{path}:{line}: a row is an object, {{'index': ..., 'prediction': ...}}")
+            raise DataError(
+                f"{path}:{line}: a row is an object, {{'index': ..., 'prediction': ...}}"
+            )
         cells = {name: _text(value, f"{path}:{line}: {name}") for name, value in row.items()}
         columns.update(dict.fromkeys(cells))
         table_rows.append((line, {name: text for name, text in cells.items() if text}))
@@ -165,7 +174,9 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Cells]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         if suffix in TABLES:
             # All cells are quoted: a lone carriage return would otherwise end a row.
-            table = csv.writer(file, delimiter=TABLES[suffix], quoting=csv.QUOTE_ALL, lineterminator="\n")
+            table = csv.writer(
+                file, delimiter=TABLES[suffix], quoting=csv.QUOTE_ALL, lineterminator="\n"
+            )
             table.writerows([columns, *cells])
             return
         # ASCII: half of a surrogate pair, which a reply may hold, has no other encoding.
@@ -178,7 +189,9 @@ def _check(draft: Path, path: Path, columns: Sequence[str], rows: Sequence[Cells
     reread = read_text_table(draft)
     expected = [{name: row[name] for name in columns if row.get(name)} for row in rows]
     if len(reread.rows) != len(expected):
-        raise DataError(f"{path} is not written: {len(reread.rows)} rows of {len(expected)} would be read again")
+        raise DataError(
+            f"{path} is not written: {len(reread.rows)} rows of {len(expected)} would be read again"
+        )
     for number, ((_, cells), row) in enumerate(zip(reread.rows, expected, strict=True), 1):
         if cells != row:
             name = next(name for name in columns if cells.get(name) != row.get(name))
@@ -201,7 +214,9 @@ def replacing_atomically(path: Path) -> Iterator[Path]:
         draft.chmod(0o644)
         draft.replace(path)
     except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror}; free some space or choose another folder") from None
+        raise DataError(
+            f"cannot write {path}: {error.strerror}; free some space or choose another folder"
+        ) from None
     finally:
         if draft:
             draft.unlink(missing_ok=True)
@@ -233,7 +248,9 @@ class Sheet:
         self.uncomputed: list[tuple[int, int]] = []
 
 
-def read_sheet(path: Path, largest: int | None = None, *, number: int = 0, as_shown: bool = False) -> Sheet:
+def read_sheet(
+    path: Path, largest: int | None = None, *, number: int = 0, as_shown: bool = False
+) -> Sheet:
     """Read a file's first sheet, or another by its number from 0. Raises DataError for a file that is not .xlsx or
     unpacks to more than `largest` bytes (512 MiB)."""
     most = LARGEST if largest is None else largest
@@ -245,7 +262,9 @@ def read_sheet(path: Path, largest: int | None = None, *, number: int = 0, as_sh
 def _check_size(pack: zipfile.ZipFile, most: int) -> None:
     # Nothing is read beyond the sizes in the archive's directory, so they can be trusted here.
     if (total := sum(entry.file_size for entry in pack.infolist())) > most:
-        raise SpreadsheetError(f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read")
+        raise SpreadsheetError(
+            f"it unpacks to {total >> 20:,} MiB, more than the {most >> 20} that are read"
+        )
 
 
 @contextmanager
@@ -264,7 +283,9 @@ def _faults_of(path: Path) -> Iterator[None]:
         RuntimeError,
         ValueError,
     ) as error:
-        raise DataError(f"{path}: not an .xlsx file that can be read ({error}); save it again, or as .jsonl") from None
+        raise DataError(
+            f"{path}: not an .xlsx file that can be read ({error}); save it again, or as .jsonl"
+        ) from None
 
 
 def sheet_pictures(path: Path, number: int = 0) -> dict[tuple[int, int], list[LazyImage]]:
@@ -274,14 +295,18 @@ def sheet_pictures(path: Path, number: int = 0) -> dict[tuple[int, int], list[La
     with _faults_of(path), zipfile.ZipFile(path) as pack:
         members = set(pack.namelist())
         for drawing in (
-            target for target in _related(pack, _sheets(pack)[number], members).values() if "drawings/drawing" in target
+            target
+            for target in _related(pack, _sheets(pack)[number], members).values()
+            if "drawings/drawing" in target
         ):
             anchors, media = _Anchors(), _related(pack, drawing, members)
             _parse(pack, drawing, anchors)
             for row, column, name in anchors.places:
                 if member := media.get(name):
                     read = partial(_member, path, member)
-                    pictures.setdefault((row + 1, column), []).append(LazyImage(f"{path}: {member}", read))
+                    pictures.setdefault((row + 1, column), []).append(
+                        LazyImage(f"{path}: {member}", read)
+                    )
     return pictures
 
 
@@ -297,7 +322,10 @@ def _related(pack: zipfile.ZipFile, part: str, members: Collection[str]) -> dict
         return {}
     targets = _Targets()
     _parse(pack, relations, targets)
-    paths = {key: target if target.startswith("/") else f"{folder}/{target}" for key, target in targets.by_id.items()}
+    paths = {
+        key: target if target.startswith("/") else f"{folder}/{target}"
+        for key, target in targets.by_id.items()
+    }
     return {key: posixpath.normpath(path).lstrip("/") for key, path in paths.items()}
 
 
@@ -306,7 +334,10 @@ def filled_sheets(path: Path) -> dict[str, int]:
     with _faults_of(path), zipfile.ZipFile(path) as pack:
         _check_size(pack, LARGEST)
         names = _book(pack).names
-        return {name: sum(len(cells) for _, cells in _sheet(pack, place).lines) for place, name in enumerate(names)}
+        return {
+            name: sum(len(cells) for _, cells in _sheet(pack, place).lines)
+            for place, name in enumerate(names)
+        }
 
 
 def largest_sheet(path: Path) -> int:
@@ -334,7 +365,9 @@ def _sheets(pack: zipfile.ZipFile) -> list[str]:
 def _sheet(pack: zipfile.ZipFile, number: int, *, as_shown: bool = False) -> Sheet:
     sheets = _sheets(pack)
     strings = _Strings()
-    if shared := next((name for name in pack.namelist() if name.lower() == "xl/sharedstrings.xml"), ""):
+    if shared := next(
+        (name for name in pack.namelist() if name.lower() == "xl/sharedstrings.xml"), ""
+    ):
         _parse(pack, shared, strings)
     dates = _Dates()
     if as_shown and "xl/styles.xml" in pack.namelist():
@@ -386,7 +419,9 @@ class _Sheets(_Handler):
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name.endswith(" sheet"):
-            self.ids += [value for key, value in attributes.items() if key.endswith("relationships id")]
+            self.ids += [
+                value for key, value in attributes.items() if key.endswith("relationships id")
+            ]
             self.names.append(attributes.get("name", ""))
         elif name.endswith(" workbookPr") and attributes.get("date1904") in ("1", "true"):
             self.first_day = datetime(1904, 1, 1)
@@ -455,7 +490,9 @@ class _Anchors(_Handler):
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self.text.clear()
         tag = name.rpartition(" ")[2]
-        self._in_from = tag == "from" or (self._in_from and tag in ("row", "col", "rowOff", "colOff"))
+        self._in_from = tag == "from" or (
+            self._in_from and tag in ("row", "col", "rowOff", "colOff")
+        )
         if tag == "blip":
             ids = [value for key, value in attributes.items() if key.endswith(" embed")]
             self.places += [(self._row, self._column, name) for name in ids]
@@ -545,7 +582,11 @@ class _Cells(_Handler):
             return "TRUE" if self._value == "1" else "FALSE"
         if self._kind in ("inlineStr", "str"):
             return _plain(self._value)
-        return self._dates.shown(self._value, self._style) if self._dates and self._kind == "n" else self._value
+        return (
+            self._dates.shown(self._value, self._style)
+            if self._dates and self._kind == "n"
+            else self._value
+        )
 
     def _number(self, place: str) -> int:
         letters = place.rstrip("0123456789")

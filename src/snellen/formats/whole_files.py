@@ -36,7 +36,11 @@ Thing = TypeVar("Thing")
 
 
 def write_in_form(
-    path: Path, what: str, thing: Thing, forms: Mapping[str, Callable[[Thing], str | bytes]], advice: str = ""
+    path: Path,
+    what: str,
+    thing: Thing,
+    forms: Mapping[str, Callable[[Thing], str | bytes]],
+    advice: str = "",
 ) -> Path:
     """Write something in the form of the path's suffix, and return the path. Raises DataError for a suffix without a
     form, StoreError when the file cannot be written."""
@@ -46,7 +50,9 @@ def write_in_form(
         raise DataError(f"{path}: {what} is written as one of {', '.join(forms)}; {advice}")
     content = form(thing)
     # A reply may hold half of a surrogate pair, which cannot be encoded.
-    write_atomically(path, content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
+    write_atomically(
+        path, content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+    )
     return path
 
 
@@ -59,8 +65,12 @@ def sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
-def unwritable(folder: Path, error: OSError, way_out: str = "choose a folder you can write") -> StoreError:
+def unwritable(
+    folder: Path, error: OSError, way_out: str = "choose a folder you can write"
+) -> StoreError:
     """The error of a folder that nothing more can be written to, in words."""
     if error.errno == errno.ENOSPC:
-        return StoreError(f"{folder}: the disk is full; free some space, then run the same command to go on")
+        return StoreError(
+            f"{folder}: the disk is full; free some space, then run the same command to go on"
+        )
     return StoreError(f"{folder}: cannot write ({error.strerror}); {way_out}")

@@ -64,7 +64,9 @@ def encode(words: list[str], end: str, sizes: list[int]) -> Corpus:
     `words` are those of all references, image by image, then those of all replies, with `end` after each caption;
     `sizes` gives the number of references of each image.
     """
-    numbers: defaultdict[str, int] = defaultdict(count().__next__)  # an unknown word gets the next number
+    numbers: defaultdict[str, int] = defaultdict(
+        count().__next__
+    )  # an unknown word gets the next number
     numbers[end]
     codes = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))
     ends = np.flatnonzero(codes == 0)
@@ -80,7 +82,9 @@ def ngrams(corpus: Corpus) -> list[Counts]:
     """Counts for n = 1, 2, 3, 4."""
     words, lengths = corpus.words, corpus.lengths
     caption = np.repeat(np.arange(len(lengths)), lengths)
-    words_left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(words))  # words from here to the caption's end
+    words_left = np.repeat(np.cumsum(lengths), lengths) - np.arange(
+        len(words)
+    )  # words from here to the caption's end
     at, code = np.arange(len(words)), words
     grams = []
     for n in range(1, _ORDERS + 1):
@@ -141,18 +145,25 @@ def _cosines(corpus: Corpus, counts: Counts, idf: Floats) -> Floats:
     of_reference = counts.caption < corpus.references
     reference, reference_code, reference_count = counts.where(of_reference)
     image, reply_code, reply_count = counts.where(~of_reference, shift=corpus.references)
-    reference_weight, reply_weight = reference_count * idf[reference_code], reply_count * idf[reply_code]
+    reference_weight, reply_weight = (
+        reference_count * idf[reference_code],
+        reply_count * idf[reply_code],
+    )
     reference_norm = np.sqrt(np.bincount(reference, reference_weight**2, corpus.references))
     reply_norm = np.sqrt(np.bincount(image, reply_weight**2, corpus.images))
 
     # Join on (n-gram, image): every n-gram of a reply meets its equals in that image's references.
-    keys, reply_keys = reference_code * corpus.images + corpus.image[reference], reply_code * corpus.images + image
+    keys, reply_keys = (
+        reference_code * corpus.images + corpus.image[reference],
+        reply_code * corpus.images + image,
+    )
     low = np.searchsorted(keys, reply_keys, "left")
     matches = np.searchsorted(keys, reply_keys, "right") - low
     within = np.arange(matches.sum()) - np.repeat(np.cumsum(matches) - matches, matches)
     matched_rows = np.repeat(low, matches) + within
     product = (
-        np.minimum(np.repeat(reply_weight, matches), reference_weight[matched_rows]) * reference_weight[matched_rows]
+        np.minimum(np.repeat(reply_weight, matches), reference_weight[matched_rows])
+        * reference_weight[matched_rows]
     )
 
     dot = np.bincount(reference[matched_rows], product, corpus.references)
@@ -168,7 +179,9 @@ def bleu_count_arrays(corpus: Corpus) -> Floats:
     """
     length = corpus.lengths[corpus.references :]
     guesses = np.maximum(0, length - np.arange(_ORDERS)[:, None])
-    return np.vstack([_clipped(corpus), guesses, length, _nearest_lengths(corpus, length)]).astype(float)
+    return np.vstack([_clipped(corpus), guesses, length, _nearest_lengths(corpus, length)]).astype(
+        float
+    )
 
 
 def _nearest_lengths(corpus: Corpus, length: Ints) -> Ints:
@@ -193,7 +206,9 @@ def _clipped(corpus: Corpus) -> Floats:
     slot_of = np.concatenate([_within(corpus.image), np.full(corpus.images, slots - 1)])
     caption = np.repeat(np.arange(len(corpus.lengths)), corpus.lengths)
     gram = image_of[caption]
-    at = np.flatnonzero(_in_reply(gram * vocabulary + words, int(corpus.lengths[: corpus.references].sum())))
+    at = np.flatnonzero(
+        _in_reply(gram * vocabulary + words, int(corpus.lengths[: corpus.references].sum()))
+    )
     gram = gram[at]
     right = np.zeros((_ORDERS, corpus.images))
     for n in range(_ORDERS):
@@ -201,7 +216,9 @@ def _clipped(corpus: Corpus) -> Floats:
         at, gram = at[longer], gram[longer]
         if not len(at):
             break
-        identity, order = _sorted((gram * vocabulary + words[at + n]) * slots + slot_of[caption[at]])
+        identity, order = _sorted(
+            (gram * vocabulary + words[at + n]) * slots + slot_of[caption[at]]
+        )
         runs = np.flatnonzero(_changes(identity))
         count, of_run = np.diff(runs, append=len(identity)), identity[runs]
         key = of_run // slots
@@ -215,7 +232,10 @@ def _clipped(corpus: Corpus) -> Floats:
         right[n] = np.bincount(image, matched, corpus.images)
         number = np.cumsum(is_new) - 1  # of a run's n-gram
         is_matched = matched[number] > 0
-        at, gram = at[order[np.repeat(is_matched, count)]], np.repeat(number[is_matched], count[is_matched])
+        at, gram = (
+            at[order[np.repeat(is_matched, count)]],
+            np.repeat(number[is_matched], count[is_matched]),
+        )
     return right
 
 

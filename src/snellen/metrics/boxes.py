@@ -32,7 +32,12 @@ def read_box(text: str) -> Corners | None:
     if corners is None:
         return None
     first_x, first_y, second_x, second_y = corners
-    return min(first_x, second_x), min(first_y, second_y), max(first_x, second_x), max(first_y, second_y)
+    return (
+        min(first_x, second_x),
+        min(first_y, second_y),
+        max(first_x, second_x),
+        max(first_y, second_y),
+    )
 
 
 def read_point(text: str) -> Point | None:
@@ -40,7 +45,9 @@ def read_point(text: str) -> Point | None:
     last = next((run for run in reversed(_runs(text)) if len(run) in (2, 4)), None)
     if last is None:
         return None
-    return (last[0], last[1]) if len(last) == 2 else ((last[0] + last[2]) / 2, (last[1] + last[3]) / 2)
+    return (
+        (last[0], last[1]) if len(last) == 2 else ((last[0] + last[2]) / 2, (last[1] + last[3]) / 2)
+    )
 
 
 def _runs(text: str) -> list[list[float]]:

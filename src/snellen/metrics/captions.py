@@ -47,7 +47,9 @@ def caption_tokens(caption: str, tokens: Tokens = "standard") -> list[str]:
     return _tokenizer(tokens)(caption)
 
 
-def cider(replies: Sequence[str], references: References, *, tokens: Tokens = "standard") -> CorpusScore:
+def cider(
+    replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
+) -> CorpusScore:
     """CIDEr-D (Vedantam et al. 2015, section 8 and Eq. 1-3), in [0, 10]; tables often print it times 100.
 
     10 / 4 * sum over n = 1..4 of the mean over references of
@@ -58,7 +60,9 @@ def cider(replies: Sequence[str], references: References, *, tokens: Tokens = "s
     without numpy.
     """
     arrays = _arrays("CIDEr")
-    return _mean_score(arrays.cider_arrays(arrays.encode(*_words(replies, references, tokens))).tolist())
+    return _mean_score(
+        arrays.cider_arrays(arrays.encode(*_words(replies, references, tokens))).tolist()
+    )
 
 
 def bleu_counts(
@@ -84,7 +88,9 @@ def bleu_from_sums(sums: Sequence[float]) -> tuple[float, ...]:
     return tuple(product ** (1 / order) * brevity for order, product in enumerate(precisions, 1))
 
 
-def rouge_l(replies: Sequence[str], references: References, *, tokens: Tokens = "standard") -> CorpusScore:
+def rouge_l(
+    replies: Sequence[str], references: References, *, tokens: Tokens = "standard"
+) -> CorpusScore:
     """ROUGE-L (Lin 2004, section 3), in [0, 1]: F of the longest common subsequence, beta = 1.2.
 
     As in the COCO evaluation precision and recall are each the best over the references, not
@@ -138,7 +144,9 @@ def _blank_words(text: str) -> list[str]:
     return text.split(" ")
 
 
-def _words(replies: Sequence[str], references: References, tokens: Tokens) -> tuple[list[str], str, list[int]]:
+def _words(
+    replies: Sequence[str], references: References, tokens: Tokens
+) -> tuple[list[str], str, list[int]]:
     """Words of all references, image by image, then of all replies, with a separator after each caption; the separator;
     and the number of references of each image."""
     check_paired(replies, references)
@@ -167,7 +175,9 @@ def check_paired(replies: Sequence[str], references: References) -> None:
         raise DataError("caption metric: no captions; a corpus score needs at least one reply")
     for index, captions in enumerate(references):
         if not captions or isinstance(captions, str):
-            raise DataError(f"caption metric: references[{index}] is not a list of captions; give at least one")
+            raise DataError(
+                f"caption metric: references[{index}] is not a list of captions; give at least one"
+            )
 
 
 def _tokenizer(tokens: Tokens) -> Callable[[str], list[str]]:
@@ -186,7 +196,9 @@ def _arrays(purpose: str) -> ModuleType:
 
 
 UNLIKE = "10 needs a caption like every reference, and so references that are all alike"
-CIDER = corpus_metric(cider, title="CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="cider", limit=UNLIKE)
+CIDER = corpus_metric(
+    cider, title="CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="cider", limit=UNLIKE
+)
 ROUGE_L = corpus_metric(rouge_l, title="ROUGE-L", unit="share", scale="rouge_l")
 
 
@@ -197,16 +209,25 @@ def caption_similarity(replies: Sequence[str], references: References) -> Corpus
     """
     if any(not group for group in references):
         raise DataError("a caption has no reference; give at least one, or leave the question out")
-    vectors = embed([text for reply, group in zip(replies, references, strict=True) for text in (reply, *group)])
+    vectors = embed(
+        [text for reply, group in zip(replies, references, strict=True) for text in (reply, *group)]
+    )
     values, offset = list[float](), 0
     for group in references:
-        values.append(float((vectors[offset + 1 : offset + 1 + len(group)] @ vectors[offset]).max()))
+        values.append(
+            float((vectors[offset + 1 : offset + 1 + len(group)] @ vectors[offset]).max())
+        )
         offset += 1 + len(group)
     return CorpusScore(sum(values) / len(values) if values else 0.0, tuple(values))
 
 
 CAPTION_SIMILARITY = corpus_metric(
-    caption_similarity, unit="cosine", low=-1.0, high=1.0, scale="cosine", title="caption similarity"
+    caption_similarity,
+    unit="cosine",
+    low=-1.0,
+    high=1.0,
+    scale="cosine",
+    title="caption similarity",
 )
 
 
@@ -224,11 +245,26 @@ def meteor_counts(
     """
     java, program = find_jar("meteor/meteor-1.5.jar", "METEOR")
     check_paired(replies, references)
-    command = [java, "-Dfile.encoding=UTF-8", "-Xmx2G", "-jar", str(program), "-", "-", "-stdio", "-l", "en", "-norm"]
+    command = [
+        java,
+        "-Dfile.encoding=UTF-8",
+        "-Xmx2G",
+        "-jar",
+        str(program),
+        "-",
+        "-",
+        "-stdio",
+        "-l",
+        "en",
+        "-norm",
+    ]
     with asked_program(command) as process:
         answers = [
             _ask_program(
-                process, " ||| ".join(["SCORE", *(_program_line(text, tokens) for text in (*captions, reply))])
+                process,
+                " ||| ".join(
+                    ["SCORE", *(_program_line(text, tokens) for text in (*captions, reply))]
+                ),
             )
             for reply, captions in zip(replies, references, strict=True)
         ]
@@ -236,9 +272,18 @@ def meteor_counts(
 
 
 def _without_whole_chunk(statistics: tuple[float, ...]) -> tuple[float, ...]:
-    reply_words, reference_words, (chunks, reply_matched, reference_matched) = *statistics[:2], statistics[_CHUNKS:]
-    is_one_chunk = chunks == 1 and reply_matched == reply_words and reference_matched == reference_words
-    return (*statistics[:_CHUNKS], 0.0, reply_matched, reference_matched) if is_one_chunk else statistics
+    reply_words, reference_words, (chunks, reply_matched, reference_matched) = (
+        *statistics[:2],
+        statistics[_CHUNKS:],
+    )
+    is_one_chunk = (
+        chunks == 1 and reply_matched == reply_words and reference_matched == reference_words
+    )
+    return (
+        (*statistics[:_CHUNKS], 0.0, reply_matched, reference_matched)
+        if is_one_chunk
+        else statistics
+    )
 
 
 _CHUNKS = 20
@@ -265,7 +310,9 @@ def meteor_from_sums(sums: Sequence[float]) -> float:
         for side in (0, 1)
     )
     reply_weight = _DELTA * (reply_words - reply_function) + (1 - _DELTA) * reply_function
-    reference_weight = _DELTA * (reference_words - reference_function) + (1 - _DELTA) * reference_function
+    reference_weight = (
+        _DELTA * (reference_words - reference_function) + (1 - _DELTA) * reference_function
+    )
     if not of_reply or not of_reference:
         return 0.0
     precision, recall = of_reply / reply_weight, of_reference / reference_weight
@@ -284,7 +331,9 @@ def _ask_program(process: subprocess.Popen[str], line: str) -> str:
 def _read_statistics(process: subprocess.Popen[str]) -> str:
     line: str = process.stdout.readline() if process.stdout is not None else ""
     if not line:
-        raise DataError("METEOR: its Java program ended without an answer; run `java -jar` on it to see why")
+        raise DataError(
+            "METEOR: its Java program ended without an answer; run `java -jar` on it to see why"
+        )
     return line.strip()
 
 
@@ -310,7 +359,8 @@ class MissingJavaError(MissingExtraError):
 
     def __init__(self, purpose: str) -> None:
         Exception.__init__(
-            self, f"{purpose} runs a Java program, and no java was found: install a Java runtime (8 or later) on PATH"
+            self,
+            f"{purpose} runs a Java program, and no java was found: install a Java runtime (8 or later) on PATH",
         )
 
 
@@ -327,7 +377,14 @@ def pooled_bleu(order: int, tokens: Tokens = "standard") -> CorpusCountMetric:
     token_note = "words between blanks, case and punctuation kept" if title_prefix else "0 to 1"
     return CorpusCountMetric(
         what=f"BLEU-{order} (Papineni et al. 2002): n-gram precisions pooled over all captions, {token_note}",
-        rows=(pooled_row(name, f"{title_prefix}BLEU-{order}", scale=name, limit=_TOO_SHORT if order > 1 else ""),),
+        rows=(
+            pooled_row(
+                name,
+                f"{title_prefix}BLEU-{order}",
+                scale=name,
+                limit=_TOO_SHORT if order > 1 else "",
+            ),
+        ),
         count=partial(bleu_counts, tokens=tokens),
         compute=lambda sums: (bleu_from_sums(sums)[order - 1],),
         per_question=(name,),
@@ -339,7 +396,9 @@ BLEU_1, BLEU_2, BLEU_3, BLEU_4 = (pooled_bleu(order) for order in (1, 2, 3, 4))
 
 def pooled_meteor(tokens: Tokens = "standard") -> CorpusCountMetric:
     """METEOR, named `meteor`, or `legacy_meteor` on legacy tokens."""
-    name_prefix, token_note = ("legacy_", " on words between blanks") if tokens == "legacy" else ("", "")
+    name_prefix, token_note = (
+        ("legacy_", " on words between blanks") if tokens == "legacy" else ("", "")
+    )
     name = f"{name_prefix}meteor"
     return CorpusCountMetric(
         what=f"METEOR 1.5 (Denkowski and Lavie 2014) by its own Java program{token_note}, pooled over all captions",

@@ -29,9 +29,13 @@ from snellen.records import Answer, Better, Prediction
 IntervalKind = Literal["proportion", "mean", "linearised", "none"]
 """`proportion`: values between 0 and 1; `mean`: any numbers; `linearised`: not a mean over questions
 but a smooth function of sums over them; `none`: no interval."""
-UnparsedRule = Literal["wrong", "right", "left out", "own kind", "kinds by text", "as text", "counted"]
+UnparsedRule = Literal[
+    "wrong", "right", "left out", "own kind", "kinds by text", "as text", "counted"
+]
 """What a reply that names no option counts as; `as text`: open replies are scored as they are."""
-MetricInput = Literal["reply", "corpus", "counts", "ranks", "groups", "judge", "ratings", "choices", "derived"]
+MetricInput = Literal[
+    "reply", "corpus", "counts", "ranks", "groups", "judge", "ratings", "choices", "derived"
+]
 Measure = Callable[[str, Sequence[str]], float]
 """`measure(reply, references)` scores one reply against the accepted texts."""
 SHARE = "share"
@@ -77,7 +81,10 @@ class MetricRow(Struct, frozen=True, kw_only=True):
     @property
     def qualifiers(self) -> str:
         """What a reader must know of the numbers: `nats, lower is better`; empty for a share with higher better."""
-        facts = [self.unit if self.unit != SHARE else "", "lower is better" if self.better == "lower" else ""]
+        facts = [
+            self.unit if self.unit != SHARE else "",
+            "lower is better" if self.better == "lower" else "",
+        ]
         return ", ".join(fact for fact in facts if fact)
 
     @property
@@ -88,11 +95,16 @@ class MetricRow(Struct, frozen=True, kw_only=True):
     @property
     def bounds(self) -> tuple[float, float]:
         """The least and the greatest possible value; infinite where there is none."""
-        return -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high
+        return (
+            -math.inf if self.low is None else self.low,
+            math.inf if self.high is None else self.high,
+        )
 
     def check(self, value: float, of: str) -> float:
         """The value itself. Raises DataError, naming the question `of` which it is, if it is out of its bounds."""
-        if (self.low is not None and value < self.low - 1e-9) or (self.high is not None and value > self.high + 1e-9):
+        if (self.low is not None and value < self.low - 1e-9) or (
+            self.high is not None and value > self.high + 1e-9
+        ):
             raise DataError(
                 f"metric {self.name}: {value:g}, of {of}, is out of its bounds {_bound(self.low)} to "
                 f"{_bound(self.high)}; "
@@ -187,7 +199,9 @@ def reply_metric(measure: Measure, *, name: str = "", **declared: Any) -> ReplyM
 
 
 @overload
-def reply_metric(measure: None = None, *, name: str = "", **declared: Any) -> Callable[[Measure], ReplyMetric]: ...
+def reply_metric(
+    measure: None = None, *, name: str = "", **declared: Any
+) -> Callable[[Measure], ReplyMetric]: ...
 
 
 def reply_metric(
@@ -200,7 +214,9 @@ def reply_metric(
     if measure is None:
         return lambda function: reply_metric(function, name=name, **declared)
     return ReplyMetric(
-        what=_first_line(measure), rows=(metric_row(name or measure.__name__, **declared),), measure=measure
+        what=_first_line(measure),
+        rows=(metric_row(name or measure.__name__, **declared),),
+        measure=measure,
     )
 
 
@@ -227,8 +243,12 @@ def find_metric(name: str) -> Metric:
 def _as_metric(name: str, registered: Any) -> Metric:
     if not isinstance(registered, Metric):
         if not callable(registered):
-            raise HookError(f"the metric {name!r} is {registered!r}; it has to be a declared metric or a function")
-        return ReplyMetric(what=_first_line(registered), rows=(MetricRow(name=name),), measure=registered)
+            raise HookError(
+                f"the metric {name!r} is {registered!r}; it has to be a declared metric or a function"
+            )
+        return ReplyMetric(
+            what=_first_line(registered), rows=(MetricRow(name=name),), measure=registered
+        )
     if len(registered.rows) == 1 and registered.rows[0].name != name:
         return replace(registered, rows=(replace(registered.rows[0], name=name),))
     return registered
@@ -244,7 +264,11 @@ def class_mean(measure: Measure, *, name: str, title: str) -> ReplyMetric:
 def declared(row: str) -> MetricRow:
     """What the row of that name declares; an unknown row declares nothing but its name."""
     metric, name = metric_of(row), _plain(row)
-    own = next((candidate for candidate in metric.rows if candidate.name == name), None) if metric else None
+    own = (
+        next((candidate for candidate in metric.rows if candidate.name == name), None)
+        if metric
+        else None
+    )
     if own is None:
         return MetricRow(name=row)
     if name == row:
@@ -260,14 +284,22 @@ def after_audit(row: MetricRow) -> MetricRow:
     """The row beside another that is corrected by labels of some replies."""
     title, name = f"{row.display_name} after audit", row.name + AFTER_AUDIT
     return replace(
-        row, name=name, title=title, scale="", unparsed="counted", secondary_to=row.name, label="after audit"
+        row,
+        name=name,
+        title=title,
+        scale="",
+        unparsed="counted",
+        secondary_to=row.name,
+        label="after audit",
     )
 
 
 def of_answered(row: MetricRow) -> MetricRow:
     """The row beside another that leaves out what never came."""
     title = f"{row.display_name} of answered"
-    return replace(row, name=row.name + OF_ANSWERED, title=title, secondary_to=row.name, label="of answered")
+    return replace(
+        row, name=row.name + OF_ANSWERED, title=title, secondary_to=row.name, label="of answered"
+    )
 
 
 def metric_of(row: str) -> Metric | None:
@@ -281,7 +313,9 @@ def metric_with(name: str) -> str:
     if name in names:
         return name
     if _plain(name) not in rows:
-        raise registry.unknown("metric", name, registry.nearest_names(name, sorted({*names, *rows})) or names)
+        raise registry.unknown(
+            "metric", name, registry.nearest_names(name, sorted({*names, *rows})) or names
+        )
     return rows[_plain(name)][1]
 
 
@@ -292,7 +326,9 @@ def row_called(name: str) -> str:
 
 def is_given_unasked(metric: Metric) -> bool:
     """Whether every run has it wherever it applies, so that nobody asks for it."""
-    return metric.computed_over == "derived" or (isinstance(metric, ChoiceMetric) and metric.measure is None)
+    return metric.computed_over == "derived" or (
+        isinstance(metric, ChoiceMetric) and metric.measure is None
+    )
 
 
 def check_row(kind: str, row: str) -> None:
@@ -355,7 +391,9 @@ def reply_by_reply(
         except DataError as error:
             return str(error)
 
-    return lambda replies, golds: [counted(reply, texts) for reply, texts in zip(replies, golds, strict=True)]
+    return lambda replies, golds: [
+        counted(reply, texts) for reply, texts in zip(replies, golds, strict=True)
+    ]
 
 
 def summed_metric(name: str) -> SummedMetric:
@@ -381,9 +419,13 @@ def read_rate_metric(
     A gold that `marks` refuses (DataError) leaves its question without a value.
     """
     unparsed = share(
-        f"{name}_unparsed_rate", f"{name} unparsed rate".replace("_", " "), interval="linearised", better="lower",
-        scale="", unparsed="counted",
-    )  # fmt: skip
+        f"{name}_unparsed_rate",
+        f"{name} unparsed rate".replace("_", " "),
+        interval="linearised",
+        better="lower",
+        scale="",
+        unparsed="counted",
+    )
 
     def count(reply: str, texts: Sequence[str]) -> Counts:
         """Summed: 1, read, and each row's mark."""
@@ -396,7 +438,11 @@ def read_rate_metric(
 
     per_question = tuple(row.name for row in rows)
     return CorpusCountMetric(
-        what=what, rows=(*rows, unparsed), count=reply_by_reply(count), compute=compute, per_question=per_question
+        what=what,
+        rows=(*rows, unparsed),
+        count=reply_by_reply(count),
+        compute=compute,
+        per_question=per_question,
     )
 
 

@@ -20,7 +20,9 @@ from snellen.metrics.normalise import standard_normalise
 YesNo = Literal["yes", "no"]
 
 # These match normalised clauses: no punctuation, one case, "isn't" as "isn t".
-_IDIOM = late_pattern(r"\bno (?:doubt|question|problem|wonder)\b|\bwithout (?:a |any )?doubt\b|\bnot only\b")
+_IDIOM = late_pattern(
+    r"\bno (?:doubt|question|problem|wonder)\b|\bwithout (?:a |any )?doubt\b|\bnot only\b"
+)
 _LETTER = late_pattern(r"\W*([YyNn])\W*")
 _YES = late_pattern(r"\b(?:yes|yeah|yep)\b")
 _NO = late_pattern(r"^(?:no|nope)\b|\b(?:yes|or|and|is|be|answer|say|says|said) no$|\bno or yes\b")
@@ -106,7 +108,9 @@ def _pope_metric(
 
     def row(quantity: str, **own: Any) -> MetricRow:
         name = f"{name_prefix}pope_{re.sub('[ -]', '_', quantity.lower())}"
-        return pooled_row(name, f"{name_prefix.replace('_', ' ')}POPE {quantity}", **{"unparsed": "wrong"} | own)
+        return pooled_row(
+            name, f"{name_prefix.replace('_', ' ')}POPE {quantity}", **{"unparsed": "wrong"} | own
+        )
 
     return CorpusCountMetric(
         what=what,
@@ -131,5 +135,7 @@ POPE = _pope_metric(
     applies=_yes_no,
 )
 LEGACY_POPE = _pope_metric(
-    "POPE by its own parser, which reads everything but no as yes; open questions only", pope_yes_no, "legacy_"
+    "POPE by its own parser, which reads everything but no as yes; open questions only",
+    pope_yes_no,
+    "legacy_",
 )

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_kept: ContextVar[dict[tuple[str, ...], subprocess.Popen[str]] | None] = ContextVar("kept programs", default=None)
+_kept: ContextVar[dict[tuple[str, ...], subprocess.Popen[str]] | None] = ContextVar(
+    "kept programs", default=None
+)
 
 
 @contextmanager
@@ -35,7 +37,11 @@ def asked_program(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     process = None if kept is None else kept.pop(key, None)
     if process is None or process.poll() is not None:
         process = subprocess.Popen(  # noqa: S603 - a program that a metric names, no shell
-            key, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+            key,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
         )
     try:
         yield process

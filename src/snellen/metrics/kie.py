@@ -29,7 +29,10 @@ def entity_counts(reply: str, references: Sequence[str]) -> tuple[float, ...]:
     normalised_reply = standard_normalise(reply)
     golds = zip(normalised_references(references, standard_normalise), references, strict=True)
     return (
-        any(gold == normalised_reply and quantities_agree(reply, reference) for gold, reference in golds),
+        any(
+            gold == normalised_reply and quantities_agree(reply, reference)
+            for gold, reference in golds
+        ),
         normalised_reply != "",
         1,
     )
@@ -51,8 +54,13 @@ def word_f1(reply: str, references: Sequence[str]) -> float:
     there is no reference or one has no word.
     """
     reply_words = Counter(standard_normalise(reply).split())
-    gold_words = [Counter(gold.split()) for gold in normalised_references(references, standard_normalise)]
-    return max(2 * (reply_words & words).total() / (reply_words.total() + words.total()) for words in gold_words)
+    gold_words = [
+        Counter(gold.split()) for gold in normalised_references(references, standard_normalise)
+    ]
+    return max(
+        2 * (reply_words & words).total() / (reply_words.total() + words.total())
+        for words in gold_words
+    )
 
 
 WORD_F1 = reply_metric(word_f1, unit="share", title="word F1")
@@ -71,7 +79,8 @@ def entity_rows(sums: Counts) -> tuple[float, ...]:
 ENTITY_F1 = CorpusCountMetric(
     what="F1 of entities, one per question: right if the whole reply is a gold after normalisation (SROIE), 0 to 1",
     rows=tuple(
-        pooled_row(f"entity_{quantity.lower()}", f"entity {quantity}") for quantity in ("F1", "precision", "recall")
+        pooled_row(f"entity_{quantity.lower()}", f"entity {quantity}")
+        for quantity in ("F1", "precision", "recall")
     ),
     count=reply_by_reply(entity_counts),
     compute=entity_rows,

@@ -27,10 +27,16 @@ def standard_normalise(text: str) -> str:
     between digits (`1.5` is one word, not a 1), plus and sharp signs kept at the end of a word
     (`C++` is not C); each sign of Han and Kana is a word. Idempotent.
     """
-    visible = text if text.isascii() else "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
+    visible = (
+        text
+        if text.isascii()
+        else "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
+    )
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
     plain = "".join(sign if _belongs_to_word(sign) else " " for sign in folded)
-    words: list[str] = _WORD.findall(_THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain))
+    words: list[str] = _WORD.findall(
+        _THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain)
+    )
     return " ".join(words)
 
 
@@ -59,7 +65,9 @@ def vqa_normalise(text: str) -> str:
         plain = plain.replace(sign, "" if touches_blank or grouped_digits else " ")
     plain = re.sub(r"\.(?!\d)", "", plain, count=32)
     numbered = (_VQA_NUMBERS.get(word, word) for word in plain.lower().split())
-    return " ".join(_VQA_CONTRACTIONS.get(word, word) for word in numbered if word not in ("a", "an", "the"))
+    return " ".join(
+        _VQA_CONTRACTIONS.get(word, word) for word in numbered if word not in ("a", "an", "the")
+    )
 
 
 def _belongs_to_word(sign: str) -> bool:
@@ -68,7 +76,8 @@ def _belongs_to_word(sign: str) -> bool:
 
 _VQA_SIGNS = ';/[]"{}()=+\\_-><@`,?!'
 _VQA_NUMBERS = {"none": "0"} | {
-    word: str(number) for number, word in enumerate("zero one two three four five six seven eight nine ten".split())
+    word: str(number)
+    for number, word in enumerate("zero one two three four five six seven eight nine ten".split())
 }
 
 

@@ -59,8 +59,14 @@ def _places(reply: str) -> Iterator[str]:
 
 
 def _numbers(text: str) -> tuple[Fraction, ...]:
-    figures = [quantity.values[0] for quantity in quantities(text, ".") if quantity.root == 1 and not quantity.pi]
-    words = [number for word in _WORD.findall(text.lower()) if (number := _spelled(word)) is not None]
+    figures = [
+        quantity.values[0]
+        for quantity in quantities(text, ".")
+        if quantity.root == 1 and not quantity.pi
+    ]
+    words = [
+        number for word in _WORD.findall(text.lower()) if (number := _spelled(word)) is not None
+    ]
     return tuple(dict.fromkeys(figures or words))
 
 
@@ -69,7 +75,11 @@ def _spelled(word: str) -> Fraction | None:
     tens, _, ones = word.partition("-")
     if tens in _TENS:
         unit = number_in(ones) if ones else 0.0
-        return Fraction(20 + 10 * _TENS.index(tens) + int(unit)) if unit is not None and unit < 10 else None
+        return (
+            Fraction(20 + 10 * _TENS.index(tens) + int(unit))
+            if unit is not None and unit < 10
+            else None
+        )
     if word in _TEENS:
         return Fraction(13 + _TEENS.index(word))
     spelled = number_in(word)
@@ -98,7 +108,9 @@ def _half_unit(reference: str) -> Fraction:
 
 
 def _meet(numbers: Sequence[Fraction], gold: Sequence[Fraction], slack: Fraction) -> bool:
-    return len(numbers) == len(gold) and all(abs(s - g) <= slack for s, g in zip(numbers, gold, strict=True))
+    return len(numbers) == len(gold) and all(
+        abs(s - g) <= slack for s, g in zip(numbers, gold, strict=True)
+    )
 
 
 NUMBER_ACCURACY = read_rate_metric(
@@ -113,7 +125,10 @@ NUMBER_ACCURACY = read_rate_metric(
 
 
 Reader = Callable[[str], float | None]
-_LEGACY_WORDS = {word: str(i) for i, word in enumerate("none one two three four five six seven eight nive".split())}
+_LEGACY_WORDS = {
+    word: str(i)
+    for i, word in enumerate("none one two three four five six seven eight nive".split())
+}
 """In the script's own spelling."""
 
 
@@ -157,14 +172,23 @@ def _count_rows(sums: Counts) -> tuple[float | None, ...]:
 def _count_metric_rows(name_prefix: str, title_prefix: str) -> tuple[MetricRow, ...]:
     def error(name: str, title: str) -> MetricRow:
         return metric_row(
-            f"{name_prefix}{name}", title=f"{title_prefix}{title}", unit="objects", low=0.0, better="lower",
-            interval="linearised", scale=f"{name_prefix}{name}", unparsed="left out",
+            f"{name_prefix}{name}",
+            title=f"{title_prefix}{title}",
+            unit="objects",
+            low=0.0,
+            better="lower",
+            interval="linearised",
+            scale=f"{name_prefix}{name}",
+            unparsed="left out",
             undefined="no reply has just one number",
-        )  # fmt: skip
+        )
 
     def rate(name: str, title: str, **declared: object) -> MetricRow:
         return share(
-            f"{name_prefix}{name}", f"{title_prefix}{title}", interval="linearised", **{"unparsed": "wrong"} | declared
+            f"{name_prefix}{name}",
+            f"{title_prefix}{title}",
+            interval="linearised",
+            **{"unparsed": "wrong"} | declared,
         )
 
     return (
@@ -172,7 +196,13 @@ def _count_metric_rows(name_prefix: str, title_prefix: str) -> tuple[MetricRow, 
         rate("count_within_1", "count within 1"),
         error("count_mae", "count MAE"),
         error("count_rmse", "count RMSE"),
-        rate("count_unparsed_rate", "count unparsed rate", better="lower", scale="", unparsed="counted"),
+        rate(
+            "count_unparsed_rate",
+            "count unparsed rate",
+            better="lower",
+            scale="",
+            unparsed="counted",
+        ),
     )
 
 
@@ -226,13 +256,21 @@ Number = tuple[Fraction, str]
 
 
 def _quantities_in(reply: str) -> list[Number]:
-    plain = (quantity for quantity in quantities(reply, ".") if quantity.root == 1 and not quantity.pi)
-    return [(quantity.values[0], quantity.unit) for quantity in plain] or [(value, "") for value in read_numbers(reply)]
+    plain = (
+        quantity for quantity in quantities(reply, ".") if quantity.root == 1 and not quantity.pi
+    )
+    return [(quantity.values[0], quantity.unit) for quantity in plain] or [
+        (value, "") for value in read_numbers(reply)
+    ]
 
 
 def _whole_number(text: str) -> Number | None:
     quantity = whole_quantity(text, ".")
-    return (quantity.values[0], quantity.unit) if quantity and quantity.root == 1 and not quantity.pi else None
+    return (
+        (quantity.values[0], quantity.unit)
+        if quantity and quantity.root == 1 and not quantity.pi
+        else None
+    )
 
 
 def _is_within_tolerance(numbers: Sequence[Number], gold: Number, reference: str) -> bool:
@@ -270,7 +308,9 @@ def _legacy_number(text: str) -> float | None:
 
 
 RELAXED_ACCURACY = reply_metric(relaxed_accuracy, unit="share")
-LEGACY_RELAXED_ACCURACY = reply_metric(legacy_relaxed_accuracy, unit="share", title="legacy relaxed accuracy")
+LEGACY_RELAXED_ACCURACY = reply_metric(
+    legacy_relaxed_accuracy, unit="share", title="legacy relaxed accuracy"
+)
 
 
 # --- answers in LaTeX or plain signs, compared as expressions by math-verify (extra `math`) ---------------------------
@@ -288,7 +328,9 @@ def math_right(reply: str, references: Sequence[str]) -> Marks:
     letter, a word) is right too. Raises DataError for a gold that is not an expression, MissingExtraError without
     math-verify.
     """
-    golds = [_parsed(reference if "$" in reference else f"${reference}$") for reference in references]
+    golds = [
+        _parsed(reference if "$" in reference else f"${reference}$") for reference in references
+    ]
     if not golds or not all(golds):
         raise DataError(f"gold {' / '.join(references)!r} is not a mathematical expression")
     if any(_same_text(reply, reference) for reference in references):
@@ -303,7 +345,9 @@ def _same_text(reply: str, reference: str) -> bool:
 
 
 def _parsed(text: str) -> list[Any]:
-    math_verify = import_extra("math_verify", "math", "comparing mathematical expressions", "math-verify")
+    math_verify = import_extra(
+        "math_verify", "math", "comparing mathematical expressions", "math-verify"
+    )
     return list(math_verify.parse(text, parsing_timeout=_limit()))
 
 

@@ -38,7 +38,12 @@ def contains_answer(reply: str, references: Sequence[str]) -> float:
     """
     padded = f" {standard_normalise(reply)} "
     golds = zip(normalised_references(references, standard_normalise), references, strict=True)
-    return float(any(f" {gold} " in padded and holds_quantities(reply, reference) for gold, reference in golds))
+    return float(
+        any(
+            f" {gold} " in padded and holds_quantities(reply, reference)
+            for gold, reference in golds
+        )
+    )
 
 
 def exact_match(reply: str, references: Sequence[str]) -> float:
@@ -48,7 +53,12 @@ def exact_match(reply: str, references: Sequence[str]) -> float:
     """
     normalised_reply = standard_normalise(reply)
     golds = zip(normalised_references(references, standard_normalise), references, strict=True)
-    return float(any(gold == normalised_reply and quantities_agree(reply, reference) for gold, reference in golds))
+    return float(
+        any(
+            gold == normalised_reply and quantities_agree(reply, reference)
+            for gold, reference in golds
+        )
+    )
 
 
 def anls(reply: str, references: Sequence[str]) -> float:
@@ -59,26 +69,37 @@ def anls(reply: str, references: Sequence[str]) -> float:
     challenge differs at one point: it keeps s where NL is exactly 0.5.
     """
     folded_reply = fold_words(reply)
-    distances = [_normalised_distance(folded_reply, gold) for gold in normalised_references(references, fold_words)]
+    distances = [
+        _normalised_distance(folded_reply, gold)
+        for gold in normalised_references(references, fold_words)
+    ]
     return max(1.0 - distance if distance < _ANLS_THRESHOLD else 0.0 for distance in distances)
 
 
 def edit_similarity(reply: str, references: Sequence[str]) -> float:
     """1 - edits / max(length) in characters to the nearest gold, in [0, 1]: `anls` without its threshold."""
     folded_reply = fold_words(reply)
-    return 1.0 - min(_normalised_distance(folded_reply, gold) for gold in normalised_references(references, fold_words))
+    return 1.0 - min(
+        _normalised_distance(folded_reply, gold)
+        for gold in normalised_references(references, fold_words)
+    )
 
 
 def character_error_rate(reply: str, references: Sequence[str]) -> float:
     """Edits / characters of the gold, for the gold with the lowest rate; 0 is best, and there is no upper bound."""
     folded_reply = fold_words(reply)
-    return min(edit_distance(folded_reply, gold) / len(gold) for gold in normalised_references(references, fold_words))
+    return min(
+        edit_distance(folded_reply, gold) / len(gold)
+        for gold in normalised_references(references, fold_words)
+    )
 
 
 def normalised_references(references: Sequence[str], normalise: Normaliser) -> list[str]:
     """Normalised references. Raises DataError for an empty list, or a reference that normalises to nothing."""
     if isinstance(references, str) or not references:
-        raise DataError(f"references {references!r}: a question to score needs a list of at least one gold text")
+        raise DataError(
+            f"references {references!r}: a question to score needs a list of at least one gold text"
+        )
     normalised = [normalise(reference) for reference in references]
     if "" in normalised:
         raise DataError(
@@ -118,10 +139,16 @@ def _normalised_distance(first: str, second: str) -> float:
 
 WORD_ACCURACY = reply_metric(word_accuracy, unit="share")
 CONTAINS_ANSWER = reply_metric(contains_answer, unit="share")
-MEAN_CLASS_ACCURACY = class_mean(contains_answer, name="mean_class_accuracy", title="mean per-class accuracy")
+MEAN_CLASS_ACCURACY = class_mean(
+    contains_answer, name="mean_class_accuracy", title="mean per-class accuracy"
+)
 EXACT_MATCH = reply_metric(exact_match, unit="share")
 ANLS = reply_metric(anls, unit="share", title="ANLS")
 EDIT_SIMILARITY = reply_metric(edit_similarity, unit="share")
 CHARACTER_ERROR_RATE = reply_metric(
-    character_error_rate, unit="edits per character", low=0.0, better="lower", scale="edits per character"
+    character_error_rate,
+    unit="edits per character",
+    low=0.0,
+    better="lower",
+    scale="edits per character",
 )

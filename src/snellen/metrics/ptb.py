@@ -17,9 +17,7 @@ from snellen.common.late import late_pattern
 _DROPPED = frozenset(("''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"))
 
 # Letters: word characters without numerals that are not digits, and the marks that the program joins to them.
-_NO_LETTER = (
-    "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209c\u2150-\u218b\u2460-\u24ff\u2776-\u2793\u3192-\u3195\u3220-\u33ff"
-)
+_NO_LETTER = "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209c\u2150-\u218b\u2460-\u24ff\u2776-\u2793\u3192-\u3195\u3220-\u33ff"
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065e\u0670\u0900-\u0903\u093c"
     "\u093e-\u094e\u0951-\u0955\u0962\u0963\u0981-\u0983\u09bc-\u09cd\u09d7\u0a01-\u0a03\u0a3c-\u0a4d\u0a81-\u0a83\u0abc-\u0acd"
@@ -35,7 +33,13 @@ _SIGNS: dict[str, str] = {
     **dict.fromkeys('"\u201c\u201d\u00ab\u00bb', "''"),
     **dict.fromkeys("'`\u2018\u2019\u201b\u2039\u203a", "'"),
     **dict(zip("()[]{}", ("-lrb-", "-rrb-", "-lsb-", "-rsb-", "-lcb-", "-rcb-"), strict=True)),
-    **dict(zip("\u00a3\u20ac\u00a4\u20a0\u00a2\u2026", ("#", "$", "$", "$", "cents", "..."), strict=True)),
+    **dict(
+        zip(
+            "\u00a3\u20ac\u00a4\u20a0\u00a2\u2026",
+            ("#", "$", "$", "$", "cents", "..."),
+            strict=True,
+        )
+    ),
     **dict(zip("\u00bc\u00bd\u00be\u2153\u2154", ("1/4", "1/2", "3/4", "1/3", "2/3"), strict=True)),
 }
 _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": "''", "&apos;": "'", "&mdash;": "--"}
@@ -48,7 +52,9 @@ _ABBREVIATIONS = (
     "reps rev rt sen sens sep sept seq sgt spc sq sr st ste supt sys tel tenn thu thurs treas tue tues univ va vs vt "
     "wed wis wisc wm wyo"
 ).replace(" ", "|")
-_CASED_ABBREVIATIONS = "Ark|ARK|Del|DEL|Ill|ILL|La|LA|Mass|MASS|Miss|MISS|Ore|ORE|Pa|PA|[Pp]ty|Tex|TEX|Wash|WASH"
+_CASED_ABBREVIATIONS = (
+    "Ark|ARK|Del|DEL|Ill|ILL|La|LA|Mass|MASS|Miss|MISS|Ore|ORE|Pa|PA|[Pp]ty|Tex|TEX|Wash|WASH"
+)
 _NUMBERED = "art|ca|figs?|nos?|op|pp|prop"
 _SENTENCE_STARTS = (
     "A About According Additionally After An As At But Earlier He Her Here However If In It Last Many More Mr. Ms. Now "

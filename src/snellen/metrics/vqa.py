@@ -17,7 +17,21 @@ from snellen.metrics.ocr import normalised_references
 
 _FEWEST_ANNOTATORS = 4
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-_NEGATIONS = {"no", "not", "never", "without", "neither", "nor", "isn", "aren", "wasn", "weren", "doesn", "don", "didn"}
+_NEGATIONS = {
+    "no",
+    "not",
+    "never",
+    "without",
+    "neither",
+    "nor",
+    "isn",
+    "aren",
+    "wasn",
+    "weren",
+    "doesn",
+    "don",
+    "didn",
+}
 _WORDLESS = {"", "a", "an", "the"}
 """What golds are after normalisation that hold no word of their own."""
 _BETWEEN = {"a", "an", "the", "any", "t", "is", "are", "really"}
@@ -32,7 +46,9 @@ def vqa_accuracy(reply: str, references: Sequence[str]) -> float:
     than four annotators, because 1 cannot be reached then.
     """
     check_annotators(references)
-    return soft_accuracy(vqa_normalise(reply), [vqa_normalise(reference) for reference in references])
+    return soft_accuracy(
+        vqa_normalise(reply), [vqa_normalise(reference) for reference in references]
+    )
 
 
 def soft_accuracy(answer: str, annotator_answers: Sequence[str]) -> float:
@@ -89,7 +105,8 @@ def _matches(reply: str, gold: str) -> bool:
     gold_singulars = [_singular(word) for word in gold.split()]
     singulars = [_singular(word) for word in words]
     return any(
-        singulars[start : start + len(gold_singulars)] == gold_singulars and not _negated(words[:start])
+        singulars[start : start + len(gold_singulars)] == gold_singulars
+        and not _negated(words[:start])
         for start in range(len(words) - len(gold_singulars) + 1)
     )
 
@@ -112,7 +129,11 @@ def _singular(word: str) -> str:
         return word[:-3] + "y"
     if re.search(r"(?:s|x|z|ch|sh)es$", word):
         return word[:-2]
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+    return (
+        word[:-1]
+        if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is"))
+        else word
+    )
 
 
 def _short(text: str) -> str:
@@ -129,7 +150,10 @@ def check_annotators(references: Sequence[str]) -> None:
 
 
 VQA_ACCURACY = reply_metric(
-    vqa_accuracy, unit="share", title="VQA accuracy", limit="full marks need an answer that four annotators gave"
+    vqa_accuracy,
+    unit="share",
+    title="VQA accuracy",
+    limit="full marks need an answer that four annotators gave",
 )
 GQA_ACCURACY = reply_metric(gqa_accuracy, unit="share", title="GQA accuracy")
 TYPED_MATCH = reply_metric(typed_match, unit="share")
@@ -141,11 +165,15 @@ def legacy_vqa_accuracy(reply: str, references: Sequence[str]) -> float:
     There `Yes` or `yes.` is wrong when ten annotators said `yes`. For any number of annotators.
     """
     if not references:
-        raise DataError("legacy VQA accuracy: no annotator answers; give the answers of all annotators")
+        raise DataError(
+            "legacy VQA accuracy: no annotator answers; give the answers of all annotators"
+        )
     answer, answers = _on_one_line(reply), [_on_one_line(reference) for reference in references]
     if len(set(answers)) > 1:
         answer, answers = vqa_normalise(answer), [vqa_normalise(reference) for reference in answers]
-    matching_others = [answers.count(answer) - (annotator_answer == answer) for annotator_answer in answers]
+    matching_others = [
+        answers.count(answer) - (annotator_answer == answer) for annotator_answer in answers
+    ]
     return sum(min(1.0, count / 3) for count in matching_others) / len(answers)
 
 

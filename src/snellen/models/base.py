@@ -86,7 +86,9 @@ shorter."""
 class StreamingModel(Protocol):
     """A model that can report a reply while it writes it."""
 
-    def generate_streaming(self, request: Request, images: Images, listener: ReplyListener) -> Response:
+    def generate_streaming(
+        self, request: Request, images: Images, listener: ReplyListener
+    ) -> Response:
         """The same response as that of `generate`; `listener` is called in the thread that asks."""
         ...
 
@@ -95,7 +97,9 @@ class StreamingModel(Protocol):
 class AsyncStreamingModel(Protocol):
     """A model behind a network that can report a reply while it arrives."""
 
-    async def ask_streaming(self, request: Request, images: Images, listener: ReplyListener) -> Response:
+    async def ask_streaming(
+        self, request: Request, images: Images, listener: ReplyListener
+    ) -> Response:
         """The same response as that of `ask`, for a reply; if the server does not stream, `listener` is not called."""
         ...
 
@@ -123,7 +127,9 @@ class ModelIdentity(Struct, frozen=True):
 def identity_of(model: Model | AsyncModel) -> ModelIdentity:
     """A model's name, with all that its answers depend on."""
     # A version may be a text of a kind of its own, as torch's is.
-    return ModelIdentity(answers_as(model.name), {fact: "".join(text) for fact, text in model.fingerprint().items()})
+    return ModelIdentity(
+        answers_as(model.name), {fact: "".join(text) for fact, text in model.fingerprint().items()}
+    )
 
 
 def answers_as(name: str) -> str:
@@ -204,7 +210,10 @@ def _likely_string(text: str) -> str:
     with suppress(UnknownNameError):
         registry.find("model_checks", "snellen")(ModelSpec(text, "snellen", text, {}))
         return f"snellen:{text}"
-    return next((f"{scheme}:{text}" for beginning, scheme in _MAKERS.items() if text.startswith(beginning)), "")
+    return next(
+        (f"{scheme}:{text}" for beginning, scheme in _MAKERS.items() if text.startswith(beginning)),
+        "",
+    )
 
 
 def parse_spec(text: str) -> ModelSpec:
@@ -222,7 +231,9 @@ def model_string(model: str, **options: Any) -> str:
     """The model string of `model` with options behind it, tables and lists of them as JSON; None leaves one out."""
     set_options = {name: value for name, value in options.items() if value is not None}
     spelt = {
-        name: value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
+        name: value
+        if isinstance(value, str)
+        else msgspec.json.encode(value, order="deterministic").decode()
         for name, value in sorted(set_options.items())
     }
     return f"{model}{'&' if '?' in model else '?'}{urlencode(spelt)}" if spelt else model
@@ -236,7 +247,9 @@ def as_model_string(model: Any) -> Any:
     if not isinstance(model, Mapping):
         return model
     if not isinstance(model.get("model"), str):
-        raise ModelError(f'a model as a table needs its string: model = "openai:...", not {dict(model)}')
+        raise ModelError(
+            f'a model as a table needs its string: model = "openai:...", not {dict(model)}'
+        )
     return model_string(**model)
 
 
@@ -280,7 +293,10 @@ def find_opener(spec: ModelSpec) -> Any:
             return registry.find("models", spec.scheme)
         except UnknownNameError as error:
             own = spec.scheme.endswith(".py") or spec.target.isidentifier()
-            hint = "; a class of your own is my_model.py:MyModel, or my_package.my_module:MyModel" * own
+            hint = (
+                "; a class of your own is my_model.py:MyModel, or my_package.my_module:MyModel"
+                * own
+            )
             raise UnknownNameError(f"{error}{hint}") from None
     if place.endswith(".py") and (folder := str(Path(place).parent)) not in sys.path:
         sys.path.append(folder)  # where the modules lie that it imports
@@ -348,7 +364,9 @@ class ModelAdapter(ShownByName):
     def __init__(self, model: Any, name: str = "") -> None:
         """`name` is the model string that it was opened by, if it was."""
         if not callable(getattr(model, "generate", None)):
-            rule = "; for a function of one request that returns a text there is sn.Scripted(function)"
+            rule = (
+                "; for a function of one request that returns a text there is sn.Scripted(function)"
+            )
             raise ModelError(
                 f"{type(model).__name__} is not a model: it needs generate(requests, images) returning one text "
                 "per request, and may have loglikelihood(requests, images) returning one number per continuation"
@@ -370,7 +388,9 @@ class ModelAdapter(ShownByName):
     def generate(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
         replies = self._model.generate(requests, images)
         if isinstance(replies, str) or not isinstance(replies, Iterable):
-            raise ModelError(f"{self.name}: generate returned {replies!r}, not a list with a text for each request")
+            raise ModelError(
+                f"{self.name}: generate returned {replies!r}, not a list with a text for each request"
+            )
         return [Response(text=reply) if isinstance(reply, str) else reply for reply in replies]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> Sequence[Response]:
@@ -391,7 +411,9 @@ class ModelAdapter(ShownByName):
             ]
         except (TypeError, ValueError) as error:
             fault = "not a list with a number for each continuation of each request"
-            raise ModelError(f"{self.name}: loglikelihood returned {replies!r:.100}, {fault}") from error
+            raise ModelError(
+                f"{self.name}: loglikelihood returned {replies!r:.100}, {fault}"
+            ) from error
 
 
 # --- The values of a model string's options: from text to what the option's type wants, and what is ---
@@ -423,7 +445,9 @@ def option_value(text: str, kind: Any) -> Any:
 def option_fault(name: str, text: str, kind: Any) -> str:
     """What is wrong with an option whose text has no value, and what to write instead."""
     alternatives = [
-        alternative for alternative in _alternatives(kind) if not isinstance(alternative, msgspec_inspect.NoneType)
+        alternative
+        for alternative in _alternatives(kind)
+        if not isinstance(alternative, msgspec_inspect.NoneType)
     ]
     choices = [
         str(value)
@@ -435,9 +459,15 @@ def option_fault(name: str, text: str, kind: Any) -> str:
     if choices:
         return str(registry.unknown(f"value of {name}", text, choices))
     nouns = " or ".join(
-        _NOUNS[type(alternative)] + _limits(alternative) for alternative in alternatives if type(alternative) in _NOUNS
+        _NOUNS[type(alternative)] + _limits(alternative)
+        for alternative in alternatives
+        if type(alternative) in _NOUNS
     )
-    fault = f"{name}={text!r} is not {nouns}" if nouns else f"{name}={text!r} is not a value of this option"
+    fault = (
+        f"{name}={text!r} is not {nouns}"
+        if nouns
+        else f"{name}={text!r} is not a value of this option"
+    )
     example = _example(text, kind)
     return f"{fault}; write {name}={example}" if example else fault
 
@@ -450,7 +480,9 @@ def _alternatives(kind: Any) -> tuple[msgspec_inspect.Type, ...]:
 def _limits(number: msgspec_inspect.Type) -> str:
     """` that is at least 0 and at most 1`."""
     limits = {words: getattr(number, limit, None) for limit, words in _LIMITS.items()}
-    stated = " and ".join(f"{words} {value:g}" for words, value in limits.items() if value is not None)
+    stated = " and ".join(
+        f"{words} {value:g}" for words, value in limits.items() if value is not None
+    )
     return f" that is {stated}" if stated else ""
 
 
@@ -478,11 +510,15 @@ def locate_checkpoint(spec: ModelSpec) -> tuple[str, str]:
         if not folder.is_dir():
             raise ModelError(f"{spec.text}: there is no folder {folder}; check the path")
         if not (folder / "config.json").is_file():
-            raise ModelError(f"{spec.text}: {folder} has no config.json; point at the folder save_pretrained wrote")
+            raise ModelError(
+                f"{spec.text}: {folder} has no config.json; point at the folder save_pretrained wrote"
+            )
         return str(folder), ""
     name, _, revision = target.partition("@")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-        raise ModelError(f"{spec.text}: {name!r} is not a repository name; write hf:org/name[@revision] or hf:./folder")
+        raise ModelError(
+            f"{spec.text}: {name!r} is not a repository name; write hf:org/name[@revision] or hf:./folder"
+        )
     return name, revision
 
 
@@ -520,5 +556,7 @@ def api_key(spec: ModelSpec, variable: str, usual: Sequence[str], otherwise: str
         )
     key = os.environ[name].strip()
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise ModelError(f"{spec.text}: the environment variable {name} does not hold an API key; set it again")
+        raise ModelError(
+            f"{spec.text}: the environment variable {name} does not hold an API key; set it again"
+        )
     return key

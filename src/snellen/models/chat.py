@@ -26,7 +26,17 @@ from snellen.models.client import (
 )
 from snellen.models.connections import HttpReply
 from snellen.models.request_options import RequestOptions, split_thoughts, with_extra_fields
-from snellen.records import TOOL_CALLS, ImagePart, ImageRef, Message, Request, Response, TextPart, TokenLogprob, Usage
+from snellen.records import (
+    TOOL_CALLS,
+    ImagePart,
+    ImageRef,
+    Message,
+    Request,
+    Response,
+    TextPart,
+    TokenLogprob,
+    Usage,
+)
 
 PATH = "/chat/completions"
 PREFIX_DROPPED = "response prefix dropped"
@@ -54,7 +64,10 @@ class Dialect(Struct, frozen=True):
 
 def image_part(media_type: str, base64: bytes) -> bytes:
     """A picture as a content part with a data URL."""
-    return b'{"type":"image_url","image_url":{"url":"data:%b;base64,%b"}}' % (media_type.encode(), base64)
+    return b'{"type":"image_url","image_url":{"url":"data:%b;base64,%b"}}' % (
+        media_type.encode(),
+        base64,
+    )
 
 
 class ImagePartCache:
@@ -141,13 +154,17 @@ def encode_chat(
 
 def encode_body(body: dict[str, Any], options: RequestOptions, dialect: Dialect) -> bytes:
     """The JSON of a body without fields that the server refuses, and with those that the user adds to every request."""
-    accepted = {name: value for name, value in body.items() if name not in dialect.rejected_parameters}
+    accepted = {
+        name: value for name, value in body.items() if name not in dialect.rejected_parameters
+    }
     if options.chat_template_kwargs:
         accepted["chat_template_kwargs"] = options.chat_template_kwargs
     return msgspec.json.encode(with_extra_fields(accepted, options.extra_body))
 
 
-def write_messages(messages: Sequence[Message], picture: Callable[[ImageRef], msgspec.Raw]) -> list[dict[str, Any]]:
+def write_messages(
+    messages: Sequence[Message], picture: Callable[[ImageRef], msgspec.Raw]
+) -> list[dict[str, Any]]:
     """A conversation as sent over the wire, with pictures encoded by `picture`."""
     return [_message(message, picture) for message in messages]
 
@@ -164,20 +181,31 @@ def verdict_schema(choices: tuple[str, ...]) -> dict[str, Any]:
 
 def _one_of(choices: tuple[str, ...]) -> dict[str, Any]:
     schema = verdict_schema(choices)
-    return {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "verdict", "strict": True, "schema": schema},
+    }
 
 
 def request_notes(request: Request, dialect: Dialect) -> tuple[str, ...]:
     """Notes on how a request was sent."""
     dropped = (PREFIX_DROPPED,) if has_response_prefix(request) and dialect.prefix == "drop" else ()
-    return (*dropped, *(f"{name} left out: the server refuses it" for name in sorted(dialect.rejected_parameters)))
+    return (
+        *dropped,
+        *(
+            f"{name} left out: the server refuses it"
+            for name in sorted(dialect.rejected_parameters)
+        ),
+    )
 
 
 def _message(message: Message, picture: Callable[[ImageRef], msgspec.Raw]) -> dict[str, Any]:
     """Text-only content is sent as a string: not every server continues a final assistant message in parts."""
     if all(isinstance(part, TextPart) for part in message.content):
         return {"role": message.role, "content": message.text}
-    parts = [picture(part.image) if isinstance(part, ImagePart) else part for part in message.content]
+    parts = [
+        picture(part.image) if isinstance(part, ImagePart) else part for part in message.content
+    ]
     return {"role": message.role, "content": parts}
 
 
@@ -214,7 +242,9 @@ def read_chat(reply: HttpReply, now: float) -> Response | ServerFault:
     try:
         completion, has_halves = decode_whole(reply.body, _read_completion)
     except JSON_FAULTS as error:
-        if message := read_reported_error(reply.body).message:  # some gateways report a failure under status 200
+        if message := read_reported_error(
+            reply.body
+        ).message:  # some gateways report a failure under status 200
             return ServerFault("server", f"HTTP 200 with an error: {message}", retry=True)
         return no_completion(reply.body, error)
     if not completion.choices:
@@ -270,7 +300,11 @@ def _usage(raw: msgspec.Raw) -> Usage | str | None:
     if counts is None:
         return None
     cached = counts.prompt_tokens_details.cached_tokens if counts.prompt_tokens_details else None
-    thought = counts.completion_tokens_details.reasoning_tokens if counts.completion_tokens_details else None
+    thought = (
+        counts.completion_tokens_details.reasoning_tokens
+        if counts.completion_tokens_details
+        else None
+    )
     return Usage(counts.prompt_tokens, counts.completion_tokens, cached or None, thought or None)
 
 
@@ -297,7 +331,9 @@ def _token_logprobs(raw: msgspec.Raw) -> tuple[TokenLogprob, ...]:
         return ()
     return tuple(
         TokenLogprob(
-            token.token, token.logprob, tuple((candidate.token, candidate.logprob) for candidate in token.top_logprobs)
+            token.token,
+            token.logprob,
+            tuple((candidate.token, candidate.logprob) for candidate in token.top_logprobs),
         )
         for token in (logprobs.content if logprobs else None) or ()
     )
@@ -319,7 +355,11 @@ def adapt_dialect(dialect: Dialect, fault: ServerFault, settled: frozenset[str])
     if name == dialect.max_tokens_field == "max_tokens" and name not in settled:
         return replace(dialect, max_tokens_field="max_completion_tokens")
     if name == "prefix":
-        return replace(dialect, prefix="drop") if dialect.prefix == "send" and "prefix" not in settled else None
+        return (
+            replace(dialect, prefix="drop")
+            if dialect.prefix == "send" and "prefix" not in settled
+            else None
+        )
     if name in DROPPED and name not in dialect.rejected_parameters:
         return replace(dialect, rejected_parameters=dialect.rejected_parameters | {name})
     return None
@@ -334,7 +374,9 @@ def continues_response_prefix(reply: HttpReply, now: float) -> bool | ServerFaul
         fault = read_fault(reply, now)
         return fault if fault.retry else False
     try:
-        owners = {str(model["owned_by"]).lower() for model in msgspec.json.decode(reply.body)["data"]}
+        owners = {
+            str(model["owned_by"]).lower() for model in msgspec.json.decode(reply.body)["data"]
+        }
     except (*JSON_FAULTS, KeyError, TypeError):
         return False
     return bool(owners & KNOWN_OWNERS)
@@ -343,7 +385,11 @@ def continues_response_prefix(reply: HttpReply, now: float) -> bool | ServerFaul
 def _refused_parameter(error: ReportedError) -> str:
     """The parameter that an error 400 complains about (`prefix` for the response prefix), or an empty text."""
     message = error.message
-    if "continue_final_message" in message or "add_generation_prompt" in message or "prefill" in message.lower():
+    if (
+        "continue_final_message" in message
+        or "add_generation_prompt" in message
+        or "prefill" in message.lower()
+    ):
         return "prefix"
     if not says_unsupported(error):
         return ""

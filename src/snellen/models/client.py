@@ -82,26 +82,43 @@ def no_completion(body: bytes, error: Exception) -> ServerFault:
     """The fault of a reply that is not a chat completion. One that is not JSON (a gateway's page) is quoted."""
     beginning = " ".join(body[:200].decode("utf-8", "replace").split())[:60]
     reason = (
-        str(error) if beginning.startswith("{") else f"it begins with {beginning!r}" if beginning else "it is empty"
+        str(error)
+        if beginning.startswith("{")
+        else f"it begins with {beginning!r}"
+        if beginning
+        else "it is empty"
     )
     return ServerFault("malformed", f"the reply is not a chat completion: {reason}", retry=True)
 
 
 _FILTER_CODES = {"content_filter", "content_policy_violation", "moderation_blocked"}
 _NO_CREDIT_CODES = {"insufficient_quota", "billing_error"}
-_BAD_KEY_CODES = {"API_KEY_INVALID", "authentication_error", "ExpiredTokenException", "UnrecognizedClientException"}
+_BAD_KEY_CODES = {
+    "API_KEY_INVALID",
+    "authentication_error",
+    "ExpiredTokenException",
+    "UnrecognizedClientException",
+}
 ADDRESS_HINT = "check the model's name and that the URL ends in /v1"
 
 
 def fault_of_status(
-    reply: HttpReply, error: ReportedError, now: float, address_hint: str, rejected_parameter: str = ""
+    reply: HttpReply,
+    error: ReportedError,
+    now: float,
+    address_hint: str,
+    rejected_parameter: str = "",
 ) -> ServerFault:
     """The fault that a reply with an error status describes. `now` is seconds since 1970.
 
     `address_hint` says what to check when there is no such model; `rejected_parameter` is what a bad request was
     refused for, if that is known.
     """
-    reason = error.message or reply.body[:200].decode("utf-8", "replace").strip() or _phrase(reply.status)
+    reason = (
+        error.message
+        or reply.body[:200].decode("utf-8", "replace").strip()
+        or _phrase(reply.status)
+    )
     detail = f"HTTP {reply.status}: {reason}"
     retry_after = _retry_after(reply, now)
     retry_after = error.retry_after if retry_after is None else retry_after
@@ -130,7 +147,9 @@ def fault_of_status(
             return ServerFault("server", detail, retry=True, retry_after=retry_after)
         case status if 300 <= status < 400:
             where = reply.headers.get("location", "elsewhere")
-            return ServerFault("model", f"{detail}: redirected to {where}; give that URL", fatal=True)
+            return ServerFault(
+                "model", f"{detail}: redirected to {where}; give that URL", fatal=True
+            )
         case _:
             return ServerFault("bad_request", detail, rejected_parameter=rejected_parameter)
 
@@ -170,7 +189,11 @@ def _phrase(status: int) -> str:
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 
-HEADERS = {"content-type": "application/json", "accept": "application/json", "user-agent": "snellen"}
+HEADERS = {
+    "content-type": "application/json",
+    "accept": "application/json",
+    "user-agent": "snellen",
+}
 
 
 class ClientOptions(RequestOptions, frozen=True):
@@ -195,7 +218,9 @@ TRANSPORT = frozenset((*ClientOptions.__annotations__, "logprobs", "max_tokens_f
 
 def answering_string(spec: ModelSpec, target: str) -> str:
     """A model string with `target` in place of its own, and without the options of `TRANSPORT`."""
-    options = "&".join(f"{name}={value}" for name, value in sorted(spec.options.items()) if name not in TRANSPORT)
+    options = "&".join(
+        f"{name}={value}" for name, value in sorted(spec.options.items()) if name not in TRANSPORT
+    )
     return f"{spec.scheme}:{target}{'?' * bool(options)}{options}"
 
 
@@ -234,10 +259,14 @@ class Client:
         self._retry = Retry(retries=options.retries, patience=options.patience)
         self._breaker = CircuitBreaker(options.stop_after, self._retry, clock.sleep)
         headers = HEADERS | dict(headers)
-        self._servers = BalancedServers(urls, headers, options.reply_bytes, options.concurrency, clock.now)
+        self._servers = BalancedServers(
+            urls, headers, options.reply_bytes, options.concurrency, clock.now
+        )
         self._first_contact = True
 
-    async def ask(self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]) -> Response:
+    async def ask(
+        self, request: Request, send: Callable[[], Awaitable[Response | ServerFault]]
+    ) -> Response:
         """The response of `send`, which is repeated as often as that may help; a failure is inside the response.
 
         Raises ModelError for a fault that every request would share, and when the server answers nobody any more.
@@ -254,7 +283,11 @@ class Client:
             self._say_unreachable(outcome, detail)
             if outcome.retry and self._breaker.is_open:
                 continue
-            wait = self._retry.wait(attempt, request.key, outcome.retry_after) if outcome.retry else None
+            wait = (
+                self._retry.wait(attempt, request.key, outcome.retry_after)
+                if outcome.retry
+                else None
+            )
             if wait is None:
                 return failed(outcome.kind, detail, attempt)
             self.waiting += 1
@@ -288,7 +321,9 @@ class Client:
         finally:
             self.limit.release()
 
-    async def exchange(self, compose: Compose, watch: Callable[[bytes], None] | None = None) -> HttpReply | ServerFault:
+    async def exchange(
+        self, compose: Compose, watch: Callable[[bytes], None] | None = None
+    ) -> HttpReply | ServerFault:
         """One HTTP exchange with a server that answers; a failure below HTTP is a fault that is worth another attempt.
 
         Where one cannot be reached, the next one is asked at once, unless `watch` is given each part of the body as it
@@ -306,12 +341,16 @@ class Client:
                     server.slots.release()
             finally:
                 server.assigned -= 1
-            unreachable = isinstance(outcome, ServerFault) and outcome.kind == "connection" and outcome.retry
+            unreachable = (
+                isinstance(outcome, ServerFault) and outcome.kind == "connection" and outcome.retry
+            )
             if unreachable or _is_failing(outcome):
                 server.failed(self.now(), unreachable=unreachable)
             else:
                 server.answered()
-            if not unreachable or watch:  # half of what was watched may have come: another attempt begins anew
+            if (
+                not unreachable or watch
+            ):  # half of what was watched may have come: another attempt begins anew
                 break
             tried.append(server)
         return outcome
@@ -329,7 +368,9 @@ class Client:
             return ServerFault("too_long", detail)
         except TimeoutError:
             return ServerFault(
-                "timeout", f"no complete reply within {limit:g} s; raise timeout= for slow models", retry=True
+                "timeout",
+                f"no complete reply within {limit:g} s; raise timeout= for slow models",
+                retry=True,
             )
         except TransportError as error:
             message = str(error)
@@ -380,7 +421,10 @@ def without_key(response: Response, key: str) -> Response:
 
     A key that is too short for a secret, such as the EMPTY of a local server, is left in place.
     """
-    if len(key) < LEAST_SECRET or key not in f"{response.text}{response.finish}{response.reasoning}":
+    if (
+        len(key) < LEAST_SECRET
+        or key not in f"{response.text}{response.finish}{response.reasoning}"
+    ):
         return response
     return replace(
         response,
@@ -447,7 +491,9 @@ class BalancedServers:
         # Each has its share of the room, so that one which takes nothing keeps no other from being asked.
         room = MOST_IN_HAND // len(urls)
         self._servers = [
-            BalancedServer(url, Connections(url, dict(headers), most_bytes, BytesInHand(room)), concurrency)
+            BalancedServer(
+                url, Connections(url, dict(headers), most_bytes, BytesInHand(room)), concurrency
+            )
             for url in urls
         ]
         self._now = now
@@ -458,7 +504,11 @@ class BalancedServers:
         candidates = [server for server in self._servers if server not in without]
         up = [server for server in candidates if not server.is_down]
         now = self._now()
-        due = [server for server in candidates if server.is_down and not server.assigned and server.asked_again <= now]
+        due = [
+            server
+            for server in candidates
+            if server.is_down and not server.assigned and server.asked_again <= now
+        ]
         if due:
             return due[0]
         if up:
@@ -552,7 +602,9 @@ class CircuitBreaker:
         self._fault = fault
 
     def _is_spent(self) -> bool:
-        return (self._probes > 0 and self._probes >= self._retry.retries) or self._waited > self._retry.patience
+        return (
+            self._probes > 0 and self._probes >= self._retry.retries
+        ) or self._waited > self._retry.patience
 
     def _give_up(self) -> ServerFault:
         """The fault that ends the run. A later run with the same model begins with one probe, at once."""

@@ -22,7 +22,13 @@ from snellen.common.images import Images, decode_picture
 from snellen.errors import DataError, ModelError
 from snellen.models.base import NO_CONTINUATIONS, ModelSpec, ShownByName, failed, read_options
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
-from snellen.models.hf.load import HfOptions, LoadedModel, inference, load_pretrained, quiet_and_single_threaded
+from snellen.models.hf.load import (
+    HfOptions,
+    LoadedModel,
+    inference,
+    load_pretrained,
+    quiet_and_single_threaded,
+)
 from snellen.records import ContinuationScore, Kind, Request, Response
 
 ADAPTER = "clip-2"
@@ -51,11 +57,15 @@ def open_clip(spec: ModelSpec) -> ClipModel:
     """
     options = read_options(spec, ClipOptions)
     if "{option}" not in options.text:
-        raise ModelError(f"{spec.text}: text={options.text!r} has no {{option}}; write text=a photo of {{option}}")
+        raise ModelError(
+            f"{spec.text}: text={options.text!r} has no {{option}}; write text=a photo of {{option}}"
+        )
     return ClipModel(
         spec,
         load_pretrained(
-            spec, HfOptions(dtype=options.dtype, device=options.device, pickle=options.pickle), _architecture
+            spec,
+            HfOptions(dtype=options.dtype, device=options.device, pickle=options.pickle),
+            _architecture,
         ),
         options,
     )
@@ -93,7 +103,9 @@ class ClipModel(ShownByName):
 
         with inference(), quiet_and_single_threaded(self._model):
             faults = self._look(requests, images)
-            self._scorer.prepare([self._caption_of(text) for request in requests for text in request.continuations])
+            self._scorer.prepare(
+                [self._caption_of(text) for request in requests for text in request.continuations]
+            )
             responses = [self._score(request, faults) for request in requests]
         for cache, most in ((self._pictures, CACHED_PICTURES), (self._scorer.texts, CACHED_TEXTS)):
             while len(cache) > most:
@@ -135,17 +147,30 @@ class ClipModel(ShownByName):
         if not decoded:
             return {}
         try:
-            pixels = self._processor.image_processor(images=list(decoded.values()), return_tensors="pt")
-            self._pictures.update(zip(decoded, self._scorer.picture(_to_device(pixels, self._model)), strict=True))
+            pixels = self._processor.image_processor(
+                images=list(decoded.values()), return_tensors="pt"
+            )
+            self._pictures.update(
+                zip(decoded, self._scorer.picture(_to_device(pixels, self._model)), strict=True)
+            )
         except (RuntimeError, ValueError, MemoryError) as error:
             if len(decoded) == 1:
-                return dict.fromkeys(decoded, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
-            return {name: why for item in decoded.items() for name, why in self._encode(dict([item])).items()}
+                return dict.fromkeys(
+                    decoded, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+                )
+            return {
+                name: why
+                for item in decoded.items()
+                for name, why in self._encode(dict([item])).items()
+            }
         return {}
 
     def _score(self, request: Request, faults: dict[str, str]) -> Response:
         if len(request.images) != 1:
-            return failed("bad_request", f"{len(request.images)} pictures are shown; a clip: model compares one")
+            return failed(
+                "bad_request",
+                f"{len(request.images)} pictures are shown; a clip: model compares one",
+            )
         if not request.continuations:
             return failed("bad_request", NO_CONTINUATIONS)
         digest = request.images[0].digest
@@ -156,13 +181,17 @@ class ClipModel(ShownByName):
         logits = self._scorer.logits(self._pictures[digest], texts)
         notes = (LOGITS, CUT) if self._scorer.cut.intersection(texts) else (LOGITS,)
         return Response(
-            scores=tuple(ContinuationScore(logit, 1, 1) for logit in logits), notes=(*notes, *self._notes[digest])
+            scores=tuple(ContinuationScore(logit, 1, 1) for logit in logits),
+            notes=(*notes, *self._notes[digest]),
         )
 
 
 def _to_device(inputs: Any, model: Any) -> dict[str, Any]:
     placed = {name: values.to(model.device) for name, values in inputs.items()}
-    return {n: values.to(model.dtype) if values.is_floating_point() else values for n, values in placed.items()}
+    return {
+        n: values.to(model.dtype) if values.is_floating_point() else values
+        for n, values in placed.items()
+    }
 
 
 class Scorer:
@@ -190,11 +219,16 @@ class Scorer:
         raise NotImplementedError
 
     def _tokens(self, texts: Sequence[str]) -> dict[str, Any]:
-        self.cut.update(text for text in texts if len(self._tokenizer(text)["input_ids"]) > self._longest)
+        self.cut.update(
+            text for text in texts if len(self._tokenizer(text)["input_ids"]) > self._longest
+        )
         fill: dict[str, Any] = {"padding": "max_length"} if self._full else {"padding": True}
-        spelled = self._tokenizer(list(texts), truncation=True, max_length=self._longest, return_tensors="pt", **fill)
+        spelled = self._tokenizer(
+            list(texts), truncation=True, max_length=self._longest, return_tensors="pt", **fill
+        )
         return _to_device(
-            {name: spelled[name] for name in ("input_ids", "attention_mask") if name in spelled}, self._model
+            {name: spelled[name] for name in ("input_ids", "attention_mask") if name in spelled},
+            self._model,
         )
 
 
@@ -211,7 +245,9 @@ class DualEncoder(Scorer):
             tokens = self._tokens(batch)
             if self._full:  # it attends to padding too, as in training
                 tokens.pop("attention_mask", None)
-            self.texts.update(zip(batch, _direction(self._model.get_text_features(**tokens)), strict=True))
+            self.texts.update(
+                zip(batch, _direction(self._model.get_text_features(**tokens)), strict=True)
+            )
 
     def logits(self, picture: Any, texts: Sequence[str]) -> list[float]:
         import torch
@@ -233,7 +269,9 @@ class MatchingHead(Scorer):
         for i in range(0, len(texts), self._batch):
             batch = texts[i : i + self._batch]
             expanded = picture.expand(len(batch), *picture.shape)
-            hidden = self._model.text_encoder(**self._tokens(batch), encoder_hidden_states=expanded).last_hidden_state
+            hidden = self._model.text_encoder(
+                **self._tokens(batch), encoder_hidden_states=expanded
+            ).last_hidden_state
             no, yes = self._model.itm_head(hidden[:, 0, :]).float().unbind(-1)
             logits += (yes - no).tolist()
         return logits
@@ -248,7 +286,10 @@ def _direction(features: Any) -> Any:
 def _scorer(spec: ModelSpec, loaded: LoadedModel, batch: int) -> Scorer:
     if hasattr(loaded.model, "itm_head") and loaded.model.config.model_type == "blip":
         return MatchingHead(loaded, batch)
-    if all(hasattr(loaded.model, name) for name in ("get_image_features", "get_text_features", "logit_scale")):
+    if all(
+        hasattr(loaded.model, name)
+        for name in ("get_image_features", "get_text_features", "logit_scale")
+    ):
         return DualEncoder(loaded, batch)
     raise ModelError(
         f"{spec.text}: {type(loaded.model).__name__} does not compare pictures with texts; clip: takes CLIP, SigLIP, "

@@ -167,7 +167,11 @@ PROBES = {"TCP_KEEPIDLE": 15, "TCP_KEEPALIVE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEP
 answers, however long the server takes for its reply. Linux and macOS have different names for the first."""
 _KEEPALIVE = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    *((socket.IPPROTO_TCP, getattr(socket, name), n) for name, n in PROBES.items() if hasattr(socket, name)),
+    *(
+        (socket.IPPROTO_TCP, getattr(socket, name), n)
+        for name, n in PROBES.items()
+        if hasattr(socket, name)
+    ),
 ]
 
 
@@ -216,7 +220,11 @@ class Connections:
     """Connections to one server, in a stack of idle ones. The caller limits the number of concurrent requests."""
 
     def __init__(
-        self, url: str, headers: dict[str, str], most_bytes: int = MOST_BYTES, in_hand: BytesInHand | None = None
+        self,
+        url: str,
+        headers: dict[str, str],
+        most_bytes: int = MOST_BYTES,
+        in_hand: BytesInHand | None = None,
     ) -> None:
         """`url` is the base that paths are added to; a reply may have `most_bytes`; requests wait for room `in_hand`.
 
@@ -225,9 +233,16 @@ class Connections:
         self._most_bytes, self._in_hand = most_bytes, in_hand or BytesInHand()
         address = urlsplit(url)
         self._secure = address.scheme == "https"
-        self._host, self._port = _ascii_host(url, address.hostname or ""), address.port or (443 if self._secure else 80)
+        self._host, self._port = (
+            _ascii_host(url, address.hostname or ""),
+            address.port or (443 if self._secure else 80),
+        )
         host_name = f"[{self._host}]" if ":" in self._host else self._host
-        address_name = host_name if self._port == (443 if self._secure else 80) else f"{host_name}:{self._port}"
+        address_name = (
+            host_name
+            if self._port == (443 if self._secure else 80)
+            else f"{host_name}:{self._port}"
+        )
         self._proxy = _proxy_for(url)
         # A proxy is asked for whole addresses, unless it is to open a way to the server, which TLS then goes through.
         forwarding = self._proxy is not None and not self._secure
@@ -241,7 +256,9 @@ class Connections:
         self._closings = 0
         self._url, self._is_first = url, True
 
-    async def send(self, compose: Compose, watch: Callable[[bytes], None] | None = None) -> HttpReply:
+    async def send(
+        self, compose: Compose, watch: Callable[[bytes], None] | None = None
+    ) -> HttpReply:
         """Send one request and read the whole reply.
 
         `watch` is given each part of its body as it comes. Raises TransportError, and TooLongError when a reply is
@@ -272,9 +289,13 @@ class Connections:
         with self._in_hand.holding(len(request.body)):
             headers = self._headers + header_lines(request.headers)
             target = f"{self._base}{request.path}".encode()
-            await connection.write(request_head(request.method, target, headers, len(request.body)), request.body)
+            await connection.write(
+                request_head(request.method, target, headers, len(request.body)), request.body
+            )
 
-    async def _read(self, connection: HttpConnection, head: ReplyHead, watch: Callable[[bytes], None] | None) -> bytes:
+    async def _read(
+        self, connection: HttpConnection, head: ReplyHead, watch: Callable[[bytes], None] | None
+    ) -> bytes:
         content = bytearray()
 
         def take(part: bytes) -> None:
@@ -336,7 +357,9 @@ class Connections:
         telling = asyncio.get_running_loop().call_later(SLOW_TO_CONNECT, self._say_slow)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                connection = await (self._open_tunnel(self._proxy) if self._proxy else self._connect())
+                connection = await (
+                    self._open_tunnel(self._proxy) if self._proxy else self._connect()
+                )
                 self._is_first = False
                 return connection
         except TimeoutError:
@@ -362,7 +385,11 @@ class Connections:
         if not self._secure or self._tls is None:
             return connection
         try:
-            way = f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
+            way = (
+                f"[{self._host}]:{self._port}"
+                if ":" in self._host
+                else f"{self._host}:{self._port}"
+            )
             headers = header_lines({"host": way, **proxy.headers})
             await connection.write(b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (way.encode(), headers), b"")
             head = await connection.read_head()
@@ -400,10 +427,14 @@ def check_url(name: str, url: str) -> None:
         target = urlsplit(url)
         port = target.port
     except ValueError as error:
-        raise ModelError(f"{name}: {url} has no usable address ({error}); write http://HOST:PORT/v1") from None
+        raise ModelError(
+            f"{name}: {url} has no usable address ({error}); write http://HOST:PORT/v1"
+        ) from None
     host = target.hostname or ""
     if not host or port == 0 or not host.isprintable() or set(host) & set(' \\"<>^`{|}'):
-        raise ModelError(f"{name}: {url} has no usable address ({host!r}); write http://HOST:PORT/v1")
+        raise ModelError(
+            f"{name}: {url} has no usable address ({host!r}); write http://HOST:PORT/v1"
+        )
 
 
 def _ascii_host(url: str, host: str) -> str:
@@ -413,7 +444,9 @@ def _ascii_host(url: str, host: str) -> str:
     try:
         return host.encode("idna").decode()
     except UnicodeError as error:
-        raise ModelError(f"{url} has no usable address ({error}); write http://HOST:PORT/v1") from None
+        raise ModelError(
+            f"{url} has no usable address ({error}); write http://HOST:PORT/v1"
+        ) from None
 
 
 def _proxy_for(url: str) -> _Proxy | None:

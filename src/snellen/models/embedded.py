@@ -50,7 +50,10 @@ class Instrument(ShownByName):
         return [Response(text=self._reply(request), finish="stop") for request in requests]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
-        return [scores_favouring(request, self._choose(request, len(request.continuations))) for request in requests]
+        return [
+            scores_favouring(request, self._choose(request, len(request.continuations)))
+            for request in requests
+        ]
 
     def _reply(self, request: Request) -> str:
         labels = request.variant.labels
@@ -64,7 +67,8 @@ def scores_favouring(request: Request, best: int) -> Response:
     return Response(
         scores=tuple(
             ContinuationScore(
-                sum=(math.log(0.9) if i == best else math.log(0.01)) * (size := len(text.encode()) or 1),
+                sum=(math.log(0.9) if i == best else math.log(0.01))
+                * (size := len(text.encode()) or 1),
                 tokens=size,
                 bytes=size,
             )
@@ -91,7 +95,9 @@ class NoOptions(Struct, frozen=True):
 def uniform(spec: ModelSpec) -> Instrument:
     """Guesses: each option equally likely, decided by the request alone. Must land on chance."""
     read_options(spec, RandomInstrumentSettings)
-    return Instrument(spec.text, lambda request, count: rng_for(spec.text, request.key).randrange(count))
+    return Instrument(
+        spec.text, lambda request, count: rng_for(spec.text, request.key).randrange(count)
+    )
 
 
 def always_first(spec: ModelSpec) -> Instrument:
@@ -178,7 +184,9 @@ def scripted(spec: ModelSpec) -> Scripted:
     try:
         return Scripted(msgspec.json.decode(path.read_bytes(), type=dict[str, str]), name=spec.text)
     except (OSError, msgspec.DecodeError) as error:
-        raise DataError(f"{spec.text}: cannot read replies from {path} ({error}); give file=replies.json") from None
+        raise DataError(
+            f"{spec.text}: cannot read replies from {path} ({error}); give file=replies.json"
+        ) from None
 
 
 # --- found by name ----------------------------------------------------------------------------------------------------
@@ -210,7 +218,9 @@ def _loaded(spec: ModelSpec, options: HfOptions) -> LoadedModel:
     if key not in _PRISTINE:
         _PRISTINE[key] = load_pretrained(spec, options)
     pristine = _PRISTINE[key]
-    model, processor = deepcopy((pristine.model, pristine.processor))  # whoever opens them wraps their parts
+    model, processor = deepcopy(
+        (pristine.model, pristine.processor)
+    )  # whoever opens them wraps their parts
     return dataclasses.replace(pristine, model=model, processor=processor)
 
 

@@ -49,8 +49,15 @@ def request_head(method: str, target: bytes, headers: bytes, size: int) -> bytes
     Raises TransportError for a target that would be read as something else.
     """
     if not _TARGET.fullmatch(target):
-        raise TransportError(f"the address {target.decode('utf-8', 'replace')!r} has letters that HTTP does not allow")
-    return b"%b %b HTTP/1.1\r\n%bcontent-length: %d\r\n\r\n" % (method.encode(), target, headers, size)
+        raise TransportError(
+            f"the address {target.decode('utf-8', 'replace')!r} has letters that HTTP does not allow"
+        )
+    return b"%b %b HTTP/1.1\r\n%bcontent-length: %d\r\n\r\n" % (
+        method.encode(),
+        target,
+        headers,
+        size,
+    )
 
 
 def header_lines(headers: Mapping[str, str]) -> bytes:
@@ -113,10 +120,14 @@ class HttpConnection(asyncio.Protocol):
                 # What a proxy sends behind its answer to CONNECT is the server's: nothing, before it was asked.
                 pass
             except httptools.HttpParserError as error:
-                self._fault = TransportError(f"the reply is not valid HTTP ({error}): {data[:60]!r}")
+                self._fault = TransportError(
+                    f"the reply is not valid HTTP ({error}): {data[:60]!r}"
+                )
             self._head_bytes += 0 if self._head else len(data)
             if self._head_bytes > MOST_HEAD_BYTES:
-                self._fault = TransportError(f"the reply has no end of its headers within {MOST_HEAD_BYTES:,} bytes")
+                self._fault = TransportError(
+                    f"the reply has no end of its headers within {MOST_HEAD_BYTES:,} bytes"
+                )
         if self._waiting > READ_AHEAD and not self._paused:
             self._paused = True
             self._transport.pause_reading()
@@ -132,7 +143,9 @@ class HttpConnection(asyncio.Protocol):
             return
         coding = headers.get("transfer-encoding", "chunked").lower()
         if coding != "chunked":
-            self._fault = TransportError(f"the reply has the transfer encoding {coding!r}, which was not asked for")
+            self._fault = TransportError(
+                f"the reply has the transfer encoding {coding!r}, which was not asked for"
+            )
         bounded = "content-length" in headers or "transfer-encoding" in headers or status in NO_BODY
         self._head = ReplyHead(status, headers, bounded and self._parser.should_keep_alive())
 
@@ -167,9 +180,17 @@ class HttpConnection(asyncio.Protocol):
 
     def is_usable(self) -> bool:
         """Whether it can take a request: it is open, and nothing came on it since the last reply."""
-        if self._ended or self._stray or self._fault or not self._whole or self._transport.is_closing():
+        if (
+            self._ended
+            or self._stray
+            or self._fault
+            or not self._whole
+            or self._transport.is_closing()
+        ):
             return False
-        readable = select.poll()  # what the event loop has not seen yet: that the server has closed it
+        readable = (
+            select.poll()
+        )  # what the event loop has not seen yet: that the server has closed it
         readable.register(self.socket.fileno(), select.POLLIN)
         return not readable.poll(0)
 
@@ -232,7 +253,9 @@ class HttpConnection(asyncio.Protocol):
 
     def _broken_off(self) -> TransportError:
         reason = f" ({explained(self._lost)})" if self._lost else ""
-        return TransportError(f"the server closed the connection before the end of its reply{reason}")
+        return TransportError(
+            f"the server closed the connection before the end of its reply{reason}"
+        )
 
 
 def explained(error: BaseException) -> str:

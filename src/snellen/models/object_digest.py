@@ -86,10 +86,15 @@ def object_fingerprint(model: Any) -> dict[str, str]:
     if isinstance(declared, Mapping) and declared:
         return {str(fact): str(text) for fact, text in declared.items()}
     if declared is not None:
-        raise ModelError(f"{name}: its fingerprint is {declared!r}; give a text, or a dict of texts")
+        raise ModelError(
+            f"{name}: its fingerprint is {declared!r}; give a text, or a dict of texts"
+        )
     parts: dict[str, Any] = {"code": model}
     if not isinstance(model, (ModuleType, type)):
-        state = {f"attribute {attribute}": part for attribute, part in getattr(model, "__dict__", {}).items()}
+        state = {
+            f"attribute {attribute}": part
+            for attribute, part in getattr(model, "__dict__", {}).items()
+        }
         parts = {"code": kind, **(state if _is_plain(kind) else {"state": model})}
     return digested_facts(parts, {"class": name}, ObjectDigester(own=kind))
 
@@ -123,7 +128,9 @@ class ObjectDigester:
 
     def __init__(self, own: type | None = None) -> None:
         self._own: Any = own
-        self._done: dict[int, tuple[object, bytes]] = {}  # holds what it knows, so that no id is used again
+        self._done: dict[
+            int, tuple[object, bytes]
+        ] = {}  # holds what it knows, so that no id is used again
         self._open: dict[int, int] = {}
         self._parts = 0
 
@@ -167,8 +174,13 @@ class ObjectDigester:
             return self._code(part)
         if isinstance(part, (BuiltinFunctionType, WrapperDescriptorType)):
             return self._all("builtin", (part.__qualname__, part.__module__, _owner(part)))
-        if isinstance(part, (staticmethod, classmethod, property, cached_property, type(cache(id)))):
-            return self._all(name, (getattr(part, inner, None) for inner in ("__wrapped__", "func", "fget", "fset")))
+        if isinstance(
+            part, (staticmethod, classmethod, property, cached_property, type(cache(id)))
+        ):
+            return self._all(
+                name,
+                (getattr(part, inner, None) for inner in ("__wrapped__", "func", "fget", "fset")),
+            )
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(part, torch.Tensor):
             return self._tensor(part)
@@ -181,9 +193,17 @@ class ObjectDigester:
     def _code(self, part: Any) -> bytes:
         """Code of the user's own by what it consists of; that of a library by its name and version."""
         if isinstance(part, CodeType):
-            names = (part.co_names, part.co_varnames, part.co_freevars, part.co_cellvars, part.co_flags)
+            names = (
+                part.co_names,
+                part.co_varnames,
+                part.co_freevars,
+                part.co_cellvars,
+                part.co_flags,
+            )
             counts = (part.co_argcount, part.co_posonlyargcount, part.co_kwonlyargcount)
-            return self._all("code", (part.co_code, part.co_consts, names, counts, part.co_exceptiontable))
+            return self._all(
+                "code", (part.co_code, part.co_consts, names, counts, part.co_exceptiontable)
+            )
         if isinstance(part, MethodType):
             return self._all("method", (part.__func__, part.__self__))
         module = part.__name__ if isinstance(part, ModuleType) else part.__module__ or ""
@@ -198,10 +218,17 @@ class ObjectDigester:
         if isinstance(part, type):
             return self._all("class", (part.__qualname__, part.__bases__, _class_parts(part)))
         # Attributes are called like names that are looked up outside: at worst a function depends on too much.
-        outside = {name: part.__globals__[name] for name in _names(part.__code__) if name in part.__globals__}
-        cells = [cell.cell_contents for cell in part.__closure__ or () if cell != CellType()]  # those with a value yet
+        outside = {
+            name: part.__globals__[name]
+            for name in _names(part.__code__)
+            if name in part.__globals__
+        }
+        cells = [
+            cell.cell_contents for cell in part.__closure__ or () if cell != CellType()
+        ]  # those with a value yet
         return self._all(
-            "function", (part.__code__, part.__defaults__, part.__kwdefaults__, part.__dict__, outside, cells)
+            "function",
+            (part.__code__, part.__defaults__, part.__kwdefaults__, part.__dict__, outside, cells),
         )
 
     # --- content ------------------------------------------------------------------------------------------------------
@@ -211,13 +238,24 @@ class ObjectDigester:
         import torch
 
         try:
-            flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+            flat = (
+                tensor.detach()
+                .resolve_conj()
+                .resolve_neg()
+                .contiguous()
+                .reshape(-1)
+                .view(torch.uint8)
+            )
             content = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
             for start in range(0, flat.numel(), CHUNK):
                 content.update(memoryview(flat[start : start + CHUNK].cpu().numpy()))
         except RuntimeError as error:  # of a kind without bytes, or on the device meta
-            raise UndigestibleError(f"a tensor whose bytes cannot be read ({str(error).splitlines()[0]})") from None
-        return _hash(b"tensor", content.digest(), self.digest(getattr(tensor, "__dict__", None) or None))
+            raise UndigestibleError(
+                f"a tensor whose bytes cannot be read ({str(error).splitlines()[0]})"
+            ) from None
+        return _hash(
+            b"tensor", content.digest(), self.digest(getattr(tensor, "__dict__", None) or None)
+        )
 
     def _array(self, part: Any) -> bytes:
         import numpy
@@ -225,7 +263,9 @@ class ObjectDigester:
         array = numpy.asarray(part)
         if array.dtype.hasobject:
             return self._all(f"array {array.shape}", array.ravel().tolist())
-        content = hashlib.sha256(numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8).tobytes())
+        content = hashlib.sha256(
+            numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8).tobytes()
+        )
         return _hash(b"array", f"{array.dtype} {array.shape}".encode(), content.digest())
 
     def _reduced(self, part: Any) -> bytes:
@@ -243,7 +283,9 @@ class ObjectDigester:
         if isinstance(reduced, str):
             return _hash(b"named", reduced.encode())
         made_by, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
-        return self._all("object", (made_by, arguments, state, list(items or ()), list(pairs or ())))
+        return self._all(
+            "object", (made_by, arguments, state, list(items or ()), list(pairs or ()))
+        )
 
 
 def _hash(*parts: bytes) -> bytes:
@@ -279,7 +321,12 @@ def _is_importable(part: Any, module: str) -> bool:
 
 def _names(code: CodeType) -> list[str]:
     """The names that code, with the functions inside it, may look up outside of itself, in order."""
-    inner = (name for constant in code.co_consts if isinstance(constant, CodeType) for name in _names(constant))
+    inner = (
+        name
+        for constant in code.co_consts
+        if isinstance(constant, CodeType)
+        for name in _names(constant)
+    )
     return list(dict.fromkeys((*code.co_names, *inner)))
 
 
@@ -289,6 +336,8 @@ def _class_parts(kind: type) -> list[tuple[str, Any]]:
     return [
         (name, part)
         for name, part in sorted(vars(kind).items())
-        if not (name.startswith("__") and name.endswith("__") and not isinstance(part, FunctionType))
+        if not (
+            name.startswith("__") and name.endswith("__") and not isinstance(part, FunctionType)
+        )
         and not (name.startswith(("__annot", "_abc_")) or isinstance(part, _SLOTS))
     ]

@@ -60,7 +60,10 @@ def open_ocr(spec: ModelSpec) -> OcrModel:
     # Its own setting enlarges a small picture until its shorter side has 736 pixels, which made words some ten times
     # slower to read here, and broke one in two.
     sizes = {"Det.limit_type": "max", "Det.limit_side_len": LONGEST_SIDE}
-    threads = {f"EngineConfig.onnxruntime.{kind}_op_num_threads": options.threads or -1 for kind in ("intra", "inter")}
+    threads = {
+        f"EngineConfig.onnxruntime.{kind}_op_num_threads": options.threads or -1
+        for kind in ("intra", "inter")
+    }
     engine = rapidocr.RapidOCR(params={"Global.log_level": "critical", **paths, **sizes, **threads})
     return OcrModel(spec, options, engine, weights)
 
@@ -81,7 +84,9 @@ class OcrModel(ShownByName):
     kinds: frozenset[Kind] = frozenset({"generate"})
     batch_size = 8
 
-    def __init__(self, spec: ModelSpec, options: OcrOptions, engine: Any, weights: dict[str, Path]) -> None:
+    def __init__(
+        self, spec: ModelSpec, options: OcrOptions, engine: Any, weights: dict[str, Path]
+    ) -> None:
         self.name = spec.text
         self._options, self._engine, self._weights = options, engine, weights
 
@@ -90,7 +95,8 @@ class OcrModel(ShownByName):
             "adapter": ADAPTER,
             **{package: version(package) for package in PACKAGES},
             **{
-                f"weights {step}": hashlib.sha256(path.read_bytes()).hexdigest() for step, path in self._weights.items()
+                f"weights {step}": hashlib.sha256(path.read_bytes()).hexdigest()
+                for step, path in self._weights.items()
             },
             "mode": self._options.mode,
             "score": str(self._options.score),
@@ -105,7 +111,9 @@ class OcrModel(ShownByName):
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         """One failure per request: a reader has no likelihoods."""
-        return [failed("model", "an ocr: model only reads text; it scores no options") for _ in requests]
+        return [
+            failed("model", "an ocr: model only reads text; it scores no options") for _ in requests
+        ]
 
     def _answer(self, request: Request, images: Images) -> Response:
         if not request.images:
@@ -125,13 +133,23 @@ class OcrModel(ShownByName):
         import numpy
 
         pixels = numpy.asarray(picture)[:, :, ::-1]  # the engine takes blue first
-        lines: list[str] = [] if self._options.mode == "line" else self._read(pixels, find_lines=True)
-        return lines if lines or self._options.mode == "page" else self._read(pixels, find_lines=False)
+        lines: list[str] = (
+            [] if self._options.mode == "line" else self._read(pixels, find_lines=True)
+        )
+        return (
+            lines if lines or self._options.mode == "page" else self._read(pixels, find_lines=False)
+        )
 
     def _read(self, pixels: Any, *, find_lines: bool) -> list[str]:
         # The engine keeps what it was told last, so each call says everything.
         result = self._engine(
-            pixels, use_det=find_lines, use_cls=find_lines, use_rec=True, text_score=self._options.score
+            pixels,
+            use_det=find_lines,
+            use_cls=find_lines,
+            use_rec=True,
+            text_score=self._options.score,
         )
         pairs = zip(result.txts or (), result.scores or (), strict=True)
-        return [text.strip() for text, score in pairs if text.strip() and score >= self._options.score]
+        return [
+            text.strip() for text, score in pairs if text.strip() and score >= self._options.score
+        ]

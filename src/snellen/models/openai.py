@@ -86,13 +86,17 @@ def identity_of_string(spec: ModelSpec) -> str:
     OpenAI's own models have no path. Raises ModelError for a target that cannot be read.
     """
     model, urls = _split_target(spec)
-    return answering_string(spec, model if _is_openai(urls[0]) else f"{model}@{urlsplit(urls[0]).path}")
+    return answering_string(
+        spec, model if _is_openai(urls[0]) else f"{model}@{urlsplit(urls[0]).path}"
+    )
 
 
 def identity_of_deployment(spec: ModelSpec) -> str:
     """The same of a deployment on Azure, which is known by its name and its resource."""
     deployment, _, url = spec.target.partition("@")
-    return answering_string(spec, f"{deployment}@{urlsplit(url or os.environ.get(AZURE_ADDRESS, '')).netloc}")
+    return answering_string(
+        spec, f"{deployment}@{urlsplit(url or os.environ.get(AZURE_ADDRESS, '')).netloc}"
+    )
 
 
 def open_openai(spec: ModelSpec) -> OpenAIModel:
@@ -135,7 +139,9 @@ def open_azure(spec: ModelSpec) -> OpenAIModel:
     dated = options.api_version
     base = f"{url}/openai/deployments/{quote(deployment, safe='')}" if dated else f"{url}/openai/v1"
     query = f"?api-version={quote(dated)}" if dated else ""
-    return OpenAIModel(spec.text, deployment, Place((base,), True, query, {"api-key": key}, key), options)
+    return OpenAIModel(
+        spec.text, deployment, Place((base,), True, query, {"api-key": key}, key), options
+    )
 
 
 class OpenAIModel(ShownByName):
@@ -164,15 +170,24 @@ class OpenAIModel(ShownByName):
         field = options.max_tokens_field
         self._dialect = Dialect(
             prefix="send" if options.prefix == "send" else "drop",
-            max_tokens_field=field if field != "auto" else "max_completion_tokens" if place.hosted else "max_tokens",
+            max_tokens_field=field
+            if field != "auto"
+            else "max_completion_tokens"
+            if place.hosted
+            else "max_tokens",
         )
         self._settled = frozenset(
             name
-            for name, choice in (("prefix", options.prefix), ("max_tokens", options.max_tokens_field))
+            for name, choice in (
+                ("prefix", options.prefix),
+                ("max_tokens", options.max_tokens_field),
+            )
             if choice != "auto"
         )
         self._prefix_known = options.prefix != "auto" or place.hosted
-        cannot_score = options.likelihood == "off" or (options.likelihood == "auto" and place.hosted)
+        cannot_score = options.likelihood == "off" or (
+            options.likelihood == "auto" and place.hosted
+        )
         self.kinds: frozenset[Kind] = frozenset({"generate"}) if cannot_score else ALL_KINDS
         """Whether the server can score is determined with the first continuations to score."""
         likelihood = options.likelihood
@@ -202,7 +217,9 @@ class OpenAIModel(ShownByName):
     async def close(self) -> None:
         await self.client.close()
 
-    async def ask_streaming(self, request: Request, images: Images, listener: ReplyListener) -> Response:
+    async def ask_streaming(
+        self, request: Request, images: Images, listener: ReplyListener
+    ) -> Response:
         """`ask`, and `listener` is told of a reply while it comes. Raises ModelError as the class says."""
         return await self._ask(request, images, listener)
 
@@ -210,7 +227,9 @@ class OpenAIModel(ShownByName):
         """The response, or a failure in it. Raises ModelError as the class says."""
         return await self._ask(request, images)
 
-    async def _ask(self, request: Request, images: Images, listener: ReplyListener | None = None) -> Response:
+    async def _ask(
+        self, request: Request, images: Images, listener: ReplyListener | None = None
+    ) -> Response:
         if request.kind not in self.kinds:
             return failed("model", f"{self.name} does not do {request.kind}; {served.OTHERWISE}")
         if request.kind == "loglikelihood" and not request.continuations:
@@ -259,19 +278,29 @@ class OpenAIModel(ShownByName):
         reply = await self._send(
             chat.PATH,
             images,
-            lambda picture: chat.encode_chat(self._served, request, dialect, picture, streaming=stream is not None),
+            lambda picture: chat.encode_chat(
+                self._served, request, dialect, picture, streaming=stream is not None
+            ),
             stream.watch if stream else None,
         )
         if stream and isinstance(reply, HttpReply):
             reply = stream.whole(reply)
-        outcome = reply if isinstance(reply, ServerFault) else chat.read_chat(reply, self.client.now())
+        outcome = (
+            reply if isinstance(reply, ServerFault) else chat.read_chat(reply, self.client.now())
+        )
         if isinstance(outcome, ServerFault):
             return outcome
         seconds = time.perf_counter() - started
-        return replace(outcome, seconds=seconds, notes=(*chat.request_notes(request, dialect), *outcome.notes))
+        return replace(
+            outcome, seconds=seconds, notes=(*chat.request_notes(request, dialect), *outcome.notes)
+        )
 
     async def _score(
-        self, request: Request, images: Images, dialect: Dialect, answered_prompts: dict[str, PromptTokens]
+        self,
+        request: Request,
+        images: Images,
+        dialect: Dialect,
+        answered_prompts: dict[str, PromptTokens],
     ) -> Response | ServerFault:
         source = await self._learn_likelihood_source()
         if isinstance(source, ServerFault):
@@ -282,7 +311,9 @@ class OpenAIModel(ShownByName):
             outcome = await self._score_prompts(request, images, dialect, answered_prompts)
         elif source == "extension":
             outcome = await self._send(
-                served.EXTENSION_PATH, images, lambda picture: served.encode_extension(self._served, request, picture)
+                served.EXTENSION_PATH,
+                images,
+                lambda picture: served.encode_extension(self._served, request, picture),
             )
             outcome = (
                 served.read_extension(outcome, request, self.client.now())
@@ -291,14 +322,26 @@ class OpenAIModel(ShownByName):
             )
         else:
             outcome = await self._send(
-                chat.PATH, images, lambda picture: served.encode_letters(self._served, request, dialect, picture)
+                chat.PATH,
+                images,
+                lambda picture: served.encode_letters(self._served, request, dialect, picture),
             )
             if isinstance(outcome, HttpReply):
-                outcome = served.read_letters(outcome, len(request.continuations), self.client.now())
-        return replace(outcome, seconds=time.perf_counter() - started) if isinstance(outcome, Response) else outcome
+                outcome = served.read_letters(
+                    outcome, len(request.continuations), self.client.now()
+                )
+        return (
+            replace(outcome, seconds=time.perf_counter() - started)
+            if isinstance(outcome, Response)
+            else outcome
+        )
 
     async def _score_prompts(
-        self, request: Request, images: Images, dialect: Dialect, answered_prompts: dict[str, PromptTokens]
+        self,
+        request: Request,
+        images: Images,
+        dialect: Dialect,
+        answered_prompts: dict[str, PromptTokens],
     ) -> Response | ServerFault:
         """One request per continuation and one for the prompt alone, sent in sequence.
 
@@ -332,7 +375,11 @@ class OpenAIModel(ShownByName):
                 return tokens
             prompts.append(tokens)
         alone = await learn(None, scored=not all(prompt.lists_ids for prompt in prompts))
-        return alone if isinstance(alone, ServerFault) else served.border_scores(alone, prompts, request.continuations)
+        return (
+            alone
+            if isinstance(alone, ServerFault)
+            else served.border_scores(alone, prompts, request.continuations)
+        )
 
     async def _send(
         self,
@@ -379,7 +426,9 @@ class OpenAIModel(ShownByName):
                 return None
             reply = await self._list_models()
             answer = (
-                reply if isinstance(reply, ServerFault) else chat.continues_response_prefix(reply, self.client.now())
+                reply
+                if isinstance(reply, ServerFault)
+                else chat.continues_response_prefix(reply, self.client.now())
             )
             if isinstance(answer, ServerFault):
                 return answer
@@ -397,9 +446,9 @@ class OpenAIModel(ShownByName):
 
 def _split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:
     """The model's name and the base URLs of `NAME[@URL[,URL...]]`. Raises ModelError."""
-    if not (match := re.fullmatch(r"(?P<model>[^@].*?)(?:@(?P<urls>https?://[^/].*))?", spec.target)) or (
-        not match["urls"] and re.search(r"://|@[\w.]+(:\d|/)", spec.target)
-    ):
+    if not (
+        match := re.fullmatch(r"(?P<model>[^@].*?)(?:@(?P<urls>https?://[^/].*))?", spec.target)
+    ) or (not match["urls"] and re.search(r"://|@[\w.]+(:\d|/)", spec.target)):
         raise ModelError(
             f"{spec.text}: cannot be read; write openai:NAME@http://HOST:PORT/v1, or openai:NAME for OpenAI"
         )
@@ -408,7 +457,9 @@ def _split_target(spec: ModelSpec) -> tuple[str, tuple[str, ...]]:
     for url in urls:
         check_url(spec.text, url)
     if len({OPENAI_HOST if _is_openai(url) else urlsplit(url).path for url in urls}) > 1:
-        raise ModelError(f"{spec.text}: servers of one model have the same path behind their hosts; end all URLs alike")
+        raise ModelError(
+            f"{spec.text}: servers of one model have the same path behind their hosts; end all URLs alike"
+        )
     return match["model"], urls
 
 

@@ -18,7 +18,14 @@ from snellen.common.images import Images
 from snellen.errors import DataError, ModelError
 from snellen.formats.json_files import JSON_FAULTS, decode_whole
 from snellen.formats.shown_text import HALF_CHARACTERS
-from snellen.models.base import ModelSpec, ShownByName, api_key, failed, read_options, refuse_secrets
+from snellen.models.base import (
+    ModelSpec,
+    ShownByName,
+    api_key,
+    failed,
+    read_options,
+    refuse_secrets,
+)
 from snellen.models.chat import PREFIX_DROPPED, ImagePartCache, has_response_prefix
 from snellen.models.client import (
     Client,
@@ -61,7 +68,9 @@ class AskedModel(Struct, frozen=True):
                 yield (
                     message.role,
                     [
-                        self.picture(part.image) if isinstance(part, ImagePart) else write_text(part.text)
+                        self.picture(part.image)
+                        if isinstance(part, ImagePart)
+                        else write_text(part.text)
                         for part in message.content
                     ],
                 )
@@ -104,7 +113,9 @@ class Provider(Struct, frozen=True):
     """Media types that it takes; others are sent as PNG."""
     headers: Callable[[str], dict[str, str]] = lambda key: {"authorization": f"Bearer {key}"}
     """What goes with every request, from the key."""
-    read_error: Callable[[HttpReply, float], ReportedError] = lambda reply, now: read_reported_error(reply.body)
+    read_error: Callable[[HttpReply, float], ReportedError] = lambda reply, now: (
+        read_reported_error(reply.body)
+    )
     """What a reply of another status says; the second is the time in seconds since 1970."""
     droppable: Mapping[str, tuple[str, ...]] = {}
     """Fields that are left out for a model that refuses them: by the name in the refusal, where they stand."""
@@ -164,7 +175,12 @@ class ProviderModel(ShownByName):
         clock: Clock = Clock(),  # noqa: B008
     ) -> None:
         self.name, self.concurrency = spec.text, options.concurrency
-        self._provider, self._model, self._options, self._service = provider, model, options, service
+        self._provider, self._model, self._options, self._service = (
+            provider,
+            model,
+            options,
+            service,
+        )
         headers = {} if service.headers else provider.headers(service.key)
         self.client = Client(self.name, (service.url,), options, service.key, headers, clock)
         self._pictures = ImagePartCache(write=provider.picture, media_types=provider.picture_types)
@@ -185,7 +201,10 @@ class ProviderModel(ShownByName):
     async def ask(self, request: Request, images: Images) -> Response:
         """The response, or a failure in it. Raises ModelError for a fault that every request would share."""
         if request.kind not in self.kinds:
-            return failed("model", f"{self.name} gives no log-likelihoods; use a local model or a vLLM server for them")
+            return failed(
+                "model",
+                f"{self.name} gives no log-likelihoods; use a local model or a vLLM server for them",
+            )
         shaped = self._options.applied(request)
         notes = [f"{name} left out: the service takes none" for name in self._untaken(shaped)]
         if has_response_prefix(shaped):
@@ -197,7 +216,11 @@ class ProviderModel(ShownByName):
     def _untaken(self, request: Request) -> list[str]:
         """What the request sets that the service has no field for."""
         decoding = request.decoding
-        is_set = {"temperature": True, "top_p": decoding.top_p < 1, "seed": decoding.temperature > 0}
+        is_set = {
+            "temperature": True,
+            "top_p": decoding.top_p < 1,
+            "seed": decoding.temperature > 0,
+        }
         return [name for name in self._provider.untaken if is_set[name]]
 
     async def _send(self, request: Request, images: Images) -> Response | ServerFault:
@@ -213,7 +236,9 @@ class ProviderModel(ShownByName):
                 return outcome
             self._refused |= {name}
 
-    async def _exchange(self, request: Request, images: Images, refused: frozenset[str]) -> Response | ServerFault:
+    async def _exchange(
+        self, request: Request, images: Images, refused: frozenset[str]
+    ) -> Response | ServerFault:
         provider, options = self._provider, self._options
         call = AskedModel(
             self._model,
@@ -233,7 +258,9 @@ class ProviderModel(ShownByName):
             except ValueError as error:
                 raise DataError(str(error)) from None
             signed = OutgoingRequest("POST", service.url + path, content)
-            return HttpRequest("POST", path, content, await service.headers(signed) if service.headers else {})
+            return HttpRequest(
+                "POST", path, content, await service.headers(signed) if service.headers else {}
+            )
 
         started = time.perf_counter()
         try:
@@ -260,7 +287,11 @@ class ProviderModel(ShownByName):
 
     def _rejected(self, error: ReportedError) -> str:
         """The droppable field that an error complains about, or an empty text."""
-        return next((n for n in self._provider.droppable if n in error.message), "") if says_unsupported(error) else ""
+        return (
+            next((n for n in self._provider.droppable if n in error.message), "")
+            if says_unsupported(error)
+            else ""
+        )
 
 
 def _lack(error: Exception) -> str:

@@ -56,13 +56,19 @@ class SamplingOptions(Struct, frozen=True):
 
     def reasoning_budget(self, model: str) -> int:
         """Tokens that a reply of `model` may have for its reasoning; 0 for one that is not known to reason."""
-        return declared_reasoning_tokens(model) if self.reasoning_tokens is None else self.reasoning_tokens
+        return (
+            declared_reasoning_tokens(model)
+            if self.reasoning_tokens is None
+            else self.reasoning_tokens
+        )
 
     def facts(self, model: str) -> dict[str, str]:
         """What of these options is part of the fingerprint: all that differ from their defaults."""
         values = {name: getattr(self, name) for name in ANSWERED_BY if hasattr(self, name)}
         values["reasoning_tokens"] = self.reasoning_budget(model) or None
-        return {name: _spelt(value) for name, value in values.items() if value not in (None, "", (), {})}
+        return {
+            name: _spelt(value) for name, value in values.items() if value not in (None, "", (), {})
+        }
 
 
 class RequestOptions(SamplingOptions, frozen=True):
@@ -78,7 +84,11 @@ class RequestOptions(SamplingOptions, frozen=True):
         """The same; a model that is told how hard to think reasons whatever its name is."""
         if self.reasoning_tokens is not None or not self.reasoning_effort:
             return super().reasoning_budget(model)
-        return 0 if self.reasoning_effort == "none" else declared_reasoning_tokens(model) or DEFAULT_REASONING_TOKENS
+        return (
+            0
+            if self.reasoning_effort == "none"
+            else declared_reasoning_tokens(model) or DEFAULT_REASONING_TOKENS
+        )
 
 
 ANSWERED_BY = (*(field.name for field in fields(SamplingOptions)), "reasoning_effort", "extra_body")
@@ -86,7 +96,11 @@ ANSWERED_BY = (*(field.name for field in fields(SamplingOptions)), "reasoning_ef
 
 
 def _spelt(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
+    return (
+        value
+        if isinstance(value, str)
+        else msgspec.json.encode(value, order="deterministic").decode()
+    )
 
 
 def with_extra_fields(body: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +109,9 @@ def with_extra_fields(body: dict[str, Any], extra: dict[str, Any]) -> dict[str, 
     for name, value in extra.items():
         earlier = merged.get(name)
         merged[name] = (
-            with_extra_fields(earlier, value) if isinstance(earlier, dict) and isinstance(value, dict) else value
+            with_extra_fields(earlier, value)
+            if isinstance(earlier, dict) and isinstance(value, dict)
+            else value
         )
     return merged
 
@@ -122,14 +138,20 @@ class _Table(Struct):
 @cache
 def reasoning_models() -> tuple[ReasoningModels, ...]:
     """The declared kinds, in the order in which they are looked at."""
-    return msgspec.toml.decode((files("snellen.models") / "reasoning_budgets.toml").read_bytes(), type=_Table).models
+    return msgspec.toml.decode(
+        (files("snellen.models") / "reasoning_budgets.toml").read_bytes(), type=_Table
+    ).models
 
 
 @cache
 def declared_reasoning_tokens(model: str) -> int:
     """Tokens for the reasoning of the model with this name; 0 for one that is not known to reason."""
     name = model.lower().rstrip("/").rsplit("/", 1)[-1]
-    budgets = (kind.tokens for kind in reasoning_models() if any(fnmatchcase(name, form) for form in kind.names))
+    budgets = (
+        kind.tokens
+        for kind in reasoning_models()
+        if any(fnmatchcase(name, form) for form in kind.names)
+    )
     return next(budgets, 0)
 
 

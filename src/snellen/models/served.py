@@ -42,7 +42,9 @@ LETTERS = string.ascii_uppercase
 POSITIONS = 4
 """Tokens generated to find the letter: "(" or a space may come before it."""
 ASK = "Reply with the letter of the right option alone."
-OTHERWISE = "use ?likelihood=letters for the probabilities of option letters, `snellen worker`, or hf:"
+OTHERWISE = (
+    "use ?likelihood=letters for the probabilities of option letters, `snellen worker`, or hf:"
+)
 NO_LETTER = "no option letter among the most likely tokens"
 _OPENING = ("(", "[", "{", "<", '"', "'")
 _AROUND = " \t\n\r([{<*\"'`.:,)>]}"
@@ -56,7 +58,9 @@ def likelihood_note(source: LikelihoodSource) -> str:
 # --- choosing a source -------------------------------------------------------------------------------------------
 
 
-def likelihood_source_of(reply: HttpReply, model: str, now: float) -> LikelihoodSource | ServerFault:
+def likelihood_source_of(
+    reply: HttpReply, model: str, now: float
+) -> LikelihoodSource | ServerFault:
     """The source that a model list announces; without an announcement, prompt log-probabilities are tried.
 
     A worker whose class cannot score is a fatal fault. A fault that is worth another attempt is returned unchanged.
@@ -66,8 +70,14 @@ def likelihood_source_of(reply: HttpReply, model: str, now: float) -> Likelihood
         return fault if fault.retry else "prompt_logprobs"
     try:
         models = msgspec.json.decode(reply.body)["data"]
-        entries = [model_entry for model_entry in models if model_entry.get("id") == model] or models
-        extensions = [model_entry["snellen"] for model_entry in entries if isinstance(model_entry.get("snellen"), dict)]
+        entries = [
+            model_entry for model_entry in models if model_entry.get("id") == model
+        ] or models
+        extensions = [
+            model_entry["snellen"]
+            for model_entry in entries
+            if isinstance(model_entry.get("snellen"), dict)
+        ]
     except (*JSON_FAULTS, KeyError, TypeError, AttributeError):
         return "prompt_logprobs"
     if not extensions:
@@ -75,7 +85,9 @@ def likelihood_source_of(reply: HttpReply, model: str, now: float) -> Likelihood
     if any(extension.get("loglikelihood") is True for extension in extensions):
         return "extension"
     return ServerFault(
-        "model", "the worker's class has no method loglikelihood; add it, or leave likelihood out", fatal=True
+        "model",
+        "the worker's class has no method loglikelihood; add it, or leave likelihood out",
+        fatal=True,
     )
 
 
@@ -109,10 +121,14 @@ def read_extension(reply: HttpReply, request: Request, now: float) -> Response |
     except JSON_FAULTS as error:
         return ServerFault("malformed", f"the reply holds no scores: {error}", retry=True)
     if len(scores) != len(request.continuations):
-        return ServerFault("malformed", f"{len(scores)} scores came for {len(request.continuations)} continuations")
+        return ServerFault(
+            "malformed", f"{len(scores)} scores came for {len(request.continuations)} continuations"
+        )
     pairs = zip(scores, request.continuations, strict=True)
     return Response(
-        scores=tuple(ContinuationScore(score.sum, score.tokens, len(text.encode())) for score, text in pairs),
+        scores=tuple(
+            ContinuationScore(score.sum, score.tokens, len(text.encode())) for score, text in pairs
+        ),
         notes=(likelihood_note("extension"),),
     )
 
@@ -166,14 +182,24 @@ def logprobs_request_body(
     return chat.encode_body(body, model.options, dialect)
 
 
-def with_continuation(messages: tuple[Message, ...], continuation: str | None) -> tuple[Message, ...]:
+def with_continuation(
+    messages: tuple[Message, ...], continuation: str | None
+) -> tuple[Message, ...]:
     """The conversation with `continuation` as the beginning of the reply, after an existing response prefix."""
     if continuation is None:
         return messages
     opened = messages[-1].text if messages and messages[-1].role == "assistant" else ""
     earlier = messages[:-1] if opened else messages
-    set_off = opened and not opened[-1].isspace() and not opened.endswith(_OPENING) and not continuation[:1].isspace()
-    return (*earlier, Message("assistant", (TextPart(opened + (" " if set_off else "") + continuation),)))
+    set_off = (
+        opened
+        and not opened[-1].isspace()
+        and not opened.endswith(_OPENING)
+        and not continuation[:1].isspace()
+    )
+    return (
+        *earlier,
+        Message("assistant", (TextPart(opened + (" " if set_off else "") + continuation),)),
+    )
 
 
 def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptTokens | ServerFault:
@@ -190,21 +216,34 @@ def read_prompt(reply: HttpReply, now: float, *, scored: bool = True) -> PromptT
     ids, positions = prompted.prompt_token_ids, prompted.prompt_logprobs
     if not scored:
         return (
-            PromptTokens(tuple(ids)) if ids else ServerFault("malformed", "the reply does not list the prompt's tokens")
+            PromptTokens(tuple(ids))
+            if ids
+            else ServerFault("malformed", "the reply does not list the prompt's tokens")
         )
     if not positions:
-        return ServerFault("model", f"the server gives no log-probabilities of prompt tokens; {OTHERWISE}", fatal=True)
+        return ServerFault(
+            "model",
+            f"the server gives no log-probabilities of prompt tokens; {OTHERWISE}",
+            fatal=True,
+        )
     if ids is None and any(position and len(position) > 1 for position in positions):
-        return ServerFault("model", f"the server does not say which tokens the prompt has; {OTHERWISE}", fatal=True)
+        return ServerFault(
+            "model", f"the server does not say which tokens the prompt has; {OTHERWISE}", fatal=True
+        )
     if ids is not None and len(ids) != len(positions):
-        return ServerFault("malformed", f"{len(ids)} prompt tokens have {len(positions)} log-probabilities")
+        return ServerFault(
+            "malformed", f"{len(ids)} prompt tokens have {len(positions)} log-probabilities"
+        )
     # The first position has no log-probability and maybe no name; it is the same in all prompts.
     names = (
-        [str(i) for i in ids] if ids else [next(iter(position), "-1") if position else "-1" for position in positions]
+        [str(i) for i in ids]
+        if ids
+        else [next(iter(position), "-1") if position else "-1" for position in positions]
     )
     try:
         logprobs = [
-            position[name].logprob if position else None for position, name in zip(positions, names, strict=True)
+            position[name].logprob if position else None
+            for position, name in zip(positions, names, strict=True)
         ]
         return PromptTokens(tuple(map(int, names)), tuple(logprobs), lists_ids=ids is not None)
     except (KeyError, ValueError) as error:
@@ -221,10 +260,14 @@ def border_scores(
     for prompt, text in zip(prompts, continuations, strict=True):
         tail = prompt.logprobs[border:]
         if not tail:
-            return ServerFault("bad_request", f"the continuation {text!r} has no tokens; there is nothing to score")
+            return ServerFault(
+                "bad_request", f"the continuation {text!r} has no tokens; there is nothing to score"
+            )
         logprobs = [value for value in tail if value is not None]
         if len(logprobs) < len(tail):
-            return ServerFault("malformed", f"a token of the continuation {text!r} has no log-probability")
+            return ServerFault(
+                "malformed", f"a token of the continuation {text!r} has no log-probability"
+            )
         scores.append(ContinuationScore(math.fsum(logprobs), len(tail), len(text.encode())))
     return Response(scores=tuple(scores), notes=(likelihood_note("prompt_logprobs"),))
 
@@ -254,17 +297,25 @@ class _LettersReply(Struct):
     choices: list[_Lettered]
 
 
-def encode_letters(model: RequestedModel, request: Request, dialect: Dialect, picture: PictureEncoder) -> bytes:
+def encode_letters(
+    model: RequestedModel, request: Request, dialect: Dialect, picture: PictureEncoder
+) -> bytes:
     """Ask for the letter of an option, the continuations shown as options after the question.
 
     Raises ValueError for more options than letters or candidates.
     """
     if len(request.continuations) > TOP:
-        raise ValueError(f"{len(request.continuations)} options cannot be told apart by {TOP} candidates per token")
-    lettered = "; ".join(f"({label}) {text}" for label, text in zip(LETTERS, request.continuations, strict=False))
+        raise ValueError(
+            f"{len(request.continuations)} options cannot be told apart by {TOP} candidates per token"
+        )
+    lettered = "; ".join(
+        f"({label}) {text}" for label, text in zip(LETTERS, request.continuations, strict=False)
+    )
     messages = request.messages[:-1] if chat.has_response_prefix(request) else request.messages
     last_message = messages[-1]
-    question = replace(last_message, content=(*last_message.content, TextPart(f"\nOptions: {lettered}.\n{ASK}")))
+    question = replace(
+        last_message, content=(*last_message.content, TextPart(f"\nOptions: {lettered}.\n{ASK}"))
+    )
     body = {
         "model": model.model,
         "messages": chat.write_messages((*messages[:-1], question), picture),
@@ -293,10 +344,18 @@ def read_letters(reply: HttpReply, count: int, now: float) -> Response | ServerF
         return no_completion(reply.body, error)
     positions = choices[0].logprobs.content if choices and choices[0].logprobs else None
     if not positions or not any(position.top_logprobs for position in positions):
-        return ServerFault("model", "the server gives no log-probabilities of its tokens (top_logprobs)", fatal=True)
+        return ServerFault(
+            "model",
+            "the server gives no log-probabilities of its tokens (top_logprobs)",
+            fatal=True,
+        )
     # Spaces and brackets may come before the letter.
     position = next(
-        (candidate_position for candidate_position in positions if candidate_position.token.strip(_AROUND)),
+        (
+            candidate_position
+            for candidate_position in positions
+            if candidate_position.token.strip(_AROUND)
+        ),
         positions[0],
     )
     masses = dict.fromkeys(LETTERS[:count], 0.0)
@@ -305,11 +364,21 @@ def read_letters(reply: HttpReply, count: int, now: float) -> Response | ServerF
         if name in masses:
             masses[name] += math.exp(candidate.logprob)
     least = math.nextafter(
-        min((candidate_position.logprob for candidate_position in position.top_logprobs), default=0.0), -math.inf
+        min(
+            (candidate_position.logprob for candidate_position in position.top_logprobs),
+            default=0.0,
+        ),
+        -math.inf,
     )
     values = [math.log(mass) if mass else least for mass in masses.values()]
     notes = [likelihood_note("letters")]
     if missing := [name for name, mass in masses.items() if not mass]:
-        notes.append(NO_LETTER if len(missing) == count else f"not among the candidates: {', '.join(missing)}")
+        notes.append(
+            NO_LETTER
+            if len(missing) == count
+            else f"not among the candidates: {', '.join(missing)}"
+        )
     # A letter's score does not depend on the option's length, so all rules agree.
-    return Response(scores=tuple(ContinuationScore(value, 1, 1) for value in values), notes=tuple(notes))
+    return Response(
+        scores=tuple(ContinuationScore(value, 1, 1) for value in values), notes=tuple(notes)
+    )

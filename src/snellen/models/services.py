@@ -99,7 +99,9 @@ def _blocks(message: dict[str, Any]) -> Any:
 def read_anthropic(body: Any) -> Response | ServerFault:
     """The text blocks as the answer, the thinking blocks as the reasoning."""
     if body["stop_reason"] == "refusal":
-        return ServerFault("refused", "the service's safety classifier stopped the reply (stop_reason refusal)")
+        return ServerFault(
+            "refused", "the service's safety classifier stopped the reply (stop_reason refusal)"
+        )
     blocks = _blocks(body)
     thinking = "\n\n".join(block["thinking"] for block in blocks if block["type"] == "thinking")
     usage = body.get("usage") or {}
@@ -120,7 +122,8 @@ def read_anthropic_error(reply: HttpReply, now: float) -> ReportedError:
     resets = []
     for limit in ANTHROPIC_LIMITS:
         remaining, reset = (
-            reply.headers.get(f"anthropic-ratelimit-{limit}-{field}") for field in ("remaining", "reset")
+            reply.headers.get(f"anthropic-ratelimit-{limit}-{field}")
+            for field in ("remaining", "reset")
         )
         if reset and remaining == "0":
             resets.append(max(0.0, datetime.fromisoformat(reset).timestamp() - now))
@@ -165,13 +168,19 @@ def write_bedrock_picture(media_type: str, base64: bytes) -> bytes:
 def write_bedrock(call: AskedModel) -> dict[str, Any]:
     """The body; what a model of one maker alone takes goes into `extra_body` (additionalModelRequestFields)."""
     decoding = call.request.decoding
-    settings: dict[str, Any] = {"maxTokens": max(call.most_tokens, 1), "temperature": decoding.temperature}
+    settings: dict[str, Any] = {
+        "maxTokens": max(call.most_tokens, 1),
+        "temperature": decoding.temperature,
+    }
     if decoding.temperature > 0 and decoding.top_p < 1:
         settings["topP"] = decoding.top_p
     if decoding.stop:
         settings["stopSequences"] = list(decoding.stop)
     body: dict[str, Any] = {
-        "messages": [{"role": role, "content": content} for role, content in call.turns(lambda text: {"text": text})],
+        "messages": [
+            {"role": role, "content": content}
+            for role, content in call.turns(lambda text: {"text": text})
+        ],
         "inferenceConfig": settings,
     }
     if call.system:
@@ -184,7 +193,11 @@ def read_bedrock(body: Any) -> Response | ServerFault:
     if finish in BEDROCK_STOPS:
         return ServerFault("refused", f"the service withheld the reply (stopReason {finish})")
     blocks = _blocks(body["output"]["message"])
-    thoughts = (block["reasoningContent"].get("reasoningText") or {} for block in blocks if "reasoningContent" in block)
+    thoughts = (
+        block["reasoningContent"].get("reasoningText") or {}
+        for block in blocks
+        if "reasoningContent" in block
+    )
     reasoning = "\n\n".join(thought["text"] for thought in thoughts if thought)
     usage = body.get("usage") or {}
     cached = usage.get("cacheReadInputTokens")
@@ -222,15 +235,24 @@ def open_signing(spec: ModelSpec, options: BedrockOptions) -> HeaderSource | Non
     except faults as error:
         raise ModelError(f"{missing}mend the AWS credentials ({error})") from None
     if credentials is None:
-        raise ModelError(f"{missing}give AWS credentials, as for `aws configure` or in AWS_ACCESS_KEY_ID")
+        raise ModelError(
+            f"{missing}give AWS credentials, as for `aws configure` or in AWS_ACCESS_KEY_ID"
+        )
     return _Signing(spec, credentials, options.region, faults).headers
 
 
 class _Signing:
     """Signs requests (AWS Signature Version 4), with credentials that are renewed when they expire."""
 
-    def __init__(self, spec: ModelSpec, credentials: Any, region: str, faults: type[Exception]) -> None:
-        self._spec, self._credentials, self._region, self._faults = spec, credentials, region, faults
+    def __init__(
+        self, spec: ModelSpec, credentials: Any, region: str, faults: type[Exception]
+    ) -> None:
+        self._spec, self._credentials, self._region, self._faults = (
+            spec,
+            credentials,
+            region,
+            faults,
+        )
         self._sign = importlib.import_module("botocore.auth").SigV4Auth
         self._request = importlib.import_module("botocore.awsrequest").AWSRequest
 
@@ -270,7 +292,15 @@ BEDROCK = Provider(
 
 GEMINI_ROLES = {"user": "user", "assistant": "model"}
 GEMINI_FINISHES = {"STOP": "stop", "MAX_TOKENS": "length"}
-GEMINI_STOPS = {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "LANGUAGE"}
+GEMINI_STOPS = {
+    "SAFETY",
+    "RECITATION",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "IMAGE_SAFETY",
+    "LANGUAGE",
+}
 """Finish reasons by which the service withholds a reply."""
 
 
@@ -281,20 +311,29 @@ def write_gemini_picture(media_type: str, base64: bytes) -> bytes:
 def write_gemini(call: AskedModel) -> dict[str, Any]:
     """The body. `reasoning_tokens` is the thinking budget, `reasoning_effort` the thinking level."""
     decoding, options = call.request.decoding, call.options
-    settings: dict[str, Any] = {"maxOutputTokens": call.most_tokens, "temperature": decoding.temperature}
+    settings: dict[str, Any] = {
+        "maxOutputTokens": call.most_tokens,
+        "temperature": decoding.temperature,
+    }
     if decoding.temperature > 0:
-        settings |= {"seed": decoding.seed} | ({"topP": decoding.top_p} if decoding.top_p < 1 else {})
+        settings |= {"seed": decoding.seed} | (
+            {"topP": decoding.top_p} if decoding.top_p < 1 else {}
+        )
     if decoding.stop:
         settings["stopSequences"] = list(decoding.stop)
     if decoding.choices:
-        settings |= {"responseMimeType": "application/json", "responseSchema": _one_of(decoding.choices)}
+        settings |= {
+            "responseMimeType": "application/json",
+            "responseSchema": _one_of(decoding.choices),
+        }
     if options.logprobs:
         settings |= {"responseLogprobs": True, "logprobs": options.logprobs}
     if call.reasoning_tokens or options.reasoning_tokens == 0 or options.reasoning_effort:
         settings["thinkingConfig"] = _thinking(call)
     body: dict[str, Any] = {
         "contents": [
-            {"role": GEMINI_ROLES[role], "parts": parts} for role, parts in call.turns(lambda text: {"text": text})
+            {"role": GEMINI_ROLES[role], "parts": parts}
+            for role, parts in call.turns(lambda text: {"text": text})
         ],
         "generationConfig": settings,
     }
@@ -340,13 +379,18 @@ def read_gemini(body: Any) -> Response | ServerFault:
     usage = body.get("usageMetadata") or {}
     output_tokens, thought = usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")
     # Google counts thoughts apart from the reply.
-    total = None if output_tokens is None and thought is None else (output_tokens or 0) + (thought or 0)
+    total = (
+        None if output_tokens is None and thought is None else (output_tokens or 0) + (thought or 0)
+    )
     return Response(
         text="".join(part.get("text", "") for part in said),
         reasoning=thoughts or None,
         finish=GEMINI_FINISHES.get(finish, finish),
         usage=Usage(
-            usage.get("promptTokenCount"), total, usage.get("cachedContentTokenCount") or None, thought or None
+            usage.get("promptTokenCount"),
+            total,
+            usage.get("cachedContentTokenCount") or None,
+            thought or None,
         ),
         logprobs=_logprobs(candidate.get("logprobsResult") or {}),
     )
@@ -354,7 +398,9 @@ def read_gemini(body: Any) -> Response | ServerFault:
 
 def _logprobs(logprobs: dict[str, Any]) -> tuple[TokenLogprob, ...]:
     chosen = logprobs.get("chosenCandidates") or []
-    alternatives = [step.get("candidates", []) for step in logprobs.get("topCandidates") or []] or [[]] * len(chosen)
+    alternatives = [step.get("candidates", []) for step in logprobs.get("topCandidates") or []] or [
+        []
+    ] * len(chosen)
     return tuple(
         TokenLogprob(
             token["token"],
@@ -435,8 +481,15 @@ def open_vertex_headers(spec: ModelSpec, options: VertexOptions) -> HeaderSource
 class _Tokens:
     """A token that is renewed, by one request at a time, when it has expired."""
 
-    def __init__(self, spec: ModelSpec, credentials: Any, transport: Any, fault: type[Exception]) -> None:
-        self._spec, self._credentials, self._transport, self._fault = spec, credentials, transport, fault
+    def __init__(
+        self, spec: ModelSpec, credentials: Any, transport: Any, fault: type[Exception]
+    ) -> None:
+        self._spec, self._credentials, self._transport, self._fault = (
+            spec,
+            credentials,
+            transport,
+            fault,
+        )
         self._renewing: asyncio.Lock | None = None
 
     async def headers(self, request: OutgoingRequest) -> Mapping[str, str]:

@@ -18,7 +18,14 @@ from snellen.common.images import Images, data_uri, to_plain_file
 from snellen.common.late import import_tqdm
 from snellen.errors import DataError, MissingExtraError
 from snellen.models import chat
-from snellen.models.base import ALL_KINDS, NO_CONTINUATIONS, ModelSpec, ShownByName, failed, read_options
+from snellen.models.base import (
+    ALL_KINDS,
+    NO_CONTINUATIONS,
+    ModelSpec,
+    ShownByName,
+    failed,
+    read_options,
+)
 from snellen.models.client import ServerFault
 from snellen.models.hf.conversation import control_tokens, without_control_tokens
 from snellen.models.request_options import SamplingOptions, split_thoughts
@@ -51,7 +58,9 @@ def open_vllm(spec: ModelSpec) -> VllmModel:
     except ImportError as error:
         raise MissingExtraError(error.name or "vllm", "vllm", spec.text) from None
     name, _, revision = spec.target.partition("@")
-    limits: dict[str, Any] = {"max_model_len": options.max_model_len} if options.max_model_len else {}
+    limits: dict[str, Any] = (
+        {"max_model_len": options.max_model_len} if options.max_model_len else {}
+    )
     engine = vllm.LLM(
         model=name,
         revision=revision or None,
@@ -96,18 +105,26 @@ class VllmModel(ShownByName):
         requests = [self._options.applied(request) for request in requests]
         sampling = [self._sampling(request) for request in requests]
         outputs = self._ask([request.messages for request in requests], sampling, images)
-        return [_reply(output) if not isinstance(output, Response) else output for output in outputs]
+        return [
+            _reply(output) if not isinstance(output, Response) else output for output in outputs
+        ]
 
     def loglikelihood(self, requests: Sequence[Request], images: Images) -> list[Response]:
         """One prompt per continuation and one without, for a whole window at once; see `served` for the border."""
         requests = [self._options.applied(request) for request in requests]
-        prompts = [with_continuation(request.messages, text) for request in requests for text in _endings(request)]
+        prompts = [
+            with_continuation(request.messages, text)
+            for request in requests
+            for text in _endings(request)
+        ]
         scored = self._vllm.SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
         outputs = iter(self._ask(prompts, [scored] * len(prompts), images))
         responses = []
         for request in requests:
             request_outputs = [next(outputs) for _ in _endings(request)]
-            failure = next((output for output in request_outputs if isinstance(output, Response)), None)
+            failure = next(
+                (output for output in request_outputs if isinstance(output, Response)), None
+            )
             responses.append(failure or _scores(request_outputs, request.continuations))
         return responses
 
@@ -121,7 +138,9 @@ class VllmModel(ShownByName):
             **sampled,
         )
 
-    def _ask(self, prompts: Sequence[tuple[Message, ...]], sampling: Sequence[Any], images: Images) -> list[Any]:
+    def _ask(
+        self, prompts: Sequence[tuple[Message, ...]], sampling: Sequence[Any], images: Images
+    ) -> list[Any]:
         """The engine's outputs in order; a Response with an error for a prompt whose picture is missing.
 
         `LLM.chat` takes one setting for the end of all conversations, so open ones need a separate call.
@@ -130,7 +149,9 @@ class VllmModel(ShownByName):
         def picture(image: ImageRef) -> msgspec.Raw:
             media_type, content = to_plain_file(image, images.read(image))
             url = data_uri(media_type, content)
-            return msgspec.Raw(msgspec.json.encode({"type": "image_url", "image_url": {"url": url}}))
+            return msgspec.Raw(
+                msgspec.json.encode({"type": "image_url", "image_url": {"url": url}})
+            )
 
         outputs: list[Any] = [None] * len(prompts)
         for is_open in (False, True):
@@ -140,7 +161,9 @@ class VllmModel(ShownByName):
                     try:
                         conversations.append(
                             msgspec.json.decode(
-                                msgspec.json.encode(chat.write_messages(self._as_text(messages), picture))
+                                msgspec.json.encode(
+                                    chat.write_messages(self._as_text(messages), picture)
+                                )
                             )
                         )
                         places.append(i)
@@ -166,7 +189,9 @@ class VllmModel(ShownByName):
             replace(
                 message,
                 content=tuple(
-                    TextPart(without_control_tokens(part.text, self._controls)) if isinstance(part, TextPart) else part
+                    TextPart(without_control_tokens(part.text, self._controls))
+                    if isinstance(part, TextPart)
+                    else part
                     for part in message.content
                 ),
             )
@@ -183,7 +208,9 @@ def _reply(output: Any) -> Response:
     [completion] = output.outputs
     usage = Usage(len(output.prompt_token_ids), len(completion.token_ids))
     parts = split_thoughts(completion.text)
-    return Response(text=parts.answer, reasoning=parts.reasoning, finish=completion.finish_reason, usage=usage)
+    return Response(
+        text=parts.answer, reasoning=parts.reasoning, finish=completion.finish_reason, usage=usage
+    )
 
 
 def _scores(outputs: Sequence[Any], continuations: Sequence[str]) -> Response:
@@ -197,4 +224,6 @@ def _scores(outputs: Sequence[Any], continuations: Sequence[str]) -> Response:
 def _tokens(output: Any) -> PromptTokens:
     ids = tuple(output.prompt_token_ids)
     positions = output.prompt_logprobs
-    return PromptTokens(ids, tuple(p[i].logprob if p else None for p, i in zip(positions, ids, strict=True)))
+    return PromptTokens(
+        ids, tuple(p[i].logprob if p else None for p, i in zip(positions, ids, strict=True))
+    )

@@ -74,13 +74,22 @@ def load(target: str) -> Any:
         model = model() if callable(model) else model
     if not callable(getattr(model, "generate", None)):
         raise SystemExit(f"worker: {target} has no method generate(messages, images, **decoding)")
-    _check_call(model.generate, target, f"generate(messages, images, {', '.join(DECODING)})", **dict.fromkeys(DECODING))
+    _check_call(
+        model.generate,
+        target,
+        f"generate(messages, images, {', '.join(DECODING)})",
+        **dict.fromkeys(DECODING),
+    )
     if callable(getattr(model, "loglikelihood", None)):
-        _check_call(model.loglikelihood, target, "loglikelihood(messages, images, continuations)", [])
+        _check_call(
+            model.loglikelihood, target, "loglikelihood(messages, images, continuations)", []
+        )
     return model
 
 
-def _check_call(method: Callable[..., Any], target: str, call: str, *more: Any, **decoding: Any) -> None:
+def _check_call(
+    method: Callable[..., Any], target: str, call: str, *more: Any, **decoding: Any
+) -> None:
     """Raise SystemExit for a method that cannot be called as a worker calls it."""
     signature = inspect.signature(method)
     try:
@@ -156,7 +165,11 @@ class Service:
             "created": int(time.time()),
             "model": self.name,
             "choices": [
-                {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"},
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": text},
+                    "finish_reason": "stop",
+                },
             ],
         }
 
@@ -165,7 +178,11 @@ class Service:
             raise RequestError(404, f"{type(self.model).__name__} has no method loglikelihood")
         messages, images = self._conversation(request)
         continuations = request.get("continuations")
-        if not isinstance(continuations, list) or not continuations or not all(map(_is_text, continuations)):
+        if (
+            not isinstance(continuations, list)
+            or not continuations
+            or not all(map(_is_text, continuations))
+        ):
             raise RequestError(400, "continuations must be a list of texts that is not empty")
         with self._lock:
             values = _call(lambda: list(self.model.loglikelihood(messages, images, continuations)))
@@ -178,7 +195,9 @@ class Service:
     def _conversation(self, request: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Any]]:
         if request.get("model") not in (None, self.name):
             raise RequestError(
-                404, "there is no model {!r} here, only {!r}".format(request["model"], self.name), "model_not_found"
+                404,
+                "there is no model {!r} here, only {!r}".format(request["model"], self.name),
+                "model_not_found",
             )
         messages = request.get("messages")
         if not isinstance(messages, list) or not messages:
@@ -203,7 +222,9 @@ def _message(message: Any, images: list[Any]) -> dict[str, Any]:
             images.append(_picture(address.get("url") if isinstance(address, dict) else address))
             parts.append({"type": "image"})
         else:
-            raise RequestError(400, f"a part of type {kind!r} cannot be read; send text and image_url")
+            raise RequestError(
+                400, f"a part of type {kind!r} cannot be read; send text and image_url"
+            )
     return {"role": message["role"], "content": parts}
 
 
@@ -222,10 +243,18 @@ def _picture(url: Any) -> Any:
             with Image.open(io.BytesIO(base64.b64decode(coded, validate=True))) as picture:
                 oddity = _oddity(picture)
                 rgb = None if oddity else picture.convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+    except (
+        OSError,
+        SyntaxError,
+        ValueError,
+        Image.DecompressionBombError,
+        Image.DecompressionBombWarning,
+    ) as error:
         raise RequestError(400, f"a picture cannot be read: {_line(error)}") from None
     if oddity:
-        raise RequestError(400, f"a picture {oddity}; send 8-bit RGB as it is to be seen, as Snellen does")
+        raise RequestError(
+            400, f"a picture {oddity}; send 8-bit RGB as it is to be seen, as Snellen does"
+        )
     return rgb
 
 
@@ -295,7 +324,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(RequestError(404, f"there is no {self.path}"))
 
     def do_POST(self) -> None:
-        routes = {"/v1/chat/completions": self.service.chat, "/v1/loglikelihood": self.service.loglikelihood}
+        routes = {
+            "/v1/chat/completions": self.service.chat,
+            "/v1/loglikelihood": self.service.loglikelihood,
+        }
         route = routes.get(self.path.rstrip("/"))
         try:
             request = self._body()
@@ -311,7 +343,9 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("content-length", "")
         if not length.isdigit() or int(length) > MOST_BYTES:
             self.close_connection = True  # the body stays unread
-            raise RequestError(413, f"the request needs a content-length of at most {MOST_BYTES} bytes")
+            raise RequestError(
+                413, f"the request needs a content-length of at most {MOST_BYTES} bytes"
+            )
         try:
             request = json.loads(self.rfile.read(int(length)))
         except ValueError as error:
@@ -322,7 +356,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, error: RequestError) -> None:
         kind = "invalid_request_error" if error.status < 500 else "server_error"
-        self._answer(error.status, {"error": {"message": str(error), "type": kind, "code": error.code or None}})
+        self._answer(
+            error.status,
+            {"error": {"message": str(error), "type": kind, "code": error.code or None}},
+        )
 
     def _answer(self, status: int, content: dict[str, Any]) -> None:
         body = json.dumps(content).encode()
@@ -355,10 +392,14 @@ def serve(target: str, host: str = "127.0.0.1", port: int = 9000, name: str = ""
     try:
         server = Server(service, host, port)
     except OSError as error:
-        raise SystemExit(f"worker: cannot listen on {host}:{port} ({error}); choose another --port") from None
+        raise SystemExit(
+            f"worker: cannot listen on {host}:{port} ({error}); choose another --port"
+        ) from None
     with server:
         can = "generate and loglikelihood" if service.scores else "generate"
-        sys.stdout.write(f"serving {target} ({can}) as openai:{service.name}@{server.url}; Ctrl-C stops\n")
+        sys.stdout.write(
+            f"serving {target} ({can}) as openai:{service.name}@{server.url}; Ctrl-C stops\n"
+        )
         sys.stdout.flush()
         try:
             server.serve_forever()
@@ -367,10 +408,14 @@ def serve(target: str, host: str = "127.0.0.1", port: int = 9000, name: str = ""
 
 
 def serve_from_command_line() -> None:
-    parser = argparse.ArgumentParser(prog="worker.py", description="Serve a model of your own to Snellen.")
+    parser = argparse.ArgumentParser(
+        prog="worker.py", description="Serve a model of your own to Snellen."
+    )
     parser.add_argument("target", help="my_model.py:MyModel or package.module:MyModel")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on [127.0.0.1]")
-    parser.add_argument("--port", type=int, default=9000, help="port to listen on, 0 for a free one [9000]")
+    parser.add_argument(
+        "--port", type=int, default=9000, help="port to listen on, 0 for a free one [9000]"
+    )
     parser.add_argument("--name", default="", help="the model's name [the class's]")
     arguments = parser.parse_args()
     serve(arguments.target, arguments.host, arguments.port, arguments.name)

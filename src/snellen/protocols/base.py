@@ -134,7 +134,9 @@ class Protocol(Form):
         """Whether the protocol can ask this sample."""
         ...
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         """The requests of one sample. No two of them may have the same `Variant`."""
         ...
 
@@ -212,7 +214,11 @@ def _settings(form: Any) -> set[str]:
     """Names of the settings of a protocol's class; a plain class has none."""
     if isinstance(form, type) and issubclass(form, Struct):
         return set(form.__struct_fields__)
-    return {field.name for field in dataclasses.fields(form)} if dataclasses.is_dataclass(form) else set()
+    return (
+        {field.name for field in dataclasses.fields(form)}
+        if dataclasses.is_dataclass(form)
+        else set()
+    )
 
 
 def protocol_label(name: str, settings: Any) -> str:

@@ -29,7 +29,18 @@ from snellen.protocols.prompts.rendering import (
     write_reply,
 )
 from snellen.protocols.wrapping import SHOWN
-from snellen.records import ImagePart, ImageRef, Message, Method, Part, Request, Response, Sample, Turn, Variant
+from snellen.records import (
+    ImagePart,
+    ImageRef,
+    Message,
+    Method,
+    Part,
+    Request,
+    Response,
+    Sample,
+    Turn,
+    Variant,
+)
 
 PERTURBATIONS = ("template", "order", "labels")
 ROTATIONS = "rotations"
@@ -55,12 +66,18 @@ def circular_orders(sample: Sample) -> list[tuple[int, ...]]:
     if rotations_tag == NOT_ROTATED:
         return [tuple(range(count))]
     turned = rotations_tag.removeprefix(FIRST)
-    first = min(count, int(turned)) if rotations_tag.startswith(FIRST) and turned.isdecimal() else count
+    first = (
+        min(count, int(turned)) if rotations_tag.startswith(FIRST) and turned.isdecimal() else count
+    )
     return [(*order, *range(first, count)) for order in rotations(first)]
 
 
 def render(
-    sample: Sample, prompt: PromptRenderer, variant: Variant, method: Method, history: tuple[EarlierReply, ...] = ()
+    sample: Sample,
+    prompt: PromptRenderer,
+    variant: Variant,
+    method: Method,
+    history: tuple[EarlierReply, ...] = (),
 ) -> Request:
     ask = prompt.generate if method == "generation" else prompt.loglikelihood
     return ask(sample, variant, history)
@@ -77,7 +94,9 @@ class Vanilla(ProtocolSettings, frozen=True):
     def declaration(self) -> Declaration:
         return Declaration(presentations=1)
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         if sample.turns:
             once = Dialogue(by=self.by, labels=self.labels, in_context=self.in_context)
             yield from once.rounds(sample, prompt, history, self.label)
@@ -133,7 +152,9 @@ class Circular(ProtocolSettings, frozen=True):
     def applies(self, sample: Sample) -> bool:
         return sample.formulation == "choice"
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         requests = [
             render(sample, prompt, present(sample, prompt, self, test, order), self.by)
             for test, order in enumerate(circular_orders(sample))
@@ -150,7 +171,9 @@ class Circular(ProtocolSettings, frozen=True):
             first = choice
 
     def _choice(self, sample: Sample, request: Request, response: Response) -> int | None:
-        return predict(self.label, Turn(sample.question, sample.options), request, response, self.extractor).choice
+        return predict(
+            self.label, Turn(sample.question, sample.options), request, response, self.extractor
+        ).choice
 
 
 class Instability(ProtocolSettings, frozen=True):
@@ -171,7 +194,9 @@ class Instability(ProtocolSettings, frozen=True):
     def __post_init__(self) -> None:
         check_presentation_count("instability", self.m)
         if wrong := set(self.perturbed) - set(PERTURBATIONS):
-            raise UnknownNameError(f"perturb={min(wrong)} is not one of {', '.join(PERTURBATIONS)}, all")
+            raise UnknownNameError(
+                f"perturb={min(wrong)} is not one of {', '.join(PERTURBATIONS)}, all"
+            )
 
     @property
     def perturbed(self) -> tuple[str, ...]:
@@ -181,12 +206,19 @@ class Instability(ProtocolSettings, frozen=True):
     def declaration(self) -> Declaration:
         return Declaration(presentations=self.m, instability=self.m > 1)
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         if sample.turns:
-            several = Dialogue(by=self.by, m=self.m, labels=self.labels, in_context=self.in_context, seed=self.seed)
+            several = Dialogue(
+                by=self.by, m=self.m, labels=self.labels, in_context=self.in_context, seed=self.seed
+            )
             yield from several.rounds(sample, prompt, history, self.label)
             return
-        yield [render(sample, prompt, self._variant(sample, prompt, test), self.by) for test in range(self.m)]
+        yield [
+            render(sample, prompt, self._variant(sample, prompt, test), self.by)
+            for test in range(self.m)
+        ]
 
     def _variant(self, sample: Sample, prompt: PromptRenderer, test: int) -> Variant:
         count, changes = len(sample.options), self.perturbed
@@ -201,7 +233,9 @@ class Instability(ProtocolSettings, frozen=True):
             test=test,
             template=templates[test % len(templates)] if "template" in changes else templates[0],
             order=order,
-            labels=labels_for(style, count, sample.benchmark, sample.id, f"labels {test}", self.seed),
+            labels=labels_for(
+                style, count, sample.benchmark, sample.id, f"labels {test}", self.seed
+            ),
             in_context=self.in_context and count > 0,
             seed=self.seed + test,
             wording=test % (1 + len(sample.rewordings)) if "template" in changes else 0,
@@ -238,21 +272,30 @@ class Likelihood(ProtocolSettings, frozen=True):
     def applies(self, sample: Sample) -> bool:
         return sample.formulation == "choice" or (sample.formulation == "dialogue" and not self.pmi)
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         if sample.turns:
-            yield from Dialogue(by="likelihood", m=self.m, seed=self.seed).rounds(sample, prompt, history, self.label)
+            yield from Dialogue(by="likelihood", m=self.m, seed=self.seed).rounds(
+                sample, prompt, history, self.label
+            )
             return
         templates = prompt.template_ids("likelihood")
         requests = [
             prompt.loglikelihood(
                 sample,
                 Variant(
-                    test=test, template=templates[test % len(templates)], wording=test % (1 + len(sample.rewordings))
+                    test=test,
+                    template=templates[test % len(templates)],
+                    wording=test % (1 + len(sample.rewordings)),
                 ),
             )
             for test in range(self.m)
         ]
-        yield [*requests, *(self._without_picture(request, sample) for request in requests if self.pmi)]
+        yield [
+            *requests,
+            *(self._without_picture(request, sample) for request in requests if self.pmi),
+        ]
 
     def _without_picture(self, request: Request, sample: Sample) -> Request:
         """The baseline request of a presentation, marked as such in its variant; examples keep their pictures."""
@@ -260,7 +303,9 @@ class Likelihood(ProtocolSettings, frozen=True):
         return replace(
             request,
             variant=variant,
-            messages=tuple(_blind(message, sample.images, self.pmi) for message in request.messages),
+            messages=tuple(
+                _blind(message, sample.images, self.pmi) for message in request.messages
+            ),
         )
 
 
@@ -279,10 +324,15 @@ class Blind(Vanilla, frozen=True):
     @property
     def declaration(self) -> Declaration:
         return Declaration(
-            presentations=1, sees_images=False, control_of=protocol_label("vanilla", self), shown=SHOWN["text"]
+            presentations=1,
+            sees_images=False,
+            control_of=protocol_label("vanilla", self),
+            shown=SHOWN["text"],
         )
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         yield from super().ask(replace(sample, images=()), prompt, history)
 
 
@@ -321,7 +371,9 @@ class Dialogue(ProtocolSettings, frozen=True):
     def applies(self, sample: Sample) -> bool:
         return bool(sample.turns)
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         yield from self.rounds(sample, prompt, history, self.label)
 
     def rounds(
@@ -329,17 +381,27 @@ class Dialogue(ProtocolSettings, frozen=True):
     ) -> RequestGenerator:
         replies: tuple[EarlierReply, ...] = ()
         for number, turn in enumerate(sample.turns):
-            requests = [self._request(sample, prompt, number, test, replies) for test in range(self.m)]
+            requests = [
+                self._request(sample, prompt, number, test, replies) for test in range(self.m)
+            ]
             responses = yield requests
             if any(response.error is not None for response in responses):
                 return  # later rounds would speak of an answer that never came
             if published:
-                replies = (*replies, self._as_reply(prompt, requests[0].variant, turn, published[number]))
+                replies = (
+                    *replies,
+                    self._as_reply(prompt, requests[0].variant, turn, published[number]),
+                )
             else:
                 replies = (*replies, self._own_reply(prompt, turn, requests, responses, protocol))
 
     def _request(
-        self, sample: Sample, prompt: PromptRenderer, number: int, test: int, replies: tuple[EarlierReply, ...]
+        self,
+        sample: Sample,
+        prompt: PromptRenderer,
+        number: int,
+        test: int,
+        replies: tuple[EarlierReply, ...],
     ) -> Request:
         templates = prompt.template_ids(self.by)
         count = len(sample.turns[number].options)
@@ -348,14 +410,21 @@ class Dialogue(ProtocolSettings, frozen=True):
             turn=number,
             template=templates[test % len(templates)],
             order=tuple(range(count)),
-            labels=labels_for(self.labels, count, sample.benchmark, sample.id, f"labels {test}", self.seed),
+            labels=labels_for(
+                self.labels, count, sample.benchmark, sample.id, f"labels {test}", self.seed
+            ),
             in_context=self.in_context and count > 0,
             seed=self.seed + test,
         )
         return render(sample, prompt, variant, self.by, replies)
 
     def _own_reply(
-        self, prompt: PromptRenderer, turn: Turn, requests: list[Request], responses: list[Response], protocol: str
+        self,
+        prompt: PromptRenderer,
+        turn: Turn,
+        requests: list[Request],
+        responses: list[Response],
+        protocol: str,
     ) -> EarlierReply:
         if not turn.options:
             return EarlierReply(responses[0].text or "")
@@ -370,7 +439,9 @@ class Dialogue(ProtocolSettings, frozen=True):
         prefix = prompt.response_prefix if self.by == "generation" else ""
         return EarlierReply(_continued(prefix, responses[choices.index(winner)].text or ""))
 
-    def _as_reply(self, prompt: PromptRenderer, variant: Variant, turn: Turn, text: str) -> EarlierReply:
+    def _as_reply(
+        self, prompt: PromptRenderer, variant: Variant, turn: Turn, text: str
+    ) -> EarlierReply:
         """The reply in the form that was asked for: label and text, or the bare text under likelihood."""
         if self.by == "likelihood" or text not in turn.options:
             return EarlierReply(text)

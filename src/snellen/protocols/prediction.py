@@ -12,7 +12,15 @@ from snellen.extraction import NamedExtractor, find_extractor
 from snellen.extraction.grader_address import grader_address
 from snellen.protocols.base import Conclusion
 from snellen.reasons import NoMostLikelyReason, Reason
-from snellen.records import IMPOSSIBLE, ContinuationScore, ExtractionMethod, Prediction, Request, Response, Turn
+from snellen.records import (
+    IMPOSSIBLE,
+    ContinuationScore,
+    ExtractionMethod,
+    Prediction,
+    Request,
+    Response,
+    Turn,
+)
 
 LikelihoodRule = Literal["sum", "mean", "byte", "softmax", "pmi", "conditional"]
 RuleChoice = Literal["own", LikelihoodRule]
@@ -53,14 +61,21 @@ def predict(
         return replace(unread, reason="request failed", detail=response.error.kind)
     if likelihood and response.chosen is not None:
         choice = _places(unread, question)[response.chosen]
-        return replace(unread, choice=choice, extraction_method="likelihood", extractor_version="chosen-elsewhere")
+        return replace(
+            unread,
+            choice=choice,
+            extraction_method="likelihood",
+            extractor_version="chosen-elsewhere",
+        )
     if likelihood:
         return _by_scores(unread, above_baseline(response.scores, baseline, rule), rule)
     reason = _why_nothing_is_said(response)
     if not question.options:
         return replace(unread, text=response.text, extraction_method="verbatim", reason=reason)
     prediction = _by_reply(unread, question, response, rules)
-    return replace(prediction, reason=reason) if reason and prediction.choice is None else prediction
+    return (
+        replace(prediction, reason=reason) if reason and prediction.choice is None else prediction
+    )
 
 
 def _why_nothing_is_said(response: Response) -> Reason | None:
@@ -106,7 +121,9 @@ def predict_conclusion(
     )
 
 
-def _by_scores(unread: Prediction, scores: Sequence[ContinuationScore] | None, rule: LikelihoodRule) -> Prediction:
+def _by_scores(
+    unread: Prediction, scores: Sequence[ContinuationScore] | None, rule: LikelihoodRule
+) -> Prediction:
     """The most likely option; `scores` are None where the baseline is missing."""
     if scores is None:
         return replace(unread, reason="no baseline")
@@ -121,12 +138,16 @@ def _by_scores(unread: Prediction, scores: Sequence[ContinuationScore] | None, r
     )
 
 
-def _by_reply(unread: Prediction, question: Turn, response: Response, rules: NamedExtractor) -> Prediction:
+def _by_reply(
+    unread: Prediction, question: Turn, response: Response, rules: NamedExtractor
+) -> Prediction:
     """The option that the reply names, by identity."""
     places, reply = _places(unread, question), response.text or ""
     options = [question.options[place] for place in places]
     of = f"{unread.benchmark} {unread.sample_id}"
-    reading = rules.reading(of, reply, options, unread.variant.labels, response.finish, question.question)
+    reading = rules.reading(
+        of, reply, options, unread.variant.labels, response.finish, question.question
+    )
     return replace(
         unread,
         choice=None if reading.choice is None else places[reading.choice],
@@ -146,11 +167,17 @@ def _places(prediction: Prediction, question: Turn) -> Sequence[int]:
 
 
 def _grader_address(question: Turn, response: Response) -> str:
-    return grader_address(response.text, "\n".join((question.question, *question.options))) if response.text else ""
+    return (
+        grader_address(response.text, "\n".join((question.question, *question.options)))
+        if response.text
+        else ""
+    )
 
 
 def above_baseline(
-    scores: Sequence[ContinuationScore], baseline: Sequence[ContinuationScore] | None, rule: LikelihoodRule
+    scores: Sequence[ContinuationScore],
+    baseline: Sequence[ContinuationScore] | None,
+    rule: LikelihoodRule,
 ) -> Sequence[ContinuationScore] | None:
     """The scores less what the options score without the picture (pointwise mutual information, in nats).
 

@@ -29,7 +29,12 @@ from snellen.protocols.prompts.role_prompts import (
     shortened,
 )
 from snellen.protocols.prompts.templates import Templates
-from snellen.protocols.reasoning_parsing import STANDARD_PARSER, ReadConclusion, ReasoningParser, bare_words
+from snellen.protocols.reasoning_parsing import (
+    STANDARD_PARSER,
+    ReadConclusion,
+    ReasoningParser,
+    bare_words,
+)
 from snellen.protocols.verdict import ask_twice, reminded, user_message
 from snellen.records import (
     Decoding,
@@ -126,7 +131,12 @@ class ReasoningRequests:
             f"Sub-question {i}: {answer.question}\nAnswer {i}: {answer.reply or '(no answer)'}"
             for i, answer in enumerate(answers, 1)
         )
-        return {**self._slots, "caption": caption, "dialogue": "\n".join(lines) or "(none)", "analysis": ""}
+        return {
+            **self._slots,
+            "caption": caption,
+            "dialogue": "\n".join(lines) or "(none)",
+            "analysis": "",
+        }
 
     def _to_model(self, purpose: str, round_number: int, template: str, question: str) -> Request:
         text = "\n".join(filter(None, (self._prompt.templates.named(template), question)))
@@ -151,11 +161,16 @@ class ReasoningRequests:
             self.sample.benchmark,
             self.sample.id,
             replace(variant, template=self._words.version, step=step),
-            (*([Message("system", (TextPart(system_text),))] if system_text else []), user_message(text)),
+            (
+                *([Message("system", (TextPart(system_text),))] if system_text else []),
+                user_message(text),
+            ),
             decoding=Decoding(max_new_tokens=self._role_tokens),
             role=role,
         )
-        return self._numbered(request), self._numbered(reminded(request, fill_slots(reminder, self._slots)))
+        return self._numbered(request), self._numbered(
+            reminded(request, fill_slots(reminder, self._slots))
+        )
 
     def _numbered(self, request: Request) -> Request:
         """The request with the next number."""
@@ -228,9 +243,13 @@ class Reasoning(ProtocolSettings, frozen=True):
     def applies(self, sample: Sample) -> bool:
         return not sample.turns
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         words, presented = self._words(prompt.templates), self._presented(sample)
-        ask = ReasoningRequests(sample, prompt, words, presented, self.questions, self.role_tokens, self.answer_tokens)
+        ask = ReasoningRequests(
+            sample, prompt, words, presented, self.questions, self.role_tokens, self.answer_tokens
+        )
         caption = ""
         if self.caption == "real":
             [response] = yield [ask.caption()]
@@ -262,30 +281,41 @@ class Reasoning(ProtocolSettings, frozen=True):
         last = number == self.rounds or not questions
         request, again = ask.conclusion(number, state.caption, answers, last=last)
         response, verdict = yield from ask_twice(
-            request, again, lambda reply: self._read(ask.sample, reply, ask.presented.labels, last=last)
+            request,
+            again,
+            lambda reply: self._read(ask.sample, reply, ask.presented.labels, last=last),
         )
         if response.error is not None:
             return None
         goes_on = verdict is not None and verdict.doubt and not last
-        return _RoundEnd(state.caption, answers, verdict.analysis if verdict else "", decided=not goes_on)
+        return _RoundEnd(
+            state.caption, answers, verdict.analysis if verdict else "", decided=not goes_on
+        )
 
     def _new_questions(self, reply: str, state: _RoundEnd) -> list[str]:
         earlier = {bare_words(answer.question) for answer in state.answers}
-        return [question for question in self._parser.sub_questions(reply) if bare_words(question) not in earlier][
-            : self.questions
-        ]
+        return [
+            question
+            for question in self._parser.sub_questions(reply)
+            if bare_words(question) not in earlier
+        ][: self.questions]
 
     @property
     def _parser(self) -> ReasoningParser:
         return LEGACY_PARSER if self.parsing == "legacy" else STANDARD_PARSER
 
-    def _read(self, sample: Sample, reply: str, labels: Sequence[str], *, last: bool) -> ReadConclusion | None:
+    def _read(
+        self, sample: Sample, reply: str, labels: Sequence[str], *, last: bool
+    ) -> ReadConclusion | None:
         rules = find_extractor(self.extractor)
         return self._parser.conclusion(reply, sample.options, labels, rules, last=last)
 
     def _presented(self, sample: Sample) -> Variant:
         """How the options are shown to the other models."""
-        count, numeric = len(sample.options), any(option.strip().isdigit() for option in sample.options)
+        count, numeric = (
+            len(sample.options),
+            any(option.strip().isdigit() for option in sample.options),
+        )
         style: LabelStyle = "upper" if numeric and self.labels == "number" else self.labels
         labels = labels_for(style, count, sample.benchmark, sample.id, "labels")
         return Variant(order=tuple(range(count)), labels=labels)
@@ -302,23 +332,38 @@ class Reasoning(ProtocolSettings, frozen=True):
         last = place.purpose == CONCLUSION
         analysis = self._read(sample, end.response.text or "", variant.labels, last=last)
         before = earlier[-1].request.variant.step if earlier else None
-        asked_again = before is not None and (before.round, before.purpose) == (place.round, place.purpose)
-        if (analysis is None and not asked_again) or (analysis is not None and analysis.doubt and not last):
+        asked_again = before is not None and (before.round, before.purpose) == (
+            place.round,
+            place.purpose,
+        )
+        if (analysis is None and not asked_again) or (
+            analysis is not None and analysis.doubt and not last
+        ):
             return None
-        request = replace(end.request, variant=replace(variant, template=end.request.variant.template))
+        request = replace(
+            end.request, variant=replace(variant, template=end.request.variant.template)
+        )
         if analysis is None or analysis.doubt:
             return Conclusion(
-                request, Response(text=analysis.answer if analysis else end.response.text), undecided=True
+                request,
+                Response(text=analysis.answer if analysis else end.response.text),
+                undecided=True,
             )
         return Conclusion(request, self._written_out(sample, analysis.answer, variant.labels))
 
     def _written_out(self, sample: Sample, answer: str, labels: Sequence[str]) -> Response:
         """The option that decided the talk with label and text, so that all rules of scoring find the same one."""
         of = f"{sample.benchmark} {sample.id}"
-        choice = find_extractor(self.extractor).reading(of, answer, sample.options, labels).choice if labels else None
+        choice = (
+            find_extractor(self.extractor).reading(of, answer, sample.options, labels).choice
+            if labels
+            else None
+        )
         if choice is None:
             return Response(text=answer)
-        return Response(text=f"({labels[choice]}) {sample.options[choice]}", notes=(f"read in {answer!r}",))
+        return Response(
+            text=f"({labels[choice]}) {sample.options[choice]}", notes=(f"read in {answer!r}",)
+        )
 
 
 # --- How LVLM-eHub read its Questioner and Reasoner, faults included: case counts, and one line is one ---
@@ -332,11 +377,18 @@ _DOUBT = "We are not sure"
 
 def legacy_sub_questions(reply: str) -> list[str]:
     """Each line that is not empty, without `Sub-question 1:`; several on one line stay one."""
-    return [question for line in reply.splitlines() if (question := _SUB_QUESTION.sub("", line).strip())]
+    return [
+        question for line in reply.splitlines() if (question := _SUB_QUESTION.sub("", line).strip())
+    ]
 
 
 def legacy_conclusion(
-    reply: str, options: Sequence[str], labels: Sequence[str], extractor: NamedExtractor, *, last: bool
+    reply: str,
+    options: Sequence[str],
+    labels: Sequence[str],
+    extractor: NamedExtractor,
+    *,
+    last: bool,
 ) -> ReadConclusion | None:
     """What follows the last `Answer:`: the doubt in the paper's words, an option's text, or the first whole number."""
     del extractor, last

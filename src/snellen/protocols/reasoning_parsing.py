@@ -34,7 +34,13 @@ class ConclusionReader(Protocol):
     """
 
     def __call__(
-        self, reply: str, options: Sequence[str], labels: Sequence[str], extractor: NamedExtractor, *, last: bool
+        self,
+        reply: str,
+        options: Sequence[str],
+        labels: Sequence[str],
+        extractor: NamedExtractor,
+        *,
+        last: bool,
     ) -> ReadConclusion | None: ...
 
 
@@ -53,7 +59,9 @@ _MARKER = late_pattern(
     rf"(?:[-+*•·▪◦‣–—>#]+\s+|\d{{1,2}}\s*\|\s*|\(?\d{{1,2}}[.):]\s*|\(?[a-z][.)]\s+|{_NAMES}\s*(?:no\.?\s*|#\s*)?\d{{0,2}}\s*[:.)-]+\s*)",
     re.IGNORECASE,
 )
-_BETWEEN = late_pattern(rf"(?<=[?？])[\"'”’)\]*_]*[,;/|]*\s*|\b(?={_NAMES}\s*\d{{1,2}}\s*[:.)])", re.IGNORECASE)
+_BETWEEN = late_pattern(
+    rf"(?<=[?？])[\"'”’)\]*_]*[,;/|]*\s*|\b(?={_NAMES}\s*\d{{1,2}}\s*[:.)])", re.IGNORECASE
+)
 _LEAD = late_pattern(
     rf"^[^?]*\b{_NAMES}[^?:]*:\s+(?=\S)|^[^?]*!\s+(?=\S)|^(?:sure|okay|ok|certainly|of course)[,.]\s+",
     re.IGNORECASE,
@@ -93,8 +101,14 @@ def _listed(body: str) -> list[str] | None:
     """The texts of a JSON list, alone or under a key that names it; None where there is none."""
     content = _json_in(body, "[{")
     if isinstance(content, dict):
-        lists = [value for name, value in content.items() if _QUESTION_KEYS.search(name) and isinstance(value, list)]
-        content = lists[0] if lists else [value for value in content.values() if isinstance(value, str)]
+        lists = [
+            value
+            for name, value in content.items()
+            if _QUESTION_KEYS.search(name) and isinstance(value, list)
+        ]
+        content = (
+            lists[0] if lists else [value for value in content.values() if isinstance(value, str)]
+        )
     if not isinstance(content, list):
         return None
     texts = [_text_of(item) for item in content]
@@ -103,7 +117,14 @@ def _listed(body: str) -> list[str] | None:
 
 def _text_of(item: Any) -> str:
     if isinstance(item, dict):
-        return next((value for value in item.values() if isinstance(value, str) and value.strip().endswith("?")), "")
+        return next(
+            (
+                value
+                for value in item.values()
+                if isinstance(value, str) and value.strip().endswith("?")
+            ),
+            "",
+        )
     return item if isinstance(item, str) else ""
 
 
@@ -128,7 +149,9 @@ _ANSWER = late_pattern(
     r"(?:(?:number|no\.|#)\s*(?=\d))?",
     re.IGNORECASE,
 )
-_ANALYSIS = late_pattern(r"^[\W_]*(?:the\s+)?(?:analysis|reasoning|explanation)\s*[:：]\s*", re.IGNORECASE)
+_ANALYSIS = late_pattern(
+    r"^[\W_]*(?:the\s+)?(?:analysis|reasoning|explanation)\s*[:：]\s*", re.IGNORECASE
+)
 _DOUBT = late_pattern(
     r"\b(?:(?:we|i)(?:\s*'re|\s*'m|\s+are|\s+am)?\s+)?(?:still\s+)?"
     r"(?:not\s+(?:\w+\s+){0,2}(?:sure|certain|confident|determinable|possible to (?:say|tell|determine|decide)|enough)"
@@ -146,7 +169,12 @@ LONGEST_BARE_ANSWER = 12
 
 
 def standard_conclusion(
-    reply: str, options: Sequence[str], labels: Sequence[str], extractor: NamedExtractor, *, last: bool
+    reply: str,
+    options: Sequence[str],
+    labels: Sequence[str],
+    extractor: NamedExtractor,
+    *,
+    last: bool,
 ) -> ReadConclusion | None:
     """The last words of a reply that answer or doubt: behind `Answer:` or the like, or its last line.
 
@@ -172,7 +200,9 @@ def _candidates(body: str) -> list[tuple[str, str]]:
         by_name = {str(name).casefold(): str(value) for name, value in content.items()}
         answer = next((by_name[name] for name in _ANSWER_KEYS if name in by_name), "")
         if answer:
-            return [(next((by_name[name] for name in _ANALYSIS_KEYS if name in by_name), ""), answer)]
+            return [
+                (next((by_name[name] for name in _ANALYSIS_KEYS if name in by_name), ""), answer)
+            ]
     candidates: dict[int, tuple[int, str]] = {}
     for marker in _ANSWER.finditer(body):
         if words := _clean(body[marker.end() :].lstrip().partition("\n")[0]):
@@ -188,7 +218,9 @@ def _clean(words: str) -> str:
     return words.strip(" \t\"'*_`{}[]")
 
 
-def _answers(words: str, options: Sequence[str], labels: Sequence[str], extractor: NamedExtractor) -> bool:
+def _answers(
+    words: str, options: Sequence[str], labels: Sequence[str], extractor: NamedExtractor
+) -> bool:
     if options:
         return extractor.reading("a step of a talk", words, options, labels).choice is not None
     return 0 < len(words.split()) <= LONGEST_BARE_ANSWER
@@ -199,7 +231,9 @@ def _doubt_in(words: str, options: Sequence[str]) -> re.Match[str] | None:
     doubt = _DOUBT.search(words)
     if doubt is None:
         return None
-    mentioned = [bare_words(option) for option in options if bare_words(option) in bare_words(words)]
+    mentioned = [
+        bare_words(option) for option in options if bare_words(option) in bare_words(words)
+    ]
     return None if any(bare_words(doubt[0]) in option for option in mentioned) else doubt
 
 

@@ -88,12 +88,16 @@ def reminded(request: Request, reminder: str) -> Request:
     return replace(request, messages=(*earlier, user_message(last.text + reminder)))
 
 
-def replay_verdict(talk: Generator[list[Request], list[Response], ResultT], find: ResponseLookup) -> ResultT | None:
+def replay_verdict(
+    talk: Generator[list[Request], list[Response], ResultT], find: ResponseLookup
+) -> ResultT | None:
     """The result that the stored responses lead to (such as a verdict), or None if a response is missing."""
     try:
         requests = next(talk)
         while True:
-            responses = [response for request in requests if (response := find(request)) is not None]
+            responses = [
+                response for request in requests if (response := find(request)) is not None
+            ]
             if len(responses) < len(requests):
                 return None
             requests = talk.send(responses)
@@ -191,8 +195,12 @@ class JudgeTask(Struct, frozen=True, kw_only=True):
         """Yields the judge's requests, returns its verdict."""
 
     def _request(self, text: str, choices: Sequence[str]) -> Request:
-        decoding = Decoding(max_new_tokens=self.max_new_tokens, choices=tuple(choices) if self.structured else ())
-        return Request(self.benchmark, self.sample_id, self.variant, (user_message(text),), decoding=decoding)
+        decoding = Decoding(
+            max_new_tokens=self.max_new_tokens, choices=tuple(choices) if self.structured else ()
+        )
+        return Request(
+            self.benchmark, self.sample_id, self.variant, (user_message(text),), decoding=decoding
+        )
 
 
 class JudgeMatching(JudgeTask, frozen=True, kw_only=True):
@@ -210,7 +218,9 @@ class JudgeMatching(JudgeTask, frozen=True, kw_only=True):
         usual = words.labels if words.labels and "ABCD".startswith("".join(self.labels)) else listed
         text = words.fill(
             self.reply,
-            question=self.question.strip().removesuffix("?") if words.ends_question else self.question,
+            question=self.question.strip().removesuffix("?")
+            if words.ends_question
+            else self.question,
             options=self._options("\n" if words.quotes else " "),
             labels=usual,
             none=no_option,
@@ -222,7 +232,9 @@ class JudgeMatching(JudgeTask, frozen=True, kw_only=True):
         )
 
     def _options(self, between: str) -> str:
-        return between.join(f"{label}. {option}" for label, option in zip(self.labels, self.options, strict=True))
+        return between.join(
+            f"{label}. {option}" for label, option in zip(self.labels, self.options, strict=True)
+        )
 
 
 def none_label(labels: Sequence[str]) -> str:
@@ -258,7 +270,9 @@ class JudgedMarking(JudgeTask, frozen=True, kw_only=True):
         words = judge_prompt(self.version)
         text = words.fill(self.reply, question=self.question.strip(), gold=self._gold())
         request = self._request(text, list(map(str, range(self.scale[0], self.scale[1] + 1))))
-        return ask_for_verdict(request, words.remind(), lambda reply: read_number(reply, *self.scale))
+        return ask_for_verdict(
+            request, words.remind(), lambda reply: read_number(reply, *self.scale)
+        )
 
     def _gold(self) -> str:
         """One gold as it is, a list as the paper's examples write it; own wordings have JSON."""

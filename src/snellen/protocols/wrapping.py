@@ -59,8 +59,10 @@ class WrappingProtocol(ProtocolSettings, frozen=True, kw_only=True):
 
 Picture = Literal["blank", "shuffled", "text"]
 SHOWN: dict[Picture, str] = {
-    "blank": "a grey picture", "shuffled": "another question's picture", "text": "no picture",
-}  # fmt: skip
+    "blank": "a grey picture",
+    "shuffled": "another question's picture",
+    "text": "no picture",
+}
 
 
 class Control(WrappingProtocol, frozen=True):
@@ -74,7 +76,9 @@ class Control(WrappingProtocol, frozen=True):
 
     def __post_init__(self) -> None:
         if declaration_of(self.inner).control_of:
-            raise UnknownNameError(f"{self.of} is a control itself; name the protocol that is to be controlled")
+            raise UnknownNameError(
+                f"{self.of} is a control itself; name the protocol that is to be controlled"
+            )
 
     @cached_property
     def label(self) -> str:
@@ -93,7 +97,9 @@ class Control(WrappingProtocol, frozen=True):
     def applies(self, sample: Sample) -> bool:
         return bool(sample.images) and self.inner.applies(sample)
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         if self.picture == "text":
             sample = replace(sample, images=())
         elif self.picture == "blank":
@@ -101,10 +107,14 @@ class Control(WrappingProtocol, frozen=True):
         return (yield from self.inner.ask(sample, prompt, history))
 
 
-def with_controls(protocols: tuple[Protocol, ...], pictures: tuple[Picture, ...]) -> tuple[Protocol, ...]:
+def with_controls(
+    protocols: tuple[Protocol, ...], pictures: tuple[Picture, ...]
+) -> tuple[Protocol, ...]:
     """The protocols, then for each one that shows pictures a control with each kind of picture."""
     shows = [protocol for protocol in protocols if declaration_of(protocol).sees_images]
-    controls = [Control(picture=picture, of=protocol.label) for protocol in shows for picture in pictures]
+    controls = [
+        Control(picture=picture, of=protocol.label) for protocol in shows for picture in pictures
+    ]
     return (*protocols, *(control for control in controls if control not in protocols))
 
 
@@ -127,10 +137,14 @@ class Perturb(WrappingProtocol, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.doses:
-            raise UnknownNameError(f"perturb needs a dose of {', '.join(DEGRADATIONS)}, such as perturb?blur=2")
+            raise UnknownNameError(
+                f"perturb needs a dose of {', '.join(DEGRADATIONS)}, such as perturb?blur=2"
+            )
         check_doses(self.doses)
         if declaration_of(self.inner).control_of:
-            raise UnknownNameError(f"{self.of} is a control itself; name the protocol that is to be perturbed")
+            raise UnknownNameError(
+                f"{self.of} is a control itself; name the protocol that is to be perturbed"
+            )
 
     @cached_property
     def doses(self) -> dict[str, float]:
@@ -153,7 +167,9 @@ class Perturb(WrappingProtocol, frozen=True):
     def applies(self, sample: Sample) -> bool:
         return bool(sample.images) and self.inner.applies(sample)
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         worse = tuple(degraded_ref(image, self.doses) for image in sample.images)
         return (yield from self.inner.ask(replace(sample, images=worse), prompt, history))
 
@@ -177,7 +193,12 @@ class Repeat(WrappingProtocol, frozen=True):
                 f"repeat needs k >= 1, and n >= k and >= 2 replies to each question, not k={self.k}, n={self.n}"
             )
         inner = declaration_of(self.inner)
-        if inner.repeated_for or inner.presentations != 1 or inner.conclude or self.inner.method != "generation":
+        if (
+            inner.repeated_for
+            or inner.presentations != 1
+            or inner.conclude
+            or self.inner.method != "generation"
+        ):
             raise UnknownNameError(
                 f"repeat is of a protocol that asks once for a reply, as vanilla does, not {self.of}"
             )
@@ -201,17 +222,24 @@ class Repeat(WrappingProtocol, frozen=True):
             needs_temperature=not self.greedy,
         )
 
-    def ask(self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()) -> RequestGenerator:
+    def ask(
+        self, sample: Sample, prompt: PromptRenderer, history: tuple[str, ...] = ()
+    ) -> RequestGenerator:
         """All repetitions side by side; those of a dialogue go on by their own replies."""
         talks = [self.inner.ask(sample, prompt, history) for _ in range(self.times)]
-        waves: list[list[Request]] = [[_repeated(request, i) for request in next(talk)] for i, talk in enumerate(talks)]
+        waves: list[list[Request]] = [
+            [_repeated(request, i) for request in next(talk)] for i, talk in enumerate(talks)
+        ]
         while any(waves):
             responses = yield [request for wave in waves for request in wave]
             ends = [0]
             for wave in waves:
                 ends.append(ends[-1] + len(wave))
             own_responses = [responses[start:end] for start, end in pairwise(ends)]
-            waves = [_gone_on(talk, came, i) for i, (talk, came) in enumerate(zip(talks, own_responses, strict=True))]
+            waves = [
+                _gone_on(talk, came, i)
+                for i, (talk, came) in enumerate(zip(talks, own_responses, strict=True))
+            ]
 
 
 def _repeated(request: Request, i: int) -> Request:
@@ -227,6 +255,8 @@ def _repeated(request: Request, i: int) -> Request:
 def _gone_on(talk: RequestGenerator, responses: Sequence[Response], i: int) -> list[Request]:
     """What one repetition asks next; nothing when it has ended."""
     try:
-        return [_repeated(request, i) for request in talk.send(list(responses))] if responses else []
+        return (
+            [_repeated(request, i) for request in talk.send(list(responses))] if responses else []
+        )
     except StopIteration:
         return []

@@ -16,4 +16,6 @@ WIDTH = 0.25
 
 def is_adaptive(manifest: RunManifest) -> bool:
     """Whether a run's questions were placed to measure thresholds, so that their mean says nothing."""
-    return any(isinstance(use.part, ChosenPart) and use.part.rule == RULE for use in manifest.benchmarks)
+    return any(
+        isinstance(use.part, ChosenPart) and use.part.rule == RULE for use in manifest.benchmarks
+    )

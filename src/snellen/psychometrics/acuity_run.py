@@ -59,9 +59,14 @@ class TestAnswers(Struct, frozen=True):
     def threshold(self, ideal: Ideal | None = None) -> Threshold:
         """The threshold that they speak for."""
         return threshold_of(
-            self.test, self.benchmark, self.method, self.pairs, self.chance,
-            silent=self.silent, ideal=ideal,
-        )  # fmt: skip
+            self.test,
+            self.benchmark,
+            self.method,
+            self.pairs,
+            self.chance,
+            silent=self.silent,
+            ideal=ideal,
+        )
 
     def posterior(self) -> Posterior:
         """What is known of the psychometric function."""
@@ -130,22 +135,31 @@ def kept_ideals(folder: Path) -> dict[str, Ideal]:
     except FileNotFoundError:
         return {}
     except msgspec.DecodeError as error:
-        raise DataError(f"{file}: {error}; delete it, and `snellen acuity` measures it again") from error
+        raise DataError(
+            f"{file}: {error}; delete it, and `snellen acuity` measures it again"
+        ) from error
 
 
 def _answers_of(scored: ScoredBenchmark) -> list[TestAnswers]:
     test, samples = declared_test(scored.spec), scored.samples
     levels = {name: float(sample.tags[LEVEL]) for name, sample in samples.items()}
     chance = sum(1 / len(sample.options) for sample in samples.values()) / max(len(samples), 1)
-    silent = Counter(reply.method for reply in scored.predictions if reply.choice is None and reply.error is None)
+    silent = Counter(
+        reply.method for reply in scored.predictions if reply.choice is None and reply.error is None
+    )
     return [
         TestAnswers(
-            test, scored.spec.name, method, chance, levels,
-            {score.sample_id: score.value > 0.5 for score in scores if score.value is not None}, silent[method],
+            test,
+            scored.spec.name,
+            method,
+            chance,
+            levels,
+            {score.sample_id: score.value > 0.5 for score in scores if score.value is not None},
+            silent[method],
         )
         for (_, method, metric), scores in scored.score_rows.items()
         if metric == "accuracy"
-    ]  # fmt: skip
+    ]
 
 
 class SharedAnswers(Struct, frozen=True):
@@ -180,7 +194,13 @@ class ThresholdDifference(Struct, frozen=True):
     def better(self) -> str:
         """The model that surely sees better (97.5%, as two-sided at 5%); empty where neither does."""
         sure = (1 + CREDIBILITY) / 2
-        return self.first if self.first_better > sure else self.second if self.first_better < 1 - sure else ""
+        return (
+            self.first
+            if self.first_better > sure
+            else self.second
+            if self.first_better < 1 - sure
+            else ""
+        )
 
     @property
     def text(self) -> str:
@@ -202,15 +222,24 @@ def threshold_differences(runs: list[AcuityRun]) -> Iterator[ThresholdDifference
                 yield _difference((first.model, second.model), (answers, counterpart))
 
 
-def _difference(models: tuple[str, str], pair: tuple[TestAnswers, TestAnswers]) -> ThresholdDifference:
+def _difference(
+    models: tuple[str, str], pair: tuple[TestAnswers, TestAnswers]
+) -> ThresholdDifference:
     test = pair[0].test
     scale = LevelScale.of(test)
     between = posterior_difference(*(answers.posterior() for answers in pair))
     is_measured = all(answers.threshold().value is not None for answers in pair)
     return ThresholdDifference(
-        *models, pair[0].benchmark, test.name, test.unit, pair[0].method, scale.is_log,
-        _in_levels(scale, between.interval) if is_measured else None, between.first_better, _shared(*pair),
-    )  # fmt: skip
+        *models,
+        pair[0].benchmark,
+        test.name,
+        test.unit,
+        pair[0].method,
+        scale.is_log,
+        _in_levels(scale, between.interval) if is_measured else None,
+        between.first_better,
+        _shared(*pair),
+    )
 
 
 class PosteriorDifference(NamedTuple):
@@ -226,7 +255,9 @@ def posterior_difference(first: Posterior, second: Posterior) -> PosteriorDiffer
     values = step * (np.arange(len(weights)) - (len(before) - 1))
     ends = np.concatenate([values - step / 2, [values[-1] + step / 2]])
     interval = Interval(*np.interp(MEDIAN_AND_ENDS, [0.0, *np.cumsum(weights)], ends).tolist())
-    return PosteriorDifference(interval, float(weights[values > 0].sum() + weights[np.argmin(np.abs(values))] / 2))
+    return PosteriorDifference(
+        interval, float(weights[values > 0].sum() + weights[np.argmin(np.abs(values))] / 2)
+    )
 
 
 def _in_levels(scale: LevelScale, interval: Interval) -> Interval:
@@ -244,5 +275,9 @@ def _shared(first: TestAnswers, second: TestAnswers) -> SharedAnswers:
 
 def difference_record(difference: ThresholdDifference) -> str:
     """A line of JSON."""
-    content = {"kind": "difference", **msgspec.to_builtins(difference), "better": difference.better or None}
+    content = {
+        "kind": "difference",
+        **msgspec.to_builtins(difference),
+        "better": difference.better or None,
+    }
     return msgspec.json.encode(content).decode()

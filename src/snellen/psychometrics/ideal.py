@@ -35,7 +35,11 @@ def shrinking_to(side: int) -> Processor:
     def process(picture: Image.Image) -> list[Array]:
         scale = min(side / max(picture.size), 1.0)
         width, height = (max(round(length * scale), 1) for length in picture.size)
-        return [np.asarray(picture.convert("L").resize((width, height), Image.Resampling.LANCZOS), float)]
+        return [
+            np.asarray(
+                picture.convert("L").resize((width, height), Image.Resampling.LANCZOS), float
+            )
+        ]
 
     return process
 
@@ -45,10 +49,17 @@ def ideal_threshold(test: AcuityTest, process: Processor, side: int = 0) -> Idea
     signs, or a processor whose tiles are not known."""
     if test.signs is None or not process(Image.new("RGB", (test.side, test.side))):
         return None
-    reader, answers, in_a_row, options = TemplateReader(test.signs, process), list[tuple[float, bool]](), 0, 1
+    reader, answers, in_a_row, options = (
+        TemplateReader(test.signs, process),
+        list[tuple[float, bool]](),
+        0,
+        1,
+    )
     for level in LevelScale.of(test).levels:
         stimuli = [stimulus for _, stimulus in test.at(level, side, min(test.exemplars, SHOWN))]
-        right = [reader.read(stimulus, test.height(level)) == stimulus.right for stimulus in stimuli]
+        right = [
+            reader.read(stimulus, test.height(level)) == stimulus.right for stimulus in stimuli
+        ]
         answers += [(level, is_right) for is_right in right]
         options, in_a_row = len(stimuli[0].options), in_a_row + 1 if all(right) else 0
         if in_a_row == ENOUGH:
@@ -56,7 +67,10 @@ def ideal_threshold(test: AcuityTest, process: Processor, side: int = 0) -> Idea
     threshold = threshold_of(test, "", "", answers, 1 / options)
     if threshold.value is not None:
         return Ideal(threshold.value, "threshold")
-    return Ideal(threshold.hardest if threshold.verdict == "sees all" else threshold.easiest, threshold.verdict)
+    return Ideal(
+        threshold.hardest if threshold.verdict == "sees all" else threshold.easiest,
+        threshold.verdict,
+    )
 
 
 class TemplateReader:
@@ -73,7 +87,11 @@ class TemplateReader:
         tiles = self._ink(picture)
         explained = [
             max(
-                (_best_match(tile, template) for tile in tiles for template in self._of(option, height, picture.size)),
+                (
+                    _best_match(tile, template)
+                    for tile in tiles
+                    for template in self._of(option, height, picture.size)
+                ),
                 default=0.0,
             )
             for option in stimulus.options
@@ -91,7 +109,9 @@ class TemplateReader:
 
     def _ink(self, picture: Image.Image) -> list[Array]:
         """By how much each tile differs from one of an empty picture, cropped to where it does."""
-        blank = Image.new("RGB", picture.size, tuple(int(value) for value in ImageStat.Stat(picture).median))
+        blank = Image.new(
+            "RGB", picture.size, tuple(int(value) for value in ImageStat.Stat(picture).median)
+        )
         pairs = zip(_grey(self._process(picture)), _grey(self._process(blank)), strict=True)
         return [part for tile, ground in pairs if (part := _cropped(tile - ground)).size]
 

@@ -75,7 +75,9 @@ def measure_acuity(
     ]
 
 
-def acuity_forecasts(spec: RunSpec, budget: int | None = None, announce: Announce = silent) -> list[str]:
+def acuity_forecasts(
+    spec: RunSpec, budget: int | None = None, announce: Announce = silent
+) -> list[str]:
     """What `measure_acuity` would ask each model at most, in lines for a reader; nothing is asked."""
     lines: list[str] = []
     for number, name in enumerate(spec.question.models):
@@ -86,11 +88,15 @@ def acuity_forecasts(spec: RunSpec, budget: int | None = None, announce: Announc
     return lines
 
 
-def _planned(spec: RunSpec, effort: Effort, announce: Announce) -> tuple[RunPlan, dict[str, QuestionPool]]:
+def _planned(
+    spec: RunSpec, effort: Effort, announce: Announce
+) -> tuple[RunPlan, dict[str, QuestionPool]]:
     if not spec.question.protocols:  # however a suite is asked otherwise
         spec = spec.with_question(protocols=tuple(ONCE[method] for method in spec.question.methods))
     if spec.question.limit is not None or spec.question.where:
-        raise DataError("limit, where: questions are placed by what was answered before; say how many with budget")
+        raise DataError(
+            "limit, where: questions are placed by what was answered before; say how many with budget"
+        )
     plan = planned(spec, announce)
     for use in plan.benchmarks:
         declared_test(use.benchmark.spec)
@@ -110,7 +116,12 @@ def _planned(spec: RunSpec, effort: Effort, announce: Announce) -> tuple[RunPlan
 
 
 def _measure(
-    spec: RunSpec, model: Any, cast: Cast, effort: Effort, progress: ProgressListener, announce: Announce
+    spec: RunSpec,
+    model: Any,
+    cast: Cast,
+    effort: Effort,
+    progress: ProgressListener,
+    announce: Announce,
 ) -> AcuityRun:
     plan, pools = _planned(spec, effort, announce)
     parts: Parts = _chosen_before(plan.folder, pools)
@@ -123,7 +134,9 @@ def _measure(
         with held_while_scored(plan.folder):
             run = read_acuity(score_run(plan.folder, spec.scoring))
             # Where a question is asked by generation and by likelihood, the first places both.
-            answers = {test_answers.benchmark: test_answers for test_answers in reversed(run.answers)}
+            answers = {
+                test_answers.benchmark: test_answers for test_answers in reversed(run.answers)
+            }
             grown = next_questions(pools, parts, answers, effort)
             if grown == parts:
                 if ideals := _ideals(rounds.model, plan, effort, kept_ideals(plan.folder)):
@@ -132,7 +145,9 @@ def _measure(
         parts = grown
 
 
-def _ideals(model: Any, plan: RunPlan, effort: Effort, earlier: Mapping[str, Ideal]) -> dict[str, Ideal]:
+def _ideals(
+    model: Any, plan: RunPlan, effort: Effort, earlier: Mapping[str, Ideal]
+) -> dict[str, Ideal]:
     """What the model's input allows in each test, where it is known what becomes of pictures."""
     declared = effort.input_side and shrinking_to(effort.input_side)
     process = declared or getattr(model, "seen_pixels", None)
@@ -161,5 +176,6 @@ def _chosen_before(folder: Path, pools: Mapping[str, QuestionPool]) -> dict[str,
     if (folder / RUN_MANIFEST).exists() and holds_answers(folder):
         earlier = {use.name: use.part for use in read_manifest(folder).benchmarks}
     return {
-        name: part if isinstance(part := earlier.get(name), ChosenPart) else pool.part() for name, pool in pools.items()
+        name: part if isinstance(part := earlier.get(name), ChosenPart) else pool.part()
+        for name, pool in pools.items()
     }

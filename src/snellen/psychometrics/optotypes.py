@@ -46,7 +46,8 @@ class Mask(Struct, frozen=True):
 def rasterise(shape: Shape, scale: float, right: float = 0.0, down: float = 0.0) -> Mask:
     """A shape enlarged to `scale` pixels per unit, then moved; what lies left of or above the origin is cut off."""
     parts = [
-        [[(x * scale + right, y * scale + down) for x, y in contour] for contour in contours] for contours in shape
+        [[(x * scale + right, y * scale + down) for x, y in contour] for contour in contours]
+        for contours in shape
     ]
     points = [point for contours in parts for contour in contours for point in contour]
     width, height = (math.ceil(max(point[axis] for point in points) - 1e-9) for axis in (0, 1))
@@ -58,7 +59,9 @@ def rasterise(shape: Shape, scale: float, right: float = 0.0, down: float = 0.0)
             for start, end in _spans([part[subrow] for part in crossings if subrow in part]):
                 _add(slopes, max(start, 0.0), 1.0)
                 _add(slopes, max(end, 0.0), -1.0)
-        rows.append(bytes(rounded_half_up(share * 255 / SUBROWS) for share in accumulate(slopes[:width])))
+        rows.append(
+            bytes(rounded_half_up(share * 255 / SUBROWS) for share in accumulate(slopes[:width]))
+        )
     return Mask(width, height, b"".join(rows))
 
 
@@ -84,7 +87,9 @@ def _crossings(contours: list[list[Point]], height: int) -> dict[int, list[float
                 x0, y0, x1, y1 = x1, y1, x0, y0
             first, last = (math.ceil(y * SUBROWS - 0.5 - 1e-9) for y in (y0, y1))
             for subrow in range(max(first, 0), min(last, height * SUBROWS)):
-                crossings.setdefault(subrow, []).append(x0 + ((subrow + 0.5) / SUBROWS - y0) / (y1 - y0) * (x1 - x0))
+                crossings.setdefault(subrow, []).append(
+                    x0 + ((subrow + 0.5) / SUBROWS - y0) / (y1 - y0) * (x1 - x0)
+                )
     return crossings
 
 
@@ -110,7 +115,9 @@ class Canvas:
     def put(self, shape: Shape, scale: float, at: Point, ink: int = BLACK) -> None:
         """A shape, its origin at a point of the picture, `scale` pixels per unit."""
         x, y = math.floor(at[0]), math.floor(at[1])
-        self.put_mask(rasterise(shape, scale, round(at[0] - x, 9), round(at[1] - y, 9)), (x, y), ink)
+        self.put_mask(
+            rasterise(shape, scale, round(at[0] - x, 9), round(at[1] - y, 9)), (x, y), ink
+        )
 
     def put_mask(self, mask: Mask, at: tuple[int, int], ink: int = BLACK) -> None:
         """Ink where a mask covers."""
@@ -135,7 +142,9 @@ class ColourCanvas:
     def __init__(self, width: int, height: int, ground: tuple[int, int, int]) -> None:
         self.image, self.palette = Image.new("P", (width, height)), [ground]
 
-    def rectangle(self, left: int, top: int, width: int, height: int, colour: tuple[int, int, int]) -> None:
+    def rectangle(
+        self, left: int, top: int, width: int, height: int, colour: tuple[int, int, int]
+    ) -> None:
         """A rectangle of whole pixels."""
         if colour not in self.palette:
             self.palette.append(colour)
@@ -148,7 +157,16 @@ class ColourCanvas:
 
 UNITS = 5
 """Width and height of each sign; a sign `px` high is drawn with px / 5 pixels per unit."""
-DIRECTIONS = ("right", "bottom right", "bottom", "bottom left", "left", "top left", "top", "top right")
+DIRECTIONS = (
+    "right",
+    "bottom right",
+    "bottom",
+    "bottom left",
+    "left",
+    "top left",
+    "top",
+    "top right",
+)
 """Clockwise from the right, each 45 degrees on."""
 
 
@@ -156,7 +174,9 @@ def _arc(x: float, y: float, radius: float, start: float, stop: float) -> Contou
     """Points of an arc, one for each degree, clockwise as y runs down."""
     steps = max(math.ceil(abs(stop - start)), 1)
     angles = (math.radians(start + (stop - start) * step / steps) for step in range(steps + 1))
-    return tuple((round(x + radius * math.cos(a), 9), round(y + radius * math.sin(a), 9)) for a in angles)
+    return tuple(
+        (round(x + radius * math.cos(a), 9), round(y + radius * math.sin(a), 9)) for a in angles
+    )
 
 
 def rectangle(left: float, top: float, right: float, bottom: float) -> Part:
@@ -181,7 +201,10 @@ def _sector(x: float, y: float, start: float, stop: float) -> Part:
 
 def rotated(shape: Shape, degrees: float) -> Shape:
     """A sign turned clockwise about the middle of its square."""
-    cosine, sine = (round(value, 12) for value in (math.cos(math.radians(degrees)), math.sin(math.radians(degrees))))
+    cosine, sine = (
+        round(value, 12)
+        for value in (math.cos(math.radians(degrees)), math.sin(math.radians(degrees)))
+    )
     middle = UNITS / 2
 
     def turned(contour: Contour) -> Contour:
@@ -262,7 +285,19 @@ def _letter_v() -> Shape:
     """Both strokes run from a corner to a foot one unit wide."""
     top = math.hypot(2, 5) / 5
     crotch = 5 * (2.5 - top) / 2
-    return ((((0.0, 0.0), (top, 0.0), (2.5, crotch), (5 - top, 0.0), (5.0, 0.0), (3.0, 5.0), (2.0, 5.0)),),)
+    return (
+        (
+            (
+                (0.0, 0.0),
+                (top, 0.0),
+                (2.5, crotch),
+                (5 - top, 0.0),
+                (5.0, 0.0),
+                (3.0, 5.0),
+                (2.0, 5.0),
+            ),
+        ),
+    )
 
 
 SLOAN: dict[str, Shape] = {

@@ -29,10 +29,14 @@ class QuestionPool(Struct, frozen=True):
     chance: float
 
     @classmethod
-    def of(cls, test: AcuityTest, benchmark: str, samples: Iterable[tuple[str, float]], chance: float) -> QuestionPool:
+    def of(
+        cls, test: AcuityTest, benchmark: str, samples: Iterable[tuple[str, float]], chance: float
+    ) -> QuestionPool:
         """The pool of a benchmark's samples, each a name and a level."""
         scale, by_level = LevelScale.of(test), defaultdict[float, list[str]](list)
-        for name, level in sorted(samples, key=lambda sample: rng_for(benchmark, sample[0], RULE, 0).random()):
+        for name, level in sorted(
+            samples, key=lambda sample: rng_for(benchmark, sample[0], RULE, 0).random()
+        ):
             by_level[level].append(name)
         return cls(test, scale, [by_level[level] for level in scale.levels], chance)
 
@@ -52,7 +56,12 @@ class QuestionPool(Struct, frozen=True):
     def evenly(self, most: int) -> ChosenPart:
         """Questions of all levels alike, each level in turn."""
         deepest = max(map(len, self.by_level))
-        turns = [samples[turn] for turn in range(deepest) for samples in self.by_level if turn < len(samples)]
+        turns = [
+            samples[turn]
+            for turn in range(deepest)
+            for samples in self.by_level
+            if turn < len(samples)
+        ]
         return self.part(turns[:most])
 
 
@@ -82,10 +91,15 @@ class Effort(Struct, frozen=True):
 def most_asked(pools: Mapping[str, QuestionPool], parts: Parts, effort: Effort) -> Parts:
     """The questions of each test, with those of an earlier call, if it asks its whole share; only the latter where they
     are more than the budget."""
-    if effort.budget is not None and sum(len(part.samples) for part in parts.values()) >= effort.budget:
+    if (
+        effort.budget is not None
+        and sum(len(part.samples) for part in parts.values()) >= effort.budget
+    ):
         return parts
     shares = {name: effort.share(pools, pool) for name, pool in pools.items()}
-    for name in list(pools)[: (effort.budget or 0) % len(pools)]:  # what a division leaves goes to any of them
+    for name in list(pools)[
+        : (effort.budget or 0) % len(pools)
+    ]:  # what a division leaves goes to any of them
         shares[name] += 1
     return {name: _filled(pool, parts[name], shares[name]) for name, pool in pools.items()}
 
@@ -96,7 +110,10 @@ def _filled(pool: QuestionPool, part: ChosenPart, most: int) -> ChosenPart:
 
 
 def next_questions(
-    pools: Mapping[str, QuestionPool], parts: Parts, answers: Mapping[str, TestAnswers], effort: Effort
+    pools: Mapping[str, QuestionPool],
+    parts: Parts,
+    answers: Mapping[str, TestAnswers],
+    effort: Effort,
 ) -> Parts:
     """The parts of the next round; the same where enough is known, or nothing may be asked any more."""
     grown = dict(parts)
@@ -107,7 +124,9 @@ def next_questions(
         name: posterior
         for name, pool in pools.items()
         if not pool.has_places
-        for posterior in [answers[name].posterior() if name in answers else pool.scale.posterior((), pool.chance)]
+        for posterior in [
+            answers[name].posterior() if name in answers else pool.scale.posterior((), pool.chance)
+        ]
         if not is_known(posterior, effort.width * pool.scale.unit)
     }
     still_to_ask = {name: effort.still_to_ask(grown, name, len(open_tests)) for name in open_tests}
@@ -115,6 +134,10 @@ def next_questions(
         pool, chosen, count = pools[name], set(parts[name].samples), still_to_ask[name]
         free = [[sample for sample in samples if sample not in chosen] for samples in pool.by_level]
         rng = rng_for(name, str(len(chosen)), "check", 0)
-        levels = next_levels(posterior, list(map(len, free)), min(number_at_once(len(chosen)), count), rng)
-        grown[name] = pool.part((*parts[name].samples, *(free[level].pop(0) for level in levels if free[level])))
+        levels = next_levels(
+            posterior, list(map(len, free)), min(number_at_once(len(chosen)), count), rng
+        )
+        grown[name] = pool.part(
+            (*parts[name].samples, *(free[level].pop(0) for level in levels if free[level]))
+        )
     return grown

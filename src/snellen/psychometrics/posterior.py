@@ -69,11 +69,14 @@ class ParameterGrid:
         self.widths = np.geomspace(span / 40, span, WIDTHS)
         self.lapses = np.array(LAPSES if always_answers else SILENT_LAPSES)
         self.guesses = np.array(list(guesses)) * chance
-        outside = np.maximum(np.maximum(least - self.thresholds, self.thresholds - most) / (MARGIN * span), 0.0)
+        outside = np.maximum(
+            np.maximum(least - self.thresholds, self.thresholds - most) / (MARGIN * span), 0.0
+        )
         self._priors = (
             np.where(outside > 0, 0.5 + 0.5 * np.cos(np.pi * np.minimum(outside, 1.0)), 1.0),
             np.exp(-0.5 * np.log2(self.widths * 6 / span) ** 2),
-            ((1 - self.lapses) ** 19 + (0.0 if always_answers else OFTEN)) * np.gradient(self.lapses),
+            ((1 - self.lapses) ** 19 + (0.0 if always_answers else OFTEN))
+            * np.gradient(self.lapses),
             np.array(list(guesses.values())),
         )
 
@@ -92,7 +95,9 @@ class ParameterGrid:
         rise = 1 / (1 + np.exp(-STEEPNESS * (x - self.thresholds[:, None, None]) / self.widths))
         guess, lapse = self.guesses[None, :], self.lapses[:, None]
         right = guess + (1 - guess - lapse) * rise[..., None, None]
-        return np.asarray(right.reshape(len(self.thresholds), len(self.levels), -1), dtype=np.float32)
+        return np.asarray(
+            right.reshape(len(self.thresholds), len(self.levels), -1), dtype=np.float32
+        )
 
     @cached_property
     def bins(self) -> tuple[npt.NDArray[np.int64], Array]:
@@ -109,7 +114,9 @@ class ParameterGrid:
     def likelihood(self, place: int, right: float, wrong: float) -> npt.NDArray[np.float32]:
         """(T, K) logarithms of how likely so many right and wrong answers at a level are."""
         probability = self.right[:, place]
-        return np.asarray(np.float32(right) * np.log(probability) + np.float32(wrong) * np.log1p(-probability))
+        return np.asarray(
+            np.float32(right) * np.log(probability) + np.float32(wrong) * np.log1p(-probability)
+        )
 
     def likelihood_of_silence(self, silent: float, named: float) -> npt.NDArray[np.float32]:
         """(K,) logarithms of how likely so many wrong answers name no option, and so many a wrong one.
@@ -136,13 +143,21 @@ class Posterior:
     ) -> None:
         """`weights` are in proportion to what follows from the answers, where that is known already; `silent` of the
         wrong answers named no option."""
-        self.grid, self.right, self.total = grid, np.asarray(right, dtype=float), np.asarray(total, dtype=float)
+        self.grid, self.right, self.total = (
+            grid,
+            np.asarray(right, dtype=float),
+            np.asarray(total, dtype=float),
+        )
         if weights is None:
             logs = np.zeros_like(grid.prior)
             for place in np.flatnonzero(self.total).tolist():
-                logs += grid.likelihood(place, self.right[place], self.total[place] - self.right[place])
+                logs += grid.likelihood(
+                    place, self.right[place], self.total[place] - self.right[place]
+                )
             if silent:
-                logs += grid.likelihood_of_silence(silent, float((self.total - self.right).sum()) - silent)
+                logs += grid.likelihood_of_silence(
+                    silent, float((self.total - self.right).sum()) - silent
+                )
             weights = grid.prior * np.exp(logs - logs.max())
         self.weights: Array = weights / weights.sum()
         """(T, K) as the grid's prior."""
@@ -207,7 +222,11 @@ class Posterior:
 
     def after(self, place: int) -> Posterior:
         """The posterior as it will be on average after one more answer at a level."""
-        right, total, probability = self.right.copy(), self.total.copy(), float(self.mean_right[place])
+        right, total, probability = (
+            self.right.copy(),
+            self.total.copy(),
+            float(self.mean_right[place]),
+        )
         right[place] += probability
         total[place] += 1
         factors = np.exp(self.grid.likelihood(place, probability, 1 - probability))
@@ -246,7 +265,9 @@ def number_at_once(n_asked: int) -> int:
     return min((n_asked + 2) // 4, AT_ONCE) if n_asked else AT_ONCE
 
 
-def next_levels(posterior: Posterior, remaining: Sequence[int], count: int, rng: random.Random) -> list[int]:
+def next_levels(
+    posterior: Posterior, remaining: Sequence[int], count: int, rng: random.Random
+) -> list[int]:
     """The levels of the next `count` questions: at first evenly over all levels, so that any two models share some
     questions; then each is the most informative one if those before it are answered as expected, but for checks.
     `remaining` says how many questions each level still has."""
@@ -257,7 +278,11 @@ def next_levels(posterior: Posterior, remaining: Sequence[int], count: int, rng:
     for number in range(n_asked + 1, n_asked + 1 + min(count, sum(free))):
         level = posterior.most_informative(free)
         easier = [place for place in range(level + 1, len(free)) if free[place]]
-        if easier and number % FOLLOW_EVERY == 0 and (surprising := _surprising(posterior, easier)) is not None:
+        if (
+            easier
+            and number % FOLLOW_EVERY == 0
+            and (surprising := _surprising(posterior, easier)) is not None
+        ):
             level = surprising
         elif easier and number % CHECK_EVERY == 0:
             level = min(easier, key=lambda place: (posterior.total[place], rng.random()))
@@ -271,7 +296,9 @@ def _surprising(posterior: Posterior, places: Sequence[int]) -> int | None:
     """The level with the least likely answers of those that have too few right ones, unless that is established."""
     expected = posterior.mean_right
     chances = {
-        place: at_most(round(posterior.right[place]), round(posterior.total[place]), expected[place])
+        place: at_most(
+            round(posterior.right[place]), round(posterior.total[place]), expected[place]
+        )
         for place in places
     }
     doubtful = [place for place in places if ESTABLISHED < chances[place] < SURPRISE]
@@ -282,4 +309,6 @@ def is_known(posterior: Posterior, width: float) -> bool:
     """Whether the interval is no wider than `width` (in units of x), or the threshold surely beyond the levels."""
     interval, levels = posterior.threshold, posterior.grid.levels
     beyond = max(posterior.beyond(levels[-1]), posterior.below(levels[0]))
-    return posterior.total.sum() >= 2 * AT_ONCE and (interval.high - interval.low <= width or beyond > SURE)
+    return posterior.total.sum() >= 2 * AT_ONCE and (
+        interval.high - interval.low <= width or beyond > SURE
+    )

@@ -182,9 +182,15 @@ def input_words(threshold: Threshold) -> str:
 
 
 def threshold_of(
-    test: AcuityTest, benchmark: str, method: str, answers: Answers, chance: float, *,
-    silent: int = 0, ideal: Ideal | None = None,
-) -> Threshold:  # fmt: skip
+    test: AcuityTest,
+    benchmark: str,
+    method: str,
+    answers: Answers,
+    chance: float,
+    *,
+    silent: int = 0,
+    ideal: Ideal | None = None,
+) -> Threshold:
     """The threshold that answers speak for, of which `silent` named no option."""
     scale = LevelScale.of(test)
     posterior = scale.posterior(answers, chance, silent)
@@ -192,24 +198,44 @@ def threshold_of(
     verdict = _verdict(posterior)
     curve = posterior.curve()
     points = tuple(
-        LevelPoint(level, round(posterior.total[place]), round(posterior.right[place]), *map(float, curve[place]))
+        LevelPoint(
+            level,
+            round(posterior.total[place]),
+            round(posterior.right[place]),
+            *map(float, curve[place]),
+        )
         for place, level in enumerate(scale.levels)
     )
     is_within = verdict == "threshold"
     return Threshold(
-        benchmark=benchmark, test=test.name, title=test.title, unit=test.unit, method=method, asked=len(answers),
+        benchmark=benchmark,
+        test=test.name,
+        title=test.title,
+        unit=test.unit,
+        method=method,
+        asked=len(answers),
         verdict=verdict,
         value=scale.level(interval.value) if is_within else None,
         low=scale.level(interval.low) if is_within and interval.low >= ends[0] else None,
         high=scale.level(interval.high) if is_within and interval.high <= ends[1] else None,
-        hardest=scale.levels[0], easiest=scale.levels[-1], slope=posterior.width, is_log=scale.is_log,
-        lapse=posterior.lapse, guess=posterior.guess, chance=chance, points=points, notes=dips(points, test.unit),
+        hardest=scale.levels[0],
+        easiest=scale.levels[-1],
+        slope=posterior.width,
+        is_log=scale.is_log,
+        lapse=posterior.lapse,
+        guess=posterior.guess,
+        chance=chance,
+        points=points,
+        notes=dips(points, test.unit),
         ideal=ideal,
-    )  # fmt: skip
+    )
 
 
 def _verdict(posterior: Posterior) -> Verdict:
-    harder, easier = posterior.below(posterior.grid.levels[0]), posterior.beyond(posterior.grid.levels[-1])
+    harder, easier = (
+        posterior.below(posterior.grid.levels[0]),
+        posterior.beyond(posterior.grid.levels[-1]),
+    )
     if easier > BEYOND:
         return "sees none"
     if harder > BEYOND:
@@ -223,7 +249,10 @@ def dips(points: Sequence[LevelPoint], unit: str) -> tuple[str, ...]:
     asked_points = [point for point in points if point.asked]
     notes = []
     for place, point in enumerate(asked_points):
-        harder = max((lower.right / lower.asked for lower in asked_points[:place] if lower.asked >= FEW), default=0.0)
+        harder = max(
+            (lower.right / lower.asked for lower in asked_points[:place] if lower.asked >= FEW),
+            default=0.0,
+        )
         chance = at_most(point.right, point.asked, point.fitted)
         if point.right / point.asked < harder and chance < DIP / len(asked_points):
             notes.append(

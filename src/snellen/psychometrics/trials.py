@@ -57,13 +57,18 @@ class Trial(Struct, frozen=True):
         others.insert(self.turn % 4, letter)
         return letter, tuple(others)
 
-    def corner(self, canvas: Canvas, width: float, height: float | None = None, margin: int = 4) -> tuple[int, int]:
+    def corner(
+        self, canvas: Canvas, width: float, height: float | None = None, margin: int = 4
+    ) -> tuple[int, int]:
         """Left and top of a thing so large, anywhere in a picture but its margin, on whole pixels.
 
         Raises DataError where the picture has no room for it.
         """
         thing = (width, width if height is None else height)
-        spaces = [int(whole - 2 * margin - part) for whole, part in zip(canvas.image.size, thing, strict=True)]
+        spaces = [
+            int(whole - 2 * margin - part)
+            for whole, part in zip(canvas.image.size, thing, strict=True)
+        ]
         if min(spaces) < 0:
             sides = "x".join(map(str, canvas.image.size))
             raise DataError(
@@ -72,7 +77,9 @@ class Trial(Struct, frozen=True):
         return margin + self.rng.randint(0, spaces[0]), margin + self.rng.randint(0, spaces[1])
 
 
-def stimulus(canvas: Canvas, question: str, options: Sequence[str], right: str, **tags: str) -> Stimulus:
+def stimulus(
+    canvas: Canvas, question: str, options: Sequence[str], right: str, **tags: str
+) -> Stimulus:
     """A question about one picture."""
     return Stimulus((canvas.png(),), question, tuple(options), list(options).index(right), tags)
 
@@ -113,7 +120,9 @@ class AcuityTest(Struct, frozen=True, kw_only=True):
         written, turns = written_level(level), list(range(exemplars or self.exemplars))
         rng_for("acuity", self.name, written, "turns").shuffle(turns)
         for number, turn in enumerate(turns):
-            trial = Trial(level, turn, rng_for("acuity", self.name, written, number), side or self.side)
+            trial = Trial(
+                level, turn, rng_for("acuity", self.name, written, number), side or self.side
+            )
             yield f"{self.name}-{written}-{number:02d}", self.draw(trial)
 
 
@@ -132,10 +141,16 @@ def acuity_test(
 
     def declared(draw: Callable[[Trial], Stimulus]) -> AcuityTest:
         return AcuityTest(
-            name=name, title=title, unit=unit, levels=tuple(float(written_level(level)) for level in levels),
-            easier=easier, draw=draw, side=side,
-            exemplars=exemplars, **more,
-        )  # fmt: skip
+            name=name,
+            title=title,
+            unit=unit,
+            levels=tuple(float(written_level(level)) for level in levels),
+            easier=easier,
+            draw=draw,
+            side=side,
+            exemplars=exemplars,
+            **more,
+        )
 
     return declared
 

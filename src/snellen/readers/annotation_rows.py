@@ -12,7 +12,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from snellen.common.drafts import AnnotatedObject, AnnotatedPicture, OpenQuestion, Relation, TextLine
+from snellen.common.drafts import (
+    AnnotatedObject,
+    AnnotatedPicture,
+    OpenQuestion,
+    Relation,
+    TextLine,
+)
 from snellen.errors import DataError, WrongRowsError
 from snellen.formats.json_files import JSON_FAULTS, converted
 from snellen.formats.locate import PictureFinder
@@ -77,7 +83,9 @@ def read_annotated_rows(
     Raises DataError for a column that is not there, and after the last row WrongRowsError for those that are wrong.
     """
     if not columns.picture:
-        raise DataError(f"{path}: no column is named as the picture's; say columns = {{ picture = ... }}")
+        raise DataError(
+            f"{path}: no column is named as the picture's; say columns = {{ picture = ... }}"
+        )
     reader = _RowReader(path, pictures, columns)
     several = not columns.id and bool(columns.questions or columns.box or columns.caption)
     held: dict[object, AnnotatedPicture] = {}
@@ -136,7 +144,9 @@ class _RowReader:
             is_exhaustive=not columns.box,
             incomplete=tuple(thing.name for thing in boxed),
             relations=tuple(self._records(row, columns.relations, Relation, where)),
-            captions=tuple(text for column in self._captions for text in self._texts(row, column, where)),
+            captions=tuple(
+                text for column in self._captions for text in self._texts(row, column, where)
+            ),
             questions=tuple(self._questions(row, where)),
             texts=tuple(self._records(row, columns.texts, TextLine, where)),
             fields={key: tuple(_listed(value)) for key, value in self._fields(row, where).items()},
@@ -152,7 +162,9 @@ class _RowReader:
         try:
             left, top, right, bottom = map(float, cells)
         except ValueError:
-            raise DataError(f"{where}: a box has left, top, right and bottom in pixels, not {cells}") from None
+            raise DataError(
+                f"{where}: a box has left, top, right and bottom in pixels, not {cells}"
+            ) from None
         return (AnnotatedObject(names[0], (left, top, right - left, bottom - top)),)
 
     def _cell(self, row: Row, column: str) -> Any:
@@ -178,7 +190,11 @@ class _RowReader:
         content = _parsed(self._cell(row, self._columns.fields), where)
         if content is None:  # an object stands as columns of its own: `fields.total`
             inner = f"{self._columns.fields}."
-            return {name.removeprefix(inner): cell for name, cell in row.items() if name.startswith(inner)}
+            return {
+                name.removeprefix(inner): cell
+                for name, cell in row.items()
+                if name.startswith(inner)
+            }
         if not isinstance(content, dict):
             raise DataError(f"{where}: {self._columns.fields} must be an object of keys and values")
         return content
@@ -186,19 +202,25 @@ class _RowReader:
     def _objects(self, row: Row, where: str) -> Iterator[AnnotatedObject]:
         content = _parsed(self._cell(row, self._columns.objects), where)
         if isinstance(content, str):
-            content = [name for name in map(str.strip, content.replace(";", ",").split(",")) if name]
+            content = [
+                name for name in map(str.strip, content.replace(";", ",").split(",")) if name
+            ]
         for thing in content or ():
             if isinstance(thing, str):
                 yield AnnotatedObject(thing)
             else:
                 record = converted(thing, _Object, where)
-                yield AnnotatedObject(record.name, record.box, attributes=record.attributes, kind=record.kind)
+                yield AnnotatedObject(
+                    record.name, record.box, attributes=record.attributes, kind=record.kind
+                )
 
     def _records(self, row: Row, column: str, form: Any, where: str) -> list[Any]:
         """The records of a list; of `texts` a text alone will do."""
         content = _parsed(self._cell(row, column), where)
         if form is TextLine:
-            content = [{"text": text} if isinstance(text, str) else text for text in _as_list(content)]
+            content = [
+                {"text": text} if isinstance(text, str) else text for text in _as_list(content)
+            ]
         return [converted(item, form, where) for item in _as_list(content)]
 
     def _questions(self, row: Row, where: str) -> Iterator[OpenQuestion]:
@@ -209,7 +231,11 @@ class _RowReader:
             return
         for item in _as_list(_parsed(content, where)):
             question = converted(item, _Question, where)
-            yield OpenQuestion(question.question, tuple(question.answers or _listed(question.answer)), question.kind)
+            yield OpenQuestion(
+                question.question,
+                tuple(question.answers or _listed(question.answer)),
+                question.kind,
+            )
 
 
 def _parsed(cell: Any, where: str) -> Any:

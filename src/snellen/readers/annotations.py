@@ -68,12 +68,16 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     pictures, faults = read_pictures(chosen, folder)
     types = question_types(chosen.questions) or fitting_types(pictures)
     path = Path(chosen.file or chosen.images)
-    yield from without_exclusions(formed_drafts(AnnotatedSource(pictures, chosen.seed), types), path)
+    yield from without_exclusions(
+        formed_drafts(AnnotatedSource(pictures, chosen.seed), types), path
+    )
     if faults:
         raise WrongRowsError(faults)
 
 
-def read_pictures(params: Params, source: Path | None) -> tuple[list[AnnotatedPicture], Sequence[str]]:
+def read_pictures(
+    params: Params, source: Path | None
+) -> tuple[list[AnnotatedPicture], Sequence[str]]:
     """All pictures with what is said of them, and what is wrong with rows that cannot be used. Raises DataError for
     wrong files, and WrongRowsError without any picture."""
     base = source or Path()
@@ -86,9 +90,15 @@ def read_pictures(params: Params, source: Path | None) -> tuple[list[AnnotatedPi
             raise
         faults = error.faults
     if not pictures:
-        raise DataError(f"{base / (params.file or params.images)}: no picture with annotations in it")
+        raise DataError(
+            f"{base / (params.file or params.images)}: no picture with annotations in it"
+        )
     first = {picture.id: picture for picture in reversed(pictures)}
-    doubled = [_doubled(picture, first[picture.id].where) for picture in pictures if first[picture.id] is not picture]
+    doubled = [
+        _doubled(picture, first[picture.id].where)
+        for picture in pictures
+        if first[picture.id] is not picture
+    ]
     return [picture for picture in pictures if first[picture.id] is picture], [*faults, *doubled]
 
 
@@ -126,7 +136,9 @@ def question_types(declared: tuple[dict[str, Any], ...]) -> dict[str, QuestionTy
     for place, settings in enumerate(declared):
         name = settings.get("type")
         if not isinstance(name, str):
-            raise DataError(f'{PARAMS}.questions[{place}]: name the type, as in {{ type = "count" }}')
+            raise DataError(
+                f'{PARAMS}.questions[{place}]: name the type, as in {{ type = "count" }}'
+            )
         form: type[QuestionType] = registry.find("question_types", name)
         options = {key: value for key, value in settings.items() if key != "type"}
         try:
@@ -140,11 +152,15 @@ def question_types(declared: tuple[dict[str, Any], ...]) -> dict[str, QuestionTy
 
 def fitting_types(pictures: list[AnnotatedPicture]) -> dict[str, QuestionType]:
     """Every type, with its own settings, that fits one of the pictures."""
-    every = {name: registry.find("question_types", name)() for name in registry.names("question_types")}
+    every = {
+        name: registry.find("question_types", name)() for name in registry.names("question_types")
+    }
     return {name: kind for name, kind in every.items() if any(map(kind.fits, pictures))}
 
 
-def formed_drafts(source: AnnotatedSource, types: Mapping[str, QuestionType]) -> Iterator[Draft | Exclusion]:
+def formed_drafts(
+    source: AnnotatedSource, types: Mapping[str, QuestionType]
+) -> Iterator[Draft | Exclusion]:
     """The questions of all pictures, and what is left out with its reasons."""
     for picture in source.pictures:
         for name, kind in types.items():
@@ -180,7 +196,10 @@ def _has_distractors(formed: FormedQuestion) -> bool:
         spec = question.distractors
         if spec and spec.tiers:
             candidates = (candidate for tier in spec.tiers for candidate in tier)
-            if all(rejection_reason(candidate, question.texts, spec.also_right, ()) for candidate in candidates):
+            if all(
+                rejection_reason(candidate, question.texts, spec.also_right, ())
+                for candidate in candidates
+            ):
                 return False
         elif spec and not spec.closed:
             return False
@@ -193,16 +212,24 @@ def read_class_folders(folder: Path, split: str = "") -> Iterator[AnnotatedPictu
     Raises DataError when there is no such folder.
     """
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; `images` names the one that holds the folders of classes")
+        raise DataError(
+            f"{folder}: no such folder; `images` names the one that holds the folders of classes"
+        )
     splits = splits_in(folder)
     if split and split not in splits:
-        raise unknown("split", split, splits) if splits else DataError(f"{folder}: has no folders of splits")
+        raise (
+            unknown("split", split, splits)
+            if splits
+            else DataError(f"{folder}: has no folders of splits")
+        )
     for part in [split] if split else splits or [""]:
         for home in _folders(folder / part):
             label = home.name.replace("_", " ").strip()
             for file in sorted(file for file in home.rglob("*") if is_picture(file)):
                 name = str(file.relative_to(folder)).replace("\\", "/")
-                yield AnnotatedPicture(name, file, str(file), labels=(label,), tags={"split": part} if part else {})
+                yield AnnotatedPicture(
+                    name, file, str(file), labels=(label,), tags={"split": part} if part else {}
+                )
 
 
 def read_named_pictures(folder: Path) -> Iterator[AnnotatedPicture]:
@@ -218,4 +245,6 @@ def read_named_pictures(folder: Path) -> Iterator[AnnotatedPicture]:
 
 
 def _folders(folder: Path) -> list[Path]:
-    return sorted(home for home in folder.iterdir() if home.is_dir() and not home.name.startswith("."))
+    return sorted(
+        home for home in folder.iterdir() if home.is_dir() and not home.name.startswith(".")
+    )

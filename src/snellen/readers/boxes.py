@@ -54,7 +54,9 @@ def _with_box(draft: Draft, boxes: BoxParams) -> Draft:
         raise DataError(f"{draft.where}: {' '.join(question.texts)!r} is not a box of four numbers")
     left, top, right, bottom = numbers if boxes.corners else (*numbers[:2], *_far_corner(numbers))
     if right < left or bottom < top or (boxes.source == "1" and max(right, bottom) > 1.01):
-        raise DataError(f"{draft.where}: {numbers} is not a box in the form that boxes declares (corners, source)")
+        raise DataError(
+            f"{draft.where}: {numbers} is not a box in the form that boxes declares (corners, source)"
+        )
     wide, high = _scale(draft, boxes)
     gold = f"[{', '.join(map(_plain, (left * wide, top * high, right * wide, bottom * high)))}]"
     text = f"{question.question}\n{_REPLIES[boxes.ask]}, {_named(draft, boxes)}."
@@ -92,7 +94,9 @@ def _size(draft: Draft) -> tuple[int, int]:
     """Width and height of the picture, from its head alone."""
     file: ImageFile | PictureSpec | LazyFrames = draft.images[0]
     if isinstance(file, (PictureSpec, LazyFrames)):
-        raise DataError(f"{draft.where}: a box in a crop of a picture or in a clip; leave out the crop")
+        raise DataError(
+            f"{draft.where}: a box in a crop of a picture or in a clip; leave out the crop"
+        )
     content = file.read() if isinstance(file, LazyImage) else file
     try:
         with Image.open(io.BytesIO(content) if isinstance(content, bytes) else content) as picture:

@@ -109,7 +109,9 @@ def read_hub_classes(params: dict[str, Any], folder: Path | None) -> Iterator[Dr
         if species:
             tags = {"species": species[_within(row[chosen.species], species, place, "species")]}
         name = str(row[chosen.id] if chosen.id else place.number)
-        yield draft_of(LabelledPicture(name, pictures.at(place), place.where, label, tags), chosen.data)
+        yield draft_of(
+            LabelledPicture(name, pictures.at(place), place.where, label, tags), chosen.data
+        )
 
 
 def _labels(dataset: Data, names: Sequence[str]) -> list[LabelClass]:
@@ -133,7 +135,11 @@ def draft_of(picture: LabelledPicture, dataset: Data) -> Draft:
     label = picture.label
     return Draft(
         id=picture.id,
-        rounds=(QuestionDraft(_QUESTIONS[dataset], texts=label.names, distractors=DistractorSpec(label.others)),),
+        rounds=(
+            QuestionDraft(
+                _QUESTIONS[dataset], texts=label.names, distractors=DistractorSpec(label.others)
+            ),
+        ),
         images=(picture.file,),
         where=picture.where,
         group=picture.id,
@@ -154,13 +160,17 @@ def _pictures(chosen: Params, folder: Path | None) -> Iterator[LabelledPicture]:
             return cifar_pictures(folder)
         case "imagenet-1k", "val":
             return imagenet_pictures(folder)
-    raise DataError(f"{chosen.data}: its {chosen.split} pictures are not read; the entry's split is wrong")
+    raise DataError(
+        f"{chosen.data}: its {chosen.split} pictures are not read; the entry's split is wrong"
+    )
 
 
 def _flowers(folder: Path | None, by_folder: str, listed: str) -> Iterator[LabelledPicture]:
     names = files("snellen.readers").joinpath("flowers102.txt").read_text("utf-8").splitlines()
     pairs = (
-        _of_folders(split_folder) if (split_folder := locate_or_none(folder, by_folder)) else _of_lists(folder, listed)
+        _of_folders(split_folder)
+        if (split_folder := locate_or_none(folder, by_folder))
+        else _of_lists(folder, listed)
     )
     for where, file, number in pairs:
         if not 1 <= number <= len(names):
@@ -173,7 +183,9 @@ def _of_folders(split: Path) -> Iterator[tuple[str, Path, int]]:
     """The pictures in a folder with one subfolder per class, named by the class number."""
     for folder in sorted(split.iterdir(), key=lambda path: (len(path.name), path.name)):
         if not folder.name.isdecimal():
-            raise DataError(f"{folder}: not the number of a class; is this the split of Flowers102 by folders?")
+            raise DataError(
+                f"{folder}: not the number of a class; is this the split of Flowers102 by folders?"
+            )
         yield from ((str(file), file, int(folder.name)) for file in sorted(folder.glob("*.jpg")))
 
 
@@ -185,7 +197,9 @@ def _of_lists(folder: Path | None, listed: str) -> Iterator[tuple[str, Path, int
     for number in map(int, read_mat(locate(folder, "setid.mat"), listed)):
         where = f"{path}: labels[{number}]"
         if not 1 <= number <= len(labels):
-            raise DataError(f"{where}: there are {len(labels)} labels; do the files belong together?")
+            raise DataError(
+                f"{where}: there are {len(labels)} labels; do the files belong together?"
+            )
         yield where, pictures / f"image_{number:05d}.jpg", int(labels[number - 1])
 
 
@@ -201,10 +215,21 @@ def _pets(folder: Path | None, listed: str) -> Iterator[LabelledPicture]:
                 continue
             parts = _PET.fullmatch(text)
             if parts is None:
-                raise DataError(f"{where}: {text!r} is not a file's name, class, species (1 or 2) and breed")
+                raise DataError(
+                    f"{where}: {text!r} is not a file's name, class, species (1 or 2) and breed"
+                )
             if numbers.setdefault(parts[2], parts[1]) != parts[1]:
-                raise DataError(f"{where}: class {parts[2]} is {parts[1]} here and {numbers[parts[2]]} above")
-            entries.append((where, text.split()[0], parts[1].replace("_", " "), ("cat", "dog")[int(parts[3]) - 1]))
+                raise DataError(
+                    f"{where}: class {parts[2]} is {parts[1]} here and {numbers[parts[2]]} above"
+                )
+            entries.append(
+                (
+                    where,
+                    text.split()[0],
+                    parts[1].replace("_", " "),
+                    ("cat", "dog")[int(parts[3]) - 1],
+                )
+            )
     breeds = tuple(dict.fromkeys(breed for _, _, breed, _ in entries))
     for where, name, breed, species in entries:
         label = LabelClass((breed,), (breeds,), breed)
@@ -247,7 +272,9 @@ def cifar_pictures(folder: Path | None) -> Iterator[LabelledPicture]:
         where = f"{path}: picture {number}"
         if not 0 <= label < len(names):
             raise DataError(f"{where}: there is no class {label}; there are {len(names)}")
-        yield LabelledPicture(str(number), _png(planes), where, classes[label], {"class": classes[label].stratum})
+        yield LabelledPicture(
+            str(number), _png(planes), where, classes[label], {"class": classes[label].stratum}
+        )
 
 
 def cifar_label_classes(names: Sequence[str]) -> list[LabelClass]:
@@ -288,7 +315,9 @@ def _of_bytes(path: Path) -> tuple[Iterator[tuple[int, bytes]], list[str]]:
     with open_text(path) as file:
         content = file.read()
     if not content or len(content) % (1 + 3 * SIZE):
-        raise DataError(f"{path}: {len(content)} bytes are not a whole number of pictures; is the download complete?")
+        raise DataError(
+            f"{path}: {len(content)} bytes are not a whole number of pictures; is the download complete?"
+        )
     with open_text(path.with_name("batches.meta.txt")) as file:
         names = file.read().decode("ascii", "replace").split()
     rows = (content[at : at + 1 + 3 * SIZE] for at in range(0, len(content), 1 + 3 * SIZE))
@@ -316,7 +345,10 @@ def _png(planes: bytes) -> bytes:
         (b"IEND", b""),
     )
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        struct.pack(">I", len(content))
+        + name
+        + content
+        + struct.pack(">I", zlib.crc32(name + content))
         for name, content in chunks
     )
 
@@ -351,7 +383,9 @@ def imagenet_pictures(folder: Path | None) -> Iterator[LabelledPicture]:
     pictures = _pictures_of(folder)
     classes = _label_classes(wordnet, {picture.synset for picture in pictures})
     for picture in pictures:
-        yield LabelledPicture(picture.file.stem, picture.file, picture.where, classes[picture.synset])
+        yield LabelledPicture(
+            picture.file.stem, picture.file, picture.where, classes[picture.synset]
+        )
 
 
 def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
@@ -365,9 +399,13 @@ def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
     for label in labels:
         # Lists of unique names add a word or number to one of the two cranes.
         names = ("crane",) if label.startswith("crane") else tuple(label.split(", "))
-        fitting = [synset for synset in wordnet.with_names(names) if synset > max(synsets, default="")]
+        fitting = [
+            synset for synset in wordnet.with_names(names) if synset > max(synsets, default="")
+        ]
         if not fitting:
-            raise DataError(f"no class of WordNet is called {label!r}; is it ImageNet's list, in its order?")
+            raise DataError(
+                f"no class of WordNet is called {label!r}; is it ImageNet's list, in its order?"
+            )
         synsets.append(min(fitting, key=lambda synset: (synset not in MEANT, synset)))
     classes = _label_classes(wordnet, synsets)
     return [classes[synset] for synset in synsets]
@@ -375,23 +413,34 @@ def imagenet_classes(labels: Sequence[str]) -> list[LabelClass]:
 
 def _label_classes(wordnet: WordNet, synsets: Iterable[str]) -> dict[str, LabelClass]:
     names = {synset: wordnet.names(synset) for synset in sorted(synsets)}
-    return {synset: LabelClass(names[synset], _similar(wordnet, synset, names), synset) for synset in names}
+    return {
+        synset: LabelClass(names[synset], _similar(wordnet, synset, names), synset)
+        for synset in names
+    }
 
 
 def _similar(wordnet: WordNet, synset: str, names: dict[str, tuple[str, ...]]) -> Tiers:
     """The usual names of the other classes, the most similar ones first."""
-    return tuple(tuple(names[neighbour][0] for neighbour in tier) for tier in wordnet.by_similarity(synset, names))
+    return tuple(
+        tuple(names[neighbour][0] for neighbour in tier)
+        for tier in wordnet.by_similarity(synset, names)
+    )
 
 
 def _pictures_of(folder: Path | None) -> list[ImageNetPicture]:
-    split = locate(folder, "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val", "val", "ILSVRC2012_img_val")
+    split = locate(
+        folder, "ILSVRC/Data/CLS-LOC/val", "Data/CLS-LOC/val", "val", "ILSVRC2012_img_val"
+    )
     inside = sorted(split.iterdir())
     if any(path.is_dir() for path in inside):
         pictures = [picture for path in inside for picture in _of_class(path)]
     else:
         flat = [path for path in inside if path.suffix.upper() == ".JPEG"]
         labels = locate(
-            folder, "LOC_val_solution.csv", f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}", f"data/{GROUND_TRUTH}"
+            folder,
+            "LOC_val_solution.csv",
+            f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}",
+            f"data/{GROUND_TRUTH}",
         )
         pictures = _of_kaggle(flat, labels) if labels.suffix == ".csv" else _of_kit(flat, labels)
     if not pictures:
@@ -403,12 +452,17 @@ def _of_class(folder: Path) -> list[ImageNetPicture]:
     if not CLASS.fullmatch(folder.name):
         raise DataError(f"{folder}: not the folder of a class, such as n01440764; move it away")
     return [
-        ImageNetPicture(str(file), file, folder.name) for file in folder.iterdir() if file.suffix.upper() == ".JPEG"
+        ImageNetPicture(str(file), file, folder.name)
+        for file in folder.iterdir()
+        if file.suffix.upper() == ".JPEG"
     ]
 
 
 def _of_kaggle(flat: list[Path], solution: Path) -> list[ImageNetPicture]:
-    rows = {row.image: (where, row.boxes.partition(" ")[0]) for where, row in table_rows(solution, Solution)}
+    rows = {
+        row.image: (where, row.boxes.partition(" ")[0])
+        for where, row in table_rows(solution, Solution)
+    }
     pictures: list[ImageNetPicture] = []
     for file in flat:
         if file.stem not in rows:
@@ -428,11 +482,15 @@ def _of_kit(flat: list[Path], path: Path) -> list[ImageNetPicture]:
     with open_text(path) as file:
         labels = [line.strip() for line in DelimitedLines(file, path)]
     if len(labels) != len(flat):
-        raise DataError(f"{path}: {len(labels)} lines for {len(flat)} pictures; unpack the whole archive")
+        raise DataError(
+            f"{path}: {len(labels)} lines for {len(flat)} pictures; unpack the whole archive"
+        )
     pictures: list[ImageNetPicture] = []
     for number, (picture, label) in enumerate(zip(flat, labels, strict=True), 1):
         if not picture.stem.endswith(f"_{number:08d}"):
-            raise DataError(f"{picture}: picture {number} is missing, whose class is line {number} of {path.name}")
+            raise DataError(
+                f"{picture}: picture {number} is missing, whose class is line {number} of {path.name}"
+            )
         if label not in synsets:
             raise DataError(f"{path}:{number}: there is no class {label!r} in meta.mat")
         pictures.append(ImageNetPicture(f"{path}:{number}", picture, synsets[label]))
@@ -442,6 +500,12 @@ def _of_kit(flat: list[Path], path: Path) -> list[ImageNetPicture]:
 def _kit_classes(path: Path) -> dict[str, str]:
     rows = read_mat(path, "synsets")
     try:
-        return {str(row["ILSVRC2012_ID"]): str(row["WNID"]) for row in rows if int(row["ILSVRC2012_ID"]) <= CLASSES}
+        return {
+            str(row["ILSVRC2012_ID"]): str(row["WNID"])
+            for row in rows
+            if int(row["ILSVRC2012_ID"]) <= CLASSES
+        }
     except (TypeError, KeyError, IndexError, ValueError):
-        raise DataError(f"{path}: synsets without ILSVRC2012_ID and WNID; is it the kit's meta.mat?") from None
+        raise DataError(
+            f"{path}: synsets without ILSVRC2012_ID and WNID; is it the kit's meta.mat?"
+        ) from None

@@ -58,7 +58,8 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedPic
     """
     content = read_json(path, _File)
     categories = {
-        category.id: category for _, category in list_items(path, "categories", content.categories, _Category)
+        category.id: category
+        for _, category in list_items(path, "categories", content.categories, _Category)
     }
     images = [image for _, image in list_items(path, "images", content.images, _Image)]
     objects: dict[Id, list[AnnotatedObject]] = defaultdict(list)
@@ -72,7 +73,9 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedPic
         if annotation.category_id is not None:
             if annotation.category_id not in categories:
                 raise DataError(f"{where}: there is no category {annotation.category_id}")
-            objects[annotation.image_id].append(_object(annotation, categories[annotation.category_id], where))
+            objects[annotation.image_id].append(
+                _object(annotation, categories[annotation.category_id], where)
+            )
     names = {name: _readable(category.name) for name, category in categories.items()}
     folder = _Folder(path, pictures)
     faults = []
@@ -89,7 +92,9 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedPic
             objects=tuple(objects[image.id]),
             absent=tuple(names[name] for name in image.neg_category_ids or () if name in names),
             is_exhaustive=image.neg_category_ids is None,
-            incomplete=tuple(names[name] for name in image.not_exhaustive_category_ids if name in names),
+            incomplete=tuple(
+                names[name] for name in image.not_exhaustive_category_ids if name in names
+            ),
             captions=tuple(captions[image.id]),
         )
     if faults:
@@ -99,7 +104,9 @@ def read_coco(path: Path, pictures: Path | None = None) -> Iterator[AnnotatedPic
 def _object(annotation: _Annotation, category: _Category, where: str) -> AnnotatedObject:
     polygons = annotation.segmentation if isinstance(annotation.segmentation, list) else []
     if annotation.bbox and len(annotation.bbox) != 4:
-        raise DataError(f"{where}: a box has left, top, width and height; this one has {len(annotation.bbox)} numbers")
+        raise DataError(
+            f"{where}: a box has left, top, width and height; this one has {len(annotation.bbox)} numbers"
+        )
     left, top, width, height = annotation.bbox or (0, 0, 0, 0)
     box: Box | None = (left, top, width, height) if width > 0 and height > 0 else None
     return AnnotatedObject(
@@ -112,7 +119,11 @@ def _object(annotation: _Annotation, category: _Category, where: str) -> Annotat
 
 
 def _polygon(numbers: Any, where: str) -> Polygon:
-    if not isinstance(numbers, list) or len(numbers) % 2 or not all(isinstance(n, int | float) for n in numbers):
+    if (
+        not isinstance(numbers, list)
+        or len(numbers) % 2
+        or not all(isinstance(n, int | float) for n in numbers)
+    ):
         raise DataError(f"{where}: a polygon is a list of x, y, x, y ...")
     return tuple(numbers)
 
@@ -127,9 +138,15 @@ class _Folder:
 
     def __init__(self, path: Path, pictures: Path | None) -> None:
         if pictures is not None and not pictures.is_dir():
-            raise DataError(f"{pictures}: no such folder; name the one with the pictures of {path.name}")
+            raise DataError(
+                f"{pictures}: no such folder; name the one with the pictures of {path.name}"
+            )
         homes = (path.parent, path.parent.parent)
-        self._bases = [pictures] if pictures else [*homes, *(home / name for home in homes for name in FOLDERS)]
+        self._bases = (
+            [pictures]
+            if pictures
+            else [*homes, *(home / name for home in homes for name in FOLDERS)]
+        )
         self._path, self._base = path, self._bases[0]
 
     def file(self, image: _Image) -> Path:
@@ -184,7 +201,11 @@ class CocoObjects(Struct, frozen=True):
 
     def names(self, *, of: str = "", without: frozenset[int] = frozenset()) -> tuple[str, ...]:
         """Names of all categories, or of those of one super-category."""
-        return tuple(c.name for c in self.categories.values() if of in ("", c.supercategory) and c.id not in without)
+        return tuple(
+            c.name
+            for c in self.categories.values()
+            if of in ("", c.supercategory) and c.id not in without
+        )
 
     def present(self, image: int) -> frozenset[int]:
         return frozenset(annotation.category_id for _, annotation in self.by_image.get(image, ()))
@@ -194,9 +215,12 @@ def read_instances(path: Path, pictures: Path) -> CocoObjects:
     """The objects of a file in COCO's form, whose pictures lie in `pictures`. Raises DataError."""
     content = read_json(path, _InstancesFile)
     images = {
-        image.id: pictures / image.file_name for _, image in list_items(path, "images", content.images, CocoImage)
+        image.id: pictures / image.file_name
+        for _, image in list_items(path, "images", content.images, CocoImage)
     }
-    categories = {c.id: c for _, c in list_items(path, "categories", content.categories, CocoCategory)}
+    categories = {
+        c.id: c for _, c in list_items(path, "categories", content.categories, CocoCategory)
+    }
     by_image: dict[int, list[tuple[str, CocoAnnotation]]] = {}
     for where, annotation in list_items(path, "annotations", content.annotations, CocoAnnotation):
         if annotation.image_id not in images:

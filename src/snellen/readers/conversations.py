@@ -61,7 +61,11 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     path = (folder or Path()) / chosen.file
     images = (folder or Path()) / chosen.images if chosen.images else path.parent
     files = PictureFinder(images) if chosen.find_pictures else None
-    faults, moved, last = list[str](), list[int](), None  # the last is kept back, since a note goes with it
+    faults, moved, last = (
+        list[str](),
+        list[int](),
+        None,
+    )  # the last is kept back, since a note goes with it
     for row in read_rows(path):
         if last is not None:
             yield last
@@ -76,7 +80,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         except DataError as error:
             faults.append(str(error))
     if last is not None:
-        words = f"{len(moved):,} conversations show the pictures of later messages with the first one"
+        words = (
+            f"{len(moved):,} conversations show the pictures of later messages with the first one"
+        )
         shown_first = (f"{path.name}: {words} ({row_names(path, moved)})",) if moved else ()
         yield replace(last, notes=(*shown_first, *picture_notes(path, files)))
     if faults:
@@ -84,7 +90,11 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _draft(
-    row: SourceRow, talk: _Talk, columns: ConversationColumns, folder: Path, files: PictureFinder | None
+    row: SourceRow,
+    talk: _Talk,
+    columns: ConversationColumns,
+    folder: Path,
+    files: PictureFinder | None,
 ) -> Draft:
     pictures: list[Any] = []
     for name in (columns.picture,) if isinstance(columns.picture, str) else columns.picture:
@@ -113,7 +123,10 @@ def _talk(messages: Sequence[Any], where: str) -> _Talk:
     for message in messages:
         if not isinstance(message, dict):
             raise DataError(f"{where}: a message must be an object that says who says what")
-        who, text = message.get("from", message.get("role")), _text(message.get("value", message.get("content")))
+        who, text = (
+            message.get("from", message.get("role")),
+            _text(message.get("value", message.get("content"))),
+        )
         if who in SYSTEM:
             talk.context.append(text.replace(MARK, "").strip())
         elif who in ASKING and len(talk.questions) == len(talk.replies):
@@ -121,7 +134,9 @@ def _talk(messages: Sequence[Any], where: str) -> _Talk:
         elif who in ANSWERING and len(talk.questions) == len(talk.replies) + 1:
             talk.replies.append(text.replace(MARK, "").strip())
         else:
-            raise DataError(f"{where}: {who!r} says something out of turn; questions and replies must alternate")
+            raise DataError(
+                f"{where}: {who!r} says something out of turn; questions and replies must alternate"
+            )
     if not talk.questions:
         raise DataError(f"{where}: nobody asks anything in this conversation")
     return talk
@@ -131,7 +146,9 @@ def _text(content: Any) -> str:
     """What a message says, with the marks of its pictures; content may be a list of parts."""
     if isinstance(content, list):
         parts = (part for part in content if isinstance(part, dict))
-        content = "\n".join(MARK if "image" in str(part.get("type")) else part.get("text") or "" for part in parts)
+        content = "\n".join(
+            MARK if "image" in str(part.get("type")) else part.get("text") or "" for part in parts
+        )
     return str(content or "").strip()
 
 
@@ -142,10 +159,14 @@ def _with_places(questions: Sequence[str], pictures: int, where: str) -> list[st
     """
     bare = [_AROUND.sub("", question) for question in questions]
     if any(MARK in question for question in bare[1:]):
-        raise DataError(f"{where}: a mark {MARK} stands within a later message; put it at the beginning, or ask apart")
+        raise DataError(
+            f"{where}: a mark {MARK} stands within a later message; put it at the beginning, or ask apart"
+        )
     if MARK not in bare[0]:
         return bare
     if (marks := questions[0].count(MARK)) != pictures:
-        raise DataError(f"{where}: {marks} marks {MARK} stand within a message, but it has {pictures} pictures")
+        raise DataError(
+            f"{where}: {marks} marks {MARK} stand within a message, but it has {pictures} pictures"
+        )
     numbers = count(1)
     return [re.sub(MARK, lambda mark: f"<image {next(numbers)}>", questions[0]), *bare[1:]]

@@ -13,7 +13,14 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from snellen.common.drafts import Draft, Exclusion, QuestionDraft, has_word, read_params, without_exclusions
+from snellen.common.drafts import (
+    Draft,
+    Exclusion,
+    QuestionDraft,
+    has_word,
+    read_params,
+    without_exclusions,
+)
 from snellen.errors import DataError
 from snellen.formats.json_files import json_lines, read_json
 from snellen.formats.locate import base_of, locate, locate_or_none
@@ -91,7 +98,9 @@ def _forms(path: Path) -> Iterator[Draft | Exclusion]:
             linked = [end for link in entry.linking for end in link if end != entry.id]
             if strange := [end for end in linked if end not in entries]:
                 raise DataError(f"{where}: linked with {strange[0]}, which is not there")
-            value = " ".join(entries[end].text.strip() for end in linked if entries[end].label == "answer").strip()
+            value = " ".join(
+                entries[end].text.strip() for end in linked if entries[end].label == "answer"
+            ).strip()
             if not value:
                 yield Exclusion("a field that is not filled in")
             elif not has_word(entry.text):
@@ -104,12 +113,16 @@ def _forms(path: Path) -> Iterator[Draft | Exclusion]:
 def _labels(path: Path, folder: Path | None) -> Iterator[Draft | Exclusion]:
     base: Path | None = None
     for where, label in json_lines(path, _Label):
-        base = base or base_of(label.file_name, (path.parent, locate_or_none(folder, "image_files"), folder), where)
+        base = base or base_of(
+            label.file_name, (path.parent, locate_or_none(folder, "image_files"), folder), where
+        )
         for key, value in label.entity_dict.items():
             if key not in POIE:
                 raise DataError(f"{where}: unknown key {key!r}; known are {', '.join(POIE)}")
             texts = tuple(
-                text for alternative in ([value] if isinstance(value, str) else value) for text in _units(alternative)
+                text
+                for alternative in ([value] if isinstance(value, str) else value)
+                for text in _units(alternative)
             )
             name = f"{Path(label.file_name).stem}_{key}"
             yield _draft(name, POIE[key], texts, base / label.file_name, where, key)
@@ -137,7 +150,12 @@ def _receipts(path: Path) -> Iterator[Draft | Exclusion]:
             raise DataError(f"{file}: unknown key {strange[0]!r}; known are {', '.join(SROIE)}")
         for key, value in fields.items():
             yield _draft(
-                f"{file.stem}_{key}", SROIE[key], (value.strip(),), base / f"{file.stem}.jpg", f"{file}: {key}", key
+                f"{file.stem}_{key}",
+                SROIE[key],
+                (value.strip(),),
+                base / f"{file.stem}.jpg",
+                f"{file}: {key}",
+                key,
             )
 
 
@@ -150,5 +168,11 @@ def _draft(
         return Exclusion("a field that is not filled in")
     tags = {"key": key} if key else {}
     return Draft(
-        id_, (QuestionDraft(question, texts=golds),), (picture,), where, group=picture.stem, tags=tags, stratum=key
+        id_,
+        (QuestionDraft(question, texts=golds),),
+        (picture,),
+        where,
+        group=picture.stem,
+        tags=tags,
+        stratum=key,
     )

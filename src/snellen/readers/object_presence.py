@@ -70,7 +70,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             f"set pictures = {len(enough)}, or 0 for all"
         )
     sample = _draw(enough, chosen)
-    bases = [base for name in chosen.folders if (base := locate_or_none(folder, name))] or [path.parent]
+    bases = [base for name in chosen.folders if (base := locate_or_none(folder, name))] or [
+        path.parent
+    ]
     number = 0
     note = f"{path.name}: {len(sample)} of {len(every)} pictures; {len(every) - len(enough)} have too few objects"
     for picture, labelled_names in zip(sample, object_questions(sample, chosen, rng), strict=True):
@@ -114,7 +116,9 @@ def object_questions(
             excluded = {*picture.objects, *(name for name, _ in labelled_names)}
             absent = [name for name in names if name not in excluded]
             if not absent:
-                raise DataError(f"{picture.where}: no name is left to ask for that is not in {picture.image}")
+                raise DataError(
+                    f"{picture.where}: no name is left to ask for that is not in {picture.image}"
+                )
             ranked = ranking(positive)
             ranked = ranked[: -(-len(ranked) // 2)] if chosen.draw == "top-half" else ranked
             near = [name for name in ranked if name not in excluded]
@@ -125,18 +129,27 @@ def object_questions(
         yield labelled_names
 
 
-def ranked_negatives(pictures: Sequence[Sequence[str]], negatives: NegativeRule) -> Callable[[str], list[str]]:
+def ranked_negatives(
+    pictures: Sequence[Sequence[str]], negatives: NegativeRule
+) -> Callable[[str], list[str]]:
     """(object) -> the names to try after it, the likeliest first; none to draw from all. `pictures` are their names."""
     if negatives == "random":
         return lambda positive: []
     if negatives == "popular":
-        popular = [name for name, _ in Counter(name for names in pictures for name in names).most_common()]
+        popular = [
+            name for name, _ in Counter(name for names in pictures for name in names).most_common()
+        ]
         return lambda positive: popular
     together: dict[str, Counter[str]] = {}
     for names in pictures:
         for name in names:
-            together.setdefault(name, Counter()).update(neighbour for neighbour in names if neighbour != name)
-    ranked = {name: [neighbour for neighbour, _ in counts.most_common()] for name, counts in together.items()}
+            together.setdefault(name, Counter()).update(
+                neighbour for neighbour in names if neighbour != name
+            )
+    ranked = {
+        name: [neighbour for neighbour, _ in counts.most_common()]
+        for name, counts in together.items()
+    }
     return lambda positive: ranked[positive]
 
 
@@ -160,15 +173,21 @@ def _read(path: Path) -> list[PictureObjects]:
         pictures = [_of_line(line, where) for where, line in json_lines(path, _Line)]
     else:
         pictures = _of_instances(path)
-    if twice := next((name for name, n in Counter(picture.image for picture in pictures).items() if n > 1), None):
-        raise DataError(f"{path}: the picture {twice} stands in it twice; give all its objects in one place")
+    if twice := next(
+        (name for name, n in Counter(picture.image for picture in pictures).items() if n > 1), None
+    ):
+        raise DataError(
+            f"{path}: the picture {twice} stands in it twice; give all its objects in one place"
+        )
     return pictures
 
 
 def _of_line(line: _Line, where: str) -> PictureObjects:
     if any(not name.strip() for name in line.objects):
         raise DataError(f"{where}: the name of an object is empty")
-    return PictureObjects(line.image, tuple(dict.fromkeys(name.strip() for name in line.objects)), where)
+    return PictureObjects(
+        line.image, tuple(dict.fromkeys(name.strip() for name in line.objects)), where
+    )
 
 
 def _of_instances(path: Path) -> list[PictureObjects]:
@@ -178,7 +197,8 @@ def _of_instances(path: Path) -> list[PictureObjects]:
             str(file),
             tuple(
                 dict.fromkeys(
-                    instances.name(annotation.category_id) for _, annotation in instances.by_image.get(image, ())
+                    instances.name(annotation.category_id)
+                    for _, annotation in instances.by_image.get(image, ())
                 )
             ),
             f"{path}: image {image}",

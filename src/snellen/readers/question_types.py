@@ -110,7 +110,9 @@ class AnnotatedSource:
         """Width and height of a picture's file, and whether it is upright as it is stored. Raises DataError."""
         if picture.id not in self._sizes:
             head = _beginning(picture.file) if isinstance(picture.file, Path) else b""
-            self._sizes[picture.id] = stored_size(head or picture_bytes(picture.file, picture.where), picture.where)
+            self._sizes[picture.id] = stored_size(
+                head or picture_bytes(picture.file, picture.where), picture.where
+            )
         return self._sizes[picture.id]
 
     def rng(self, *names: str) -> random.Random:
@@ -130,7 +132,9 @@ class AnnotatedSource:
     @cached_property
     def names_by_kind(self) -> dict[str, Pool]:
         """The names of objects of each kind."""
-        return answer_pools((thing.kind, thing.name) for picture in self.pictures for thing in picture.objects)
+        return answer_pools(
+            (thing.kind, thing.name) for picture in self.pictures for thing in picture.objects
+        )
 
     @cached_property
     def occurrences(self) -> Pool:
@@ -141,7 +145,10 @@ class AnnotatedSource:
     def attributes(self) -> dict[str, Pool]:
         """The values of each attribute, of pictures and of objects."""
         return answer_pools(
-            pair for picture in self.pictures for attributes in attributes_in(picture) for pair in attributes.items()
+            pair
+            for picture in self.pictures
+            for attributes in attributes_in(picture)
+            for pair in attributes.items()
         )
 
     @cached_property
@@ -158,7 +165,10 @@ class AnnotatedSource:
     def fields(self) -> dict[str, Pool]:
         """The values of each key of forms."""
         return answer_pools(
-            (key, values[0]) for picture in self.pictures for key, values in picture.fields.items() if values
+            (key, values[0])
+            for picture in self.pictures
+            for key, values in picture.fields.items()
+            if values
         )
 
     @cached_property
@@ -202,10 +212,16 @@ def some(items: Sequence[ItemT], most: int, rng: random.Random) -> list[ItemT]:
 
 
 def choice(
-    text: str, answers: Sequence[str], *tiers: Sequence[str], also_right: Sequence[str] = (), closed: bool = False
+    text: str,
+    answers: Sequence[str],
+    *tiers: Sequence[str],
+    also_right: Sequence[str] = (),
+    closed: bool = False,
 ) -> QuestionDraft:
     """A question with an accepted answer or several, the usual one first, and candidates for distractors."""
-    spec = DistractorSpec(tiers=tiers, also_right=tuple(also_right), allow_fewer=True, closed=closed)
+    spec = DistractorSpec(
+        tiers=tiers, also_right=tuple(also_right), allow_fewer=True, closed=closed
+    )
     return QuestionDraft(text, texts=tuple(answers), distractors=spec)
 
 
@@ -267,11 +283,17 @@ class AttributeQuestions(QuestionType, frozen=True):
     """The one attribute that is asked for; all of them when empty."""
 
     def fits(self, picture: AnnotatedPicture) -> bool:
-        return any(self.of in ("", attribute) for attributes in attributes_in(picture) for attribute in attributes)
+        return any(
+            self.of in ("", attribute)
+            for attributes in attributes_in(picture)
+            for attribute in attributes
+        )
 
     def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
         askable = [
-            (attribute, value, "") for attribute, value in picture.attributes.items() if self.of in ("", attribute)
+            (attribute, value, "")
+            for attribute, value in picture.attributes.items()
+            if self.of in ("", attribute)
         ]
         single = single_objects(picture)
         for thing in picture.objects:
@@ -280,12 +302,20 @@ class AttributeQuestions(QuestionType, frozen=True):
                     if thing.name in single:
                         askable.append((attribute, value, thing.name))
                     else:
-                        yield Exclusion("several objects of the name, so that it does not say which is meant")
+                        yield Exclusion(
+                            "several objects of the name, so that it does not say which is meant"
+                        )
         for chosen in some(askable, self.most, source.rng("attribute", picture.id)):
             yield self._formed(*chosen, source)
 
-    def _formed(self, attribute: str, value: str, name: str, source: AnnotatedSource) -> FormedQuestion:
-        own = "What is the {attribute} of the {name}?" if name else "What is the {attribute} in the picture?"
+    def _formed(
+        self, attribute: str, value: str, name: str, source: AnnotatedSource
+    ) -> FormedQuestion:
+        own = (
+            "What is the {attribute} of the {name}?"
+            if name
+            else "What is the {attribute} in the picture?"
+        )
         text = phrased(self.ask or own, attribute=attribute, name=name)
         question = choice(text, (value,), source.attributes[attribute])
         return FormedQuestion(f"{name} {attribute}".strip(), (question,), value)
@@ -375,7 +405,11 @@ class SpatialQuestions(QuestionType, frozen=True):
         for pair in combinations(things, 2):
             (thing, box), (other, other_box) = pair if rng.random() < 0.5 else reversed(pair)
             if direction := direction_of(box, other_box):
-                wrong = [word for word in _APART if word != direction and not _APART[word](box, other_box)]
+                wrong = [
+                    word
+                    for word in _APART
+                    if word != direction and not _APART[word](box, other_box)
+                ]
                 askable.append((thing.name, other.name, direction, wrong))
             else:
                 yield Exclusion("the objects are not clearly beside or above each other")
@@ -470,12 +504,17 @@ class RelationQuestions(QuestionType, frozen=True):
             stated.setdefault(pair, []).append(relation.predicate)
         for (subject, target), predicates in stated.items():
             if subject not in single or target not in single:
-                yield Exclusion("several objects of the name, so that it does not say which is meant")
+                yield Exclusion(
+                    "several objects of the name, so that it does not say which is meant"
+                )
                 continue
             askable.append((subject, target, predicates))
-        for subject, target, predicates in some(askable, self.most, source.rng("relation", picture.id)):
+        for subject, target, predicates in some(
+            askable, self.most, source.rng("relation", picture.id)
+        ):
             tiers = [
-                [_stated(subject, predicate, target) for predicate in source.predicates[name]] for name in (subject, "")
+                [_stated(subject, predicate, target) for predicate in source.predicates[name]]
+                for name in (subject, "")
             ]
             answers = [_stated(subject, predicate, target) for predicate in predicates]
             question = choice(self.ask, answers, *tiers)

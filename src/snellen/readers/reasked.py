@@ -47,10 +47,14 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     source = _source(catalogue[chosen.of], chosen)
     read_source = registry.find("readers", source.reader)
     if read_source is read:
-        raise DataError(f"of: {chosen.of} asks another entry's questions itself; name the one that has the files")
+        raise DataError(
+            f"of: {chosen.of} asks another entry's questions itself; name the one that has the files"
+        )
     for draft in read_source(source.params, folder):
         wording = _wording(chosen, draft)
-        tags = draft.answer_tags | ({chosen.stratum_tag: draft.stratum} if chosen.stratum_tag else {})
+        tags = draft.answer_tags | (
+            {chosen.stratum_tag: draft.stratum} if chosen.stratum_tag else {}
+        )
         rounds = tuple(_reworded(question, wording, chosen.accept) for question in draft.rounds)
         yield replace(draft, rounds=rounds, answer_tags=tags)
 
@@ -71,7 +75,9 @@ def _wording(chosen: Params, draft: Draft) -> str:
     return chosen.question.get(draft.tags.get(chosen.by, ""), "")
 
 
-def _reworded(question: QuestionDraft, wording: str, accept: Literal["all", "first"]) -> QuestionDraft:
+def _reworded(
+    question: QuestionDraft, wording: str, accept: Literal["all", "first"]
+) -> QuestionDraft:
     texts = question.texts[:1] if accept == "first" else question.texts
     reworded = replace(question, question=wording, rewordings=()) if wording else question
     return replace(reworded, texts=texts, distractors=None)

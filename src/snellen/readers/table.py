@@ -63,7 +63,9 @@ class TableColumns(Struct, frozen=True, forbid_unknown_fields=True):
 
     def used(self) -> dict[str, tuple[str, ...]]:
         """The columns of each role that has some."""
-        roles = {role: _names(getattr(self, role)) for role in self.__struct_fields__ if role != "unused"}
+        roles = {
+            role: _names(getattr(self, role)) for role in self.__struct_fields__ if role != "unused"
+        }
         return {role: names for role, names in roles.items() if any(names)}
 
 
@@ -110,7 +112,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     path = (folder or Path()) / chosen.file
     images = (folder or Path()) / chosen.images if chosen.images else path.parent
     if not images.is_dir():
-        raise DataError(f"{chosen.images or images}: there is no such folder of pictures (--images)")
+        raise DataError(
+            f"{chosen.images or images}: there is no such folder of pictures (--images)"
+        )
     source = _source(chosen, path, images)
     faults, odd = list[str](), _OddRows()
     missing = _Missing(pictures=not chosen.no_pictures, answers=not chosen.hidden_answers)
@@ -132,7 +136,14 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     if last is not None:
         if not faults:
             missing.check(path)
-        yield replace(last, notes=(*_notes(path, list(strange)), *odd.notes(path), *picture_notes(path, source.files)))
+        yield replace(
+            last,
+            notes=(
+                *_notes(path, list(strange)),
+                *odd.notes(path),
+                *picture_notes(path, source.files),
+            ),
+        )
     if faults:
         raise WrongRowsError(faults)
 
@@ -142,34 +153,53 @@ def _source(chosen: Params, path: Path, images: Path) -> _Source:
     if columns is None:
         roles = table_roles(path, answer_is=form, encoding=chosen.encoding)
         if roles.faults or roles.doubts:
-            raise DataError(f"{path}: {roles.doubts[0].line()}" if roles.doubts else roles.faults[0])
+            raise DataError(
+                f"{path}: {roles.doubts[0].line()}" if roles.doubts else roles.faults[0]
+            )
         if not roles.profiles:
-            return _Source(TableColumns("question"), frozenset(), (), (), form, images, None, None, ())
+            return _Source(
+                TableColumns("question"), frozenset(), (), (), form, images, None, None, ()
+            )
         if "question" not in roles.roles:
             names = ", ".join(roles.profiles)
-            raise DataError(f"{path}: no column is the question; it has {names}; name it with --column question=...")
+            raise DataError(
+                f"{path}: no column is the question; it has {names}; name it with --column question=..."
+            )
         several = ("picture", "options", "distractors")
         by_role: dict[str, Any] = {
-            name: names if name in several else names[0] for name, names in roles.roles.items() if name != "tag"
+            name: names if name in several else names[0]
+            for name, names in roles.roles.items()
+            if name != "tag"
         }
         columns, form = TableColumns(**by_role), roles.answer_is
     else:
         _check_there(read_rows(path, chosen.encoding), path, columns)
-    pictures, used = _names(columns.picture), [name for names in columns.used().values() for name in names]
+    pictures, used = (
+        _names(columns.picture),
+        [name for names in columns.used().values() for name in names],
+    )
     named = frozenset((*used, *_names(columns.unused)))
     fetched = None
     if chosen.fetch_pictures:
         from snellen.fetching.sources import FetchedPictures
 
         fetched = FetchedPictures(
-            cell for row in read_rows(path, chosen.encoding) for cell in _picture_cells(row.cells, pictures)
+            cell
+            for row in read_rows(path, chosen.encoding)
+            for cell in _picture_cells(row.cells, pictures)
         )
     files = PictureFinder(images) if chosen.find_pictures else None
     pool: tuple[str, ...] = ()
     if chosen.make_options:
         answers = (row.cells.get(columns.answer) for row in read_rows(path, chosen.encoding))
-        pool = tuple(dict.fromkeys(text for answer in answers if answer for text in accepted_texts(answer)[:1]))
-    return _Source(columns, named, pictures, _names(columns.options), form, images, fetched, files, pool)
+        pool = tuple(
+            dict.fromkeys(
+                text for answer in answers if answer for text in accepted_texts(answer)[:1]
+            )
+        )
+    return _Source(
+        columns, named, pictures, _names(columns.options), form, images, fetched, files, pool
+    )
 
 
 def _check_there(rows: Iterator[SourceRow], path: Path, columns: TableColumns) -> None:
@@ -179,7 +209,11 @@ def _check_there(rows: Iterator[SourceRow], path: Path, columns: TableColumns) -
         lacking = [name for name in names[: 1 if role == "options" else None] if name not in there]
         if there and lacking:
             near = nearest_names(lacking[0], sorted(there))
-            hint = f"did you mean {' or '.join(near)}?" if near else f"they are {', '.join(sorted(there)[:12])}"
+            hint = (
+                f"did you mean {' or '.join(near)}?"
+                if near
+                else f"they are {', '.join(sorted(there)[:12])}"
+            )
             raise DataError(
                 f"{path}: no row has the column {lacking[0]!r}, which the entry names as {role}; change the entry, or "
                 f"leave its columns out to have them recognised; {hint}"
@@ -210,7 +244,9 @@ class _Missing:
         for kind, (phrase, role, option) in _WORDS.items():
             count = self._there[kind]
             if not self._needed[kind] and count:
-                raise DataError(f"{path}: {count:,} questions have {phrase}; leave out {option.split()[0]}")
+                raise DataError(
+                    f"{path}: {count:,} questions have {phrase}; leave out {option.split()[0]}"
+                )
             if self._needed[kind] and not count:
                 raise DataError(
                     f"{path}: no question has {phrase}; name their column with --column {role}=..., or say that it is "
@@ -259,7 +295,8 @@ class _OddRows:
             "picture": not draft.images,
             "letter": _is_letter_and_text(row, source),
             "open": is_open and bool(source.options),
-            "mark": (marks := question.question.count(MARK)) > 0 and (marks < 2 or marks != len(draft.images)),
+            "mark": (marks := question.question.count(MARK)) > 0
+            and (marks < 2 or marks != len(draft.images)),
             "nan": "nan" in (draft.context, *question.options),
             "bar": is_open and "|" in written and question.texts == (written,),
             "truth": is_open and bool(question.texts),
@@ -277,7 +314,9 @@ class _OddRows:
         answers = " and ".join(sorted(self._answers, reverse="true" in self._answers))
         return tuple(
             f"{path.name}: "
-            + words.format(count=len(rows), total=self._total, rows=row_names(path, rows), answers=answers)
+            + words.format(
+                count=len(rows), total=self._total, rows=row_names(path, rows), answers=answers
+            )
             for name, words in ODDITIES.items()
             if name not in usual and (rows := self._rows[name])
         )
@@ -287,7 +326,10 @@ def picture_notes(path: Path, files: PictureFinder | None) -> tuple[str, ...]:
     """How pictures were found that no cell names by its file."""
     if files is None:
         return ()
-    ways = ((files.moved, "name in another folder than the file says"), (files.numbered, "number alone"))
+    ways = (
+        (files.moved, "name in another folder than the file says"),
+        (files.numbered, "number alone"),
+    )
     return tuple(_found_note(path, by_cell, way) for by_cell, way in ways if by_cell)
 
 
@@ -306,7 +348,11 @@ def row_names(path: Path, rows: list[int]) -> str:
 
 def _strange(row: SourceRow, source: _Source) -> Iterator[str]:
     """TableColumns of a row that nothing is read from."""
-    return (name for name in row.cells if name not in source.named and not name.startswith((TAG, ANSWER_TAG)))
+    return (
+        name
+        for name in row.cells
+        if name not in source.named and not name.startswith((TAG, ANSWER_TAG))
+    )
 
 
 def _notes(path: Path, strange: list[str]) -> tuple[str, ...]:
@@ -328,7 +374,14 @@ def _draft(row: SourceRow, source: _Source) -> Draft:
     return Draft(
         id=str(cells.get(columns.id, row.number)),
         rounds=(
-            QuestionDraft(question, options, gold, texts, distractors, relevance=_relevance(cells, columns, where)),
+            QuestionDraft(
+                question,
+                options,
+                gold,
+                texts,
+                distractors,
+                relevance=_relevance(cells, columns, where),
+            ),
         ),
         images=_images(cells, source, where),
         where=where,
@@ -336,7 +389,11 @@ def _draft(row: SourceRow, source: _Source) -> Draft:
         group=str(cells.get(columns.group, "")),
         tags={
             **_tags(cells, TAG),
-            **{name.removeprefix(TAG): str(cells[name]) for name in _names(columns.tag) if name in cells},
+            **{
+                name.removeprefix(TAG): str(cells[name])
+                for name in _names(columns.tag)
+                if name in cells
+            },
         },
         answer_tags=_tags(cells, ANSWER_TAG),
     )
@@ -345,7 +402,10 @@ def _draft(row: SourceRow, source: _Source) -> Draft:
 def _distractors(cells: Mapping[str, Any], source: _Source) -> DistractorSpec | None:
     """What makes options for an open question: the wrong ones of its row, or answers of others."""
     wrong = [
-        text for name in _names(source.columns.distractors) if name in cells for text in accepted_texts(cells[name])
+        text
+        for name in _names(source.columns.distractors)
+        if name in cells
+        for text in accepted_texts(cells[name])
     ]
     if wrong:
         return DistractorSpec(tuple((text,) for text in wrong), allow_fewer=True)
@@ -353,14 +413,20 @@ def _distractors(cells: Mapping[str, Any], source: _Source) -> DistractorSpec | 
 
 
 def _tags(cells: Mapping[str, Any], prefix: str) -> dict[str, str]:
-    return {name.removeprefix(prefix): str(value) for name, value in cells.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): str(value)
+        for name, value in cells.items()
+        if name.startswith(prefix)
+    }
 
 
 def _relevance(cells: Mapping[str, Any], columns: TableColumns, where: str) -> tuple[float, ...]:
     try:
         return msgspec.convert(cells.get(columns.relevance, ()), tuple[float, ...])
     except msgspec.ValidationError:
-        raise DataError(f"{where}: relevance must be a list of numbers, one per option, in JSONL") from None
+        raise DataError(
+            f"{where}: relevance must be a list of numbers, one per option, in JSONL"
+        ) from None
 
 
 def _has_columns(source: _Source) -> bool:
@@ -374,12 +440,18 @@ def _options(cells: Mapping[str, Any], source: _Source, where: str) -> tuple[str
     if _has_columns(source):
         filled = [name for name in source.options if name in cells]
         if filled != list(source.options[: len(filled)]):
-            raise DataError(f"{where}: option {filled[-1]} is given, but an option before it is empty")
+            raise DataError(
+                f"{where}: option {filled[-1]} is given, but an option before it is empty"
+            )
     options = tuple(row_options(cells, source.options))
     if not _has_columns(source) and None in (values := listed(cells.get(source.options[0])) or ()):
-        raise DataError(f"{where}: option {values.index(None) + 1} is null; write its text, or leave it out")
+        raise DataError(
+            f"{where}: option {values.index(None) + 1} is null; write its text, or leave it out"
+        )
     if not options and listed(cells.get(source.options[0], [])) != []:
-        raise DataError(f"{where}: options must be a list of texts; in a table use columns A, B, ...")
+        raise DataError(
+            f"{where}: options must be a list of texts; in a table use columns A, B, ..."
+        )
     return options
 
 
@@ -406,7 +478,9 @@ def _answer(
     return (place,), ()
 
 
-def _any(answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source: _Source, where: str) -> int:
+def _any(
+    answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source: _Source, where: str
+) -> int:
     """The option that an answer means as a letter, a text or, in JSON, a number from 0; DataError for one of two."""
     if isinstance(answer, int) and not isinstance(answer, bool):
         return _index(answer, options, cells, source, where)
@@ -422,7 +496,12 @@ def _any(answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source
         if letter is None:
             raise _no_option("any", answer, options, where)
         return letter
-    if not has_columns and len(bare) == 1 and bare in LETTERS[: len(options)] and same != LETTERS.index(bare):
+    if (
+        not has_columns
+        and len(bare) == 1
+        and bare in LETTERS[: len(options)]
+        and same != LETTERS.index(bare)
+    ):
         raise DataError(
             f"{where}: answer {bare!r} is the text of one option and the letter of another; write the index of the "
             "right one, counted from 0"
@@ -432,14 +511,26 @@ def _any(answer: Any, options: tuple[str, ...], cells: Mapping[str, Any], source
 
 def _no_option(form: AnswerForm, answer: Any, options: Sequence[str], where: str) -> DataError:
     text = as_text(answer).strip()
-    alike = [letter for letter, option in zip(LETTERS, options, strict=False) if option.strip() == text]
+    alike = [
+        letter for letter, option in zip(LETTERS, options, strict=False) if option.strip() == text
+    ]
     if len(alike) > 1:
-        return DataError(f"{where}: the options {' and '.join(alike)} are both {text!r}, as is the answer; change one")
-    letters = "" if form == "text" else f"neither one of the letters {LETTERS[0]}-{LETTERS[len(options) - 1]} nor "
-    return DataError(f"{where}: answer {as_text(answer)!r} is {letters or 'not '}the text of an option")
+        return DataError(
+            f"{where}: the options {' and '.join(alike)} are both {text!r}, as is the answer; change one"
+        )
+    letters = (
+        ""
+        if form == "text"
+        else f"neither one of the letters {LETTERS[0]}-{LETTERS[len(options) - 1]} nor "
+    )
+    return DataError(
+        f"{where}: answer {as_text(answer)!r} is {letters or 'not '}the text of an option"
+    )
 
 
-def _index(answer: int, options: tuple[str, ...], cells: Mapping[str, Any], source: _Source, where: str) -> int:
+def _index(
+    answer: int, options: tuple[str, ...], cells: Mapping[str, Any], source: _Source, where: str
+) -> int:
     """The answer as an index from 0. Raises DataError where none of the options, or another one, is that number."""
     if not 0 <= answer < len(options):
         raise DataError(f"{where}: answer {answer} but options are 0-{len(options) - 1}")
@@ -462,7 +553,9 @@ def _is_letter_and_text(row: SourceRow, source: _Source) -> bool:
     if not source.options or not _has_columns(source) or source.answer_is not in ("any", "letter"):
         return False
     lettered = {
-        letter: row.cells[name] for letter, name in zip(LETTERS, source.options, strict=False) if name in row.cells
+        letter: row.cells[name]
+        for letter, name in zip(LETTERS, source.options, strict=False)
+        if name in row.cells
     }
     answer = str(row.cells.get(source.columns.answer))
     return answer in lettered and answer in lettered.values() and lettered[answer] != answer
@@ -476,12 +569,18 @@ def _picture_cells(cells: Mapping[str, Any], columns: Sequence[str]) -> list[Any
     pictures: list[Any] = []
     for name in columns:
         cell = cells.get(name)
-        values = listed(cell) if isinstance(cell, list) or (isinstance(cell, str) and cell.startswith("[")) else None
+        values = (
+            listed(cell)
+            if isinstance(cell, list) or (isinstance(cell, str) and cell.startswith("["))
+            else None
+        )
         pictures += values if values is not None else [] if cell is None or cell == "" else [cell]
     return pictures
 
 
-def _images(cells: Mapping[str, Any], source: _Source, where: str) -> tuple[bytes | Path | LazyImage, ...]:
+def _images(
+    cells: Mapping[str, Any], source: _Source, where: str
+) -> tuple[bytes | Path | LazyImage, ...]:
     filled = [name for name in source.pictures if cells.get(name)]
     if len(source.pictures) > 1 and filled != list(source.pictures[: len(filled)]):
         raise DataError(f"{where}: {filled[-1]} is given, but a picture before it is empty")
@@ -510,17 +609,23 @@ def picture_of(
         return picture
     if files is not None and len(same_number := files.of_number(cell)) > 1:
         first, second, *_ = same_number
-        raise DataError(f"{where}: the picture {str(cell)!r} may be {first} or {second}; write the name of its file")
+        raise DataError(
+            f"{where}: the picture {str(cell)!r} may be {first} or {second}; write the name of its file"
+        )
     cell = cell.strip() if isinstance(cell, str) else cell
     if not isinstance(cell, str) or not cell:
         raise DataError(f"{where}: image must be a path or base64 text, or in JSONL a list of them")
     if cell.startswith(URL):
         if fetched is None:
-            raise DataError(f"{where}: the image {cell[:60]!r} is an address; say --fetch-pictures to fetch it")
+            raise DataError(
+                f"{where}: the image {cell[:60]!r} is an address; say --fetch-pictures to fetch it"
+            )
         return fetched.path(cell, where)
     if cell.startswith("data:"):
         return decode_base64(cell.partition(",")[2], where, "a data URL")
-    is_name = len(cell) <= 1024 and not (cell.startswith(ENCODED) and not PICTURE_FILE.fullmatch(cell))
+    is_name = len(cell) <= 1024 and not (
+        cell.startswith(ENCODED) and not PICTURE_FILE.fullmatch(cell)
+    )
     if is_name and (file := _path(folder, cell, where)).suffix:
         return file
     return decode_base64(cell, where, "a file name")
@@ -540,7 +645,11 @@ def _path(folder: Path, name: str, where: str) -> Path:
 
 def _is_kept_by_hub(path: Path, folder: Path) -> bool:
     """Whether a path below a folder is a link of the hub's cache, whose files lie beside its `snapshots`."""
-    snapshots = next((parent for parent in (folder, *folder.parents) if parent.name == "snapshots"), None)
-    if snapshots is None or not Path(os.path.normpath(path)).is_relative_to(os.path.normpath(folder)):
+    snapshots = next(
+        (parent for parent in (folder, *folder.parents) if parent.name == "snapshots"), None
+    )
+    if snapshots is None or not Path(os.path.normpath(path)).is_relative_to(
+        os.path.normpath(folder)
+    ):
         return False
     return path.resolve().is_relative_to((snapshots.parent / "blobs").resolve())

@@ -135,7 +135,11 @@ def _too_small(box: Box, scenes: Scenes) -> str:
         return "the box has no area"
     if min(width, height) <= scenes.larger_than:
         return SMALL.format(f"{scenes.larger_than:g} x {scenes.larger_than:g} pixels")
-    return SMALL.format(f"{scenes.area_above:,g} square pixels") if width * height <= scenes.area_above else ""
+    return (
+        SMALL.format(f"{scenes.area_above:,g} square pixels")
+        if width * height <= scenes.area_above
+        else ""
+    )
 
 
 def _draft(word: _Word, file: Path, scenes: Scenes) -> Draft:
@@ -176,7 +180,11 @@ def _of_json(path: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
             yield Exclusion("not English")
         else:
             yield _Word(
-                id_, PurePosixPath(image.file_name).name, annotation.bbox, annotation.utf8_string.strip(), where
+                id_,
+                PurePosixPath(image.file_name).name,
+                annotation.bbox,
+                annotation.utf8_string.strip(),
+                where,
             )
 
 
@@ -190,7 +198,9 @@ def _of_icdar(folder: Path, scenes: Scenes) -> Iterator[_Word | Exclusion]:
             for number, line in enumerate(DelimitedLines(file, path), 1):
                 if line.strip():
                     where = f"{path}:{number}"
-                    yield _icdar_word(line.strip(), f"{name}_{number}", f"{name}.jpg", where, scenes.corners)
+                    yield _icdar_word(
+                        line.strip(), f"{name}_{number}", f"{name}.jpg", where, scenes.corners
+                    )
 
 
 def _icdar_word(line: str, id_: str, picture: str, where: str, span: Corners) -> _Word | Exclusion:
@@ -288,7 +298,9 @@ def read_crops(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     return without_exclusions(_word_drafts(path, bases, doubled=chosen.doubled), path)
 
 
-def _word_drafts(path: Path, bases: tuple[Path | None, ...], *, doubled: bool) -> Iterator[Draft | Exclusion]:
+def _word_drafts(
+    path: Path, bases: tuple[Path | None, ...], *, doubled: bool
+) -> Iterator[Draft | Exclusion]:
     base: Path | None = None
     for where, picture, text in _words(path, doubled=doubled):
         if not text:
@@ -303,7 +315,9 @@ def _word_drafts(path: Path, bases: tuple[Path | None, ...], *, doubled: bool) -
 def _words(path: Path, *, doubled: bool) -> Iterator[Word]:
     match path.suffix.lower():
         case ".jsonl":
-            yield from ((where, line.filename, line.text) for where, line in json_lines(path, _Line))
+            yield from (
+                (where, line.filename, line.text) for where, line in json_lines(path, _Line)
+            )
         case ".json":
             yield from _of_list(path)
         case ".mat":
@@ -349,9 +363,15 @@ def _of_pairs(path: Path) -> Iterator[Word]:
                 picture, label = f"{pair[1]}.jpg", pair[2].strip()
             pending = (where, picture, label) if _is_open(label) else None
             if not pending:
-                yield where, picture, label.removeprefix("|").removesuffix("|").strip() if len(label) > 1 else label
+                yield (
+                    where,
+                    picture,
+                    label.removeprefix("|").removesuffix("|").strip() if len(label) > 1 else label,
+                )
     if pending:
-        raise DataError(f"{pending[0]}: the label {pending[2][:40]!r} opens with a bar and is never closed by one")
+        raise DataError(
+            f"{pending[0]}: the label {pending[2][:40]!r} opens with a bar and is never closed by one"
+        )
 
 
 def _is_open(label: str) -> bool:
@@ -361,7 +381,9 @@ def _is_open(label: str) -> bool:
 def _of_list(path: Path) -> Iterator[Word]:
     for where, item in list_items(path, "data_list", read_json(path, _List).data_list, _Item):
         if len(item.instances) != 1:
-            raise DataError(f"{where}: {len(item.instances)} instances; a picture of one word has one")
+            raise DataError(
+                f"{where}: {len(item.instances)} instances; a picture of one word has one"
+            )
         yield where, item.img_path, item.instances[0].text
 
 

@@ -69,7 +69,9 @@ class PresenceQuestions(QuestionType, frozen=True):
             yield self._formed(name, "yes")
             yield self._formed(negative, "no")
 
-    def _negative(self, name: str, absent: frozenset[str], source: AnnotatedSource, rng: random.Random) -> str:
+    def _negative(
+        self, name: str, absent: frozenset[str], source: AnnotatedSource, rng: random.Random
+    ) -> str:
         """A name that is not in the picture; empty when there is none."""
         if not absent:
             return ""
@@ -84,7 +86,9 @@ class PresenceQuestions(QuestionType, frozen=True):
         return rng.choice(sorted(absent))
 
     def _formed(self, name: str, answer: str) -> FormedQuestion:
-        return FormedQuestion(name, (choice(phrased(self.ask, name=name), (answer,), closed=True),), answer)
+        return FormedQuestion(
+            name, (choice(phrased(self.ask, name=name), (answer,), closed=True),), answer
+        )
 
 
 def _popular(source: AnnotatedSource) -> Ranking:
@@ -162,8 +166,14 @@ class ObjectClassQuestions(QuestionType, frozen=True):
                 askable.append((place, thing, thing.box))
         for place, thing, box in some(askable, self.most, source.rng("object-class", picture.id)):
             others = [name for name in names_in(picture) if name != thing.name]
-            tiers = (source.names_by_kind[thing.kind], source.names) if thing.kind else (source.names,)
-            own = "What is the object in the red box?" if self.show == "box" else "What does the picture show?"
+            tiers = (
+                (source.names_by_kind[thing.kind], source.names) if thing.kind else (source.names,)
+            )
+            own = (
+                "What is the object in the red box?"
+                if self.show == "box"
+                else "What does the picture show?"
+            )
             question = choice(self.ask or own, (thing.name,), *tiers, also_right=others)
             outlines, crop = ((Outline(box, width=3),), None) if self.show == "box" else ((), box)
             yield FormedQuestion(str(place), (question,), thing.name, outlines, crop)
@@ -249,7 +259,9 @@ class AnswerQuestions(QuestionType, frozen=True):
                 yield Exclusion(NO_WORD if question.answers else "no answer")
         rng = source.rng("answer", picture.id)
         for place, question in some(askable, self.most, rng):
-            yield FormedQuestion(str(place), (answered(question, source, rng),), answer_kind(question))
+            yield FormedQuestion(
+                str(place), (answered(question, source, rng),), answer_kind(question)
+            )
 
 
 class DialogueQuestions(QuestionType, frozen=True):
@@ -263,7 +275,11 @@ class DialogueQuestions(QuestionType, frozen=True):
         return len(picture.questions) > 1
 
     def questions(self, picture: AnnotatedPicture, source: AnnotatedSource) -> Formed:
-        askable = [question for question in picture.questions if question.answers and has_word(question.answers[0])]
+        askable = [
+            question
+            for question in picture.questions
+            if question.answers and has_word(question.answers[0])
+        ]
         askable = askable[: self.most or None]
         if len(askable) < 2:
             yield Exclusion("fewer than two questions with an answer")
@@ -282,7 +298,9 @@ def answered(question: OpenQuestion, source: AnnotatedSource, rng: random.Random
     if kind == "yes/no":
         return choice(question.question, question.answers, closed=True)
     pools = source.once(_answer_pools)
-    return choice(question.question, question.answers, pools[kind, _opening(question)], pools[kind, ""])
+    return choice(
+        question.question, question.answers, pools[kind, _opening(question)], pools[kind, ""]
+    )
 
 
 def answer_kind(question: OpenQuestion) -> str:
@@ -335,9 +353,15 @@ class TextQuestions(QuestionType, frozen=True):
             elif line.box is not None and min(line.box[2:]) < self.smallest:
                 yield Exclusion(f"the box is smaller than {self.smallest:g} pixels")
             else:
-                own = "What is written in the red box?" if line.box else "What is written in the picture?"
+                own = (
+                    "What is written in the red box?"
+                    if line.box
+                    else "What is written in the picture?"
+                )
                 beside = tuple(other.text for other in picture.texts)
-                question = choice(self.ask or own, (line.text,), *([beside] if line.box else []), source.texts)
+                question = choice(
+                    self.ask or own, (line.text,), *([beside] if line.box else []), source.texts
+                )
                 if self.open:
                     question = QuestionDraft(question.question, texts=question.texts)
                 outlines = (Outline(line.box, width=3),) if line.box else ()
@@ -367,6 +391,10 @@ class KeyQuestions(QuestionType, frozen=True):
                 yield Exclusion(NO_WORD if values else "no value")
                 continue
             text = phrased(self.ask, key=key.replace("_", " "))
-            question = QuestionDraft(text, texts=values) if self.open else choice(text, values, source.fields[key])
+            question = (
+                QuestionDraft(text, texts=values)
+                if self.open
+                else choice(text, values, source.fields[key])
+            )
             formed.append(FormedQuestion(key, (question,), key))
         yield from some(formed, self.most, source.rng("key", picture.id))

@@ -53,7 +53,9 @@ def split_options(text: str) -> list[str] | None:
     return None
 
 
-def option_meant(form: AnswerForm, answer: Any, options: Sequence[str], names: Sequence[str] = ()) -> int | None:
+def option_meant(
+    form: AnswerForm, answer: Any, options: Sequence[str], names: Sequence[str] = ()
+) -> int | None:
     """The index of the option that an answer names in this form, or None; `names` are those of the options' columns."""
     if isinstance(answer, list) and len(answer) == 1:
         [answer] = answer
@@ -83,7 +85,9 @@ def _by_letter(text: str, options: Sequence[str], names: Sequence[str]) -> int |
 def _by_text(text: str, options: Sequence[str]) -> int | None:
     for shape in (str.strip, lambda option: option.strip().casefold()):
         places = [
-            place for place, option in enumerate(options) if shape(unicodedata.normalize("NFKC", option)) == shape(text)
+            place
+            for place, option in enumerate(options)
+            if shape(unicodedata.normalize("NFKC", option)) == shape(text)
         ]
         if len(places) == 1:
             return places[0]
@@ -96,7 +100,9 @@ def _number(text: str) -> int | None:
 
 
 @lru_cache(maxsize=4096)
-def _all_meant(answer: str, options: tuple[str, ...], names: tuple[str, ...]) -> dict[str, int | None]:
+def _all_meant(
+    answer: str, options: tuple[str, ...], names: tuple[str, ...]
+) -> dict[str, int | None]:
     """The option that an answer means in each form."""
     return {form: option_meant(form, answer, options, names) for form in FORMS}
 
@@ -132,7 +138,11 @@ class AnswerColumn:
             self.example = where, answer, options
         for first in FORMS if len(set(meant.values())) > 1 else ():
             for second in FORMS:
-                if meant[first] is not None and meant[second] is not None and meant[first] != meant[second]:
+                if (
+                    meant[first] is not None
+                    and meant[second] is not None
+                    and meant[first] != meant[second]
+                ):
                     self._differ.add(frozenset((first, second)))
 
     @property
@@ -170,7 +180,11 @@ _ASIDE = frozenset(
     "category hash md5 sha256 split email typ anzahl zeit datum".split()
 )
 """Parts of names of columns that are about another column."""
-_CORNERS = (("xmin", "ymin", "xmax", "ymax"), ("left", "top", "right", "bottom"), ("x1", "y1", "x2", "y2"))
+_CORNERS = (
+    ("xmin", "ymin", "xmax", "ymax"),
+    ("left", "top", "right", "bottom"),
+    ("x1", "y1", "x2", "y2"),
+)
 _ABOUT_DATA = frozenset("split source licence license lang language id".split())
 _WORDS = re.compile(r"[^\W\d][^\d]*")
 _BRACKETS = re.compile(r"[(\[（【].*?[)\]）】]|[:：*?]")
@@ -187,7 +201,11 @@ class Doubt(Struct, frozen=True):
     def line(self) -> str:
         """The choices with the flag that decides, in one line."""
         flags = " or ".join(self.flag(choice) for choice in self.choices[:MOST_CHOICES])
-        more = f" (or another of {len(self.choices)} columns)" if len(self.choices) > MOST_CHOICES else ""
+        more = (
+            f" (or another of {len(self.choices)} columns)"
+            if len(self.choices) > MOST_CHOICES
+            else ""
+        )
         return f"{self.why}; say {flags}{more}"
 
     def flag(self, choice: str) -> str:
@@ -221,13 +239,25 @@ def name_score(role: str, column: str) -> float:
 def picture_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[tuple[str, ...], Doubt | None]:
     """The columns of pictures: one, or several that are numbered."""
     looks = [name for name, profile in profiles.items() if profile.pictures >= 0.5]
-    usual = [name for name in ("image", "image_path") if name in profiles and (profiles[name].pictures or not looks)]
+    usual = [
+        name
+        for name in ("image", "image_path")
+        if name in profiles and (profiles[name].pictures or not looks)
+    ]
     embedded = [name for name in looks if profiles[name].is_embedded]
-    if len(usual) == 1 and len(embedded) == 1 and usual != embedded and usual[0] in folded_name(embedded[0]).split("_"):
+    if (
+        len(usual) == 1
+        and len(embedded) == 1
+        and usual != embedded
+        and usual[0] in folded_name(embedded[0]).split("_")
+    ):
         return (embedded[0],), None  # decoded_image beside the names of files in image
     if len(usual) == 1:
         further = [place for place in range(2, 33) if f"image_{place}" in profiles]
-        return (*usual, *(f"image_{place}" for place in range(2, max(further, default=0) + 1))), None
+        return (
+            *usual,
+            *(f"image_{place}" for place in range(2, max(further, default=0) + 1)),
+        ), None
     for stem, members in series(looks).items():
         first = [name for name in looks if folded_name(name) == stem and name not in members]
         if len(first) + len(members) > 1:
@@ -251,7 +281,9 @@ def _best(
 
 def rivalry(role: str, rivals: Sequence[str], phrase: str, joint: tuple[str, ...] = ()) -> Doubt:
     """The doubt which of several columns has a role."""
-    return Doubt(role, (*rivals, *joint), f"the columns {' and '.join(map(repr, rivals))} may all {phrase}")
+    return Doubt(
+        role, (*rivals, *joint), f"the columns {' and '.join(map(repr, rivals))} may all {phrase}"
+    )
 
 
 def series(names: Sequence[str]) -> dict[str, list[str]]:
@@ -278,7 +310,9 @@ def _run(labels: Sequence[str], members: Mapping[str, str]) -> int:
     return next((place for place, label in enumerate(labels) if label not in members), len(labels))
 
 
-def option_columns(profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -> tuple[tuple[str, ...], Doubt | None]:
+def option_columns(
+    profiles: Mapping[str, ColumnProfile], used: Sequence[str]
+) -> tuple[tuple[str, ...], Doubt | None]:
     """The columns of options: one with lists, or one for each option."""
     free = {name: profile for name, profile in profiles.items() if name not in used}
     lettered = {name.strip().upper(): name for name in free if len(name.strip()) == 1}
@@ -302,27 +336,42 @@ def option_columns(profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -
         return _best("options", lists, "hold the options")
     chains = {
         stem: tuple(chain)
-        for stem, chain in series([name for name, profile in free.items() if profile.is_scalar]).items()
+        for stem, chain in series(
+            [name for name, profile in free.items() if profile.is_scalar]
+        ).items()
         if len(chain) > 1 and not name_score("picture", stem) and chain[0][-1] != "2"
     }
-    named_chains = {stem: chain for stem, chain in chains.items() if name_score("options", stem) or not stem}
+    named_chains = {
+        stem: chain for stem, chain in chains.items() if name_score("options", stem) or not stem
+    }
     if len(named_chains or chains) == 1:
         [chain] = (named_chains or chains).values()
         return chain, None
     unnamed = [
         name
         for name, profile in free.items()
-        if profile.lists > 0.8 and not profile.boxes and not profile.messages
-        and not any(name_score(role, name) for role in ("answer", "caption", "question", "objects", "relevance"))
-    ]  # fmt: skip
+        if profile.lists > 0.8
+        and not profile.boxes
+        and not profile.messages
+        and not any(
+            name_score(role, name)
+            for role in ("answer", "caption", "question", "objects", "relevance")
+        )
+    ]
     return (tuple(unnamed), None) if len(unnamed) == 1 else ((), None)
 
 
-def distractor_columns(profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -> tuple[str, ...]:
+def distractor_columns(
+    profiles: Mapping[str, ColumnProfile], used: Sequence[str]
+) -> tuple[str, ...]:
     """The columns of wrong answers, where the right one has a column of its own."""
     free = [name for name, profile in profiles.items() if name not in used and profile.is_scalar]
-    chains = [chain for stem, chain in series(free).items() if name_score("distractors", stem.rstrip("_"))]
-    alone = [name for name in profiles if name not in used and name_score("distractors", name) > PARTLY]
+    chains = [
+        chain for stem, chain in series(free).items() if name_score("distractors", stem.rstrip("_"))
+    ]
+    alone = [
+        name for name in profiles if name not in used and name_score("distractors", name) > PARTLY
+    ]
     return tuple(sorted(chains, key=len)[-1]) if chains else tuple(alone)
 
 
@@ -357,18 +406,24 @@ def id_column(profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -> tup
     scores = {
         name: name_score("id", name)
         for name, profile in profiles.items()
-        if name not in used and profile.is_scalar and name_score("id", name) > PARTLY
+        if name not in used
+        and profile.is_scalar
+        and name_score("id", name) > PARTLY
         and len(profile.texts) >= min(profile.filled, 1000)
-    }  # fmt: skip
+    }
     return (max(scores, key=lambda name: scores[name]),) if scores else ()
 
 
-def label_column(profiles: Mapping[str, ColumnProfile], *, only_sure: bool) -> tuple[tuple[str, ...], Doubt | None]:
+def label_column(
+    profiles: Mapping[str, ColumnProfile], *, only_sure: bool
+) -> tuple[tuple[str, ...], Doubt | None]:
     """The column of class names; `category` and `name` beside each other may both be it."""
     scores = {
         name: score
         for name, profile in profiles.items()
-        if profile.is_scalar and profile.words <= 4 and (score := name_score("label", name)) > PARTLY
+        if profile.is_scalar
+        and profile.words <= 4
+        and (score := name_score("label", name)) > PARTLY
     }
     if sure := [name for name in scores if folded_name(name) in usual_names()["label"][:3]]:
         return (max(sure, key=lambda name: scores[name]),), None
@@ -396,7 +451,13 @@ def attribute_columns(profiles: Mapping[str, ColumnProfile]) -> tuple[str, ...]:
     )
 
 
-def one_by_name(role: str, profiles: Mapping[str, ColumnProfile], used: Sequence[str]) -> tuple[str, ...]:
+def one_by_name(
+    role: str, profiles: Mapping[str, ColumnProfile], used: Sequence[str]
+) -> tuple[str, ...]:
     """The column with a role by its whole name."""
-    scores = {name: name_score(role, name) for name in profiles if name not in used and name_score(role, name) > PARTLY}
+    scores = {
+        name: name_score(role, name)
+        for name in profiles
+        if name not in used and name_score(role, name) > PARTLY
+    }
     return (max(scores, key=lambda name: scores[name]),) if scores else ()

@@ -45,17 +45,25 @@ def entry_of(path: Path, name: str = "") -> LoadedEntry | None:
     for entry in dict.fromkeys((entry_path(path, name), Path(entry_path(path, name).name))):
         if entry.is_file():
             loaded = read_entry_file(entry)
-            source_file = loaded.spec.source.params.get("file") or loaded.spec.source.params.get("images") or ""
+            source_file = (
+                loaded.spec.source.params.get("file")
+                or loaded.spec.source.params.get("images")
+                or ""
+            )
             if (entry.parent / str(source_file)).resolve() == path.resolve():
                 return loaded
     return None
 
 
 def _own_name(path: Path) -> str:
-    return path.name if path.is_dir() else path.stem.partition("*")[0].strip("-_") or path.parent.name
+    return (
+        path.name if path.is_dir() else path.stem.partition("*")[0].strip("-_") or path.parent.name
+    )
 
 
-def recognised_spec(recognition: Recognition, name: str = "", base: BenchmarkSpec | None = None) -> BenchmarkSpec:
+def recognised_spec(
+    recognition: Recognition, name: str = "", base: BenchmarkSpec | None = None
+) -> BenchmarkSpec:
     """The entry for what was recognised; what `base` says besides its source stays."""
     path = recognition.path
     is_open = recognition.form.startswith(("open", "conversations"))
@@ -80,7 +88,9 @@ def write_entry(recognition: Recognition, spec: BenchmarkSpec) -> Path:
     for path in dict.fromkeys((beside, Path(beside.name))):
         if path.exists() and entry_of(recognition.path, name) is None:
             raise DataError(f"{path} is there and says something else; rename it, or the table")
-        text = _text(recognition, spec if path is beside else _with_whole_paths(spec, recognition.path))
+        text = _text(
+            recognition, spec if path is beside else _with_whole_paths(spec, recognition.path)
+        )
         try:
             path.write_text(text, "utf-8")
             return path
@@ -126,7 +136,12 @@ def is_own(target: object) -> bool:
     text, path = str(target), Path(target)
     if text in entries() or text in suite_members():
         return False
-    return text.startswith(SCHEME) or path.suffix.lower() == ENDING or is_row_file(path) or path.exists()
+    return (
+        text.startswith(SCHEME)
+        or path.suffix.lower() == ENDING
+        or is_row_file(path)
+        or path.exists()
+    )
 
 
 def refuse_doubt(path: Path, doubt: Doubt) -> str:
@@ -134,7 +149,9 @@ def refuse_doubt(path: Path, doubt: Doubt) -> str:
     raise DataError(f"{path}: {doubt.line()}")
 
 
-def own_source(target: str | Path, settings: TableSettings, name: str = "", decide: Decide = refuse_doubt) -> OwnSource:
+def own_source(
+    target: str | Path, settings: TableSettings, name: str = "", decide: Decide = refuse_doubt
+) -> OwnSource:
     """The entry of a target, or what it is recognised as. Raises DataError."""
     if str(target).startswith(SCHEME):
         return _of_hub(str(target), settings, name, decide)
@@ -148,12 +165,16 @@ def own_source(target: str | Path, settings: TableSettings, name: str = "", deci
         settings = _with_entry(settings, written.spec)
     recognition = _recognised(path, settings, decide)
     spec = recognised_spec(recognition, name, written.spec if written else None)
-    return _with_options(OwnSource(spec, recognition.path.parent, recognition=recognition), settings)
+    return _with_options(
+        OwnSource(spec, recognition.path.parent, recognition=recognition), settings
+    )
 
 
 def _of_entry(entry: LoadedEntry, where: str, settings: TableSettings, name: str) -> OwnSource:
     if replace(settings, make_options=False, as_annotations=False) != TableSettings():
-        raise DataError(f"{where} says what each column is; change it there, and leave the flags for columns out")
+        raise DataError(
+            f"{where} says what each column is; change it there, and leave the flags for columns out"
+        )
     spec = replace(entry.spec, name=name) if name else entry.spec
     return _with_options(OwnSource(spec, Path(entry.where).parent, where), settings)
 
@@ -163,7 +184,9 @@ def _with_entry(settings: TableSettings, spec: BenchmarkSpec) -> TableSettings:
     params = spec.source.params
     columns = params.get("columns", {})
     before = {
-        role: [names] if isinstance(names, str) else list(names.values() if isinstance(names, dict) else names)
+        role: [names]
+        if isinstance(names, str)
+        else list(names.values() if isinstance(names, dict) else names)
         for role, names in columns.items()
         if role != "unused"
     }
@@ -186,7 +209,9 @@ def _recognised(path: Path, settings: TableSettings, decide: Decide) -> Recognit
         if doubt.role == "answer_is":
             settings = replace(settings, answer_is=choice)
         else:
-            settings = replace(settings, columns={**settings.columns, doubt.role: choice.split(" + ")})
+            settings = replace(
+                settings, columns={**settings.columns, doubt.role: choice.split(" + ")}
+            )
 
 
 def _relative(images: str, path: Path) -> str:
@@ -210,12 +235,16 @@ def _with_options(source: OwnSource, settings: TableSettings) -> OwnSource:
             "options of their own; leave them out"
         )
     params = {**spec.source.params, "make_options": True}
-    return replace(source, spec=replace(spec, formulation="choice", source=replace(spec.source, params=params)))
+    return replace(
+        source, spec=replace(spec, formulation="choice", source=replace(spec.source, params=params))
+    )
 
 
 def _of_hub(target: str, settings: TableSettings, name: str, decide: Decide) -> OwnSource:
     table = fetch_hub_table(target)
-    written = None if settings.as_annotations else entry_of(Path(table.place.repo.rpartition("/")[2]))
+    written = (
+        None if settings.as_annotations else entry_of(Path(table.place.repo.rpartition("/")[2]))
+    )
     recognition = _recognised(table.folder / table.file, settings, decide)
     recognition = replace(
         recognition,
@@ -226,7 +255,10 @@ def _of_hub(target: str, settings: TableSettings, name: str, decide: Decide) -> 
     place = replace(table.place, reader=recognition.reader)
     source = replace(spec.source, embedded=False, places=(place,))
     return _with_options(
-        OwnSource(replace(spec, title=target, source=source), table.folder, recognition=recognition), settings
+        OwnSource(
+            replace(spec, title=target, source=source), table.folder, recognition=recognition
+        ),
+        settings,
     )
 
 
@@ -249,14 +281,19 @@ def _dicts(rows: Any) -> Iterable[Mapping[str, Any]]:
             if isinstance(feature, datasets.Image):
                 rows = rows.cast_column(name, datasets.Image(decode=False))
         classes = {n: f for n, f in rows.features.items() if isinstance(f, datasets.ClassLabel)}
-        return ({**row, **{n: f.int2str(row[n]) for n, f in classes.items() if row[n] is not None}} for row in rows)
+        return (
+            {**row, **{n: f.int2str(row[n]) for n, f in classes.items() if row[n] is not None}}
+            for row in rows
+        )
     if hasattr(rows, "to_dicts"):
         return cast(Iterable[Mapping[str, Any]], rows.to_dicts())
     if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
         return cast(Iterable[Mapping[str, Any]], rows.to_dict("records"))
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
         return rows
-    raise DataError(f"{type(rows).__name__} is not a table; give a list of dicts, a data frame or a datasets.Dataset")
+    raise DataError(
+        f"{type(rows).__name__} is not a table; give a list of dicts, a data frame or a datasets.Dataset"
+    )
 
 
 def _encoded(value: Any) -> Any:
@@ -270,7 +307,9 @@ def _encoded(value: Any) -> Any:
     for method in ("tolist", "item", "isoformat"):
         if hasattr(value, method):
             return getattr(value, method)()
-    raise DataError(f"a cell holds {type(value).__name__}, which is not a text, number, list or picture")
+    raise DataError(
+        f"a cell holds {type(value).__name__}, which is not a text, number, list or picture"
+    )
 
 
 @contextmanager
@@ -279,7 +318,9 @@ def telling_of_rows(folder: Path) -> Iterator[None]:
     here = f"{folder / os.path.relpath(Path.cwd(), folder.resolve())}/"
 
     def told(text: str) -> str:
-        text = re.sub(rf"{re.escape(str(folder))}/[^/:]+\.jsonl:(\d+)", r"row \1", text.replace(here, ""))
+        text = re.sub(
+            rf"{re.escape(str(folder))}/[^/:]+\.jsonl:(\d+)", r"row \1", text.replace(here, "")
+        )
         return text.replace(f"{folder}/", "")
 
     try:

@@ -48,7 +48,14 @@ class ColumnProfile:
         self._lists += values is not None
         if isinstance(cell, list) and cell and isinstance(cell[0], dict):
             self._messages += not {"from", "role"}.isdisjoint(cell[0])
-            self._boxes += not {"bbox", "box", "label", "name", "category", "category_id"}.isdisjoint(cell[0])
+            self._boxes += not {
+                "bbox",
+                "box",
+                "label",
+                "name",
+                "category",
+                "category_id",
+            }.isdisjoint(cell[0])
         if isinstance(cell, str) and kind != "embedded":
             self._texts += 1
             text = cell.strip()
@@ -107,12 +114,20 @@ class ColumnProfile:
     @property
     def has_short_texts(self) -> bool:
         """Whether cells are texts of a few words."""
-        return self.is_scalar and self._texts == self.filled and all(len(text) <= 60 for text in self.texts)
+        return (
+            self.is_scalar
+            and self._texts == self.filled
+            and all(len(text) <= 60 for text in self.texts)
+        )
 
     @property
     def is_repeated(self) -> bool:
         """Whether the column has few values, each of several rows: it may be a tag."""
-        return self.is_scalar and self.words <= 4 and 1 < len(self.texts) <= min(50, max(self.filled // 2, 2))
+        return (
+            self.is_scalar
+            and self.words <= 4
+            and 1 < len(self.texts) <= min(50, max(self.filled // 2, 2))
+        )
 
 
 @lru_cache(maxsize=4096)
@@ -133,7 +148,11 @@ def picture_kind(cell: Any) -> str:
         return "embedded" if content else picture_kind(cell.get("path") or cell.get("url") or "")
     if not isinstance(cell, str):
         return ""
-    return "embedded" if len(cell) > 1000 and cell.startswith(ENCODED) else _kind_of_text(cell[:600].strip())
+    return (
+        "embedded"
+        if len(cell) > 1000 and cell.startswith(ENCODED)
+        else _kind_of_text(cell[:600].strip())
+    )
 
 
 def profiles_of(rows: Iterable[SourceRow]) -> dict[str, ColumnProfile]:
@@ -155,7 +174,11 @@ def picture_folder(path: Path, names: list[str]) -> tuple[str, float]:
     It is the file's own, or else one that lies there.
     """
     home = path.parent
-    candidates = [home, *sorted(folder for folder in home.iterdir() if folder.is_dir())] if home.is_dir() else [home]
+    candidates = (
+        [home, *sorted(folder for folder in home.iterdir() if folder.is_dir())]
+        if home.is_dir()
+        else [home]
+    )
     shares = {folder: share_there(folder, names) for folder in candidates}
     best = max(shares, key=lambda folder: shares[folder])
     return "" if best == home else best.name, shares[best]

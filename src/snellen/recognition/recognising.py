@@ -45,11 +45,19 @@ class Recognition(Struct, frozen=True, kw_only=True):
 
     def lines(self) -> list[str]:
         """What is taken for what, in a few lines."""
-        count = f"{self.rows:,} {'row' if self.rows == 1 else 'rows'}, read as " if self.rows else ""
+        count = (
+            f"{self.rows:,} {'row' if self.rows == 1 else 'rows'}, read as " if self.rows else ""
+        )
         parts = [f"{role}  {words}" for role, words in self.taken]
         if self.unused:
-            more = f" and {len(self.unused) - MOST_SHOWN} more" if len(self.unused) > MOST_SHOWN else ""
-            parts.append("not used  " + ", ".join(f"`{name}`" for name in self.unused[:MOST_SHOWN]) + more)
+            more = (
+                f" and {len(self.unused) - MOST_SHOWN} more"
+                if len(self.unused) > MOST_SHOWN
+                else ""
+            )
+            parts.append(
+                "not used  " + ", ".join(f"`{name}`" for name in self.unused[:MOST_SHOWN]) + more
+            )
         lines = [f"{self.path.name}: {count}{self.form}"]
         pairs = (parts[place : place + 2] for place in range(0, len(parts), 2))
         lines += ["  " + "   ".join(part.ljust(46) for part in pair).rstrip() for pair in pairs]
@@ -89,11 +97,15 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
     if path.suffix.lower() == ".json" and (coco := _coco(path, settings.images)):
         return coco
     encoding = text_encoding(path)
-    roles = table_roles(path, settings.columns, settings.answer_is, encoding, as_annotations=settings.as_annotations)
+    roles = table_roles(
+        path, settings.columns, settings.answer_is, encoding, as_annotations=settings.as_annotations
+    )
     if not roles.profiles and roles.faults:
         raise DataError(roles.faults[0])
     if not roles.profiles:
-        raise DataError(f"{path}: it has no rows; a table has a header and a row for each question or picture")
+        raise DataError(
+            f"{path}: it has no rows; a table has a header and a row for each question or picture"
+        )
     if not roles.kind:
         raise DataError(
             f"{path}: no column is recognised as questions or annotations; there are {_quoted(list(roles.profiles))}; "
@@ -104,14 +116,21 @@ def recognise(target: str | Path, settings: TableSettings | None = None) -> Reco
     if roles.doubts:
         return _recognition(path, roles, {})
     params: dict[str, Any] = {
-        **{name: getattr(settings, name) for name in ("no_pictures", "hidden_answers", "fetch_pictures")},
+        **{
+            name: getattr(settings, name)
+            for name in ("no_pictures", "hidden_answers", "fetch_pictures")
+        },
         "encoding": encoding,
         **_pictures(path, roles, settings),
     }
     if roles.kind == "questions" and "question" not in roles.roles:
-        raise DataError(f"{path}: no column is recognised as the question; name it with --column question=...")
+        raise DataError(
+            f"{path}: no column is recognised as the question; name it with --column question=..."
+        )
     if roles.kind == "questions" and "answer" not in roles.roles and not settings.hidden_answers:
-        raise DataError(f"{path}: no column holds answers; name it with --column answer=..., or say --hidden-answers")
+        raise DataError(
+            f"{path}: no column holds answers; name it with --column answer=..., or say --hidden-answers"
+        )
     return _recognition(path, roles, {name: value for name, value in params.items() if value})
 
 
@@ -140,7 +159,11 @@ def _pictures(path: Path, roles: TableRoles, settings: TableSettings) -> dict[st
     if not names or settings.fetch_pictures:
         return {"images": settings.images}
     home = path.parent / settings.images
-    folder, share = (settings.images, share_there(home, names)) if settings.images else picture_folder(path, names)
+    folder, share = (
+        (settings.images, share_there(home, names))
+        if settings.images
+        else picture_folder(path, names)
+    )
     if share < 1 and PictureFinder(home).share(names) > share:
         return {"images": settings.images, "find_pictures": True}
     if not share and not settings.images:
@@ -157,14 +180,20 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
     params: dict[str, Any] = {"file": path.name, **settings, "columns": column_params(roles.roles)}
     if roles.kind == "annotations":
         params = {"form": "rows", "file": path.name, "columns": params["columns"]}
-        params |= {name: settings[name] for name in ("images", "encoding", "find_pictures") if name in settings}
+        params |= {
+            name: settings[name]
+            for name in ("images", "encoding", "find_pictures")
+            if name in settings
+        }
     elif roles.unused:
         params["columns"]["unused"] = list(roles.unused)
     if roles.kind == "questions" and roles.answer_is != "any":
         params["answer_is"] = roles.answer_is
     is_choice = not roles.roles.keys().isdisjoint({"options", "distractors"})
     forms = {"conversations": "conversations", "annotations": "annotations"}
-    answer_tags = [name for name in roles.profiles if roles.kind == "questions" and name.startswith(ANSWER_TAG)]
+    answer_tags = [
+        name for name in roles.profiles if roles.kind == "questions" and name.startswith(ANSWER_TAG)
+    ]
     form = forms.get(roles.kind, "multiple choice" if is_choice else "open questions")
     return Recognition(
         path=path,
@@ -175,7 +204,11 @@ def _recognition(path: Path, roles: TableRoles, settings: dict[str, Any]) -> Rec
         rows=roles.rows,
         taken=(
             *((role, _words(role, names, roles)) for role, names in roles.roles.items()),
-            *((("answer tag", " ".join(f"`{name}`" for name in answer_tags)),) if answer_tags else ()),
+            *(
+                (("answer tag", " ".join(f"`{name}`" for name in answer_tags)),)
+                if answer_tags
+                else ()
+            ),
             *((("encoding", settings["encoding"]),) if settings.get("encoding") else ()),
             *_sheet_words(path),
         ),
@@ -228,7 +261,10 @@ def _coco(path: Path, images: str) -> Recognition | None:
     content = read_json_value(path)
     if not isinstance(content, dict) or not {"images", "annotations"} <= content.keys():
         return None
-    names = [str(image.get("file_name") or image.get("coco_url", "")).rpartition("/")[2] for image in content["images"]]
+    names = [
+        str(image.get("file_name") or image.get("coco_url", "")).rpartition("/")[2]
+        for image in content["images"]
+    ]
     folder, share = (images, 1.0) if images else picture_folder(path, names[:NAMES_LOOKED_UP])
     if not share:
         raise DataError(
@@ -252,7 +288,9 @@ def _of_folder(path: Path, settings: TableSettings) -> Recognition:
     tables = [
         file
         for file in sorted(path.iterdir())
-        if is_row_file(file) and not file.name.startswith(".") and not (has_pictures and file.suffix == ".txt")
+        if is_row_file(file)
+        and not file.name.startswith(".")
+        and not (has_pictures and file.suffix == ".txt")
     ]
     if len({table.suffix for table in tables}) == 1 and tables[0].suffix == ".parquet":
         tables = [path / "*.parquet"]
@@ -273,7 +311,11 @@ def _of_folder(path: Path, settings: TableSettings) -> Recognition:
 
 def _named_pictures(path: Path, columns: Mapping[str, Sequence[str]]) -> Recognition:
     """Pictures side by side, whose names may say what they show: somebody has to say so."""
-    names = [name for file in sorted(path.iterdir()) if is_picture(file) and (name := name_in_words(file.stem))]
+    names = [
+        name
+        for file in sorted(path.iterdir())
+        if is_picture(file) and (name := name_in_words(file.stem))
+    ]
     if len(set(names)) < 2:
         raise DataError(
             f"{path}: neither a table ({', '.join(SUFFIXES)}) nor folders of pictures, one for each class, are in it"
@@ -300,9 +342,15 @@ def _class_folders(path: Path) -> Recognition:
         counts.update({folder.name: _picture_count(folder) for folder in _folders(path / part)})
     classes = [name for name, count in sorted(counts.items()) if count]
     if len(classes) < 2:
-        deeper = [folder for folder in _folders(path / split) if any(map(_picture_count, _folders(folder)))]
+        deeper = [
+            folder
+            for folder in _folders(path / split)
+            if any(map(_picture_count, _folders(folder)))
+        ]
         if deeper:
-            raise DataError(f"{path}: it holds {_quoted([f.name for f in deeper])} with folders; name one: {deeper[0]}")
+            raise DataError(
+                f"{path}: it holds {_quoted([f.name for f in deeper])} with folders; name one: {deeper[0]}"
+            )
         raise DataError(
             f"{path}: neither a table ({', '.join(SUFFIXES)}) nor folders of pictures, one for each class, are in it"
         )
@@ -312,8 +360,15 @@ def _class_folders(path: Path) -> Recognition:
         kind="annotations",
         form=f"{counts.total():,} pictures in {len(classes):,} folders by class",
         reader="annotations",
-        params={"form": "class-folders", "images": path.resolve().name, **({"split": split} if split else {})},
-        taken=(("label", names), *((("split", f"{split} of {', '.join(splits)}"),) if split else ())),
+        params={
+            "form": "class-folders",
+            "images": path.resolve().name,
+            **({"split": split} if split else {}),
+        },
+        taken=(
+            ("label", names),
+            *((("split", f"{split} of {', '.join(splits)}"),) if split else ()),
+        ),
     )
 
 
@@ -327,7 +382,9 @@ def _is_recognised(path: Path) -> bool:
 
 
 def _folders(path: Path) -> list[Path]:
-    return sorted(folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
+    return sorted(
+        folder for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith(".")
+    )
 
 
 def _picture_count(folder: Path) -> int:

@@ -45,9 +45,30 @@ Rows = Callable[[], Iterable[SourceRow]]
 TAG, ANSWER_TAG = "tag_", "answer_tag_"
 MESSAGES = "messages"
 """What a column of a table of conversations holds."""
-ROLES = ("picture", "question", "options", "distractors", "answer", "id", "context", "group", "relevance", "tag")
+ROLES = (
+    "picture",
+    "question",
+    "options",
+    "distractors",
+    "answer",
+    "id",
+    "context",
+    "group",
+    "relevance",
+    "tag",
+)
 """What a column of a table of questions may be."""
-OF_ANNOTATIONS = ("label", "caption", "objects", "box", "relations", "texts", "questions", "fields", "attributes")
+OF_ANNOTATIONS = (
+    "label",
+    "caption",
+    "objects",
+    "box",
+    "relations",
+    "texts",
+    "questions",
+    "fields",
+    "attributes",
+)
 """What a column of a table of annotations may be besides."""
 FITTING = 0.5
 """The share of rows whose answer must name an option before a column counts as the answers."""
@@ -97,7 +118,14 @@ def row_options(cells: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
 def _text_of(value: Any) -> Any:
     """An option, or an accepted answer, that stands in an object."""
     if isinstance(value, dict):
-        return next((value[name] for name in ("text", "answer", "option", "value", "label") if name in value), value)
+        return next(
+            (
+                value[name]
+                for name in ("text", "answer", "option", "value", "label")
+                if name in value
+            ),
+            value,
+        )
     return value
 
 
@@ -126,24 +154,42 @@ def table_roles(
     for role, names in declared.items():
         if role not in (MESSAGES, *ROLES, *OF_ANNOTATIONS):
             raise registry.unknown("role of a column", role, (*ROLES, *OF_ANNOTATIONS))
-        for name in (name for name in names if name not in profiles and not _parts_of(name, profiles)):
+        for name in (
+            name for name in names if name not in profiles and not _parts_of(name, profiles)
+        ):
             raise DataError(f"{path}: {registry.unknown('column', name, profiles)}")
         if len(names) > 1 and role not in SEVERAL:
-            raise DataError(f"{path}: --column {role} is given {len(names)} times; one column has it")
+            raise DataError(
+                f"{path}: --column {role} is given {len(names)} times; one column has it"
+            )
     if answer_is not in ("", "any", *FORMS):
         raise registry.unknown("form of answers", answer_is, FORMS)
     if not profiles:
         return TableRoles("", {}, faults=tuple(row.fault for row in rows() if row.fault)[:1])
-    messages = declared.get(MESSAGES) or [name for name, profile in profiles.items() if profile.messages > 0.5]
-    if messages and not as_annotations and "question" not in profiles and "question" not in declared:
+    messages = declared.get(MESSAGES) or [
+        name for name, profile in profiles.items() if profile.messages > 0.5
+    ]
+    if (
+        messages
+        and not as_annotations
+        and "question" not in profiles
+        and "question" not in declared
+    ):
         return _conversations(rows, profiles, messages, declared)
-    return _Assignment(path, rows, profiles, declared, cast(AnswerForm, answer_is)).roles(as_annotations=as_annotations)
+    return _Assignment(path, rows, profiles, declared, cast(AnswerForm, answer_is)).roles(
+        as_annotations=as_annotations
+    )
 
 
 def _conversations(
-    read: Rows, profiles: dict[str, ColumnProfile], messages: Sequence[str], declared: Mapping[str, Sequence[str]]
+    read: Rows,
+    profiles: dict[str, ColumnProfile],
+    messages: Sequence[str],
+    declared: Mapping[str, Sequence[str]],
 ) -> TableRoles:
-    pictures, doubt = picture_columns({name: profile for name, profile in profiles.items() if name not in messages})
+    pictures, doubt = picture_columns(
+        {name: profile for name, profile in profiles.items() if name not in messages}
+    )
     roles: Roles = {MESSAGES: (messages[0],), "picture": tuple(declared.get("picture", pictures))}
     roles["id"] = tuple(declared.get("id", ())) or id_column(profiles, ())
     doubts = (doubt,) if doubt and "picture" not in declared else ()
@@ -194,16 +240,26 @@ class _Assignment:
         if "options" not in self._given:
             self._settle("distractors", (distractor_columns(free, self._taken), None))
         has_own_options = bool(self._roles.get("distractors"))
-        self._settle("options", ((), None) if has_own_options else option_columns(free, self._taken))
-        self._settle("question", question_column(free, self._taken, has_options=bool(self._roles["options"])))
+        self._settle(
+            "options", ((), None) if has_own_options else option_columns(free, self._taken)
+        )
+        self._settle(
+            "question", question_column(free, self._taken, has_options=bool(self._roles["options"]))
+        )
         has_options = self._roles["options"] and not self._are_options_unnamed
-        asks = self._roles["question"] or has_options or any(d.role == "question" for d in self._doubts)
+        asks = (
+            self._roles["question"]
+            or has_options
+            or any(d.role == "question" for d in self._doubts)
+        )
         if as_annotations or not asks or self._given.keys() & set(OF_ANNOTATIONS):
             return self._annotations(free, with_questions=as_annotations)
         self._settle("id", (id_column(free, self._taken), None))
         # A context that stands in another object than the question is a fact about the row.
         objects = {"", *(name.rpartition(".")[0] for name in self._roles["question"])}
-        beside = {name: profile for name, profile in free.items() if name.rpartition(".")[0] in objects}
+        beside = {
+            name: profile for name, profile in free.items() if name.rpartition(".")[0] in objects
+        }
         for role, columns in (("context", beside), ("group", free), ("relevance", free)):
             self._settle(role, (one_by_name(role, columns, self._taken), None))
         rows, form = self._answers(free)
@@ -212,14 +268,23 @@ class _Assignment:
         roles = _filled(self._roles)
         self._check_names([name for name in free if name not in self._taken])
         repeated = [name for names in roles.values() for name in names if f"{name} (2)" in free]
-        self._faults += [f"{self._path}: the column {name!r} appears twice; rename one of them" for name in repeated]
-        return TableRoles("questions", roles, form, tuple(self._doubts), tuple(self._faults), rows, profiles)
+        self._faults += [
+            f"{self._path}: the column {name!r} appears twice; rename one of them"
+            for name in repeated
+        ]
+        return TableRoles(
+            "questions", roles, form, tuple(self._doubts), tuple(self._faults), rows, profiles
+        )
 
     @property
     def _are_options_unnamed(self) -> bool:
         """Whether a column with lists is taken for options for nothing but these."""
         options = self._roles["options"]
-        return len(options) == 1 and not name_score("options", options[0]) and "options" not in self._given
+        return (
+            len(options) == 1
+            and not name_score("options", options[0])
+            and "options" not in self._given
+        )
 
     def _pictures(self, free: Mapping[str, ColumnProfile]) -> tuple[tuple[str, ...], Doubt | None]:
         """The columns of pictures: by what cells look like, or else since they name files that are there."""
@@ -228,7 +293,11 @@ class _Assignment:
         if any(name in free and not free[name].is_url for name in likely):
             return names, doubt
         files = PictureFinder(self._path.parent)
-        by_name = {name: profile for name, profile in free.items() if name_score("picture", name) and profile.is_scalar}
+        by_name = {
+            name: profile
+            for name, profile in free.items()
+            if name_score("picture", name) and profile.is_scalar
+        }
         cells = {name: list(profile.texts)[:100] for name, profile in by_name.items()}
         there = {
             name: name_score("picture", name) + files.share(texts)
@@ -239,13 +308,24 @@ class _Assignment:
 
     def _check_names(self, unused: Sequence[str]) -> None:
         """Note a column that is nearly called what nothing is."""
-        usual = {"context": ("context", "hint"), "group": ("group",), "answer": ("answer",), "picture": ("image",)}
+        usual = {
+            "context": ("context", "hint"),
+            "group": ("group",),
+            "answer": ("answer",),
+            "picture": ("image",),
+        }
         doubted = {doubt.role for doubt in self._doubts}
         lacking = [
-            name for role, names in usual.items() if not self._roles.get(role) for name in names if role not in doubted
+            name
+            for role, names in usual.items()
+            if not self._roles.get(role)
+            for name in names
+            if role not in doubted
         ]
         try:
-            unknown_columns([name for name in unused if name not in usual], lacking, str(self._path))
+            unknown_columns(
+                [name for name in unused if name not in usual], lacking, str(self._path)
+            )
         except DataError as error:
             self._faults.append(str(error))
 
@@ -266,9 +346,13 @@ class _Assignment:
             if options:
                 texts = row_options(row.cells, options)
                 for name, column in columns.items():
-                    column.add(row.where, row.cells.get(name), texts, options if len(options) > 1 else ())
+                    column.add(
+                        row.where, row.cells.get(name), texts, options if len(options) > 1 else ()
+                    )
         named = [column for name, column in columns.items() if name_score("answer", name) > PARTLY]
-        if self._are_options_unnamed and all(column.fit < FITTING for column in named or columns.values()):
+        if self._are_options_unnamed and all(
+            column.fit < FITTING for column in named or columns.values()
+        ):
             # a list of something else
             self._roles["options"] = ()
             return self._answers(free)
@@ -280,7 +364,9 @@ class _Assignment:
         chosen = self._roles["answer"]
         return rows, self._form(columns[chosen[0]]) if chosen else "any"
 
-    def _fitting_answer(self, columns: Mapping[str, AnswerColumn]) -> tuple[tuple[str, ...], Doubt | None]:
+    def _fitting_answer(
+        self, columns: Mapping[str, AnswerColumn]
+    ) -> tuple[tuple[str, ...], Doubt | None]:
         """The column whose cells name options of their rows."""
         if "answer" in columns:
             return ("answer",), None
@@ -288,21 +374,29 @@ class _Assignment:
         fitting = {
             name: column
             for name, column in columns.items()
-            if (column.fit if name_scores[name] else column.fit_in_words * (column.rows > 1)) > FITTING
+            if (column.fit if name_scores[name] else column.fit_in_words * (column.rows > 1))
+            > FITTING
         }
         best = {name: column for name, column in fitting.items() if name_scores[name]} or fitting
-        numbers = tuple(name for name, column in columns.items() if column.rows > 1 and column.fit == 1)
+        numbers = tuple(
+            name for name, column in columns.items() if column.rows > 1 and column.fit == 1
+        )
         if not best and numbers and not any(score > PARTLY for score in name_scores.values()):
             return (), Doubt("answer", numbers, "no column is called like answers")
         if not best:
             by_name = sorted(
-                (name for name in columns if name_scores[name] > PARTLY), key=lambda name: -name_scores[name]
+                (name for name in columns if name_scores[name] > PARTLY),
+                key=lambda name: -name_scores[name],
             )
             return tuple(by_name[:1]), None
         ranked = sorted(best, key=lambda name: (-name_scores[name], name))
         first = best[ranked[0]]
         rivals = [name for name in ranked[1:] if not _agree(first, best[name])]
-        return ((), rivalry("answer", (ranked[0], *rivals), "be the answer")) if rivals else ((ranked[0],), None)
+        return (
+            ((), rivalry("answer", (ranked[0], *rivals), "be the answer"))
+            if rivals
+            else ((ranked[0],), None)
+        )
 
     def _form(self, column: AnswerColumn) -> AnswerForm:
         if self._answer_is:
@@ -333,10 +427,16 @@ class _Assignment:
             names = sorted(whole or scores, key=lambda name: -scores[name])
             first, *others = names
             rivals = [name for name in others if free[name].texts != free[first].texts]
-            return ((), rivalry("answer", (first, *rivals), "be the answer")) if rivals else ((first,), None)
+            return (
+                ((), rivalry("answer", (first, *rivals), "be the answer"))
+                if rivals
+                else ((first,), None)
+            )
         if scores:
             return tuple(whole or scores), None
-        likely = [name for name in candidates if free[name].is_scalar and not free[name].is_repeated]
+        likely = [
+            name for name in candidates if free[name].is_scalar and not free[name].is_repeated
+        ]
         if likely:
             why = "no column is called like answers"
             return (), Doubt("answer", tuple(likely), why)
@@ -345,7 +445,9 @@ class _Assignment:
     def _check_open(self, columns: Sequence[ColumnProfile]) -> None:
         """Note answers that are letters, as if there were options."""
         for texts in (profile.texts for profile in columns):
-            if len(texts) > 1 and all(len(text) == 1 and text.upper() in LETTERS[:8] for text in texts):
+            if len(texts) > 1 and all(
+                len(text) == 1 and text.upper() in LETTERS[:8] for text in texts
+            ):
                 self._faults.append(
                     f"{self._path}: the answers in {columns[0].name!r} are letters, and no column holds options; say "
                     "--column options=NAME, once for each column"
@@ -353,22 +455,35 @@ class _Assignment:
 
     # --- annotations ---
 
-    def _annotations(self, free: Mapping[str, ColumnProfile], *, with_questions: bool) -> TableRoles:
-        question_columns = tuple(name for name in self._roles.get("question", ()) if _asks(free.get(name)))
+    def _annotations(
+        self, free: Mapping[str, ColumnProfile], *, with_questions: bool
+    ) -> TableRoles:
+        question_columns = tuple(
+            name for name in self._roles.get("question", ()) if _asks(free.get(name))
+        )
         for role in ("options", "question", "distractors"):
             self._roles.pop(role, None)
         self._doubts = [doubt for doubt in self._doubts if doubt.role == "picture"]
         rows = max(profile.filled for profile in free.values())
-        remaining = self._still_free({name: p for name, p in free.items() if p.filled >= RARELY * rows})
+        remaining = self._still_free(
+            {name: p for name, p in free.items() if p.filled >= RARELY * rows}
+        )
         if with_questions and question_columns and "questions" not in self._given:
             self._roles["questions"] = question_columns
             remaining.pop(question_columns[0])
-            self._settle("answer", self._open_answer(free, [name for name in remaining if remaining[name].is_scalar]))
+            self._settle(
+                "answer",
+                self._open_answer(free, [name for name in remaining if remaining[name].is_scalar]),
+            )
             remaining = self._still_free(remaining)
         self._settle("box", (box_columns(remaining), None))
         remaining = self._still_free(remaining)
         for role, fits in _FITTING_ANNOTATIONS.items():
-            scores = {n: score for n, p in remaining.items() if fits(p) and (score := name_score(role, n)) > PARTLY}
+            scores = {
+                n: score
+                for n, p in remaining.items()
+                if fits(p) and (score := name_score(role, n)) > PARTLY
+            }
             if scores and role not in self._roles:
                 self._roles[role] = (max(scores, key=lambda name: scores[name]),)
                 remaining.pop(self._roles[role][0])
@@ -386,7 +501,9 @@ class _Assignment:
         roles = _filled(self._roles)
         kind = "annotations" if roles.keys() & set(OF_ANNOTATIONS) else ""
         count = sum(1 for _ in self._rows())
-        return TableRoles(kind, roles, doubts=tuple(self._doubts), rows=count, profiles=self._profiles)
+        return TableRoles(
+            kind, roles, doubts=tuple(self._doubts), rows=count, profiles=self._profiles
+        )
 
     def _entries(self, remaining: Mapping[str, ColumnProfile], *, or_else: bool) -> None:
         """Give what is left: an object with keys, attributes, and where nothing else is said of the pictures and
@@ -395,10 +512,20 @@ class _Assignment:
         keyed = [name for name in usual_names()["fields"] if name in objects or name in remaining]
         if keyed:
             self._roles.setdefault("fields", (keyed[0],))
-            remaining = {name: profile for name, profile in remaining.items() if name.partition(".")[0] != keyed[0]}
+            remaining = {
+                name: profile
+                for name, profile in remaining.items()
+                if name.partition(".")[0] != keyed[0]
+            }
         is_said = any(self._roles.get(role) for role in OF_ANNOTATIONS)
-        attributes = attribute_columns(remaining) if (is_said or or_else) and not self._roles.get("box") else ()
-        texts = tuple(n for n, profile in remaining.items() if n not in attributes and profile.has_short_texts)
+        attributes = (
+            attribute_columns(remaining)
+            if (is_said or or_else) and not self._roles.get("box")
+            else ()
+        )
+        texts = tuple(
+            n for n, profile in remaining.items() if n not in attributes and profile.has_short_texts
+        )
         self._roles.setdefault("attributes", attributes)
         if or_else and not is_said:
             self._roles.setdefault("fields", texts)
@@ -416,7 +543,9 @@ _FITTING_ANNOTATIONS: dict[str, Callable[[ColumnProfile], bool]] = {
 
 def _asks(profile: ColumnProfile | None) -> bool:
     """Whether a column holds questions rather than any text: by its marks, or by its name."""
-    return profile is not None and (profile.questions > 0.2 or name_score("question", profile.name) > ITS_NAME)
+    return profile is not None and (
+        profile.questions > 0.2 or name_score("question", profile.name) > ITS_NAME
+    )
 
 
 RARELY = 0.05

@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 _NUMBERS = dict(
-    zip("zero one two three four five six seven eight nine ten".split(), "0 1 2 3 4 5 6 7 8 9 10".split(), strict=True)
+    zip(
+        "zero one two three four five six seven eight nine ten".split(),
+        "0 1 2 3 4 5 6 7 8 9 10".split(),
+        strict=True,
+    )
 )
 _ARTICLES = frozenset({"a", "an", "the"})
 _ENDINGS = (("s", ""), ("es", ""), ("ies", "y"), ("ves", "f"), ("ves", "fe"), ("men", "man"))
@@ -36,7 +40,11 @@ def same_answer(first: str, second: str) -> bool:
     """
     first_folded, first_words, first_singulars = _forms(first)
     second_folded, second_words, second_singulars = _forms(second)
-    return first_words == second_words or first_folded in second_singulars or second_folded in first_singulars
+    return (
+        first_words == second_words
+        or first_folded in second_singulars
+        or second_folded in first_singulars
+    )
 
 
 @lru_cache(maxsize=1 << 15)
@@ -52,7 +60,11 @@ def _singulars(text: str) -> Iterator[str]:
     if noun in _PLURALS:
         yield head + _PLURALS[noun]
     for ending, singular in _ENDINGS:
-        if noun.endswith(ending) and len(noun) > len(ending) + 1 and not noun.endswith(("ss", "us", "is")):
+        if (
+            noun.endswith(ending)
+            and len(noun) > len(ending) + 1
+            and not noun.endswith(("ss", "us", "is"))
+        ):
             yield head + noun[: -len(ending)] + singular
 
 
@@ -62,5 +74,7 @@ def opposite_yes_no(answer: str) -> str | None:
     if match is None:
         return None
     word = YES_NO[match[2].casefold()]
-    cased = word.upper() if match[2].isupper() else word.capitalize() if match[2][0].isupper() else word
+    cased = (
+        word.upper() if match[2].isupper() else word.capitalize() if match[2][0].isupper() else word
+    )
     return match[1] + cased + match[3]

@@ -19,7 +19,8 @@ from snellen.reformulation.distractors import SameAnswer, rejection_reason
 ATTEMPTS = 3
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _LEAD = re.compile(
-    r"^\s*(?:[-*•·–]|\(?(?:\d{1,2}|[A-Za-z])[.):]|(?:incorrect )?option\s+\w{1,2}\s*[.):])\s+", re.IGNORECASE
+    r"^\s*(?:[-*•·–]|\(?(?:\d{1,2}|[A-Za-z])[.):]|(?:incorrect )?option\s+\w{1,2}\s*[.):])\s+",
+    re.IGNORECASE,
 )
 _LABEL = re.compile(
     r"^\s*(?:(?:counterfactual|incorrect|additional|wrong) )*(?:rationale|option|answer|choice)s?\s*\w{0,2}\s*:\s*",

@@ -58,7 +58,9 @@ def to_multiple_choice(
     if spec is None:
         return question
     if not question.texts:
-        raise DataError(f"{where}: no answer to make options for; a split with hidden answers needs its own options")
+        raise DataError(
+            f"{where}: no answer to make options for; a split with hidden answers needs its own options"
+        )
     gold = question.texts[0]
     yes_or_no = opposite_yes_no(gold)
     if yes_or_no is not None and not spec.fillers:
@@ -122,7 +124,9 @@ def rejection_reason(
 def _settled(question: QuestionDraft, options: list[str], rng: random.Random) -> QuestionDraft:
     gold = options[0]
     shuffled = rng.sample(options, len(options))
-    return replace(question, options=tuple(shuffled), gold=(shuffled.index(gold),), texts=(), distractors=None)
+    return replace(
+        question, options=tuple(shuffled), gold=(shuffled.index(gold),), texts=(), distractors=None
+    )
 
 
 WRITTEN = "written"
@@ -164,16 +168,22 @@ def parse_sources(text: str) -> tuple[SourcePart, ...]:
         if name not in (sources := registry.names("distractor_sources")):
             raise registry.unknown("source of distractors", name, sources)
         if colon and (not number.isdecimal() or not int(number)):
-            raise DataError(f"distractors {part!r}: after the colon stands how many, as in {name}:2")
+            raise DataError(
+                f"distractors {part!r}: after the colon stands how many, as in {name}:2"
+            )
         parts.append(SourcePart(name, int(number or 0)))
     if len(parts) > 1 and any(part.name == WRITTEN for part in parts):
-        raise DataError(f"distractors {text!r}: those that a model writes are not mixed with others; name it alone")
+        raise DataError(
+            f"distractors {text!r}: those that a model writes are not mixed with others; name it alone"
+        )
     return tuple(parts)
 
 
 def open_sources(parts: Sequence[SourcePart], context: SourceContext) -> Callable[[Draft], Draft]:
     """A function that puts the candidates of a draft's questions in the order of the sources."""
-    rankings = [(part.most, registry.find("distractor_sources", part.name)(context)) for part in parts]
+    rankings = [
+        (part.most, registry.find("distractor_sources", part.name)(context)) for part in parts
+    ]
 
     def arranged(draft: Draft) -> Draft:
         rng = rng_for(context.benchmark, draft.id, "distractor sources", context.seed)
@@ -188,17 +198,27 @@ def open_sources(parts: Sequence[SourcePart], context: SourceContext) -> Callabl
 
 def needs_source(question: QuestionDraft) -> bool:
     """Whether a source of distractors has a say in the question."""
-    return question.distractors is not None and not question.distractors.closed and bool(question.texts)
+    return (
+        question.distractors is not None
+        and not question.distractors.closed
+        and bool(question.texts)
+    )
 
 
 def _arranged(
-    draft: Draft, question: QuestionDraft, rankings: Sequence[tuple[int, Ranking]], rng: random.Random
+    draft: Draft,
+    question: QuestionDraft,
+    rankings: Sequence[tuple[int, Ranking]],
+    rng: random.Random,
 ) -> QuestionDraft:
     """The question with its candidates in that order. Those of the reader follow where a source has none, and where
     all that the sources give by their numbers may be too few."""
     spec = question.distractors or DistractorSpec()
     if [most for most, _ in rankings] == [0]:
-        return replace(question, distractors=replace(spec, tiers=tuple(rankings[0][1](draft, question)) or spec.tiers))
+        return replace(
+            question,
+            distractors=replace(spec, tiers=tuple(rankings[0][1](draft, question)) or spec.tiers),
+        )
     chosen: list[str] = []
     for most, ranking in rankings:
         chosen += _first(ranking(draft, question), question, chosen, most, rng)
@@ -206,7 +226,9 @@ def _arranged(
     return replace(question, distractors=replace(spec, tiers=tiers))
 
 
-def _first(tiers: Tiers, question: QuestionDraft, before: Sequence[str], most: int, rng: random.Random) -> list[str]:
+def _first(
+    tiers: Tiers, question: QuestionDraft, before: Sequence[str], most: int, rng: random.Random
+) -> list[str]:
     """The first `most` candidates that can be distractors beside those chosen before; 0 for a dozen."""
     also_right = question.distractors.also_right if question.distractors else ()
     chosen: list[str] = []
@@ -256,13 +278,18 @@ def wordnet_neighbours(context: SourceContext) -> Ranking:
     def rank(draft: Draft, question: QuestionDraft) -> Tiers:
         gold = synset(question.texts[0])
         if not gold:
-            context.notes["an answer is not a noun of WordNet, so its distractors are drawn from all"] += 1
+            context.notes[
+                "an answer is not a noun of WordNet, so its distractors are drawn from all"
+            ] += 1
             return ()
         words: dict[str, list[str]] = {}
         for word in flat_candidates(question):
             if (candidate := synset(word)) and not network.is_kind_of(candidate, gold):
                 words.setdefault(candidate, []).append(word)
-        return [[word for name in tier for word in words[name]] for tier in network.by_similarity(gold, words)]
+        return [
+            [word for name in tier for word in words[name]]
+            for tier in network.by_similarity(gold, words)
+        ]
 
     return rank
 
@@ -293,7 +320,9 @@ def rank_by_vectors(context: SourceContext, vectors_of: Callable[[Sequence[str]]
     def prepared(candidates: Sequence[str]) -> tuple[Sequence[str], Any, dict[str, Tiers]]:
         texts = candidates
         if len(texts) > LARGEST_POOL:
-            texts = rng_for(context.benchmark, len(texts), "near text", context.seed).sample(texts, LARGEST_POOL)
+            texts = rng_for(context.benchmark, len(texts), "near text", context.seed).sample(
+                texts, LARGEST_POOL
+            )
         return texts, vectors_of(texts), {}
 
     pool_of = _by_pool(prepared)
@@ -324,7 +353,9 @@ def _by_pool(prepare: Callable[[Sequence[str]], PreparedT]) -> Callable[[Questio
     return of_question
 
 
-def _nearest(texts: Sequence[str], vectors: Any, gold: str, vectors_of: Callable[[Sequence[str]], Any]) -> Tiers:
+def _nearest(
+    texts: Sequence[str], vectors: Any, gold: str, vectors_of: Callable[[Sequence[str]], Any]
+) -> Tiers:
     import numpy as np
 
     if not texts:
@@ -376,7 +407,9 @@ def near_picture(context: SourceContext) -> Ranking:
                 contents = []
         answers[places[key]] += texts
     if not places:
-        raise DataError("near-picture: no question with a picture needs distractors; name another source")
+        raise DataError(
+            "near-picture: no question with a picture needs distractors; name another source"
+        )
     matrix = np.concatenate([*parts, vectors_of(contents)] if contents else parts)
     pool_of = _by_pool(frozenset)
 
@@ -399,15 +432,22 @@ def _looked_at(draft: Draft) -> PictureSpec:
     """The picture of a question, cut to what is cropped or outlined in it. Raises DataError for a clip."""
     picture = draft.images[0]
     if isinstance(picture, LazyFrames):
-        raise DataError(f"{draft.where}: near-picture is for pictures, not for clips; name another source")
+        raise DataError(
+            f"{draft.where}: near-picture is for pictures, not for clips; name another source"
+        )
     if not isinstance(picture, PictureSpec):
         return PictureSpec(picture)
-    return PictureSpec(picture.file, picture.crop or next((outline.box for outline in picture.outlines), None))
+    return PictureSpec(
+        picture.file, picture.crop or next((outline.box for outline in picture.outlines), None)
+    )
 
 
 def _picture_key(draft: Draft) -> Hashable:
     picture = _looked_at(draft)
-    return (picture.file.place if isinstance(picture.file, LazyImage) else picture.file, picture.crop)
+    return (
+        picture.file.place if isinstance(picture.file, LazyImage) else picture.file,
+        picture.crop,
+    )
 
 
 def _shown_part(draft: Draft) -> bytes:

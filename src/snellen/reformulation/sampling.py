@@ -50,10 +50,16 @@ class Sampling(Struct, frozen=True, forbid_unknown_fields=True):
     """A source with fewer samples is kept whole (ReForm-Eval E.1: 1000)."""
 
     def __post_init__(self) -> None:
-        settings = [name for name in ("ratio", "count", "each", "step") if getattr(self, name) is not None]
-        if len(settings) != (self.rule != "all") or (settings and settings[0] not in _TAKES[self.rule]):
+        settings = [
+            name for name in ("ratio", "count", "each", "step") if getattr(self, name) is not None
+        ]
+        if len(settings) != (self.rule != "all") or (
+            settings and settings[0] not in _TAKES[self.rule]
+        ):
             takes = " or ".join(_TAKES[self.rule]) or "nothing"
-            raise ValueError(f"the sampling rule {self.rule} takes {takes}, not {' and '.join(settings) or 'nothing'}")
+            raise ValueError(
+                f"the sampling rule {self.rule} takes {takes}, not {' and '.join(settings) or 'nothing'}"
+            )
         if self.ratio is not None and not 0 < self.ratio <= 1:
             raise ValueError(f"ratio = {self.ratio} is not a share in (0, 1]")
         for name in ("count", "each", "step"):
@@ -89,13 +95,19 @@ def draw_sample(strata: Sequence[str], sampling: Sampling, *names: str | int) ->
         case "balanced" | "equal" | "layered":
             # Of its own, so that a draw without remainders is the same whatever becomes of them.
             expected = _expected_seats(Counter(strata), sampling, sample_size)
-            seats = _seats(expected, rng_for(*names, "remainders"), _kind if sampling.rule == "layered" else None)
+            seats = _seats(
+                expected,
+                rng_for(*names, "remainders"),
+                _kind if sampling.rule == "layered" else None,
+            )
             places = _draw(strata, seats, rng)
         case "grouped":
             groups = _sets_by_group(Counter(strata))
             full, last, remaining = _rounds_of_sets(groups, sample_size, len(_labels(strata)))
             again = Counter(rng_for(*names, "groups").sample(last, remaining))
-            seats = {name: min(full, groups[_group(name)]) + again[_group(name)] for name in set(strata)}
+            seats = {
+                name: min(full, groups[_group(name)]) + again[_group(name)] for name in set(strata)
+            }
             places = _draw(strata, seats, rng)
         case _:
             shuffled = list(range(count))
@@ -120,7 +132,8 @@ def inclusion_probabilities(strata: Sequence[str], sampling: Sampling) -> dict[s
         groups = _sets_by_group(sizes)
         full, last, remaining = _rounds_of_sets(groups, sample_size, len(_labels(strata)))
         sets_drawn = {
-            name: min(full, sets) + (remaining / len(last) if name in last else 0) for name, sets in groups.items()
+            name: min(full, sets) + (remaining / len(last) if name in last else 0)
+            for name, sets in groups.items()
         }
         return {name: sets_drawn[_group(name)] / size for name, size in sizes.items()}
     if sampling.step is not None:
@@ -140,7 +153,9 @@ def _sample_size(sampling: Sampling, count: int) -> int:
     return sample_size
 
 
-def _expected_seats(sizes: Counter[str], sampling: Sampling, sample_size: int) -> dict[str, Fraction]:
+def _expected_seats(
+    sizes: Counter[str], sampling: Sampling, sample_size: int
+) -> dict[str, Fraction]:
     """How many samples of each stratum are drawn in the mean over seeds."""
     if sampling.rule == "layered":
         kinds: Counter[str] = Counter()
@@ -150,7 +165,9 @@ def _expected_seats(sizes: Counter[str], sampling: Sampling, sample_size: int) -
         return {
             name: share
             for kind, of_kind in shares.items()
-            for name, share in _evenly({n: s for n, s in sizes.items() if _kind(n) == kind}, of_kind).items()
+            for name, share in _evenly(
+                {n: s for n, s in sizes.items() if _kind(n) == kind}, of_kind
+            ).items()
         }
     if sampling.each is not None:
         return {name: Fraction(min(sampling.each, size)) for name, size in sizes.items()}
@@ -186,16 +203,23 @@ def _labels(strata: Sequence[str]) -> set[str]:
 def _sets_by_group(sizes: Counter[str]) -> dict[str, int]:
     """How many sets of one sample of every label each group has."""
     labels = _labels([*sizes])
-    return {group: min(sizes[f"{group}/{label}"] for label in labels) for group in dict.fromkeys(map(_group, sizes))}
+    return {
+        group: min(sizes[f"{group}/{label}"] for label in labels)
+        for group in dict.fromkeys(map(_group, sizes))
+    }
 
 
-def _rounds_of_sets(groups: dict[str, int], sample_size: int, labels: int) -> tuple[int, list[str], int]:
+def _rounds_of_sets(
+    groups: dict[str, int], sample_size: int, labels: int
+) -> tuple[int, list[str], int]:
     """In how many rounds every group that has a set left gives one, which can give one more, and how many of them do.
 
     Raises DataError where the groups have fewer sets than are to be drawn.
     """
     remaining, full = sample_size // labels, 0
-    while (giving := [group for group, sets in groups.items() if sets > full]) and len(giving) < remaining:
+    while (giving := [group for group, sets in groups.items() if sets > full]) and len(
+        giving
+    ) < remaining:
         remaining -= len(giving)
         full += 1
     if len(giving) < remaining:
@@ -230,4 +254,6 @@ def _draw(strata: Sequence[str], shares: dict[str, int], rng: random.Random) -> 
     places: dict[str, list[int]] = {}
     for place, name in enumerate(strata):
         places.setdefault(name, []).append(place)
-    return [place for name in sorted(places) for place in rng.sample(places[name], shares.get(name, 0))]
+    return [
+        place for name in sorted(places) for place in rng.sample(places[name], shares.get(name, 0))
+    ]

@@ -74,7 +74,11 @@ class WordNet:
 
     def by_similarity(self, synset: str, among: Iterable[str]) -> Tiers:
         """The other synsets in `among`, by similarity to `synset`."""
-        return _tiers((self._shortest_path(synset, candidate), candidate) for candidate in among if candidate != synset)
+        return _tiers(
+            (self._shortest_path(synset, candidate), candidate)
+            for candidate in among
+            if candidate != synset
+        )
 
     def related_words(self, synset: str, enough: int) -> Tiers:
         """Usual words for synsets that share a hypernym with `synset` and are neither its hypernyms nor hyponyms.
@@ -86,7 +90,9 @@ class WordNet:
         seen_words: set[str] = set()
         for tier in self._beside(synset):
             words = tuple(
-                word for word in dict.fromkeys(map(self._usual_name, tier)) if word and word not in seen_words
+                word
+                for word in dict.fromkeys(map(self._usual_name, tier))
+                if word and word not in seen_words
             )
             seen_words.update(words)
             chosen += [words] * bool(words)
@@ -103,9 +109,15 @@ class WordNet:
             paths: dict[str, tuple[int, int]] = {}
             for up, steps in above.items():
                 if 0 < steps < distance:
-                    rows[up] = [_id(child) for parent in rows[up] for child in self._synset(parent).hyponyms()]
+                    rows[up] = [
+                        _id(child)
+                        for parent in rows[up]
+                        for child in self._synset(parent).hyponyms()
+                    ]
                     for neighbour in rows[up]:
-                        paths[neighbour] = min(paths.get(neighbour, (distance, 0)), (distance, -self._depth(up)))
+                        paths[neighbour] = min(
+                            paths.get(neighbour, (distance, 0)), (distance, -self._depth(up))
+                        )
             unmet = sorted(
                 neighbour
                 for neighbour in paths
@@ -117,7 +129,10 @@ class WordNet:
     def _shortest_path(self, first: str, second: str) -> tuple[int, int]:
         """Length of the shortest path, and minus the depth of the deepest shared hypernym on such a path."""
         above, beyond = self._ancestors(first), self._ancestors(second)
-        return min((above[shared] + beyond[shared], -self._depth(shared)) for shared in above.keys() & beyond.keys())
+        return min(
+            (above[shared] + beyond[shared], -self._depth(shared))
+            for shared in above.keys() & beyond.keys()
+        )
 
     def _ancestors(self, synset: str) -> dict[str, int]:
         """A synset and all its hypernyms, with the fewest steps to each."""
@@ -132,7 +147,9 @@ class WordNet:
     def _depth(self, synset: str) -> int:
         """Number of synsets on the longest path from the root to this one, inclusive."""
         if (depth := self._depths.get(synset)) is None:
-            depth = self._depths[synset] = 1 + max(map(self._depth, self._parents(synset)), default=0)
+            depth = self._depths[synset] = 1 + max(
+                map(self._depth, self._parents(synset)), default=0
+            )
         return depth
 
     def _parents(self, synset: str) -> list[str]:
@@ -173,7 +190,9 @@ def open_wordnet() -> WordNet:
         nltk_data.path.append(str(folder))  # NLTK reads only folders on its search path
     reader = _reader_class()(folder, None)
     if (version := reader.get_version()) != VERSION:
-        raise DataError(f"{folder}: WordNet {version}; the ids of classes are those of {VERSION}, install that")
+        raise DataError(
+            f"{folder}: WordNet {version}; the ids of classes are those of {VERSION}, install that"
+        )
     return WordNet(reader)
 
 
@@ -183,7 +202,9 @@ def _folder_of_files() -> str | None:
     if (folder / "data.noun").exists():
         return str(folder)
     if named_folder:
-        raise DataError(f"$WNSEARCHDIR names {named_folder}, which has no data.noun; unset it or name WordNet's folder")
+        raise DataError(
+            f"$WNSEARCHDIR names {named_folder}, which has no data.noun; unset it or name WordNet's folder"
+        )
     return None
 
 
@@ -210,7 +231,9 @@ def _reader_class() -> Callable[[Any, Any], Any]:
 
         def open(self, file: str) -> Any:
             if file == "lexnames":
-                return io.StringIO("".join(f"{number:02}\t{name}\t0\n" for number, name in enumerate(_LEXNAMES)))
+                return io.StringIO(
+                    "".join(f"{number:02}\t{name}\t0\n" for number, name in enumerate(_LEXNAMES))
+                )
             opened = super().open(file)
             if not file.startswith("index."):
                 return opened

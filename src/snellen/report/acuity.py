@@ -8,18 +8,33 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from snellen.analysis.statistics import wilson
-from snellen.psychometrics.acuity_run import AcuityRun, ThresholdDifference, difference_record, threshold_differences
+from snellen.psychometrics.acuity_run import (
+    AcuityRun,
+    ThresholdDifference,
+    difference_record,
+    threshold_differences,
+)
 from snellen.psychometrics.optotypes import UNITS, Contour
 from snellen.psychometrics.thresholds import FEW, PlaceShare, Threshold, input_words
 from snellen.psychometrics.trials import AcuityTest
-from snellen.report.charts import WIDTH, Box, ChartDrawing, ChartPanel, Group, Line, Mark, PathLine, Point, Shape, Text
+from snellen.report.charts import (
+    WIDTH,
+    Box,
+    ChartDrawing,
+    ChartPanel,
+    Group,
+    Line,
+    Mark,
+    PathLine,
+    Point,
+    Shape,
+    Text,
+)
 from snellen.report.content import Block, ChartBlock, Head, Section, TableBlock
 from snellen.report.rendering import offline_document
 from snellen.report.table import DASH, Cell, Table, percent, shorten
 
-THRESHOLD = (
-    "A threshold is the level at which a model is halfway between guessing and its best, with a 95% credible interval."
-)
+THRESHOLD = "A threshold is the level at which a model is halfway between guessing and its best, with a 95% credible interval."
 SIZES = (
     "Three levels are told apart: at its threshold a model is halfway between guessing and its best; what it needs is "
     "an easier level, at which it is nearly at its best; its mark in the chart stands at the next line above its "
@@ -63,7 +78,9 @@ def acuity_tables(runs: Sequence[AcuityRun]) -> list[Table]:
     tables = (
         _threshold_table(runs),
         _input_table(runs),
-        difference_table([gap for gap in threshold_differences(list(runs)) if gap.difference or gap.better]),
+        difference_table(
+            [gap for gap in threshold_differences(list(runs)) if gap.difference or gap.better]
+        ),
         _places_table(runs),
     )
     return [table for table in tables if table.rows]
@@ -83,7 +100,9 @@ def acuity_records(runs: Sequence[AcuityRun]) -> Iterator[str]:
 
 def _threshold_table(runs: Sequence[AcuityRun]) -> Table:
     has_both, is_mixed = _asks_by_both(runs), _has_several_methods(runs)
-    by_model = [{_key(threshold, has_both): threshold for threshold in run.thresholds} for run in runs]
+    by_model = [
+        {_key(threshold, has_both): threshold for threshold in run.thresholds} for run in runs
+    ]
     names = {key: threshold for thresholds in by_model for key, threshold in thresholds.items()}
     rows: list[tuple[Cell, ...]] = [
         (
@@ -101,7 +120,13 @@ def _threshold_table(runs: Sequence[AcuityRun]) -> Table:
     )
     header = ("test", "what varies", *(run.model for run in runs))
     has_bound = any("sees" in threshold.verdict for run in runs for threshold in run.thresholds)
-    return Table("Thresholds", header, tuple(rows), label_columns=2, notes=(THRESHOLD, *(BOUND,) * has_bound, *notes))
+    return Table(
+        "Thresholds",
+        header,
+        tuple(rows),
+        label_columns=2,
+        notes=(THRESHOLD, *(BOUND,) * has_bound, *notes),
+    )
 
 
 def _key(threshold: Threshold, has_both: bool) -> tuple[str, str]:
@@ -111,7 +136,9 @@ def _key(threshold: Threshold, has_both: bool) -> tuple[str, str]:
 
 def _asks_by_both(runs: Sequence[AcuityRun]) -> bool:
     """Whether a model was asked a test by generation and by likelihood."""
-    return any(len({answers.benchmark for answers in run.answers}) < len(run.answers) for run in runs)
+    return any(
+        len({answers.benchmark for answers in run.answers}) < len(run.answers) for run in runs
+    )
 
 
 def _has_several_methods(runs: Sequence[AcuityRun]) -> bool:
@@ -144,15 +171,29 @@ def _input_table(runs: Sequence[AcuityRun]) -> Table:
         "What its input allows is the threshold of a reader that compares signs, in whole pixels of what the model's "
         "own image processor leaves."
     )
-    return Table("What their inputs allow", ("model", "test", "threshold"), rows, label_columns=2, notes=(note,))
+    return Table(
+        "What their inputs allow",
+        ("model", "test", "threshold"),
+        rows,
+        label_columns=2,
+        notes=(note,),
+    )
 
 
 def difference_table(differences: Sequence[ThresholdDifference]) -> Table:
     """Two models by two, in each test that both were asked."""
     rows = tuple(
-        (_short(d.benchmark), d.first, d.second, d.text, d.better or "not decided", _shared(d)) for d in differences
+        (_short(d.benchmark), d.first, d.second, d.text, d.better or "not decided", _shared(d))
+        for d in differences
     )
-    header = ("test", "first", "second", "second against first", "sees better, by threshold", "on the same questions")
+    header = (
+        "test",
+        "first",
+        "second",
+        "second against first",
+        "sees better, by threshold",
+        "on the same questions",
+    )
     return Table("Differences", header, rows, label_columns=3, notes=(DIFFERENCE,))
 
 
@@ -181,7 +222,9 @@ def _right_of_all(shares: Sequence[PlaceShare]) -> tuple[int, int]:
 def curve_panels(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
     """A panel for each test: all models' answers, curves, and thresholds with their intervals below."""
     has_both = _asks_by_both(runs)
-    for key in dict.fromkeys(_key(threshold, has_both) for run in runs for threshold in run.thresholds):
+    for key in dict.fromkeys(
+        _key(threshold, has_both) for run in runs for threshold in run.thresholds
+    ):
         series = [
             (i, threshold)
             for i, run in enumerate(runs)
@@ -197,12 +240,17 @@ def _curves(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
     low, high = scale.x(first.hardest), scale.x(first.easiest)
 
     def at(level: float, share: float) -> Point:
-        return LEFT + (RIGHT - LEFT) * (scale.x(level) - low) / (high - low), BOTTOM - (BOTTOM - TOP) * share
+        return LEFT + (RIGHT - LEFT) * (scale.x(level) - low) / (high - low), BOTTOM - (
+            BOTTOM - TOP
+        ) * share
 
     shapes: list[Shape] = []
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         _, y = at(first.hardest, share)
-        shapes += [Line(LEFT, y, RIGHT, y, "grid"), Text(LEFT - 8, y + 4, f"{share:.0%}", "end tick")]
+        shapes += [
+            Line(LEFT, y, RIGHT, y, "grid"),
+            Text(LEFT - 8, y + 4, f"{share:.0%}", "end tick"),
+        ]
     free = -math.inf
     for level in (point.level for point in first.points):
         (x, _), label = at(level, 0), _written(level)
@@ -210,9 +258,16 @@ def _curves(series: Series, runs: Sequence[AcuityRun]) -> ChartDrawing:
         if x - room >= free:
             shapes += [Line(x, TOP, x, bottom, "grid"), Text(x, bottom + 14, label, "tick")]
             free = x + room
-    shapes.append(Line(*at(first.hardest, first.chance), *at(first.easiest, first.chance), "reference"))
     shapes.append(
-        Text((LEFT + RIGHT) / 2, bottom + 32, f"{first.title}" + f" ({first.unit})" * bool(first.unit), "axis")
+        Line(*at(first.hardest, first.chance), *at(first.easiest, first.chance), "reference")
+    )
+    shapes.append(
+        Text(
+            (LEFT + RIGHT) / 2,
+            bottom + 32,
+            f"{first.title}" + f" ({first.unit})" * bool(first.unit),
+            "axis",
+        )
     )
     for lane, (number, threshold) in enumerate(series):
         shapes += _curve(number, threshold, at, BOTTOM + 8 + LANE * lane, runs[number].model)
@@ -238,7 +293,9 @@ def _curve(
         high, _ = at(threshold.easiest if threshold.high is None else threshold.high, 0)
         x, _ = at(threshold.value, 0)
         yield Group(
-            (Line(low, lane, high, lane, "whisker"), Mark(number, x, lane)), number, f"{model}: {threshold.text}"
+            (Line(low, lane, high, lane, "whisker"), Mark(number, x, lane)),
+            number,
+            f"{model}: {threshold.text}",
         )
 
 
@@ -247,8 +304,13 @@ def _curve(
 
 def wall_charts(runs: Sequence[AcuityRun]) -> Iterator[ChartPanel]:
     """A chart for each test that declares signs for one, with the first threshold of each model in it."""
-    for test in dict.fromkeys(answers.test for run in runs for answers in run.answers if answers.test.chart):
-        of_test = [[threshold for threshold in run.thresholds if threshold.test == test.name] for run in runs]
+    for test in dict.fromkeys(
+        answers.test for run in runs for answers in run.answers if answers.test.chart
+    ):
+        of_test = [
+            [threshold for threshold in run.thresholds if threshold.test == test.name]
+            for run in runs
+        ]
         series = [(i, thresholds[0]) for i, thresholds in enumerate(of_test) if thresholds]
         yield ChartPanel(test.title, wall_chart(test, series, runs))
 
@@ -273,15 +335,22 @@ def wall_chart(test: AcuityTest, series: Series, runs: Sequence[AcuityRun]) -> C
         model = shorten(runs[number].model)
         by_line.setdefault(line_read(threshold), []).append((number, model, False))
         if threshold.ideal is not None and threshold.ideal.verdict != "sees none":
-            by_line.setdefault(_line_above(threshold.ideal.level), []).append((number, f"input of {model}", True))
+            by_line.setdefault(_line_above(threshold.ideal.level), []).append(
+                (number, f"input of {model}", True)
+            )
     for line, places in by_line.items():
         x, y_of_line = _end_of(line) + 8, middles[line]
         for number, words, is_hollow in places:
             shapes.append(Group((Mark(number, x, y_of_line, is_hollow),), number, words))
             x += 14
-        names, inputs = ([words for _, words, of_input in places if of_input == is_input] for is_input in (False, True))
+        names, inputs = (
+            [words for _, words, of_input in places if of_input == is_input]
+            for is_input in (False, True)
+        )
         label = ", ".join([*names, *(inputs if len(inputs) < 2 else ["what inputs allow"])])
-        shapes.append(Text(x - 4, y_of_line + 4, label + (": no line" if line is None else ""), "start"))
+        shapes.append(
+            Text(x - 4, y_of_line + 4, label + (": no line" if line is None else ""), "start")
+        )
     return ChartDrawing(f"A wall chart: {test.title}", WIDTH, y + 2, tuple(shapes), above=10.0)
 
 
@@ -312,12 +381,18 @@ def _sign(test: AcuityTest, option: str, x: float, y: float, height: float) -> I
         for hole in holes:
             turned = hole if (_area(hole) > 0) != (_area(outer) > 0) else tuple(reversed(hole))
             points += [*turned, turned[0], outer[0]]
-        yield PathLine(tuple((x + px * height / UNITS, y + py * height / UNITS) for px, py in points), "optotype")
+        yield PathLine(
+            tuple((x + px * height / UNITS, y + py * height / UNITS) for px, py in points),
+            "optotype",
+        )
 
 
 def _area(contour: Contour) -> float:
     """Twice the signed area."""
-    return sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in zip(contour, (*contour[1:], contour[0]), strict=True))
+    return sum(
+        x1 * y2 - x2 * y1
+        for (x1, y1), (x2, y2) in zip(contour, (*contour[1:], contour[0]), strict=True)
+    )
 
 
 # --- the visual field ------------------------------------------------------------------------------------------------
@@ -343,8 +418,17 @@ def _field(shares: Sequence[PlaceShare]) -> ChartDrawing:
         counts[cell] = right + share.right, total + share.asked
     width, shapes = 320.0 / side * join, list[Shape]()
     for (row, column), (right, total) in sorted(counts.items()):
-        box = Box(10 + width * column, 10 + width * row, width - 1, width - 1, "heat", 0.04 + 0.86 * right / total)
-        shapes.append(Group((box,), 0, f"row {row + 1}, column {column + 1}: {right} of {total} read"))
+        box = Box(
+            10 + width * column,
+            10 + width * row,
+            width - 1,
+            width - 1,
+            "heat",
+            0.04 + 0.86 * right / total,
+        )
+        shapes.append(
+            Group((box,), 0, f"row {row + 1}, column {column + 1}: {right} of {total} read")
+        )
     return ChartDrawing("Visual field", 340, 340, tuple(shapes))
 
 
@@ -367,8 +451,12 @@ def prescription(run: AcuityRun) -> str:
         if threshold.test in needs and (need := _need(needs[threshold.test], threshold))
     ]
     parts += [_field_words(shares) for shares in run.fields.values()]
-    parts += [f"{threshold.test}: does not only rise" for threshold in run.thresholds if threshold.notes]
-    return "; ".join(filter(None, parts)) + "." if any(parts) else "the tests asked are in the table."
+    parts += [
+        f"{threshold.test}: does not only rise" for threshold in run.thresholds if threshold.notes
+    ]
+    return (
+        "; ".join(filter(None, parts)) + "." if any(parts) else "the tests asked are in the table."
+    )
 
 
 def _need(things: str, threshold: Threshold) -> str:
@@ -380,10 +468,16 @@ def _need(things: str, threshold: Threshold) -> str:
     if threshold.value is None or needed is None:
         return ""
     needs = f"needs {things.format(f'{needed:g}')} or {'less' if threshold.scale.smaller_is_easier else 'more'}"
-    right, halfway = (f"{threshold.share_at(level):.0%} right" for level in (needed, threshold.value))
+    right, halfway = (
+        f"{threshold.share_at(level):.0%} right" for level in (needed, threshold.value)
+    )
     unit = f" {threshold.unit}" * bool(threshold.unit)
     words = f"{needs} ({right}; {halfway} at its threshold, {threshold.value:.3g}{unit})"
-    return f"{words}, not sure: the threshold may be {_anywhere(threshold)}" if _is_wide(threshold) else words
+    return (
+        f"{words}, not sure: the threshold may be {_anywhere(threshold)}"
+        if _is_wide(threshold)
+        else words
+    )
 
 
 def level_needed(threshold: Threshold) -> float | None:
@@ -401,7 +495,11 @@ def _anywhere(threshold: Threshold) -> str:
     unit, (low, high) = f" {threshold.unit}" * bool(threshold.unit), threshold.bounds
     if low is None:
         return "anywhere" if high is None else f"anything up to {high:.2g}{unit}"
-    return f"{low:.2g}{unit} or anything above" if high is None else f"anything from {low:.2g} to {high:.2g}{unit}"
+    return (
+        f"{low:.2g}{unit} or anything above"
+        if high is None
+        else f"anything from {low:.2g} to {high:.2g}{unit}"
+    )
 
 
 def _is_wide(threshold: Threshold) -> bool:
@@ -442,7 +540,9 @@ def acuity_page(runs: Sequence[AcuityRun]) -> str:
     curves, fields = tuple(curve_panels(runs)), tuple(field_panels(runs))
     sections = [
         Section("chart", "Lines that are still read", _wall_blocks(runs)),
-        Section("thresholds", "Thresholds", tuple(TableBlock(table) for table in acuity_tables(runs))),
+        Section(
+            "thresholds", "Thresholds", tuple(TableBlock(table) for table in acuity_tables(runs))
+        ),
         Section("curves", "Curves", (ChartBlock(curves, _CURVES, names),) if curves else ()),
         Section("field", "The visual field", (ChartBlock(fields, _FIELD),) if fields else ()),
     ]

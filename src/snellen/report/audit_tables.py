@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of
-from snellen.analysis.audit.correction import Audit, ReadingError, audit_of, corrected_rows, uncorrected_headlines
+from snellen.analysis.audit.correction import (
+    Audit,
+    ReadingError,
+    audit_of,
+    corrected_rows,
+    uncorrected_headlines,
+)
 from snellen.analysis.audit.draw import read_design
 from snellen.analysis.capability import few_names
 from snellen.metrics.declaration import AFTER_AUDIT
@@ -36,11 +42,12 @@ def audit_tables(views: Sequence[RunView]) -> list[Table]:
         run = view.run.counterpart or view.run
         if audit := audit_of(run):
             rows = results_of(run) if view.run.counterpart else view.rows
-            tables += [readings_table(view.label, audit), corrected_table(view.label, run, rows, audit)]
+            tables += [
+                readings_table(view.label, audit),
+                corrected_table(view.label, run, rows, audit),
+            ]
         elif (design := read_design(view.run.folder)) and not design.is_of(view.run.folder):
-            note = (
-                "The run was asked more since its replies were drawn; `snellen audit` draws again and keeps the labels."
-            )
+            note = "The run was asked more since its replies were drawn; `snellen audit` draws again and keeps the labels."
             tables.append(Table(f"Reading error: {view.label}", READINGS_HEADER, (), notes=(note,)))
     return tables
 
@@ -61,7 +68,9 @@ def readings_table(label: str, audit: Audit) -> Table:
         for error in audit.readings
     )
     sentences = tuple(filter(None, map(_sentence, audit.readings)))
-    return Table(f"Reading error: {label}", READINGS_HEADER, rows, notes=(note, *sentences, READINGS_NOTE))
+    return Table(
+        f"Reading error: {label}", READINGS_HEADER, rows, notes=(note, *sentences, READINGS_NOTE)
+    )
 
 
 def corrected_table(label: str, run: ScoredRun, rows: Sequence[Result], audit: Audit) -> Table:
@@ -73,11 +82,18 @@ def corrected_table(label: str, run: ScoredRun, rows: Sequence[Result], audit: A
         place = _place(replace(row, metric=metric))
         name = f"{metric_title(metric)}, {row.slice}" if row.slice else metric_title(metric)
         names = (row.benchmark, row.dimension, row.protocol, name)
-        cells.append((*names, NumberCell(row.unit, before[place]), NumberCell(row.unit, row.estimate)))
+        cells.append(
+            (*names, NumberCell(row.unit, before[place]), NumberCell(row.unit, row.estimate))
+        )
     without: dict[str, dict[str, None]] = defaultdict(dict)
     for headline in uncorrected_headlines(run, rows, audit):
-        without[headline.why][f"{metric_title(headline.row.metric)} of {headline.row.benchmark}"] = None
-    notes = (CORRECTED_NOTE, *(f"Not corrected: {few_names(names)}; {why}." for why, names in without.items()))
+        without[headline.why][
+            f"{metric_title(headline.row.metric)} of {headline.row.benchmark}"
+        ] = None
+    notes = (
+        CORRECTED_NOTE,
+        *(f"Not corrected: {few_names(names)}; {why}." for why, names in without.items()),
+    )
     title = f"Numbers after labelling {audit.labelled:,} replies: {label}"
     return Table(title, CORRECTED_HEADER, tuple(cells), label_columns=4, notes=notes)
 

@@ -15,7 +15,14 @@ from msgspec import Struct
 
 from snellen.metrics.declaration import SHARE, MetricRow, unit_multiplier
 from snellen.records import Estimate
-from snellen.report.table import LETTERS, decimal_text, figure_text, shorten, shorten_inside, value_text
+from snellen.report.table import (
+    LETTERS,
+    decimal_text,
+    figure_text,
+    shorten,
+    shorten_inside,
+    value_text,
+)
 
 Point = tuple[float, float]
 
@@ -199,7 +206,9 @@ def axis_of(row: MetricRow, estimates: Sequence[Estimate], unit: str = "") -> Ax
     bottom, top = low, high * 1.04
     if row.low is not None and row.high is not None:
         bottom, top = (unit_multiplier(unit) * bound for bound in (min(row.low, 0.0), row.high))
-    return Axis(row.heading, unit, max(top, bottom + 1e-6) if top > bottom else bottom + 1.0, bottom)
+    return Axis(
+        row.heading, unit, max(top, bottom + 1e-6) if top > bottom else bottom + 1.0, bottom
+    )
 
 
 def series_class(series: int) -> str:
@@ -238,7 +247,9 @@ def interval_chart(
             middle = y + gap / 2 + (j + 0.5) * lane
             foreground += _interval(point, middle, margin, plot, axis)
             if has_values:
-                foreground.append(Text(WIDTH - 6, middle + 4, value_text(point.estimate, point.unit), "end value"))
+                foreground.append(
+                    Text(WIDTH - 6, middle + 4, value_text(point.estimate, point.unit), "end value")
+                )
         y += height
     for tick in axis.ticks:
         x = margin + plot * axis.fraction(tick)
@@ -253,7 +264,9 @@ def _interval(point: PlotPoint, y: float, margin: float, plot: float, axis: Axis
     if e.value is None:
         return []
     low, high = (e.value if e.low is None else e.low), (e.value if e.high is None else e.high)
-    whisker = Line(margin + plot * axis.fraction(low), y, margin + plot * axis.fraction(high), y, "whisker")
+    whisker = Line(
+        margin + plot * axis.fraction(low), y, margin + plot * axis.fraction(high), y, "whisker"
+    )
     # A transparent bar makes the tooltip easy to hit.
     hover_area = Box(margin, y - 4.5, plot + 14, 9, "hit")
     dot = Mark(point.series, margin + plot * axis.fraction(e.value), y)
@@ -284,20 +297,30 @@ def scatter_chart(
     shapes: list[Shape] = []
     for tick in x_axis.ticks:
         x, _ = at(tick, y_axis.bottom)
-        shapes += [Line(x, top, x, bottom, "grid"), Text(x, bottom + 16, x_axis.label(tick), "tick")]
+        shapes += [
+            Line(x, top, x, bottom, "grid"),
+            Text(x, bottom + 16, x_axis.label(tick), "tick"),
+        ]
     for tick in y_axis.ticks:
         _, y = at(x_axis.bottom, tick)
-        shapes += [Line(left, y, right, y, "grid"), Text(left - 8, y + 4, y_axis.label(tick), "end tick")]
+        shapes += [
+            Line(left, y, right, y, "grid"),
+            Text(left - 8, y + 4, y_axis.label(tick), "end tick"),
+        ]
     shapes.append(Text((left + right) / 2, bottom + 34, x_axis.title, "axis"))
     shapes.append(Text(13, (top + bottom) / 2, y_axis.title, "axis", turn=-90))
     if diagonal:
         ends = at(x_axis.bottom, y_axis.bottom), at(x_axis.top, y_axis.top)
         shapes.append(Line(*ends[0], *ends[1], "reference"))
     if front:
-        shapes.append(PathLine(_steps([at(*point) for point in front], right), "front", is_open=True))
+        shapes.append(
+            PathLine(_steps([at(*point) for point in front], right), "front", is_open=True)
+        )
     for series, values in curves:
         style = "reference" if series is None else "curve"
-        shapes.append(Group((PathLine(tuple(at(*value) for value in values), style, is_open=True),), series))
+        shapes.append(
+            Group((PathLine(tuple(at(*value) for value in values), style, is_open=True),), series)
+        )
     shapes += [_point(point, at, x_axis, y_axis) for point in reversed(points)]
     return ChartDrawing(title, WIDTH, bottom + 42, tuple(shapes))
 
@@ -305,7 +328,11 @@ def scatter_chart(
 def _steps(places: Sequence[Point], right: float) -> tuple[Point, ...]:
     """The points and the corners between them, on to the right edge: a score also holds at any greater cost."""
     corners = [corner for (_, y), (x, _) in pairwise(places) for corner in ((x, y),)]
-    steps = [step for pair in zip(places, [*corners, (right, places[-1][1])], strict=True) for step in pair]
+    steps = [
+        step
+        for pair in zip(places, [*corners, (right, places[-1][1])], strict=True)
+        for step in pair
+    ]
     return tuple(steps)
 
 
@@ -314,16 +341,24 @@ def _point(point: ScatterPoint, at: ToPixels, x_axis: Axis, y_axis: Axis) -> Gro
     x, y = at(vx, vy)
     shapes: list[Shape] = []
     if point.x.low is not None and point.x.high is not None:
-        (x1, _), (x2, _) = at(max(point.x.low, x_axis.bottom), vy), at(min(point.x.high, x_axis.top), vy)
+        (x1, _), (x2, _) = (
+            at(max(point.x.low, x_axis.bottom), vy),
+            at(min(point.x.high, x_axis.top), vy),
+        )
         shapes.append(Line(x1, y, x2, y, "whisker faint"))
     if point.y.low is not None and point.y.high is not None:
-        (_, y1), (_, y2) = at(vx, max(point.y.low, y_axis.bottom)), at(vx, min(point.y.high, y_axis.top))
+        (_, y1), (_, y2) = (
+            at(vx, max(point.y.low, y_axis.bottom)),
+            at(vx, min(point.y.high, y_axis.top)),
+        )
         shapes.append(Line(x, y1, x, y2, "whisker faint"))
     tooltip = point.tooltip or (
         f"{point.name}: {x_axis.title} {figure_text(point.x, x_axis.unit)}, "
         f"{y_axis.title} {figure_text(point.y, y_axis.unit)}"
     )
-    return Group((*shapes, Mark(point.series, x, y, point.is_hollow)), point.series, tooltip, point.samples)
+    return Group(
+        (*shapes, Mark(point.series, x, y, point.is_hollow)), point.series, tooltip, point.samples
+    )
 
 
 def radar_chart(
@@ -336,19 +371,30 @@ def radar_chart(
     count = len(axes)
     # So that neighbouring names of two lines each stand clear of one another.
     zoom = 1.0 if count <= 12 else 1.35
-    width, size, middle, radius = zoom * WIDTH, zoom * 390.0, (zoom * WIDTH / 2, zoom * 192.0), zoom * 128.0
+    width, size, middle, radius = (
+        zoom * WIDTH,
+        zoom * 390.0,
+        (zoom * WIDTH / 2, zoom * 192.0),
+        zoom * 128.0,
+    )
 
     def at(i: int, share: float) -> Point:
         angle = 2 * math.pi * i / count - math.pi / 2
-        return middle[0] + radius * share * math.cos(angle), middle[1] + radius * share * math.sin(angle)
+        return middle[0] + radius * share * math.cos(angle), middle[1] + radius * share * math.sin(
+            angle
+        )
 
     shapes: list[Shape] = [
-        PathLine(tuple(at(i, share) for i in range(count)), "ring") for share in (0.25, 0.5, 0.75, 1.0)
+        PathLine(tuple(at(i, share) for i in range(count)), "ring")
+        for share in (0.25, 0.5, 0.75, 1.0)
     ]
     for i, name in enumerate(axes):
         shapes.append(Line(*middle, *at(i, 1.0), "ring"))
         shapes += _axis_name(name, *at(i, 1.1), middle)
-    shapes += [Text(middle[0] + 4, middle[1] - radius * s + 12, f"{100 * s:.0f}%", "tick start") for s in (0.5, 1.0)]
+    shapes += [
+        Text(middle[0] + 4, middle[1] - radius * s + 12, f"{100 * s:.0f}%", "tick start")
+        for s in (0.5, 1.0)
+    ]
     shapes += _outline("reference", [None if c is None else at(i, c) for i, c in enumerate(chance)])
     for series, points in polygons:
         places = [
@@ -381,7 +427,10 @@ def _axis_name(name: str, x: float, y: float, middle: Point) -> list[Text]:
     # A name above the rim ends there, one below it begins there, one beside it is centred.
     rise = (y - middle[1]) / abs(middle[1] - y or 1) if side == "middle" else 0
     up = 6.5 * (len(lines) - 1) * (1 - rise) - 7 * rise
-    return [Text(x, y + 4 - up + 13 * i, words_of_line, f"name {side}") for i, words_of_line in enumerate(lines)]
+    return [
+        Text(x, y + 4 - up + 13 * i, words_of_line, f"name {side}")
+        for i, words_of_line in enumerate(lines)
+    ]
 
 
 def _step(top: float) -> float:
@@ -410,14 +459,23 @@ class Scale(Struct, frozen=True):
     """The values of the faintest and the strongest tint; the least and the greatest of all where not given."""
 
 
-def heat_map(title: str, rows: Sequence[str], columns: Sequence[str], grid: Grid, scale: Scale) -> ChartDrawing:
+def heat_map(
+    title: str, rows: Sequence[str], columns: Sequence[str], grid: Grid, scale: Scale
+) -> ChartDrawing:
     """Each cell with its number, its tint by the scale. Columns' names stand slanted."""
     margin = label_width(rows)
     longest = max((len(shorten_inside(name, HEADING)) for name in columns), default=4)
     top, right = 16.0 + 4.2 * longest, 8.0 + 3.6 * longest
     wide = max((WIDTH - margin - right) / max(len(columns), 1), NARROWEST)
     shapes: list[Shape] = [
-        Text(margin + wide * (j + 0.45), top - 6, shorten_inside(name, HEADING), "start", name, turn=-40)
+        Text(
+            margin + wide * (j + 0.45),
+            top - 6,
+            shorten_inside(name, HEADING),
+            "start",
+            name,
+            turn=-40,
+        )
         for j, name in enumerate(columns)
     ]
     values = [estimate.value for estimate in grid.values() if estimate.value is not None]
@@ -430,9 +488,17 @@ def heat_map(title: str, rows: Sequence[str], columns: Sequence[str], grid: Grid
             if estimate is None or estimate.value is None:
                 continue
             share = (estimate.value - low) / (high - low) if high > low else 0.5
-            box = Box(margin + wide * j, y, wide - 2, TALL - 2, "heat", LEAST + (MOST - LEAST) * share)
-            number = Text(
-                margin + wide * (j + 0.5) - 1, y + 16, decimal_text(scale.factor * estimate.value, scale.digits)
+            box = Box(
+                margin + wide * j, y, wide - 2, TALL - 2, "heat", LEAST + (MOST - LEAST) * share
             )
-            shapes.append(Group((box, number), 0, f"{row}, {name}: {figure_text(estimate, scale.unit)}"))
-    return ChartDrawing(title, margin + wide * len(columns) + right, top + TALL * len(rows) + 8, tuple(shapes))
+            number = Text(
+                margin + wide * (j + 0.5) - 1,
+                y + 16,
+                decimal_text(scale.factor * estimate.value, scale.digits),
+            )
+            shapes.append(
+                Group((box, number), 0, f"{row}, {name}: {figure_text(estimate, scale.unit)}")
+            )
+    return ChartDrawing(
+        title, margin + wide * len(columns) + right, top + TALL * len(rows) + 8, tuple(shapes)
+    )

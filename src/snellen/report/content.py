@@ -116,7 +116,16 @@ class TextBlock(Struct, frozen=True):
     text: str
 
 
-Block = TableBlock | ChartBlock | TitledBlock | ViewsBlock | SamplesBlock | ItemsBlock | SentencesBlock | TextBlock
+Block = (
+    TableBlock
+    | ChartBlock
+    | TitledBlock
+    | ViewsBlock
+    | SamplesBlock
+    | ItemsBlock
+    | SentencesBlock
+    | TextBlock
+)
 
 
 class Section(Struct, frozen=True):

@@ -16,7 +16,17 @@ from snellen.scoring.request_costs import PERCENTILES, RequestCost
 from snellen.scoring.scored_run import ScoredBenchmark
 
 MILLION = 1_000_000
-HEADER = ("run", "benchmark", "protocol", "metric", "score", "requests", "failed", "tokens read", "tokens written")
+HEADER = (
+    "run",
+    "benchmark",
+    "protocol",
+    "metric",
+    "score",
+    "requests",
+    "failed",
+    "tokens read",
+    "tokens written",
+)
 NOTE = (
     "Of all questions of the run, each protocol as if it were asked alone: replies taken over from another count. A "
     "local model's requests in a batch share its time."
@@ -51,13 +61,17 @@ class _Line(Struct, frozen=True):
             return None
         price_read, price_written = self.view.run.price
         usage = self.cost.usage
-        return ((usage.prompt_tokens or 0) * price_read + (usage.completion_tokens or 0) * price_written) / MILLION
+        return (
+            (usage.prompt_tokens or 0) * price_read + (usage.completion_tokens or 0) * price_written
+        ) / MILLION
 
     @property
     def costs(self) -> tuple[float | None, ...]:
         """By price, tokens, seconds."""
         usage, seconds = self.cost.usage, self.cost.seconds
-        tokens = float((usage.prompt_tokens or 0) + (usage.completion_tokens or 0)) if usage else None
+        tokens = (
+            float((usage.prompt_tokens or 0) + (usage.completion_tokens or 0)) if usage else None
+        )
         return self.price, tokens, seconds[0] if seconds else None
 
 
@@ -69,7 +83,11 @@ def cost_tables(views: Sequence[RunView]) -> list[Table]:
     has_price, several = any(line.price is not None for line in lines), len(views) > 1
     header = (*HEADER, *(f"p{p} seconds" for p in PERCENTILES), *(("price",) if has_price else ()))
     rows = tuple(
-        (*_row(line), *((_text(line.price, 4),) if has_price else ()), *((_on_front(line, lines),) if several else ()))
+        (
+            *_row(line),
+            *((_text(line.price, 4),) if has_price else ()),
+            *((_on_front(line, lines),) if several else ()),
+        )
         for line in lines
     )
     header = (*header, *(("front",) if several else ()))
@@ -98,7 +116,17 @@ def _row(line: _Line) -> tuple[Cell, ...]:
     seconds = [decimal_text(value, 3) for value in cost.seconds] or [DASH] * len(PERCENTILES)
     score: Cell = DASH if line.estimate is None else NumberCell(line.unit, line.estimate)
     title = metric_title(line.metric)
-    return line.view.label, cost.benchmark, cost.protocol, title, score, cost.answered, cost.failed, *usage, *seconds
+    return (
+        line.view.label,
+        cost.benchmark,
+        cost.protocol,
+        title,
+        score,
+        cost.answered,
+        cost.failed,
+        *usage,
+        *seconds,
+    )
 
 
 def _text(value: float | None, digits: int) -> str:
@@ -109,7 +137,11 @@ def _on_front(line: _Line, lines: Sequence[_Line]) -> str:
     """`yes` or `no`, among those that have the kind of cost that most have, as in a chart of that kind; a dash for the
     others, where fewer than two have it, and for what is asked without the pictures."""
     place = line.cost.benchmark, line.metric
-    rivals = [line for line in lines if (line.cost.benchmark, line.metric) == place and line.stands_for_model]
+    rivals = [
+        line
+        for line in lines
+        if (line.cost.benchmark, line.metric) == place and line.stands_for_model
+    ]
     if line not in rivals:
         return DASH
     sign = -1 if declared(line.metric).better == "lower" else 1
@@ -124,7 +156,9 @@ def _points(lines: Sequence[_Line], kind: int, sign: int) -> list[tuple[float, f
     return [
         (sign * line.estimate.value, cost)
         for line in lines
-        if line.estimate and line.estimate.value is not None and (cost := line.costs[kind]) is not None
+        if line.estimate
+        and line.estimate.value is not None
+        and (cost := line.costs[kind]) is not None
     ]
 
 

@@ -40,9 +40,28 @@ from snellen.report.pooled_estimates import (
     by_option_position,
 )
 from snellen.report.protocol_tables import DOSE_CAPTION, dose_panels
-from snellen.report.run_view import ModelMethodRow, RunView, common_chance, dimensions_of, mean_chance, method_rows
-from snellen.report.sections import benchmark_chances, dimension_chances, other_metrics, scored_benchmarks
-from snellen.report.table import FOLDED, capitalised, decimal_text, dimension_title, figure_text, metric_title
+from snellen.report.run_view import (
+    ModelMethodRow,
+    RunView,
+    common_chance,
+    dimensions_of,
+    mean_chance,
+    method_rows,
+)
+from snellen.report.sections import (
+    benchmark_chances,
+    dimension_chances,
+    other_metrics,
+    scored_benchmarks,
+)
+from snellen.report.table import (
+    FOLDED,
+    capitalised,
+    decimal_text,
+    dimension_title,
+    figure_text,
+    metric_title,
+)
 from snellen.scoring.request_costs import RequestCost
 
 MOST_VALUES, MOST_MARKS = 100, 500
@@ -72,24 +91,37 @@ class ChartDrawer:
         self.dimensions = dimensions_of(views)
 
     def _of(self, method: Method) -> list[tuple[int, ModelMethodRow]]:
-        return [(i, line) for i, view in enumerate(self.views) for line in view.method_rows if line.method == method]
+        return [
+            (i, line)
+            for i, view in enumerate(self.views)
+            for line in view.method_rows
+            if line.method == method
+        ]
 
     def headline(self) -> list[ChartPanel]:
         """The accuracy over all benchmarks, or where there is none the capability; a row per model."""
-        metric = "accuracy" if any(line.overall("accuracy") for line in self._all_lines) else CAPABILITY
+        metric = (
+            "accuracy" if any(line.overall("accuracy") for line in self._all_lines) else CAPABILITY
+        )
         panels: list[ChartPanel] = []
         for method, lines in self._lines.items():
             groups = []
             for i, line in lines:
-                number = line.overall(metric) if metric == "accuracy" else line.lookup(metric, ALL, ALL)
+                number = (
+                    line.overall(metric) if metric == "accuracy" else line.lookup(metric, ALL, ALL)
+                )
                 if number and number.estimate.value is not None:
-                    point = PlotPoint(i, line.view.label, number.estimate, number.unit, _samples_of(i))
+                    point = PlotPoint(
+                        i, line.view.label, number.estimate, number.unit, _samples_of(i)
+                    )
                     level = mean_chance(line.view.run.benchmarks) if metric == "accuracy" else None
                     chance = level and level * unit_multiplier(number.unit)
                     groups.append(IntervalRow(line.view.label, (point,), chance))
             units = {point.unit for group in groups for point in group.points}
             if len(units) == 1 and len(groups) <= MOST_MARKS:
-                if len(groups) > FOLDED:  # as the table below, of which then only the first rows are seen
+                if (
+                    len(groups) > FOLDED
+                ):  # as the table below, of which then only the first rows are seen
                     groups.sort(key=lambda group: -(group.points[0].estimate.value or 0.0))
                 axis = _axis(metric, units.pop(), [group.points[0].estimate for group in groups])
                 title = f"{capitalised(metric_title(metric))} over all benchmarks"
@@ -117,17 +149,27 @@ class ChartDrawer:
                 panels.append(
                     ChartPanel(
                         method,
-                        charts.radar_chart(title, [dimension_title(name) for name in names], polygons, level),
+                        charts.radar_chart(
+                            title, [dimension_title(name) for name in names], polygons, level
+                        ),
                     )
                 )
         return panels
 
     def radar_dimensions(self) -> list[str]:
         """The dimensions whose capability is a share, since the rim of a radar means 100%."""
-        return [name for name in self.dimensions if any(unit.startswith(SHARE) for unit in self._units(name))]
+        return [
+            name
+            for name in self.dimensions
+            if any(unit.startswith(SHARE) for unit in self._units(name))
+        ]
 
     def _units(self, dimension: str) -> set[str]:
-        numbers = (line.lookup(CAPABILITY, ALL, dimension) for lines in self._lines.values() for _, line in lines)
+        numbers = (
+            line.lookup(CAPABILITY, ALL, dimension)
+            for lines in self._lines.values()
+            for _, line in lines
+        )
         return {number.unit for number in numbers if number and number.estimate.value is not None}
 
     def dimension_bars(self) -> list[ChartPanel]:
@@ -139,7 +181,9 @@ class ChartDrawer:
 
     def benchmark_bars(self) -> list[ChartPanel]:
         rows = [
-            FigureRow(name, "accuracy", name, chance=common_chance(benchmark_chances(self.views, name)))
+            FigureRow(
+                name, "accuracy", name, chance=common_chance(benchmark_chances(self.views, name))
+            )
             for name in self._scored
         ]
         return self._intervals("Accuracy by benchmark", rows)
@@ -147,7 +191,9 @@ class ChartDrawer:
     def metric_bars(self) -> list[ChartPanel]:
         """One chart for the headline row of every other metric, on the axis that it declares."""
         metrics = other_metrics(self.views)
-        first_rows = {find_metric(name).names[0] for name in registry.names("metrics")} if metrics else set()
+        first_rows = (
+            {find_metric(name).names[0] for name in registry.names("metrics")} if metrics else set()
+        )
         return [
             panel
             for metric in metrics
@@ -174,7 +220,9 @@ class ChartDrawer:
             for unit, groups in units.items():
                 if sum(len(group.points) for group in groups) > MOST_MARKS:
                     continue
-                axis = _axis(metric, unit, [point.estimate for group in groups for point in group.points])
+                axis = _axis(
+                    metric, unit, [point.estimate for group in groups for point in group.points]
+                )
                 subtitle = method if unit == SHARE or metric != CAPABILITY else f"{method}, {unit}"
                 panels += _panel(title, subtitle, groups, axis)
         return panels
@@ -188,7 +236,9 @@ class ChartDrawer:
                 for tag, estimates in accuracy_by_tag(line).items():
                     for value, estimate in estimates.items():
                         name = f"{line.view.label}, {tag}={value}"
-                        tags.setdefault(tag, {}).setdefault(value, []).append(PlotPoint(i, name, estimate))
+                        tags.setdefault(tag, {}).setdefault(value, []).append(
+                            PlotPoint(i, name, estimate)
+                        )
             for tag, values in tags.items():
                 groups = [IntervalRow(value, tuple(points)) for value, points in values.items()]
                 panels += _panel(f"Accuracy by {tag}", f"{tag}, {method}", groups)
@@ -204,7 +254,10 @@ class ChartDrawer:
         chosen, right = list[ChartPanel](), list[ChartPanel]()
         for size, _ in sizes.most_common(2):
             under = " and ".join(
-                sorted(frozenset().union(*(p.protocols for _, _, p in by_line)), key=protocol_preference)
+                sorted(
+                    frozenset().union(*(p.protocols for _, _, p in by_line)),
+                    key=protocol_preference,
+                )
             )
             names = [_place_name(size, place, [p for _, _, p in by_line]) for place in range(size)]
             picks = [
@@ -216,8 +269,12 @@ class ChartDrawer:
                 for place, name in enumerate(names)
             ]
             axis = Axis("share of readable replies")
-            chosen += _panel("Share of replies that choose each letter", f"{size} options, {under}", picks, axis)
-            right += _panel("Accuracy by letter of the right answer", f"{size} options, {under}", golds)
+            chosen += _panel(
+                "Share of replies that choose each letter", f"{size} options, {under}", picks, axis
+            )
+            right += _panel(
+                "Accuracy by letter of the right answer", f"{size} options, {under}", golds
+            )
         return chosen, right
 
     def template_bars(self) -> list[ChartPanel]:
@@ -226,9 +283,12 @@ class ChartDrawer:
             templates: dict[str, list[PlotPoint]] = {}
             for i, line in lines:
                 for name, estimate in accuracy_by_template(line).items():
-                    templates.setdefault(name, []).append(PlotPoint(i, f"{line.view.label}, {name}", estimate))
+                    templates.setdefault(name, []).append(
+                        PlotPoint(i, f"{line.view.label}, {name}", estimate)
+                    )
             groups = [
-                IntervalRow(name, tuple(points), tooltip=self._wording(name)) for name, points in templates.items()
+                IntervalRow(name, tuple(points), tooltip=self._wording(name))
+                for name, points in templates.items()
             ]
             panels += _panel("Accuracy by template", method, groups)
         return panels
@@ -256,25 +316,35 @@ class ChartDrawer:
                 for name in self._scored
                 if (instability_number := line.lookup("instability", name))
                 and (accuracy_number := line.lookup("accuracy", name))
-                if instability_number.estimate.value is not None and accuracy_number.estimate.value is not None
+                if instability_number.estimate.value is not None
+                and accuracy_number.estimate.value is not None
             ]
             for method, lines in self._lines.items()
         }
-        highs = [point.x.high or point.x.value or 0.0 for method_points in points.values() for point in method_points]
+        highs = [
+            point.x.high or point.x.value or 0.0
+            for method_points in points.values()
+            for point in method_points
+        ]
         instability = declared("instability")
         axis = Axis(instability.heading, instability.unit, max([0.5, *highs]) * 1.04)
         for method, method_points in points.items():
             if method_points:
                 title = f"Instability against accuracy, {method}"
                 panels.append(
-                    ChartPanel(method, charts.scatter_chart(title, method_points, axis, self._accuracy_axis()))
+                    ChartPanel(
+                        method,
+                        charts.scatter_chart(title, method_points, axis, self._accuracy_axis()),
+                    )
                 )
         return panels
 
     def _accuracy_axis(self) -> Axis:
         """The axis of shares, or of shares scaled as published."""
         numbers = (line.overall("accuracy") for lines in self._lines.values() for _, line in lines)
-        return axis_of(declared("accuracy"), (), next((number.unit for number in numbers if number), SHARE))
+        return axis_of(
+            declared("accuracy"), (), next((number.unit for number in numbers if number), SHARE)
+        )
 
     def method_scatter(self) -> list[ChartPanel]:
         """One point per model and benchmark for which both methods were used."""
@@ -285,13 +355,27 @@ class ChartDrawer:
                 continue
             for name in self._scored:
                 pair = [lines[method].lookup("accuracy", name) for method in METHODS]
-                if pair[0] and pair[1] and pair[0].estimate.value is not None and pair[1].estimate.value is not None:
+                if (
+                    pair[0]
+                    and pair[1]
+                    and pair[0].estimate.value is not None
+                    and pair[1].estimate.value is not None
+                ):
                     estimates = pair[0].estimate, pair[1].estimate
-                    points.append(ScatterPoint(i, f"{view.label}, {name}", *estimates, samples=_samples_of(i, name)))
+                    points.append(
+                        ScatterPoint(
+                            i, f"{view.label}, {name}", *estimates, samples=_samples_of(i, name)
+                        )
+                    )
         if not points:
             return []
         x, y = (replace(self._accuracy_axis(), title=f"accuracy by {method}") for method in METHODS)
-        return [ChartPanel("", charts.scatter_chart("Generation against likelihood", points, x, y, diagonal=True))]
+        return [
+            ChartPanel(
+                "",
+                charts.scatter_chart("Generation against likelihood", points, x, y, diagonal=True),
+            )
+        ]
 
 
 def _of_dimension(name: str) -> FigureRow:
@@ -303,7 +387,9 @@ def _point(series: int, line: ModelMethodRow, row: FigureRow) -> PlotPoint | Non
     if number is None or number.estimate.value is None:
         return None
     samples = _samples_of(series, "" if row.benchmark == ALL else row.benchmark)
-    return PlotPoint(series, f"{line.view.label}, {row.label}", number.estimate, number.unit, samples)
+    return PlotPoint(
+        series, f"{line.view.label}, {row.label}", number.estimate, number.unit, samples
+    )
 
 
 def _samples_of(model: int, benchmark: str = "") -> str:
@@ -315,7 +401,9 @@ def _share(point: PlotPoint | None) -> PlotPoint | None:
     """A point in shares of one, also where a paper prints them in per cent; None for any other unit."""
     if point is None or not point.unit.startswith(SHARE):
         return None
-    return replace(point, estimate=scaled_estimate(point.estimate, 1 / unit_multiplier(point.unit)), unit=SHARE)
+    return replace(
+        point, estimate=scaled_estimate(point.estimate, 1 / unit_multiplier(point.unit)), unit=SHARE
+    )
 
 
 def _axis(metric: str, unit: str, estimates: Sequence[Estimate]) -> Axis:
@@ -333,7 +421,10 @@ def _place_name(size: int, place: int, by_line: Sequence[PositionEstimates]) -> 
 
 
 def _place_group(
-    size: int, place: int, name: str, by_line: Sequence[tuple[int, ModelMethodRow, dict[OptionPosition, Estimate]]]
+    size: int,
+    place: int,
+    name: str,
+    by_line: Sequence[tuple[int, ModelMethodRow, dict[OptionPosition, Estimate]]],
 ) -> IntervalRow:
     points = (
         PlotPoint(i, f"{line.view.label}, {name}", estimates[size, place])
@@ -343,13 +434,17 @@ def _place_group(
     return IntervalRow(name, tuple(points), 1 / size)
 
 
-def _panel(title: str, subtitle: str, groups: Sequence[IntervalRow], axis: Axis = ACCURACY) -> list[ChartPanel]:
+def _panel(
+    title: str, subtitle: str, groups: Sequence[IntervalRow], axis: Axis = ACCURACY
+) -> list[ChartPanel]:
     """One panel, or none when no group has a point; values stand beside the marks where these are not too many."""
     marks = sum(len(group.points) for group in groups)
     title = f"{title}, {subtitle}"
-    return [ChartPanel(subtitle, charts.interval_chart(title, groups, axis, has_values=marks <= MOST_VALUES))] * bool(
-        marks
-    )
+    return [
+        ChartPanel(
+            subtitle, charts.interval_chart(title, groups, axis, has_values=marks <= MOST_VALUES)
+        )
+    ] * bool(marks)
 
 
 # --- heat maps -------------------------------------------------------------------------------------------------------
@@ -367,20 +462,30 @@ def benchmark_heat_maps(views: Sequence[RunView]) -> list[ChartPanel]:
     rows = []
     for name, scored in scored_benchmarks(views).items():
         metric = headlines_of(scored)[-1]
-        rows.append(FigureRow(name if metric == "accuracy" else f"{name}, {metric_title(metric)}", metric, name))
+        rows.append(
+            FigureRow(
+                name if metric == "accuracy" else f"{name}, {metric_title(metric)}", metric, name
+            )
+        )
     return list(_panels("Headline by benchmark", rows, views))
 
 
 def dimension_heat_maps(views: Sequence[RunView]) -> list[ChartPanel]:
     """The capability in each dimension, where it is a share; from two dimensions and two models on."""
-    return list(_panels("Capability by dimension", list(map(_of_dimension, dimensions_of(views))), views))
+    return list(
+        _panels("Capability by dimension", list(map(_of_dimension, dimensions_of(views))), views)
+    )
 
 
-def _panels(title: str, rows: Sequence[FigureRow], views: Sequence[RunView]) -> Iterator[ChartPanel]:
+def _panels(
+    title: str, rows: Sequence[FigureRow], views: Sequence[RunView]
+) -> Iterator[ChartPanel]:
     for method in METHODS:
         lines = [line for line in method_rows(views) if line.method == method]
         grid = {
-            (row.label, line.view.label): scaled_estimate(number.estimate, 1 / unit_multiplier(number.unit))
+            (row.label, line.view.label): scaled_estimate(
+                number.estimate, 1 / unit_multiplier(number.unit)
+            )
             for row in rows
             for line in lines
             if (number := line.lookup(row.metric, row.benchmark, row.dimension))
@@ -439,18 +544,30 @@ def _points(series: int, view: RunView) -> Iterator[CostPoint]:
     metric = view.substitutes.get("accuracy", "accuracy")
     for protocol in dict.fromkeys(cost.protocol for cost in view.run.costs):
         row = view.results_by_key.get((protocol, metric, ALL, ALL, ""))
-        if row is None or row.estimate.value is None or not labelled_declaration(protocol).stands_for_model:
+        if (
+            row is None
+            or row.estimate.value is None
+            or not labelled_declaration(protocol).stands_for_model
+        ):
             continue
         costs = [
             cost
             for cost in view.run.costs
-            if cost.protocol == protocol and (protocol, metric, cost.benchmark, "", "") in view.results_by_key
+            if cost.protocol == protocol
+            and (protocol, metric, cost.benchmark, "", "") in view.results_by_key
         ]
         names = frozenset(cost.benchmark for cost in costs)
-        questions = sum(len(scored.samples) for scored in view.run.benchmarks if scored.spec.name in names)
+        questions = sum(
+            len(scored.samples) for scored in view.run.benchmarks if scored.spec.name in names
+        )
         if questions:
             yield CostPoint(
-                series, f"{view.label}, {protocol}", row.estimate, row.unit, names, _costs(view, costs, questions)
+                series,
+                f"{view.label}, {protocol}",
+                row.estimate,
+                row.unit,
+                names,
+                _costs(view, costs, questions),
             )
 
 
@@ -463,7 +580,12 @@ def _costs(view: RunView, costs: Sequence[RequestCost], questions: int) -> tuple
         tokens_written = sum(usage.completion_tokens or 0 for usage in usages)
         tokens = (tokens_read + tokens_written) / questions
         if view.run.price is not None:
-            price = 1000 * (tokens_read * view.run.price[0] + tokens_written * view.run.price[1]) / MILLION / questions
+            price = (
+                1000
+                * (tokens_read * view.run.price[0] + tokens_written * view.run.price[1])
+                / MILLION
+                / questions
+            )
     return price, tokens, math.fsum(seconds) / len(seconds) if len(seconds) == len(costs) else None
 
 
@@ -483,7 +605,9 @@ def _cost_panel(kind: int, points: Sequence[CostPoint], benchmarks: frozenset[st
         )
         for point, (_, cost), is_best in zip(points, places, best, strict=True)
     ]
-    front = sorted({(cost, score) for (score, cost), is_best in zip(places, best, strict=True) if is_best})
+    front = sorted(
+        {(cost, score) for (score, cost), is_best in zip(places, best, strict=True) if is_best}
+    )
     x_axis = Axis(heading, "", 1.06 * max(cost for _, cost in places) or 1.0)
     y_axis = axis_of(declared("accuracy"), (), points[0].unit)
     of = f", {len(benchmarks)} benchmark{'s' * (len(benchmarks) != 1)}" if benchmarks else ""
@@ -501,25 +625,31 @@ HEADLINE = (
 WHISKERS = "One mark per model and row. Whiskers are 95% intervals; the dashed line is what guessing gives."
 POINT_AT = "Point at a mark for its numbers."
 RADAR = "One outline per model, from 0% in the middle to 100% at the rim; the dotted one is what guessing gives."
-TEMPLATES = "One mark per model and template, over all presentations of all benchmarks that used it."
+TEMPLATES = (
+    "One mark per model and template, over all presentations of all benchmarks that used it."
+)
 PLACES = "One mark per model and letter. A model without a preference chooses each letter equally often (dashed)."
 METRICS = "One mark per model and benchmark, each metric on an axis in its own unit; whiskers are 95% intervals."
-TAGS = "One mark per model and value of the tag, over the questions of all benchmarks that carry it."
+TAGS = (
+    "One mark per model and value of the tag, over the questions of all benchmarks that carry it."
+)
 INSTABILITY = (
     "One point per model and benchmark. Instability is the entropy of the options chosen when the same question is put "
     "in other words and orders; 0 is a model that never wavers, right or wrong."
 )
-METHODS_NOTE = (
-    "One point per model and benchmark. Above the line, the model is right more often by likelihood than by generation."
-)
+METHODS_NOTE = "One point per model and benchmark. Above the line, the model is right more often by likelihood than by generation."
 
 
 def report_figures(views: Sequence[RunView]) -> dict[str, ChartBlock]:
     """All figures in the order of the page; one without data has no panels."""
     drawer = ChartDrawer(views)
     names = tuple(view.label for view in views)
-    missing = [dimension_title(name) for name in drawer.dimensions if name not in drawer.radar_dimensions()]
-    radar = RADAR + (f" Not shown, because they are not shares: {', '.join(missing)}." if missing else "")
+    missing = [
+        dimension_title(name) for name in drawer.dimensions if name not in drawer.radar_dimensions()
+    ]
+    radar = RADAR + (
+        f" Not shown, because they are not shares: {', '.join(missing)}." if missing else ""
+    )
     chosen, right = drawer.position_bars()
     whiskers = f"{WHISKERS} {POINT_AT}"
 

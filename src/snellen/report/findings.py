@@ -30,8 +30,21 @@ from snellen.metrics.declaration import SHARE
 from snellen.psychometrics import is_adaptive
 from snellen.records import METHODS, Better, Estimate, Method
 from snellen.report.paired_tables import family_words
-from snellen.report.run_view import ModelMethodRow, RunView, dimensions_of, each_choice_benchmark, mean_chance
-from snellen.report.table import capitalised, decimal_text, dimension_title, metric_title, percent, value_text
+from snellen.report.run_view import (
+    ModelMethodRow,
+    RunView,
+    dimensions_of,
+    each_choice_benchmark,
+    mean_chance,
+)
+from snellen.report.table import (
+    capitalised,
+    decimal_text,
+    dimension_title,
+    metric_title,
+    percent,
+    value_text,
+)
 from snellen.scoring.scored_run import empty_reply_sentences
 
 MOST_NAMES = 3
@@ -55,8 +68,14 @@ def findings(
     shown = compared_views(every, of_instruments=of_instruments)
     stopped = [view.label for view in shown if parts_of(view.run)]
     facts = [model for view in shown if view.label not in stopped for model in model_numbers(view)]
-    left_out = [view.label for view in every if view not in shown and view.run.convention == "standard"]
-    cautions = [f"These sentences leave out {_names(left_out)}: instruments, not models."] if left_out else []
+    left_out = [
+        view.label for view in every if view not in shown and view.run.convention == "standard"
+    ]
+    cautions = (
+        [f"These sentences leave out {_names(left_out)}: instruments, not models."]
+        if left_out
+        else []
+    )
     if early := [view.label for view in shown if view.label in stopped and _has_ended(view)]:
         cautions.append(
             f"A rule stopped {_names(early)} early; the section “Stopped by a rule” has intervals that allow for that."
@@ -66,7 +85,9 @@ def findings(
         for view in shown
         if view.run.extent and not _has_ended(view)
     ]
-    cautions += [f"Of {view.label}, {words}." for view in shown for words in empty_reply_sentences(view.run)]
+    cautions += [
+        f"Of {view.label}, {words}." for view in shown for words in empty_reply_sentences(view.run)
+    ]
     if placed:
         cautions.append(
             f"The questions of {_names(placed)} were placed to measure thresholds: how many answers are right says "
@@ -174,7 +195,8 @@ def _not_above(model: ModelNumbers) -> list[str]:
         for dimension in model.dimensions
         if dimension.estimate.low is None
         or dimension.estimate.low <= dimension.chance
-        or (dimension.estimate.value or 0.0) - margin * (dimension.estimate.stderr or 0.0) <= dimension.chance
+        or (dimension.estimate.value or 0.0) - margin * (dimension.estimate.stderr or 0.0)
+        <= dimension.chance
     ]
 
 
@@ -183,7 +205,10 @@ def _not_above(model: ModelNumbers) -> list[str]:
 
 def _standings(differences: Differences, family: str) -> Iterator[str]:
     """Who is better than whom, and who cannot be told apart: a sentence for each method."""
-    overall = {method: [d for d in of_method if d.scope == "overall"] for method, of_method in differences.items()}
+    overall = {
+        method: [d for d in of_method if d.scope == "overall"]
+        for method, of_method in differences.items()
+    }
     methods = [method for method, of_method in overall.items() if of_method]
     for method in methods:
         yield f"{f'By {method}, ' if len(methods) > 1 else ''}{_standing(overall[method], family)}."
@@ -196,16 +221,25 @@ def _standing(differences: Sequence[PairedDifference], family: str) -> str:
     words = []
     if nearest and others == len(better) > 1:
         lead = _points(nearest, family)
-        words.append(f"{first} is the best of {others + 1} models, ahead of {nearest.second} by {lead}")
+        words.append(
+            f"{first} is the best of {others + 1} models, ahead of {nearest.second} by {lead}"
+        )
     elif nearest:
         name = nearest.second
-        whom = f"{len(better)} of the {others} other models, ahead of the nearest, {name}," if len(better) > 1 else name
+        whom = (
+            f"{len(better)} of the {others} other models, ahead of the nearest, {name},"
+            if len(better) > 1
+            else name
+        )
         words.append(f"{first} is better than {whom} by {_points(nearest, family)}")
     if level:
         bounds = f": {_bounds(level[0], family)}" if others == 1 else ""
         who = "it" if words else first
         words.append(f"{who} cannot be told apart from {_names([d.second for d in level])}{bounds}")
-    words += [f"{difference.second} is better than {first} by {_points(difference, family)}" for difference in worse]
+    words += [
+        f"{difference.second} is better than {first} by {_points(difference, family)}"
+        for difference in worse
+    ]
     return "; ".join(words)
 
 
@@ -217,7 +251,9 @@ def _bounds(difference: PairedDifference, family: str) -> str:
 
 def _nearest(differences: Sequence[PairedDifference]) -> PairedDifference | None:
     """The smallest lead over all benchmarks that is shown."""
-    better, _, _ = _parted([difference for difference in differences if difference.scope == "overall"])
+    better, _, _ = _parted(
+        [difference for difference in differences if difference.scope == "overall"]
+    )
     return min(better, key=gain, default=None)
 
 
@@ -231,7 +267,9 @@ def _order_part(differences: Sequence[PairedDifference]) -> str:
     if gain(drop) > 0:
         comparison = f", {change} more than by first answers: {drop.second}'s change more often with the order."
     else:
-        comparison = f"; the rest of its lead, {change}, comes from answers that change with the order."
+        comparison = (
+            f"; the rest of its lead, {change}, comes from answers that change with the order."
+        )
     return (
         f"Counting only answers that stay right in every order of the options, {circular.first} leads "
         f"{circular.second} by {_ends_of(circular, ' to ')}{comparison}"
@@ -249,7 +287,9 @@ def _gap(differences: Sequence[PairedDifference]) -> str:
     every = len({difference.dimension for difference in dimensions})
     sure = len({d.dimension for d in better} - {d.dimension for d in dimensions if d not in better})
     count = f"{sure} of {every}" if sure < every else f"all {every}" if every > 2 else "both"
-    reverse = f", and worse in {_names([dimension_title(d.dimension) for d in worse])}" if worse else ""
+    reverse = (
+        f", and worse in {_names([dimension_title(d.dimension) for d in worse])}" if worse else ""
+    )
     place = f"{dimension_title(widest.dimension)} ({_ends_of(widest, ' to ')} of {metric_title(widest.metric)})"
     return f"{widest.first} is shown to be better in {count} dimensions, most of all in {place}{reverse}."
 
@@ -270,9 +310,14 @@ def _above_guessing(models: Sequence[ModelNumbers]) -> str:
     if not doubtful:
         return "All models are above guessing in every dimension." if models else ""
     if len(doubtful) <= MOST_NAMES:
-        where = (f"{model.name} in {_some_of(titles, len(model.dimensions))}" for model, titles in doubtful)
+        where = (
+            f"{model.name} in {_some_of(titles, len(model.dimensions))}"
+            for model, titles in doubtful
+        )
         return f"Not shown to be above guessing: {', '.join(where)}."
-    hardest = [d.title for d in models[0].dimensions if all(d.title in titles for _, titles in doubtful)]
+    hardest = [
+        d.title for d in models[0].dimensions if all(d.title in titles for _, titles in doubtful)
+    ]
     place = f"in {_names(hardest)}" if hardest else "in every dimension"
     if len(doubtful) == len(models):
         return f"None of the {len(models)} models is shown to be above guessing {place}."
@@ -322,7 +367,9 @@ def _not_above_lowest(shares: Sequence[tuple[str, Estimate]]) -> list[tuple[str,
 
 def _stability(models: Sequence[ModelNumbers]) -> str:
     """How often an answer holds in every order of the options; without such a test, how far it wavers."""
-    if open_runs := [m.name for m in models if m.circular and m.circular.value is None and m.circular.unanswered]:
+    if open_runs := [
+        m.name for m in models if m.circular and m.circular.value is None and m.circular.unanswered
+    ]:
         return (
             f"Too few questions were put to {_names(open_runs)} in every order of the options to say how many answers "
             "stay right; accuracy is of the first order alone."
@@ -336,26 +383,39 @@ def _stability(models: Sequence[ModelNumbers]) -> str:
 
 def _listed(numbers: Sequence[tuple[str, Estimate | None]], unit: str) -> str:
     """The greatest first; of many the greatest and the least."""
-    values = [(name, estimate) for name, estimate in numbers if estimate and estimate.value is not None]
+    values = [
+        (name, estimate) for name, estimate in numbers if estimate and estimate.value is not None
+    ]
     values.sort(key=lambda pair: -(pair[1].value or 0.0))
     shown = values if len(values) <= MOST_NAMES else [values[0], values[-1]]
-    words = [f"{name} {value_text(estimate, unit)} ({_interval(estimate, unit)})" for name, estimate in shown]
+    words = [
+        f"{name} {value_text(estimate, unit)} ({_interval(estimate, unit)})"
+        for name, estimate in shown
+    ]
     return (
-        f"among {len(values)} models, from {' down to '.join(words)}" if len(values) > MOST_NAMES else ", ".join(words)
+        f"among {len(values)} models, from {' down to '.join(words)}"
+        if len(values) > MOST_NAMES
+        else ", ".join(words)
     )
 
 
 def _caution(models: Sequence[ModelNumbers]) -> str:
     """Replies that were not read, requests that failed, and questions that were left out."""
     words = []
-    if unparsed := _listed([(m.name, m.unparsed) for m in models if m.unparsed and m.unparsed.value], SHARE):
+    if unparsed := _listed(
+        [(m.name, m.unparsed) for m in models if m.unparsed and m.unparsed.value], SHARE
+    ):
         words.append(f"share of replies that name no option, and count as not right: {unparsed}")
     if failed := [model for model in models if model.errors]:
         count = sum(model.errors for model in failed)
-        words.append(f"{count:,} questions got no answer from {_names([model.name for model in failed])}")
+        words.append(
+            f"{count:,} questions got no answer from {_names([model.name for model in failed])}"
+        )
     counted = [f"{capitalised('; '.join(words))}."] if words else []
     if any(model.is_partial for model in models):
-        counted.append("Only part of the benchmarks or of their questions was asked and has a value.")
+        counted.append(
+            "Only part of the benchmarks or of their questions was asked and has a value."
+        )
     return " ".join(counted)
 
 
@@ -365,7 +425,10 @@ def _caution(models: Sequence[ModelNumbers]) -> str:
 def _interval(estimate: Estimate, unit: str = SHARE) -> str:
     if estimate.low is None or estimate.high is None:
         return NO_INTERVAL
-    ends = (value_text(Estimate(end, None, None, None, 0), unit) for end in (estimate.low, estimate.high))
+    ends = (
+        value_text(Estimate(end, None, None, None, 0), unit)
+        for end in (estimate.low, estimate.high)
+    )
     return " to ".join(ends).replace("%", "", 1)
 
 
@@ -388,7 +451,9 @@ def _ends_of(difference: PairedDifference, between: str) -> str:
         return NO_INTERVAL
     if is_shown(difference):
         low, high = sorted((abs(low), abs(high)))
-    factor, digits, name = (100, 1, "points") if difference.unit == SHARE else (1, 3, difference.unit)
+    factor, digits, name = (
+        (100, 1, "points") if difference.unit == SHARE else (1, 3, difference.unit)
+    )
     return f"{decimal_text(factor * low, digits)}{between}{decimal_text(factor * high, digits)} {name}".strip()
 
 
@@ -435,7 +500,9 @@ class ModelNumbers(Struct, frozen=True):
 
 def compared_views(views: Sequence[RunView], *, of_instruments: bool) -> list[RunView]:
     """The runs that sentences are about: models, unless all are Snellen's own instruments, by one convention."""
-    models = [view for view in views if of_instruments or not is_instrument(view.run.manifest)] or list(views)
+    models = [
+        view for view in views if of_instruments or not is_instrument(view.run.manifest)
+    ] or list(views)
     # Published numbers have scales of their own, which sentences do not know.
     return [view for view in models if view.run.convention == "standard"]
 
@@ -450,16 +517,25 @@ def model_numbers(view: RunView) -> Iterator[ModelNumbers]:
         headlines = {headlines_of(scored)[-1] for scored in view.run.benchmarks}
         shown = headlines.pop() if metric == CAPABILITY and len(headlines) == 1 else metric
         yield ModelNumbers(
-            view.label, line.method, shown, number.estimate, number.unit,
-            mean_chance(view.run.benchmarks) if metric == "accuracy" and number.unit == SHARE else None,
+            view.label,
+            line.method,
+            shown,
+            number.estimate,
+            number.unit,
+            mean_chance(view.run.benchmarks)
+            if metric == "accuracy" and number.unit == SHARE
+            else None,
             view.benchmark_counts[number.protocol, metric] or len(view.run.benchmarks),
             tuple(_dimension_shares(line)),
             *_beside(line),
-            number.estimate.errors + number.estimate.absent, bool(number.partial),
-            view.results_by_key[number.protocol, view.substitutes.get(metric, metric), ALL, ALL, ""].better,
+            number.estimate.errors + number.estimate.absent,
+            bool(number.partial),
+            view.results_by_key[
+                number.protocol, view.substitutes.get(metric, metric), ALL, ALL, ""
+            ].better,
             tuple(_benchmark_shares(line)),
             number.over,
-        )  # fmt: skip
+        )
 
 
 def _benchmark_shares(line: ModelMethodRow) -> Iterator[tuple[str, Estimate]]:
@@ -471,7 +547,9 @@ def _benchmark_shares(line: ModelMethodRow) -> Iterator[tuple[str, Estimate]]:
 
 def _beside(line: ModelMethodRow) -> tuple[Estimate | None, Estimate | None, Estimate | None]:
     """Circular accuracy, instability and the share of unparsed replies, in the units that tables have them in."""
-    circular, instability, unparsed = map(line.overall, ("circular_accuracy", "instability", "unparsed_rate"))
+    circular, instability, unparsed = map(
+        line.overall, ("circular_accuracy", "instability", "unparsed_rate")
+    )
     return (
         circular.estimate if circular and circular.unit == SHARE else None,
         instability.estimate if instability else None,
@@ -482,10 +560,18 @@ def _beside(line: ModelMethodRow) -> tuple[Estimate | None, Estimate | None, Est
 def _dimension_shares(line: ModelMethodRow) -> Iterator[DimensionShare]:
     """The dimensions that are means of accuracies alone, since guessing has a level only there."""
     for dimension in dimensions_of([line.view]):
-        members = [scored for scored in line.view.run.benchmarks if scored.spec.dimension == dimension]
+        members = [
+            scored for scored in line.view.run.benchmarks if scored.spec.dimension == dimension
+        ]
         number, chance = line.lookup(CAPABILITY, ALL, dimension), mean_chance(members)
         is_accuracy = all(set(headlines_of(scored)) == {"accuracy"} for scored in members)
-        if number and number.unit == SHARE and number.estimate.value is not None and chance is not None and is_accuracy:
+        if (
+            number
+            and number.unit == SHARE
+            and number.estimate.value is not None
+            and chance is not None
+            and is_accuracy
+        ):
             yield DimensionShare(dimension_title(dimension), number.estimate, chance)
 
 
@@ -506,30 +592,42 @@ def leading_differences(
     }
 
 
-def _from_first(compared: ComparedRuns, models: Sequence[ModelNumbers], method: Method) -> list[PairedDifference]:
+def _from_first(
+    compared: ComparedRuns, models: Sequence[ModelNumbers], method: Method
+) -> list[PairedDifference]:
     """In accuracy where the best has one, else in the headlines: by the comparison that the tables show, unless the
     headlines of some benchmarks are other metrics."""
     best = max(models, key=_merit)
     first = next((model for model in models if model.name == compared.headline.baseline), best).name
     metric = "accuracy" if best.metric == "accuracy" else ""
     others = [model.name for model in models if model.name != first]
-    by_pair = [list(differences_of(compared.headline, first, other, method, metric)) for other in others]
+    by_pair = [
+        list(differences_of(compared.headline, first, other, method, metric)) for other in others
+    ]
     if metric and not all(map(overall_of, by_pair)):
         in_metric = compared.in_metric(metric)
-        by_pair = [list(differences_of(in_metric, first, other, method, metric)) for other in others]
+        by_pair = [
+            list(differences_of(in_metric, first, other, method, metric)) for other in others
+        ]
     differences = [overall for of_pair in by_pair if (overall := overall_of(of_pair))]
     if len(others) == 1:
         differences += [difference for difference in by_pair[0] if difference.scope == "dimension"]
     return differences
 
 
-def order_differences(compared: ComparedRuns, first: str, second: str) -> tuple[PairedDifference, ...]:
+def order_differences(
+    compared: ComparedRuns, first: str, second: str
+) -> tuple[PairedDifference, ...]:
     """Of two models over all benchmarks in common: circular accuracy, and how far it falls short of the accuracy, which
     is what the order of the options does. Nothing where they were not asked in all orders. Raises DataError."""
     circular = overall_of(differences_of(compared.circular, first, second, "generation", ""))
     if circular is None:
         return ()
-    pair = [run for run, label in zip(compared.runs, compared.headline.labels, strict=True) if label in (first, second)]
+    pair = [
+        run
+        for run, label in zip(compared.runs, compared.headline.labels, strict=True)
+        if label in (first, second)
+    ]
     drop = compare_runs(pair, metrics=("circular_drop",), resamples=0, with_flips=False)
     known = overall_of(differences_of(drop, first, second, "generation", ""))
     return (circular, as_one_of(known, compared.headline)) if known else ()

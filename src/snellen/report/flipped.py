@@ -30,9 +30,21 @@ def flip_tables(runs: Sequence[ScoredRun], pairs: Iterable[tuple[str, str]]) -> 
     first, second = pairs[0] if is_one_pair else ("the first", "the second")
     header = ("protocol", f"only {first} right", f"only {second} right", "settled in both")
     if is_one_pair:
-        return [Table("Questions that flipped", header, tuple(row for _, row in rows), notes=(FLIPS_NOTE,))]
+        return [
+            Table(
+                "Questions that flipped", header, tuple(row for _, row in rows), notes=(FLIPS_NOTE,)
+            )
+        ]
     named = ((", ".join(pair), *row) for pair, row in rows)
-    return [Table("Questions that flipped", ("runs", *header), tuple(named), label_columns=2, notes=(FLIPS_NOTE,))]
+    return [
+        Table(
+            "Questions that flipped",
+            ("runs", *header),
+            tuple(named),
+            label_columns=2,
+            notes=(FLIPS_NOTE,),
+        )
+    ]
 
 
 def _verdicts(run: ScoredRun) -> dict[QuestionKey, bool]:
@@ -45,7 +57,9 @@ def _verdicts(run: ScoredRun) -> dict[QuestionKey, bool]:
     }
 
 
-def _flips(verdicts: dict[QuestionKey, bool], others: dict[QuestionKey, bool]) -> Iterator[tuple[str, int, int, int]]:
+def _flips(
+    verdicts: dict[QuestionKey, bool], others: dict[QuestionKey, bool]
+) -> Iterator[tuple[str, int, int, int]]:
     """By protocol, how many questions only the first has right, only the second, and are right or not in both."""
     counts: dict[str, Counter[tuple[bool, bool]]] = {}
     for key in sorted(verdicts.keys() & others.keys()):

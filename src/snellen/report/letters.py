@@ -14,7 +14,15 @@ from snellen.analysis.statistics import z
 from snellen.metrics.declaration import SHARE
 from snellen.records import Estimate
 from snellen.report.run_view import RunView
-from snellen.report.table import AbsentCell, Cell, NumberCell, Table, capitalised, decimal_text, unit_of_difference
+from snellen.report.table import (
+    AbsentCell,
+    Cell,
+    NumberCell,
+    Table,
+    capitalised,
+    decimal_text,
+    unit_of_difference,
+)
 
 HEADER = ("run", "protocol", "letter", "chosen [95%] n", "right answer there", "difference")
 NOTES = (
@@ -33,10 +41,15 @@ def letter_tables(views: Sequence[RunView]) -> list[Table]:
     verdicts: list[str] = []
     is_known = False
     for view in views:
-        for protocol, of_protocol in groupby(letter_preferences(view.run.benchmarks), lambda each: each.protocol):
+        for protocol, of_protocol in groupby(
+            letter_preferences(view.run.benchmarks), lambda each: each.protocol
+        ):
             letters = corrected_letters(list(of_protocol))
             is_known |= any(letter.difference.value is not None for letter in letters)
-            rows += [(view.label, protocol, f"{each.label} of {each.options}", *_cells(each)) for each in letters]
+            rows += [
+                (view.label, protocol, f"{each.label} of {each.options}", *_cells(each))
+                for each in letters
+            ]
             verdicts += [
                 f"{view.label} under {protocol}, with {_count_words(count)}: {words}."
                 for count, words in _verdicts(letters)
@@ -46,13 +59,19 @@ def letter_tables(views: Sequence[RunView]) -> list[Table]:
         return []
     if is_known:
         verdicts.append(f"No {'other ' * bool(verdicts)}letter is clearly favoured or avoided.")
-    return [Table("Option letters", HEADER, tuple(rows), label_columns=3, notes=(*verdicts, *NOTES))]
+    return [
+        Table("Option letters", HEADER, tuple(rows), label_columns=3, notes=(*verdicts, *NOTES))
+    ]
 
 
 def _cells(letter: LetterPreference) -> Iterator[Cell]:
     yield NumberCell(SHARE, letter.chosen)
     for estimate, unit in ((letter.correct, SHARE), (letter.difference, unit_of_difference(SHARE))):
-        yield AbsentCell("the answers are hidden") if estimate.value is None else NumberCell(unit, estimate)
+        yield (
+            AbsentCell("the answers are hidden")
+            if estimate.value is None
+            else NumberCell(unit, estimate)
+        )
 
 
 def letter_sentences(letters: Sequence[LetterPreference]) -> list[str]:
@@ -68,7 +87,10 @@ def corrected_letters(letters: Sequence[LetterPreference]) -> list[LetterPrefere
     """The letters of one protocol, each with the interval of its difference that holds for all letters of questions
     with so many options together."""
     known = Counter(letter.options for letter in letters if letter.difference.value is not None)
-    return [replace(letter, difference=_corrected(letter.difference, known[letter.options])) for letter in letters]
+    return [
+        replace(letter, difference=_corrected(letter.difference, known[letter.options]))
+        for letter in letters
+    ]
 
 
 def _verdicts(corrected: Sequence[LetterPreference]) -> Iterator[tuple[int, str]]:
@@ -81,9 +103,13 @@ def _verdicts(corrected: Sequence[LetterPreference]) -> Iterator[tuple[int, str]
         for letter in known:
             low, high = letter.difference.low or 0.0, letter.difference.high or 0.0
             if low > 0:
-                words.append(f"{letter.label} is favoured, {_points(low, high)} points more often chosen than right")
+                words.append(
+                    f"{letter.label} is favoured, {_points(low, high)} points more often chosen than right"
+                )
             elif high < 0 and count > 2:  # of two letters, one is avoided as the other is favoured
-                words.append(f"{letter.label} is avoided, {_points(-high, -low)} points less often chosen than right")
+                words.append(
+                    f"{letter.label} is avoided, {_points(-high, -low)} points less often chosen than right"
+                )
         yield count, "; ".join(words)
 
 
@@ -93,7 +119,9 @@ def _corrected(difference: Estimate, family: int) -> Estimate:
         return difference
     wider = z(LEVEL / family) / z()
     return replace(
-        difference, low=max(value - wider * (value - low), -1.0), high=min(value + wider * (high - value), 1.0)
+        difference,
+        low=max(value - wider * (value - low), -1.0),
+        high=min(value + wider * (high - value), 1.0),
     )
 
 

@@ -26,7 +26,11 @@ def markdown_report(views: Sequence[RunView]) -> str:
 
 def markdown_tables(tables: Sequence[Table], level: int) -> list[str]:
     """Lines of tables, each under a heading of that level."""
-    return [line for table in tables for line in (f"{'#' * level} {escape(table.title)}", "", *_table(table), "")]
+    return [
+        line
+        for table in tables
+        for line in (f"{'#' * level} {escape(table.title)}", "", *_table(table), "")
+    ]
 
 
 def _table(table: Table) -> list[str]:

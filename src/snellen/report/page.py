@@ -36,7 +36,14 @@ from snellen.report.paired_tables import Comparisons, compare_views, standard_co
 from snellen.report.paper_files import latex_report
 from snellen.report.rendering import offline_document, report_asset
 from snellen.report.report_tables import report_sections
-from snellen.report.run_view import RunView, benchmarks_of, count_once, method_rows, run_views, was_asked
+from snellen.report.run_view import (
+    RunView,
+    benchmarks_of,
+    count_once,
+    method_rows,
+    run_views,
+    was_asked,
+)
 from snellen.report.samples import OUTCOMES, Gallery, choose_gallery, sample_card
 from snellen.report.table import FOLDED
 from snellen.scoring.scored_run import ScoredRun, flat_row
@@ -49,7 +56,11 @@ FIGURES = {
     "summary": (("", "headline"),),
     "stability": (("", "instability"), ("By template", "templates")),
     "methods": (("", "methods"),),
-    "benchmarks": (("All models and benchmarks", "benchmark-heat-map"), ("", "benchmarks"), ("", "metrics")),
+    "benchmarks": (
+        ("All models and benchmarks", "benchmark-heat-map"),
+        ("", "benchmarks"),
+        ("", "metrics"),
+    ),
     "parts": (("", "tags"),),
     "places": (
         ("Share of replies that choose each letter", "positions-chosen"),
@@ -86,14 +97,19 @@ def _title(views: Sequence[RunView]) -> str:
 def _head(views: Sequence[RunView], sentences: Sequence[str]) -> Head:
     totals = [count_once(view.run) for view in views]
     every = benchmarks_of(views)
-    asked = {scored.spec.name for view in views for scored in view.run.benchmarks if was_asked(scored)}
+    asked = {
+        scored.spec.name for view in views for scored in view.run.benchmarks if was_asked(scored)
+    }
     replies = sum(each.with_options for each in totals)
     of_all = f"of {len(every)} " if len(asked) < len(every) else ""
     facts = (
         (len(views), "run" if len(views) == 1 else "runs"),
         (len(asked), f"{of_all}{'benchmark' if len(every) == 1 else 'benchmarks'} asked"),
         (sum(view.run.asked for view in views), "requests"),
-        (sum(each.unparsed for each in totals), f"of {replies:,} replies to questions with options name none"),
+        (
+            sum(each.unparsed for each in totals),
+            f"of {replies:,} replies to questions with options name none",
+        ),
         (sum(view.run.failed for view in views), "requests failed"),
     )
     dates = sorted({view.run.manifest.started[:10] for view in views})
@@ -121,9 +137,18 @@ def _sections(
             blocks.append(SentencesBlock(tuple(sentences)))
         kind: Kind = "summary" if anchor == "summary" else "matrix"
         fold: Fold = "folded" if anchor in FOLDED_TABLES else "none"
-        shown = _best_first(views) if anchor == "summary" and len(method_rows(views)) > FOLDED else views
-        blocks += [TableBlock(replace(table, samples=samples), kind, fold) for table in section.tables(shown)]
-        sections.append(Section(anchor, section.title, tuple(blocks), section.lead, FOLDS.get(anchor, "folded")))
+        shown = (
+            _best_first(views)
+            if anchor == "summary" and len(method_rows(views)) > FOLDED
+            else views
+        )
+        blocks += [
+            TableBlock(replace(table, samples=samples), kind, fold)
+            for table in section.tables(shown)
+        ]
+        sections.append(
+            Section(anchor, section.title, tuple(blocks), section.lead, FOLDS.get(anchor, "folded"))
+        )
     return sections
 
 
@@ -152,15 +177,24 @@ def _dimension_figures(figures: Mapping[str, ChartBlock]) -> list[Block]:
 
 def _samples(views: Sequence[RunView], gallery: Gallery) -> SamplesBlock:
     numbers = {digest: i for i, digest in enumerate(gallery.images)}
-    outcomes = [outcome for outcome in OUTCOMES if any(entry.outcome == outcome for entry in gallery.entries)]
+    outcomes = [
+        outcome
+        for outcome in OUTCOMES
+        if any(entry.outcome == outcome for entry in gallery.entries)
+    ]
     choices = {
         "model": [(str(i), view.label) for i, view in enumerate(views)],
         "benchmark": _same(benchmarks_of(views)),
-        "protocol": _same(dict.fromkeys(label for view in views for label in view.run.manifest.protocols)),
+        "protocol": _same(
+            dict.fromkeys(label for view in views for label in view.run.manifest.protocols)
+        ),
         "outcome": _same(outcomes),
     }
     return SamplesBlock(
-        tuple(sample_card(entry, gallery, views[entry.model].label, numbers) for entry in gallery.entries),
+        tuple(
+            sample_card(entry, gallery, views[entry.model].label, numbers)
+            for entry in gallery.entries
+        ),
         tuple((name, tuple(offered)) for name, offered in choices.items()),
         tuple(gallery.left_out.items()),
     )
@@ -190,7 +224,12 @@ def csv_report(views: Sequence[RunView]) -> str:
 
 def json_report(views: Sequence[RunView]) -> str:
     """All rows as a JSON list, as in a run's `results.json`."""
-    return json.dumps([flat_row(row) for view in views for row in view.rows], indent=1, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(
+            [flat_row(row) for view in views for row in view.rows], indent=1, ensure_ascii=False
+        )
+        + "\n"
+    )
 
 
 def parquet_report(views: Sequence[RunView]) -> bytes:
@@ -200,7 +239,10 @@ def parquet_report(views: Sequence[RunView]) -> bytes:
 
     arrow = {int: pa.int64(), float | None: pa.float64()}
     kinds = {name: arrow[kind] for name, kind in get_type_hints(Estimate).items()}
-    names = [*(name for name in Result.__struct_fields__ if name != "estimate"), *Estimate.__struct_fields__]
+    names = [
+        *(name for name in Result.__struct_fields__ if name != "estimate"),
+        *Estimate.__struct_fields__,
+    ]
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in names])
     rows = [flat_row(row) for view in views for row in view.rows]
     file = io.BytesIO()
@@ -246,4 +288,8 @@ def _json(comparison: Comparison) -> str:
     return msgspec.json.format(msgspec.json.encode(fields), indent=1).decode() + "\n"
 
 
-COMPARISON_FORMS: dict[str, Callable[[Comparison], str]] = {".md": _markdown, ".csv": _csv, ".json": _json}
+COMPARISON_FORMS: dict[str, Callable[[Comparison], str]] = {
+    ".md": _markdown,
+    ".csv": _csv,
+    ".json": _json,
+}

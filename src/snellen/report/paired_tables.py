@@ -21,7 +21,11 @@ from snellen.analysis.paired.differences import (
     corrected_estimate,
     seen_from,
 )
-from snellen.analysis.sequential import SequentialDifference, SequentialEstimate, sequential_estimates
+from snellen.analysis.sequential import (
+    SequentialDifference,
+    SequentialEstimate,
+    sequential_estimates,
+)
 from snellen.building.benchmark import RandomPart
 from snellen.errors import DataError, MissingExtraError, SnellenError
 from snellen.metrics.declaration import SHARE
@@ -127,8 +131,12 @@ def _benchmark_table(differences: Sequence[PairedDifference], comparison: Compar
         "cancels out; intervals and p-values go by picture.",
     ]
     if left_out := sum(difference.only_one_has_value for difference in differences):
-        notes.append(f"{left_out:,} questions have a value in only one of two runs, and are left out.")
-    notes += [f"{name}: only in {', '.join(holders)}." for name, holders in comparison.partial.items()]
+        notes.append(
+            f"{left_out:,} questions have a value in only one of two runs, and are left out."
+        )
+    notes += [
+        f"{name}: only in {', '.join(holders)}." for name, holders in comparison.partial.items()
+    ]
     return _table("benchmark", places, metrics, differences, more, "", notes, _hints(comparison))
 
 
@@ -172,13 +180,19 @@ def _table(
     }
     hints = {name: hint for name, hint in hints.items() if name in columns}
     rows = tuple(zip(*columns.values(), strict=True))
-    return Table(title, tuple(columns), rows, label_columns=label_columns, notes=tuple(notes), hints=hints)
+    return Table(
+        title, tuple(columns), rows, label_columns=label_columns, notes=tuple(notes), hints=hints
+    )
 
 
 def _metric_words(difference: PairedDifference | QuestionFlip) -> str:
     """`accuracy under circular (first order alone)`: not to be taken for circular accuracy."""
     words = f"{metric_title(difference.metric)} under {difference.protocol}"
-    return f"{words} (first order alone)" if is_of_first_alone(difference.metric, difference.protocol) else words
+    return (
+        f"{words} (first order alone)"
+        if is_of_first_alone(difference.metric, difference.protocol)
+        else words
+    )
 
 
 def _hints(comparison: Comparison) -> dict[str, str]:
@@ -200,10 +214,16 @@ def _correction(comparison: Comparison) -> str:
     """How p-values are corrected and for what."""
     if comparison.correction == "none":
         return "not corrected for their number"
-    pairs = f"{family_words(comparison)}, by kind" if len(comparison.labels) > 2 else "the comparisons of their kind"
+    pairs = (
+        f"{family_words(comparison)}, by kind"
+        if len(comparison.labels) > 2
+        else "the comparisons of their kind"
+    )
     methods = {difference.method for difference in comparison.differences}
     kinds = f"benchmarks, dimensions, overall{'; by each method apart' if len(methods) > 1 else ''}"
-    is_mixed = 0 < len(comparison.instruments) < len(comparison.labels) and len(comparison.labels) > 2
+    is_mixed = (
+        0 < len(comparison.instruments) < len(comparison.labels) and len(comparison.labels) > 2
+    )
     apart = f"; pairs with {few_names(comparison.instruments)}, no models but instruments, are corrected apart"
     return f"corrected {CORRECTIONS[comparison.correction]} for {pairs} ({kinds}){apart if is_mixed else ''}"
 
@@ -250,11 +270,17 @@ def _p(p: float | None) -> str:
 def _ranks(comparison: Comparison) -> Table:
     places: dict[tuple[str, str, str], dict[str, RankInterval]] = defaultdict(dict)
     for rank in comparison.ranks:
-        places[rank.benchmark, rank.dimension, f"{metric_title(rank.metric)} by {rank.method}"][rank.model] = rank
+        places[rank.benchmark, rank.dimension, f"{metric_title(rank.metric)} by {rank.method}"][
+            rank.model
+        ] = rank
     metrics = {metric for _, _, metric in places}
     rows = tuple(
         (
-            benchmark if benchmark != ALL else "average rank" if dimension == ALL else _dimension(dimension),
+            benchmark
+            if benchmark != ALL
+            else "average rank"
+            if dimension == ALL
+            else _dimension(dimension),
             *([metric] if len(metrics) > 1 else []),
             *(_rank(by_model[label]) for label in comparison.labels),
         )
@@ -295,7 +321,9 @@ DECISION_NOTE = (
 
 def sequential_tables(views: Sequence[RunView]) -> list[Table]:
     """One table of all runs that were asked in a random order until a rule stopped them; none without such a run."""
-    rows = [_row(view.label, estimate) for view in views for estimate in sequential_estimates(view.run)]
+    rows = [
+        _row(view.label, estimate) for view in views for estimate in sequential_estimates(view.run)
+    ]
     if not rows:
         return []
     header = ("run", "benchmark", "protocol", "metric", "value", "stopped by", *_PART_HEADER)
@@ -307,7 +335,9 @@ _PART_HEADER = ("pictures", "questions", "not asked")
 
 
 def _row(label: str, estimate: SequentialEstimate) -> tuple[Cell, ...]:
-    cell = NumberCell(estimate.unit, Estimate(estimate.value, None, estimate.low, estimate.high, estimate.n))
+    cell = NumberCell(
+        estimate.unit, Estimate(estimate.value, None, estimate.low, estimate.high, estimate.n)
+    )
     return (
         label,
         estimate.benchmark,
@@ -330,7 +360,10 @@ def decision_table(differences: Sequence[SequentialDifference]) -> Table:
     for difference in differences:
         estimate = Estimate(difference.value, None, difference.low, difference.high, difference.n)
         cell = NumberCell(unit_of_difference(difference.unit), estimate)
-        better = {"first": f"{difference.first} is better", "second": f"{difference.second} is better"}
+        better = {
+            "first": f"{difference.first} is better",
+            "second": f"{difference.second} is better",
+        }
         verdict = better.get(difference.verdict, difference.verdict)
         labels = difference.benchmark, difference.protocol, metric_title(difference.metric)
         rows.append((*labels, cell, verdict, *_part(difference.part, difference.asked)))

@@ -29,7 +29,9 @@ LETTER, KEY, LINE = 6.2, 26.0, 18.0
 """Room for a letter of the legend, for a mark with the gaps around it, and for a line, in pixels."""
 
 
-def write_figures(runs: Sequence[ScoredRun], rows: Sequence[Result], folder: Path, form: str = "svg") -> list[Path]:
+def write_figures(
+    runs: Sequence[ScoredRun], rows: Sequence[Result], folder: Path, form: str = "svg"
+) -> list[Path]:
     """Write each figure as a file `NAME.svg`, `.png` or `.pdf` in `folder`, and return the files.
 
     `captions.txt` says what each shows. Raises DataError for another form, MissingExtraError where a PNG or PDF is
@@ -52,10 +54,20 @@ def _figures(figures: dict[str, ChartBlock]) -> Iterator[tuple[str, ChartDrawing
     names: set[str] = set()
     for figure, block in figures.items():
         for panel in block.panels:
-            stem = "-".join(filter(None, (figure, re.sub(r"[^a-z0-9]+", "-", panel.title.lower()).strip("-"))))
-            name = next(n for n in (stem, *(f"{stem}-{i}" for i in range(2, len(block.panels) + 2))) if n not in names)
+            stem = "-".join(
+                filter(None, (figure, re.sub(r"[^a-z0-9]+", "-", panel.title.lower()).strip("-")))
+            )
+            name = next(
+                n
+                for n in (stem, *(f"{stem}-{i}" for i in range(2, len(block.panels) + 2)))
+                if n not in names
+            )
             names.add(name)
-            yield name, with_legend(panel.drawing, block.series), block.caption.replace(f" {POINT_AT}", "")
+            yield (
+                name,
+                with_legend(panel.drawing, block.series),
+                block.caption.replace(f" {POINT_AT}", ""),
+            )
 
 
 def with_legend(drawing: ChartDrawing, series: Sequence[str]) -> ChartDrawing:
@@ -73,7 +85,9 @@ def with_legend(drawing: ChartDrawing, series: Sequence[str]) -> ChartDrawing:
     keys: list[Shape] = []
     for number, (name, (left, row)) in enumerate(zip(series, places, strict=True)):
         y = LINE * (row + 0.5) - above
-        keys.append(Group((Mark(number, left + 8, y), Text(left + 18, y + 4, name, "start")), number))
+        keys.append(
+            Group((Mark(number, left + 8, y), Text(left + 18, y + 4, name, "start")), number)
+        )
     return replace(drawing, shapes=(*drawing.shapes, *keys), above=above)
 
 
@@ -82,7 +96,9 @@ def _svg(drawing: str) -> bytes:
 
 
 def _png(drawing: str) -> bytes:
-    picture: bytes = _cairo().svg2png(bytestring=_svg(drawing), scale=SCALE, background_color="white")
+    picture: bytes = _cairo().svg2png(
+        bytestring=_svg(drawing), scale=SCALE, background_color="white"
+    )
     return picture
 
 
@@ -109,11 +125,28 @@ FORMS: dict[str, Callable[[str], bytes]] = {"svg": _svg, "png": _png, "pdf": _pd
 
 OPENING = "% Needs \\usepackage{booktabs} and \\usepackage{adjustbox}.\n"
 SPECIAL = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", "`": r"\textasciigrave{}",
-    "-": "-{}", DASH: "---", "→": r"$\rightarrow$", "≥": r"$\geq$", "≤": r"$\leq$", "×": r"$\times$", "−": "$-$",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "_": r"\_",
+    "%": r"\%",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "`": r"\textasciigrave{}",
+    "-": "-{}",
+    DASH: "---",
+    "→": r"$\rightarrow$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "×": r"$\times$",
+    "−": "$-$",
+}
 _QUOTED = re.compile(r"\\textasciigrave\{\}(.+?)\\textasciigrave\{\}")
 
 
@@ -123,7 +156,9 @@ def latex_report(views: Sequence[RunView]) -> str:
     return OPENING + "\n" + "\n".join(latex_table(table) for table in tables)
 
 
-def write_latex_tables(runs: Sequence[ScoredRun], rows: Sequence[Result], folder: Path) -> list[Path]:
+def write_latex_tables(
+    runs: Sequence[ScoredRun], rows: Sequence[Result], folder: Path
+) -> list[Path]:
     """Write each table as a file `NAME.tex` in `folder`, to be read with \\input, and return the files.
 
     Raises StoreError when a file cannot be written.
@@ -132,7 +167,9 @@ def write_latex_tables(runs: Sequence[ScoredRun], rows: Sequence[Result], folder
     for tables in report_tables(run_views(runs, rows)).values():
         for table in tables:
             stem = label_of(table)
-            parts = sum(path.stem == stem or path.stem.startswith(f"{stem}-part-") for path in paths)
+            parts = sum(
+                path.stem == stem or path.stem.startswith(f"{stem}-part-") for path in paths
+            )
             paths.append(folder / (f"{stem}-part-{parts + 1}.tex" if parts else f"{stem}.tex"))
             write_atomically(paths[-1], (OPENING + latex_table(table)).encode("utf-8", "replace"))
     return paths
@@ -147,7 +184,8 @@ def latex_table(table: Table) -> str:
     """A float with the table, its notes below; an interval stands after its value, small."""
     prepared = shown_table(table)
     columns = "l" * table.label_columns + "".join(
-        "r" if table.has_numbers(column) else "l" for column in range(table.label_columns, len(table.header))
+        "r" if table.has_numbers(column) else "l"
+        for column in range(table.label_columns, len(table.header))
     )
     lines = [
         r"\begin{table}",
@@ -174,7 +212,10 @@ def _head(prepared: ShownTable, labels: int) -> list[str]:
         return [_line([latex_text(cell.text) for cell in prepared.head[0]])]
     above, below = prepared.head
     names = [latex_text(cell.text) for cell in above[:labels]]
-    spans = [rf"\multicolumn{{{cell.columns}}}{{c}}{{{latex_text(cell.text)}}}" for cell in above[labels:]]
+    spans = [
+        rf"\multicolumn{{{cell.columns}}}{{c}}{{{latex_text(cell.text)}}}"
+        for cell in above[labels:]
+    ]
     rules, column = list[str](), labels + 1
     for cell in above[labels:]:
         rules.append(rf"\cmidrule(lr){{{column}-{column + cell.columns - 1}}}")
@@ -210,7 +251,10 @@ def _figure(figure: Figure) -> str:
 def _notes(prepared: ShownTable) -> list[str]:
     notes = [
         *map(latex_note, prepared.notes),
-        *(rf"\textsuperscript{{{number}}}~{latex_note(note)}" for number, note in prepared.footnotes),
+        *(
+            rf"\textsuperscript{{{number}}}~{latex_note(note)}"
+            for number, note in prepared.footnotes
+        ),
     ]
     return [r"\par\smallskip\footnotesize " + r"\\ ".join(notes)] if notes else []
 
@@ -223,7 +267,11 @@ def _line(cells: Sequence[str]) -> str:
 def latex_text(text: str) -> str:
     """Text that LaTeX prints literally, on one line."""
     # Two hyphens would be printed as a dash.
-    return re.sub(r"-(?=-)|[^-]", lambda match: SPECIAL.get(match[0], match[0]), " ".join(short_name(text).split()))
+    return re.sub(
+        r"-(?=-)|[^-]",
+        lambda match: SPECIAL.get(match[0], match[0]),
+        " ".join(short_name(text).split()),
+    )
 
 
 def latex_note(text: str) -> str:

@@ -18,7 +18,16 @@ from snellen.metrics.declaration import declared
 from snellen.protocols import parse_protocol
 from snellen.records import Better, Estimate
 from snellen.report.run_view import ModelMethodRow, RunView, method_rows
-from snellen.report.table import DASH, AbsentCell, Cell, NumberCell, Table, decimal_text, interval_text, value_text
+from snellen.report.table import (
+    DASH,
+    AbsentCell,
+    Cell,
+    NumberCell,
+    Table,
+    decimal_text,
+    interval_text,
+    value_text,
+)
 
 NOT_SHARED = "not in the run, or only by another metric"
 DERIVED = "computed from the run's other figures as the paper's are from theirs"
@@ -31,12 +40,22 @@ RANK_NOTE = (
 def paper_list(of: Sequence[Paper]) -> Table:
     """All tables of the papers."""
     rows = tuple(
-        (paper.suite, name, table.title, len({tuple(cell.labels.items()) for cell in paper.values(name)}),
-         len(paper.header(name)) - len(table.labels))
+        (
+            paper.suite,
+            name,
+            table.title,
+            len({tuple(cell.labels.items()) for cell in paper.values(name)}),
+            len(paper.header(name)) - len(table.labels),
+        )
         for paper in of
         for name, table in paper.tables.items()
-    )  # fmt: skip
-    return Table("Tables of papers", ("suite", "table", "what it shows", "rows", "columns"), rows, label_columns=3)
+    )
+    return Table(
+        "Tables of papers",
+        ("suite", "table", "what it shows", "rows", "columns"),
+        rows,
+        label_columns=3,
+    )
 
 
 def printed_table(paper: Paper, name: str, views: Sequence[RunView] = ()) -> Table:
@@ -51,7 +70,11 @@ def printed_table(paper: Paper, name: str, views: Sequence[RunView] = ()) -> Tab
     ]
     run_rows, notes = _own_rows(paper, name, columns, views)
     units = dict.fromkeys(cell.unit for cell in paper.values(name) if cell.unit)
-    facts = [f"{table.caption}.", *([f"In {', '.join(units)}."] if units else []), suite_facts()[paper.suite].citation]
+    facts = [
+        f"{table.caption}.",
+        *([f"In {', '.join(units)}."] if units else []),
+        suite_facts()[paper.suite].citation,
+    ]
     title = f"{suite_facts()[paper.suite].title}, Table {name}: {table.title}"
     return Table(title, header, (*run_rows, *grid), len(table.labels), (*facts, *notes))
 
@@ -78,16 +101,28 @@ def _own_rows(
         derived = _derived(paper, line)
         for labels, groups in _groups(paper, name).items():
             estimates = {
-                column: compare_with_printed(paper, line, cells) or derived.get(_of_run(line, cells[0]).place)
+                column: compare_with_printed(paper, line, cells)
+                or derived.get(_of_run(line, cells[0]).place)
                 for column, cells in groups.items()
             }
             if not any(estimates.values()):
                 continue
-            valued = any(number.estimate.value is not None for number in estimates.values() if number)
+            valued = any(
+                number.estimate.value is not None for number in estimates.values() if number
+            )
             for title, text in _LINES.items() if valued else ():
-                own_labels = (dict(labels).get(label, line.view.label + title) for label in paper.tables[name].labels)
+                own_labels = (
+                    dict(labels).get(label, line.view.label + title)
+                    for label in paper.tables[name].labels
+                )
                 rows.append(
-                    (*own_labels, *(text(number) if (number := estimates.get(column)) else DASH for column in columns))
+                    (
+                        *own_labels,
+                        *(
+                            text(number) if (number := estimates.get(column)) else DASH
+                            for column in columns
+                        ),
+                    )
                 )
             for column, comparison in estimates.items():
                 if why := NOT_SHARED if comparison is None else comparison.note:
@@ -99,22 +134,32 @@ def _derived(paper: Paper, line: ModelMethodRow) -> dict[str, PrintedComparison]
     """What a run's numbers beside the paper's make of further figures, by their places (`28: MODEL: Complete Rank`)."""
     own_cells = []
     for cells in (
-        cells for name in paper.tables for groups in _groups(paper, name).values() for cells in groups.values()
+        cells
+        for name in paper.tables
+        for groups in _groups(paper, name).values()
+        for cells in groups.values()
     ):
         number = compare_with_printed(paper, line, cells)
         if number is not None and number.estimate.value is not None:
             own_cells.append(
-                replace(_of_run(line, cells[0]), printed=decimal_text(number.estimate.value, cells[0].digits))
+                replace(
+                    _of_run(line, cells[0]),
+                    printed=decimal_text(number.estimate.value, cells[0].digits),
+                )
             )
     own_places = {cell.place for cell in own_cells}
     comparisons: dict[str, PrintedComparison] = {}
     # Figures follow from figures.
-    while own_cells and (new := [cell for cell in derived_figures(paper, own_cells) if cell.place not in own_places]):
+    while own_cells and (
+        new := [cell for cell in derived_figures(paper, own_cells) if cell.place not in own_places]
+    ):
         own_cells += new
         own_places |= {cell.place for cell in new}
         for cell in new:
             estimate = Estimate(float(cell.printed), None, None, None, 0)
-            comparisons[cell.place] = PrintedComparison(cell.unit, estimate, DASH, DERIVED, cell.printed)
+            comparisons[cell.place] = PrintedComparison(
+                cell.unit, estimate, DASH, DERIVED, cell.printed
+            )
     return comparisons
 
 
@@ -124,7 +169,9 @@ def _of_run(line: ModelMethodRow, cell: PrintedValue) -> PrintedValue:
 
 _LINES: dict[str, Callable[[PrintedComparison], str]] = {
     "": lambda number: number.text or value_text(number.estimate, number.unit),
-    " (95% interval)": lambda number: DASH if number.text or number.estimate.value is None else _interval(number),
+    " (95% interval)": lambda number: (
+        DASH if number.text or number.estimate.value is None else _interval(number)
+    ),
     " (rank)": lambda number: number.rank,
 }
 
@@ -133,7 +180,9 @@ def _interval(number: PrintedComparison) -> str:
     return interval_text(number.estimate, number.unit)
 
 
-def _groups(paper: Paper, name: str) -> dict[tuple[tuple[str, str], ...], dict[str, list[PrintedValue]]]:
+def _groups(
+    paper: Paper, name: str
+) -> dict[tuple[tuple[str, str], ...], dict[str, list[PrintedValue]]]:
     """By labels other than the model, then by column: the numbers of all models."""
     groups: dict[tuple[tuple[str, str], ...], dict[str, list[PrintedValue]]] = {}
     for cell in paper.values(name):
@@ -143,7 +192,9 @@ def _groups(paper: Paper, name: str) -> dict[tuple[tuple[str, str], ...], dict[s
     return groups
 
 
-def compare_with_printed(paper: Paper, line: ModelMethodRow, cells: Sequence[PrintedValue]) -> PrintedComparison | None:
+def compare_with_printed(
+    paper: Paper, line: ModelMethodRow, cells: Sequence[PrintedValue]
+) -> PrintedComparison | None:
     """A run's number for these cells, if it was scored as published and has one of the same benchmark and metric by the
     same method."""
     cell = cells[0]
@@ -176,7 +227,8 @@ def _other_benchmarks(paper: Paper, line: ModelMethodRow, dimension: str) -> str
         scored.spec.name
         for scored in line.view.run.benchmarks
         if dimension in (scored.spec.dimension, ALL)
-        if (number := line.lookup(headline_metric(scored.spec), scored.spec.name)) and number.estimate.value is not None
+        if (number := line.lookup(headline_metric(scored.spec), scored.spec.name))
+        and number.estimate.value is not None
     }
     differences = (
         ("theirs are over {} too", theirs - ours),
@@ -190,10 +242,14 @@ def _part(line: ModelMethodRow, cell: PrintedValue) -> str:
     counts = [
         (min(len(scored.samples), expected), expected)
         for scored in line.view.run.benchmarks
-        if cell.benchmark == scored.spec.name or (cell.dimension and cell.dimension in (scored.spec.dimension, ALL))
-        if scored.spec.name in entries() and (expected := entries()[scored.spec.name].expected.samples)
+        if cell.benchmark == scored.spec.name
+        or (cell.dimension and cell.dimension in (scored.spec.dimension, ALL))
+        if scored.spec.name in entries()
+        and (expected := entries()[scored.spec.name].expected.samples)
     ]
-    n_asked, published = (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0)
+    n_asked, published = (
+        (sum(numbers) for numbers in zip(*counts, strict=True)) if counts else (0, 0)
+    )
     return f"{n_asked:,} of {published:,} questions" if n_asked < published else ""
 
 
@@ -202,7 +258,9 @@ def _protocol(line: ModelMethodRow, cell: PrintedValue, protocol: str) -> str:
     scored = line.view.benchmark(cell.benchmark)
     if scored is None:
         return ""
-    declared_protocols = scored.spec.likelihood if line.method == "likelihood" else scored.spec.generation
+    declared_protocols = (
+        scored.spec.likelihood if line.method == "likelihood" else scored.spec.generation
+    )
     usual = [parse_protocol(text).label for text in declared_protocols]
     return f"by {protocol}, theirs by {', '.join(usual)}" if usual and protocol not in usual else ""
 
@@ -215,10 +273,16 @@ def _rank(estimate: Estimate, cells: Sequence[PrintedValue]) -> str:
     ends = (estimate.value, estimate.high, estimate.low)
     # As many decimals as are printed, so that equal figures share a rank.
     own_rank, *limits = (
-        None if end is None else competition_ranks([round(end, cells[0].digits), *printed], _better(cells[0]))[0]
+        None
+        if end is None
+        else competition_ranks([round(end, cells[0].digits), *printed], _better(cells[0]))[0]
         for end in ends
     )
-    reach = f" [{', '.join(str(limit) for limit in sorted(filter(None, limits)))}]" if None not in limits else ""
+    reach = (
+        f" [{', '.join(str(limit) for limit in sorted(filter(None, limits)))}]"
+        if None not in limits
+        else ""
+    )
     return f"{own_rank} of {len(printed) + 1}{reach}"
 
 
@@ -230,7 +294,8 @@ def beside_papers(views: Sequence[RunView]) -> list[Table]:
     return [
         table
         for suite, paper in (papers().items() if run_suites else ())
-        if suite in run_suites or any(subject.benchmark in benchmarks for subject in paper.subjects.values())
+        if suite in run_suites
+        or any(subject.benchmark in benchmarks for subject in paper.subjects.values())
         for name in paper.tables
         if (table := _beside(paper, name, published)) is not None
     ]
@@ -242,16 +307,33 @@ def _beside(paper: Paper, name: str, views: Sequence[RunView]) -> Table | None:
         for column, cells in groups.items():
             comparisons = [
                 next(
-                    (number for line in view.method_rows if (number := compare_with_printed(paper, line, cells))), None
+                    (
+                        number
+                        for line in view.method_rows
+                        if (number := compare_with_printed(paper, line, cells))
+                    ),
+                    None,
                 )
                 for view in views
             ]
             if any(comparisons):
                 title = ", ".join((*(text for _, text in labels), column))
-                rows.append((title, *(cell for number in comparisons for cell in _cells(number)), *_spread(cells)))
+                rows.append(
+                    (
+                        title,
+                        *(cell for number in comparisons for cell in _cells(number)),
+                        *_spread(cells),
+                    )
+                )
     if not rows:
         return None
-    header = ("printed column", *(part for view in views for part in (view.label, "rank")), "best", "median", "lowest")
+    header = (
+        "printed column",
+        *(part for view in views for part in (view.label, "rank")),
+        "best",
+        "median",
+        "lowest",
+    )
     title = f"{suite_facts()[paper.suite].title}, Table {name}: {paper.tables[name].title}"
     return Table(title, header, tuple(rows), notes=(RANK_NOTE,))
 
@@ -268,7 +350,10 @@ def _spread(cells: Sequence[PrintedValue]) -> Iterator[str]:
     cell = cells[0]
     values = [cell.value for cell in cells if cell.value is not None]
     ordered = sorted(values, reverse=_better(cell) == "higher")
-    yield from (decimal_text(float(value), cell.digits) for value in (ordered[0], median(values), ordered[-1]))
+    yield from (
+        decimal_text(float(value), cell.digits)
+        for value in (ordered[0], median(values), ordered[-1])
+    )
 
 
 # --- checks of papers' tables ----------------------------------------------------------------------------------------
@@ -285,7 +370,9 @@ def check_summary(reports: Sequence[PaperReport]) -> Table:
                     by_formula.setdefault(check.formula, []).append(check)
             for formula, checks in by_formula.items():
                 agree = sum(check.agrees for check in checks)
-                rows.append((report.paper.suite, name, formula, len(checks), agree, len(checks) - agree))
+                rows.append(
+                    (report.paper.suite, name, formula, len(checks), agree, len(checks) - agree)
+                )
     header = ("suite", "table", "computed as", "figures", "agree", "do not")
     title = "Figures recomputed from other printed figures"
     return Table(title, header, tuple(rows), label_columns=3, notes=tuple(_totals(reports)))
@@ -297,7 +384,9 @@ def _totals(reports: Sequence[PaperReport]) -> Iterator[str]:
     by_formula: dict[str, list[bool]] = defaultdict(list)
     for check in checks:
         by_formula[check.formula].append(check.agrees)
-    counts = (f"{formula} {sum(matches):,} of {len(matches):,}" for formula, matches in by_formula.items())
+    counts = (
+        f"{formula} {sum(matches):,} of {len(matches):,}" for formula, matches in by_formula.items()
+    )
     yield f"{agree:,} of {len(checks):,} figures agree: {', '.join(counts)}."
 
 
@@ -308,7 +397,9 @@ def misprint_table(report: PaperReport) -> Table:
         for check in report.misprints
     )
     header = ("table: row: column", "printed", "would agree", "arithmetic", "what it comes from")
-    return Table(f"{suite_facts()[report.paper.suite].title}: misprints", header, rows, label_columns=5)
+    return Table(
+        f"{suite_facts()[report.paper.suite].title}: misprints", header, rows, label_columns=5
+    )
 
 
 def _why(check: PaperCheck) -> str:
@@ -323,7 +414,8 @@ def _why(check: PaperCheck) -> str:
 def repetition_table(report: PaperReport) -> Table:
     """Pairs of values that stand twice: perhaps copied, perhaps chance."""
     rows = tuple(
-        (repeated.first.place, repeated.second.place, ", ".join(repeated.pair)) for repeated in report.repeated
+        (repeated.first.place, repeated.second.place, ", ".join(repeated.pair))
+        for repeated in report.repeated
     )
     title = f"{suite_facts()[report.paper.suite].title}: the same pair twice"
     return Table(title, ("first", "second", "values"), rows, label_columns=3)

@@ -57,12 +57,20 @@ def accuracy_by_template(line: ModelMethodRow) -> dict[str, Estimate]:
     groups = Groups()
     for scored, protocol in _measured(line):
         for prediction, sample in with_samples(scored):
-            if prediction.protocol == protocol and (value := value_of(scored, prediction)) is not None:
+            if (
+                prediction.protocol == protocol
+                and (value := value_of(scored, prediction)) is not None
+            ):
                 pools[prediction.variant.template].add(value, groups.number(scored, sample))
     families: dict[str, list[str]] = defaultdict(list)
     for name in pools:
         families[name.rpartition(".")[0]].append(name)
-    return {name: pools[name].estimate() for names in families.values() if len(names) > 1 for name in sorted(names)}
+    return {
+        name: pools[name].estimate()
+        for names in families.values()
+        if len(names) > 1
+        for name in sorted(names)
+    }
 
 
 def by_option_position(line: ModelMethodRow) -> PositionEstimates:
@@ -86,7 +94,11 @@ def by_option_position(line: ModelMethodRow) -> PositionEstimates:
                 gold = answer.options[0]
                 right[len(places), places.index(gold)].add(float(prediction.choice == gold), group)
     return PositionEstimates(
-        {(count, place): chosen[count].share_of(place) for count in sorted(chosen) for place in range(count)},
+        {
+            (count, place): chosen[count].share_of(place)
+            for count in sorted(chosen)
+            for place in range(count)
+        },
         {place: right[place].estimate() for place in sorted(right)},
         labels,
         frozenset(protocols),

@@ -30,7 +30,17 @@ from snellen.report.table import (
 from snellen.scoring.request_costs import COST
 from snellen.scoring.scored_run import ScoredBenchmark
 
-HEADER = ("run", "benchmark", "protocol", "shown instead", "metric", "score", "control", "difference [95%] n", "chance")
+HEADER = (
+    "run",
+    "benchmark",
+    "protocol",
+    "shown instead",
+    "metric",
+    "score",
+    "control",
+    "difference [95%] n",
+    "chance",
+)
 NOTES = (
     "The difference is what the score owes to the pictures: the same questions with and without them, by picture. One "
     "whose interval holds 0 may owe them nothing; a control above chance is answered from the words.",
@@ -48,10 +58,22 @@ DOSE_NOTES = (
 
 def control_tables(views: Sequence[RunView]) -> list[Table]:
     """A table of controls and one of degraded pictures, of all runs; neither where nothing of the kind was asked."""
-    rows = tuple((view.label, *row) for view in views for scored in view.run.benchmarks for row in _rows(scored))
-    doses = tuple((view.label, *row) for view in views for scored in view.run.benchmarks for row in _dose_rows(scored))
+    rows = tuple(
+        (view.label, *row)
+        for view in views
+        for scored in view.run.benchmarks
+        for row in _rows(scored)
+    )
+    doses = tuple(
+        (view.label, *row)
+        for view in views
+        for scored in view.run.benchmarks
+        for row in _dose_rows(scored)
+    )
     controls = Table("What the pictures are needed for", HEADER, rows, label_columns=5, notes=NOTES)
-    responses = Table("What degraded pictures cost", DOSE_HEADER, doses, label_columns=5, notes=DOSE_NOTES)
+    responses = Table(
+        "What degraded pictures cost", DOSE_HEADER, doses, label_columns=5, notes=DOSE_NOTES
+    )
     return [table for table in (controls, responses) if table.rows]
 
 
@@ -63,10 +85,15 @@ def _dose_rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
             unit, is_known = unit_of_difference(response.unit), point.loss.value is not None
             loss = NumberCell(unit, point.loss) if is_known else AbsentCell("no questions")
             yield (
-                response.benchmark, response.protocol, metric_title(response.metric),
-                DEGRADATIONS[response.kind].title.format(f"{point.dose:g}"), clean,
-                value_text(Estimate(point.value, None, None, None, 0), response.unit), loss, half,
-            )  # fmt: skip
+                response.benchmark,
+                response.protocol,
+                metric_title(response.metric),
+                DEGRADATIONS[response.kind].title.format(f"{point.dose:g}"),
+                clean,
+                value_text(Estimate(point.value, None, None, None, 0), response.unit),
+                loss,
+                half,
+            )
 
 
 DOSE_CAPTION = (
@@ -79,22 +106,31 @@ def dose_panels(views: Sequence[RunView]) -> Iterator[ChartPanel]:
     """A panel for each benchmark, protocol, metric and kind of damage, with a curve for each run."""
     by_panel: dict[tuple[str, str, str, str], list[tuple[int, DoseResponse]]] = defaultdict(list)
     for number, view in enumerate(views):
-        for response in (response for scored in view.run.benchmarks for response in dose_responses(scored)):
+        for response in (
+            response for scored in view.run.benchmarks for response in dose_responses(scored)
+        ):
             key = response.benchmark, response.protocol, response.metric, response.kind
             by_panel[key].append((number, response))
     for (benchmark, protocol, metric, kind), responses in by_panel.items():
         title = f"{benchmark}, {protocol}, {kind}"
-        by_run = [list(_dose_points(number, views[number], response)) for number, response in responses]
+        by_run = [
+            list(_dose_points(number, views[number], response)) for number, response in responses
+        ]
         points = [point for run_points in by_run for point in run_points]
         doses = [point.x.value or 0.0 for point in points]
         x = Axis(DEGRADATIONS[kind].title.format("dose"), "", max(doses), min(doses))
         y = axis_of(declared(metric), [point.y for point in points], responses[0][1].unit)
         curves: list[tuple[int | None, list[Point]]] = [
-            (run_points[0].series, [(p.x.value or 0.0, p.y.value or 0.0) for p in run_points if not p.is_hollow])
+            (
+                run_points[0].series,
+                [(p.x.value or 0.0, p.y.value or 0.0) for p in run_points if not p.is_hollow],
+            )
             for run_points in by_run
         ]
         curves.append((None, [(end, responses[0][1].chance) for end in (x.bottom, x.top)]))
-        yield ChartPanel(title, scatter_chart(f"{title}: dose and score", points, x, y, curves=curves))
+        yield ChartPanel(
+            title, scatter_chart(f"{title}: dose and score", points, x, y, curves=curves)
+        )
 
 
 def _dose_points(number: int, view: RunView, response: DoseResponse) -> Iterator[ScatterPoint]:
@@ -102,21 +138,38 @@ def _dose_points(number: int, view: RunView, response: DoseResponse) -> Iterator
     yield _dose_point(number, view, DEGRADATIONS[response.kind].none, response.clean)
     for point in response.points:
         if point.value is not None:
-            ends = [None if end is None else response.clean - end for end in (point.loss.high, point.loss.low)]
+            ends = [
+                None if end is None else response.clean - end
+                for end in (point.loss.high, point.loss.low)
+            ]
             yield _dose_point(number, view, point.dose, point.value, *ends)
     half = response.half
     if half.value is not None:
         level = response.chance + (response.clean - response.chance) / 2
         x = Estimate(half.value, None, half.low, half.high, 0)
         words = f"{view.label}: half of what is above chance is lost at {_half_text(response)}"
-        yield ScatterPoint(number, view.label, x, Estimate(level, None, None, None, 0), is_hollow=True, tooltip=words)
+        yield ScatterPoint(
+            number,
+            view.label,
+            x,
+            Estimate(level, None, None, None, 0),
+            is_hollow=True,
+            tooltip=words,
+        )
 
 
 def _dose_point(
-    number: int, view: RunView, dose: float, score: float, low: float | None = None, high: float | None = None
+    number: int,
+    view: RunView,
+    dose: float,
+    score: float,
+    low: float | None = None,
+    high: float | None = None,
 ) -> ScatterPoint:
     y = Estimate(score, None, low, high, 0)
-    return ScatterPoint(number, f"{view.label}, dose {dose:g}", Estimate(dose, None, None, None, 0), y)
+    return ScatterPoint(
+        number, f"{view.label}, dose {dose:g}", Estimate(dose, None, None, None, 0), y
+    )
 
 
 def _half_text(response: DoseResponse) -> Cell:
@@ -125,7 +178,8 @@ def _half_text(response: DoseResponse) -> Cell:
         return AbsentCell(half.why_not)
     worst = response.points[-1].dose
     value, low, high = (
-        f"beyond {worst:g}" if dose is None else f"{dose:.3g}" for dose in (half.value, half.low, half.high)
+        f"beyond {worst:g}" if dose is None else f"{dose:.3g}"
+        for dose in (half.value, half.low, half.high)
     )
     return value if half.value is half.low is half.high is None else f"{value} [{low}, {high}]"
 
@@ -135,7 +189,9 @@ def _rows(scored: ScoredBenchmark) -> Iterator[tuple[Cell, ...]]:
     protocols = {protocol for protocol, _, metric in scored.score_rows if metric in headlines}
     if not any(labelled_declaration(protocol).control_of in protocols for protocol in protocols):
         return
-    measured = {(values.protocol, values.metric): values for values in question_values(scored, headlines)}
+    measured = {
+        (values.protocol, values.metric): values for values in question_values(scored, headlines)
+    }
     for control in measured.values():
         declaration = labelled_declaration(control.protocol)
         if declaration.dose is not None:
@@ -188,7 +244,9 @@ def talk_tables(views: Sequence[RunView]) -> list[Table]:
 
 def _places(view: RunView) -> Iterator[_Place]:
     for scored in view.run.benchmarks:
-        generated = (protocol for protocol, method, _ in scored.score_rows if method == "generation")
+        generated = (
+            protocol for protocol, method, _ in scored.score_rows if method == "generation"
+        )
         protocols = tuple(dict.fromkeys(generated))
         if any(map(_has_steps, protocols)):
             yield _Place(view, scored, tuple(sorted(protocols, key=_has_steps)))
@@ -284,7 +342,13 @@ def _kinds(scored: ScoredBenchmark) -> dict[str, str]:
 
 
 def _as_text(turn: Turn, answer: Answer) -> str:
-    return turn.options[answer.options[0]] if answer.options else answer.texts[0] if answer.texts else ""
+    return (
+        turn.options[answer.options[0]]
+        if answer.options
+        else answer.texts[0]
+        if answer.texts
+        else ""
+    )
 
 
 def _as_place(turn: Turn, answer: Answer) -> str:

@@ -88,11 +88,19 @@ def template_environment(loader: BaseLoader, **values: Any) -> Environment:
         keep_trailing_newline=True,
     )
     # By Jinja's types these hold what it puts there itself, and nothing else.
-    names, filters = cast(dict[str, Any], environment.globals), cast(dict[str, Any], environment.filters)
+    names, filters = (
+        cast(dict[str, Any], environment.globals),
+        cast(dict[str, Any], environment.filters),
+    )
     names |= {"figure_of": figure_of, "shown_table": shown_table, "DASH": DASH}
     names |= {"marks": MARKS, "series_class": series_class, "broad": WIDTH}
     names |= {"signs": SIGNS, "longest": LONGEST, "few": FEW_NOTES, **values}
-    filters |= {"coded": _coded, "pixels": _pixels, "decimals": decimal_text, "thousands": "{:,}".format}
+    filters |= {
+        "coded": _coded,
+        "pixels": _pixels,
+        "decimals": decimal_text,
+        "thousands": "{:,}".format,
+    }
     return environment
 
 
@@ -126,7 +134,9 @@ def paper_style() -> str:
     """The style of a chart that is a file of its own: light, with the colours written out, as not every program that
     draws SVG knows variables."""
     tokens = dict(re.findall(r"(--[\w-]+): ([^;]+);", report_asset(TOKENS).partition("@media")[0]))
-    return PAPER + re.sub(r"var\((--[\w-]+)\)", lambda match: tokens[match[1]], report_asset(CHART_STYLE))
+    return PAPER + re.sub(
+        r"var\((--[\w-]+)\)", lambda match: tokens[match[1]], report_asset(CHART_STYLE)
+    )
 
 
 def report_asset(name: str) -> str:
@@ -180,13 +190,23 @@ def _digest(content: str) -> str:
 
 
 def offline_document(
-    title: str, head: Head, sections: Sequence[Section], *, script: str = "", pictures: Sequence[str] = ()
+    title: str,
+    head: Head,
+    sections: Sequence[Section],
+    *,
+    script: str = "",
+    pictures: Sequence[str] = (),
 ) -> str:
     """A whole page; sections without content are left out. `pictures` are data URIs for the script, which stands beside
     that of charts."""
-    page = OfflinePage(title, page_style(), report_asset("charts.js") + script, "pictures", list(pictures))
+    page = OfflinePage(
+        title, page_style(), report_asset("charts.js") + script, "pictures", list(pictures)
+    )
     return render_page(
-        "document.html", page=page, head=head, sections=[section for section in sections if section.blocks]
+        "document.html",
+        page=page,
+        head=head,
+        sections=[section for section in sections if section.blocks],
     )
 
 

@@ -18,7 +18,12 @@ from snellen.report.audit_tables import audit_tables
 from snellen.report.content import suite_sections
 from snellen.report.cost_tables import cost_tables
 from snellen.report.letters import letter_tables
-from snellen.report.paired_tables import Comparisons, compare_views, paired_tables, sequential_tables
+from snellen.report.paired_tables import (
+    Comparisons,
+    compare_views,
+    paired_tables,
+    sequential_tables,
+)
 from snellen.report.paper_tables import beside_papers
 from snellen.report.pooled_estimates import with_samples
 from snellen.report.protocol_tables import control_tables, talk_tables
@@ -111,7 +116,11 @@ def _role_tables(views: Sequence[RunView]) -> list[Table]:
             use.model,
             use.answered + use.failed,
             use.failed,
-            *((use.usage.prompt_tokens or 0, use.usage.completion_tokens or 0) if use.usage else (DASH, DASH)),
+            *(
+                (use.usage.prompt_tokens or 0, use.usage.completion_tokens or 0)
+                if use.usage
+                else (DASH, DASH)
+            ),
         )
         for view in views
         for use in view.run.roles
@@ -129,7 +138,9 @@ def _role_tables(views: Sequence[RunView]) -> list[Table]:
 
 # --- by reading stage -----------------------------------------------------------------------------------------------
 
-_StageName = Literal["rules", "meaning", "judge", "random guess", "none named", "refused", "empty", "failed"]
+_StageName = Literal[
+    "rules", "meaning", "judge", "random guess", "none named", "refused", "empty", "failed"
+]
 STAGES: tuple[_StageName, ...] = (
     "rules",
     "meaning",
@@ -145,7 +156,11 @@ _BY_METHOD: dict[ExtractionMethod | None, _StageName] = {
     "judge": "judge",
     "random guess": "random guess",
 }
-_BY_REASON: dict[Reason | None, _StageName] = {"refused": "refused", "empty": "empty", "tool call": "empty"}
+_BY_REASON: dict[Reason | None, _StageName] = {
+    "refused": "refused",
+    "empty": "empty",
+    "tool call": "empty",
+}
 
 
 def _stage_of(prediction: Prediction) -> _StageName:
@@ -205,31 +220,67 @@ def report_sections(comparisons: Comparisons) -> tuple[ReportSection, ...]:
     compared = partial(paired_tables, comparisons=comparisons)
     return (
         ReportSection("summary", "Result", tables=_summary),
-        ReportSection("stopped", "Stopped by a rule", "what these runs know of whole benchmarks", sequential_tables),
-        ReportSection("dimensions", "Dimensions", "one number for each capability", dimension_tables),
-        ReportSection("comparison", "Comparison", "differences on the same questions, with p-values; ranks", compared),
-        ReportSection("benchmarks", "Benchmarks", "each benchmark under each metric", benchmark_tables),
+        ReportSection(
+            "stopped",
+            "Stopped by a rule",
+            "what these runs know of whole benchmarks",
+            sequential_tables,
+        ),
+        ReportSection(
+            "dimensions", "Dimensions", "one number for each capability", dimension_tables
+        ),
+        ReportSection(
+            "comparison",
+            "Comparison",
+            "differences on the same questions, with p-values; ranks",
+            compared,
+        ),
+        ReportSection(
+            "benchmarks", "Benchmarks", "each benchmark under each metric", benchmark_tables
+        ),
         ReportSection("suites", "Suites", "tables as a suite's paper has them", _suites),
-        ReportSection("parts", "Parts", "by level, round and other tags of the questions", slice_tables),
-        ReportSection("samples", "Samples", "questions with picture, prompt, reply and right answer"),
+        ReportSection(
+            "parts", "Parts", "by level, round and other tags of the questions", slice_tables
+        ),
+        ReportSection(
+            "samples", "Samples", "questions with picture, prompt, reply and right answer"
+        ),
         ReportSection("stability", "Stability", "the same question in other words and orders"),
         ReportSection(
-            "places", "Option order", "which places the models choose, and where they are right", letter_tables
+            "places",
+            "Option order",
+            "which places the models choose, and where they are right",
+            letter_tables,
         ),
         ReportSection("methods", "Methods", "replies against likelihoods of the options"),
         ReportSection("controls", "Controls", "what the pictures are needed for", control_tables),
         ReportSection("talks", "Steps", "answers that came of several requests", talk_tables),
-        ReportSection("papers", "Published models", "the numbers that papers print, beside these", beside_papers),
-        ReportSection("conventions", "Conventions", "by Snellen's rules and as published", convention_tables),
-        ReportSection("common", "Common questions", "those that all models answered", common_question_tables),
+        ReportSection(
+            "papers",
+            "Published models",
+            "the numbers that papers print, beside these",
+            beside_papers,
+        ),
+        ReportSection(
+            "conventions", "Conventions", "by Snellen's rules and as published", convention_tables
+        ),
+        ReportSection(
+            "common", "Common questions", "those that all models answered", common_question_tables
+        ),
         ReportSection("audit", "Reading error", "how often replies were misread", audit_tables),
-        ReportSection("cost", "Cost", "tokens, seconds and prices beside the accuracy", cost_tables),
+        ReportSection(
+            "cost", "Cost", "tokens, seconds and prices beside the accuracy", cost_tables
+        ),
         ReportSection("counts", "Counts", "requests, and how replies were read", count_tables),
-        ReportSection("provenance", "Provenance", "models, settings and versions", provenance_tables),
+        ReportSection(
+            "provenance", "Provenance", "models, settings and versions", provenance_tables
+        ),
     )
 
 
-def report_tables(views: Sequence[RunView], comparisons: Comparisons | None = None) -> dict[str, Tables]:
+def report_tables(
+    views: Sequence[RunView], comparisons: Comparisons | None = None
+) -> dict[str, Tables]:
     """The tables by the title of their section, for the forms that are tables alone."""
     comparisons = compare_views(views) if comparisons is None else comparisons
     return {section.title: section.tables(views) for section in report_sections(comparisons)}

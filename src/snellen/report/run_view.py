@@ -12,7 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.aggregate import results_of_all
-from snellen.analysis.capability import ALL, CAPABILITY, counted_alike, first_text_metric, protocol_preference
+from snellen.analysis.capability import (
+    ALL,
+    CAPABILITY,
+    counted_alike,
+    first_text_metric,
+    protocol_preference,
+)
 from snellen.catalogue import BenchmarkSpec, dimension_titles
 from snellen.metrics.declaration import MetricRow, after_audit, declared, of_answered
 from snellen.protocols.base import labelled_declaration
@@ -105,9 +111,17 @@ def count_once(run: ScoredRun) -> ReplyTotals:
     replies, unparsed = set[tuple[str, str]](), set[tuple[str, str]]()
     for scored in run.benchmarks:
         for prediction in scored.predictions:
-            asked_by = f"{scored.spec.name} {prediction.sample_id}" if run.manifest.answers_by_sample else ""
+            asked_by = (
+                f"{scored.spec.name} {prediction.sample_id}"
+                if run.manifest.answers_by_sample
+                else ""
+            )
             key = prediction.key, asked_by
-            if prediction.error is None and prediction.method == "generation" and prediction.text is None:
+            if (
+                prediction.error is None
+                and prediction.method == "generation"
+                and prediction.text is None
+            ):
                 replies.add(key)
                 if prediction.choice is None:
                     unparsed.add(key)
@@ -126,21 +140,31 @@ def _own_metric(scored: ScoredBenchmark, score: Score) -> str:
 def count_rotations(run: ScoredRun) -> RotationCounts | None:
     """Rotations of the questions that were started; None without a circular protocol."""
     labels = run.manifest.protocols
-    circular = {label: declaration for label in labels if (declaration := labelled_declaration(label)).circular}
+    circular = {
+        label: declaration
+        for label in labels
+        if (declaration := labelled_declaration(label)).circular
+    }
     if not circular:
         return None
     presented = total = 0
     for scored in run.benchmarks:
-        tests = Counter((p.protocol, p.sample_id) for p in scored.predictions if p.protocol in circular)
+        tests = Counter(
+            (p.protocol, p.sample_id) for p in scored.predictions if p.protocol in circular
+        )
         presented += sum(tests.values())
-        total += sum(circular[protocol].n_presentations(scored.samples[sample]) for protocol, sample in tests)
+        total += sum(
+            circular[protocol].n_presentations(scored.samples[sample]) for protocol, sample in tests
+        )
     return RotationCounts(presented, total)
 
 
 # --- views -----------------------------------------------------------------------------------------------------------
 
 
-CHOICE_ROWS = tuple(row.name for metric in CHOICE_METRICS for row in metric.rows if not row.secondary_to)
+CHOICE_ROWS = tuple(
+    row.name for metric in CHOICE_METRICS for row in metric.rows if not row.secondary_to
+)
 """The metric rows of every question with options, in the order of the tables."""
 
 
@@ -172,7 +196,13 @@ class RunView(Struct, frozen=True, dict=True):
     def results_by_key(self) -> dict[tuple[str, str, str, str, str], Result]:
         """(protocol, metric, benchmark, dimension of a mean, slice) -> result."""
         return {
-            (row.protocol, row.metric, row.benchmark, row.dimension if row.benchmark == ALL else "", row.slice): row
+            (
+                row.protocol,
+                row.metric,
+                row.benchmark,
+                row.dimension if row.benchmark == ALL else "",
+                row.slice,
+            ): row
             for row in self.rows
         }
 
@@ -202,7 +232,11 @@ class RunView(Struct, frozen=True, dict=True):
         methods = {row.protocol: row.method for row in self.rows}
         return [
             ModelMethodRow(
-                self, method, tuple(sorted((p for p, m in methods.items() if m == method), key=protocol_preference))
+                self,
+                method,
+                tuple(
+                    sorted((p for p, m in methods.items() if m == method), key=protocol_preference)
+                ),
             )
             for method in METHODS
             if method in methods.values()
@@ -249,7 +283,9 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
                 return estimates
         return None
 
-    def lookup(self, metric: str, benchmark: str, dimension: str = "", slice_name: str = "") -> HeadlineEstimate | None:
+    def lookup(
+        self, metric: str, benchmark: str, dimension: str = "", slice_name: str = ""
+    ) -> HeadlineEstimate | None:
         """The estimate of a benchmark, a slice of it, or (benchmark `*`) a dimension; protocol as in `overall`."""
         metric = self.view.substitutes.get(metric, metric)
         for protocol in self._order(metric):
@@ -271,7 +307,10 @@ class ModelMethodRow(Struct, frozen=True, dict=True):
         # Those of other replies differ from the headline only if something was unparsed, or never came.
         corrected = after_audit(declared(metric))
         audited = numbers.get((protocol, corrected.name, benchmark, dimension, slice_name))
-        if all((estimate.value, estimate.n) == (result.estimate.value, result.estimate.n) for _, estimate in secondary):
+        if all(
+            (estimate.value, estimate.n) == (result.estimate.value, result.estimate.n)
+            for _, estimate in secondary
+        ):
             secondary.clear()
         if audited:
             secondary.append((corrected.label, audited.estimate))
@@ -303,7 +342,10 @@ def run_views(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> list[RunView
     tables: dict[str, list[Result]] = defaultdict(list)
     for row in rows:
         tables[row.model].append(row)
-    return [RunView(label, run, tuple(tables[label])) for label, run in zip(run_labels(runs), runs, strict=True)]
+    return [
+        RunView(label, run, tuple(tables[label]))
+        for label, run in zip(run_labels(runs), runs, strict=True)
+    ]
 
 
 def common_views(runs: Sequence[ScoredRun]) -> list[RunView]:
@@ -315,7 +357,11 @@ def common_views(runs: Sequence[ScoredRun]) -> list[RunView]:
     narrowed = [
         run
         if all(scored.spec.name in shared for scored in run.benchmarks)
-        else replace(run, benchmarks=tuple(b for b in run.benchmarks if b.spec.name in shared), kept_rows=None)
+        else replace(
+            run,
+            benchmarks=tuple(b for b in run.benchmarks if b.spec.name in shared),
+            kept_rows=None,
+        )
         for run in runs
     ]
     return run_views(narrowed, results_of_all(narrowed))
@@ -327,13 +373,17 @@ def method_rows(views: Sequence[RunView]) -> list[ModelMethodRow]:
 
 def benchmarks_of(views: Sequence[RunView]) -> list[str]:
     """Names of all benchmarks, ordered by dimension, then as the runs list them."""
-    dimensions = {scored.spec.name: scored.spec.dimension for view in views for scored in view.run.benchmarks}
+    dimensions = {
+        scored.spec.name: scored.spec.dimension for view in views for scored in view.run.benchmarks
+    }
     return sorted(dimensions, key=lambda name: _place(dimensions[name]))
 
 
 def pools_of(views: Sequence[RunView]) -> list[str]:
     """Names of the pools of benchmarks that have rows of their own."""
-    benchmark_names = dict.fromkeys(row.benchmark for view in views for row in view.rows if row.benchmark != ALL)
+    benchmark_names = dict.fromkeys(
+        row.benchmark for view in views for row in view.rows if row.benchmark != ALL
+    )
     return [name for name in benchmark_names if all(view.benchmark(name) is None for view in views)]
 
 
@@ -345,7 +395,12 @@ def overall_label(lines: Sequence[ModelMethodRow]) -> str:
 
 def dimensions_of(views: Sequence[RunView]) -> list[str]:
     """The dimensions of all benchmarks in the order of their suites; those of unknown suites come last."""
-    dimensions = {scored.spec.dimension for view in views for scored in view.run.benchmarks if scored.spec.dimension}
+    dimensions = {
+        scored.spec.dimension
+        for view in views
+        for scored in view.run.benchmarks
+        if scored.spec.dimension
+    }
     return sorted(dimensions, key=lambda name: (_place(name), name))
 
 
@@ -357,26 +412,39 @@ def _place(dimension: str) -> int:
 def mean_chance(benchmarks: Sequence[ScoredBenchmark]) -> float | None:
     """The chance level of a mean over benchmarks, or over their questions where the suites say that these count
     alike."""
-    guessed = [(scored, level) for scored in benchmarks if (level := scored.chance_accuracy) is not None]
+    guessed = [
+        (scored, level) for scored in benchmarks if (level := scored.chance_accuracy) is not None
+    ]
     if not guessed:
         return None
     by_questions = counted_alike(scored.spec for scored, _ in guessed) == "questions"
     weights = [scored.n_with_options if by_questions else 1 for scored, _ in guessed]
-    return math.fsum(weight * level for weight, (_, level) in zip(weights, guessed, strict=True)) / sum(weights)
+    return math.fsum(
+        weight * level for weight, (_, level) in zip(weights, guessed, strict=True)
+    ) / sum(weights)
 
 
-def chance_levels(views: Sequence[RunView], is_meant: Callable[[BenchmarkSpec], bool]) -> dict[str, float]:
+def chance_levels(
+    views: Sequence[RunView], is_meant: Callable[[BenchmarkSpec], bool]
+) -> dict[str, float]:
     """For each run, by its label, the level of guessing over those of its benchmarks that are meant; runs that were
     asked no choice of them are left out."""
     levels = {
-        view.label: mean_chance([s for s in view.run.benchmarks if was_asked(s) and is_meant(s.spec)]) for view in views
+        view.label: mean_chance(
+            [s for s in view.run.benchmarks if was_asked(s) and is_meant(s.spec)]
+        )
+        for view in views
     }
     return {label: level for label, level in levels.items() if level is not None}
 
 
 def common_chance(levels: Mapping[str, float]) -> float | None:
     """The level that all runs share as it is shown; None where they were asked what is guessed differently."""
-    return next(iter(levels.values())) if len({percent(level) for level in levels.values()}) == 1 else None
+    return (
+        next(iter(levels.values()))
+        if len({percent(level) for level in levels.values()}) == 1
+        else None
+    )
 
 
 def each_choice_benchmark(view: RunView) -> Iterator[ScoredBenchmark]:

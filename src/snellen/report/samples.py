@@ -37,13 +37,22 @@ from snellen.records import (
     Variant,
 )
 from snellen.report.run_view import RunView, question_metric
-from snellen.report.table import DASH, capitalised, decimal_text, metric_meaning, metric_title, shorten
+from snellen.report.table import (
+    DASH,
+    capitalised,
+    decimal_text,
+    metric_meaning,
+    metric_title,
+    shorten,
+)
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import RunPictures
 from snellen.scoring.journal_reading import steps_in_order
 from snellen.scoring.scored_run import ScoredBenchmark
 
-Outcome = Literal["wrong", "unparsed", "error", "scored", "answer not known", "right so far", "right"]
+Outcome = Literal[
+    "wrong", "unparsed", "error", "scored", "answer not known", "right so far", "right"
+]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 """In order of interest. A text reply that is neither right nor wrong is `scored`; a question whose replies are right,
 but not all there, is `right so far`."""
@@ -94,7 +103,9 @@ class GalleryEntry(Struct, frozen=True):
 
     @property
     def exchange_key(self) -> ExchangeKey:
-        variant = None if labelled_declaration(self.protocol).conclude else self.shown_prediction.variant
+        variant = (
+            None if labelled_declaration(self.protocol).conclude else self.shown_prediction.variant
+        )
         return ExchangeKey(self.protocol, self.sample.benchmark, self.sample.id, variant)
 
 
@@ -136,18 +147,29 @@ def choose_gallery(views: Sequence[RunView], bounds: GalleryLimits | None = None
             part = random_part(scored)
             entries = list(question_entries(i, scored, part))
             chosen += _pick(entries, not_right, right)
-            left_out.update((entry.outcome for entry in entries) if part is None else _outcomes(scored))
+            left_out.update(
+                (entry.outcome for entry in entries) if part is None else _outcomes(scored)
+            )
     if len(chosen) > bounds.entries:
         # Evenly over models and benchmarks, as not every pair of them can have one.
         chosen = [chosen[place * len(chosen) // bounds.entries] for place in range(bounds.entries)]
     left_out.subtract(entry.outcome for entry in chosen)
-    chosen.sort(key=lambda entry: (OUTCOMES.index(entry.outcome), entry.rank, entry.sample.benchmark, entry.model))
+    chosen.sort(
+        key=lambda entry: (
+            OUTCOMES.index(entry.outcome),
+            entry.rank,
+            entry.sample.benchmark,
+            entry.model,
+        )
+    )
     images, missing = _images(views, chosen, bounds.image_bytes)
     omitted = {outcome: left_out[outcome] for outcome in OUTCOMES if left_out[outcome]}
     return Gallery(tuple(chosen), _exchanges(views, chosen), images, missing, omitted)
 
 
-def outcome_of(prediction: Prediction, answer: Answer | None, value: float | None, is_verdict: bool) -> Outcome:
+def outcome_of(
+    prediction: Prediction, answer: Answer | None, value: float | None, is_verdict: bool
+) -> Outcome:
     """The outcome of one presentation; `value` is its question's first metric, used for texts only."""
     if prediction.error:
         return "error"
@@ -167,14 +189,20 @@ def outcome_of(prediction: Prediction, answer: Answer | None, value: float | Non
 def question_outcome(outcomes: Sequence[Outcome], sample: Sample, declared: Declaration) -> Outcome:
     """That of a question: of its replies the worst one's, but not right while fewer came than its protocol asks for."""
     worst = min(outcomes, key=OUTCOMES.index)
-    return "right so far" if worst == "right" and len(outcomes) < declared.n_presentations(sample) else worst
+    return (
+        "right so far"
+        if worst == "right" and len(outcomes) < declared.n_presentations(sample)
+        else worst
+    )
 
 
 def random_part(scored: ScoredBenchmark) -> frozenset[str] | None:
     """The ids of the samples of a large benchmark from which those shown are chosen; None for all of a smaller one."""
     if len(scored.samples) <= MOST_SAMPLES:
         return None
-    return frozenset(rng_for(scored.spec.name, "gallery").sample(sorted(scored.samples), RANDOM_PART))
+    return frozenset(
+        rng_for(scored.spec.name, "gallery").sample(sorted(scored.samples), RANDOM_PART)
+    )
 
 
 def _outcomes(scored: ScoredBenchmark) -> Iterator[Outcome]:
@@ -219,7 +247,15 @@ def question_entries(
         worst, sample = outcomes.index(min(outcomes, key=OUTCOMES.index)), scored.samples[sample_id]
         outcome = question_outcome(outcomes, sample, declarations[protocol])
         yield GalleryEntry(
-            model, scored, protocol, sample, turn, outcome, tuple(predictions), predictions[worst], question_scores
+            model,
+            scored,
+            protocol,
+            sample,
+            turn,
+            outcome,
+            tuple(predictions),
+            predictions[worst],
+            question_scores,
         )
 
 
@@ -257,7 +293,9 @@ def _exchanges(
             request = exchange.request
             variant = None if request.variant.step else request.variant
             key = ExchangeKey(exchange.protocol, request.benchmark, request.sample_id, variant)
-            if key in keys and (exchange.response.error is None or request.variant not in exchanges[i, key]):
+            if key in keys and (
+                exchange.response.error is None or request.variant not in exchanges[i, key]
+            ):
                 exchanges[i, key][request.variant] = exchange
     return {key: steps_in_order(by_variant.values()) for key, by_variant in exchanges.items()}
 
@@ -410,7 +448,9 @@ class SampleCard(Struct, frozen=True):
     scores: str
 
 
-def sample_card(entry: GalleryEntry, gallery: Gallery, label: str, numbers: Mapping[str, int]) -> SampleCard:
+def sample_card(
+    entry: GalleryEntry, gallery: Gallery, label: str, numbers: Mapping[str, int]
+) -> SampleCard:
     """The card of an entry; `numbers` gives each picture's index in the page's list."""
     options = entry.sample.rounds[entry.turn].options
     return SampleCard(
@@ -433,11 +473,17 @@ def sample_card(entry: GalleryEntry, gallery: Gallery, label: str, numbers: Mapp
     )
 
 
-def _picture(image: ImageRef, entry: GalleryEntry, gallery: Gallery, numbers: Mapping[str, int]) -> Picture:
+def _picture(
+    image: ImageRef, entry: GalleryEntry, gallery: Gallery, numbers: Mapping[str, int]
+) -> Picture:
     if image.digest in numbers:
         words = f"Picture of {entry.sample.id}, {image.width} by {image.height} pixels"
         return Picture(numbers[image.digest], words, image.width, image.height)
-    reason = "missing from the benchmark's folder" if image.digest in gallery.missing else "left out: the page is full"
+    reason = (
+        "missing from the benchmark's folder"
+        if image.digest in gallery.missing
+        else "left out: the page is full"
+    )
     return Picture(None, f"picture {image.digest[:12]} {reason}")
 
 
@@ -447,7 +493,9 @@ def shown_talk(exchange: Exchange) -> ShownTalk:
     last = len(request.messages) - 1
     failure = None
     if response.error:
-        attempts = f" after {response.error.attempts} attempts" if response.error.attempts > 1 else ""
+        attempts = (
+            f" after {response.error.attempts} attempts" if response.error.attempts > 1 else ""
+        )
         failure = ShownFailure(f"{response.error.kind}{attempts}: ", response.error.detail)
     facts = (
         *([f"finish: {response.finish}"] if response.finish else []),
@@ -468,7 +516,9 @@ def shown_talk(exchange: Exchange) -> ShownTalk:
 
 
 def _place(step: Step, role: str) -> str:
-    return " · ".join(filter(None, (f"round {step.round}" if step.round else "", step.purpose, role)))
+    return " · ".join(
+        filter(None, (f"round {step.round}" if step.round else "", step.purpose, role))
+    )
 
 
 def _message(message: Message, is_last: bool) -> SentMessage:
@@ -490,7 +540,9 @@ def score_meanings(scores: Iterable[Score]) -> str:
     """What each metric in `scores_text` is, a sentence for each that declares it."""
     metrics = dict.fromkeys(score.metric for score in scores if _is_told(score))
     meanings = {capitalised(metric_title(metric)): metric_meaning(metric) for metric in metrics}
-    return " ".join(f"{title}: {meaning.rstrip('.')}." for title, meaning in meanings.items() if meaning)
+    return " ".join(
+        f"{title}: {meaning.rstrip('.')}." for title, meaning in meanings.items() if meaning
+    )
 
 
 def _is_told(score: Score) -> bool:
@@ -504,7 +556,9 @@ def _score_value(score: Score) -> str:
     return f"{score.value:.0%}" if declared(score.metric).unit == SHARE else f"{score.value:.3g}"
 
 
-def shown_options(prediction: Prediction, answer: Answer | None, options: Sequence[str]) -> tuple[OptionRow, ...]:
+def shown_options(
+    prediction: Prediction, answer: Answer | None, options: Sequence[str]
+) -> tuple[OptionRow, ...]:
     """Options in the order shown, with the choice, the gold and, under likelihood, the scores."""
     variant = prediction.variant
     gold = answer.options if answer else ()
@@ -527,7 +581,8 @@ def _scores(values: Sequence[float], are_shares: bool) -> dict[int, tuple[float,
     weights = list(values) if are_shares else weights
     total = math.fsum(weights) or 1.0
     return {
-        i: (weight / total, _score_text(value)) for i, (value, weight) in enumerate(zip(values, weights, strict=True))
+        i: (weight / total, _score_text(value))
+        for i, (value, weight) in enumerate(zip(values, weights, strict=True))
     }
 
 
@@ -552,7 +607,9 @@ def shown_reading(prediction: Prediction, options: Sequence[str]) -> Reading:
 
 def _option(choice: int, options: Sequence[str], variant: Variant) -> ShownOption:
     place = (variant.order or tuple(range(len(options)))).index(choice)
-    return ShownOption(options[choice], variant.labels[place] if place < len(variant.labels) else "")
+    return ShownOption(
+        options[choice], variant.labels[place] if place < len(variant.labels) else ""
+    )
 
 
 def shown_gold(answer: Answer | None, options: Sequence[str]) -> Gold | None:
@@ -567,14 +624,20 @@ def shown_gold(answer: Answer | None, options: Sequence[str]) -> Gold | None:
 def _count_of_replies(entry: GalleryEntry) -> str:
     count = len(entry.predictions)
     if entry.outcome == "right so far":
-        return f"asked {count} of {labelled_declaration(entry.protocol).n_presentations(entry.sample)}"
+        return (
+            f"asked {count} of {labelled_declaration(entry.protocol).n_presentations(entry.sample)}"
+        )
     return f"{count} replies" if count > 1 else ""
 
 
 def _presentations(entry: GalleryEntry, options: Sequence[str]) -> tuple[PresentationChip, ...]:
     rows = []
     for prediction in entry.predictions:
-        option = None if prediction.choice is None else _option(prediction.choice, options, prediction.variant)
+        option = (
+            None
+            if prediction.choice is None
+            else _option(prediction.choice, options, prediction.variant)
+        )
         text = prediction.reason or "" if prediction.text is None else shorten(prediction.text, 60)
         variant = prediction.variant
         rows.append(

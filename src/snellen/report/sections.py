@@ -57,7 +57,9 @@ from snellen.runs.run_folder import BenchmarkUse, RunManifest
 from snellen.scoring.scored_run import ScoredBenchmark, ScoredRun
 from snellen.scoring.text_scoring import DEFAULT_TEXT_METRICS, metric_row_names
 
-NO_ROW = "not measured here: the benchmark is not part of the run, or the metric does not apply to it"
+NO_ROW = (
+    "not measured here: the benchmark is not part of the run, or the metric does not apply to it"
+)
 
 
 class MatrixRow(Struct, frozen=True):
@@ -85,14 +87,18 @@ def scored_benchmarks(views: Sequence[RunView]) -> dict[str, ScoredBenchmark]:
 def dimension_tables(views: Sequence[RunView]) -> list[Table]:
     """Capabilities, then one table per choice metric: a row per dimension, a column per model and method."""
     places = [
-        MatrixRow((f"{dimension_title(name)} ({name})",), ALL, name, "", dimension_chances(views, name))
+        MatrixRow(
+            (f"{dimension_title(name)} ({name})",), ALL, name, "", dimension_chances(views, name)
+        )
         for name in dimensions_of(views)
     ]
     overall = MatrixRow((overall_label(method_rows(views)),), ALL, ALL)
     rank = MatrixRow(("average rank",), ALL, ALL, metric=AVERAGE_RANK)
     capability = [
         replace(table, notes=_capability_notes(views))
-        for table in _matrix("dimension", [*_with_tasks(places, views), overall, rank], views, CAPABILITY)
+        for table in _matrix(
+            "dimension", [*_with_tasks(places, views), overall, rank], views, CAPABILITY
+        )
     ]
     return [
         *capability,
@@ -117,7 +123,12 @@ def _with_tasks(places: Sequence[MatrixRow], views: Sequence[RunView]) -> list[M
 def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
     """What counts alike, and the headline metric of each dimension."""
     benchmarks = scored_benchmarks(views).values()
-    counted = {row.over for view in views for row in view.rows if row.metric == CAPABILITY and row.dimension != ALL}
+    counted = {
+        row.over
+        for view in views
+        for row in view.rows
+        if row.metric == CAPABILITY and row.dimension != ALL
+    }
     units = " or ".join(sorted(counted - {""}))
     notes = [
         f"Each dimension is a mean over {units} of headline metrics: accuracy where there are options. A mean is only "
@@ -138,7 +149,9 @@ def _capability_notes(views: Sequence[RunView]) -> tuple[str, ...]:
 
 def _partial_words(lines: Sequence[ModelMethodRow], metric: str, dimension: str) -> str:
     """What the numbers of a dimension lack, with the columns that lack it where not all do."""
-    numbers = {line.label: number for line in lines if (number := line.lookup(metric, ALL, dimension))}
+    numbers = {
+        line.label: number for line in lines if (number := line.lookup(metric, ALL, dimension))
+    }
     lacking: dict[str, list[str]] = defaultdict(list)
     for label, number in numbers.items():
         if number.partial:
@@ -147,7 +160,8 @@ def _partial_words(lines: Sequence[ModelMethodRow], metric: str, dimension: str)
         first, *other_reasons = next(iter(lacking)).split("; ")
         return ". ".join([f"; partial, {first}", *map(capitalised, other_reasons)])
     return "".join(
-        f"; partial ({' and '.join(labels)}): {partial.replace('; ', ', ')}" for partial, labels in lacking.items()
+        f"; partial ({' and '.join(labels)}): {partial.replace('; ', ', ')}"
+        for partial, labels in lacking.items()
     )
 
 
@@ -161,7 +175,10 @@ def benchmark_chances(views: Sequence[RunView], name: str) -> dict[str, float]:
 
 def benchmark_tables(views: Sequence[RunView]) -> list[Table]:
     """One table per metric: a row per benchmark, a column per model and method."""
-    places = [MatrixRow((name,), name, "", "", benchmark_chances(views, name)) for name in scored_benchmarks(views)]
+    places = [
+        MatrixRow((name,), name, "", "", benchmark_chances(views, name))
+        for name in scored_benchmarks(views)
+    ]
     places += [MatrixRow((name,), name) for name in pools_of(views)]
     metrics = (*CHOICE_ROWS, *other_metrics(views), "template_spread")
     return [table for metric in metrics for table in _matrix("benchmark", places, views, metric)]
@@ -170,7 +187,9 @@ def benchmark_tables(views: Sequence[RunView]) -> list[Table]:
 def slice_tables(views: Sequence[RunView]) -> list[Table]:
     """Slices of benchmarks by tag and round: accuracy, and the first metric of each benchmark that asks for text."""
     scored = scored_benchmarks(views)
-    slices = sorted({(row.benchmark, row.slice) for view in views for row in view.rows if is_slice(row.slice)})
+    slices = sorted(
+        {(row.benchmark, row.slice) for view in views for row in view.rows if is_slice(row.slice)}
+    )
     places = [
         MatrixRow((name, slice_name), name, "", slice_name)
         for scored_name in scored
@@ -182,7 +201,11 @@ def slice_tables(views: Sequence[RunView]) -> list[Table]:
         for benchmark in scored.values()
         if benchmark.chance_accuracy is None
     )
-    return [table for metric in ("accuracy", *firsts) for table in _matrix("part", places, views, metric)]
+    return [
+        table
+        for metric in ("accuracy", *firsts)
+        for table in _matrix("part", places, views, metric)
+    ]
 
 
 def is_slice(slice_name: str) -> bool:
@@ -193,7 +216,9 @@ def is_slice(slice_name: str) -> bool:
 def other_metrics(views: Sequence[RunView]) -> list[str]:
     """All metrics but those of every choice question: the benchmarks' own first, then any others requested."""
     rows = [row.metric for view in views for row in view.rows]
-    own_rows = [row for scored in scored_benchmarks(views).values() for row in benchmark_metric_rows(scored)]
+    own_rows = [
+        row for scored in scored_benchmarks(views).values() for row in benchmark_metric_rows(scored)
+    ]
     measured = set(rows)
     return [
         m
@@ -211,10 +236,16 @@ def _is_choice_row(name: str) -> bool:
 
 def benchmark_metric_rows(scored: ScoredBenchmark) -> list[str]:
     """The rows of the metrics that a benchmark's entry names."""
-    return [row for metric in scored.spec.metrics or DEFAULT_TEXT_METRICS for row in metric_row_names(metric)]
+    return [
+        row
+        for metric in scored.spec.metrics or DEFAULT_TEXT_METRICS
+        for row in metric_row_names(metric)
+    ]
 
 
-def _matrix(row_kind: str, places: Sequence[MatrixRow], views: Sequence[RunView], metric: str) -> list[Table]:
+def _matrix(
+    row_kind: str, places: Sequence[MatrixRow], views: Sequence[RunView], metric: str
+) -> list[Table]:
     """One metric as a table of `places` by models and methods, without empty rows; no table if all are empty."""
     grid = [
         (line, [line.lookup(p.metric or metric, p.benchmark, p.dimension, p.slice) for p in places])
@@ -230,7 +261,11 @@ def _matrix(row_kind: str, places: Sequence[MatrixRow], views: Sequence[RunView]
     for i in filled:
         guess: list[Cell] = [_chance_cell(places[i].chance)] if has_chance else []
         rows.append(
-            (*places[i].labels, *guess, *(_cell(line, metric, column[i], main, places[i]) for line, column in grid))
+            (
+                *places[i].labels,
+                *guess,
+                *(_cell(line, metric, column[i], main, places[i]) for line, column in grid),
+            )
         )
     names = ("benchmark", "part") if len(places[0].labels) == 2 else (row_kind,)
     labels = len(names) + has_chance
@@ -240,7 +275,10 @@ def _matrix(row_kind: str, places: Sequence[MatrixRow], views: Sequence[RunView]
         for method, protocol in main.items()
         if protocol != method
     ]
-    spans = [(label, len(list(columns))) for label, columns in groupby(line.view.label for line, _ in grid)]
+    spans = [
+        (label, len(list(columns)))
+        for label, columns in groupby(line.view.label for line, _ in grid)
+    ]
     units = {number.unit for _, column in grid for number in column if number}
     meaning = metric_meaning(metric)
     facts = [f"{capitalised(metric_title(metric))}: {meaning.rstrip('.')}."] if meaning else []
@@ -260,7 +298,9 @@ def _chance_cell(levels: Mapping[str, float]) -> str:
         return DASH
     level = common_chance(levels)
     return (
-        percent(level) if level is not None else f"{percent(min(levels.values()))} to {percent(max(levels.values()))}"
+        percent(level)
+        if level is not None
+        else f"{percent(min(levels.values()))} to {percent(max(levels.values()))}"
     )
 
 
@@ -272,16 +312,24 @@ def _chance_notes(place: MatrixRow) -> list[str]:
     return [f"Guessing in {place.labels[0]}, of what each was asked: {levels}."]
 
 
-def _main_protocols(grid: Sequence[tuple[ModelMethodRow, list[HeadlineEstimate | None]]]) -> dict[str, str]:
+def _main_protocols(
+    grid: Sequence[tuple[ModelMethodRow, list[HeadlineEstimate | None]]],
+) -> dict[str, str]:
     """For each method, the protocol that most cells come from."""
     counts: dict[str, Counter[str]] = {}
     for line, column in grid:
-        counts.setdefault(line.method, Counter()).update(number.protocol for number in column if number)
+        counts.setdefault(line.method, Counter()).update(
+            number.protocol for number in column if number
+        )
     return {method: count.most_common(1)[0][0] for method, count in counts.items()}
 
 
 def _cell(
-    line: ModelMethodRow, metric: str, number: HeadlineEstimate | None, main: dict[str, str], place: MatrixRow
+    line: ModelMethodRow,
+    metric: str,
+    number: HeadlineEstimate | None,
+    main: dict[str, str],
+    place: MatrixRow,
 ) -> Cell:
     if number is None:
         return AbsentCell(NO_ROW)
@@ -342,7 +390,9 @@ def _facts(view: RunView) -> Iterable[tuple[str, str]]:
         f"temperature {decoding.temperature:g}, top_p {decoding.top_p:g}, seed {decoding.seed}"
         + (f", stop {list(decoding.stop)}" if decoding.stop else "")
         + (
-            f", at most {decoding.max_new_tokens} tokens" if decoding.max_new_tokens else ", each benchmark's own limit"
+            f", at most {decoding.max_new_tokens} tokens"
+            if decoding.max_new_tokens
+            else ", each benchmark's own limit"
         ),
     )
     yield "replies read by", " + ".join((scoring.extractor, *view.run.reading_stages))
@@ -393,11 +443,15 @@ def _counts(views: Sequence[RunView]) -> Table:
     rows = []
     for view in views:
         reasons = Counter(
-            word_reason(excluded.reason, excluded.detail) for excluded in view.run.left_out or () if excluded.reason
+            word_reason(excluded.reason, excluded.detail)
+            for excluded in view.run.left_out or ()
+            if excluded.reason
         )
         compared = sum(len(scored.samples) for scored in view.run.benchmarks)
         total = compared + len(view.run.left_out or ())
-        rows.append((view.label, total, total - reasons.total(), counts_text(dict(reasons)), compared))
+        rows.append(
+            (view.label, total, total - reasons.total(), counts_text(dict(reasons)), compared)
+        )
     header = ("model", "questions", "answered", "not answered", "answered by all")
     note = "All numbers in this report except request counts are over the questions that all models answered."
     return Table("Common questions", header, tuple(rows), notes=(note,))
@@ -408,16 +462,25 @@ def _left_out(views: Sequence[RunView]) -> list[Table]:
     for view in views:
         for excluded in view.run.left_out or ():
             reasons_by_question.setdefault((excluded.benchmark, excluded.sample_id), []).extend(
-                [f"{view.label}: {word_reason(excluded.reason, excluded.detail)}"] if excluded.reason else []
+                [f"{view.label}: {word_reason(excluded.reason, excluded.detail)}"]
+                if excluded.reason
+                else []
             )
     if not reasons_by_question:
         return []
     rows = tuple(
-        (benchmark, sample, "; ".join(reasons)) for (benchmark, sample), reasons in reasons_by_question.items()
+        (benchmark, sample, "; ".join(reasons))
+        for (benchmark, sample), reasons in reasons_by_question.items()
     )
     notes = (f"The first {MAX_LISTED} of {len(rows):,}.",) if len(rows) > MAX_LISTED else ()
     return [
-        Table("Questions left out", ("benchmark", "question", "why"), rows[:MAX_LISTED], label_columns=2, notes=notes)
+        Table(
+            "Questions left out",
+            ("benchmark", "question", "why"),
+            rows[:MAX_LISTED],
+            label_columns=2,
+            notes=notes,
+        )
     ]
 
 
@@ -427,29 +490,62 @@ def _left_out(views: Sequence[RunView]) -> list[Table]:
 def convention_tables(views: Sequence[RunView]) -> list[Table]:
     """One table for each run that was scored as published: a row per benchmark and method, a column per convention."""
     return [
-        table for view in views if view.run.counterpart is not None for table in _tables(view, view.run.counterpart)
+        table
+        for view in views
+        if view.run.counterpart is not None
+        for table in _tables(view, view.run.counterpart)
     ]
 
 
 def _tables(view: RunView, standard: ScoredRun) -> list[Table]:
     standard_rows = results_of(standard)
     rows = [
-        (published.spec.name, method, *_cells(ours, standard_rows, method), *_cells(published, view.rows, method))
+        (
+            published.spec.name,
+            method,
+            *_cells(ours, standard_rows, method),
+            *_cells(published, view.rows, method),
+        )
         for ours, published in zip(standard.benchmarks, view.run.benchmarks, strict=True)
         if published.published
-        for method in dict.fromkeys(row.method for row in view.rows if row.benchmark == published.spec.name)
+        for method in dict.fromkeys(
+            row.method for row in view.rows if row.benchmark == published.spec.name
+        )
     ]
     if not rows:
         return []
-    header = ("benchmark", "method", "standard metric", "standard", "published metric", "as published")
-    limits = (f"{metric_title(name)}: {limit}." for name in _metrics(view) if (limit := declared(name).limit))
+    header = (
+        "benchmark",
+        "method",
+        "standard metric",
+        "standard",
+        "published metric",
+        "as published",
+    )
+    limits = (
+        f"{metric_title(name)}: {limit}."
+        for name in _metrics(view)
+        if (limit := declared(name).limit)
+    )
     notes = ("Each benchmark's headline number by both conventions, of the same replies.", *limits)
-    return [Table(f"Standard and as published: {view.label}", header, tuple(rows), label_columns=2, notes=notes)]
+    return [
+        Table(
+            f"Standard and as published: {view.label}",
+            header,
+            tuple(rows),
+            label_columns=2,
+            notes=notes,
+        )
+    ]
 
 
 def _metrics(view: RunView) -> list[str]:
     """The metrics in the column of published numbers."""
-    return list(dict.fromkeys(headlines_of(scored)[-1] for scored in view.run.benchmarks if scored.published))
+    return list(
+        dict.fromkeys(
+            headlines_of(scored)[-1] for scored in view.run.benchmarks if scored.published
+        )
+    )
 
 
 def _cells(scored: ScoredBenchmark, rows: Sequence[Result], method: Method) -> tuple[Cell, Cell]:
@@ -458,9 +554,12 @@ def _cells(scored: ScoredBenchmark, rows: Sequence[Result], method: Method) -> t
     fitting = [
         row
         for row in rows
-        if (row.benchmark, row.method, row.slice) == (scored.spec.name, method, "") and row.metric in metrics
+        if (row.benchmark, row.method, row.slice) == (scored.spec.name, method, "")
+        and row.metric in metrics
     ]
     if not fitting:
         return metric_title(metrics[-1]), DASH
-    row = min(fitting, key=lambda row: (metrics.index(row.metric), protocol_preference(row.protocol)))
+    row = min(
+        fitting, key=lambda row: (metrics.index(row.metric), protocol_preference(row.protocol))
+    )
     return metric_title(row.metric), NumberCell(row.unit, row.estimate)

@@ -22,7 +22,14 @@ from snellen.report.run_view import (
     method_rows,
     run_views,
 )
-from snellen.report.table import AbsentCell, NumberCell, Table, metric_meaning, metric_title, percent
+from snellen.report.table import (
+    AbsentCell,
+    NumberCell,
+    Table,
+    metric_meaning,
+    metric_title,
+    percent,
+)
 from snellen.scoring.scored_run import ScoredRun, reading_limits
 
 COLUMNS = ("accuracy", "circular_accuracy", "instability", "hit_rate", "unparsed_rate")
@@ -88,7 +95,9 @@ def summary(views: Sequence[RunView]) -> Table:
 
 def _row(line: ModelMethodRow) -> SummaryRow:
     number = line.overall("accuracy")
-    accuracy, circular, instability, hits, unparsed = (summary_cell(line, name, line.overall(name)) for name in COLUMNS)
+    accuracy, circular, instability, hits, unparsed = (
+        summary_cell(line, name, line.overall(name)) for name in COLUMNS
+    )
     return SummaryRow(
         model=line.view.label,
         method=line.method,
@@ -111,11 +120,16 @@ def summary_cell(
         return AbsentCell(absence_reason(line, metric))
     if number.estimate.value is None:
         undefined = declared(metric).undefined if number.estimate.n else ""
-        return AbsentCell(number.reason or undefined or _why_unscored(line, number.estimate, benchmark))
+        return AbsentCell(
+            number.reason or undefined or _why_unscored(line, number.estimate, benchmark)
+        )
     accuracy = None if benchmark else line.overall("accuracy")
     is_of_fewer = accuracy is not None and accuracy.members != number.members != ""
     return NumberCell(
-        number.unit, number.estimate, number.secondary, f"of {number.members} alone" if is_of_fewer else ""
+        number.unit,
+        number.estimate,
+        number.secondary,
+        f"of {number.members} alone" if is_of_fewer else "",
     )
 
 
@@ -124,7 +138,9 @@ def absence_reason(line: ModelMethodRow, metric: str) -> str:
     if not any(True for _ in each_choice_benchmark(line.view)):
         return "no questions with options in this run"
     reasons = declared(metric).absent_reasons
-    return reasons.get(line.method) or reasons.get("") or "not measured by the protocols of this run"
+    return (
+        reasons.get(line.method) or reasons.get("") or "not measured by the protocols of this run"
+    )
 
 
 def _why_unscored(line: ModelMethodRow, estimate: Estimate, benchmark: str) -> str:
@@ -143,14 +159,22 @@ def _why_unscored(line: ModelMethodRow, estimate: Estimate, benchmark: str) -> s
 
 def _how_taken(views: Sequence[RunView]) -> str:
     """What counts alike in the accuracies, as the suites of the runs declare it."""
-    words = {"benchmarks": "unweighted means over benchmarks", "questions": "over all questions, which count alike"}
+    words = {
+        "benchmarks": "unweighted means over benchmarks",
+        "questions": "over all questions, which count alike",
+    }
     counted = {number.over for line in method_rows(views) if (number := line.overall("accuracy"))}
-    return " or ".join(phrase for over, phrase in words.items() if over in counted) or words["benchmarks"]
+    return (
+        " or ".join(phrase for over, phrase in words.items() if over in counted)
+        or words["benchmarks"]
+    )
 
 
 def _coverage_notes(views: Sequence[RunView]) -> list[str]:
     """What accuracies lack of all that their suites name, and whether they are of the same questions."""
-    accuracies = {line.label: number for line in method_rows(views) if (number := line.overall("accuracy"))}
+    accuracies = {
+        line.label: number for line in method_rows(views) if (number := line.overall("accuracy"))
+    }
     by_words: dict[str, list[str]] = defaultdict(list)
     for label, number in accuracies.items():
         if number.partial:
@@ -179,9 +203,12 @@ def _convention_notes(views: Sequence[RunView]) -> list[str]:
     for view in views:
         if view.run.convention == "as-published":
             instead = "".join(
-                f"; {metric_title(row)} is {metric_title(substitute)}" for row, substitute in view.substitutes.items()
+                f"; {metric_title(row)} is {metric_title(substitute)}"
+                for row, substitute in view.substitutes.items()
             )
-            notes.append(f"As published: replies are read by {' and '.join(view.run.extractors)}{instead}.")
+            notes.append(
+                f"As published: replies are read by {' and '.join(view.run.extractors)}{instead}."
+            )
     return list(dict.fromkeys(notes))
 
 
@@ -199,7 +226,12 @@ def _reading_notes(views: Sequence[RunView]) -> list[str]:
 
 
 def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
-    cells = [cell for row in rows for cell in (row.accuracy, row.circular_accuracy) if isinstance(cell, NumberCell)]
+    cells = [
+        cell
+        for row in rows
+        for cell in (row.accuracy, row.circular_accuracy)
+        if isinstance(cell, NumberCell)
+    ]
     labels = {label for cell in cells for label, _ in cell.secondary}
     notes = []
     if "of answered" in labels:
@@ -221,23 +253,35 @@ def _bound_notes(rows: Sequence[SummaryRow]) -> list[str]:
 
 
 def _chance_notes(views: Sequence[RunView]) -> list[str]:
-    levels = {view.label: percent(level) for view in views if (level := mean_chance(view.run.benchmarks)) is not None}
+    levels = {
+        view.label: percent(level)
+        for view in views
+        if (level := mean_chance(view.run.benchmarks)) is not None
+    }
     if not levels:
         return []
     opening = "Guessing (mean of 1 / number of options) gives"
     if len(set(levels.values())) == 1:
         return [f"{opening} {next(iter(levels.values()))} accuracy."]
-    return [f"{opening} an accuracy of " + ", ".join(f"{level} ({label})" for label, level in levels.items()) + "."]
+    return [
+        f"{opening} an accuracy of "
+        + ", ".join(f"{level} ({label})" for label, level in levels.items())
+        + "."
+    ]
 
 
 def _grader_notes(views: Sequence[RunView]) -> list[str]:
     """Which models addressed their grader, how often, and an example."""
     notes = []
     for view in views:
-        speaking = [p for scored in view.run.benchmarks for p in scored.predictions if p.addresses_grader]
+        speaking = [
+            p for scored in view.run.benchmarks for p in scored.predictions if p.addresses_grader
+        ]
         if speaking:
             first = speaking[0]
-            replies = f"{len(speaking):,} {'reply speaks' if len(speaking) == 1 else 'replies speak'}"
+            replies = (
+                f"{len(speaking):,} {'reply speaks' if len(speaking) == 1 else 'replies speak'}"
+            )
             notes.append(
                 f"{replies} to the grader ({view.label}; {first.sample_id}: {first.addresses_grader!r}); read as any "
                 "other."
@@ -255,10 +299,14 @@ def _source_notes(views: Sequence[RunView]) -> list[str]:
             if metric in numbers:
                 sources.setdefault(numbers[metric].protocol, []).append(metric_title(metric))
         if sources:
-            texts = (f"{' and '.join(titles)} from {protocol}" for protocol, titles in sources.items())
+            texts = (
+                f"{' and '.join(titles)} from {protocol}" for protocol, titles in sources.items()
+            )
             sentences[f"By {line.method}: {' and '.join(texts)}."] = None
         if first := [m for m, number in numbers.items() if is_of_first_alone(m, number.protocol)]:
-            names = " and ".join(filter(None, (", ".join(map(metric_title, first[:-1])), metric_title(first[-1]))))
+            names = " and ".join(
+                filter(None, (", ".join(map(metric_title, first[:-1])), metric_title(first[-1])))
+            )
             sentences[f"Of each question's first presentation alone: {names}."] = None
     return list(sentences)
 
@@ -266,4 +314,6 @@ def _source_notes(views: Sequence[RunView]) -> list[str]:
 def html_summary(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> str:
     """What was found and the summary table as HTML without style or script, every text escaped."""
     views = run_views(runs, rows)
-    return part("parts.html", "findings")(findings(views)) + part("parts.html", "table")(summary(views))
+    return part("parts.html", "findings")(findings(views)) + part("parts.html", "table")(
+        summary(views)
+    )

@@ -145,7 +145,9 @@ class NumberCell(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        figures = (f"{label} {figure_text(estimate, self.unit)}" for label, estimate in self.secondary)
+        figures = (
+            f"{label} {figure_text(estimate, self.unit)}" for label, estimate in self.secondary
+        )
         return "; ".join((figure_text(self.estimate, self.unit), *figures))
 
 
@@ -183,13 +185,19 @@ class Table(Struct, frozen=True):
     @property
     def own_notes(self) -> tuple[str, ...]:
         """The notes, then what holds of all numbers that are of fewer questions than they should be."""
-        estimates = (cell.estimate for row in self.rows for cell in row if isinstance(cell, NumberCell))
-        is_of_fewer = any(estimate.value is not None and estimate.unanswered for estimate in estimates)
+        estimates = (
+            cell.estimate for row in self.rows for cell in row if isinstance(cell, NumberCell)
+        )
+        is_of_fewer = any(
+            estimate.value is not None and estimate.unanswered for estimate in estimates
+        )
         return (*self.notes, LIKE_OTHERS) if is_of_fewer else self.notes
 
     def has_numbers(self, column: int) -> bool:
         """Whether the column is one of numbers, and no label."""
-        return column >= self.label_columns and any(not isinstance(row[column], str) for row in self.rows)
+        return column >= self.label_columns and any(
+            not isinstance(row[column], str) for row in self.rows
+        )
 
     def footnotes(self) -> dict[str, int]:
         """Footnote -> number, in order of appearance."""
@@ -324,7 +332,10 @@ def shown_table(table: Table, *, on_page: bool = False) -> ShownTable:
 def _head(table: Table) -> tuple[tuple[ShownCell, ...], ...]:
     labels, rest = table.header[: table.label_columns], table.header[table.label_columns :]
     hints = table.hints
-    names = [ShownCell(name, scope="col", rows=2 if table.spans else 1, hint=hints.get(name, "")) for name in labels]
+    names = [
+        ShownCell(name, scope="col", rows=2 if table.spans else 1, hint=hints.get(name, ""))
+        for name in labels
+    ]
     if not table.spans:
         sides = (table.has_numbers(table.label_columns + place) for place in range(len(rest)))
         above = (
@@ -349,12 +360,20 @@ def _row(table: Table, place: int, numbers: dict[str, int], fold: int) -> tuple[
         note = numbers.get(footnote_of(cell))
         is_absent = not text and not figures and not isinstance(cell, str)
         if column >= table.label_columns:
-            cells.append(ShownCell(text, figures, is_absent, note, is_number=table.has_numbers(column)))
+            cells.append(
+                ShownCell(text, figures, is_absent, note, is_number=table.has_numbers(column))
+            )
         elif column or table.label_columns == 1:
-            cells.append(ShownCell(text, figures, is_absent, note, "row", samples=table.samples.get(text, "")))
+            cells.append(
+                ShownCell(
+                    text, figures, is_absent, note, "row", samples=table.samples.get(text, "")
+                )
+            )
         elif begins:
             rows, samples = _run_length(table, place, fold), table.samples.get(text, "")
-            cells.append(ShownCell(text, figures, is_absent, note, "rowgroup", rows, samples=samples))
+            cells.append(
+                ShownCell(text, figures, is_absent, note, "rowgroup", rows, samples=samples)
+            )
     return tuple(cells)
 
 
@@ -363,7 +382,10 @@ Rows = tuple[tuple[ShownCell, ...], ...]
 
 def _labels_together(table: Table, rows: Rows) -> Rows:
     labels = [tuple(cell for cell in row if cell.scope)[-table.label_columns + 1 :] for row in rows]
-    firsts = (ShownCell(_content(row[0])[0], samples=table.samples.get(_content(row[0])[0], "")) for row in table.rows)
+    firsts = (
+        ShownCell(_content(row[0])[0], samples=table.samples.get(_content(row[0])[0], ""))
+        for row in table.rows
+    )
     return tuple(
         (ShownCell(scope="row", together=(first, *others)), *_apart(row))
         for first, others, row in zip(firsts, labels, rows, strict=True)
@@ -373,7 +395,9 @@ def _labels_together(table: Table, rows: Rows) -> Rows:
 def _heading_together(table: Table, head: Rows) -> Rows:
     top, *below = head
     labels = top[: table.label_columns]
-    together = ShownCell(", ".join(label.text for label in labels), scope="col", rows=top[0].rows, together=labels)
+    together = ShownCell(
+        ", ".join(label.text for label in labels), scope="col", rows=top[0].rows, together=labels
+    )
     return ((together, *_apart(labels), *top[table.label_columns :]), *below)
 
 

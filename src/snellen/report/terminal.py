@@ -25,8 +25,20 @@ from snellen.report.content import suite_sections
 from snellen.report.paired_tables import sequential_tables
 from snellen.report.protocol_tables import control_tables, talk_tables
 from snellen.report.rendering import escaped
-from snellen.report.run_view import HeadlineEstimate, RunView, dimensions_of, method_rows, overall_label, pools_of
-from snellen.report.sections import common_question_tables, convention_tables, other_metrics, scored_benchmarks
+from snellen.report.run_view import (
+    HeadlineEstimate,
+    RunView,
+    dimensions_of,
+    method_rows,
+    overall_label,
+    pools_of,
+)
+from snellen.report.sections import (
+    common_question_tables,
+    convention_tables,
+    other_metrics,
+    scored_benchmarks,
+)
 from snellen.report.summary import summary
 from snellen.report.table import (
     DASH,
@@ -57,7 +69,11 @@ def summary_table(views: Sequence[RunView]) -> RichTable:
         box=box.SIMPLE_HEAD,
         show_edge=False,
         padding=0,
-        caption=Text("\n".join((*table.own_notes, *(f"{superscript(i)} {note}" for note, i in notes.items())))),
+        caption=Text(
+            "\n".join(
+                (*table.own_notes, *(f"{superscript(i)} {note}" for note, i in notes.items()))
+            )
+        ),
         caption_justify="left",
     )
     # Model and method share a column, and so do the counts: with four figures that just fits 80 columns. Headings
@@ -66,11 +82,17 @@ def summary_table(views: Sequence[RunView]) -> RichTable:
     place = table.header.index("unscored") - 1
     for name in table.header[2:place]:
         rich_table.add_column(name.replace(" ", "\n"), justify="right")
-    rich_table.add_column("\n/ ".join(("unparsed\nunscored", *table.header[place + 2 :])), justify="right")
+    rich_table.add_column(
+        "\n/ ".join(("unparsed\nunscored", *table.header[place + 2 :])), justify="right"
+    )
     for row in table.rows:
         model, method, *figures = row[:place]
         unparsed, *counted = row[place:]
-        share = value_text(unparsed.estimate, unparsed.unit) if isinstance(unparsed, NumberCell) else DASH
+        share = (
+            value_text(unparsed.estimate, unparsed.unit)
+            if isinstance(unparsed, NumberCell)
+            else DASH
+        )
         mark = superscript(notes[note]) if (note := footnote_of(unparsed)) else ""
         counts = f"{share}{mark}\n{' / '.join(cell_text(cell, notes) for cell in counted)}"
         rich_table.add_row(
@@ -89,7 +111,9 @@ def capability_table(views: Sequence[RunView]) -> RichTable | None:
     rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     rich_table.add_column("capability", overflow="fold")
     for line in lines:
-        rich_table.add_column(Text.assemble(short_name(line.view.label), (f"\n{line.method}", "dim")), justify="right")
+        rich_table.add_column(
+            Text.assemble(short_name(line.view.label), (f"\n{line.method}", "dim")), justify="right"
+        )
     reasons: dict[str, int] = {}
     for name in (*dimensions, ALL):
         cells = [_capability(line.lookup(CAPABILITY, ALL, name), reasons) for line in lines]
@@ -97,7 +121,9 @@ def capability_table(views: Sequence[RunView]) -> RichTable | None:
     ranks = [line.lookup(AVERAGE_RANK, ALL, ALL) for line in lines]
     if any(ranks):
         rich_table.add_row("average rank", *(_capability(rank, reasons) for rank in ranks))
-    rich_table.caption = Text("\n".join(f"{superscript(i)} {reason}" for reason, i in reasons.items()))
+    rich_table.caption = Text(
+        "\n".join(f"{superscript(i)} {reason}" for reason, i in reasons.items())
+    )
     rich_table.caption_justify = "left"
     return rich_table
 
@@ -131,7 +157,10 @@ def tables_of_runs(views: Sequence[RunView]) -> list[RichTable]:
 def suite_tables(views: Sequence[RunView]) -> dict[str, list[RichTable]]:
     """The tables that suites add, by their subject."""
     sections = suite_sections(views)
-    return {section.layout.subject: [plain_table(table) for table in section.tables] for section in sections}
+    return {
+        section.layout.subject: [plain_table(table) for table in section.tables]
+        for section in sections
+    }
 
 
 def shown_words(table: Table) -> list[list[str]]:
@@ -164,11 +193,16 @@ def plain_table(table: Table, widths: Sequence[int] = ()) -> RichTable:
     count = len(widths) or len(table.header)
     for i, name in enumerate(table.header[:count]):
         justify: Literal["left", "right"] = "left" if i < table.label_columns else "right"
-        rich_table.add_column(name, overflow="fold", justify=justify, width=widths[i] if widths else None)
+        rich_table.add_column(
+            name, overflow="fold", justify=justify, width=widths[i] if widths else None
+        )
     for row in table.rows:
         cells = row[:count]
         rich_table.add_row(
-            *(_render(cell, notes) if isinstance(cell, NumberCell) else _words(cell, notes) for cell in cells)
+            *(
+                _render(cell, notes) if isinstance(cell, NumberCell) else _words(cell, notes)
+                for cell in cells
+            )
         )
     return rich_table
 
@@ -177,11 +211,15 @@ def other_tables(views: Sequence[RunView]) -> list[RichTable]:
     """Metrics of open questions and any requested ones, by benchmark: one table per model and method."""
     metrics, names = other_metrics(views), [*scored_benchmarks(views), *pools_of(views)]
     # A metric without anything to count needs only one row to say so.
-    pooled = {tally.metric for view in views for scored in view.run.benchmarks for tally in scored.tallies}
+    pooled = {
+        tally.metric for view in views for scored in view.run.benchmarks for tally in scored.tallies
+    }
     followers = {row for metric in pooled for row in metric_row_names(metric)[1:]}
     tables = []
     for line in method_rows(views):
-        estimates = {(name, metric): line.lookup(metric, name) for name in names for metric in metrics}
+        estimates = {
+            (name, metric): line.lookup(metric, name) for name in names for metric in metrics
+        }
         numbers = {
             place: number
             for place, number in estimates.items()
@@ -193,7 +231,9 @@ def other_tables(views: Sequence[RunView]) -> list[RichTable]:
 
 
 def _other_table(title: str, numbers: Mapping[tuple[str, str], HeadlineEstimate]) -> RichTable:
-    rich_table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0, title=Text(title), title_justify="left")
+    rich_table = RichTable(
+        box=box.SIMPLE_HEAD, show_edge=False, padding=0, title=Text(title), title_justify="left"
+    )
     rich_table.add_column("benchmark", overflow="fold")
     rich_table.add_column("metric", overflow="fold")
     rich_table.add_column("value [95% interval] n", justify="right", no_wrap=True)
@@ -231,12 +271,16 @@ class _Figure:
     def __init__(self, number: NumberCell, mark: str = "") -> None:
         value, interval, count = _row("", number.estimate, number.unit)
         self.rows = [(value, interval, f"{count} {mark}" if mark else count)]
-        self.rows += [_row(f"{label} ", estimate, number.unit) for label, estimate in number.secondary]
+        self.rows += [
+            _row(f"{label} ", estimate, number.unit) for label, estimate in number.secondary
+        ]
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         """Rich asks twice: with the width of the whole table, and with what is left for the column."""
         room = options.max_width
-        values, intervals, counts = (max(map(len, column)) for column in zip(*self.rows, strict=True))
+        values, intervals, counts = (
+            max(map(len, column)) for column in zip(*self.rows, strict=True)
+        )
         three_lines = max(values, intervals, counts)
         two_lines = max(values, intervals + 1 + counts)
         # Two characters more than one line takes, as a gap to the previous column.
@@ -244,11 +288,17 @@ class _Figure:
         if room < LEAST:
             return Measurement(three_lines, min(max(three_lines, room), one_line))
         return Measurement(
-            three_lines, next((width for width in (one_line, two_lines) if 4 * width + LEAST // 2 <= room), three_lines)
+            three_lines,
+            next(
+                (width for width in (one_line, two_lines) if 4 * width + LEAST // 2 <= room),
+                three_lines,
+            ),
         )
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Text("\n", justify="right").join(self._break(row, options.max_width) for row in self.rows)
+        yield Text("\n", justify="right").join(
+            self._break(row, options.max_width) for row in self.rows
+        )
 
     def _break(self, row: tuple[str, str, str], width: int) -> Text:
         value, interval, count = row
@@ -292,11 +342,16 @@ class ProgressWords:
         self._shown[state.folder] = now
         is_over = state.done == state.total
         pace = (
-            f", {rate:,.1f}/s" + ("" if is_over else f", {(state.total - state.done) / rate:,.0f} s left")
+            f", {rate:,.1f}/s"
+            + ("" if is_over else f", {(state.total - state.done) / rate:,.0f} s left")
             if rate
             else ""
         )
-        different = f" ({state.different:,} different ones, by several protocols)" if state.different else ""
+        different = (
+            f" ({state.different:,} different ones, by several protocols)"
+            if state.different
+            else ""
+        )
         done = f"{state.done:,} of {state.total:,} questions done{different}"
         return f"{done}{pace}, {state.requests:,} requests, {state.failures:,} failed"
 

@@ -48,7 +48,9 @@ async def drive_async(
     Raises ModelError when a model is unusable; what was answered before is stored.
     """
     asker = _Asker({EVALUATED: model, **roles}, store, budget, progress)
-    crew = _Crew(asker.slots, [each for each in asker.distinct if isinstance(each, WaitsToAskAgain)])
+    crew = _Crew(
+        asker.slots, [each for each in asker.distinct if isinstance(each, WaitsToAskAgain)]
+    )
     source = iter(items)
 
     async def worker(group: asyncio.TaskGroup) -> None:
@@ -75,7 +77,11 @@ class _Asker:
     """Asks the models of a run; of equal requests in flight only the first is sent."""
 
     def __init__(
-        self, models: Mapping[str, AsyncModel], store: RunStore, budget: RunBudget, progress: ProgressCallback
+        self,
+        models: Mapping[str, AsyncModel],
+        store: RunStore,
+        budget: RunBudget,
+        progress: ProgressCallback,
     ) -> None:
         self._models, self._store, self._budget, self._progress = models, store, budget, progress
         self.distinct = list({id(model): model for model in models.values()}.values())
@@ -100,7 +106,10 @@ class _Asker:
                 came = [await self._ask(item.label, requests[0], item.images)]
             else:
                 async with asyncio.TaskGroup() as together:
-                    asking = [together.create_task(self._ask(item.label, each, item.images)) for each in requests]
+                    asking = [
+                        together.create_task(self._ask(item.label, each, item.images))
+                        for each in requests
+                    ]
                 came = [task.result() for task in asking]
             responses = [response for response in came if response is not None]
             if len(responses) < len(requests):
@@ -118,7 +127,9 @@ class _Asker:
                 return None
             return await self._send(identity, label, request, images)
 
-    async def _send(self, identity: bytes, label: str, request: Request, images: Images) -> Response:
+    async def _send(
+        self, identity: bytes, label: str, request: Request, images: Images
+    ) -> Response:
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._in_flight[identity] = future
         model = self._models[played_role(request.role, self._models)]
@@ -195,7 +206,9 @@ class EventLoop:
         try:
             return running.result()
         except BaseException:
-            if not running.done():  # the interruption came to this thread, which nobody else hears of
+            if (
+                not running.done()
+            ):  # the interruption came to this thread, which nobody else hears of
                 self._loop.call_soon_threadsafe(self._cancel)
             raise
 
@@ -204,7 +217,10 @@ class EventLoop:
             task.cancel()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._thread is None:
             self._runner.close()
@@ -248,7 +264,9 @@ def in_batches(models: Mapping[str, Model | AsyncModel]) -> Iterator[dict[str, M
         batched: dict[int, Model] = {}
         for model in models.values():
             if id(model) not in batched:
-                batched[id(model)] = _batched(model, open_models) if isinstance(model, AsyncModel) else model
+                batched[id(model)] = (
+                    _batched(model, open_models) if isinstance(model, AsyncModel) else model
+                )
         yield {role: batched[id(model)] for role, model in models.items()}
 
 

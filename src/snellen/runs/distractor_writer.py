@@ -19,7 +19,12 @@ from snellen.models.base import AsyncModel, Model, identity_of
 from snellen.protocols.verdict import NO_PICTURES, replay_verdict, user_message
 from snellen.records import Decoding, Request, Response, Variant
 from snellen.reformulation.answer_equality import same_answer
-from snellen.reformulation.distractor_prompts import ATTEMPTS, request_text, usable_proposals, writer_prompts
+from snellen.reformulation.distractor_prompts import (
+    ATTEMPTS,
+    request_text,
+    usable_proposals,
+    writer_prompts,
+)
 from snellen.reformulation.distractors import Rejected, SameAnswer
 from snellen.reformulation.wordnet import open_wordnet
 from snellen.runs.driving import drive_model
@@ -32,12 +37,16 @@ SHORT = "not written, drawn from other answers"
 class ModelDistractorWriter:
     """Writes the distractors that drafts need. A context manager: its journal is open while it is used."""
 
-    def __init__(self, model: Model | AsyncModel, announce: Callable[[str], object] = lambda line: None) -> None:
+    def __init__(
+        self, model: Model | AsyncModel, announce: Callable[[str], object] = lambda line: None
+    ) -> None:
         self.name = model.name
         self._model, self._announce = model, announce
         author = identity_of(model)
         name, facts = author.name, author.fingerprint
-        digest = hashlib.blake2b(msgspec.json.encode((name, facts), order="sorted"), digest_size=4).hexdigest()
+        digest = hashlib.blake2b(
+            msgspec.json.encode((name, facts), order="sorted"), digest_size=4
+        ).hexdigest()
         self.folder = home() / "written" / f"{slug(name)[:60]}-{digest}"
         check_identity(self.folder, self.name, facts)
 
@@ -51,18 +60,25 @@ class ModelDistractorWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._store.__exit__(kind, error, trace)
 
-    def write(self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected) -> list[Draft]:
+    def write(
+        self, benchmark: str, drafts: Sequence[Draft], count: int, rejected: Rejected
+    ) -> list[Draft]:
         """The drafts with the written distractors as the first tier of each round that needs them; `rejected` counts
         the proposals that were left out, by reason.
 
         Raises ModelError when the model did not answer; what it has already written is kept and not asked for again.
         """
         items = {
-            (draft.id, number): WritingItem(benchmark, draft.id, number, question, count, same=self._same)
+            (draft.id, number): WritingItem(
+                benchmark, draft.id, number, question, count, same=self._same
+            )
             for draft in drafts
             for number, question in enumerate(draft.rounds)
             if needs_writing(question)
@@ -78,7 +94,9 @@ class ModelDistractorWriter:
             replace(
                 draft,
                 rounds=tuple(
-                    _with_written(question, results[draft.id, number]) if (draft.id, number) in results else question
+                    _with_written(question, results[draft.id, number])
+                    if (draft.id, number) in results
+                    else question
                     for number, question in enumerate(draft.rounds)
                 ),
             )
@@ -143,8 +161,12 @@ class WritingItem(Struct, frozen=True):
         for attempt in range(ATTEMPTS):
             [response] = yield [self._request(attempt)]
             if response.error is not None:
-                return WrittenDistractors(tuple(options), rejected, f"{response.error.kind}: {response.error.detail}")
-            options += usable_proposals(response.text or "", self.question, options, rejected, self.same)
+                return WrittenDistractors(
+                    tuple(options), rejected, f"{response.error.kind}: {response.error.detail}"
+                )
+            options += usable_proposals(
+                response.text or "", self.question, options, rejected, self.same
+            )
             if len(options) >= self.count:
                 break
         return WrittenDistractors(tuple(options[: self.count]), rejected)
@@ -156,5 +178,9 @@ class WritingItem(Struct, frozen=True):
             variant=Variant(test=attempt, turn=self.turn),
             messages=(user_message(request_text(self.question, self.count, attempt)),),
             # At temperature 0 the reply would be the same again, so each further attempt samples.
-            decoding=Decoding(max_new_tokens=self.max_new_tokens, temperature=0.7 if attempt else 0.0, seed=attempt),
+            decoding=Decoding(
+                max_new_tokens=self.max_new_tokens,
+                temperature=0.7 if attempt else 0.0,
+                seed=attempt,
+            ),
         )

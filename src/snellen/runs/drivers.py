@@ -25,7 +25,17 @@ from snellen.formats.shown_text import HALF_CHARACTERS, whole_characters
 from snellen.models.base import ExpectsPictures, Model, failed
 from snellen.protocols.base import Protocol, RequestGenerator, distinct_presentations
 from snellen.protocols.prompts.rendering import PromptRenderer
-from snellen.records import EVALUATED, IMPOSSIBLE, ContinuationScore, Exchange, Kind, Request, Response, Sample, Usage
+from snellen.records import (
+    EVALUATED,
+    IMPOSSIBLE,
+    ContinuationScore,
+    Exchange,
+    Kind,
+    Request,
+    Response,
+    Sample,
+    Usage,
+)
 from snellen.runs.journal import RunStore
 from snellen.runs.spec import ExecutionSpec, TokenPrice
 
@@ -38,7 +48,9 @@ MILLION = 1_000_000
 
 def cost_of(usage: Usage, price: TokenPrice) -> float:
     """What tokens cost, in the currency of the price."""
-    return ((usage.prompt_tokens or 0) * price[0] + (usage.completion_tokens or 0) * price[1]) / MILLION
+    return (
+        (usage.prompt_tokens or 0) * price[0] + (usage.completion_tokens or 0) * price[1]
+    ) / MILLION
 
 
 class BudgetTaken(Struct, frozen=True):
@@ -64,10 +76,18 @@ class RunBudget:
     ) -> None:
         self._execution, self._clock = execution, clock
         workers = execution.workers
-        most = None if execution.max_requests is None else max(0, execution.max_requests - earlier.requests)
+        most = (
+            None
+            if execution.max_requests is None
+            else max(0, execution.max_requests - earlier.requests)
+        )
         self._requests = None if most is None else most // workers + (worker < most % workers)
-        self._cost = None if execution.max_cost is None else (execution.max_cost - earlier.paid) / workers
-        self._ends = None if execution.max_time is None else clock() + execution.max_time - earlier.seconds
+        self._cost = (
+            None if execution.max_cost is None else (execution.max_cost - earlier.paid) / workers
+        )
+        self._ends = (
+            None if execution.max_time is None else clock() + execution.max_time - earlier.seconds
+        )
         self._taken = self._answered = self._counted = self._uncounted = 0
         self.paid = 0.0
         """What the answers cost so far, in the currency of the price."""
@@ -157,7 +177,9 @@ class SampleItem(Struct, frozen=True):
         return self.protocol.label
 
     def start(self) -> RequestGenerator:
-        return distinct_presentations(self.label, self.protocol.ask(self.sample, self.prompt, self.history))
+        return distinct_presentations(
+            self.label, self.protocol.ask(self.sample, self.prompt, self.history)
+        )
 
 
 class ProgressUpdate(Struct, frozen=True):
@@ -192,7 +214,9 @@ class ActiveItem:
             if any(response is None for response in self.responses):
                 return True
             try:
-                self.requests = advance_item(self._wave, [r for r in self.responses if r is not None])
+                self.requests = advance_item(
+                    self._wave, [r for r in self.responses if r is not None]
+                )
             except StopIteration:
                 return False
             self.responses = [store.find(self.label, request) for request in self.requests]
@@ -260,7 +284,11 @@ def announced(items: Iterator[WorkItem], model: ExpectsPictures, ahead: int) -> 
 
 
 def _serve(
-    models: Mapping[str, Model], live: list[ActiveItem], store: RunStore, budget: RunBudget, progress: ProgressCallback
+    models: Mapping[str, Model],
+    live: list[ActiveItem],
+    store: RunStore,
+    budget: RunBudget,
+    progress: ProgressCallback,
 ) -> list[ActiveItem]:
     """Ask what all active protocols wait for, and return those that are not finished."""
     waiting: dict[tuple[str, Kind], list[tuple[ActiveItem, int]]] = {
@@ -285,7 +313,9 @@ def _serve(
 def played_role(role: str, models: Mapping[str, object]) -> str:
     """The role itself. Raises ModelError where no model plays it."""
     if role not in models:
-        raise ModelError(f"no model has the role {role}; the protocol that asks it must declare it in `roles`")
+        raise ModelError(
+            f"no model has the role {role}; the protocol that asks it must declare it in `roles`"
+        )
     return role
 
 
@@ -301,7 +331,9 @@ def _ask(
     identities = [store.identity(active.requests[i]) for active, i in waiting]
     first = dict(zip(reversed(identities), reversed(waiting), strict=True))
     distinct = [
-        pair for pair, identity in zip(waiting, identities, strict=True) if first[identity] == pair and budget.take()
+        pair
+        for pair, identity in zip(waiting, identities, strict=True)
+        if first[identity] == pair and budget.take()
     ]
     if not distinct:
         return
@@ -314,25 +346,39 @@ def _ask(
     )
     for response in responses:
         budget.settle(response)
-    came = {store.identity(request): response for request, response in zip(requests, responses, strict=True)}
+    came = {
+        store.identity(request): response
+        for request, response in zip(requests, responses, strict=True)
+    }
     for (active, i), identity in zip(waiting, identities, strict=True):
         if identity not in came:
             continue
         is_first, response = first[identity] == (active, i), came[identity]
-        active.responses[i] = response if is_first else store.share(active.label, active.requests[i], response)
+        active.responses[i] = (
+            response if is_first else store.share(active.label, active.requests[i], response)
+        )
     progress(asked_since(store, before))
 
 
-def answer_batch(model: Model, kind: Kind, requests: list[Request], images: Images) -> list[Response]:
+def answer_batch(
+    model: Model, kind: Kind, requests: list[Request], images: Images
+) -> list[Response]:
     """Responses to requests of one kind, checked. Raises ModelError for a model that gives more or fewer."""
     ask = model.generate if kind == "generate" else model.loglikelihood
     responses = list(ask(requests, images))
     if len(responses) != len(requests):
-        raise ModelError(f"{model.name} gave {len(responses)} responses to {len(requests)} requests")
+        raise ModelError(
+            f"{model.name} gave {len(responses)} responses to {len(requests)} requests"
+        )
     for response in responses:
         if not isinstance(response, Response):
-            raise ModelError(f"{model.name} replied {response!r}; a reply has to be a text, or a Response")
-    return [check_response(request, response) for request, response in zip(requests, responses, strict=True)]
+            raise ModelError(
+                f"{model.name} replied {response!r}; a reply has to be a text, or a Response"
+            )
+    return [
+        check_response(request, response)
+        for request, response in zip(requests, responses, strict=True)
+    ]
 
 
 def check_response(request: Request, response: Response) -> Response:
@@ -352,7 +398,10 @@ def check_response(request: Request, response: Response) -> Response:
         return failed("model", fault)
     if any(score.is_impossible for score in response.scores):
         return replace(
-            response, scores=tuple(replace(s, sum=IMPOSSIBLE) if s.is_impossible else s for s in response.scores)
+            response,
+            scores=tuple(
+                replace(s, sum=IMPOSSIBLE) if s.is_impossible else s for s in response.scores
+            ),
         )
     return response
 
@@ -367,4 +416,8 @@ def _no_log_likelihoods(scores: Sequence[ContinuationScore]) -> list[float]:
 def _readable(response: Response, text: str) -> Response:
     """The same response with lone surrogates of its text, which no file can hold, replaced."""
     whole = whole_characters(text)
-    return response if whole == text else replace(response, text=whole, notes=(*response.notes, HALF_CHARACTERS))
+    return (
+        response
+        if whole == text
+        else replace(response, text=whole, notes=(*response.notes, HALF_CHARACTERS))
+    )

@@ -30,9 +30,15 @@ def drive_model(
 
     Raises ModelError when a model is unusable; what was answered before is stored.
     """
-    served = {role: role_model for role, role_model in roles.items() if isinstance(role_model, AsyncModel)}
+    served = {
+        role: role_model for role, role_model in roles.items() if isinstance(role_model, AsyncModel)
+    }
     if not isinstance(model, AsyncModel) and not served:
-        local = {role: role_model for role, role_model in roles.items() if not isinstance(role_model, AsyncModel)}
+        local = {
+            role: role_model
+            for role, role_model in roles.items()
+            if not isinstance(role_model, AsyncModel)
+        }
         drive(model, items, store, roles=local, window=window, budget=budget, progress=progress)
         return
     # A twentieth of a short command goes into loading asyncio.
@@ -43,7 +49,9 @@ def drive_model(
         return
     with in_batches({EVALUATED: model, **roles}) as models:
         evaluated = models.pop(EVALUATED)
-        drive(evaluated, items, store, roles=models, window=window, budget=budget, progress=progress)
+        drive(
+            evaluated, items, store, roles=models, window=window, budget=budget, progress=progress
+        )
 
 
 # --- models by role ---------------------------------------------------------------------------------------------------

@@ -62,7 +62,9 @@ class AnswerCache:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # In a notebook the run goes on in another thread than the one that opens it, never in two at once.
-            self._file = sqlite3.connect(self._path, timeout=SECONDS, isolation_level=None, check_same_thread=False)
+            self._file = sqlite3.connect(
+                self._path, timeout=SECONDS, isolation_level=None, check_same_thread=False
+            )
             try:
                 self._open()
             except BaseException:
@@ -77,8 +79,12 @@ class AnswerCache:
         self._file.execute("PRAGMA synchronous=NORMAL")
         [version] = self._file.execute("PRAGMA user_version").fetchone()
         if version not in (0, FORMAT):
-            raise StoreError(f"{self._path} is of format {version}, not {FORMAT}; name another folder with --cache")
-        self._file.execute("CREATE TABLE IF NOT EXISTS answers (asked BLOB PRIMARY KEY, response BLOB) WITHOUT ROWID")
+            raise StoreError(
+                f"{self._path} is of format {version}, not {FORMAT}; name another folder with --cache"
+            )
+        self._file.execute(
+            "CREATE TABLE IF NOT EXISTS answers (asked BLOB PRIMARY KEY, response BLOB) WITHOUT ROWID"
+        )
         self._file.execute(f"PRAGMA user_version={FORMAT}")
 
     def find(self, request: Request) -> Response | None:
@@ -87,7 +93,9 @@ class AnswerCache:
         if digest is None:
             return None
         try:
-            row = self._file.execute("SELECT response FROM answers WHERE asked = ?", (digest,)).fetchone()
+            row = self._file.execute(
+                "SELECT response FROM answers WHERE asked = ?", (digest,)
+            ).fetchone()
         except sqlite3.Error as error:
             raise self._unusable(error) from None
         return _response.decode(row[0]) if row else None
@@ -121,7 +129,9 @@ class AnswerCache:
         ).digest()
 
     def _unusable(self, error: Exception) -> StoreError:
-        return StoreError(f"{self._path} cannot be used ({error}); name another folder with --cache, or remove it")
+        return StoreError(
+            f"{self._path} cannot be used ({error}); name another folder with --cache, or remove it"
+        )
 
 
 # --- a model that gives the responses of an earlier run, found by what was asked --------------------------------------

@@ -38,7 +38,9 @@ class SelectedBenchmark(Struct, frozen=True):
     """What this call has asked already, where it asks in rounds."""
 
 
-def benchmarks_without_prompts(patterns: Sequence[str], name: str, announce: Announce = silent) -> tuple[str, ...]:
+def benchmarks_without_prompts(
+    patterns: Sequence[str], name: str, announce: Announce = silent
+) -> tuple[str, ...]:
     """Names of the benchmarks whose entries do not declare a set of prompts that others do, which is announced.
 
     Raises DataError where no benchmark of the patterns has it.
@@ -50,10 +52,16 @@ def benchmarks_without_prompts(patterns: Sequence[str], name: str, announce: Ann
         return ()
     lacking = tuple(benchmark for benchmark, prompts in sets.items() if name not in prompts)
     if len(lacking) == len(sets):
-        declared = ", ".join(sorted({own for prompts in sets.values() for own in prompts})) or "none"
-        raise DataError(f"no set of prompts {name!r} is declared for {', '.join(lacking)}; declared: {declared}")
+        declared = (
+            ", ".join(sorted({own for prompts in sets.values() for own in prompts})) or "none"
+        )
+        raise DataError(
+            f"no set of prompts {name!r} is declared for {', '.join(lacking)}; declared: {declared}"
+        )
     if lacking:
-        announce(f"left out, as no set of prompts {name!r} is declared for them: {', '.join(lacking)}")
+        announce(
+            f"left out, as no set of prompts {name!r} is declared for them: {', '.join(lacking)}"
+        )
     return lacking
 
 
@@ -85,7 +93,9 @@ def find_benchmarks(
     condition = Condition(where) if where else None
     by_folder: dict[Path, Benchmark] = {}
     for pattern in patterns:
-        for benchmark in _open(pattern, condition, announce, without, partial, None if where else limit):
+        for benchmark in _open(
+            pattern, condition, announce, without, partial, None if where else limit
+        ):
             if benchmark.name not in without:
                 by_folder.setdefault(benchmark.folder.resolve(), benchmark)
     benchmarks = list(by_folder.values())
@@ -95,7 +105,10 @@ def find_benchmarks(
     uses = []
     for benchmark in benchmarks:
         facts = benchmark.spec.facts()
-        by_facts = condition is not None and condition.names <= facts.keys() - benchmark.manifest.tags.keys()
+        by_facts = (
+            condition is not None
+            and condition.names <= facts.keys() - benchmark.manifest.tags.keys()
+        )
         if condition and by_facts and not condition.holds(facts):
             continue
         use = SelectedBenchmark(benchmark, Selection("" if by_facts else where, limit))
@@ -103,11 +116,17 @@ def find_benchmarks(
             uses.append(use)
     if not uses:
         if alone := [
-            candidate.name for candidate in benchmarks if candidate.manifest.counts.examples and not candidate.count()
+            candidate.name
+            for candidate in benchmarks
+            if candidate.manifest.counts.examples and not candidate.count()
         ]:
-            raise DataError(f"{alone[0]} has examples alone and nothing to ask; show them with --few-shot-from")
+            raise DataError(
+                f"{alone[0]} has examples alone and nothing to ask; show them with --few-shot-from"
+            )
         if not where:
-            raise DataError(f"nothing of {', '.join(patterns)} is left: a model has seen the data of all of them")
+            raise DataError(
+                f"nothing of {', '.join(patterns)} is left: a model has seen the data of all of them"
+            )
         raise DataError(f"no sample of {', '.join(patterns)} fits --where {where!r}")
     return uses
 
@@ -133,8 +152,15 @@ def _check_names(benchmarks: Sequence[Benchmark]) -> None:
 
 def _check_facts(condition: Condition, benchmarks: Sequence[Benchmark]) -> None:
     """A fact may be missing from some benchmarks; one that no benchmark has is a typing error."""
-    names = {name for benchmark in benchmarks for name in (*benchmark.spec.facts(), *benchmark.manifest.tags)}
-    after = condition.names & {name for benchmark in benchmarks for name in benchmark.manifest.answer_tags} - names
+    names = {
+        name
+        for benchmark in benchmarks
+        for name in (*benchmark.spec.facts(), *benchmark.manifest.tags)
+    }
+    after = (
+        condition.names
+        & {name for benchmark in benchmarks for name in benchmark.manifest.answer_tags} - names
+    )
     if after:
         raise DataError(
             f"--where: {min(after)!r} tells of the answers, which no run may know; choose by it when scoring, "
@@ -159,7 +185,9 @@ def _open(
     if (benchmark_folder(pattern) / MANIFEST).exists() and pattern not in entries():
         benchmark = Benchmark(benchmark_folder(pattern))
         for place in kept_state(pattern).changed_sources():
-            announce(f"{place} has changed since {pattern} was built of it; build it again to ask what it says now")
+            announce(
+                f"{place} has changed since {pattern} was built of it; build it again to ask what it says now"
+            )
         yield benchmark
         return
     _check_folder(pattern)
@@ -194,7 +222,9 @@ def _open(
         if not isinstance(fault, NoSourceError):
             announce(f"{spec.name} is not built: {fault}")
     if faults:
-        announce(f"not built yet, left out of {pattern}: {', '.join(spec.short for spec, _ in faults)}")
+        announce(
+            f"not built yet, left out of {pattern}: {', '.join(spec.short for spec, _ in faults)}"
+        )
     yield from opened
 
 
@@ -239,14 +269,18 @@ def _check_folder(pattern: str) -> None:
     if not pattern.startswith((".", "/", "~")):
         return
     _check_file(pattern)
-    fault = f"{folder} is not a built benchmark" if folder.is_dir() else f"there is no folder {pattern}"
+    fault = (
+        f"{folder} is not a built benchmark" if folder.is_dir() else f"there is no folder {pattern}"
+    )
     raise DataError(f"{fault}; build it with `snellen build FILE --to {as_word(folder)}`")
 
 
 def _check_file(pattern: str) -> None:
     """Raise DataError for a file, of which a benchmark is to be built first."""
     if Path(pattern).expanduser().is_file():
-        raise DataError(f"{pattern} is a file; `snellen build {as_word(pattern)}` makes a benchmark of it")
+        raise DataError(
+            f"{pattern} is a file; `snellen build {as_word(pattern)}` makes a benchmark of it"
+        )
 
 
 def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None) -> Benchmark:
@@ -259,7 +293,10 @@ def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None)
     if spec.source.embedded or (reason and source_state(spec).beside):
         announce(f"building {spec.name}{again}")
         return build_benchmark(spec)
-    from snellen.fetching.parts import build_part, built_part  # loaded where something is to be fetched
+    from snellen.fetching.parts import (
+        build_part,
+        built_part,
+    )  # loaded where something is to be fetched
     from snellen.fetching.sources import fetch_source
 
     if limit is not None and (part := built_part(spec, limit) or build_part(spec, limit)):
@@ -267,7 +304,9 @@ def _built_benchmark(spec: BenchmarkSpec, announce: Announce, limit: int | None)
     try:
         fetched = fetch_source(spec)
     except NoSourceError as error:
-        raise NoSourceError(f"{spec.name} is not built{again}: {error}" if reason else str(error)) from None
+        raise NoSourceError(
+            f"{spec.name} is not built{again}: {error}" if reason else str(error)
+        ) from None
     announce(f"building {spec.name}{again}")
     return build_benchmark(fetched.spec, source=fetched.folder, origin=fetched.origin)
 
@@ -276,7 +315,9 @@ def outdated(spec: BenchmarkSpec) -> str:
     """Why a benchmark that is built is to be built again; empty where it is not."""
     kept = kept_state(spec.name)
     if not is_built(spec):
-        return f"what is built is not of {entry_file(spec)}" + f", but of {kept.entry}" * bool(kept.entry)
+        return f"what is built is not of {entry_file(spec)}" + f", but of {kept.entry}" * bool(
+            kept.entry
+        )
     try:
         benchmark = Benchmark(benchmark_folder(spec.name))
     except DataError:

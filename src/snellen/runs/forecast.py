@@ -63,8 +63,15 @@ class Forecast(Struct, frozen=True):
             f"at most {self.most.written:,} to write"
         )
         if price is not None:
-            costs = [cost_of(Usage(amount.read, amount.written), price) for amount in (self.least, self.most)]
-            yield "  " + " to ".join(dict.fromkeys(f"{cost:,.3g}" for cost in costs)) + " at the price given"
+            costs = [
+                cost_of(Usage(amount.read, amount.written), price)
+                for amount in (self.least, self.most)
+            ]
+            yield (
+                "  "
+                + " to ".join(dict.fromkeys(f"{cost:,.3g}" for cost in costs))
+                + " at the price given"
+            )
         yield f"  {METHOD}"
 
 
@@ -80,7 +87,9 @@ def forecast(plan: RunPlan) -> Forecast:
 
 def is_answered(plan: RunPlan) -> bool:
     """Whether a run has all answers that its plan asks for, so that nothing is left but to score them."""
-    answers = {e.request.key: e.response for e in read_exchanges(plan.folder) if e.response.error is None}
+    answers = {
+        e.request.key: e.response for e in read_exchanges(plan.folder) if e.response.error is None
+    }
     try:
         for item in work_items(plan):
             for _ in _requests(item, lambda request: answers[request.key]):
@@ -93,7 +102,11 @@ def is_answered(plan: RunPlan) -> bool:
 def _answered(plan: RunPlan) -> Collection[str]:
     if not holds_answers(plan.folder):
         return ()
-    return {exchange.request.key for exchange in read_exchanges(plan.folder) if exchange.response.error is None}
+    return {
+        exchange.request.key
+        for exchange in read_exchanges(plan.folder)
+        if exchange.response.error is None
+    }
 
 
 def _amount_asked(plan: RunPlan, reply: Reply, answered: Collection[str]) -> Amount:
@@ -131,7 +144,9 @@ def _steady(request: Request) -> Response:
 
 
 def _scored(request: Request) -> Response:
-    return Response(scores=tuple(ContinuationScore(-1.0 - i, 1, 1) for i in range(len(request.continuations))))
+    return Response(
+        scores=tuple(ContinuationScore(-1.0 - i, 1, 1) for i in range(len(request.continuations)))
+    )
 
 
 def _range(least: int, most: int) -> str:
@@ -182,6 +197,12 @@ def likely_of_picture(picture: ImageRef) -> int:
     return min(math.ceil(picture.width * picture.height / PIXELS_A_TOKEN), MOST_OF_A_PICTURE)
 
 
-def _summed(requests: Sequence[Request], tokens: Callable[[str], int], template: int = 0) -> RequestTokens:
-    prompt_tokens = sum(tokens(message.text) + template for request in requests for message in request.messages)
-    return RequestTokens(len(requests), prompt_tokens, sum(request.decoding.max_new_tokens for request in requests))
+def _summed(
+    requests: Sequence[Request], tokens: Callable[[str], int], template: int = 0
+) -> RequestTokens:
+    prompt_tokens = sum(
+        tokens(message.text) + template for request in requests for message in request.messages
+    )
+    return RequestTokens(
+        len(requests), prompt_tokens, sum(request.decoding.max_new_tokens for request in requests)
+    )

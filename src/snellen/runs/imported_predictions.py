@@ -38,7 +38,9 @@ def imported_run_folder(path: Path, answers: str, form: str = "") -> Path:
 
     `answers` is a file, the name or folder of a built benchmark, or empty; `form` is how the file is read.
     """
-    of_answers = unpacked_digest(Path(answers)) if answers and Path(answers).is_file() else answers.encode()
+    of_answers = (
+        unpacked_digest(Path(answers)) if answers and Path(answers).is_file() else answers.encode()
+    )
     digest = hashlib.sha256(unpacked_digest(path) + of_answers + form.encode())
     return Path("runs") / f"{slug(path.stem)[:60]}-{digest.hexdigest()[:8]}"
 
@@ -72,7 +74,10 @@ class ImportedPredictions(Struct, frozen=True):
 
 
 def write_imported_run(
-    folder: Path, benchmark: Benchmark, predictions: ImportedPredictions, exchanges: Iterable[Exchange]
+    folder: Path,
+    benchmark: Benchmark,
+    predictions: ImportedPredictions,
+    exchanges: Iterable[Exchange],
 ) -> None:
     """Write what a file of predictions says of a benchmark as a run."""
     manifest, labels = benchmark.manifest, (predictions.protocol,)

@@ -27,8 +27,26 @@ from snellen.errors import StoreError
 from snellen.formats.digest_index import DigestIndex
 from snellen.formats.json_files import JSON_FAULTS
 from snellen.formats.whole_files import sync_folder, unwritable
-from snellen.records import EVALUATED, Decoding, Exchange, Failure, Kind, Request, Response, Sample, Usage, key_of
-from snellen.runs.run_folder import ELSEWHERE, RUN_MANIFEST, cut_torn_line, journals, lock_file, read_manifest
+from snellen.records import (
+    EVALUATED,
+    Decoding,
+    Exchange,
+    Failure,
+    Kind,
+    Request,
+    Response,
+    Sample,
+    Usage,
+    key_of,
+)
+from snellen.runs.run_folder import (
+    ELSEWHERE,
+    RUN_MANIFEST,
+    cut_torn_line,
+    journals,
+    lock_file,
+    read_manifest,
+)
 
 if TYPE_CHECKING:
     from snellen.runs.earlier_answers import AnswerCache
@@ -162,14 +180,18 @@ def _body(line: bytes) -> bytes | None:
     return body
 
 
-def _decoded(body: bytes, authors: Mapping[str, str], decoder: msgspec.json.Decoder[LineT]) -> LineT:
+def _decoded(
+    body: bytes, authors: Mapping[str, str], decoder: msgspec.json.Decoder[LineT]
+) -> LineT:
     try:
         content = decoder.decode(body)
     except JSON_FAULTS as error:
         raise StoreError(f"not an exchange of this version ({error})") from None
     author = authors.get(content.request.role)
     if author not in (None, content.answered_by):
-        raise StoreError(f"answered by {content.answered_by or 'a model without a name'}, but this run is of {author}")
+        raise StoreError(
+            f"answered by {content.answered_by or 'a model without a name'}, but this run is of {author}"
+        )
     return content
 
 
@@ -347,7 +369,11 @@ class RunStore:
         if error:
             self._failed.add(identity)
             reason = f"{error.kind}: {error.detail}"
-            self.reasons[reason if reason in self.reasons or len(self.reasons) < MOST_REASONS else OTHER_REASONS] += 1
+            self.reasons[
+                reason
+                if reason in self.reasons or len(self.reasons) < MOST_REASONS
+                else OTHER_REASONS
+            ] += 1
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -382,7 +408,9 @@ def numbered_journals(folder: Path) -> list[Path]:
     """The journals whose numbers stand in places. Raises StoreError for more than a place can tell."""
     paths = journals(folder)
     if len(paths) > MOST_JOURNALS:
-        raise StoreError(f"{folder} has {len(paths)} journals, more than {MOST_JOURNALS}; join some")
+        raise StoreError(
+            f"{folder} has {len(paths)} journals, more than {MOST_JOURNALS}; join some"
+        )
     return paths
 
 
@@ -397,12 +425,16 @@ def read_exchanges(folder: Path) -> Iterator[Exchange]:
             yield exchange
 
 
-def read_journal(path: Path, authors: Mapping[str, str] = NO_AUTHORS) -> Iterator[tuple[int, Exchange]]:
+def read_journal(
+    path: Path, authors: Mapping[str, str] = NO_AUTHORS
+) -> Iterator[tuple[int, Exchange]]:
     """Offset and exchange of each whole line; a torn last line is passed over. Raises StoreError as above."""
     return _read_lines(path, authors, read_line)
 
 
-def read_entries(paths: Sequence[Path], authors: Mapping[str, str]) -> Iterator[tuple[int, JournalEntry]]:
+def read_entries(
+    paths: Sequence[Path], authors: Mapping[str, str]
+) -> Iterator[tuple[int, JournalEntry]]:
     """Place (see `JournalReader`) and short form of all exchanges in these journals in order of arrival. Raises
     StoreError as above."""
     for number, path in enumerate(paths):
@@ -410,7 +442,9 @@ def read_entries(paths: Sequence[Path], authors: Mapping[str, str]) -> Iterator[
             yield offset << PLACE_BITS | number, entry
 
 
-def read_stored_lines(paths: Sequence[Path], authors: Mapping[str, str]) -> Iterator[StoredExchange]:
+def read_stored_lines(
+    paths: Sequence[Path], authors: Mapping[str, str]
+) -> Iterator[StoredExchange]:
     """What a resumed run has to know of all exchanges in these journals. Raises StoreError as above."""
     for path in paths:
         for _, stored in _read_lines(path, authors, read_stored):
@@ -432,7 +466,9 @@ def _read_lines(
 
 
 def _at_line(path: Path, number: int, error: StoreError) -> StoreError:
-    return StoreError(f"{path}:{number}: {error}; `snellen mend {as_word(path.parent)}` sets such lines aside")
+    return StoreError(
+        f"{path}:{number}: {error}; `snellen mend {as_word(path.parent)}` sets such lines aside"
+    )
 
 
 class JournalReader:
@@ -446,7 +482,9 @@ class JournalReader:
     def read(self, place: int) -> Exchange:
         """The exchange at a place. Raises StoreError as `read_journal`."""
         number, offset = place & MOST_JOURNALS - 1, place >> PLACE_BITS
-        file = self._files.get(number) or self._files.setdefault(number, self._paths[number].open("rb"))
+        file = self._files.get(number) or self._files.setdefault(
+            number, self._paths[number].open("rb")
+        )
         file.seek(offset)
         try:
             return read_line(file.readline())
@@ -470,7 +508,11 @@ def _lines(path: Path) -> Iterator[bytes]:
         with path.open("rb", buffering=READ_AT_ONCE) as file:
             yield from file
     except OSError as error:
-        remedy = f"`snellen mend {as_word(path.parent)}` sets it aside" if path.is_dir() else "see that it can be read"
+        remedy = (
+            f"`snellen mend {as_word(path.parent)}` sets it aside"
+            if path.is_dir()
+            else "see that it can be read"
+        )
         raise StoreError(f"{path}: cannot be read ({error.strerror}); {remedy}") from None
 
 

@@ -52,7 +52,9 @@ def check_fits(folder: Path, exchange: Exchange, sample: Sample) -> None:
         for path in journals(folder):
             for number, (_, stored) in enumerate(read_journal(path), 1):
                 if stored == exchange:
-                    raise StoreError(f"{path}:{number}: {why}; `snellen mend {as_word(folder)}` sets such lines aside")
+                    raise StoreError(
+                        f"{path}:{number}: {why}; `snellen mend {as_word(folder)}` sets such lines aside"
+                    )
 
 
 def mend_run(folder: Path) -> list[Damage]:
@@ -62,7 +64,9 @@ def mend_run(folder: Path) -> list[Damage]:
     """
     manifest = read_manifest(folder)
     samples = {
-        use.name: {sample.id: sample for sample in reopen_benchmark(use, folder).samples(Selection())}
+        use.name: {
+            sample.id: sample for sample in reopen_benchmark(use, folder).samples(Selection())
+        }
         for use in manifest.benchmarks
     }
 
@@ -75,7 +79,11 @@ def mend_run(folder: Path) -> list[Damage]:
         return misfit(exchange.request, sample) if sample else ""
 
     with locked_run(folder):
-        return [damage for path in sorted(folder.glob(JOURNALS)) for damage in _mend_journal(path, fault)]
+        return [
+            damage
+            for path in sorted(folder.glob(JOURNALS))
+            for damage in _mend_journal(path, fault)
+        ]
 
 
 def _mend_journal(path: Path, fault: Callable[[bytes], str]) -> list[Damage]:

@@ -18,7 +18,15 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from snellen.building.benchmark import ALL, MANIFEST, SAMPLES, Benchmark, BenchmarkCounts, Selection, file_digest
+from snellen.building.benchmark import (
+    ALL,
+    MANIFEST,
+    SAMPLES,
+    Benchmark,
+    BenchmarkCounts,
+    Selection,
+    file_digest,
+)
 from snellen.common.images import ImageStore, JoinedImages
 from snellen.common.paths import benchmark_folder, check_benchmark_name
 from snellen.errors import DataError, StoreError
@@ -44,7 +52,10 @@ def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> 
         choice["part"] = msgspec.to_builtins(selection.part)
     with suppress(DataError):
         earlier = Benchmark(folder).manifest
-        if earlier.version == benchmark.manifest.version and earlier.made.recipe.get(ASKED) == choice:
+        if (
+            earlier.version == benchmark.manifest.version
+            and earlier.made.recipe.get(ASKED) == choice
+        ):
             return
     part = folder / f"{SAMPLES}.part"
     try:
@@ -53,7 +64,9 @@ def keep_questions(benchmark: Benchmark, selection: Selection, folder: Path) -> 
         part.replace(folder / SAMPLES)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise StoreError(f"{folder}: the questions cannot be kept ({error.strerror or error})") from None
+        raise StoreError(
+            f"{folder}: the questions cannot be kept ({error.strerror or error})"
+        ) from None
     manifest = benchmark.manifest
     changed = replace(
         manifest,
@@ -114,4 +127,6 @@ class RunPictures(JoinedImages):
 
     def __init__(self, use: BenchmarkUse, run: Path) -> None:
         example_folders = [Path(use.examples_from)] if use.examples_from else []
-        super().__init__([ImageStore(folder / "images") for folder in (*_places(use, run), *example_folders)])
+        super().__init__(
+            [ImageStore(folder / "images") for folder in (*_places(use, run), *example_folders)]
+        )

@@ -31,7 +31,13 @@ from snellen.protocols.prompts.templates import (
 )
 from snellen.protocols.wrapping import with_controls
 from snellen.records import Decoding, Example, Formulation, ImageRef, Method, Sample
-from snellen.runs.drivers import NOTHING_TAKEN, BudgetTaken, ProgressCallback, ProgressUpdate, SampleItem
+from snellen.runs.drivers import (
+    NOTHING_TAKEN,
+    BudgetTaken,
+    ProgressCallback,
+    ProgressUpdate,
+    SampleItem,
+)
 from snellen.runs.finding import (
     Announce,
     SelectedBenchmark,
@@ -90,16 +96,31 @@ def plan_run(spec: RunSpec, announce: Announce = silent) -> RunPlan:
     if not question_spec.benchmarks:
         raise DataError("name a benchmark to run; `snellen list` shows all")
     protocols = tuple(parse_protocol(text) for text in question_spec.protocols)
-    without = held_out_benchmarks(question_spec.benchmarks, question_spec.held_out_for, question_spec.cards, announce)
-    lacking = benchmarks_without_prompts(question_spec.benchmarks, question_spec.templates, announce)
+    without = held_out_benchmarks(
+        question_spec.benchmarks, question_spec.held_out_for, question_spec.cards, announce
+    )
+    lacking = benchmarks_without_prompts(
+        question_spec.benchmarks, question_spec.templates, announce
+    )
     left_out = {*without, *lacking}
     benchmarks = find_benchmarks(
-        question_spec.benchmarks, question_spec.where, question_spec.limit, announce, without=left_out, partial=True
+        question_spec.benchmarks,
+        question_spec.where,
+        question_spec.limit,
+        announce,
+        without=left_out,
+        partial=True,
     )
     published = _published_templates(benchmarks)
-    if published and spec.scoring.as_published and not (question_spec.templates or question_spec.prompt):
+    if (
+        published
+        and spec.scoring.as_published
+        and not (question_spec.templates or question_spec.prompt)
+    ):
         spec = spec.with_question(templates=AS_PUBLISHED)
-    templates = _templates_of(spec.question.templates, benchmarks, published).with_prompt(question_spec.prompt)
+    templates = _templates_of(spec.question.templates, benchmarks, published).with_prompt(
+        question_spec.prompt
+    )
     templates = _undone(templates, question_spec)
     plan = RunPlan(spec, tuple(benchmarks), protocols, templates)
     check_roles(plan, dict(question_spec.roles))
@@ -129,10 +150,15 @@ def _say_what_no_protocol_asks(plan: RunPlan, announce: Announce) -> None:
     for selected in plan.benchmarks:
         spec = selected.benchmark.spec
         protocols = protocols_of(spec, plan)
-        if not any(protocol.applies(sample) for sample in samples_of(selected) for protocol in protocols):
-            unasked[" and ".join(p.label for p in protocols) or plan.question.method].append(spec.name)
+        if not any(
+            protocol.applies(sample) for sample in samples_of(selected) for protocol in protocols
+        ):
+            unasked[" and ".join(p.label for p in protocols) or plan.question.method].append(
+                spec.name
+            )
     lines = [
-        f"not asked, as {labels} cannot ask their questions: {', '.join(names)}" for labels, names in unasked.items()
+        f"not asked, as {labels} cannot ask their questions: {', '.join(names)}"
+        for labels, names in unasked.items()
     ]
     if sum(map(len, unasked.values())) == len(plan.benchmarks):
         raise DataError(f"{'; '.join(lines)}; `-p vanilla` asks any question")
@@ -140,13 +166,19 @@ def _say_what_no_protocol_asks(plan: RunPlan, announce: Announce) -> None:
         announce(line)
 
 
-def _templates_of(name: str, benchmarks: Sequence[SelectedBenchmark], published: Mapping[str, str]) -> Templates:
+def _templates_of(
+    name: str, benchmarks: Sequence[SelectedBenchmark], published: Mapping[str, str]
+) -> Templates:
     sets = {use.benchmark.name: prompts_of(use.benchmark.spec) for use in benchmarks}
     if name and all(name in prompts for prompts in sets.values()):
-        return declared_templates(name, {benchmark: prompts[name] for benchmark, prompts in sets.items()})
+        return declared_templates(
+            name, {benchmark: prompts[name] for benchmark, prompts in sets.items()}
+        )
     templates = named_templates(name, published)
     return (
-        templates if name else with_defaults_of(templates, [entry_of_today(use.benchmark.spec) for use in benchmarks])
+        templates
+        if name
+        else with_defaults_of(templates, [entry_of_today(use.benchmark.spec) for use in benchmarks])
     )
 
 
@@ -167,7 +199,10 @@ def _undone(templates: Templates, question: QuestionSpec) -> Templates:
 
 def shown_pictures(plan: RunPlan) -> tuple[str, ...]:
     """For each benchmark whose pictures a set of prompts limits, one line on how they are shown."""
-    sets = {use.benchmark.name: plan.templates.by_benchmark.get(use.benchmark.name) for use in plan.benchmarks}
+    sets = {
+        use.benchmark.name: plan.templates.by_benchmark.get(use.benchmark.name)
+        for use in plan.benchmarks
+    }
     return tuple(
         f"{name}: {own.pictures.words} (prompts {plan.question.templates})"
         for name, own in sets.items()
@@ -189,11 +224,17 @@ def default_name(question: QuestionSpec) -> str:
     """The default folder of a run: asking the same gives the same folder, however the work is done."""
     [model] = question.models
     roles = tuple((role, answers_as(name)) for role, name in question.roles)
-    fields, defaults = asdict(replace(question, models=(answers_as(model),), roles=roles)), asdict(QuestionSpec())
-    text = msgspec.json.encode({name: value for name, value in fields.items() if value != defaults[name]}).decode()
+    fields, defaults = (
+        asdict(replace(question, models=(answers_as(model),), roles=roles)),
+        asdict(QuestionSpec()),
+    )
+    text = msgspec.json.encode(
+        {name: value for name, value in fields.items() if value != defaults[name]}
+    ).decode()
     # Names are digests of a record that had these fields too, so that runs of that time go on.
     text = (
-        text.replace('"templates":', '"runs":"","templates":', 1)[:-1] + ',"error_budget":0.0,"scoring":{},"judge":{}}'
+        text.replace('"templates":', '"runs":"","templates":', 1)[:-1]
+        + ',"error_budget":0.0,"scoring":{},"judge":{}}'
     )
     return f"{slug(answers_as(model))[:60]}-{digest(text)}"
 
@@ -246,7 +287,9 @@ def with_parts(plan: RunPlan, parts: Mapping[str, Part], earlier: Mapping[str, P
     return replace(plan, benchmarks=tuple(_part_of(use, parts, earlier) for use in plan.benchmarks))
 
 
-def _part_of(use: SelectedBenchmark, parts: Mapping[str, Part], earlier: Mapping[str, Part]) -> SelectedBenchmark:
+def _part_of(
+    use: SelectedBenchmark, parts: Mapping[str, Part], earlier: Mapping[str, Part]
+) -> SelectedBenchmark:
     name = use.benchmark.name
     if name not in parts:
         return use
@@ -256,7 +299,9 @@ def _part_of(use: SelectedBenchmark, parts: Mapping[str, Part], earlier: Mapping
 
 def _published(sample: Sample, histories: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     if sample.id not in histories:
-        raise DataError(f"{sample.benchmark}: the dialogue {sample.id} has no published history; use history=online")
+        raise DataError(
+            f"{sample.benchmark}: the dialogue {sample.id} has no published history; use history=online"
+        )
     return histories[sample.id]
 
 
@@ -269,13 +314,18 @@ def protocols_of(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
 def _own_protocols(spec: BenchmarkSpec, plan: RunPlan) -> tuple[Protocol, ...]:
     suite = suite_of(spec)
     facts = suite if suite and not spec.suite and suite.name in plan.templates.by_suite else spec
-    by_method: dict[Method, tuple[str, ...]] = {"generation": facts.generation, "likelihood": facts.likelihood}
+    by_method: dict[Method, tuple[str, ...]] = {
+        "generation": facts.generation,
+        "likelihood": facts.likelihood,
+    }
     plain: dict[Method, tuple[str, ...]] = {
         "generation": ("vanilla",),
         "likelihood": () if spec.formulation == "text" else ("likelihood",),
     }
     return tuple(
-        parse_protocol(text) for method in plan.question.methods for text in by_method[method] or plain[method]
+        parse_protocol(text)
+        for method in plan.question.methods
+        for text in by_method[method] or plain[method]
     )
 
 
@@ -288,7 +338,9 @@ def check_examples(plan: RunPlan) -> None:
     for selected in plan.benchmarks:
         for protocol in protocols_of(selected.benchmark.spec, plan):
             if declaration_of(protocol).conclude:
-                raise DataError(f"{protocol.label} asks in steps of its own, without examples; leave --few-shot out")
+                raise DataError(
+                    f"{protocol.label} asks in steps of its own, without examples; leave --few-shot out"
+                )
         few_shot = few_shot_of(selected.benchmark, plan)
         for sample in samples_of(selected):
             few_shot.drawn_for(sample)
@@ -302,7 +354,12 @@ def example_source(benchmark: Benchmark, plan: RunPlan) -> Benchmark:
 def few_shot_of(benchmark: Benchmark, plan: RunPlan) -> FewShot:
     """What is shown before the questions of a benchmark. Raises DataError where its source has no examples."""
     source = example_source(benchmark, plan)
-    return FewShot(source.examples(), plan.question.few_shot, plan.question.few_shot_seed, plan.question.few_shot_same)
+    return FewShot(
+        source.examples(),
+        plan.question.few_shot,
+        plan.question.few_shot_seed,
+        plan.question.few_shot_same,
+    )
 
 
 def prompt_of(spec: BenchmarkSpec, formulation: Formulation, plan: RunPlan) -> PromptRenderer:
@@ -349,11 +406,15 @@ def check_roles(plan: RunPlan, played: Collection[str]) -> None:
     }
     for role, protocol in needed.items():
         if role not in played:
-            raise DataError(f"{protocol} asks a {role}; name one with --role {role}=MODEL (roles={{{role!r}: MODEL}})")
+            raise DataError(
+                f"{protocol} asks a {role}; name one with --role {role}=MODEL (roles={{{role!r}: MODEL}})"
+            )
     for role in played:
         if role not in needed:
             needed_names = f"; known: {', '.join(needed)}" if needed else ""
-            raise DataError(f"no protocol of this run asks a {role}; leave --role {role}=... out{needed_names}")
+            raise DataError(
+                f"no protocol of this run asks a {role}; leave --role {role}=... out{needed_names}"
+            )
 
 
 def _check_temperature(plan: RunPlan) -> None:
@@ -390,7 +451,9 @@ def picture_partners(benchmark: Benchmark) -> Partners:
     """
     pictures = list(dict.fromkeys(sample.images for sample in benchmark.samples() if sample.images))
     if len(pictures) == 1:
-        raise DataError(f"{benchmark.name}: all its questions show the same picture; nothing can be shuffled")
+        raise DataError(
+            f"{benchmark.name}: all its questions show the same picture; nothing can be shuffled"
+        )
     rng_for(benchmark.name, SHUFFLED).shuffle(pictures)
     return dict(zip(pictures, [*pictures[1:], *pictures[:1]], strict=True))
 
@@ -398,7 +461,9 @@ def picture_partners(benchmark: Benchmark) -> Partners:
 def with_other_pictures(sample: Sample, partners: Partners) -> Sample:
     """The sample with as many pictures of other samples."""
     pictures = partners[sample.images]
-    return replace(sample, images=tuple(pictures[i % len(pictures)] for i in range(len(sample.images))))
+    return replace(
+        sample, images=tuple(pictures[i % len(pictures)] for i in range(len(sample.images)))
+    )
 
 
 # --- which examples are shown, with their answers, before a question --------------------------------------------------
@@ -415,7 +480,9 @@ class FewShot:
     such an example gives way to the next one.
     """
 
-    def __init__(self, examples: Sequence[Example], count: int, seed: int = 0, shared: bool = False) -> None:
+    def __init__(
+        self, examples: Sequence[Example], count: int, seed: int = 0, shared: bool = False
+    ) -> None:
         self._count, self._seed, self._same = count, seed, shared
         self._names = {_name(example) for example in examples}
         self._by_form: dict[bool, list[Example]] = defaultdict(list)
@@ -444,7 +511,9 @@ class FewShot:
             )
         if self._same:
             return tuple(fit[: self._count])
-        return tuple(rng_for(sample.benchmark, sample.id, FEW_SHOT, self._seed).sample(fit, self._count))
+        return tuple(
+            rng_for(sample.benchmark, sample.id, FEW_SHOT, self._seed).sample(fit, self._count)
+        )
 
 
 def _name(sample: Sample) -> tuple[str, str]:
@@ -501,7 +570,9 @@ def ignore_progress(state: RunProgress) -> None:
     """A listener that does nothing."""
 
 
-def progress_of(plan: RunPlan, listener: ProgressListener, *, of_worker: bool = False) -> ProgressCallback:
+def progress_of(
+    plan: RunPlan, listener: ProgressListener, *, of_worker: bool = False
+) -> ProgressCallback:
     """A callback for drivers: it adds up what happened and tells the listener, once before anything has happened.
 
     With `of_worker` the total is the share of the plan's worker, not that of all workers."""
@@ -509,7 +580,9 @@ def progress_of(plan: RunPlan, listener: ProgressListener, *, of_worker: bool = 
         return lambda update: None
     [model] = plan.question.models
     total, different = count_to_ask(plan, of_worker=of_worker)
-    state = RunProgress(model, str(plan.folder), 0, total, different=different if different != total else 0)
+    state = RunProgress(
+        model, str(plan.folder), 0, total, different=different if different != total else 0
+    )
     listener(state)
 
     def update_state(update: ProgressUpdate) -> None:

@@ -24,7 +24,15 @@ from snellen.errors import MissingExtraError, ModelError
 from snellen.runs.drivers import ProgressCallback
 from snellen.runs.finding import Announce, silent
 from snellen.runs.plan import RunPlan
-from snellen.runs.ray_pool import PoolWorker, RayPool, RayWorker, Refusal, WorkerModel, WorkerPlace, models_on_ray
+from snellen.runs.ray_pool import (
+    PoolWorker,
+    RayPool,
+    RayWorker,
+    Refusal,
+    WorkerModel,
+    WorkerPlace,
+    models_on_ray,
+)
 from snellen.runs.run_folder import changed_fact
 from snellen.runs.runner import RunOutcome, run_plan
 from snellen.runs.spec import ExecutionSpec
@@ -44,7 +52,9 @@ class WorkerSize(Struct, frozen=True):
     wanted: int
 
 
-def run_on_ray(plan: RunPlan, progress: ProgressCallback, announce: Announce = silent) -> RunOutcome:
+def run_on_ray(
+    plan: RunPlan, progress: ProgressCallback, announce: Announce = silent
+) -> RunOutcome:
     """Carry out a plan on the cluster that its spec names. The folder is the same as that of one process.
 
     Raises MissingExtraError without Ray, ModelError when there is no such cluster, no room on it, or a model that
@@ -57,7 +67,9 @@ def run_on_ray(plan: RunPlan, progress: ProgressCallback, announce: Announce = s
                 announce(f"Ray: {cluster.no_room}; waiting up to {PLACEMENT_SECONDS:.0f} s for one")
             models = cluster.first_models()
             size = cluster.size
-            announce(f"Ray: up to {size.wanted} workers, {size.gpus:g} GPUs and {size.cpus} CPUs each")
+            announce(
+                f"Ray: up to {size.wanted} workers, {size.gpus:g} GPUs and {size.cpus} CPUs each"
+            )
             evaluated, roles = models_on_ray(RayPool(cluster, models, plan.execution.window))
             return run_plan(evaluated, plan, progress, roles)
         finally:
@@ -83,7 +95,9 @@ def _connected(execution: ExecutionSpec) -> Iterator[ModuleType]:
 
 
 def _join(ray: ModuleType, execution: ExecutionSpec) -> None:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster of this run's own tells nobody of it
+    os.environ.setdefault(
+        "RAY_USAGE_STATS_ENABLED", "0"
+    )  # a cluster of this run's own tells nobody of it
     address = None if execution.ray == "auto" else execution.ray
     try:
         _check_reachable(execution.ray)
@@ -111,11 +125,19 @@ def _check_reachable(address: str) -> None:
 @contextmanager
 def _process_as_it_was() -> Iterator[None]:
     """Undo what Ray leaves behind in a process that imports it and joins: variables, a handler of SIGTERM, a hook."""
-    variables, on_terminate, hook = dict(os.environ), signal.getsignal(signal.SIGTERM), sys.excepthook
+    variables, on_terminate, hook = (
+        dict(os.environ),
+        signal.getsignal(signal.SIGTERM),
+        sys.excepthook,
+    )
     try:
         yield
     finally:
-        for name in [name for name in {**variables, **os.environ} if name.startswith(("RAY_", "PYTHONBREAKPOINT"))]:
+        for name in [
+            name
+            for name in {**variables, **os.environ}
+            if name.startswith(("RAY_", "PYTHONBREAKPOINT"))
+        ]:
             os.environ.pop(name, None)
             if name in variables:
                 os.environ[name] = variables[name]
@@ -180,12 +202,17 @@ class RayCluster:
     def raised_in_worker(self, error: BaseException) -> str:
         """The exception of a worker's own code, in a line; empty where the worker itself was lost."""
         cause = getattr(error, "cause", None)
-        if not isinstance(error, self._ray.exceptions.RayTaskError) or isinstance(cause, self.faults):
+        if not isinstance(error, self._ray.exceptions.RayTaskError) or isinstance(
+            cause, self.faults
+        ):
             return ""
         return f"{type(cause).__name__}: {_first_line(cause)}" if cause else _first_line(error)
 
     def why_not(
-        self, place: WorkerPlace, loaded: dict[str, WorkerModel] | Refusal, models: dict[str, WorkerModel]
+        self,
+        place: WorkerPlace,
+        loaded: dict[str, WorkerModel] | Refusal,
+        models: dict[str, WorkerModel],
     ) -> str:
         """Why a worker cannot take part beside those with these models; empty when it can."""
         if place.version != __version__:
@@ -199,7 +226,9 @@ class RayCluster:
 
     def first_models(self) -> dict[str, WorkerModel]:
         """What the first worker has loaded. Raises ModelError where none can."""
-        if not self._ray.wait([worker.placed for worker in self.workers], timeout=PLACEMENT_SECONDS)[0]:
+        if not self._ray.wait(
+            [worker.placed for worker in self.workers], timeout=PLACEMENT_SECONDS
+        )[0]:
             raise ModelError(
                 f"ray: no worker could start within {PLACEMENT_SECONDS:.0f} s: {self.no_room}; see "
                 "`ray status`, or set gpus_per_worker"
@@ -212,7 +241,9 @@ class RayCluster:
             except self.faults as error:
                 self.leave(worker)
                 if not self.workers:
-                    raise ModelError(f"{worker.name} could not load the model: {self._reason(error)}") from None
+                    raise ModelError(
+                        f"{worker.name} could not load the model: {self._reason(error)}"
+                    ) from None
                 continue
             if why := self.why_not(worker.place, loaded, {}):
                 raise ModelError(why if isinstance(loaded, Refusal) else f"{worker.name}: {why}")
@@ -234,7 +265,10 @@ class RayCluster:
     @property
     def no_room(self) -> str:
         """That a worker finds no room, in words."""
-        most = max((node["Resources"].get("GPU", 0.0) for node in self._ray.nodes() if node["Alive"]), default=0.0)
+        most = max(
+            (node["Resources"].get("GPU", 0.0) for node in self._ray.nodes() if node["Alive"]),
+            default=0.0,
+        )
         return (
             f"a worker needs {self.size.gpus:g} GPUs and {self.size.cpus} CPUs of one machine, which none of the "
             f"cluster has free (the most GPUs of one: {most:g})"
@@ -246,7 +280,9 @@ def worker_size(execution: ExecutionSpec, nodes: list[dict[str, Any]]) -> Worker
 
     Without GPUs, the workers of a machine share its processors.
     """
-    machines = [node["Resources"] for node in nodes if node["Alive"] and node["Resources"].get("CPU")]
+    machines = [
+        node["Resources"] for node in nodes if node["Alive"] and node["Resources"].get("CPU")
+    ]
     has_gpus = any(machine.get("GPU") for machine in machines)
     gpus = float(has_gpus) if execution.gpus_per_worker is None else execution.gpus_per_worker
     fit = sum(int(machine.get("GPU", 0) / gpus) for machine in machines) if gpus else len(machines)

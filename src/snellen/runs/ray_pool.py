@@ -107,7 +107,9 @@ class RayWorker:
             for role_model in loaded.values():
                 if isinstance(role_model, NeedsBenchmarks):
                     role_model.prepare(benchmarks)
-            self._checking = [role_model for role_model in loaded.values() if isinstance(role_model, HasFindings)]
+            self._checking = [
+                role_model for role_model in loaded.values() if isinstance(role_model, HasFindings)
+            ]
             # Those behind a network are asked in batches too, and stay open for as long as the worker lives.
             self._open = ExitStack()
             self._models = self._open.enter_context(in_batches(loaded))
@@ -124,20 +126,28 @@ class RayWorker:
         except SnellenError as error:
             return Refusal(str(error))
 
-    def answer(self, encoded: bytes, digests: Sequence[str], *pictures: SentPicture) -> AnsweredBatch | Refusal:
+    def answer(
+        self, encoded: bytes, digests: Sequence[str], *pictures: SentPicture
+    ) -> AnsweredBatch | Refusal:
         """Answer a batch of encoded requests; `pictures` are theirs, under `digests`."""
         requests = _requests.decode(encoded)
         images = SentPictures(dict(zip(digests, pictures, strict=True)))
         responses: dict[int, Response] = {}
         alike = sorted(range(len(requests)), key=lambda i: (requests[i].role, requests[i].kind))
         try:
-            for (role, kind), places in itertools.groupby(alike, lambda i: (requests[i].role, requests[i].kind)):
+            for (role, kind), places in itertools.groupby(
+                alike, lambda i: (requests[i].role, requests[i].kind)
+            ):
                 positions = list(places)
-                came = answer_batch(self._models[role], kind, [requests[i] for i in positions], images)
+                came = answer_batch(
+                    self._models[role], kind, [requests[i] for i in positions], images
+                )
                 responses.update(zip(positions, came, strict=True))
         except SnellenError as error:
             return Refusal(str(error))
-        findings = dict.fromkeys(itertools.chain.from_iterable(model.findings() for model in self._checking))
+        findings = dict.fromkeys(
+            itertools.chain.from_iterable(model.findings() for model in self._checking)
+        )
         ordered = [responses[i] for i in range(len(requests))]
         return AnsweredBatch(msgspec.msgpack.encode(ordered), tuple(findings))
 
@@ -157,7 +167,9 @@ GROW_SECONDS = 10.0
 class _Waiting:
     """A request that nobody has answered yet."""
 
-    def __init__(self, request: Request, images: Images, answered: asyncio.Future[Response]) -> None:
+    def __init__(
+        self, request: Request, images: Images, answered: asyncio.Future[Response]
+    ) -> None:
         self.request, self.images, self.answered = request, images, answered
         pictures = request.images
         self.group = pictures[0].digest if pictures else f"{request.benchmark} {request.sample_id}"
@@ -178,7 +190,11 @@ class PoolWorker:
 
     @property
     def name(self) -> str:
-        return f"worker {self.place.pid} on {self.place.host}" if self.place else "a worker that had not begun"
+        return (
+            f"worker {self.place.pid} on {self.place.host}"
+            if self.place
+            else "a worker that had not begun"
+        )
 
 
 class RayPool:
@@ -282,7 +298,9 @@ class RayPool:
         self._lost_in_a_row += 1
         if self._lost_in_a_row > MOST_LOST * self._cluster.wanted:
             reason = str(error).partition("\n")[0]
-            self._fail(f"{self._lost_in_a_row} workers in a row were lost before they answered anything ({reason})")
+            self._fail(
+                f"{self._lost_in_a_row} workers in a row were lost before they answered anything ({reason})"
+            )
             return
         self._cluster.announce(f"Ray: {worker.name} was lost; others answer what it had in hand")
         self._spawn(self._welcome(self._cluster.start()))
@@ -293,7 +311,11 @@ class RayPool:
             return
         if waiting.lost >= MOST_LOST:
             waiting.answered.set_result(
-                Response(error=Failure("model", f"{waiting.lost} workers were lost in answering this", waiting.lost))
+                Response(
+                    error=Failure(
+                        "model", f"{waiting.lost} workers were lost in answering this", waiting.lost
+                    )
+                )
             )
         elif waiting.lost:
             self._suspects.appendleft(waiting)
@@ -326,9 +348,15 @@ class RayPool:
             self._hand_out()
 
     def _hand_out(self) -> None:
-        for room in range(BATCHES_IN_HAND):  # one batch for everybody before anybody gets a second one
+        for room in range(
+            BATCHES_IN_HAND
+        ):  # one batch for everybody before anybody gets a second one
             for worker in self._cluster.workers:
-                if worker.is_ready and len(worker.in_hand) == room and (batch := self._batch_for(worker)):
+                if (
+                    worker.is_ready
+                    and len(worker.in_hand) == room
+                    and (batch := self._batch_for(worker))
+                ):
                     worker.in_hand.append(batch)
                     self._spawn(self._have_answered(worker, batch))
 
@@ -346,7 +374,9 @@ class RayPool:
         for group in (*known_groups, *free):
             if len(batch) >= self.batch_size:
                 break
-            batch += [waiting for waiting in self._waiting.pop(group) if not waiting.answered.done()]
+            batch += [
+                waiting for waiting in self._waiting.pop(group) if not waiting.answered.done()
+            ]
             self._home[group] = worker
             self._home.move_to_end(group)
         while len(self._home) > REMEMBERED_PICTURES:
@@ -354,7 +384,11 @@ class RayPool:
         return batch
 
     async def _have_answered(self, worker: PoolWorker, batch: Sequence[_Waiting]) -> None:
-        pictures = {image.digest: (image, request.images) for request in batch for image in request.request.images}
+        pictures = {
+            image.digest: (image, request.images)
+            for request in batch
+            for image in request.request.images
+        }
         contents = [_content_of(image, images) for image, images in pictures.values()]
         try:
             encoded = encode_requests([request.request for request in batch])
@@ -370,9 +404,13 @@ class RayPool:
             return
         self._take_in(worker, batch, answer)
 
-    def _take_in(self, worker: PoolWorker, batch: Sequence[_Waiting], answer: AnsweredBatch) -> None:
+    def _take_in(
+        self, worker: PoolWorker, batch: Sequence[_Waiting], answer: AnsweredBatch
+    ) -> None:
         self._lost_in_a_row = 0
-        worker.in_hand = deque(other_batch for other_batch in worker.in_hand if other_batch is not batch)
+        worker.in_hand = deque(
+            other_batch for other_batch in worker.in_hand if other_batch is not batch
+        )
         self.findings.update(dict.fromkeys(answer.findings))
         for waiting, response in zip(batch, decode_answer(answer.responses), strict=True):
             if not waiting.answered.done():
@@ -385,7 +423,11 @@ class RoleOnRay:
 
     def __init__(self, pool: RayPool, role: str) -> None:
         self._pool, self._model = pool, pool.models[role]
-        self.name, self.kinds, self.concurrency = self._model.name, self._model.kinds, pool.concurrency
+        self.name, self.kinds, self.concurrency = (
+            self._model.name,
+            self._model.kinds,
+            pool.concurrency,
+        )
         self.answers_by_sample = self._model.answers_by_sample
         self.ask, self.close = pool.ask, pool.close
 

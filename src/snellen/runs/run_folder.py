@@ -81,7 +81,9 @@ def lock_file(file: int, folder: Path, *, shared: bool = False) -> None:
         fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         os.close(file)
-        raise StoreError(f"{folder} is in use by another run; wait for it, or choose another --name") from None
+        raise StoreError(
+            f"{folder} is in use by another run; wait for it, or choose another --name"
+        ) from None
 
 
 @contextmanager
@@ -237,7 +239,9 @@ class RunManifest(Struct, frozen=True):
     def undecided(self) -> tuple[str, ...]:
         """The benchmarks that two models were asked until one is shown to be better, and were stopped before."""
         parts = ((use.name, use.part) for use in self.benchmarks)
-        return tuple(name for name, part in parts if isinstance(part, RandomPart) and part.awaits_verdict)
+        return tuple(
+            name for name, part in parts if isinstance(part, RandomPart) and part.awaits_verdict
+        )
 
     @property
     def by_sample(self) -> frozenset[str]:
@@ -251,7 +255,10 @@ class RunManifest(Struct, frozen=True):
         models = {EVALUATED: (answers_as(self.model), self.fingerprint)}
         models |= {role: (use.identity, use.fingerprint) for role, use in self.roles.items()}
         settings = (self.templates, self.decoding, self.prefix, *self.few_shot)
-        return {role: f"{name}#{_digest((name, facts, settings))}" for role, (name, facts) in models.items()}
+        return {
+            role: f"{name}#{_digest((name, facts, settings))}"
+            for role, (name, facts) in models.items()
+        }
 
     @property
     def decoding(self) -> Decoding:
@@ -285,8 +292,13 @@ def read_manifest(folder: Path) -> RunManifest:
     except OSError:
         if line := unpacking_line(folder):
             raise StoreError(line) from None
-        again = "; its journals hold answers: the command of the run, given again, goes on" * holds_answers(folder)
-        raise StoreError(f"{folder} is not a run ({RUN_MANIFEST} is missing){again or near_runs(folder)}") from None
+        again = (
+            "; its journals hold answers: the command of the run, given again, goes on"
+            * holds_answers(folder)
+        )
+        raise StoreError(
+            f"{folder} is not a run ({RUN_MANIFEST} is missing){again or near_runs(folder)}"
+        ) from None
     if not raw.strip(b"\0 \n"):
         raise StoreError(
             f"{path} is empty, as after a loss of power; remove it and give the run's command again: answers are kept"
@@ -308,7 +320,9 @@ def unpacking_line(path: Path) -> str:
     if path.suffix != ".zip" or not path.is_file():
         return ""
     unpack = shlex.join(("python", "-m", "zipfile", "-e", str(path), RECEIVED))
-    return f"{path} is an archive; unpack it first with `{unpack}`, and name {RECEIVED} or a run in it"
+    return (
+        f"{path} is an archive; unpack it first with `{unpack}`, and name {RECEIVED} or a run in it"
+    )
 
 
 def near_runs(folder: Path) -> str:
@@ -327,7 +341,9 @@ def near_runs(folder: Path) -> str:
 
 def _runs_in(folder: Path) -> list[Path]:
     """The latest first."""
-    manifests = sorted(folder.glob(f"*/{RUN_MANIFEST}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    manifests = sorted(
+        folder.glob(f"*/{RUN_MANIFEST}"), key=lambda path: path.stat().st_mtime, reverse=True
+    )
     return [manifest.parent for manifest in manifests]
 
 
@@ -337,7 +353,9 @@ def _few(runs: Sequence[Path]) -> str:
 
 
 def write_manifest(folder: Path, manifest: RunManifest) -> None:
-    write_atomically(folder / RUN_MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+    write_atomically(
+        folder / RUN_MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+    )
 
 
 def _digest(facts: object) -> str:

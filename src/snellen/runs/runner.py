@@ -23,16 +23,37 @@ from snellen.building.benchmark import EXAMPLES, Benchmark, RandomPart
 from snellen.common.paths import as_word
 from snellen.errors import DataError, ModelError, StoreError
 from snellen.installation import installed_versions
-from snellen.models.base import AsyncModel, HasFindings, Model, NeedsBenchmarks, answers_by_sample, identity_of
+from snellen.models.base import (
+    AsyncModel,
+    HasFindings,
+    Model,
+    NeedsBenchmarks,
+    answers_by_sample,
+    identity_of,
+)
 from snellen.models.object_digest import is_of_content, why_not_fingerprinted
 from snellen.protocols.base import declaration_of, needed_kind
 from snellen.records import EVALUATED, IndistinguishableQuestion
-from snellen.runs.drivers import ProgressCallback, ProgressUpdate, RunBudget, SampleItem, questions_of
+from snellen.runs.drivers import (
+    ProgressCallback,
+    ProgressUpdate,
+    RunBudget,
+    SampleItem,
+    questions_of,
+)
 from snellen.runs.driving import NO_ROLES, Roles, drive_model
 from snellen.runs.finding import SelectedBenchmark
 from snellen.runs.journal import RunStore, read_journal
 from snellen.runs.own_questions import keep_questions, questions_folder
-from snellen.runs.plan import RunPlan, check_roles, digest, example_source, protocols_of, shown_pictures, work_items
+from snellen.runs.plan import (
+    RunPlan,
+    check_roles,
+    digest,
+    example_source,
+    protocols_of,
+    shown_pictures,
+    work_items,
+)
 from snellen.runs.run_folder import (
     RUN_FORMAT,
     RUN_MANIFEST,
@@ -96,20 +117,31 @@ def run_plan(
 
 
 def _carry_out(
-    model: Model | AsyncModel, plan: RunPlan, manifest: RunManifest, progress: ProgressCallback, roles: Roles
+    model: Model | AsyncModel,
+    plan: RunPlan,
+    manifest: RunManifest,
+    progress: ProgressCallback,
+    roles: Roles,
 ) -> RunOutcome:
     folder, everybody = plan.folder, {EVALUATED: model, **roles}
     authors = _join(folder, manifest, first=plan.worker == 0).authors
     if plan.worker == 0:
         for use in plan.benchmarks:
-            keep_questions(use.benchmark, use.selection, questions_folder(folder, use.benchmark.name))
+            keep_questions(
+                use.benchmark, use.selection, questions_folder(folder, use.benchmark.name)
+            )
     for member in everybody.values():
         if isinstance(member, NeedsBenchmarks):
             member.prepare([selected.benchmark.folder for selected in plan.benchmarks])
     runs = [run for run in plan.others if _answers_alike(run, manifest)]
     budget, cache = RunBudget(plan.execution, plan.worker, plan.taken), _cache_of(plan, manifest)
     with RunStore(
-        folder, plan.worker, by_sample=manifest.by_sample, authors=authors, earlier_runs=runs, cache=cache
+        folder,
+        plan.worker,
+        by_sample=manifest.by_sample,
+        authors=authors,
+        earlier_runs=runs,
+        cache=cache,
     ) as store:
         try:
             drive_model(
@@ -125,11 +157,19 @@ def _carry_out(
             if any(is_of_content(use.fingerprint) for use in _models_of(manifest).values()):
                 _keep_left_as(folder, everybody)
         # A model with several roles finds the same in each.
-        model_findings = (member.findings() for member in everybody.values() if isinstance(member, HasFindings))
+        model_findings = (
+            member.findings() for member in everybody.values() if isinstance(member, HasFindings)
+        )
         findings = dict.fromkeys(itertools.chain.from_iterable(model_findings))
         counts = dict(store.answered), dict(store.failed)
         outcome = RunOutcome(
-            folder, *counts, tuple(findings), dict(store.reasons), budget.spent, budget.paid, store.sent
+            folder,
+            *counts,
+            tuple(findings),
+            dict(store.reasons),
+            budget.spent,
+            budget.paid,
+            store.sent,
         )
     if plan.execution.workers == 1:
         note_findings(outcome)
@@ -140,7 +180,9 @@ def note_findings(outcome: RunOutcome) -> None:
     """Add what a session found to the notes of the run; earlier sessions' notes stay."""
     if outcome.findings:
         manifest = read_manifest(outcome.folder)
-        write_manifest(outcome.folder, replace(manifest, notes=(*manifest.notes, *outcome.findings)))
+        write_manifest(
+            outcome.folder, replace(manifest, notes=(*manifest.notes, *outcome.findings))
+        )
 
 
 def check_model_kinds(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLES) -> None:
@@ -149,11 +191,17 @@ def check_model_kinds(model: Model | AsyncModel, plan: RunPlan, roles: Roles = N
     check_roles(plan, roles)
     for role, played in roles.items():
         if "generate" not in played.kinds:
-            raise ModelError(f"{played.name} only scores options, but a {role} has to reply; name another model")
-    for protocol in {p for selected in plan.benchmarks for p in protocols_of(selected.benchmark.spec, plan)}:
+            raise ModelError(
+                f"{played.name} only scores options, but a {role} has to reply; name another model"
+            )
+    for protocol in {
+        p for selected in plan.benchmarks for p in protocols_of(selected.benchmark.spec, plan)
+    }:
         kind = needed_kind(protocol)
         if kind not in model.kinds and kind == "generate":
-            raise ModelError(f"{model.name} only scores options, but {protocol.label} needs replies; use likelihood")
+            raise ModelError(
+                f"{model.name} only scores options, but {protocol.label} needs replies; use likelihood"
+            )
         if kind not in model.kinds:
             raise ModelError(
                 f"{model.name} cannot give log-likelihoods, which {protocol.label} needs; "
@@ -166,12 +214,18 @@ def _limit_that_leaves_out(use: SelectedBenchmark) -> int | None:
     limit, manifest = use.selection.limit, use.benchmark.manifest
     if limit is None or 0 < manifest.made.limit <= manifest.counts.samples:
         return limit  # none is named, or the build may have left out the others
-    return limit if limit < use.benchmark.count(replace(use.selection, limit=None, part=None)) else None
+    return (
+        limit
+        if limit < use.benchmark.count(replace(use.selection, limit=None, part=None))
+        else None
+    )
 
 
 def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLES) -> RunManifest:
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    labels = [tuple(p.label for p in protocols_of(use.benchmark.spec, plan)) for use in plan.benchmarks]
+    labels = [
+        tuple(p.label for p in protocols_of(use.benchmark.spec, plan)) for use in plan.benchmarks
+    ]
     return RunManifest(
         format=RUN_FORMAT,
         model=model.name,
@@ -195,16 +249,32 @@ def manifest_of(model: Model | AsyncModel, plan: RunPlan, roles: Roles = NO_ROLE
         templates=plan.templates.id,
         asked=(plan.question,),
         executed=(plan.execution,),
-        software={"snellen": __version__, "python": platform.python_version(), **installed_versions(_RECORDED)},
-        hardware={"machine": platform.machine(), "system": platform.system(), "cores": str(os.cpu_count())},
+        software={
+            "snellen": __version__,
+            "python": platform.python_version(),
+            **installed_versions(_RECORDED),
+        },
+        hardware={
+            "machine": platform.machine(),
+            "system": platform.system(),
+            "cores": str(os.cpu_count()),
+        },
         started=started,
         stretches=(
-            Stretch(started, {EVALUATED: model.name, **{role: role_model.name for role, role_model in roles.items()}}),
+            Stretch(
+                started,
+                {
+                    EVALUATED: model.name,
+                    **{role: role_model.name for role, role_model in roles.items()},
+                },
+            ),
         ),
         answers_by_sample=answers_by_sample(model),
         roles={
             role: RoleModel(
-                role_model.name, identity_of(role_model).fingerprint, answers_by_sample=answers_by_sample(role_model)
+                role_model.name,
+                identity_of(role_model).fingerprint,
+                answers_by_sample=answers_by_sample(role_model),
             )
             for role, role_model in roles.items()
         },
@@ -240,7 +310,9 @@ def _keep_left_as(folder: Path, everybody: Roles) -> None:
 
 def _models_of(manifest: RunManifest) -> dict[str, RoleModel]:
     """All models of a run by role, the evaluated one first."""
-    evaluated = RoleModel(manifest.model, manifest.fingerprint, manifest.left_as, manifest.answers_by_sample)
+    evaluated = RoleModel(
+        manifest.model, manifest.fingerprint, manifest.left_as, manifest.answers_by_sample
+    )
     return {EVALUATED: evaluated, **manifest.roles}
 
 
@@ -267,7 +339,9 @@ def _cache_of(plan: RunPlan, manifest: RunManifest) -> AnswerCache | None:
 def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
     """Whether the answers in another run's folder are those of this run's models, for all their fingerprints say."""
     models = _models_of(manifest)
-    if not holds_answers(folder) or any(why_not_fingerprinted(use.fingerprint) for use in models.values()):
+    if not holds_answers(folder) or any(
+        why_not_fingerprinted(use.fingerprint) for use in models.values()
+    ):
         return False
     other_models = _models_of(read_manifest(folder))
     return other_models.keys() == models.keys() and all(
@@ -281,7 +355,9 @@ def _answers_alike(folder: Path, manifest: RunManifest) -> bool:
 def _asking(earlier: RunManifest, manifest: RunManifest) -> Iterator[tuple[str, Any, Any]]:
     """What must be the same in all of a run, by the name of its flag: the value that it had, and the present one."""
     if earlier.templates != manifest.templates:
-        before_name, now_name = ((each.asked[0].templates if each.asked else "") for each in (earlier, manifest))
+        before_name, now_name = (
+            (each.asked[0].templates if each.asked else "") for each in (earlier, manifest)
+        )
         is_named = before_name != now_name
         yield (
             "templates",
@@ -290,7 +366,8 @@ def _asking(earlier: RunManifest, manifest: RunManifest) -> Iterator[tuple[str, 
         )
     yield "prefix", earlier.prefix, manifest.prefix
     before, now = (
-        asdict(each.decoding) | {"max_new_tokens": each.decoding.max_new_tokens or "the benchmark's"}
+        asdict(each.decoding)
+        | {"max_new_tokens": each.decoding.max_new_tokens or "the benchmark's"}
         for each in (earlier, manifest)
     )
     yield from ((name.replace("_", "-"), before[name], now[name]) for name in now)
@@ -315,24 +392,36 @@ def _join(folder: Path, manifest: RunManifest, first: bool) -> RunManifest:
     for role, now in _models_of(manifest).items():
         _check_same_model(folder, role, played.get(role, now), now)
     if differences := [
-        f"{name} {before}, now {now}" for name, before, now in _asking(earlier, manifest) if before != now
+        f"{name} {before}, now {now}"
+        for name, before, now in _asking(earlier, manifest)
+        if before != now
     ]:
-        raise StoreError(f"{folder} holds a run with {'; '.join(differences)}; choose another --name")
+        raise StoreError(
+            f"{folder} holds a run with {'; '.join(differences)}; choose another --name"
+        )
     if earlier.few_shot != manifest.few_shot:
-        raise StoreError(f"{folder} holds a run with other examples before its questions; choose another --name")
+        raise StoreError(
+            f"{folder} holds a run with other examples before its questions; choose another --name"
+        )
     for label, words in manifest.words.items():
         if (before := earlier.words.get(label, words)) != words:
-            raise StoreError(f"{folder}: {label} was asked in the words {before}, now {words}; choose another --name")
+            raise StoreError(
+                f"{folder}: {label} was asked in the words {before}, now {words}; choose another --name"
+            )
     earlier_uses = {use.name: use for use in manifest.benchmarks}
     for use in earlier.benchmarks:
-        if use.name in earlier_uses and not use.fits(earlier_uses[use.name].version, earlier_uses[use.name].questions):
+        if use.name in earlier_uses and not use.fits(
+            earlier_uses[use.name].version, earlier_uses[use.name].questions
+        ):
             raise StoreError(
                 f"{folder} was run on version {use.version} of {use.name}, which is now "
                 f"{earlier_uses[use.name].version}; choose another --name, which asks all again but what a --cache of "
                 "both runs holds, or build that version again from its source as it was"
             )
         if use.name in earlier_uses and use.examples != earlier_uses[use.name].examples:
-            raise StoreError(f"{folder}: {use.name} was shown other examples; choose another --name")
+            raise StoreError(
+                f"{folder}: {use.name} was shown other examples; choose another --name"
+            )
     asked_by = {use.name: use.protocols or earlier.protocols for use in earlier.benchmarks}
     joined = (
         replace(use, protocols=tuple(dict.fromkeys((*asked_by.get(use.name, ()), *use.protocols))))
@@ -363,10 +452,14 @@ def _continued(earlier: tuple[Stretch, ...], now: tuple[Stretch, ...]) -> tuple[
 def _check_same_model(folder: Path, role: str, earlier: RoleModel, now: RoleModel) -> None:
     """Raise StoreError where another model answered in this role, or one of which nobody knows whether it is."""
     check_identity(folder, now.model, now.fingerprint)
-    if now.fingerprint in (earlier.fingerprint, earlier.left_as) and earlier.identity == now.identity:
+    if (
+        now.fingerprint in (earlier.fingerprint, earlier.left_as)
+        and earlier.identity == now.identity
+    ):
         return
     changed = (
-        changed_fact(earlier.fingerprint, now.fingerprint) or f"the model was {earlier.identity}, is {now.identity}"
+        changed_fact(earlier.fingerprint, now.fingerprint)
+        or f"the model was {earlier.identity}, is {now.identity}"
     )
     owner = f"with another {role}" if role else "of another model"
     raise StoreError(f"{folder} holds a run {owner} ({changed}); {way_out(now.fingerprint)}")
@@ -379,7 +472,9 @@ ONE_IN = 200
 """One in so many of the samples that seem finished is checked all the same."""
 
 
-def unfinished_items(items: Iterator[SampleItem], store: RunStore, progress: ProgressCallback) -> Iterator[SampleItem]:
+def unfinished_items(
+    items: Iterator[SampleItem], store: RunStore, progress: ProgressCallback
+) -> Iterator[SampleItem]:
     """The items for which something may be left to ask; `progress` is told of the others.
 
     An item is finished when its protocol promises how many presentations it asks, whatever is replied, and as many are
@@ -406,7 +501,12 @@ def unfinished_items(items: Iterator[SampleItem], store: RunStore, progress: Pro
 
 def _seems_finished(item: SampleItem, store: RunStore) -> bool:
     declared = declaration_of(item.protocol)
-    if declared.presentations is None or declared.stops_early or declared.baselines or declared.conclude:
+    if (
+        declared.presentations is None
+        or declared.stops_early
+        or declared.baselines
+        or declared.conclude
+    ):
         return False
     promised = declared.n_presentations(item.sample) * len(item.sample.rounds)
     return store.presentations_of(item.label, item.sample) >= promised
@@ -431,7 +531,9 @@ def check_same_requests(model: Model | AsyncModel, plan: RunPlan) -> tuple[str, 
     """
     if answers_by_sample(model):
         return ()
-    sharing = {use.benchmark.name: samples for use in plan.benchmarks if (samples := _sharing(use, plan))}
+    sharing = {
+        use.benchmark.name: samples for use in plan.benchmarks if (samples := _sharing(use, plan))
+    }
     refused = {
         use.benchmark.name: sharing[use.benchmark.name]
         for use in plan.benchmarks
@@ -440,7 +542,8 @@ def check_same_requests(model: Model | AsyncModel, plan: RunPlan) -> tuple[str, 
     }
     if refused:
         examples = "; ".join(
-            f"{name}: {len(samples):,} samples, e.g. {', '.join(samples[:SHOWN])}" for name, samples in refused.items()
+            f"{name}: {len(samples):,} samples, e.g. {', '.join(samples[:SHOWN])}"
+            for name, samples in refused.items()
         )
         first = as_word(next(iter(refused)))
         raise DataError(
@@ -488,7 +591,9 @@ GROWTH_OF_WORKERS = 2.0
 def no_parts(plan: RunPlan, rules: Mapping[str, str]) -> dict[str, RandomPart]:
     """For each benchmark of a plan the part without any picture; `rules` say by name what will stop it."""
     return {
-        use.benchmark.name: use.benchmark.random_part(use.selection, plan.question.seed, rules[use.benchmark.name])
+        use.benchmark.name: use.benchmark.random_part(
+            use.selection, plan.question.seed, rules[use.benchmark.name]
+        )
         for use in plan.benchmarks
     }
 
@@ -496,7 +601,12 @@ def no_parts(plan: RunPlan, rules: Mapping[str, str]) -> dict[str, RandomPart]:
 def grown_part(part: RandomPart, *, reloads: bool) -> RandomPart:
     """The part of the next round; `reloads` says whether that loads the model again."""
     growth = GROWTH_OF_WORKERS if reloads else GROWTH
-    return replace(part, pictures=min(part.of, max(part.pictures + FIRST_PICTURES, math.ceil(part.pictures * growth))))
+    return replace(
+        part,
+        pictures=min(
+            part.of, max(part.pictures + FIRST_PICTURES, math.ceil(part.pictures * growth))
+        ),
+    )
 
 
 def next_parts(
@@ -504,7 +614,8 @@ def next_parts(
 ) -> dict[str, RandomPart]:
     """The parts of the next round: more of the benchmarks of which not enough is known."""
     return {
-        name: grown_part(part, reloads=reloads) if name in open_benchmarks else part for name, part in parts.items()
+        name: grown_part(part, reloads=reloads) if name in open_benchmarks else part
+        for name, part in parts.items()
     }
 
 

@@ -75,7 +75,9 @@ def check_sight(model: Model | AsyncModel, benchmark: Benchmark, limit: int = 8)
     """
     samples = list(islice(_of_different_pictures(benchmark), limit))
     if len(samples) < 2:
-        raise DataError(f"{benchmark.name}: its questions show fewer than two pictures; nothing can be swapped")
+        raise DataError(
+            f"{benchmark.name}: its questions show fewer than two pictures; nothing can be swapped"
+        )
     scored = "loglikelihood" in model.kinds and all(sample.rounds[0].options for sample in samples)
     method: Method = "likelihood" if scored else "generation"
     items = [
@@ -85,10 +87,15 @@ def check_sight(model: Model | AsyncModel, benchmark: Benchmark, limit: int = 8)
     with tempfile.TemporaryDirectory() as scratch, RunStore(Path(scratch)) as store:
         drive_model(model, iter(items), store)
         answered = [[store.find(LABEL, request) for request in item.requests] for item in items]
-    whole = [[response for response in three if response is not None and response.error is None] for three in answered]
+    whole = [
+        [response for response in three if response is not None and response.error is None]
+        for three in answered
+    ]
     whole = [three for three in whole if len(three) == 3]
     if not whole:
-        raise ModelError(f"{model.name} answered none of {len(samples)} questions of {benchmark.name}")
+        raise ModelError(
+            f"{model.name} answered none of {len(samples)} questions of {benchmark.name}"
+        )
     return SightCheck(
         method,
         len(whole),
@@ -110,29 +117,42 @@ def _requests(
     sample: Sample, other_pictures: tuple[ImageRef, ...], benchmark: Benchmark, method: Method
 ) -> tuple[Request, ...]:
     spec = benchmark.spec
-    prompt = PromptRenderer(default_templates(), spec.family or sample.formulation, spec.max_new_tokens)
+    prompt = PromptRenderer(
+        default_templates(), spec.family or sample.formulation, spec.max_new_tokens
+    )
     places = tuple(range(len(sample.rounds[0].options)))
-    variant = Variant(template=prompt.template_ids(method)[0], order=places, labels=tuple(map(str, places)))
-    original = prompt.loglikelihood(sample, variant) if method == "likelihood" else prompt.generate(sample, variant)
+    variant = Variant(
+        template=prompt.template_ids(method)[0], order=places, labels=tuple(map(str, places))
+    )
+    original = (
+        prompt.loglikelihood(sample, variant)
+        if method == "likelihood"
+        else prompt.generate(sample, variant)
+    )
     pictures = (
         [BLANK] * len(sample.images),
         [other_pictures[i % len(other_pictures)] for i in range(len(sample.images))],
     )
     changed = [
         replace(
-            original, variant=replace(variant, test=test), messages=_with_pictures(original.messages, iter(instead))
+            original,
+            variant=replace(variant, test=test),
+            messages=_with_pictures(original.messages, iter(instead)),
         )
         for test, instead in enumerate(pictures, 1)
     ]
     return (original, *changed)
 
 
-def _with_pictures(messages: tuple[Message, ...], pictures: Iterator[ImageRef]) -> tuple[Message, ...]:
+def _with_pictures(
+    messages: tuple[Message, ...], pictures: Iterator[ImageRef]
+) -> tuple[Message, ...]:
     return tuple(
         replace(
             message,
             content=tuple(
-                ImagePart(next(pictures)) if isinstance(part, ImagePart) else part for part in message.content
+                ImagePart(next(pictures)) if isinstance(part, ImagePart) else part
+                for part in message.content
             ),
         )
         for message in messages
@@ -141,5 +161,7 @@ def _with_pictures(messages: tuple[Message, ...], pictures: Iterator[ImageRef]) 
 
 def _differ(first: Response, second: Response) -> bool:
     if first.scores:
-        return any(abs(a.sum - b.sum) > SAME for a, b in zip(first.scores, second.scores, strict=True))
+        return any(
+            abs(a.sum - b.sum) > SAME for a, b in zip(first.scores, second.scores, strict=True)
+        )
     return first.text != second.text

@@ -122,11 +122,15 @@ def shows_fields(*forms: type[Struct], **defaults: Any) -> Callable[[FunctionT],
     def with_signature(function: FunctionT) -> FunctionT:
         signature = inspect.signature(function)
         parameters = [
-            parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
         ]
         fields = {name: field for form in forms for name, field in record_fields(form).items()}
         keywords = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, field.default))
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name, field.default)
+            )
             for name, field in fields.items()
             if not {name, name.removesuffix("s")} & signature.parameters.keys()
         ]
@@ -167,56 +171,118 @@ TokenPrice = tuple[float, float]
 """The price of a million tokens read and of a million tokens written, in any currency."""
 
 
-# fmt: off
-# A field takes the lines of its text.
 class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is asked, of which models, and how. Runs that ask the same are one run."""
 
-    models: Annotated[tuple[str, ...], Option(
-        "Model strings, from Python also objects; each model has a run of its own. The first argument of `evaluate` "
-        "and of `snellen run`.", page="models.md")] = ()
+    models: Annotated[
+        tuple[str, ...],
+        Option(
+            "Model strings, from Python also objects; each model has a run of its own. The first argument of `evaluate` "
+            "and of `snellen run`.",
+            page="models.md",
+        ),
+    ] = ()
     benchmarks: Annotated[tuple[str, ...], Option("Names, globs, suites or folders.")] = ()
-    protocols: Annotated[tuple[str, ...], Option(
-        "Protocol, such as circular or 'instability?m=5'.",
-        unless="the suite's own, else vanilla", flag="-p", page="protocols.md")] = ()
-    roles: Annotated[RoleModels, Option(
-        "Another model that a protocol asks, by its role, such as questioner=openai:NAME@URL; a table in a file, a "
-        "dict in Python.", metavar="ROLE=MODEL", page="reasoning.md")] = ()
-    method: Annotated[MethodChoice, Option(
-        "Without protocols: by generation, by likelihood, or by both.")] = "generation"
-    controls: Annotated[tuple[Picture, ...], Option(
-        "Also ask everything with a grey picture (blank), another question's (shuffled), or none (text).",
-        page="controls.md")] = ()
-    where: Annotated[str, Option(
-        "Only samples for which this holds, such as \"dimension == 'CG' and level == 'easy'\".")] = ""
-    held_out_for: Annotated[tuple[str, ...], Option(
-        "Leave out benchmarks whose data one of these models was trained on, by model cards.", metavar="CARD,...")] = ()
+    protocols: Annotated[
+        tuple[str, ...],
+        Option(
+            "Protocol, such as circular or 'instability?m=5'.",
+            unless="the suite's own, else vanilla",
+            flag="-p",
+            page="protocols.md",
+        ),
+    ] = ()
+    roles: Annotated[
+        RoleModels,
+        Option(
+            "Another model that a protocol asks, by its role, such as questioner=openai:NAME@URL; a table in a file, a "
+            "dict in Python.",
+            metavar="ROLE=MODEL",
+            page="reasoning.md",
+        ),
+    ] = ()
+    method: Annotated[
+        MethodChoice, Option("Without protocols: by generation, by likelihood, or by both.")
+    ] = "generation"
+    controls: Annotated[
+        tuple[Picture, ...],
+        Option(
+            "Also ask everything with a grey picture (blank), another question's (shuffled), or none (text).",
+            page="controls.md",
+        ),
+    ] = ()
+    where: Annotated[
+        str,
+        Option(
+            "Only samples for which this holds, such as \"dimension == 'CG' and level == 'easy'\"."
+        ),
+    ] = ""
+    held_out_for: Annotated[
+        tuple[str, ...],
+        Option(
+            "Leave out benchmarks whose data one of these models was trained on, by model cards.",
+            metavar="CARD,...",
+        ),
+    ] = ()
     cards: Annotated[str, Option("A TOML file with model cards of your own.")] = ""
-    limit: Annotated[Count | None, Option(
-        "Most samples per benchmark; a larger limit keeps those of a smaller one.", unless="all")] = None
-    templates: Annotated[str, Option(
-        "A TOML file with your own wording, or the name of a set: `snellen`, `data` (the benchmarks' own data), one "
-        "that entries or a suite declare (official, lmms-eval, vlmevalkit), or `as-published`. That is each suite's "
-        "wording as its paper asked, and the default where runs are scored as published.", page="prompt-sets.md")] = ""
-    prompt: Annotated[str, Option(
-        "Text to ask in place of every instruction and question; `{question}` in it stands for the question. Options "
-        "follow as usual.")] = ""
-    prefix: Annotated[bool, Option("Open the reply to a question with options by `The answer is`.")] = True
-    few_shot: Annotated[AnyCount, Option(
-        "Examples shown, with their answers, before each question.", metavar="N", page="few-shot.md")] = 0
-    few_shot_from: Annotated[str, Option(
-        "The benchmark, by name or folder, whose examples are shown.",
-        unless="each one's own", metavar="BENCHMARK")] = ""
-    few_shot_same: Annotated[bool, Option(
-        "Show the same examples before all questions; else they are drawn for each.")] = False
+    limit: Annotated[
+        Count | None,
+        Option(
+            "Most samples per benchmark; a larger limit keeps those of a smaller one.", unless="all"
+        ),
+    ] = None
+    templates: Annotated[
+        str,
+        Option(
+            "A TOML file with your own wording, or the name of a set: `snellen`, `data` (the benchmarks' own data), one "
+            "that entries or a suite declare (official, lmms-eval, vlmevalkit), or `as-published`. That is each suite's "
+            "wording as its paper asked, and the default where runs are scored as published.",
+            page="prompt-sets.md",
+        ),
+    ] = ""
+    prompt: Annotated[
+        str,
+        Option(
+            "Text to ask in place of every instruction and question; `{question}` in it stands for the question. Options "
+            "follow as usual."
+        ),
+    ] = ""
+    prefix: Annotated[
+        bool, Option("Open the reply to a question with options by `The answer is`.")
+    ] = True
+    few_shot: Annotated[
+        AnyCount,
+        Option(
+            "Examples shown, with their answers, before each question.",
+            metavar="N",
+            page="few-shot.md",
+        ),
+    ] = 0
+    few_shot_from: Annotated[
+        str,
+        Option(
+            "The benchmark, by name or folder, whose examples are shown.",
+            unless="each one's own",
+            metavar="BENCHMARK",
+        ),
+    ] = ""
+    few_shot_same: Annotated[
+        bool, Option("Show the same examples before all questions; else they are drawn for each.")
+    ] = False
     few_shot_seed: Annotated[int, Option("Seed of drawing them.")] = 0
-    temperature: Annotated[Temperature | None, Option(
-        "Sampling temperature; 0 is greedy.", unless="the prompt set's, else 0")] = None
-    top_p: Annotated[Share | None, Option("Nucleus sampling.", unless="the prompt set's, else 1")] = None
+    temperature: Annotated[
+        Temperature | None,
+        Option("Sampling temperature; 0 is greedy.", unless="the prompt set's, else 0"),
+    ] = None
+    top_p: Annotated[
+        Share | None, Option("Nucleus sampling.", unless="the prompt set's, else 1")
+    ] = None
     seed: Annotated[int, Option("Seed of sampled replies, and of the order of `until`.")] = 0
     stop: Annotated[tuple[str, ...], Option("Text that ends a reply.")] = ()
-    max_new_tokens: Annotated[Count | None, Option(
-        "Longest reply; raise it for models that reason.", unless="the benchmark's")] = None
+    max_new_tokens: Annotated[
+        Count | None,
+        Option("Longest reply; raise it for models that reason.", unless="the benchmark's"),
+    ] = None
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -227,7 +293,9 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def decoding(self) -> Decoding:
         """How replies are sampled; the longest has length 0 where each benchmark has its own limit."""
         top_p = 1.0 if self.top_p is None else self.top_p
-        return Decoding(self.max_new_tokens or 0, self.temperature or 0.0, top_p, self.seed, self.stop)
+        return Decoding(
+            self.max_new_tokens or 0, self.temperature or 0.0, top_p, self.seed, self.stop
+        )
 
     @property
     def few_shot_drawing(self) -> tuple[int, ...]:
@@ -238,40 +306,98 @@ class QuestionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the work is done, how far it goes and where things are kept. No answer depends on it."""
 
-    until: Annotated[str, Option(
-        "Ask in a random order and stop when a mean is known so well: 'accuracy ±2' (percentage points). The same "
-        "without goes on.", metavar="RULE", page="adaptive.md")] = ""
-    name: Annotated[str, Option(
-        "The run's folder within `runs`, one plain name; with several models `name-0`, `name-1`, ...",
-        unless="from what is asked")] = ""
+    until: Annotated[
+        str,
+        Option(
+            "Ask in a random order and stop when a mean is known so well: 'accuracy ±2' (percentage points). The same "
+            "without goes on.",
+            metavar="RULE",
+            page="adaptive.md",
+        ),
+    ] = ""
+    name: Annotated[
+        str,
+        Option(
+            "The run's folder within `runs`, one plain name; with several models `name-0`, `name-1`, ...",
+            unless="from what is asked",
+        ),
+    ] = ""
     runs: Annotated[str, Option("Folder of runs.")] = "runs"
-    workers: Annotated[int, Meta(ge=1, le=MAX_WORKERS), Option(
-        "Processes that share the work, each with the model, one GPU each where there are several.")] = 1
-    ray: Annotated[str, Option(
-        "Ask on a Ray cluster that this machine belongs to: auto (one that runs here, else one of this machine "
-        "alone), local (the latter), or HOST:PORT of its head. Alone, as the last flag, --ray is auto.",
-        metavar="[ADDRESS]", alone="auto", page="cluster.md")] = ""
-    ray_workers: Annotated[Count | None, Option(
-        "Most workers on the cluster, each with the model.",
-        unless="as many as it has GPUs for, without GPUs one for each machine")] = None
-    gpus_per_worker: Annotated[Annotated[float, Meta(ge=0)] | None, Option(
-        "GPUs of each worker on the cluster; 0.5 lets two share one.", unless="1, where there are any")] = None
-    window: Annotated[AnyCount, Option("Requests that a local model gets at once.", unless="0, the model's own")] = 0
-    error_budget: Annotated[Share, Option(
-        "Share of failed requests above which the exit code is 3 (`ErrorBudgetError`).")] = 0.0
-    price: Annotated[TokenPrice | None, Option(
-        "Prices of a million tokens read and of a million written (0.15,0.6): shows what the run cost, or may cost, in "
-        "money.", metavar="IN,OUT")] = None
-    max_cost: Annotated[Positive | None, Option("Ask no more once this call has cost so much, at `price`.")] = None
-    max_requests: Annotated[Count | None, Option("Ask no more than so many requests in this call.")] = None
-    max_time: Annotated[Positive | None, Option(
-        "Ask no more after so many seconds; on the command line also 30m, 2h.", metavar="TIME")] = None
-    cache: Annotated[str, Option(
-        "Keep answers in this folder across runs, and ask nothing that it already holds.", metavar="DIR")] = ""
-    allow_same_requests: Annotated[bool, Option(
-        "Let one reply serve samples that ask the very same although their answers differ.",
-        unless="no, refused")] = False
-    report: Annotated[bool, Option("Write report.html into the run's folder.", unless="yes; in `evaluate` no")] = True
+    workers: Annotated[
+        int,
+        Meta(ge=1, le=MAX_WORKERS),
+        Option(
+            "Processes that share the work, each with the model, one GPU each where there are several."
+        ),
+    ] = 1
+    ray: Annotated[
+        str,
+        Option(
+            "Ask on a Ray cluster that this machine belongs to: auto (one that runs here, else one of this machine "
+            "alone), local (the latter), or HOST:PORT of its head. Alone, as the last flag, --ray is auto.",
+            metavar="[ADDRESS]",
+            alone="auto",
+            page="cluster.md",
+        ),
+    ] = ""
+    ray_workers: Annotated[
+        Count | None,
+        Option(
+            "Most workers on the cluster, each with the model.",
+            unless="as many as it has GPUs for, without GPUs one for each machine",
+        ),
+    ] = None
+    gpus_per_worker: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        Option(
+            "GPUs of each worker on the cluster; 0.5 lets two share one.",
+            unless="1, where there are any",
+        ),
+    ] = None
+    window: Annotated[
+        AnyCount, Option("Requests that a local model gets at once.", unless="0, the model's own")
+    ] = 0
+    error_budget: Annotated[
+        Share,
+        Option("Share of failed requests above which the exit code is 3 (`ErrorBudgetError`)."),
+    ] = 0.0
+    price: Annotated[
+        TokenPrice | None,
+        Option(
+            "Prices of a million tokens read and of a million written (0.15,0.6): shows what the run cost, or may cost, in "
+            "money.",
+            metavar="IN,OUT",
+        ),
+    ] = None
+    max_cost: Annotated[
+        Positive | None, Option("Ask no more once this call has cost so much, at `price`.")
+    ] = None
+    max_requests: Annotated[
+        Count | None, Option("Ask no more than so many requests in this call.")
+    ] = None
+    max_time: Annotated[
+        Positive | None,
+        Option(
+            "Ask no more after so many seconds; on the command line also 30m, 2h.", metavar="TIME"
+        ),
+    ] = None
+    cache: Annotated[
+        str,
+        Option(
+            "Keep answers in this folder across runs, and ask nothing that it already holds.",
+            metavar="DIR",
+        ),
+    ] = ""
+    allow_same_requests: Annotated[
+        bool,
+        Option(
+            "Let one reply serve samples that ask the very same although their answers differ.",
+            unless="no, refused",
+        ),
+    ] = False
+    report: Annotated[
+        bool, Option("Write report.html into the run's folder.", unless="yes; in `evaluate` no")
+    ] = True
 
     @property
     def is_asked_elsewhere(self) -> bool:
@@ -282,43 +408,78 @@ class ExecutionSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ScoringSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How replies are read and scored. Scoring again with other settings asks the model nothing."""
 
-    extractor: Annotated[str, Option(
-        "Rules that read replies: standard (standard?error=0.01: surer), strict, legacy:...",
-        page="extraction.md")] = "standard"
-    likelihood_rule: Annotated[RuleChoice, Option(
-        "How log-likelihoods are reduced; own: as each benchmark's entry says, mostly sum.")] = "own"
-    metrics: Annotated[tuple[str, ...], Option(
-        "One more metric (`snellen list metrics`).", unless="the benchmark's", page="metrics.md")] = ()
-    semantic: Annotated[bool, Option(
-        "Match replies that the rules leave unparsed by sentence embeddings, offline.")] = False
-    unparsed: Annotated[Unparsed, Option(
-        "Score of replies that nothing could read: not-right, or legacy-random (a random guess).")] = "not-right"
+    extractor: Annotated[
+        str,
+        Option(
+            "Rules that read replies: standard (standard?error=0.01: surer), strict, legacy:...",
+            page="extraction.md",
+        ),
+    ] = "standard"
+    likelihood_rule: Annotated[
+        RuleChoice,
+        Option("How log-likelihoods are reduced; own: as each benchmark's entry says, mostly sum."),
+    ] = "own"
+    metrics: Annotated[
+        tuple[str, ...],
+        Option(
+            "One more metric (`snellen list metrics`).", unless="the benchmark's", page="metrics.md"
+        ),
+    ] = ()
+    semantic: Annotated[
+        bool, Option("Match replies that the rules leave unparsed by sentence embeddings, offline.")
+    ] = False
+    unparsed: Annotated[
+        Unparsed,
+        Option(
+            "Score of replies that nothing could read: not-right, or legacy-random (a random guess)."
+        ),
+    ] = "not-right"
     guess_seed: Annotated[int, Option("Seed of that guess.")] = 0
-    as_published: Annotated[bool, Option(
-        "Use the extractor, metrics and scale of the tables of each suite's paper; results.json has both.",
-        page="numbers.md")] = False
+    as_published: Annotated[
+        bool,
+        Option(
+            "Use the extractor, metrics and scale of the tables of each suite's paper; results.json has both.",
+            page="numbers.md",
+        ),
+    ] = False
 
 
 class JudgeSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which models read the replies that rules cannot, and mark open answers; how they are asked."""
 
-    models: Annotated[tuple[Any, ...], Option(
-        "Model that reads replies still unparsed, and computes judged metrics; of several the majority counts.",
-        flag="--judge", metavar="MODEL", page="judging.md")] = ()
-    prompt: Annotated[str, Option(
-        "How a judge is asked to match: delimited, paper; as published, a suite's own way.")] = "delimited"
-    likely: Annotated[bool, Option("Also ask about replies whose reading is likely and not certain.")] = False
+    models: Annotated[
+        tuple[Any, ...],
+        Option(
+            "Model that reads replies still unparsed, and computes judged metrics; of several the majority counts.",
+            flag="--judge",
+            metavar="MODEL",
+            page="judging.md",
+        ),
+    ] = ()
+    prompt: Annotated[
+        str,
+        Option("How a judge is asked to match: delimited, paper; as published, a suite's own way."),
+    ] = "delimited"
+    likely: Annotated[
+        bool, Option("Also ask about replies whose reading is likely and not certain.")
+    ] = False
     max_tokens: Annotated[Count, Option("Longest verdict; raise it for models that reason.")] = 16
-    structured: Annotated[bool, Option("Constrain a judge behind a server to valid verdicts.")] = False
-    price: Annotated[TokenPrice | None, Option(
-        "Prices of a million tokens read and of a million written: shows what a judge may cost before it is asked.",
-        metavar="IN,OUT")] = None
-    failures: Annotated[Share, Option(
-        "Share of replies without a verdict above which nothing is scored; 1: any.")] = 0.05
-    calibrate: Annotated[bool, Option(
-        "Also say how far each judge agrees with people on labelled hard replies.")] = False
-
-# fmt: on
+    structured: Annotated[bool, Option("Constrain a judge behind a server to valid verdicts.")] = (
+        False
+    )
+    price: Annotated[
+        TokenPrice | None,
+        Option(
+            "Prices of a million tokens read and of a million written: shows what a judge may cost before it is asked.",
+            metavar="IN,OUT",
+        ),
+    ] = None
+    failures: Annotated[
+        Share, Option("Share of replies without a verdict above which nothing is scored; 1: any.")
+    ] = 0.05
+    calibrate: Annotated[
+        bool, Option("Also say how far each judge agrees with people on labelled hard replies.")
+    ] = False
 
 
 class RunSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -381,10 +542,15 @@ def run_spec(content: Mapping[str, Any], where: str = "") -> RunSpec:
     question = _converted(_part(fields, QuestionSpec), QuestionSpec, where)
     execution = _converted(_part(fields, ExecutionSpec), ExecutionSpec, where)
     if execution.max_cost is not None and execution.price is None:
-        raise DataError(f"{where}max_cost: nobody knows what a token costs; give its price (--price IN,OUT)")
+        raise DataError(
+            f"{where}max_cost: nobody knows what a token costs; give its price (--price IN,OUT)"
+        )
     if execution.name:
         check_folder_name(execution.name, f"{where}name: ")
-    scoring, judge = scoring_spec(fields.get("scoring", {}), where), judge_spec(fields.get("judge", {}), where)
+    scoring, judge = (
+        scoring_spec(fields.get("scoring", {}), where),
+        judge_spec(fields.get("judge", {}), where),
+    )
     return RunSpec(question=question, execution=execution, scoring=scoring, judge=judge)
 
 
@@ -402,16 +568,27 @@ def check_sharing(execution: ExecutionSpec) -> None:
         )
     if execution.ray and execution.workers > 1:
         raise DataError("workers: these are processes of this machine; with ray say ray_workers")
-    if not execution.ray and (execution.ray_workers is not None or execution.gpus_per_worker is not None):
-        raise DataError("ray_workers and gpus_per_worker are of a cluster; name it, ray = 'auto' (--ray)")
+    if not execution.ray and (
+        execution.ray_workers is not None or execution.gpus_per_worker is not None
+    ):
+        raise DataError(
+            "ray_workers and gpus_per_worker are of a cluster; name it, ray = 'auto' (--ray)"
+        )
 
 
 def share_of_run(text: str) -> tuple[int, int]:
     """`3/8` as (3, 8): which share, from 1, of how many. Raises DataError."""
     number, slash, shares = text.partition("/")
-    if slash and number.isdecimal() and shares.isdecimal() and 1 <= int(number) <= int(shares) <= MAX_WORKERS:
+    if (
+        slash
+        and number.isdecimal()
+        and shares.isdecimal()
+        and 1 <= int(number) <= int(shares) <= MAX_WORKERS
+    ):
         return int(number), int(shares)
-    raise DataError(f"share: {text!r} is not K/N with K from 1 to N and N at most {MAX_WORKERS}, such as 3/8")
+    raise DataError(
+        f"share: {text!r} is not K/N with K from 1 to N and N at most {MAX_WORKERS}, such as 3/8"
+    )
 
 
 def role_models(roles: Any, where: str = "") -> RoleModels:
@@ -450,7 +627,10 @@ def read_run_spec(path: Path) -> dict[str, Any]:
 
 def overlaid(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """What a file says with what was given beside it, which wins; tables field by field."""
-    tables = {name: {**_table(content.get(name, {})), **_table(changes.get(name, {}))} for name in (*TABLES, "roles")}
+    tables = {
+        name: {**_table(content.get(name, {})), **_table(changes.get(name, {}))}
+        for name in (*TABLES, "roles")
+    }
     return {**content, **changes, **tables}
 
 
@@ -468,7 +648,9 @@ def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _converted(content: Mapping[str, Any] | SpecT, form: type[SpecT], where: str = "", table: str = "") -> SpecT:
+def _converted(
+    content: Mapping[str, Any] | SpecT, form: type[SpecT], where: str = "", table: str = ""
+) -> SpecT:
     if isinstance(content, (Mapping, Struct)):
         content = _checked(_table(content), form, where, table)
     try:
@@ -485,7 +667,9 @@ def _plain_type(name: str) -> str:
     return " or ".join(_PLAIN_TYPES.get(part, part) for part in name.split(" | ") if part != "null")
 
 
-def _checked(content: Mapping[str, Any], form: type[Struct], where: str, table: str) -> dict[str, Any]:
+def _checked(
+    content: Mapping[str, Any], form: type[Struct], where: str, table: str
+) -> dict[str, Any]:
     """The fields, of which every one is known, and every name one of its choices; a text for a list is a list of it."""
     fields = record_fields(form)
     check_known(content, fields, f"field of [{table.rstrip('.')}]" if table else "field", where)
@@ -493,7 +677,12 @@ def _checked(content: Mapping[str, Any], form: type[Struct], where: str, table: 
     for name, value in values.items():
         if choices := fields[name].choices:
             items = value if isinstance(value, tuple) else (value,)
-            check_known((item for item in items if isinstance(item, str)), choices, f"value of {table}{name}", where)
+            check_known(
+                (item for item in items if isinstance(item, str)),
+                choices,
+                f"value of {table}{name}",
+                where,
+            )
     return values
 
 

@@ -73,7 +73,9 @@ def run_workers(plan: RunPlan, progress: ProgressCallback) -> RunOutcome:
     if error := next((line.error for line in lines if line.error), ""):
         raise ModelError(error)
     if any(codes):
-        raise ModelError(f"worker {codes.index(next(filter(None, codes)))} died; run the same command to go on")
+        raise ModelError(
+            f"worker {codes.index(next(filter(None, codes)))} died; run the same command to go on"
+        )
     outcome = summed_outcome([line.outcome for line in lines if line.outcome])
     note_findings(outcome)
     return outcome
@@ -93,9 +95,15 @@ def _started(plan: RunPlan, lock_file: int) -> Iterator[list[subprocess.Popen[by
             )
             processes.append(process)
             if process.stdin:
-                parts = {use.benchmark.name: use.selection.part for use in plan.benchmarks if use.selection.part}
+                parts = {
+                    use.benchmark.name: use.selection.part
+                    for use in plan.benchmarks
+                    if use.selection.part
+                }
                 before = {
-                    use.benchmark.name: use.earlier.part for use in plan.benchmarks if use.earlier and use.earlier.part
+                    use.benchmark.name: use.earlier.part
+                    for use in plan.benchmarks
+                    if use.earlier and use.earlier.part
                 }
                 job = _Job(number, spec.of_model(), plan.others, parts, before, plan.taken)
                 process.stdin.write(msgspec.json.encode(job, enc_hook=str))
@@ -119,7 +127,9 @@ def _share(number: int, workers: int) -> dict[str, str]:
 
 
 def _main() -> None:
-    job = msgspec.json.decode(sys.stdin.buffer.read(), type=_Job, dec_hook=lambda form, text: form(text))
+    job = msgspec.json.decode(
+        sys.stdin.buffer.read(), type=_Job, dec_hook=lambda form, text: form(text)
+    )
     spec = job.spec
 
     def write(line: _Line) -> None:

@@ -29,7 +29,13 @@ from snellen.models.base import AsyncModel, Model, ModelIdentity, load_model
 from snellen.protocols.prediction import predict
 from snellen.protocols.prompts.rendering import labels_for
 from snellen.protocols.prompts.role_prompts import shortened
-from snellen.protocols.verdict import Verdict, majority_verdict, matching_prompt, matching_prompts, replay_verdict
+from snellen.protocols.verdict import (
+    Verdict,
+    majority_verdict,
+    matching_prompt,
+    matching_prompts,
+    replay_verdict,
+)
 from snellen.records import Message, Prediction, Response, Turn, Variant
 from snellen.runs.journal import read_exchanges
 from snellen.runs.own_questions import reopen_benchmark
@@ -68,13 +74,19 @@ class Agreement(Struct, frozen=True):
     """Disagreements between two options."""
 
 
-def agreement(reader: str, pairs: Sequence[Pair], groups: Sequence[str], rng: random.Random) -> Agreement:
+def agreement(
+    reader: str, pairs: Sequence[Pair], groups: Sequence[str], rng: random.Random
+) -> Agreement:
     """Agreement of (reader, people) pairs; replies of one group (a question) are drawn together."""
     differ = [
-        (said_by_reader, said_by_people) for said_by_reader, said_by_people in pairs if said_by_reader != said_by_people
+        (said_by_reader, said_by_people)
+        for said_by_reader, said_by_people in pairs
+        if said_by_reader != said_by_people
     ]
     case_one = sum(None in pair for pair in differ)
-    share, kappa, alpha = bootstrap_agreement(pairs, groups, (observed, cohen_kappa, krippendorff_alpha), rng)
+    share, kappa, alpha = bootstrap_agreement(
+        pairs, groups, (observed, cohen_kappa, krippendorff_alpha), rng
+    )
     return Agreement(reader, len(pairs), share, kappa, alpha, case_one, len(differ) - case_one)
 
 
@@ -124,11 +136,16 @@ def krippendorff_alpha(units: Sequence[Sequence[Reading]]) -> float | None:
 
 
 def bootstrap_agreement(
-    pairs: Sequence[Pair], groups: Sequence[str], statistics: Sequence[Statistic], rng: random.Random
+    pairs: Sequence[Pair],
+    groups: Sequence[str],
+    statistics: Sequence[Statistic],
+    rng: random.Random,
 ) -> list[AgreementInterval]:
     """Each statistic with the 2.5th and 97.5th percentile over resamples of whole groups."""
     order = sorted(range(len(pairs)), key=lambda i: groups[i])
-    clusters = [[pairs[i] for i in members] for _, members in groupby(order, key=lambda i: groups[i])]
+    clusters = [
+        [pairs[i] for i in members] for _, members in groupby(order, key=lambda i: groups[i])
+    ]
     resampled: list[list[float]] = [[] for _ in statistics]
     for _ in range(RESAMPLES if len(clusters) > 1 else 0):
         resample = [pair for cluster in rng.choices(clusters, k=len(clusters)) for pair in cluster]
@@ -197,12 +214,18 @@ def as_unparsed(hard: HardReply) -> UnparsedReply:
     """A labelled reply as scoring would find it."""
     labels = labels_for("upper", len(hard.options))
     variant = Variant(order=tuple(range(len(hard.options))), labels=labels)
-    prediction = Prediction("calibration", "generation", "calibration", hard.id, variant, "", reason="no match")
+    prediction = Prediction(
+        "calibration", "generation", "calibration", hard.id, variant, "", reason="no match"
+    )
     return UnparsedReply(prediction, Turn(hard.question, hard.options), hard.reply)
 
 
 def _of_judge(name: str, replies: Sequence[HardReply], verdicts: Sequence[Verdict]) -> Agreement:
-    heard = [(hard, verdict) for hard, verdict in zip(replies, verdicts, strict=True) if not verdict.failed]
+    heard = [
+        (hard, verdict)
+        for hard, verdict in zip(replies, verdicts, strict=True)
+        if not verdict.failed
+    ]
     pairs = [(verdict.value, hard.expected) for hard, verdict in heard]
     return _agreement(name, pairs, [hard.group for hard, _ in heard])
 
@@ -252,7 +275,11 @@ class HardItem(LabelItem, frozen=True):
     def hard(self) -> bool:
         """The standard or the strict rules find no option, or two extractors find different ones."""
         readings = {place for place in self.readings.values() if place is not None}
-        return self.readings["standard"] is None or self.readings["strict"] is None or len(readings) > 1
+        return (
+            self.readings["standard"] is None
+            or self.readings["strict"] is None
+            or len(readings) > 1
+        )
 
 
 class HumanLabel(Struct, frozen=True, omit_defaults=True):
@@ -281,20 +308,29 @@ def label_items(run: Path, only: Collection[ReplyKey] | None = None) -> Iterator
         sample = samples.get((request.benchmark, request.sample_id))
         if sample is None or request.kind != "generate" or request.variant.step:
             continue  # a step is not a reply to the question
-        if only is not None and (request.benchmark, exchange.protocol, sample.id, request.variant) not in only:
+        if (
+            only is not None
+            and (request.benchmark, exchange.protocol, sample.id, request.variant) not in only
+        ):
             continue
         if response.error or not shortened(response.text or ""):
             continue
         turn = sample.rounds[request.variant.turn]
         if not turn.options:
             continue
-        yield label_item(UnparsedReply(predict(exchange.protocol, turn, request, response), turn, response.text or ""))
+        yield label_item(
+            UnparsedReply(
+                predict(exchange.protocol, turn, request, response), turn, response.text or ""
+            )
+        )
 
 
 def label_item(reply: UnparsedReply) -> LabelItem:
     """A reply under the digest by which labels name it."""
     matching = matching_item(reply)
-    content = msgspec.json.encode((matching.question, matching.options, matching.labels, matching.reply))
+    content = msgspec.json.encode(
+        (matching.question, matching.options, matching.labels, matching.reply)
+    )
     return LabelItem(hashlib.blake2b(content, digest_size=8).hexdigest(), reply)
 
 
@@ -343,11 +379,17 @@ def import_labels(source: Path, run: Path) -> tuple[int, int]:
         row = _row(line, where)
         matches = [by_id[row.item]] if row.item in by_id else by_sample.get(row.sample_id, [])
         if len(matches) > 1:
-            raise DataError(f"{where}: {row.sample_id} has {len(matches)} different replies; name one by its item")
+            raise DataError(
+                f"{where}: {row.sample_id} has {len(matches)} different replies; name one by its item"
+            )
         for item in matches:
             if row.label not in (*item.option_labels, NONE):
-                raise DataError(f"{where}: label {row.label!r} is not one of {', '.join(item.option_labels)} or {NONE}")
-            labels.append(HumanLabel(item.id, row.label, row.by, item.unparsed.prediction.sample_id))
+                raise DataError(
+                    f"{where}: label {row.label!r} is not one of {', '.join(item.option_labels)} or {NONE}"
+                )
+            labels.append(
+                HumanLabel(item.id, row.label, row.by, item.unparsed.prediction.sample_id)
+            )
     add_lines(run / LABELS, *labels)
     return len(labels), len(lines)
 
@@ -369,7 +411,9 @@ def _row(line: bytes, where: str) -> _Row:
     return row
 
 
-def label_by_judges(run: Path, items: Sequence[LabelItem], spec: JudgeSpec, announce: Callable[[str], object]) -> str:
+def label_by_judges(
+    run: Path, items: Sequence[LabelItem], spec: JudgeSpec, announce: Callable[[str], object]
+) -> str:
     """Have judges label replies, by majority, and return whom the labels are by. Raises what `JudgeEnsemble` raises."""
     panel = JudgeEnsemble([load_model(model) for model in spec.models], run, spec, announce)
     by = f"{OF_JUDGE}{panel.name} ({matching_prompt(spec.prompt)})"
@@ -379,11 +423,15 @@ def label_by_judges(run: Path, items: Sequence[LabelItem], spec: JudgeSpec, anno
         if verdict.outcome in ("given", "none"):
             label = NONE if verdict.value is None else item.option_labels[verdict.value]
             if (item.id, by) not in labels or labels[item.id, by].label != label:
-                add_lines(run / LABELS, HumanLabel(item.id, label, by, item.unparsed.prediction.sample_id))
+                add_lines(
+                    run / LABELS, HumanLabel(item.id, label, by, item.unparsed.prediction.sample_id)
+                )
     return by
 
 
-def people_of(items: Sequence[HardItem], labels: Mapping[tuple[str, str], HumanLabel]) -> dict[str, list[Reading]]:
+def people_of(
+    items: Sequence[HardItem], labels: Mapping[tuple[str, str], HumanLabel]
+) -> dict[str, list[Reading]]:
     """What people said, by reply, as places. Raises DataError for an option label that the question does not have."""
     option_labels = {item.id: item.option_labels for item in items}
     readings: dict[str, list[Reading]] = defaultdict(list)
@@ -404,7 +452,9 @@ def _reading(label: HumanLabel, option_labels: Sequence[str]) -> Reading:
     return option_labels.index(label.label)
 
 
-def agreement_study(run: Path, *, seed: int = 0, meaning: bool = False) -> tuple[list[Agreement], float | None]:
+def agreement_study(
+    run: Path, *, seed: int = 0, meaning: bool = False
+) -> tuple[list[Agreement], float | None]:
     """Agreement of every extractor, and of every judge with verdicts in the run, with what people said.
 
     Where several people labelled a reply their majority counts; a tie leaves the reply out. The second value is
@@ -412,7 +462,11 @@ def agreement_study(run: Path, *, seed: int = 0, meaning: bool = False) -> tuple
     """
     everything = list(hard_items(run))
     readings_of_people = people_of(everything, read_labels(run / LABELS))
-    agreed = {item: reading for item, readings in readings_of_people.items() for reading in said_by_most(readings)}
+    agreed = {
+        item: reading
+        for item, readings in readings_of_people.items()
+        for reading in said_by_most(readings)
+    }
     labelled = [item for item in everything if item.id in agreed]
     if not labelled:
         raise DataError(
@@ -422,7 +476,9 @@ def agreement_study(run: Path, *, seed: int = 0, meaning: bool = False) -> tuple
     for name, readings in _readers(run, labelled, meaning):
         heard = [item for item in labelled if item.id in readings]
         pairs = [(readings[item.id], agreed[item.id]) for item in heard]
-        groups = [f"{i.unparsed.prediction.benchmark} {i.unparsed.prediction.sample_id}" for i in heard]
+        groups = [
+            f"{i.unparsed.prediction.benchmark} {i.unparsed.prediction.sample_id}" for i in heard
+        ]
         if pairs:
             rows.append(agreement(name, pairs, groups, rng_for("agree", name, "bootstrap", seed)))
     several = [readings for readings in readings_of_people.values() if len(readings) > 1]
@@ -436,12 +492,16 @@ def said_by_most(readings: Sequence[SaidT]) -> Iterator[SaidT]:
         yield ranked[0][0]
 
 
-def _readers(run: Path, items: Sequence[HardItem], meaning: bool) -> Iterator[tuple[str, dict[str, Reading]]]:
+def _readers(
+    run: Path, items: Sequence[HardItem], meaning: bool
+) -> Iterator[tuple[str, dict[str, Reading]]]:
     for name in named_extractors():
         yield name, {item.id: item.readings[name] for item in items}
     if meaning:
         open_items = [item for item in items if item.unparsed.prediction.reason == "no match"]
-        near = semantic_matching.nearest([(shortened(item.unparsed.reply), item.unparsed.shown) for item in open_items])
+        near = semantic_matching.nearest(
+            [(shortened(item.unparsed.reply), item.unparsed.shown) for item in open_items]
+        )
         yield (
             semantic_matching.VERSION,
             {item.id: nearest.chosen() for item, nearest in zip(open_items, near, strict=True)},
@@ -450,12 +510,17 @@ def _readers(run: Path, items: Sequence[HardItem], meaning: bool) -> Iterator[tu
         judge = msgspec.json.decode(path.read_bytes(), type=ModelIdentity)
         responses = _answers(path.parent)
         for prompt, version in matching_prompts().items():
-            yield f"{judge.name} ({version})", dict(_verdicts(items, JudgeSpec(prompt=prompt), responses))
+            yield (
+                f"{judge.name} ({version})",
+                dict(_verdicts(items, JudgeSpec(prompt=prompt), responses)),
+            )
 
 
 def _answers(folder: Path) -> dict[tuple[Message, ...], Response]:
     """A judge's responses by what it was told, whatever the longest verdict was set to."""
-    return {e.request.messages: e.response for e in read_exchanges(folder) if e.response.error is None}
+    return {
+        e.request.messages: e.response for e in read_exchanges(folder) if e.response.error is None
+    }
 
 
 def _verdicts(
@@ -463,7 +528,8 @@ def _verdicts(
 ) -> Iterator[tuple[str, Reading]]:
     for item in items:
         verdict = replay_verdict(
-            matching_item(item.unparsed, spec).start(), lambda request: responses.get(request.messages)
+            matching_item(item.unparsed, spec).start(),
+            lambda request: responses.get(request.messages),
         )
         if verdict is not None and not verdict.failed:
             yield item.id, verdict.value

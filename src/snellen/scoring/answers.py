@@ -61,19 +61,25 @@ def changed_answers(run: Path, benchmarks: Iterable[Benchmark]) -> list[str]:
         except DataError:
             continue  # damaged: the run keeps its questions anew when it goes on
         has_same_questions = kept_manifest.questions == benchmark.manifest.questions
-        if has_same_questions and kept_manifest.files.get(ANSWERS) not in (None, benchmark.manifest.files.get(ANSWERS)):
+        if has_same_questions and kept_manifest.files.get(ANSWERS) not in (
+            None,
+            benchmark.manifest.files.get(ANSWERS),
+        ):
             changed.append(benchmark.name)
     return changed
 
 
-def with_answer_tags(samples: Iterable[Sample], answers: Mapping[Key, Answer]) -> Mapping[str, Sample]:
+def with_answer_tags(
+    samples: Iterable[Sample], answers: Mapping[Key, Answer]
+) -> Mapping[str, Sample]:
     """The samples by id; from here on the tags of their answers are tags of theirs. None are added for hidden ones."""
     tags: dict[str, dict[str, str]] = {}
     for (sample_id, _), answer in answers.items():
         if answer.tags:
             tags.setdefault(sample_id, {}).update(answer.tags)
     tagged = (
-        replace(sample, tags={**sample.tags, **tags[sample.id]}) if sample.id in tags else sample for sample in samples
+        replace(sample, tags={**sample.tags, **tags[sample.id]}) if sample.id in tags else sample
+        for sample in samples
     )
     return PackedRecords(Sample, attrgetter("id"), tagged)
 

@@ -50,7 +50,9 @@ def accuracy_of_parsed(predictions: Sequence[Prediction], answer: Answer) -> flo
 
 def accuracy_upper(predictions: Sequence[Prediction], answer: Answer) -> float:
     """`accuracy` with every unparsed reply counting as right."""
-    return sum(p.choice is None or p.choice in answer.options for p in predictions) / len(predictions)
+    return sum(p.choice is None or p.choice in answer.options for p in predictions) / len(
+        predictions
+    )
 
 
 def unparsed_rate(predictions: Sequence[Prediction]) -> float:
@@ -69,7 +71,9 @@ def circular(predictions: Sequence[Prediction], answer: Answer, rotations: int) 
     return circular_of_parsed(predictions, answer, rotations)
 
 
-def circular_of_parsed(predictions: Sequence[Prediction], answer: Answer, rotations: int) -> float | None:
+def circular_of_parsed(
+    predictions: Sequence[Prediction], answer: Answer, rotations: int
+) -> float | None:
     """The verdict where the parsed rotations settle it: 0 when one is wrong or two disagree, 1 when all are right.
 
     None when an unparsed rotation, or one that was never answered, could still decide.
@@ -80,7 +84,9 @@ def circular_of_parsed(predictions: Sequence[Prediction], answer: Answer, rotati
     return 1.0 if _all_parsed(predictions, rotations) else None
 
 
-def circular_upper(predictions: Sequence[Prediction], answer: Answer, rotations: int) -> float | None:
+def circular_upper(
+    predictions: Sequence[Prediction], answer: Answer, rotations: int
+) -> float | None:
     """The verdict if every unparsed rotation, and what was not asked because of it, were right.
 
     None while a rotation that could still decide was never answered for another reason: `predictions` are all
@@ -115,7 +121,9 @@ def hit_rate(predictions: Sequence[Prediction]) -> float:
 
 def tie_rate(predictions: Sequence[Prediction]) -> float:
     """Share of the presentations in which several options are exactly the most likely, 0 to 1."""
-    return sum(p.extraction_method == "tie" or p.reason == "all alike" for p in predictions) / len(predictions)
+    return sum(p.extraction_method == "tie" or p.reason == "all alike" for p in predictions) / len(
+        predictions
+    )
 
 
 def instability(predictions: Sequence[Prediction]) -> float:
@@ -164,13 +172,25 @@ def _accuracy_rows(name: str, words: str, absent: dict[str, str]) -> tuple[Metri
             secondary_to=name,
             label="of parsed",
         ),
-        share(f"{name}_upper", f"{words}, unparsed as right", unparsed="right", secondary_to=name, label="at most"),
+        share(
+            f"{name}_upper",
+            f"{words}, unparsed as right",
+            unparsed="right",
+            secondary_to=name,
+            label="at most",
+        ),
     )
 
 
 def _entropy_row(name: str, **declared: Any) -> MetricRow:
     return metric_row(
-        name, unit="nats", low=0.0, better="lower", scale="nats", absent_reasons=_PRESENTATIONS, **declared
+        name,
+        unit="nats",
+        low=0.0,
+        better="lower",
+        scale="nats",
+        absent_reasons=_PRESENTATIONS,
+        **declared,
     )
 
 
@@ -196,7 +216,9 @@ INSTABILITY = ChoiceMetric(
         _entropy_row(
             "instability",
             unparsed="own kind",
-            question_maximum=lambda presentations, options: greatest_instability(presentations, options + 1),
+            question_maximum=lambda presentations, options: greatest_instability(
+                presentations, options + 1
+            ),
         ),
     ),
 )
@@ -207,7 +229,9 @@ LEGACY_INSTABILITY = ChoiceMetric(
             "legacy_instability",
             unparsed="kinds by text",
             secondary_to="instability",
-            question_maximum=lambda presentations, _: greatest_instability(presentations, presentations),
+            question_maximum=lambda presentations, _: greatest_instability(
+                presentations, presentations
+            ),
         ),
     ),
 )
@@ -282,7 +306,9 @@ REPEATS = ChoiceMetric(
     rows=(
         share("pass_at_k", "pass@k", unparsed="wrong", absent_reasons=_REPEATED),
         share("majority_vote", "majority vote", unparsed="own kind", absent_reasons=_REPEATED),
-        share("repeat_agreement", "agreement of replies", unparsed="wrong", absent_reasons=_REPEATED),
+        share(
+            "repeat_agreement", "agreement of replies", unparsed="wrong", absent_reasons=_REPEATED
+        ),
     ),
 )
 
@@ -300,11 +326,18 @@ def score_choice(question: AskedQuestion) -> Iterator[Score]:
     """All choice metrics of one question that its protocol gives."""
     declared = question.declaration
     with_baseline = tuple(filter(has_baseline, question.unbiased))
-    n, unanswered, counted = len(with_baseline) or 1, why_unanswered(question), question.counted_unbiased
-    yield from _accuracies(
-        counted, with_baseline if counted is question else tuple(filter(has_baseline, counted.unbiased))
+    n, unanswered, counted = (
+        len(with_baseline) or 1,
+        why_unanswered(question),
+        question.counted_unbiased,
     )
-    yield question.score("unparsed_rate", unparsed_rate(with_baseline) if with_baseline else unanswered, n)
+    yield from _accuracies(
+        counted,
+        with_baseline if counted is question else tuple(filter(has_baseline, counted.unbiased)),
+    )
+    yield question.score(
+        "unparsed_rate", unparsed_rate(with_baseline) if with_baseline else unanswered, n
+    )
     if declared.circular:
         yield from _circular_scores(question)
     if question.protocol.method == "generation":
@@ -312,7 +345,9 @@ def score_choice(question: AskedQuestion) -> Iterator[Score]:
         hits = hit_rate(with_baseline) if with_baseline else unanswered
         yield question.score("hit_rate", hits if labelled else NO_LABELS, n)
     else:
-        yield question.score("tie_rate", tie_rate(with_baseline) if with_baseline else unanswered, n)
+        yield question.score(
+            "tie_rate", tie_rate(with_baseline) if with_baseline else unanswered, n
+        )
     if declared.repeated_for:
         yield from _repeat_scores(question)
     if declared.instability:
@@ -328,7 +363,9 @@ def _accuracies(question: AskedQuestion, passes: Passes) -> Iterator[Score]:
     headline, of_parsed, upper = names = ACCURACY.names
     if answer is None or not passes:
         absence = (
-            HIDDEN_ANSWER if answer is None and any(map(has_baseline, question.came)) else why_unanswered(question)
+            HIDDEN_ANSWER
+            if answer is None and any(map(has_baseline, question.came))
+            else why_unanswered(question)
         )
         yield from (question.score(name, absence) for name in names)
         return
@@ -353,8 +390,12 @@ def _repeat_scores(question: AskedQuestion) -> Iterator[Score]:
     else:
         right = sum(p.choice in answer.options for p in came)
         yield question.score(passes, pass_at(k, len(came), right), len(came))
-    whole = answer is not None and len(came) == question.declaration.n_presentations(question.sample)
-    yield question.score(voted, majority(came, answer) if answer and whole else absence, len(came) or 1)
+    whole = answer is not None and len(came) == question.declaration.n_presentations(
+        question.sample
+    )
+    yield question.score(
+        voted, majority(came, answer) if answer and whole else absence, len(came) or 1
+    )
     yield question.score(agrees, agreeing_pairs(came) if len(came) > 1 else few, len(came) or 1)
 
 
@@ -367,7 +408,9 @@ def score_choice_metric(question: AskedQuestion, metric: ChoiceMetric) -> Iterat
         return
     [row] = metric.rows
     if question.answer is None or not question.unbiased:
-        yield question.score(row.name, HIDDEN_ANSWER if question.unbiased else why_unanswered(question))
+        yield question.score(
+            row.name, HIDDEN_ANSWER if question.unbiased else why_unanswered(question)
+        )
         return
     try:
         value = metric.measure(question.unbiased, question.answer)
@@ -377,7 +420,9 @@ def score_choice_metric(question: AskedQuestion, metric: ChoiceMetric) -> Iterat
         raise HookError(f"the metric {row.name}, on {question.place}", error) from error
     absence = Unscored("metric undefined", "for this question")
     yield question.score(
-        row.name, absence if value is None else row.check(value, question.place), len(question.unbiased)
+        row.name,
+        absence if value is None else row.check(value, question.place),
+        len(question.unbiased),
     )
 
 

@@ -25,7 +25,14 @@ from snellen.metrics.declaration import (
     share,
 )
 from snellen.records import Prediction
-from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, QuestionCounts, Unscored, tally_of, why_unanswered
+from snellen.scoring.questions import (
+    HIDDEN_ANSWER,
+    AskedQuestion,
+    QuestionCounts,
+    Unscored,
+    tally_of,
+    why_unanswered,
+)
 
 
 class GroupedMetric(SummedMetric, frozen=True, kw_only=True):
@@ -34,7 +41,9 @@ class GroupedMetric(SummedMetric, frozen=True, kw_only=True):
     computed_over: ClassVar[MetricInput] = "groups"
 
     @abstractmethod
-    def tallies(self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec) -> list[QuestionCounts]:
+    def tallies(
+        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+    ) -> list[QuestionCounts]:
         """One for each group, or why it has none; it stands under the first question of the group."""
 
 
@@ -45,7 +54,9 @@ class GroupAccuracy(GroupedMetric, frozen=True, kw_only=True):
     """`one`: each question by itself; `cluster`: all of a cluster; else those that share the tag in the entry's
     `groups`, all of the cluster where it names none."""
 
-    def tallies(self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec) -> list[QuestionCounts]:
+    def tallies(
+        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+    ) -> list[QuestionCounts]:
         right = right_answer_rule(spec)
         groups: dict[Hashable, list[AskedQuestion]] = defaultdict(list)
         for question in questions:
@@ -80,7 +91,9 @@ def rights_of(question: AskedQuestion, right: Right) -> Rights:
     if counted.answer is None:
         return HIDDEN_ANSWER
     try:
-        return {prediction.variant.test: right(counted, prediction) for prediction in counted.unbiased}
+        return {
+            prediction.variant.test: right(counted, prediction) for prediction in counted.unbiased
+        }
     except (MissingExtraError, DataError) as error:
         return Unscored("metric undefined", str(error))
 
@@ -91,13 +104,19 @@ def right_answer_rule(spec: BenchmarkSpec) -> Right:
     That is the first of the entry's metrics that is computed over a reply.
     """
     metric = next(
-        (metric for metric in map(find_metric, spec.metrics) if isinstance(metric, (ReplyMetric, CorpusCountMetric))),
+        (
+            metric
+            for metric in map(find_metric, spec.metrics)
+            if isinstance(metric, (ReplyMetric, CorpusCountMetric))
+        ),
         find_metric("exact_match"),
     )
 
     def right(question: AskedQuestion, prediction: Prediction) -> float:
         if question.turn.options:
-            return float(question.answer is not None and prediction.choice in question.answer.options)
+            return float(
+                question.answer is not None and prediction.choice in question.answer.options
+            )
         reply = prediction.text or ""
         if isinstance(metric, CorpusCountMetric):
             return _counted_right(metric, reply, question.golds)
@@ -126,8 +145,12 @@ def all_right(members: Sequence[Rights]) -> Counts | Unscored:
         answered.append(rights)
     tests = set.intersection(*map(set, answered))
     if not tests:
-        return Unscored("metric undefined", "no presentation has an answer to all questions of its group")
-    return math.fsum(math.prod(rights[test] for rights in answered) for test in tests) / len(tests), 1.0
+        return Unscored(
+            "metric undefined", "no presentation has an answer to all questions of its group"
+        )
+    return math.fsum(math.prod(rights[test] for rights in answered) for test in tests) / len(
+        tests
+    ), 1.0
 
 
 def _share_of_groups(sums: Counts) -> tuple[float | None, ...]:
@@ -135,13 +158,21 @@ def _share_of_groups(sums: Counts) -> tuple[float | None, ...]:
     return (right / groups,)
 
 
-def _group_accuracy(name: str, title: str, kind: Literal["one", "cluster", "question", "image"]) -> GroupAccuracy:
+def _group_accuracy(
+    name: str, title: str, kind: Literal["one", "cluster", "question", "image"]
+) -> GroupAccuracy:
     row = share(name, title, interval="linearised", unparsed="wrong")
-    return GroupAccuracy(what=title, rows=(row,), compute=_share_of_groups, per_question=(name,), kind=kind)
+    return GroupAccuracy(
+        what=title, rows=(row,), compute=_share_of_groups, per_question=(name,), kind=kind
+    )
 
 
-OVERALL_ACCURACY = _group_accuracy("overall_accuracy", "accuracy over questions with and without options", "one")
-GROUP_ACCURACY = _group_accuracy("group_accuracy", "share of groups all of whose questions are right", "cluster")
+OVERALL_ACCURACY = _group_accuracy(
+    "overall_accuracy", "accuracy over questions with and without options", "one"
+)
+GROUP_ACCURACY = _group_accuracy(
+    "group_accuracy", "share of groups all of whose questions are right", "cluster"
+)
 SAME_QUESTION_ACCURACY = _group_accuracy(
     "same_question_accuracy", "share of questions right wherever they are asked", "question"
 )

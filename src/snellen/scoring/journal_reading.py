@@ -60,12 +60,16 @@ class Talks:
 
     def __init__(self, protocols: Sequence[str]) -> None:
         declared = {label: labelled_declaration(label).conclude for label in protocols}
-        self._conclude: dict[str, Conclude] = {label: conclude for label, conclude in declared.items() if conclude}
+        self._conclude: dict[str, Conclude] = {
+            label: conclude for label, conclude in declared.items() if conclude
+        }
         self._steps: dict[tuple[str, str, str], dict[Variant, Exchange]] = {}
 
     def add(self, exchange: Exchange) -> None:
         request = exchange.request
-        steps = self._steps.setdefault((exchange.protocol, request.benchmark, request.sample_id), {})
+        steps = self._steps.setdefault(
+            (exchange.protocol, request.benchmark, request.sample_id), {}
+        )
         if exchange.response.error is None or request.variant not in steps:
             steps[request.variant] = exchange
 
@@ -80,7 +84,9 @@ class Talks:
 
 
 def with_conclusions(
-    exchanges: Iterable[Exchange], protocols: Sequence[str], samples: Mapping[str, Mapping[str, Sample]]
+    exchanges: Iterable[Exchange],
+    protocols: Sequence[str],
+    samples: Mapping[str, Mapping[str, Sample]],
 ) -> Iterator[Exchange]:
     """The presentations of a run, in order of arrival, and in place of steps the conclusions to which they led.
 
@@ -152,13 +158,19 @@ class PartRead(Struct):
 
     def note_doubt(self, prediction: Prediction, question: Turn, response: Response) -> None:
         """Keep the reply if something may read on in it; in the doubt with which a talk ended there is no answer."""
-        if prediction.method != "generation" or prediction.error is not None or prediction.reason == "undecided":
+        if (
+            prediction.method != "generation"
+            or prediction.error is not None
+            or prediction.reason == "undecided"
+        ):
             return
         if question.options and prediction.confidence != "certain":
             self.doubtful[id(prediction)] = UnparsedReply(prediction, question, response.text or "")
 
 
-def look_through(folder: Path, manifest: RunManifest, parts: Mapping[str, Mapping[str, int]]) -> Asked:
+def look_through(
+    folder: Path, manifest: RunManifest, parts: Mapping[str, Mapping[str, int]]
+) -> Asked:
     """What was asked, and where; `parts` has the number of the part of each sample, by benchmark and id.
 
     Raises StoreError for a line that is not an exchange of this run.
@@ -193,7 +205,11 @@ class PartReader:
         self._baselines = _Baselines(folder, manifest.protocols)
 
     def read(
-        self, benchmark: str, samples: Mapping[str, Sample], places: Sequence[int], reading: ReadingRules
+        self,
+        benchmark: str,
+        samples: Mapping[str, Sample],
+        places: Sequence[int],
+        reading: ReadingRules,
     ) -> PartRead:
         """How the exchanges at these places, which are about samples of a benchmark, are read.
 
@@ -221,7 +237,9 @@ class PartReader:
                     self._baselines.of(exchange),
                 )
                 prediction = shared.one(prediction, sample)
-                tests = part.presented.setdefault((prediction.protocol, sample.id, request.variant.turn), {})
+                tests = part.presented.setdefault(
+                    (prediction.protocol, sample.id, request.variant.turn), {}
+                )
                 earlier = tests.get(request.variant)
                 if earlier is not None and earlier.key != prediction.key:
                     raise duplicate_presentation(exchange.protocol, request)
@@ -251,7 +269,9 @@ class _Baselines:
     """The baselines of the protocols among `labels` that ask for them; the journal is read only for those."""
 
     def __init__(self, folder: Path, labels: Iterable[str]) -> None:
-        self._asking = {label for label in labels if declaration_of(parse_protocol(label)).baselines}
+        self._asking = {
+            label for label in labels if declaration_of(parse_protocol(label)).baselines
+        }
         self._scores: dict[_BaselinePlace, tuple[ContinuationScore, ...]] = {}
         for exchange in read_exchanges(folder) if self._asking else ():
             if exchange.request.variant.baseline and exchange.response.error is None:
@@ -259,13 +279,22 @@ class _Baselines:
 
     def of(self, exchange: Exchange) -> tuple[ContinuationScore, ...] | None:
         """What to subtract: empty when it never came, None when the protocol asks for no baseline."""
-        return self._scores.get(_baseline_place(exchange), ()) if exchange.protocol in self._asking else None
+        return (
+            self._scores.get(_baseline_place(exchange), ())
+            if exchange.protocol in self._asking
+            else None
+        )
 
 
 def _baseline_place(exchange: Exchange) -> _BaselinePlace:
     """The presentation that an exchange is of, or is the baseline of."""
     request = exchange.request
-    return exchange.protocol, request.benchmark, request.sample_id, replace(request.variant, baseline="")
+    return (
+        exchange.protocol,
+        request.benchmark,
+        request.sample_id,
+        replace(request.variant, baseline=""),
+    )
 
 
 MOST_SHARED = 10_000
@@ -302,14 +331,19 @@ def read_on(parts: Sequence[PartRead], stages: Sequence[NamedStage]) -> None:
         for part in parts
         for tests in part.presented.values()
         for test, prediction in tests.items()
-        if (reply := part.doubtful.get(id(prediction))) and (likely or reply.prediction.choice is None)
+        if (reply := part.doubtful.get(id(prediction)))
+        and (likely or reply.prediction.choice is None)
     ]
     for stage in stages:
-        readable = [entry for entry in replies if stage.likely or entry[2].prediction.choice is None]
+        readable = [
+            entry for entry in replies if stage.likely or entry[2].prediction.choice is None
+        ]
         predictions = stage.read([reply for _, _, reply in readable])
         for (tests, test, _), prediction in zip(readable, predictions, strict=True):
             tests[test] = prediction
-        replies = [(tests, test, replace(reply, prediction=tests[test])) for tests, test, reply in replies]
+        replies = [
+            (tests, test, replace(reply, prediction=tests[test])) for tests, test, reply in replies
+        ]
         replies = [
             entry
             for entry in replies
@@ -321,4 +355,6 @@ def in_order(tests: Mapping[Variant, Prediction]) -> tuple[Prediction, ...]:
     """By number, then by content: the same however a run was interrupted."""
     if len(tests) < 2:
         return tuple(tests.values())
-    return tuple(tests[variant] for variant in sorted(tests, key=lambda v: (v.test, msgspec.json.encode(v))))
+    return tuple(
+        tests[variant] for variant in sorted(tests, key=lambda v: (v.test, msgspec.json.encode(v)))
+    )

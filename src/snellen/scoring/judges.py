@@ -104,11 +104,17 @@ class JudgeEnsemble:
         verdicts, calls = judge.ask(tasks, likely)
         failed = sum(verdict.failed for verdict in verdicts)
         versions = dict.fromkeys(task.label for task in tasks)
-        self.uses.append(JudgeUse(judge.name, ", ".join(versions), len(tasks), calls, failed, likely))
+        self.uses.append(
+            JudgeUse(judge.name, ", ".join(versions), len(tasks), calls, failed, likely)
+        )
         allowed = self.spec.failures
         if failed > allowed * len(verdicts):
             first = next(verdict for verdict in verdicts if verdict.failed)
-            way_out = "raise --judge-max-tokens" if first.outcome == "malformed" else "score again to ask what failed"
+            way_out = (
+                "raise --judge-max-tokens"
+                if first.outcome == "malformed"
+                else "score again to ask what failed"
+            )
             raise ErrorBudgetError(
                 f"judge {judge.name} gave no verdict on {failed} of {len(verdicts)} replies ({first.outcome}: "
                 f"{first.detail!r}), more than --judge-failures {allowed:g}; what it said is in {judge.folder}; "
@@ -121,11 +127,17 @@ class Judge:
     """One judge with its folder."""
 
     def __init__(
-        self, model: Model | AsyncModel, run: Path, price: TokenPrice | None, announce: Callable[[str], object]
+        self,
+        model: Model | AsyncModel,
+        run: Path,
+        price: TokenPrice | None,
+        announce: Callable[[str], object],
     ) -> None:
         self.name, self._model, self._price, self._announce = model.name, model, price, announce
         self._file = identity_of(model)
-        digest = hashlib.blake2b(msgspec.json.encode(self._file, order="sorted"), digest_size=4).hexdigest()
+        digest = hashlib.blake2b(
+            msgspec.json.encode(self._file, order="sorted"), digest_size=4
+        ).hexdigest()
         self.folder = run / f"judge-{slug(self._file.name)[:60]}-{digest}"
         check_identity(self.folder, model.name, self._file.fingerprint)
 
@@ -146,10 +158,14 @@ class Judge:
             after = stored_verdicts(self.folder, failures=True)
             tokens = _used(response for key, response in after.items() if key not in responses)
             responses = after
-        verdicts = [_verdict(task, responses) or Verdict("error", detail="never asked") for task in tasks]
+        verdicts = [
+            _verdict(task, responses) or Verdict("error", detail="never asked") for task in tasks
+        ]
         if waiting:
             failed = sum(verdict.failed for verdict in verdicts)
-            self._announce(f"judge {self.name}: {calls:,} calls made{tokens}, {failed:,} replies without a verdict")
+            self._announce(
+                f"judge {self.name}: {calls:,} calls made{tokens}, {failed:,} replies without a verdict"
+            )
         return verdicts, calls
 
     def _ask(self, tasks: Sequence[JudgeTask]) -> int:
@@ -167,7 +183,9 @@ class Judge:
                 run_async(_ask_async(self._model, tasks, store, count))
             else:
                 if (request := _unchecked(store)) is not None:
-                    _check(store, request, self.name, self._model.generate([request], NO_PICTURES)[0])
+                    _check(
+                        store, request, self.name, self._model.generate([request], NO_PICTURES)[0]
+                    )
                 drive(self._model, iter(tasks), store, progress=count)
         return calls
 
@@ -178,7 +196,9 @@ def _used(responses: Iterable[Response]) -> str:
     return f" ({usage_text(usage)}, as it counts them)" if usage else ""
 
 
-async def _ask_async(model: AsyncModel, tasks: Sequence[JudgeTask], store: RunStore, count: ProgressCallback) -> None:
+async def _ask_async(
+    model: AsyncModel, tasks: Sequence[JudgeTask], store: RunStore, count: ProgressCallback
+) -> None:
     from snellen.runs.async_driver import drive_async
 
     if (request := _unchecked(store)) is not None:
@@ -192,10 +212,15 @@ async def _ask_async(model: AsyncModel, tasks: Sequence[JudgeTask], store: RunSt
 def _start_up_check() -> JudgeMatching:
     """A reply that every judge can match."""
     return JudgeMatching(
-        benchmark="start-up check", sample_id="check", variant=Variant(), question="What is the main object in image?",
-        options=("teddy bear", "rabbit", "cat", "dog"), labels=("A", "B", "C", "D"), reply="a cute teddy bear",
+        benchmark="start-up check",
+        sample_id="check",
+        variant=Variant(),
+        question="What is the main object in image?",
+        options=("teddy bear", "rabbit", "cat", "dog"),
+        labels=("A", "B", "C", "D"),
+        reply="a cute teddy bear",
         version=matching_prompt(),
-    )  # fmt: skip
+    )
 
 
 def _unchecked(store: RunStore) -> Request | None:
@@ -219,7 +244,9 @@ def stored_verdicts(folder: Path, *, failures: bool = False) -> dict[str, Respon
     responses: dict[str, Response] = {}
     for exchange in read_exchanges(folder):
         earlier = responses.get(exchange.request.key)
-        if (earlier is None or earlier.error is not None) and (failures or exchange.response.error is None):
+        if (earlier is None or earlier.error is not None) and (
+            failures or exchange.response.error is None
+        ):
             responses[exchange.request.key] = exchange.response
     return responses
 
@@ -244,7 +271,10 @@ def pending_requests(talk: Deliberation, responses: Mapping[str, Response]) -> l
 
 
 def estimate_cost(
-    talks: Iterable[Sequence[Request]], price: TokenPrice | None = None, *, besides: Sequence[Request] = ()
+    talks: Iterable[Sequence[Request]],
+    price: TokenPrice | None = None,
+    *,
+    besides: Sequence[Request] = (),
 ) -> str:
     """Calls, tokens and, for a price, cost in words, each as it is likely and at most.
 
@@ -271,7 +301,9 @@ def _rounded_up(value: float) -> str:
     if value <= 0:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return f"{math.ceil(value / unit - 1e-9) * unit:,.3g}" if value < 1000 else f"{math.ceil(value):,}"
+    return (
+        f"{math.ceil(value / unit - 1e-9) * unit:,.3g}" if value < 1000 else f"{math.ceil(value):,}"
+    )
 
 
 Versions = Callable[[tuple[str, ...]], Sequence[str]]
@@ -288,15 +320,22 @@ class JudgedMetric(Metric, frozen=True, kw_only=True):
     reduce: Reduce
     scale: tuple[int, int] = MARKS
 
-    def measure(self, questions: Sequence[AskedQuestion], panel: JudgeEnsemble) -> dict[str, list[Value]]:
+    def measure(
+        self, questions: Sequence[AskedQuestion], panel: JudgeEnsemble
+    ) -> dict[str, list[Value]]:
         """For each row a value for each question, or why there is none. Raises what the panel raises."""
         markings = list(self._tasks(questions, panel))
         verdicts = panel.verdicts([marking for _, _, marking in markings])
-        by_question: list[list[list[Verdict]]] = [[[] for _ in question.came] for question in questions]
+        by_question: list[list[list[Verdict]]] = [
+            [[] for _ in question.came] for question in questions
+        ]
         for (number, test, _), row in zip(markings, verdicts, strict=True):
             by_question[number][test].extend(row)
         values = [self.reduce(verdicts_of_question) for verdicts_of_question in by_question]
-        return {row: [value if isinstance(value, Unscored) else value[row] for value in values] for row in self.names}
+        return {
+            row: [value if isinstance(value, Unscored) else value[row] for value in values]
+            for row in self.names
+        }
 
     def _tasks(
         self, questions: Sequence[AskedQuestion], panel: JudgeEnsemble
@@ -351,7 +390,14 @@ def grade_shares(grades: Mapping[str, int]) -> Reduce:
 def mean_mark(name: str, title: str) -> MetricRow:
     """The row of a mean mark."""
     low, high = MARKS
-    return metric_row(name, title=title, unit="points", low=float(low), high=float(high), scale=f"marks {low}-{high}")
+    return metric_row(
+        name,
+        title=title,
+        unit="points",
+        low=float(low),
+        high=float(high),
+        scale=f"marks {low}-{high}",
+    )
 
 
 CORRECT = JudgedMetric(

@@ -32,8 +32,20 @@ from snellen.scoring.judges import JudgeUse
 from snellen.scoring.questions import QuestionCounts
 from snellen.scoring.request_costs import RoleUse
 from snellen.scoring.run_scoring import rules_of, spec_by_rules
-from snellen.scoring.scored_run import RunExtent, ScoredBenchmark, ScoredRun, flat_row, result_of_flat
-from snellen.scoring.stored_records import LineRange, StoredRecords, encoded_lines, faults_told, open_file
+from snellen.scoring.scored_run import (
+    RunExtent,
+    ScoredBenchmark,
+    ScoredRun,
+    flat_row,
+    result_of_flat,
+)
+from snellen.scoring.stored_records import (
+    LineRange,
+    StoredRecords,
+    encoded_lines,
+    faults_told,
+    open_file,
+)
 from snellen.scoring.text_scoring import RATINGS
 
 SCORINGS = "scores"
@@ -107,7 +119,9 @@ def scoring_settings(
         failures=plain.failures,
         calibrate=plain.calibrate,
     )
-    return ScoringSettings(scoring, settings, tuple(identity.fingerprint for identity in identities))
+    return ScoringSettings(
+        scoring, settings, tuple(identity.fingerprint for identity in identities)
+    )
 
 
 def scoring_folder(run: Path, name: str) -> Path:
@@ -121,12 +135,19 @@ def scoring_names(run: Path) -> list[str]:
     return [*([STANDARD] if (run / SCORING).exists() else []), *other_names]
 
 
-def keep_scoring(scored: ScoredRun, settings: ScoringSettings, rows: Sequence[Result], counterpart: str | None) -> None:
+def keep_scoring(
+    scored: ScoredRun, settings: ScoringSettings, rows: Sequence[Result], counterpart: str | None
+) -> None:
     """Write a scoring into its folder; `rows` are its results. Raises StoreError."""
     folder = scoring_folder(scored.folder, settings.name)
-    (folder / SCORING).unlink(missing_ok=True)  # it stands for the other files, so it is the last to come
+    (folder / SCORING).unlink(
+        missing_ok=True
+    )  # it stands for the other files, so it is the last to come
     _write_lines(folder / PREDICTIONS, (benchmark.predictions for benchmark in scored.benchmarks))
-    _write_lines(folder / SCORES, (row for benchmark in scored.benchmarks for row in benchmark.score_rows.values()))
+    _write_lines(
+        folder / SCORES,
+        (row for benchmark in scored.benchmarks for row in benchmark.score_rows.values()),
+    )
     _write_lines(folder / COUNTS, (benchmark.tallies for benchmark in scored.benchmarks))
     flat = [flat_row(row) for row in rows]
     write_atomically(folder / RESULTS, json.dumps(flat, indent=1, ensure_ascii=False).encode())
@@ -144,7 +165,9 @@ def keep_scoring(scored: ScoredRun, settings: ScoringSettings, rows: Sequence[Re
         extent=scored.extent,
         counterpart=counterpart,
     )
-    write_atomically(folder / SCORING, msgspec.json.format(msgspec.json.encode(description), indent=1))
+    write_atomically(
+        folder / SCORING, msgspec.json.format(msgspec.json.encode(description), indent=1)
+    )
 
 
 def _write_lines(path: Path, parts: Iterable[Collection[Struct]]) -> None:
@@ -227,7 +250,9 @@ def load_scoring(run: Path, name: str | None = None) -> ScoredRun:
         description.judges,
         description.roles,
         description.extent,
-        counterpart=None if description.counterpart is None else load_scoring(run, description.counterpart),
+        counterpart=None
+        if description.counterpart is None
+        else load_scoring(run, description.counterpart),
         kept_rows=rows,
         kept_in=folder,
     )
@@ -277,7 +302,9 @@ class _OfRow(Struct, frozen=True, gc=False):
 PlaceT = TypeVar("PlaceT", _OfBenchmark, _OfRow)
 
 
-def _stored(path: Path, kind: type[RecordT], place: type[PlaceT]) -> dict[PlaceT, StoredRecords[RecordT]]:
+def _stored(
+    path: Path, kind: type[RecordT], place: type[PlaceT]
+) -> dict[PlaceT, StoredRecords[RecordT]]:
     """The records of a file by what they are about, left where they are; a file written anew changes nothing."""
     if path.name == COUNTS and not path.exists():
         return {}

@@ -46,7 +46,9 @@ class Oracle(ShownByName):
         ]
 
     def _answer(self, request: Request) -> Answer | None:
-        return self._answers.get(request.benchmark, {}).get((request.sample_id, request.variant.turn))
+        return self._answers.get(request.benchmark, {}).get(
+            (request.sample_id, request.variant.turn)
+        )
 
     def _reply(self, request: Request) -> Response:
         answer = self._answer(request)
@@ -57,14 +59,19 @@ class Oracle(ShownByName):
         variant, right = request.variant, answer.options[0]
         if variant.labels:
             return Response(text=f"({variant.labels[variant.order.index(right)]})", finish="stop")
-        return Response(text=self._options_of(request.benchmark)[request.sample_id, variant.turn][right], finish="stop")
+        return Response(
+            text=self._options_of(request.benchmark)[request.sample_id, variant.turn][right],
+            finish="stop",
+        )
 
     def _options_of(self, benchmark: str) -> dict[Key, tuple[str, ...]]:
         """The texts of the options of each question, read once a question shows them without labels."""
         if benchmark not in self._options:
             samples = Benchmark(self._folders[benchmark]).samples()
             self._options[benchmark] = {
-                (sample.id, number): turn.options for sample in samples for number, turn in enumerate(sample.rounds)
+                (sample.id, number): turn.options
+                for sample in samples
+                for number, turn in enumerate(sample.rounds)
             }
         return self._options[benchmark]
 

@@ -114,7 +114,9 @@ class AskedQuestion(Struct, frozen=True, gc=False):
     def counted_unbiased(self) -> AskedQuestion:
         """The same for what only the unbiased presentations tell: unchanged where these were all answered."""
         counted = self.counted
-        return counted if counted is not self and len(counted.unbiased) > len(self.unbiased) else self
+        return (
+            counted if counted is not self and len(counted.unbiased) > len(self.unbiased) else self
+        )
 
     @property
     def golds(self) -> tuple[str, ...]:
@@ -128,7 +130,9 @@ class AskedQuestion(Struct, frozen=True, gc=False):
         """The answers published beside an open question; its reference texts where there are no others."""
         return (self.answer.candidates if self.answer else ()) or self.golds
 
-    def score(self, metric: str, value: Value, n_presentations: int = 1, row: AnswersInARow | None = None) -> Score:
+    def score(
+        self, metric: str, value: Value, n_presentations: int = 1, row: AnswersInARow | None = None
+    ) -> Score:
         """The record of a value, or of why there is none; `row` where it takes answers in a row itself.
 
         A value that is not finite cannot be kept, and counts as absent."""
@@ -211,11 +215,16 @@ class QuestionCounts(Struct, frozen=True, gc=False, omit_defaults=True):
         return bool(self.counts) and self.reason in NEVER_ANSWERED
 
 
-def count_questions(questions: Sequence[AskedQuestion], metric: str, pooled: CorpusCountMetric) -> list[QuestionCounts]:
+def count_questions(
+    questions: Sequence[AskedQuestion], metric: str, pooled: CorpusCountMetric
+) -> list[QuestionCounts]:
     """One a question that the metric applies to; asked several times, a question counts the mean of its counts."""
     fitting = [q for q in questions if not q.turn.options or pooled.applies(q.turn.options)]
     counted = iter(_counts_of(pooled, [q for q in fitting if _why_not_counted(q) is None]))
-    return [tally_of(question, metric, _why_not_counted(question) or next(counted)) for question in fitting]
+    return [
+        tally_of(question, metric, _why_not_counted(question) or next(counted))
+        for question in fitting
+    ]
 
 
 def _why_not_counted(question: AskedQuestion) -> Unscored | None:
@@ -225,7 +234,9 @@ def _why_not_counted(question: AskedQuestion) -> Unscored | None:
     return None if question.answer is not None else HIDDEN_ANSWER
 
 
-def _counts_of(pooled: CorpusCountMetric, questions: Sequence[AskedQuestion]) -> list[Counts | Unscored]:
+def _counts_of(
+    pooled: CorpusCountMetric, questions: Sequence[AskedQuestion]
+) -> list[Counts | Unscored]:
     """Each presentation is a corpus of its own: a caption is never compared with its own variants."""
     counts_of: list[list[Counts | str]] = [[] for _ in questions]
     try:
@@ -261,22 +272,40 @@ def tally_of(question: AskedQuestion, metric: str, counted: Counts | Unscored) -
     absence = counted if isinstance(counted, Unscored) else question.absent
     protocol = question.protocol
     return QuestionCounts(
-        protocol.label, protocol.method, question.sample.benchmark, question.sample.id, question.number, metric,
-        () if isinstance(counted, Unscored) else counted, absence.reason if absence else None,
+        protocol.label,
+        protocol.method,
+        question.sample.benchmark,
+        question.sample.id,
+        question.number,
+        metric,
+        () if isinstance(counted, Unscored) else counted,
+        absence.reason if absence else None,
         absence.detail if absence else "",
-    )  # fmt: skip
+    )
 
 
 def own_scores(tallied: Sequence[QuestionCounts]) -> Iterator[Score]:
     """The rows that say something of a single question, for each question."""
     for tally in tallied:
         pooled = summed_metric(tally.metric)
-        values = dict(zip(pooled.names, pooled.compute(tally.counts), strict=True)) if tally.counts else {}
+        values = (
+            dict(zip(pooled.names, pooled.compute(tally.counts), strict=True))
+            if tally.counts
+            else {}
+        )
         for row in pooled.per_question:
             value = values.get(row)
             reason, detail = tally.reason, tally.detail
             if value is None and (reason is None or tally.absent):
                 reason, detail = "metric undefined", "for a single question"
             yield Score(
-                tally.protocol, tally.method, tally.benchmark, tally.sample_id, tally.turn, row, value, reason, detail
+                tally.protocol,
+                tally.method,
+                tally.benchmark,
+                tally.sample_id,
+                tally.turn,
+                row,
+                value,
+                reason,
+                detail,
             )

@@ -23,7 +23,9 @@ def gold_rank(scores: Sequence[float], gold: int) -> float:
     """
     _check_scores(scores)
     if not 0 <= gold < len(scores):
-        raise DataError(f"ranking: gold {gold} but candidates are 0-{len(scores) - 1}; set answer_base in the spec")
+        raise DataError(
+            f"ranking: gold {gold} but candidates are 0-{len(scores) - 1}; set answer_base in the spec"
+        )
     better = sum(score > scores[gold] for score in scores)
     equal = sum(score == scores[gold] for score in scores)  # the gold itself among them
     return better + (equal + 1) / 2
@@ -52,13 +54,18 @@ def ndcg(scores: Sequence[float], relevance: Sequence[float]) -> float:
         shared = sum(discounts[start:end]) / (end - start)
         gain += shared * sum(relevance[candidate] for candidate in order[start:end])
         start = end
-    ideal = sum(value * discount for value, discount in zip(sorted(relevance, reverse=True), discounts, strict=True))
+    ideal = sum(
+        value * discount
+        for value, discount in zip(sorted(relevance, reverse=True), discounts, strict=True)
+    )
     return gain / ideal
 
 
 def _check_scores(scores: Sequence[float]) -> None:
     if not scores or any(math.isnan(score) for score in scores):
-        raise DataError(f"ranking: {len(scores)} candidate scores, or some not a number; score all candidates again")
+        raise DataError(
+            f"ranking: {len(scores)} candidate scores, or some not a number; score all candidates again"
+        )
 
 
 # --- as a metric: the rows of all questions whose options were scored by likelihood -----------------------------------
@@ -86,7 +93,9 @@ class OptionRanking(Metric, frozen=True, kw_only=True):
         if not question.came or not answer.options:
             return dict.fromkeys(rows, HIDDEN_ANSWER if question.came else why_unanswered(question))
         try:
-            ranks = [min(gold_rank(p.scores, gold) for gold in answer.options) for p in question.came]
+            ranks = [
+                min(gold_rank(p.scores, gold) for gold in answer.options) for p in question.came
+            ]
         except DataError as error:  # an option without a likelihood
             return dict.fromkeys(rows, Unscored("metric undefined", str(error)))
         values: dict[str, Value] = {
@@ -114,17 +123,28 @@ RANKING = OptionRanking(
     what="MRR, recall at 1, 5 and 10, and mean rank of the right option, and NDCG, by likelihood (Das et al. 2017)",
     rows=(
         metric_row(
-            "mrr", title="MRR", unit="1 / rank", low=0.0, high=1.0, interval="proportion", scale="reciprocal rank",
+            "mrr",
+            title="MRR",
+            unit="1 / rank",
+            low=0.0,
+            high=1.0,
+            interval="proportion",
+            scale="reciprocal rank",
             unparsed="left out",
         ),
         *(share(f"recall_at_{k}", f"recall at {k}", unparsed="left out") for k in RECALLS),
-        metric_row("mean_rank", unit="rank", low=1.0, better="lower", scale="rank", unparsed="left out"),
+        metric_row(
+            "mean_rank", unit="rank", low=1.0, better="lower", scale="rank", unparsed="left out"
+        ),
         share(
-            "ndcg", "NDCG", scale="ndcg", unparsed="left out",
+            "ndcg",
+            "NDCG",
+            scale="ndcg",
+            unparsed="left out",
             limit="annotators may find another option better than the right one, and the order of all of them counts",
         ),
     ),
-)  # fmt: skip
+)
 
 
 def score_ranks(questions: Sequence[AskedQuestion], ranking: OptionRanking) -> Iterator[Score]:

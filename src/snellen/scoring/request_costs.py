@@ -66,7 +66,11 @@ class UnansweredRequests:
         identity = request_identity(request, self._by_sample)
         self._failed.add(identity)
         self._waiting[presentation] = UnansweredRequest(
-            identity, request.role, request.benchmark, exchange.protocol, error.kind if error else ""
+            identity,
+            request.role,
+            request.benchmark,
+            exchange.protocol,
+            error.kind if error else "",
         )
 
     def add_reply(self, exchange: StoredExchange) -> None:
@@ -91,7 +95,10 @@ class UnansweredRequests:
 
     def by_place(self) -> Counter[tuple[str, str]]:
         """How many requests each benchmark and protocol would lack if it were asked alone."""
-        identities = {(request.benchmark, request.protocol, request.identity) for request in self._waiting.values()}
+        identities = {
+            (request.benchmark, request.protocol, request.identity)
+            for request in self._waiting.values()
+        }
         return Counter((benchmark, protocol) for benchmark, protocol, _ in identities)
 
     def _by_identity(self) -> dict[bytes, UnansweredRequest]:
@@ -99,7 +106,10 @@ class UnansweredRequests:
 
 
 def unanswered_requests(
-    paths: Sequence[Path], authors: Mapping[str, str], by_sample: Collection[str], failures: Iterable[int]
+    paths: Sequence[Path],
+    authors: Mapping[str, str],
+    by_sample: Collection[str],
+    failures: Iterable[int],
 ) -> UnansweredRequests:
     """What has no reply in the end of the requests that failed at these places of journals (see `JournalReader`).
 
@@ -198,7 +208,9 @@ def sum_usage(responses: Iterable[Response]) -> Usage | None:
 
 def plus(first: Usage, second: Usage) -> Usage:
     """Two usages together."""
-    return Usage(*(_sum(getattr(first, name), getattr(second, name)) for name in Usage.__struct_fields__))
+    return Usage(
+        *(_sum(getattr(first, name), getattr(second, name)) for name in Usage.__struct_fields__)
+    )
 
 
 def _sum(first: int | None, second: int | None) -> int | None:
@@ -236,7 +248,11 @@ class RoleUse(Struct, frozen=True):
         failed = f", {self.failed:,} failed" if self.failed else ""
         cached = f", {self.from_cache:,} more from the cache" if self.from_cache else ""
         tokens = f" ({usage_text(self.usage)}, as it counts them)" if self.usage else ""
-        paid = f"; {cost_of(self.usage, price):,.3g} at the price given" if self.usage and price else ""
+        paid = (
+            f"; {cost_of(self.usage, price):,.3g} at the price given"
+            if self.usage and price
+            else ""
+        )
         role = self.role or "evaluated"
         return f"{role} {self.model}: {self.answered + self.failed:,} requests{failed}{cached}{tokens}{paid}"
 
@@ -245,7 +261,10 @@ class RoleTally:
     """Adds exchanges up, by role."""
 
     def __init__(self, manifest: RunManifest) -> None:
-        self._models = {EVALUATED: manifest.model, **{role: use.model for role, use in manifest.roles.items()}}
+        self._models = {
+            EVALUATED: manifest.model,
+            **{role: use.model for role, use in manifest.roles.items()},
+        }
         self._responses, self._cached = UsageTally[str](), Counter[str]()
 
     def add(self, entry: JournalEntry) -> None:
@@ -286,7 +305,9 @@ def talk_cost(steps: Sequence[Exchange]) -> TalkCost:
     rounds = max(step.round for exchange in steps if (step := exchange.request.variant.step))
     usage = sum_usage(exchange.response for exchange in steps)
     counted = usage is not None and all(exchange.response.usage for exchange in steps)
-    tokens = (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) if usage and counted else None
+    tokens = (
+        (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) if usage and counted else None
+    )
     return TalkCost(rounds, len(steps), tokens)
 
 
@@ -309,5 +330,9 @@ def score_cost(question: AskedQuestion, cost: TalkCost | None) -> Iterator[Score
         yield from (question.score(name, why_unanswered(question)) for name in COST.names)
         return
     uncounted = Unscored("metric undefined", "a model does not count its tokens")
-    values = (float(cost.rounds), float(cost.requests), uncounted if cost.tokens is None else float(cost.tokens))
+    values = (
+        float(cost.rounds),
+        float(cost.requests),
+        uncounted if cost.tokens is None else float(cost.tokens),
+    )
     yield from (question.score(name, value) for name, value in zip(COST.names, values, strict=True))

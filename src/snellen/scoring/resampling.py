@@ -41,12 +41,23 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 
 def reopened(benchmark: Benchmark, name: str, reopen: Reopened) -> BenchmarkSpec:
     """A benchmark with the questions of a built one, whose options are made anew by a recipe: as many as most have."""
-    sizes = Counter(len(turn.options) for sample in benchmark.samples() for turn in sample.rounds if turn.options)
+    sizes = Counter(
+        len(turn.options)
+        for sample in benchmark.samples()
+        for turn in sample.rounds
+        if turn.options
+    )
     if not sizes:
-        raise DataError(f"{benchmark.name} has no questions with options, so these cannot be made anew")
+        raise DataError(
+            f"{benchmark.name} has no questions with options, so these cannot be made anew"
+        )
     params = {"of": benchmark.name, "version": benchmark.manifest.version, "reopen": reopen}
-    source = SourceSpec("built", params, drawn_with=benchmark.spec.draw, options=sizes.most_common(1)[0][0])
-    return replace(benchmark.spec, name=name, source=source, expected=Expected(), complete=Expected())
+    source = SourceSpec(
+        "built", params, drawn_with=benchmark.spec.draw, options=sizes.most_common(1)[0][0]
+    )
+    return replace(
+        benchmark.spec, name=name, source=source, expected=Expected(), complete=Expected()
+    )
 
 
 def draw_subset(
@@ -78,9 +89,16 @@ def draw_subset(
         raise DataError(f"no sample of {benchmark.name} has a tag {by!r}; {tag_words}")
     params = {"of": benchmark.name, "version": whole.version} | ({"by": by} if by else {})
     source = SourceSpec("built", params, sample=sampling)
-    spec = replace(benchmark.spec, name=name, source=source, expected=Expected(), complete=Expected())
+    spec = replace(
+        benchmark.spec, name=name, source=source, expected=Expected(), complete=Expected()
+    )
     return build_benchmark(
-        spec, source=benchmark.folder, to=to, recipe=Recipe(seed=seed), progress=progress, decisions=decisions
+        spec,
+        source=benchmark.folder,
+        to=to,
+        recipe=Recipe(seed=seed),
+        progress=progress,
+        decisions=decisions,
     )
 
 
@@ -100,7 +118,9 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
     """
     settings = read_params(params, Params)
     if source is None:
-        raise DataError(f"a part of {settings.of} is drawn from its built folder; name it with --source")
+        raise DataError(
+            f"a part of {settings.of} is drawn from its built folder; name it with --source"
+        )
     whole = Benchmark(source)
     if (whole.name, whole.manifest.version) != (settings.of, settings.version):
         raise DataError(
@@ -114,8 +134,15 @@ def read(params: dict[str, Any], source: Path | None) -> Iterator[Draft]:
         draft = _draft(sample, whole, answers, origins.get(sample.id))
         if settings.reopen:
             own_first = settings.reopen == "options"
-            draft = replace(draft, rounds=tuple(_reopen(turn, pools, own_first=own_first) for turn in draft.rounds))
-        yield replace(draft, replies=histories.get(sample.id, ()), stratum=stratum_of(sample, answers, settings.by))
+            draft = replace(
+                draft,
+                rounds=tuple(_reopen(turn, pools, own_first=own_first) for turn in draft.rounds),
+            )
+        yield replace(
+            draft,
+            replies=histories.get(sample.id, ()),
+            stratum=stratum_of(sample, answers, settings.by),
+        )
 
 
 ALL_QUESTIONS = ""
@@ -128,13 +155,17 @@ def _answer_pools(whole: Benchmark, answers: Mapping[Key, Answer]) -> dict[str, 
     for sample in whole.samples():
         for number, turn in enumerate(sample.rounds):
             answer = answers.get((sample.id, number))
-            golds = [turn.options[place] for place in answer.options] if answer and turn.options else []
+            golds = (
+                [turn.options[place] for place in answer.options] if answer and turn.options else []
+            )
             for pool in (turn.question, ALL_QUESTIONS):
                 pools[pool] |= dict.fromkeys(golds)
     return {question: tuple(sorted(golds)) for question, golds in pools.items()}
 
 
-def _reopen(turn: QuestionDraft, pools: Mapping[str, tuple[str, ...]], *, own_first: bool) -> QuestionDraft:
+def _reopen(
+    turn: QuestionDraft, pools: Mapping[str, tuple[str, ...]], *, own_first: bool
+) -> QuestionDraft:
     """A question with options as one that is still to get its distractors; any other as it is."""
     if not turn.options or not turn.gold:
         return turn
@@ -145,8 +176,13 @@ def _reopen(turn: QuestionDraft, pools: Mapping[str, tuple[str, ...]], *, own_fi
     return replace(turn, options=(), gold=(), relevance=(), texts=golds, distractors=spec)
 
 
-def _draft(sample: Sample, whole: Benchmark, answers: Mapping[Key, Answer], origin: SourceRows | None) -> Draft:
-    golds = [answers.get((sample.id, turn), Answer(sample.id, turn)) for turn in range(len(sample.rounds))]
+def _draft(
+    sample: Sample, whole: Benchmark, answers: Mapping[Key, Answer], origin: SourceRows | None
+) -> Draft:
+    golds = [
+        answers.get((sample.id, turn), Answer(sample.id, turn))
+        for turn in range(len(sample.rounds))
+    ]
     return Draft(
         id=sample.id,
         rounds=tuple(

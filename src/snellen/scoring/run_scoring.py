@@ -56,7 +56,14 @@ from snellen.scoring.questions import (
 )
 from snellen.scoring.ranking import OptionRanking, score_ranks
 from snellen.scoring.request_costs import TalkCost, score_cost
-from snellen.scoring.scored_run import RowKey, RunExtent, ScoredBenchmark, ScoredRun, by_row, extent_of
+from snellen.scoring.scored_run import (
+    RowKey,
+    RunExtent,
+    ScoredBenchmark,
+    ScoredRun,
+    by_row,
+    extent_of,
+)
 from snellen.scoring.stored_records import LineRange, RecordSpool, StoredRecords
 from snellen.scoring.text_scoring import (
     DEFAULT_TEXT_METRICS,
@@ -98,16 +105,26 @@ def score_run(
     check_scoring(spec, judged=panel is not None)
     manifest = read_manifest(folder)
     spool = RecordSpool(None if is_read_only(folder) else folder)
-    scorables = [_scorable(use, folder, manifest, spec, is_hidden=use.name in hidden) for use in manifest.benchmarks]
+    scorables = [
+        _scorable(use, folder, manifest, spec, is_hidden=use.name in hidden)
+        for use in manifest.benchmarks
+    ]
     stages = reading_stages(
-        spec, panel, _judge_prompts({scorable.name: scorable.rules for scorable in scorables}, panel)
+        spec,
+        panel,
+        _judge_prompts({scorable.name: scorable.rules for scorable in scorables}, panel),
     )
-    sizes = {scorable.name: _part_size(scorable, spec.metrics, samples_at_once, panel) for scorable in scorables}
+    sizes = {
+        scorable.name: _part_size(scorable, spec.metrics, samples_at_once, panel)
+        for scorable in scorables
+    }
     asking = look_through(
         folder,
         manifest,
         {
-            scorable.name: {key: place // sizes[scorable.name] for place, key in enumerate(scorable.samples)}
+            scorable.name: {
+                key: place // sizes[scorable.name] for place, key in enumerate(scorable.samples)
+            }
             for scorable in scorables
         },
     )
@@ -117,12 +134,24 @@ def score_run(
     # Judges are asked about the replies of all benchmarks at once.
     for parts in [list(all_parts)] if panel else ([part] for part in all_parts):
         parts_read = [
-            reader.read(part.of.name, part.samples, asking.places.get((part.of.name, part.number), ()), part.of.reading)
+            reader.read(
+                part.of.name,
+                part.samples,
+                asking.places.get((part.of.name, part.number), ()),
+                part.of.reading,
+            )
             for part in parts
         ]
         read_on(parts_read, stages)
         for part, part_read in zip(parts, parts_read, strict=True):
-            _score_part(part, part_read, spec.metrics, panel, benchmarks[part.of.name], final=manifest.made_elsewhere)
+            _score_part(
+                part,
+                part_read,
+                spec.metrics,
+                panel,
+                benchmarks[part.of.name],
+                final=manifest.made_elsewhere,
+            )
     return ScoredRun(
         folder,
         manifest,
@@ -134,7 +163,9 @@ def score_run(
         tuple(panel.uses) if panel else (),
         asking.roles,
         costs=asking.requests,
-        extent=reduce(RunExtent.plus, (scored.extent for scored in benchmarks.values()), RunExtent()),
+        extent=reduce(
+            RunExtent.plus, (scored.extent for scored in benchmarks.values()), RunExtent()
+        ),
     )
 
 
@@ -185,11 +216,16 @@ def _reading(spec: BenchmarkSpec, scoring: ScoringSpec, rules: AsPublished | Non
     return ReadingRules(rules.extractor if rules else scoring.extractor, rule)
 
 
-def _judge_prompts(rules: Mapping[str, AsPublished | None], panel: JudgeEnsemble | None) -> dict[str, str]:
+def _judge_prompts(
+    rules: Mapping[str, AsPublished | None], panel: JudgeEnsemble | None
+) -> dict[str, str]:
     """How judges are asked about each benchmark: as its suite was published, or else as they are asked anyway."""
     if panel is None:
         return {}
-    return {name: (rule.judge_prompt if rule else "") or panel.spec.prompt for name, rule in rules.items()}
+    return {
+        name: (rule.judge_prompt if rule else "") or panel.spec.prompt
+        for name, rule in rules.items()
+    }
 
 
 def spec_by_rules(spec: BenchmarkSpec, rules: AsPublished | None) -> BenchmarkSpec:
@@ -240,7 +276,9 @@ class _Part(Struct, frozen=True):
     samples: dict[str, Sample]
 
 
-def _part_size(scorable: _Scorable, metrics: Sequence[str], most: int, panel: JudgeEnsemble | None) -> int:
+def _part_size(
+    scorable: _Scorable, metrics: Sequence[str], most: int, panel: JudgeEnsemble | None
+) -> int:
     """How many samples of a benchmark are scored at once: all for judges and metrics that need all replies."""
     inputs = {find_metric(name).computed_over for name in _metrics_of(scorable.spec, metrics)}
     whole = panel or not inputs.isdisjoint(("corpus", "groups"))
@@ -257,7 +295,9 @@ def _parts(scorables: Sequence[_Scorable], sizes: Mapping[str, int]) -> Iterator
         remaining = iter(scorable.samples)
         for number in range(-(-len(scorable.samples) // sizes[scorable.name])):
             yield _Part(
-                scorable, number, {key: scorable.samples[key] for key in islice(remaining, sizes[scorable.name])}
+                scorable,
+                number,
+                {key: scorable.samples[key] for key in islice(remaining, sizes[scorable.name])},
             )
 
 
@@ -353,14 +393,18 @@ def _score_metric(
     open_questions = [question for question in questions if not question.turn.options]
     if isinstance(metric, ChoiceMetric):
         counted = (q.counted_unbiased for q in questions if q.turn.options)
-        scored.add_scores(section, (s for question in counted for s in score_choice_metric(question, metric)))
+        scored.add_scores(
+            section, (s for question in counted for s in score_choice_metric(question, metric))
+        )
     elif isinstance(metric, OptionRanking):
         scored.add_scores(section, score_ranks(questions, metric))
     elif isinstance(metric, (GroupedMetric, CorpusCountMetric)):
         if isinstance(metric, GroupedMetric):
             tallied = metric.tallies(questions, name, scorable.spec)
         else:
-            tallied = count_questions([question.counted_unbiased for question in questions], name, metric)
+            tallied = count_questions(
+                [question.counted_unbiased for question in questions], name, metric
+            )
         scored.add_tallies(section, tallied)
         scored.add_scores(section, own_scores(tallied))
     elif isinstance(metric, RatedMetric):
@@ -369,13 +413,21 @@ def _score_metric(
         scored.add_scores(section, score_texts(open_questions, metric, panel))
 
 
-def _rounds_before(presented: Presented, protocol: Protocol, sample: Sample, turn: int) -> AnswersInARow:
+def _rounds_before(
+    presented: Presented, protocol: Protocol, sample: Sample, turn: int
+) -> AnswersInARow:
     """The rounds that a round of a dialogue follows; one that was never asked broke off with the last one asked."""
-    n_asked = sum(1 for _ in takewhile(lambda n: (protocol.label, sample.id, n) in presented, range(turn + 1)))
-    return AnswersInARow(turn) if not 0 < n_asked <= turn else AnswersInARow(n_asked - 1, broken=True)
+    n_asked = sum(
+        1 for _ in takewhile(lambda n: (protocol.label, sample.id, n) in presented, range(turn + 1))
+    )
+    return (
+        AnswersInARow(turn) if not 0 < n_asked <= turn else AnswersInARow(n_asked - 1, broken=True)
+    )
 
 
-def _choice_scores(questions: Sequence[AskedQuestion], costs: Mapping[Question, TalkCost]) -> Iterator[Score]:
+def _choice_scores(
+    questions: Sequence[AskedQuestion], costs: Mapping[Question, TalkCost]
+) -> Iterator[Score]:
     for question in questions:
         if question.turn.options:
             yield from score_choice(question)

@@ -66,20 +66,32 @@ class RunExtent(Struct, frozen=True):
     @property
     def words(self) -> str:
         """`83 of 240 questions begun, 33 finished`"""
-        words = [f"{self.begun:,} of {self.questions:,} questions begun, {self.finished:,} finished"]
+        words = [
+            f"{self.begun:,} of {self.questions:,} questions begun, {self.finished:,} finished"
+        ]
         words += [f"more of {', '.join(self.wanting)} to come by --until"] if self.wanting else []
-        words += [f"which of two models is better in {', '.join(self.undecided)} not decided"] if self.undecided else []
+        words += (
+            [f"which of two models is better in {', '.join(self.undecided)} not decided"]
+            if self.undecided
+            else []
+        )
         return ", and ".join(words)
 
     def plus(self, other: RunExtent) -> RunExtent:
-        return RunExtent(self.questions + other.questions, self.begun + other.begun, self.finished + other.finished)
+        return RunExtent(
+            self.questions + other.questions,
+            self.begun + other.begun,
+            self.finished + other.finished,
+        )
 
 
 def extent_of(questions: Sequence[AskedQuestion]) -> RunExtent:
     """How far one protocol came with some questions, all rounds of each dialogue among them.
 
     Of a protocol that promises no number of presentations, a question is finished with its first answer."""
-    failed = {question.sample.id for question in questions if any(p.error for p in question.predictions)}
+    failed = {
+        question.sample.id for question in questions if any(p.error for p in question.predictions)
+    }
     return RunExtent(
         len(questions),
         sum(map(_is_begun, questions)),
@@ -118,7 +130,10 @@ class ScoredBenchmark(Struct, frozen=True, dict=True):
 
     def __repr__(self) -> str:
         return object_line(
-            self, self.spec.name, samples=len(self.samples), scores=sum(map(len, self.score_rows.values()))
+            self,
+            self.spec.name,
+            samples=len(self.samples),
+            scores=sum(map(len, self.score_rows.values())),
         )
 
     @property
@@ -210,7 +225,9 @@ class ScoredRun(Struct, frozen=True):
     """The folder in which this scoring is kept; None where it is not."""
 
     def __repr__(self) -> str:
-        return object_line(self, f"{self.manifest.model} in {self.folder}", benchmarks=len(self.benchmarks))
+        return object_line(
+            self, f"{self.manifest.model} in {self.folder}", benchmarks=len(self.benchmarks)
+        )
 
     @property
     def failed(self) -> int:
@@ -229,7 +246,9 @@ class ScoredRun(Struct, frozen=True):
     @property
     def extractors(self) -> tuple[str, ...]:
         """Who read the replies."""
-        return tuple(dict.fromkeys(map(self.extractor_of, self.benchmarks))) or (self.scoring.extractor,)
+        return tuple(dict.fromkeys(map(self.extractor_of, self.benchmarks))) or (
+            self.scoring.extractor,
+        )
 
 
 def unknown_suites(run: ScoredRun) -> Iterator[str]:
@@ -246,7 +265,9 @@ def unknown_suites(run: ScoredRun) -> Iterator[str]:
 def reading_limits(run: ScoredRun, benchmark: ScoredBenchmark) -> list[str]:
     """Why the rules that read a benchmark's replies may not read a right one to what was asked; empty where they do."""
     name = run.extractor_of(benchmark)
-    if name.partition("?")[0] not in registry.targets("extractors"):  # kept by a package that is gone
+    if name.partition("?")[0] not in registry.targets(
+        "extractors"
+    ):  # kept by a package that is gone
         return []
     limits = (find_extractor(name).limit(labels) for labels in sorted(benchmark.labels_shown))
     return [f"{name} {limit}" for limit in dict.fromkeys(limits) if limit]
@@ -319,7 +340,9 @@ def empty_reply_sentences(scored: ScoredRun) -> Iterator[str]:
     calls = reasons["tool call"]
     if empty := reasons["empty"] + calls:
         replies = sum(len(benchmark.predictions) for benchmark in scored.benchmarks)
-        way_out = f" (tool calls: {calls:,}; have its server offer the model no tools)" if calls else ""
+        way_out = (
+            f" (tool calls: {calls:,}; have its server offer the model no tools)" if calls else ""
+        )
         yield f"{empty:,} of {replies:,} replies {'is' if empty == 1 else 'are'} empty{way_out}"
 
 

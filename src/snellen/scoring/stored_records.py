@@ -123,7 +123,9 @@ class StoredRecords(Collection[RecordT], Generic[RecordT]):
                 with faults_told(self._file.name):
                     content = self._read(place, lines.end)
                 if not content:
-                    raise StoreError(f"{self._file.name} is shorter than it was; score the run again")
+                    raise StoreError(
+                        f"{self._file.name} is shorter than it was; score the run again"
+                    )
                 place += len(content)
                 yield content
 
@@ -131,13 +133,17 @@ class StoredRecords(Collection[RecordT], Generic[RecordT]):
         """Whole lines from `start` on, some BYTES_AT_ONCE at most."""
         with self._file.lock:
             self._file.content.seek(start)
-            return b"".join(self._file.content.readlines(min(BYTES_AT_ONCE, end - start)))[: end - start]
+            return b"".join(self._file.content.readlines(min(BYTES_AT_ONCE, end - start)))[
+                : end - start
+            ]
 
 
 class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
     """Records by key in compressed blocks, of which the last few used are held open."""
 
-    def __init__(self, kind: type[RecordT], key: Callable[[RecordT], KeyT], records: Iterable[RecordT]) -> None:
+    def __init__(
+        self, kind: type[RecordT], key: Callable[[RecordT], KeyT], records: Iterable[RecordT]
+    ) -> None:
         """Of several records with one key the last counts."""
         self._key = key
         self._decoder: msgspec.msgpack.Decoder[list[RecordT]] = msgspec.msgpack.Decoder(list[kind])
@@ -175,10 +181,17 @@ class PackedRecords(Mapping[KeyT, RecordT], Generic[KeyT, RecordT]):
 
     def _block(self, number: int) -> dict[KeyT, RecordT]:
         """The records of a block, except those that a later one replaces."""
-        records = {self._key(record): record for record in self._decoder.decode(zlib.decompress(self._blocks[number]))}
+        records = {
+            self._key(record): record
+            for record in self._decoder.decode(zlib.decompress(self._blocks[number]))
+        }
         if self._are_all_counted:
             return records
-        return {key: record for key, record in records.items() if self._places.get(_digest(key)) == number}
+        return {
+            key: record
+            for key, record in records.items()
+            if self._places.get(_digest(key)) == number
+        }
 
 
 KEY_BYTES = 16

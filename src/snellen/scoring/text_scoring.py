@@ -40,10 +40,19 @@ def score_texts(
     for row in metric.rows:
         values = iter(measured.get(row.name, ()))
         for question in questions:
-            if question.answer is not None and not question.came and question.final and row.low is not None:
-                yield question.counted.score(row.name, row.low if row.better == "higher" else why_unanswered(question))
+            if (
+                question.answer is not None
+                and not question.came
+                and question.final
+                and row.low is not None
+            ):
+                yield question.counted.score(
+                    row.name, row.low if row.better == "higher" else why_unanswered(question)
+                )
             elif not question.came or question.answer is None:
-                yield question.score(row.name, HIDDEN_ANSWER if question.came else why_unanswered(question))
+                yield question.score(
+                    row.name, HIDDEN_ANSWER if question.came else why_unanswered(question)
+                )
             elif row.name in measured:
                 value = next(values)
                 checked = value if isinstance(value, Unscored) else row.check(value, question.place)
@@ -55,13 +64,18 @@ def metric_row_names(metric: str) -> tuple[str, ...]:
     return find_metric(metric).names
 
 
-def _measure(ready: Sequence[AskedQuestion], metric: TextMetric, panel: JudgeEnsemble | None) -> dict[str, list[Value]]:
+def _measure(
+    ready: Sequence[AskedQuestion], metric: TextMetric, panel: JudgeEnsemble | None
+) -> dict[str, list[Value]]:
     if isinstance(metric, CorpusMetric):
         return {metric.names[0]: _corpus_values(ready, metric)}
     if isinstance(metric, ReplyMetric):
         return {metric.names[0]: _values(ready, metric)}
     if panel is None:
-        return {name: [Unscored("no judge", "score with --judge MODEL")] * len(ready) for name in metric.names}
+        return {
+            name: [Unscored("no judge", "score with --judge MODEL")] * len(ready)
+            for name in metric.names
+        }
     return metric.measure(ready, panel)
 
 
@@ -107,7 +121,9 @@ def _corpus_means(questions: Sequence[AskedQuestion], metric: CorpusMetric) -> l
         replies = [questions[i].came[test].text or "" for i in places]
         corpus = metric.measure(replies, [questions[i].golds for i in places])
         if not math.isclose(corpus.value, _mean(corpus.per_caption), rel_tol=1e-6, abs_tol=1e-9):
-            raise DataError(f"{metric.names[0]} is not a mean over captions; declare it as a CorpusCountMetric")
+            raise DataError(
+                f"{metric.names[0]} is not a mean over captions; declare it as a CorpusCountMetric"
+            )
         for i, value in zip(places, corpus.per_caption, strict=True):
             values[i].append(value)
     return [_mean(of_question) for of_question in values]
@@ -149,7 +165,9 @@ def read_run_ratings(run: Path) -> RunRatings | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as error:
-        raise StoreError(f"{path}: not the ratings of a run ({error}); `snellen rate give` writes them again") from None
+        raise StoreError(
+            f"{path}: not the ratings of a run ({error}); `snellen rate give` writes them again"
+        ) from None
 
 
 def score_ratings(
@@ -165,4 +183,6 @@ def score_ratings(
             elif column in rated:
                 yield question.score(row.name, row.check(rated[column], question.place))
             else:
-                yield question.score(row.name, Unscored("not rated", f"snellen rate form --study {metric.study}"))
+                yield question.score(
+                    row.name, Unscored("not rated", f"snellen rate form --study {metric.study}")
+                )

@@ -66,9 +66,17 @@ def semantic_matching_stage(unparsed: Sequence[UnparsedReply]) -> list[Predictio
     Only replies that name no option are compared: the embedding does not see that an option is denied, and
     several named ones are all near. Raises MissingExtraError without the model.
     """
-    comparable = [reply for reply in unparsed if reply.prediction.reason == "no match" and reply.says_something]
-    nearest = semantic_matching.nearest([(shortened(reply.reply), reply.shown) for reply in comparable])
-    predictions = {id(reply): _near(reply, near) for reply, near in zip(comparable, nearest, strict=True)}
+    comparable = [
+        reply
+        for reply in unparsed
+        if reply.prediction.reason == "no match" and reply.says_something
+    ]
+    nearest = semantic_matching.nearest(
+        [(shortened(reply.reply), reply.shown) for reply in comparable]
+    )
+    predictions = {
+        id(reply): _near(reply, near) for reply, near in zip(comparable, nearest, strict=True)
+    }
     return [predictions.get(id(reply), reply.prediction) for reply in unparsed]
 
 
@@ -86,7 +94,9 @@ def _near(unparsed: UnparsedReply, near: semantic_matching.NearestOption) -> Pre
     )
 
 
-def judge_matching_stage(panel: JudgeEnsemble, prompts: Mapping[str, str] = NO_PROMPTS) -> ReadingStage:
+def judge_matching_stage(
+    panel: JudgeEnsemble, prompts: Mapping[str, str] = NO_PROMPTS
+) -> ReadingStage:
     """Step 2: judges name the option that is meant, or none; the majority of valid verdicts counts.
 
     `prompts` are names of wordings by benchmark, where it is not the panel's own. Empty replies are not sent. Raises
@@ -97,7 +107,10 @@ def judge_matching_stage(panel: JudgeEnsemble, prompts: Mapping[str, str] = NO_P
     def stage(unparsed: Sequence[UnparsedReply]) -> list[Prediction]:
         to_judge = [reply for reply in unparsed if reply.says_something]
         likely = sum(reply.prediction.choice is not None for reply in to_judge)
-        items = [matching_item(reply, specs.get(reply.prediction.benchmark, panel.spec)) for reply in to_judge]
+        items = [
+            matching_item(reply, specs.get(reply.prediction.benchmark, panel.spec))
+            for reply in to_judge
+        ]
         predictions = {
             id(reply): _judged(reply, panel.name, item.version, row)
             for reply, item, row in zip(to_judge, items, panel.verdicts(items, likely), strict=True)
@@ -124,7 +137,9 @@ def matching_item(unparsed: UnparsedReply, spec: JudgeSpec = DEFAULT_JUDGE) -> J
     )
 
 
-def _judged(unparsed: UnparsedReply, judge: str, version: str, verdicts: Sequence[Verdict]) -> Prediction:
+def _judged(
+    unparsed: UnparsedReply, judge: str, version: str, verdicts: Sequence[Verdict]
+) -> Prediction:
     """What the judges made of it; where they name no option, the rules' reason stands.
 
     A likely reading of the rules stands where no verdict came, and is open where the judges find no option.
@@ -147,7 +162,9 @@ def _judged(unparsed: UnparsedReply, judge: str, version: str, verdicts: Sequenc
         detail="" if has_option else f"judge: {verdict.outcome}",
         extractor_version=f"{by_rules.extractor_version} + {judge} ({version})",
         notes=(*by_rules.notes, note),
-        unparsed_text=by_rules.unparsed_text if has_option or by_rules.choice is None else unparsed.reply,
+        unparsed_text=by_rules.unparsed_text
+        if has_option or by_rules.choice is None
+        else unparsed.reply,
     )
 
 
@@ -165,8 +182,12 @@ def random_guess(seed: int) -> ReadingStage:
 
 
 def _drawn(prediction: Prediction, options: Sequence[int], seed: int) -> Prediction:
-    purpose = f"random guess {prediction.protocol} {msgspec.json.encode(prediction.variant).decode()}"
-    guess = rng_for(prediction.benchmark, prediction.sample_id, purpose, seed).randrange(len(options) + 1)
+    purpose = (
+        f"random guess {prediction.protocol} {msgspec.json.encode(prediction.variant).decode()}"
+    )
+    guess = rng_for(prediction.benchmark, prediction.sample_id, purpose, seed).randrange(
+        len(options) + 1
+    )
     return replace(
         prediction,
         choice=options[guess] if guess < len(options) else None,
@@ -188,7 +209,15 @@ def reading_stages(
     if panel:
         names = dict.fromkeys(prompts.values()) or (panel.spec.prompt,)
         versions = ", ".join(map(matching_prompt, names))
-        stages.append(NamedStage(f"{panel.name} ({versions})", judge_matching_stage(panel, prompts), panel.spec.likely))
+        stages.append(
+            NamedStage(
+                f"{panel.name} ({versions})",
+                judge_matching_stage(panel, prompts),
+                panel.spec.likely,
+            )
+        )
     if spec.unparsed == "legacy-random":
-        stages.append(NamedStage(f"{RANDOM_VERSION} (seed {spec.guess_seed})", random_guess(spec.guess_seed)))
+        stages.append(
+            NamedStage(f"{RANDOM_VERSION} (seed {spec.guess_seed})", random_guess(spec.guess_seed))
+        )
     return tuple(stages)

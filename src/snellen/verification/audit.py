@@ -36,7 +36,9 @@ from snellen.scoring.answers import sample_answers
 from snellen.scoring.resampling import draw_subset
 from snellen.verification.verify import with_verification
 
-Label = Literal["good", "wrong answer", "two right options", "no picture needed", "unclear or other"]
+Label = Literal[
+    "good", "wrong answer", "two right options", "no picture needed", "unclear or other"
+]
 LABELS: tuple[Label, ...] = get_args(Label)
 LEVEL = 0.95
 
@@ -90,7 +92,9 @@ def named_items(benchmark: Benchmark, names: Sequence[str]) -> list[AuditItem]:
     return _items(benchmark, answers, list(dict.fromkeys(names)))
 
 
-def _items(benchmark: Benchmark, answers: Mapping[str, Sequence[Answer]], names: Sequence[str]) -> list[AuditItem]:
+def _items(
+    benchmark: Benchmark, answers: Mapping[str, Sequence[Answer]], names: Sequence[str]
+) -> list[AuditItem]:
     chosen = set(names)
     items = {
         sample.id: AuditItem(_digest(sample, answers[sample.id]), sample, tuple(answers[sample.id]))
@@ -101,8 +105,13 @@ def _items(benchmark: Benchmark, answers: Mapping[str, Sequence[Answer]], names:
 
 
 def _digest(sample: Sample, golds: Sequence[Answer]) -> str:
-    content = replace(sample, id="", benchmark="", group="", tags={}), [(gold.options, gold.texts) for gold in golds]
-    return hashlib.blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=8).hexdigest()
+    content = (
+        replace(sample, id="", benchmark="", group="", tags={}),
+        [(gold.options, gold.texts) for gold in golds],
+    )
+    return hashlib.blake2b(
+        msgspec.json.encode(content, order="deterministic"), digest_size=8
+    ).hexdigest()
 
 
 # --- labels ----------------------------------------------------------------------------------------------------------
@@ -127,7 +136,9 @@ def import_audit_labels(source: Path, benchmark: Benchmark) -> tuple[int, int]:
         raise DataError(f"{source}: there is no such file of labels")
     labels = read_audit_labels(source)
     if nobody := [label for label in labels if not label.by.strip()]:
-        raise DataError(f"{source}: the label of {nobody[0].sample_id or nobody[0].item} is by nobody; give it a `by`")
+        raise DataError(
+            f"{source}: the label of {nobody[0].sample_id or nobody[0].item} is by nobody; give it a `by`"
+        )
     own = {item.id for item in audited_items(benchmark, benchmark.manifest.counts.samples)}
     fitting = [label for label in labels if label.item in own]
     add_lines(labels_file(benchmark), *fitting)
@@ -167,7 +178,11 @@ class ItemVerdict(Struct, frozen=True):
             return "people: not settled, " + ", ".join(
                 f"{by} says {label}" for by, label in sorted(self.labels.items())
             )
-        kinds = [self.settled] if self.settled else [label for label in self.labels.values() if label != "good"]
+        kinds = (
+            [self.settled]
+            if self.settled
+            else [label for label in self.labels.values() if label != "good"]
+        )
         return "people: " + " and ".join(dict.fromkeys(kind for kind in kinds if kind))
 
 
@@ -196,7 +211,9 @@ class AuditOutcome(Struct, frozen=True):
     @property
     def kinds(self) -> Counter[str]:
         """How many questions are bad, by what is bad."""
-        return Counter(verdict.reason.partition(", ")[0].removeprefix("people: ") for verdict in self.bad)
+        return Counter(
+            verdict.reason.partition(", ")[0].removeprefix("people: ") for verdict in self.bad
+        )
 
     def bound(self, *, removed: bool = False) -> ErrorBound:
         """The exact bound; with `removed` that of the benchmark without the bad questions that were found."""
@@ -206,10 +223,14 @@ class AuditOutcome(Struct, frozen=True):
         pairs = [tuple(int(label == "good") for label in v.labels.values()) for v in self.verdicts]
         kappa = cohen_kappa([(a, b) for a, b in pairs]) if len(self.raters) == 2 else None
         differing = sum(verdict.differs for verdict in self.verdicts)
-        return ErrorBound(n, self.of, bad, at_most, LEVEL, self.raters, differing, bad if removed else 0, kappa)
+        return ErrorBound(
+            n, self.of, bad, at_most, LEVEL, self.raters, differing, bad if removed else 0, kappa
+        )
 
 
-def audit_outcome(items: Sequence[AuditItem], of: int, labels: Iterable[AuditLabel]) -> AuditOutcome:
+def audit_outcome(
+    items: Sequence[AuditItem], of: int, labels: Iterable[AuditLabel]
+) -> AuditOutcome:
     """What labels say of the questions drawn, which are `items` of `of`."""
     drawn = {item.id for item in items}
     by_rater: dict[str, dict[str, Label]] = {}
@@ -268,7 +289,12 @@ def with_bound(benchmark: Benchmark, bound: ErrorBound) -> Benchmark:
 
 
 def keep_good(
-    benchmark: Benchmark, outcome: AuditOutcome, name: str, *, bounded: bool = True, to: Path | None = None
+    benchmark: Benchmark,
+    outcome: AuditOutcome,
+    name: str,
+    *,
+    bounded: bool = True,
+    to: Path | None = None,
 ) -> Benchmark:
     """The questions but for those that people found bad, as a benchmark of that name. If they were drawn at random
     (`bounded`) its manifest has the bound that holds for it.
@@ -277,11 +303,15 @@ def keep_good(
     bad with the same confidence: it is the same event. A question that got another distractor instead would have to
     count as bad until somebody has looked at it, so none does.
     """
-    decisions = {v.item.sample.id: ItemDecision(v.item.sample.id, set_apart=(v.reason,)) for v in outcome.bad}
+    decisions = {
+        v.item.sample.id: ItemDecision(v.item.sample.id, set_apart=(v.reason,)) for v in outcome.bad
+    }
     part = draw_subset(benchmark, Sampling(), name=name, to=to, decisions=decisions)
     count = part.manifest.counts.samples
     before = benchmark.manifest.verification or Verification(count + len(decisions), count)
-    return with_verification(part, replace(before, kept=count, bound=outcome.bound(removed=True) if bounded else None))
+    return with_verification(
+        part, replace(before, kept=count, bound=outcome.bound(removed=True) if bounded else None)
+    )
 
 
 def against_people(benchmark: Benchmark, failed: Collection[str]) -> str:
@@ -344,11 +374,21 @@ def audit_page(form: AuditForm) -> str:
     """The whole page."""
     style = "".join(
         files(package).joinpath(name).read_text("utf-8")
-        for package, name in (("snellen.experiments.ratings", "form.css"), ("snellen.verification", "audit.css"))
+        for package, name in (
+            ("snellen.experiments.ratings", "form.css"),
+            ("snellen.verification", "audit.css"),
+        )
     )
-    script = report_asset("form_elements.js") + files("snellen.verification").joinpath("audit.js").read_text("utf-8")
+    script = report_asset("form_elements.js") + files("snellen.verification").joinpath(
+        "audit.js"
+    ).read_text("utf-8")
     page = OfflinePage(
-        f"Audit of {form.benchmark.name}", style, script, "audit", _content(form), talks=bool(form.sends)
+        f"Audit of {form.benchmark.name}",
+        style,
+        script,
+        "audit",
+        _content(form),
+        talks=bool(form.sends),
     )
     return templates("snellen.experiments.ratings").get_template("form.html").render(page=page)
 
@@ -372,8 +412,13 @@ def _content(form: AuditForm) -> dict[str, Any]:
         "sends": form.sends,
         "settles": form.settles,
         "labels": LABELS,
-        "given": {item: {"label": label.label, "answer": label.answer} for item, label in form.earlier.items()},
-        "pictures": [data_uri(*to_plain_file(image, images.read(image))) for image in pictures.values()],
+        "given": {
+            item: {"label": label.label, "answer": label.answer}
+            for item, label in form.earlier.items()
+        },
+        "pictures": [
+            data_uri(*to_plain_file(image, images.read(image))) for image in pictures.values()
+        ],
         "items": [
             {
                 "id": item.id,
@@ -385,8 +430,17 @@ def _content(form: AuditForm) -> dict[str, Any]:
                     {
                         "question": turn.question,
                         "options": turn.options,
-                        "gold": [place for place in range(len(turn.options)) if item.is_right(number, place)],
-                        "texts": [text for gold in item.golds if gold.turn == number for text in gold.texts],
+                        "gold": [
+                            place
+                            for place in range(len(turn.options))
+                            if item.is_right(number, place)
+                        ],
+                        "texts": [
+                            text
+                            for gold in item.golds
+                            if gold.turn == number
+                            for text in gold.texts
+                        ],
                     }
                     for number, turn in enumerate(item.sample.rounds)
                 ],

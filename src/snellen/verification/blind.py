@@ -116,7 +116,9 @@ def jury_benchmark(benchmark: Benchmark) -> Benchmark:
     """The questions that a jury is asked about a built benchmark."""
     name = f"{benchmark.name}-jury"
     source = SourceSpec("jury", {"of": benchmark.name, "version": benchmark.manifest.version})
-    spec = BenchmarkSpec(name=name, title=f"{benchmark.name}: is it right?", formulation="choice", source=source)
+    spec = BenchmarkSpec(
+        name=name, title=f"{benchmark.name}: is it right?", formulation="choice", source=source
+    )
     return build_benchmark(spec, source=benchmark.folder, to=home() / "verification" / name)
 
 
@@ -131,7 +133,9 @@ def asked(
     opened = load_model(model)
     if "generate" not in opened.kinds:
         protocol += f"{'&' if '?' in protocol else '?'}by=likelihood"
-    controls = [f"control?picture={picture}&of={quote(protocol, safe='?=')}" for picture in pictures]
+    controls = [
+        f"control?picture={picture}&of={quote(protocol, safe='?=')}" for picture in pictures
+    ]
     name = f"verify-{slug(benchmark.name)}-{benchmark.manifest.version}-{slug(opened.name)}"
     spec = run_spec(
         {
@@ -161,13 +165,20 @@ def _jury(material: CheckMaterial) -> CheckOutcome:
     derived = jury_benchmark(benchmark)
     answers = open_answers(benchmark.folder)
     judged = list(judged_samples(benchmark, answers))
-    places = {judged_id(s, place): (s.id, place) for s, gold in judged for place in range(len(judged_answers(s, gold)))}
+    places = {
+        judged_id(s, place): (s.id, place)
+        for s, gold in judged
+        for place in range(len(judged_answers(s, gold)))
+    }
     votes: Votes = defaultdict(list)
     names, details = list[str](), list[str]()
     for model in solvers.jury:
         name, scored = asked(model, derived, "vanilla", solvers)
         own = {
-            places[prediction.sample_id]: scored.samples[prediction.sample_id].options[prediction.choice] == YES_NO[0]
+            places[prediction.sample_id]: scored.samples[prediction.sample_id].options[
+                prediction.choice
+            ]
+            == YES_NO[0]
             for prediction in scored.predictions
             if prediction.choice is not None
         }
@@ -181,11 +192,15 @@ def _jury(material: CheckMaterial) -> CheckOutcome:
             skill += ", which is no use: it has no vote"
             solvers.announce(skill)
         details.append(skill)
-    faults = [fault for sample, gold in judged for fault in _condemned(sample, gold, votes, solvers)]
+    faults = [
+        fault for sample, gold in judged for fault in _condemned(sample, gold, votes, solvers)
+    ]
     return CheckOutcome(faults, len(judged), tuple(names), "; ".join(details))
 
 
-def _yes_rates(judged: Sequence[tuple[Sample, Answer]], own: dict[tuple[str, int], bool]) -> tuple[float, float]:
+def _yes_rates(
+    judged: Sequence[tuple[Sample, Answer]], own: dict[tuple[str, int], bool]
+) -> tuple[float, float]:
     """In which share a juror finds keyed answers right, and distractors: what it errs by, where keys are right."""
     votes_on: dict[bool, list[bool]] = {True: [], False: []}
     for sample, gold in judged:
@@ -203,7 +218,11 @@ def _condemned(sample: Sample, gold: Answer, votes: Votes, solvers: Solvers) -> 
         own_votes = votes.get((sample.id, place), [])
         is_key = place in gold.options or not sample.options
         against = sum(vote != is_key for vote in own_votes)
-        if not own_votes or against < len(own_votes) if solvers.votes == "all" else 2 * against <= len(own_votes):
+        if (
+            not own_votes or against < len(own_votes)
+            if solvers.votes == "all"
+            else 2 * against <= len(own_votes)
+        ):
             continue
         tally = f"{against} of {len(own_votes)} of the jury"
         if is_key:
@@ -212,7 +231,11 @@ def _condemned(sample: Sample, gold: Answer, votes: Votes, solvers: Solvers) -> 
             yield ItemFault(sample.id, f"{tally} say that the option {text!r} is right too", text)
 
 
-JURY = Check("an answer that is wrong, or another option that is right, as most of the jury say", _jury, "jury")
+JURY = Check(
+    "an answer that is wrong, or another option that is right, as most of the jury say",
+    _jury,
+    "jury",
+)
 
 
 INNER = "circular?all_passes=true"
@@ -255,7 +278,10 @@ def _blind(material: CheckMaterial) -> CheckOutcome:
     asked_samples = {
         sample.id: sample
         for sample in benchmark.samples()
-        if sample.options and sample.images and (sample.id, 0) in answers and answers[sample.id, 0].options
+        if sample.options
+        and sample.images
+        and (sample.id, 0) in answers
+        and answers[sample.id, 0].options
     }
     if not asked_samples:
         return CheckOutcome([], 0, detail="no question has both a picture and options")
@@ -266,24 +292,37 @@ def _blind(material: CheckMaterial) -> CheckOutcome:
         name, scored = asked(model, benchmark, INNER, solvers, controls)
         by_model[name] = _counts(scored, asked_samples)
     golds = {sample_id: frozenset(answers[sample_id, 0].options) for sample_id in asked_samples}
-    every = {name: sum((counts[name] for counts in by_model.values()), Counter()) for name in asked_samples}
+    every = {
+        name: sum((counts[name] for counts in by_model.values()), Counter())
+        for name in asked_samples
+    }
     votes = _votes(asked_samples.values(), golds, every)
     solved = solved_blind(votes, solvers.wrongly)
     apart = {vote.sample_id for vote in solved}
     remaining = [sample for sample in asked_samples.values() if sample.id not in apart]
     best, chance = _best([_votes(remaining, golds, counts) for counts in by_model.values()])
     faults = [
-        ItemFault(vote.sample_id, f"solved without its picture in {100 * vote.accuracy:.0f}% of all presentations")
+        ItemFault(
+            vote.sample_id,
+            f"solved without its picture in {100 * vote.accuracy:.0f}% of all presentations",
+        )
         for vote in solved
     ]
     return CheckOutcome(faults, len(votes), tuple(by_model), _detail(votes, apart), best, chance)
 
 
 def _votes(
-    samples: Iterable[Sample], golds: Mapping[str, frozenset[int]], counts: Mapping[str, Counter[int]]
+    samples: Iterable[Sample],
+    golds: Mapping[str, frozenset[int]],
+    counts: Mapping[str, Counter[int]],
 ) -> list[BlindVotes]:
     return [
-        BlindVotes(sample.id, sample.group, golds[sample.id], _shares(counts[sample.id], len(sample.options)))
+        BlindVotes(
+            sample.id,
+            sample.group,
+            golds[sample.id],
+            _shares(counts[sample.id], len(sample.options)),
+        )
         for sample in samples
         if counts[sample.id]
     ]
@@ -291,7 +330,11 @@ def _votes(
 
 def _best(by_model: Sequence[Sequence[BlindVotes]]) -> tuple[Estimate | None, float | None]:
     """The highest accuracy of a model, and what guessing would score on the questions that it was asked."""
-    scores = [(estimate_mean([v.accuracy for v in votes], _groups(votes)), votes) for votes in by_model if votes]
+    scores = [
+        (estimate_mean([v.accuracy for v in votes], _groups(votes)), votes)
+        for votes in by_model
+        if votes
+    ]
     if not scores:
         return None, None
     best, votes = max(scores, key=lambda score: score[0].value or 0.0)
@@ -304,7 +347,9 @@ def _counts(scored: ScoredBenchmark, samples: Mapping[str, Sample]) -> dict[str,
     for prediction in scored.predictions:
         if prediction.sample_id in samples and prediction.error is None:
             # What could not be read is a presentation that names nothing.
-            counts[prediction.sample_id][-1 if prediction.choice is None else prediction.choice] += 1
+            counts[prediction.sample_id][
+                -1 if prediction.choice is None else prediction.choice
+            ] += 1
     return counts
 
 
@@ -320,14 +365,19 @@ def solved_blind(votes: Sequence[BlindVotes], wrongly: float) -> list[BlindVotes
     judged = [vote for vote in votes if vote.decoys]
     for least in sorted({vote.of_gold for vote in judged if vote.of_gold > MOST_OF}):
         targets = [vote for vote in judged if vote.of_gold >= least]
-        lucky = sum(len(vote.gold) * sum(decoy >= least for decoy in vote.decoys) / len(vote.decoys) for vote in judged)
+        lucky = sum(
+            len(vote.gold) * sum(decoy >= least for decoy in vote.decoys) / len(vote.decoys)
+            for vote in judged
+        )
         if 1 + lucky <= wrongly * len(targets):
             return targets
     return []
 
 
 def _is_above_chance(votes: Sequence[BlindVotes]) -> bool:
-    estimate = estimate_mean([vote.accuracy - vote.chance for vote in votes], _groups(votes), bounds=(-1.0, 1.0))
+    estimate = estimate_mean(
+        [vote.accuracy - vote.chance for vote in votes], _groups(votes), bounds=(-1.0, 1.0)
+    )
     return estimate.low is not None and estimate.low > 0
 
 
@@ -344,7 +394,9 @@ def _detail(votes: Sequence[BlindVotes], apart: set[str]) -> str:
     if apart and remaining:
         text += f"; of those kept {_accuracy(remaining)}"
     return text + (
-        "" if apart or not _is_above_chance(votes) else "; above chance, but luck would solve as many of them"
+        ""
+        if apart or not _is_above_chance(votes)
+        else "; above chance, but luck would solve as many of them"
     )
 
 

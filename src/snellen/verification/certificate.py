@@ -89,7 +89,9 @@ def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> C
     is_current = verification.kept in (manifest.counts.samples, manifest.counts.questions)
     result = f"{len(verification.checks)} checks of {verification.candidates:,} questions: {apart:,} set apart"
     if not is_current:
-        result += f"; {verification.kept:,} passed, but the benchmark has {manifest.counts.questions:,}"
+        result += (
+            f"; {verification.kept:,} passed, but the benchmark has {manifest.counts.questions:,}"
+        )
     if needed > apart:
         result += f"; {needed - apart:,} of the {failed:,} that failed are still in it"
     # Not every check applies to every question: how many it looked at is said, and no fault.
@@ -102,21 +104,39 @@ def _checks(manifest: BenchmarkManifest, verification: Verification | None) -> C
     return Criterion(name, rule, is_current and needed <= apart, result)
 
 
-def _blind(manifest: BenchmarkManifest, verification: Verification | None, blind: Sequence[Finding]) -> Criterion:
+def _blind(
+    manifest: BenchmarkManifest, verification: Verification | None, blind: Sequence[Finding]
+) -> Criterion:
     name, rule = "blind", "models that see no picture do no better than guessing"
     enough = min(BLIND_LEAST, manifest.counts.answers)
-    scored = [finding for finding in blind if finding.chance is not None and finding.estimate is not None]
-    checks = [check for check in (verification.checks if verification else ()) if check.chance is not None]
+    scored = [
+        finding for finding in blind if finding.chance is not None and finding.estimate is not None
+    ]
+    checks = [
+        check for check in (verification.checks if verification else ()) if check.chance is not None
+    ]
     estimates = [(finding.estimate, finding.chance) for finding in scored]
     estimates += [(check.estimate, check.chance) for check in checks if check.estimate is not None]
     if not estimates:
         return Criterion(
-            name, rule, False, "no model was asked without the pictures; `snellen run ... -p blind` asks one"
+            name,
+            rule,
+            False,
+            "no model was asked without the pictures; `snellen run ... -p blind` asks one",
         )
     count = len(estimates)
-    above = any(_is_above(estimate, chance, count) for estimate, chance in estimates if estimate and chance is not None)
+    above = any(
+        _is_above(estimate, chance, count)
+        for estimate, chance in estimates
+        if estimate and chance is not None
+    )
     fewest = min(estimate.n for estimate, _ in estimates if estimate)
-    result = "; ".join([*(finding.message for finding in scored), *(check.detail for check in checks if check.detail)])
+    result = "; ".join(
+        [
+            *(finding.message for finding in scored),
+            *(check.detail for check in checks if check.detail),
+        ]
+    )
     if fewest < enough:
         result += f"; {fewest:,} questions are too few to tell, {enough:,} are needed"
     return Criterion(name, rule, not above and fewest >= enough, result)
@@ -132,7 +152,9 @@ def _is_above(estimate: Estimate, chance: float, models: int) -> bool:
 
 def _lint(findings: Sequence[Finding]) -> Criterion:
     serious = [finding.check for finding in findings if finding.severity == "serious"]
-    result = f"serious: {', '.join(serious)}" if serious else f"{len(findings)} findings, none serious"
+    result = (
+        f"serious: {', '.join(serious)}" if serious else f"{len(findings)} findings, none serious"
+    )
     return Criterion("lint", "lint has no serious finding", not serious, result)
 
 
@@ -140,7 +162,10 @@ def _audit(bound: ErrorBound | None, error_limit: float) -> Criterion:
     rule = f"people looked at questions drawn at random, and at most {percent_at_most(error_limit)} of all can be bad"
     if bound is None:
         return Criterion(
-            "audit", rule, False, "nobody has looked at its questions; `snellen audit` draws some to look at"
+            "audit",
+            rule,
+            False,
+            "nobody has looked at its questions; `snellen audit` draws some to look at",
         )
     is_met = bound.at_most <= error_limit and bound.level >= CONFIDENCE
     return Criterion("audit", rule, is_met, bound.sentence)
@@ -150,8 +175,12 @@ def _raters(bound: ErrorBound | None) -> Criterion:
     raters = bound.raters if bound else ()
     result = f"{count_word(len(raters))} rater{'' if len(raters) == 1 else 's'}"
     if bound and len(raters) >= RATERS:
-        result += f", who differed on {bound.disagreements:,} of {bound.drawn:,} before they settled it"
-    return Criterion("raters", "two people or more looked at each of them", len(set(raters)) >= RATERS, result)
+        result += (
+            f", who differed on {bound.disagreements:,} of {bound.drawn:,} before they settled it"
+        )
+    return Criterion(
+        "raters", "two people or more looked at each of them", len(set(raters)) >= RATERS, result
+    )
 
 
 def count_word(count: int) -> str:

@@ -60,14 +60,22 @@ class Baseline(Struct, frozen=True):
     note: str = ""
 
 
-def baselines(benchmark: Benchmark, choices: Sequence[LintQuestion], findings: Sequence[Finding]) -> list[Baseline]:
+def baselines(
+    benchmark: Benchmark, choices: Sequence[LintQuestion], findings: Sequence[Finding]
+) -> list[Baseline]:
     """The oracle, guessing, the first option, and what lint measured; `findings` hold those of blind models too."""
     lines = _oracle(benchmark) if benchmark.manifest.counts.answers else []
     if choices:
         chance = sum(question.chance for question in choices) / len(choices)
         guess = Estimate(chance, None, None, None, len(choices))
         lines.append(
-            Baseline("guessing, each option equally likely", "accuracy", SHARE, guess, "computed, not measured")
+            Baseline(
+                "guessing, each option equally likely",
+                "accuracy",
+                SHARE,
+                guess,
+                "computed, not measured",
+            )
         )
         first = [float(0 in question.gold) for question in choices]
         estimate = estimate_mean(first, [question.group for question in choices])
@@ -85,17 +93,25 @@ def _oracle(benchmark: Benchmark) -> list[Baseline]:
     with tempfile.TemporaryDirectory() as folder:
         spec = run_spec(
             {
-                "models": (ORACLE,), "benchmarks": (str(benchmark.folder),), "runs": folder, "report": False,
-                "limit": limit, "allow_same_requests": True,
+                "models": (ORACLE,),
+                "benchmarks": (str(benchmark.folder),),
+                "runs": folder,
+                "report": False,
+                "limit": limit,
+                "allow_same_requests": True,
             }
-        )  # fmt: skip
+        )
         [finished] = evaluate_spec(spec)
         [scored] = finished.scored.benchmarks
         headlines = headlines_of(scored)
-        rows = [row for row in results_of(finished.scored) if row.metric in headlines and not row.slice]
+        rows = [
+            row for row in results_of(finished.scored) if row.metric in headlines and not row.slice
+        ]
         note = "" if limit == benchmark.count() else f"of {limit:,} samples"
         return [
-            Baseline("the oracle, which knows every answer", row.metric, row.unit, row.estimate, note)
+            Baseline(
+                "the oracle, which knows every answer", row.metric, row.unit, row.estimate, note
+            )
             for row in rows
             if row.benchmark == benchmark.name
         ][:1]
@@ -130,7 +146,9 @@ class Datasheet(Struct, frozen=True):
         if not counts.images:
             size = f"{counts.questions:,} {_form(manifest)} without pictures"
         bound = manifest.verification.bound if manifest.verification else None
-        return " ".join(filter(None, (f"{size}.", self.certificate.sentence, bound.sentence if bound else "")))
+        return " ".join(
+            filter(None, (f"{size}.", self.certificate.sentence, bound.sentence if bound else ""))
+        )
 
     def flat(self) -> dict[str, Any]:
         """What programs read: the certificate, its numbers, versions and counts."""
@@ -147,7 +165,9 @@ class Datasheet(Struct, frozen=True):
         }
 
 
-def make_datasheet(benchmark: Benchmark, runs: Sequence[ScoredRun], error_limit: float) -> Datasheet:
+def make_datasheet(
+    benchmark: Benchmark, runs: Sequence[ScoredRun], error_limit: float
+) -> Datasheet:
     """The datasheet of a built benchmark; `runs` on it are asked for what models score without pictures.
 
     Raises DataError for a run on another benchmark or another version of this one.
@@ -171,7 +191,9 @@ def make_datasheet(benchmark: Benchmark, runs: Sequence[ScoredRun], error_limit:
 def _check_run(run: ScoredRun, benchmark: Benchmark) -> None:
     uses = {use.name: use for use in run.manifest.benchmarks}
     if benchmark.name not in uses:
-        raise DataError(f"{run.folder} is a run on {', '.join(uses)}, not on {benchmark.name}; leave it out")
+        raise DataError(
+            f"{run.folder} is a run on {', '.join(uses)}, not on {benchmark.name}; leave it out"
+        )
     manifest = benchmark.manifest
     if not uses[benchmark.name].fits(manifest.version, manifest.questions):
         raise DataError(
@@ -182,8 +204,10 @@ def _check_run(run: ScoredRun, benchmark: Benchmark) -> None:
 
 def _form(manifest: BenchmarkManifest) -> str:
     return {
-        "choice": "multiple-choice questions", "text": "open questions", "dialogue": "questions in dialogues",
-    }[manifest.spec.formulation]  # fmt: skip
+        "choice": "multiple-choice questions",
+        "text": "open questions",
+        "dialogue": "questions in dialogues",
+    }[manifest.spec.formulation]
 
 
 # --- what is in it ---------------------------------------------------------------------------------------------------
@@ -192,12 +216,18 @@ def _form(manifest: BenchmarkManifest) -> str:
 def _contents(material: LintMaterial) -> Iterator[Table]:
     counts = material.benchmark.manifest.counts
     groups = len({question.group for question in material.questions})
-    size = sum(path.stat().st_size for path in material.benchmark.folder.rglob("*") if path.is_file())
+    size = sum(
+        path.stat().st_size for path in material.benchmark.folder.rglob("*") if path.is_file()
+    )
     rows: list[tuple[str, int | str]] = [
-        ("questions", counts.questions), ("with a known answer", counts.answers), ("samples", counts.samples),
-        ("pictures", counts.images), ("independent pictures or dialogues", groups),
-        ("examples set apart", counts.examples), ("size on disk", f"{size / 2**20:,.1f} MiB"),
-    ]  # fmt: skip
+        ("questions", counts.questions),
+        ("with a known answer", counts.answers),
+        ("samples", counts.samples),
+        ("pictures", counts.images),
+        ("independent pictures or dialogues", groups),
+        ("examples set apart", counts.examples),
+        ("size on disk", f"{size / 2**20:,.1f} MiB"),
+    ]
     yield Table("Counts", ("what", "count"), tuple(rows))
     if material.choices:
         yield _positions(material.choices)
@@ -228,14 +258,20 @@ def _positions(choices: Sequence[LintQuestion]) -> Table:
     )
     sizes = Counter(len(question.options) for question in choices)
     rows = tuple(
-        (f"{count} options", sizes[count], *(tally[place] if place < count else "" for place in range(most)))
+        (
+            f"{count} options",
+            sizes[count],
+            *(tally[place] if place < count else "" for place in range(most)),
+        )
         for count, tally in sorted(by_count.items())
     )
     return Table("Options, and how often the answer stands at each place", header, rows)
 
 
 def _frequencies(title: str, column: str, counts: Counter[str]) -> Table:
-    rows: list[tuple[Cell, ...]] = [(text, times) for text, times in counts.most_common(MOST_VALUES)]
+    rows: list[tuple[Cell, ...]] = [
+        (text, times) for text, times in counts.most_common(MOST_VALUES)
+    ]
     if len(counts) > MOST_VALUES:
         remaining = counts.total() - sum(times for _, times in counts.most_common(MOST_VALUES))
         rows.append((f"{len(counts) - MOST_VALUES:,} others", remaining))
@@ -245,10 +281,17 @@ def _frequencies(title: str, column: str, counts: Counter[str]) -> Table:
 def _pictures(material: LintMaterial) -> Table:
     pictures = list(material.pictures.values())
     rows = []
-    for name, sizes in (("width", [p.width for p in pictures]), ("height", [p.height for p in pictures])):
+    for name, sizes in (
+        ("width", [p.width for p in pictures]),
+        ("height", [p.height for p in pictures]),
+    ):
         rows.append((name, min(sizes), round(median(sizes)), max(sizes)))
-    forms = ", ".join(f"{count:,} {kind}" for kind, count in Counter(p.media_type for p in pictures).most_common())
-    return Table("Pictures, in pixels", ("side", "least", "median", "greatest"), tuple(rows), notes=(forms,))
+    forms = ", ".join(
+        f"{count:,} {kind}" for kind, count in Counter(p.media_type for p in pictures).most_common()
+    )
+    return Table(
+        "Pictures, in pixels", ("side", "least", "median", "greatest"), tuple(rows), notes=(forms,)
+    )
 
 
 # --- what was thrown out, and why ------------------------------------------------------------------------------------
@@ -266,14 +309,28 @@ def _removals(benchmark: Benchmark) -> Iterator[Table]:
     counts = benchmark.manifest.counts
     rows.append(("in the benchmark", counts.samples + counts.examples, drawn))
     yield Table(
-        "From the source to the benchmark", ("step", "samples", "how"), tuple(rows), notes=benchmark.manifest.warnings
+        "From the source to the benchmark",
+        ("step", "samples", "how"),
+        tuple(rows),
+        notes=benchmark.manifest.warnings,
     )
     if verification and verification.checks:
         checks = tuple(
-            (check.name, check.checked, check.failed, check.repaired, ", ".join(check.by), check.detail)
+            (
+                check.name,
+                check.checked,
+                check.failed,
+                check.repaired,
+                ", ".join(check.by),
+                check.detail,
+            )
             for check in verification.checks
         )
-        yield Table("Checks of questions", ("check", "checked", "failed", "repaired", "by", "result"), checks)
+        yield Table(
+            "Checks of questions",
+            ("check", "checked", "failed", "repaired", "by", "result"),
+            checks,
+        )
     if reasons := _reasons_set_apart(benchmark):
         yield _frequencies("Set apart, by reason", "reason", reasons)
     if history.rejected:
@@ -298,8 +355,12 @@ def _reasons_set_apart(benchmark: Benchmark) -> Counter[str]:
 
 
 def baseline_table(lines: Sequence[Baseline]) -> Table:
-    rows = tuple((line.name, line.metric, NumberCell(line.unit, line.estimate), line.note) for line in lines)
-    return Table("What is scored without looking, and by knowing", ("who", "metric", "score", "note"), rows)
+    rows = tuple(
+        (line.name, line.metric, NumberCell(line.unit, line.estimate), line.note) for line in lines
+    )
+    return Table(
+        "What is scored without looking, and by knowing", ("who", "metric", "score", "note"), rows
+    )
 
 
 def lint_table(findings: Sequence[Finding]) -> Table:
@@ -320,20 +381,32 @@ def certificate_table(certificate: Certificate) -> Table:
         (criterion.name, "yes" if criterion.is_met else "no", criterion.rule, criterion.result)
         for criterion in certificate.criteria
     )
-    return Table("What certified means here, and what holds", ("criterion", "met", "rule", "found"), rows)
+    return Table(
+        "What certified means here, and what holds", ("criterion", "met", "rule", "found"), rows
+    )
 
 
 def source_table(manifest: BenchmarkManifest) -> Table:
     spec, history = manifest.spec, manifest.made
     facts = {
-        "title": spec.title, "annotations from": ", ".join(spec.origins), "pictures from": ", ".join(spec.pictures),
-        "licence": spec.licence or "not stated", "agreement": spec.agreement, "citation": spec.citation,
-        "address": spec.url, "files": history.origin, "distractors written by": history.writer,
+        "title": spec.title,
+        "annotations from": ", ".join(spec.origins),
+        "pictures from": ", ".join(spec.pictures),
+        "licence": spec.licence or "not stated",
+        "agreement": spec.agreement,
+        "citation": spec.citation,
+        "address": spec.url,
+        "files": history.origin,
+        "distractors written by": history.writer,
         "drawn from": spec.source.params.get("of", "") if spec.source.reader == "built" else "",
-        "earlier versions": ", ".join(f"{version.name} ({version.version})" for version in history.earlier),
+        "earlier versions": ", ".join(
+            f"{version.name} ({version.version})" for version in history.earlier
+        ),
         "questions left for later versions": f"{history.left:,}" if history.earlier else "",
-    }  # fmt: skip
-    return Table("Sources", ("what", "said"), tuple((name, text) for name, text in facts.items() if text))
+    }
+    return Table(
+        "Sources", ("what", "said"), tuple((name, text) for name, text in facts.items() if text)
+    )
 
 
 def digest_table(manifest: BenchmarkManifest) -> Table:
@@ -412,7 +485,15 @@ def _rounds(sample: Sample, answers: Mapping[Key, Answer]) -> Iterator[ShownRoun
         answer = answers.get((sample.id, number))
         right = answer.options if answer else ()
         options = tuple(
-            OptionRow(LETTERS[place] if place < len(LETTERS) else str(place + 1), text, ("correct",) * (place in right))
+            OptionRow(
+                LETTERS[place] if place < len(LETTERS) else str(place + 1),
+                text,
+                ("correct",) * (place in right),
+            )
             for place, text in enumerate(turn.options)
         )
-        yield ShownRound(turn.question, options, None if turn.options and answer else shown_gold(answer, turn.options))
+        yield ShownRound(
+            turn.question,
+            options,
+            None if turn.options and answer else shown_gold(answer, turn.options),
+        )

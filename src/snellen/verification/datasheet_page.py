@@ -15,7 +15,15 @@ from snellen.catalogue import entries, entry_folder
 from snellen.catalogue.entries import entry_text
 from snellen.common.paths import as_word
 from snellen.formats.whole_files import write_in_form
-from snellen.report.content import Block, Head, ItemsBlock, Section, ShownItem, TableBlock, TextBlock
+from snellen.report.content import (
+    Block,
+    Head,
+    ItemsBlock,
+    Section,
+    ShownItem,
+    TableBlock,
+    TextBlock,
+)
 from snellen.report.markdown import escape, markdown_tables
 from snellen.report.rendering import offline_document
 from snellen.report.table import Table
@@ -38,7 +46,11 @@ def rebuild_command(benchmark: Benchmark) -> str:
     if source.reader == "built":
         sampling = msgspec.to_builtins(source.sample)
         words = ["snellen sample", as_word(source.params["of"])]
-        words += [f"--{name} {sampling[name]}" for name in ("rule", "ratio", "count", "each", "step") if sampling[name]]
+        words += [
+            f"--{name} {sampling[name]}"
+            for name in ("rule", "ratio", "count", "each", "step")
+            if sampling[name]
+        ]
         words += [f"--seed {recipe['seed']}"] if "seed" in recipe else []
         return " ".join([*words, f"--name {as_word(spec.name)}"])
     if spec.name in entries():
@@ -47,12 +59,16 @@ def rebuild_command(benchmark: Benchmark) -> str:
     elif "file" in source.params or "files" in source.params:
         file = source.params.get("file") or source.params["files"][0]
         words = ["snellen build", as_word(file), f"--name {as_word(spec.name)}"]
-        words += [f"--images {as_word(source.params['images'])}"] if source.params.get("images") else []
+        words += (
+            [f"--images {as_word(source.params['images'])}"] if source.params.get("images") else []
+        )
     else:
         words = ["snellen build", "ENTRY.toml"]
     ratio = (recipe.pop("sample", None) or {}).get("ratio")
     words += [f"--ratio {ratio}"] if ratio else []
-    return " ".join([*words, *(f"--{name} {as_word(str(value))}" for name, value in recipe.items())])
+    return " ".join(
+        [*words, *(f"--{name} {as_word(str(value))}" for name, value in recipe.items())]
+    )
 
 
 LONG = 12
@@ -67,7 +83,11 @@ def write_datasheet(sheet: Datasheet, path: Path) -> Path:
 def html_datasheet(sheet: Datasheet) -> str:
     """The whole page."""
     manifest, counts = sheet.manifest, sheet.manifest.counts
-    facts = ((counts.questions, "questions"), (counts.images, "pictures"), (counts.answers, "known answers"))
+    facts = (
+        (counts.questions, "questions"),
+        (counts.images, "pictures"),
+        (counts.answers, "known answers"),
+    )
     head = Head(
         f"Datasheet · {manifest.spec.name} · version {manifest.version}",
         (manifest.spec.title,),
@@ -79,10 +99,14 @@ def html_datasheet(sheet: Datasheet) -> str:
 
 
 def _sections(sheet: Datasheet) -> Iterator[Section]:
-    yield Section("certificate", "Certificate", (TableBlock(certificate_table(sheet.certificate), "summary"),))
+    yield Section(
+        "certificate", "Certificate", (TableBlock(certificate_table(sheet.certificate), "summary"),)
+    )
     yield Section("examples", "Examples", (ItemsBlock(sheet.examples),) if sheet.examples else ())
     yield Section("contents", "Contents", tuple(map(_folded_table, sheet.contents)))
-    yield Section("baselines", "Baselines", (TableBlock(baseline_table(sheet.baselines), "summary"),))
+    yield Section(
+        "baselines", "Baselines", (TableBlock(baseline_table(sheet.baselines), "summary"),)
+    )
     yield Section("left-out", "Left out", tuple(map(_folded_table, sheet.removals)))
     yield Section("lint", "Lint", (_folded_table(lint_table(sheet.findings)),))
     yield Section("sources", "Sources", (TableBlock(source_table(sheet.manifest), "summary"),))
@@ -101,7 +125,14 @@ def _folded_table(table: Table) -> TableBlock:
 def markdown_datasheet(sheet: Datasheet) -> str:
     """The same in Markdown, without pictures."""
     spec = sheet.manifest.spec
-    lines = [f"# Datasheet: {escape(spec.name)}", "", f"**{escape(spec.title)}**", "", escape(sheet.summary), ""]
+    lines = [
+        f"# Datasheet: {escape(spec.name)}",
+        "",
+        f"**{escape(spec.title)}**",
+        "",
+        escape(sheet.summary),
+        "",
+    ]
     for section in _sections(sheet):
         if section.blocks:
             lines += [f"## {section.title}", "", *_lines(section.blocks)]
@@ -126,7 +157,10 @@ def _item_lines(item: ShownItem) -> Iterator[str]:
         yield from (escape(item.context), "")
     for turn in item.rounds:
         yield from (escape(turn.question), "")
-        yield from (f"- ({row.label}) {escape(row.option)}{' **correct**' * bool(row.signs)}" for row in turn.options)
+        yield from (
+            f"- ({row.label}) {escape(row.option)}{' **correct**' * bool(row.signs)}"
+            for row in turn.options
+        )
         if turn.gold:
             yield f"- answer: {escape(' | '.join(turn.gold.texts))}"
         yield ""
@@ -136,4 +170,8 @@ def _json(sheet: Datasheet) -> str:
     return msgspec.json.format(msgspec.json.encode(sheet.flat()), indent=1).decode() + "\n"
 
 
-FORMS: dict[str, Callable[[Datasheet], str]] = {".html": html_datasheet, ".md": markdown_datasheet, ".json": _json}
+FORMS: dict[str, Callable[[Datasheet], str]] = {
+    ".html": html_datasheet,
+    ".md": markdown_datasheet,
+    ".json": _json,
+}

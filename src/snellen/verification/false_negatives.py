@@ -40,13 +40,23 @@ def _false_negatives(numbers: StudyNumbers) -> StudyPart:
         }
         rows += [
             StudyRow(
-                statistic="false-negatives", quantity=f"false negatives by {judge}", model="", benchmark=benchmark.name,
-                protocol="", metric="", unit=SHARE, estimate=estimate, cell=label,
+                statistic="false-negatives",
+                quantity=f"false negatives by {judge}",
+                model="",
+                benchmark=benchmark.name,
+                protocol="",
+                metric="",
+                unit=SHARE,
+                estimate=estimate,
+                cell=label,
             )
             for judge, (estimate, _) in shares.items()
             if estimate
-        ]  # fmt: skip
-        cells = (NumberCell(SHARE, estimate) if estimate else AbsentCell(why) for estimate, why in shares.values())
+        ]
+        cells = (
+            NumberCell(SHARE, estimate) if estimate else AbsentCell(why)
+            for estimate, why in shares.values()
+        )
         table.append((label, benchmark.name, *cells))
     tables = (Table("False negatives", HEADER, tuple(table), label_columns=2, notes=NOTES),)
     return StudyPart(tuple(rows), tables if table else ())
@@ -61,7 +71,11 @@ def _by_people(benchmark: Benchmark) -> Estimate | None:
     for label in labels:
         if label.settles or label.item not in settled:
             verdicts[label.item].append(label.label == TWO_RIGHT)
-    return estimate_mean([sum(votes) / len(votes) for votes in verdicts.values()], list(verdicts)) if verdicts else None
+    return (
+        estimate_mean([sum(votes) / len(votes) for votes in verdicts.values()], list(verdicts))
+        if verdicts
+        else None
+    )
 
 
 def _by_jury(benchmark: Benchmark) -> Estimate | None:

@@ -20,7 +20,9 @@ from snellen.verification.verify import Check, CheckMaterial, CheckOutcome, Item
 
 def _options_alike(material: CheckMaterial) -> CheckOutcome:
     questions = [question for question in material.lint.questions if question.options]
-    return CheckOutcome([fault for question in questions for fault in _alike(question)], len(questions))
+    return CheckOutcome(
+        [fault for question in questions for fault in _alike(question)], len(questions)
+    )
 
 
 def _alike(question: LintQuestion) -> Iterator[ItemFault]:
@@ -36,11 +38,14 @@ def _alike(question: LintQuestion) -> Iterator[ItemFault]:
 
 
 def _answer_told(material: CheckMaterial) -> CheckOutcome:
-    questions = [question for question in material.lint.questions if question.gold or question.texts]
+    questions = [
+        question for question in material.lint.questions if question.gold or question.texts
+    ]
     telling = [(question, text) for question in questions if (text := _told(question))]
     reason = "the question names its answer and none of the other options: "
     return CheckOutcome(
-        [ItemFault(question.sample_id, reason + repr(text)) for question, text in telling], len(questions)
+        [ItemFault(question.sample_id, reason + repr(text)) for question, text in telling],
+        len(questions),
     )
 
 
@@ -51,7 +56,11 @@ def _told(question: LintQuestion) -> str:
     if any(text in YES_NO for text in _right(question)):
         return ""
     if question.options:
-        return question.options[mentions[0]] if mentions and set(mentions) <= set(question.gold) else ""
+        return (
+            question.options[mentions[0]]
+            if mentions and set(mentions) <= set(question.gold)
+            else ""
+        )
     return next((text for text in question.texts if f" {fold_text(text)} " in words), "")
 
 
@@ -72,26 +81,41 @@ def _repeated(material: CheckMaterial) -> CheckOutcome:
     questions = material.lint.questions
     for question in questions:
         by_question[
-            scenes[question.sample_id], question.sample_id != question.id and question.scene, _gist(question)
+            scenes[question.sample_id],
+            question.sample_id != question.id and question.scene,
+            _gist(question),
         ].append(question)
     faults: list[ItemFault] = []
     for group in by_question.values():
         for earlier, later in combinations(group, 2):
             if _contradict(earlier, later):
-                reason = "asks the same about the same picture, and offers the other's answer as wrong: "
+                reason = (
+                    "asks the same about the same picture, and offers the other's answer as wrong: "
+                )
                 faults += [
                     ItemFault(earlier.sample_id, reason + later.id),
                     ItemFault(later.sample_id, reason + earlier.id),
                 ]
             elif _right(earlier) & _right(later) or not (_right(earlier) or _right(later)):
-                faults.append(ItemFault(later.sample_id, f"repeats {earlier.id}: the same about the same picture"))
-    return CheckOutcome(list({(fault.sample_id): fault for fault in reversed(faults)}.values())[::-1], len(questions))
+                faults.append(
+                    ItemFault(
+                        later.sample_id, f"repeats {earlier.id}: the same about the same picture"
+                    )
+                )
+    return CheckOutcome(
+        list({(fault.sample_id): fault for fault in reversed(faults)}.values())[::-1],
+        len(questions),
+    )
 
 
 def _scenes(material: CheckMaterial) -> dict[str, object]:
     """By sample what equal scenes share: pictures that show the same, regions and context."""
     return {
-        sample.id: (tuple(material.alike[image.digest] for image in sample.images), sample.regions, sample.context)
+        sample.id: (
+            tuple(material.alike[image.digest] for image in sample.images),
+            sample.regions,
+            sample.context,
+        )
         for sample in material.benchmark.samples()
     }
 
@@ -105,13 +129,17 @@ def _gist(question: LintQuestion) -> tuple[str, ...]:
 
 
 def _right(question: LintQuestion) -> set[str]:
-    return {question.folded[place] for place in question.gold} or {fold_text(text) for text in question.texts}
+    return {question.folded[place] for place in question.gold} or {
+        fold_text(text) for text in question.texts
+    }
 
 
 def _contradict(first: LintQuestion, second: LintQuestion) -> bool:
     if first.question != second.question or not (first.gold and second.gold):
         return False
-    return any(_right(a) & (set(b.folded) - _right(b)) for a, b in ((first, second), (second, first)))
+    return any(
+        _right(a) & (set(b.folded) - _right(b)) for a, b in ((first, second), (second, first))
+    )
 
 
 # --- cues ------------------------------------------------------------------------------------------------------------
@@ -164,7 +192,10 @@ def _cues(material: CheckMaterial) -> CheckOutcome:
         hits = _told_by(cue, remaining, material.benchmark.name)
         if hits:
             details.append(f"the answer {cue.name} in {len(hits):,} questions more than by luck")
-        faults |= {question.sample_id: ItemFault(question.sample_id, f"the answer {cue.name}") for question in hits}
+        faults |= {
+            question.sample_id: ItemFault(question.sample_id, f"the answer {cue.name}")
+            for question in hits
+        }
     return CheckOutcome(list(faults.values()), len(questions), detail="; ".join(details))
 
 
@@ -172,18 +203,25 @@ def _told_by(cue: Cue, questions: Sequence[LintQuestion], name: str) -> list[Lin
     odd = [(question, place) for question in questions if (place := cue.odd(question)) is not None]
     hits = [question for question, place in odd if place in question.gold]
     chances = [question.chance for question, _ in odd]
-    if len(odd) < LEAST or len(hits) <= sum(chances) or hits_p_value(len(hits), chances) >= UNLIKELY:
+    if (
+        len(odd) < LEAST
+        or len(hits) <= sum(chances)
+        or hits_p_value(len(hits), chances) >= UNLIKELY
+    ):
         return []
     excess = beyond_chance(len(hits), len(odd) - len(hits), sum(chances) / len(chances))
-    return sorted(hits, key=lambda question: (-_plainness(question), rng_for(name, question.id, "cue", 0).random()))[
-        :excess
-    ]
+    return sorted(
+        hits,
+        key=lambda question: (-_plainness(question), rng_for(name, question.id, "cue", 0).random()),
+    )[:excess]
 
 
 def _plainness(question: LintQuestion) -> float:
     """How far the answer's length is from that of the option nearest to it, as a ratio."""
     gold = len(question.options[question.gold[0]]) or 1
-    others = [len(text) or 1 for place, text in enumerate(question.options) if place not in question.gold]
+    others = [
+        len(text) or 1 for place, text in enumerate(question.options) if place not in question.gold
+    ]
     return min((max(gold, size) / min(gold, size) for size in others), default=1.0)
 
 

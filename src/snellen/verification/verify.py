@@ -59,8 +59,16 @@ def alike_pictures(images: Images, pictures: Sequence[ImageRef]) -> dict[str, st
         own = _reduction(images, picture)
         # Whose quarters differ by no more than QUARTER_LEVELS is in the same cell of this width, or in one beside it.
         cell = tuple(level // (QUARTER_LEVELS + 1) for level in own.quarters)
-        near = (by_cell.get(beside, ()) for beside in product(*((place, place - 1, place + 1) for place in cell)))
-        same = (digest for group in near for digest, reduction in group if _shows_the_same(own, reduction))
+        near = (
+            by_cell.get(beside, ())
+            for beside in product(*((place, place - 1, place + 1) for place in cell))
+        )
+        same = (
+            digest
+            for group in near
+            for digest, reduction in group
+            if _shows_the_same(own, reduction)
+        )
         first[picture.digest] = first.get(next(same, ""), picture.digest)
         by_cell[cell].append((picture.digest, own))
     return first
@@ -172,9 +180,16 @@ ROUNDS = 3
 
 def item_checks(solvers: Solvers, names: Iterable[str] = ()) -> dict[str, Check]:
     """The checks that can be carried out with these models, by name, those that ask none first."""
-    checks: dict[str, Check] = {name: registry.find("checks", name) for name in names or registry.targets("checks")}
+    checks: dict[str, Check] = {
+        name: registry.find("checks", name) for name in names or registry.targets("checks")
+    }
     able = {"": True, "jury": bool(solvers.jury), "blind": bool(solvers.blind)}
-    return dict(sorted(((n, c) for n, c in checks.items() if able[c.needs]), key=lambda pair: bool(pair[1].needs)))
+    return dict(
+        sorted(
+            ((n, c) for n, c in checks.items() if able[c.needs]),
+            key=lambda pair: bool(pair[1].needs),
+        )
+    )
 
 
 def check_items(
@@ -186,7 +201,12 @@ def check_items(
 
 
 def verify(
-    build: Build, name: str, solvers: Solvers = NO_SOLVERS, *, to: Path | None = None, names: Iterable[str] = ()
+    build: Build,
+    name: str,
+    solvers: Solvers = NO_SOLVERS,
+    *,
+    to: Path | None = None,
+    names: Iterable[str] = (),
 ) -> Benchmark:
     """The benchmark of that name that `build` makes, of the questions that pass all checks.
 
@@ -228,7 +248,9 @@ class _Record(Struct):
 class _Loop:
     """The state of checking, deciding and building."""
 
-    def __init__(self, build: Callable[[Decisions], Benchmark], benchmark: Benchmark, solvers: Solvers) -> None:
+    def __init__(
+        self, build: Callable[[Decisions], Benchmark], benchmark: Benchmark, solvers: Solvers
+    ) -> None:
         self._build, self.benchmark, self._solvers = build, benchmark, solvers
         self.decisions: dict[str, ItemDecision] = {}
         self._records: dict[str, _Record] = defaultdict(_Record)
@@ -274,7 +296,9 @@ class _Loop:
         return Verification(candidates, len(passing), checks)
 
 
-def decided(decisions: Decisions, faults: Sequence[ItemFault], *, repair: bool) -> dict[str, ItemDecision]:
+def decided(
+    decisions: Decisions, faults: Sequence[ItemFault], *, repair: bool
+) -> dict[str, ItemDecision]:
     """The decisions with what follows from faults: other distractors if they are to be repaired, else set apart."""
     grown = dict(decisions)
     for fault in faults:
@@ -282,7 +306,9 @@ def decided(decisions: Decisions, faults: Sequence[ItemFault], *, repair: bool) 
         if fault.avoid and repair:
             after = replace(before, avoid={**before.avoid, fault.avoid: fault.reason})
         else:
-            after = replace(before, set_apart=tuple(dict.fromkeys((*before.set_apart, fault.reason))))
+            after = replace(
+                before, set_apart=tuple(dict.fromkeys((*before.set_apart, fault.reason)))
+            )
         grown[fault.sample_id] = after
     return grown
 
@@ -290,12 +316,19 @@ def decided(decisions: Decisions, faults: Sequence[ItemFault], *, repair: bool) 
 def with_verification(benchmark: Benchmark, verification: Verification) -> Benchmark:
     """The benchmark, whose manifest on disk now says this too."""
     manifest = replace(benchmark.manifest, verification=verification)
-    write_atomically(benchmark.folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+    write_atomically(
+        benchmark.folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2)
+    )
     return Benchmark(benchmark.folder)
 
 
 def keep_passing(
-    whole: Benchmark, name: str, solvers: Solvers = NO_SOLVERS, *, to: Path | None = None, names: Iterable[str] = ()
+    whole: Benchmark,
+    name: str,
+    solvers: Solvers = NO_SOLVERS,
+    *,
+    to: Path | None = None,
+    names: Iterable[str] = (),
 ) -> Benchmark:
     """The questions of a built benchmark that pass all checks, as a benchmark of that name. Its options are what they
     are, so that a question with a distractor at fault is set apart."""

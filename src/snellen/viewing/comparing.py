@@ -53,12 +53,17 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
     flips = tuple(flip for other in runs[1:] for flip in flips_of(library, runs[0], other))
     try:
         scored = [read_scored(run) for run in runs]
-        comparison = compare_runs(scored, resamples=RESAMPLES if len(runs) > 2 else 0, with_flips=False)
+        comparison = compare_runs(
+            scored, resamples=RESAMPLES if len(runs) > 2 else 0, with_flips=False
+        )
         compared = ComparedRuns(scored, comparison)
         tables = tables_of(compared.in_both, comparison.labels[0])
     except SnellenError as error:
         return RunComparison((), (), (), flips, str(error))
-    benchmarks = {run.name: [b.spec.name for b in its.benchmarks] for run, its in zip(runs, scored, strict=True)}
+    benchmarks = {
+        run.name: [b.spec.name for b in its.benchmarks]
+        for run, its in zip(runs, scored, strict=True)
+    }
     shared = set.intersection(*map(set, benchmarks.values()))
     views = common_views(scored)
     return RunComparison(
@@ -66,8 +71,14 @@ def compare(library: RunLibrary, runs: Sequence[ShownRun]) -> RunComparison:
         tuple(_charts(views)) if views else (),
         tuple(TableBlock(table, "matrix", "folded") for table in tables),
         flips,
-        "" if comparison.differences else "these runs have no benchmark, protocol and metric in common",
-        {run: tuple(b for b in names if b not in shared) for run, names in benchmarks.items() if set(names) - shared},
+        ""
+        if comparison.differences
+        else "these runs have no benchmark, protocol and metric in common",
+        {
+            run: tuple(b for b in names if b not in shared)
+            for run, names in benchmarks.items()
+            if set(names) - shared
+        },
     )
 
 
@@ -94,7 +105,9 @@ def _charts(views: Sequence[RunView]) -> Iterator[Block]:
             (drawer.benchmark_bars(), bars),
         )
     )
-    has_one_each = len(benchmarks_of(views)) == len(drawer.dimensions)  # then both charts show the same numbers
+    has_one_each = len(benchmarks_of(views)) == len(
+        drawer.dimensions
+    )  # then both charts show the same numbers
     if radar.panels or not (has_one_each and benchmarks.panels):
         yield ViewsBlock(radar, dimensions) if radar.panels else dimensions
     if benchmarks.panels and not (has_one_each and radar.panels):
@@ -123,4 +136,7 @@ def flips_by_protocol(flips: Sequence[Flips]) -> list[Flips]:
         counts = sums[flip.first, flip.second, flip.protocol]
         for place, count in enumerate((flip.only_first, flip.only_second, flip.common)):
             counts[place] += count
-    return [Flips(first, second, "", protocol, *counts) for (first, second, protocol), counts in sums.items()]
+    return [
+        Flips(first, second, "", protocol, *counts)
+        for (first, second, protocol), counts in sums.items()
+    ]

@@ -47,9 +47,15 @@ def failure_clusters(library: RunLibrary, run: ShownRun, protocol: str) -> list[
     """Those of a run under one protocol; groups without a cluster are left out."""
     chosen = QuestionFilter(run=run.name, protocol=protocol)
     groups = [
-        ClusterGroup("tags with clearly more wrong answers than others", _by_tag(library, run, chosen)),
-        ClusterGroup("wrong answers given most often", _by_reading(library, run, chosen.to(outcome="wrong"))),
-        ClusterGroup("why questions were unparsed", _by_reading(library, run, chosen.to(outcome="unparsed"))),
+        ClusterGroup(
+            "tags with clearly more wrong answers than others", _by_tag(library, run, chosen)
+        ),
+        ClusterGroup(
+            "wrong answers given most often", _by_reading(library, run, chosen.to(outcome="wrong"))
+        ),
+        ClusterGroup(
+            "why questions were unparsed", _by_reading(library, run, chosen.to(outcome="unparsed"))
+        ),
         ClusterGroup("errors", _by_reading(library, run, chosen.to(outcome="error"))),
     ]
     return [group for group in groups if group.clusters]
@@ -58,7 +64,9 @@ def failure_clusters(library: RunLibrary, run: ShownRun, protocol: str) -> list[
 def _by_tag(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> tuple[Cluster, ...]:
     scored = f"run = ? AND protocol = ? AND outcome IN ({RIGHT}, {WRONG}, {UNPARSED})"
     [(wrong, total)] = library.rows(
-        f"SELECT sum(outcome = {WRONG}), count(*) FROM entry WHERE {scored}", run.id, chosen.protocol
+        f"SELECT sum(outcome = {WRONG}), count(*) FROM entry WHERE {scored}",
+        run.id,
+        chosen.protocol,
     )
     share = (wrong or 0) / (total or 1)
     of_run = "question IN (SELECT question FROM entry WHERE run = ?1 AND protocol = ?2 AND outcome IN ({}))"
@@ -68,18 +76,30 @@ def _by_tag(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> tuple
         f"sum({of_run.format(WRONG)}) AS wrong, sum({of_run.format(f'{RIGHT}, {UNPARSED}')}) AS others "
         "FROM tag GROUP BY tag) SELECT tag, wrong, wrong + others AS n FROM counted WHERE n >= ?3 AND wrong > n * ?4 "
         "AND (wrong - n * ?4) * (wrong - n * ?4) > ?5 * n ORDER BY wrong - n * ?4 DESC LIMIT ?6",
-        run.id, chosen.protocol, FEWEST_QUESTIONS, share, STANDARD_ERRORS**2 * share * (1 - share), MOST_CLUSTERS,
-    )  # fmt: skip
-    return tuple(Cluster(tag, count, n, chosen.to(tag=tag, outcome="wrong")) for tag, count, n in rows)
+        run.id,
+        chosen.protocol,
+        FEWEST_QUESTIONS,
+        share,
+        STANDARD_ERRORS**2 * share * (1 - share),
+        MOST_CLUSTERS,
+    )
+    return tuple(
+        Cluster(tag, count, n, chosen.to(tag=tag, outcome="wrong")) for tag, count, n in rows
+    )
 
 
 def _by_reading(library: RunLibrary, run: ShownRun, chosen: QuestionFilter) -> tuple[Cluster, ...]:
     rows: Sequence[tuple[str, int]] = library.rows(
         "SELECT reading, count(*) AS n FROM entry WHERE run = ? AND protocol = ? AND outcome = ? "
         "GROUP BY reading ORDER BY n DESC, reading LIMIT ?",
-        run.id, chosen.protocol, OUTCOMES.index(chosen.outcome), MOST_CLUSTERS,
-    )  # fmt: skip
-    return tuple(Cluster(reading or "(nothing)", n, None, chosen.to(reading=reading)) for reading, n in rows)
+        run.id,
+        chosen.protocol,
+        OUTCOMES.index(chosen.outcome),
+        MOST_CLUSTERS,
+    )
+    return tuple(
+        Cluster(reading or "(nothing)", n, None, chosen.to(reading=reading)) for reading, n in rows
+    )
 
 
 # --- by how their pictures look --------------------------------------------------------------------------------------
@@ -117,7 +137,9 @@ def alike_failures(library: RunLibrary, run: ShownRun, protocol: str) -> list[Al
     share = sum(question.is_wrong for question in questions) / len(questions)
     clusters = []
     for places in _clusters(vectors, len(questions) // SIZE):
-        members = sorted((questions[place] for place in places), key=lambda question: not question.is_wrong)
+        members = sorted(
+            (questions[place] for place in places), key=lambda question: not question.is_wrong
+        )
         cluster = AlikeCluster(tuple(members))
         excess = cluster.wrong - share * len(members)
         if excess > STANDARD_ERRORS * (len(members) * share * (1 - share)) ** 0.5:
@@ -131,8 +153,10 @@ def _questions(library: RunLibrary, run: ShownRun, protocol: str) -> list[AlikeQ
         "SELECT benchmark, sample_id, turn, build, outcome, sample FROM entry JOIN question ON question.id = question "
         f"JOIN question_record USING (question) WHERE run = ? AND protocol = ? AND outcome IN ({RIGHT}, {WRONG}, "
         f"{UNPARSED}) ORDER BY benchmark, place, turn LIMIT ?",
-        run.id, protocol, MOST_QUESTIONS,
-    )  # fmt: skip
+        run.id,
+        protocol,
+        MOST_QUESTIONS,
+    )
     rows_of_samples = ((row, msgspec.json.decode(row[5], type=Sample)) for row in rows)
     return [
         AlikeQuestion(sample.images[0].digest, chosen.question_address(*row[:4]), row[4] != RIGHT)
@@ -162,5 +186,7 @@ def _clusters(vectors: np.ndarray, count: int) -> list[Sequence[int]]:
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         middle = np.where(lengths > 0, sums / np.where(lengths > 0, lengths, 1), middle)
     return [
-        [int(row) for row in np.flatnonzero(members == place)] for place in range(count) if (members == place).any()
+        [int(row) for row in np.flatnonzero(members == place)]
+        for place in range(count)
+        if (members == place).any()
     ]

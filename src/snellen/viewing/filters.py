@@ -15,9 +15,18 @@ from snellen.viewing.indexing import RIGHT, UNPARSED, WRONG
 PAGE = 50
 SORTS = {
     "order": ("as asked", "question.benchmark, question.place, question.turn"),
-    "hardest": ("fewest right first", "question.share_right IS NULL, question.share_right, question.id"),
-    "easiest": ("most right first", "question.share_right IS NULL, question.share_right DESC, question.id"),
-    "unstable": ("unstable first", "question.unstable DESC, question.benchmark, question.place, question.turn"),
+    "hardest": (
+        "fewest right first",
+        "question.share_right IS NULL, question.share_right, question.id",
+    ),
+    "easiest": (
+        "most right first",
+        "question.share_right IS NULL, question.share_right DESC, question.id",
+    ),
+    "unstable": (
+        "unstable first",
+        "question.unstable DESC, question.benchmark, question.place, question.turn",
+    ),
     "sample": ("by sample id", "question.sample_id, question.benchmark, question.turn"),
 }
 """Name -> its words, and the order in SQL."""
@@ -109,7 +118,12 @@ class QuestionFilter(Struct, frozen=True, omit_defaults=True):
         """The fields that are not at their defaults, for an address."""
         default = asdict(QuestionFilter())
         settings = {name: value for name, value in asdict(self).items() if value != default[name]}
-        return urlencode({name: int(value) if isinstance(value, bool) else value for name, value in settings.items()})
+        return urlencode(
+            {
+                name: int(value) if isinstance(value, bool) else value
+                for name, value in settings.items()
+            }
+        )
 
     def without_answers(self) -> QuestionFilter:
         """The same without what is chosen or ordered by right and wrong."""
@@ -152,7 +166,9 @@ def search_texts(query: str) -> list[str]:
     return [phrase or word for phrase, word in _WORDS.findall(query.replace("\0", " "))]
 
 
-def _entry_conditions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[list[str], list[object]]:
+def _entry_conditions(
+    chosen: QuestionFilter, runs: Mapping[str, int]
+) -> tuple[list[str], list[object]]:
     entry: list[str] = []
     values: list[object] = []
     if chosen.run:
@@ -169,10 +185,15 @@ def _entry_conditions(chosen: QuestionFilter, runs: Mapping[str, int]) -> tuple[
         values.append(chosen.reading)
     if chosen.unstable:
         entry.append("unstable = 1")
-    conditions = [_among(f"SELECT question FROM entry WHERE {' AND '.join(entry)}")] if entry else []
+    conditions = (
+        [_among(f"SELECT question FROM entry WHERE {' AND '.join(entry)}")] if entry else []
+    )
     if chosen.compared:
         conditions.append(_among(_compared_entries(chosen)))
-        values += [*(runs.get(name, -1) for name in chosen.compared), *filter(None, [chosen.protocol])]
+        values += [
+            *(runs.get(name, -1) for name in chosen.compared),
+            *filter(None, [chosen.protocol]),
+        ]
     return conditions, values
 
 
@@ -181,7 +202,10 @@ def _compared_entries(chosen: QuestionFilter) -> str:
     good = f"good.run = ? AND good.outcome = {RIGHT}"
     bad = f"bad.run = ? AND bad.outcome IN ({WRONG}, {UNPARSED})"
     if chosen.better and chosen.worse:
-        entries, condition = "entry AS good JOIN entry AS bad USING (question, protocol)", f"{good} AND {bad}"
+        entries, condition = (
+            "entry AS good JOIN entry AS bad USING (question, protocol)",
+            f"{good} AND {bad}",
+        )
     else:
         entries, condition = ("entry AS good", good) if chosen.better else ("entry AS bad", bad)
     of_protocol = " AND protocol = ?" if chosen.protocol else ""

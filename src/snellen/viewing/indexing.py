@@ -91,7 +91,9 @@ def visible_results(run: ScoredRun, hidden: Collection[str]) -> list[Result]:
 
 def visible(run: ScoredRun, hidden: Collection[str]) -> ScoredRun:
     """A run without the benchmarks whose answers may not be seen."""
-    return replace(run, benchmarks=tuple(scored for scored in run.benchmarks if scored.spec.name not in hidden))
+    return replace(
+        run, benchmarks=tuple(scored for scored in run.benchmarks if scored.spec.name not in hidden)
+    )
 
 
 def headline_of(rows: Sequence[Result]) -> Headline | None:
@@ -142,23 +144,35 @@ class EntryCounter:
     def add(self, entry: GalleryEntry) -> None:
         self._outcomes[entry.scored.spec.name, entry.protocol, entry.outcome] += 1
 
-    def details(self, run: ScoredRun, rows: Sequence[Result], hidden: Collection[str]) -> RunDetails:
-        headlines = {benchmark.spec.name: tuple(headlines_of(benchmark)) for benchmark in run.benchmarks}
+    def details(
+        self, run: ScoredRun, rows: Sequence[Result], hidden: Collection[str]
+    ) -> RunDetails:
+        headlines = {
+            benchmark.spec.name: tuple(headlines_of(benchmark)) for benchmark in run.benchmarks
+        }
         outcomes: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
         for (benchmark, protocol, outcome), count in self._outcomes.items():
             outcomes[benchmark][protocol][outcome] = count
         return RunDetails(
             tuple(benchmark.spec.name for benchmark in run.benchmarks if was_asked(benchmark)),
-            tuple(row for row in rows if row.metric in (*headlines.get(row.benchmark, ()), *CHOICE_ROWS)
-                  and row.benchmark in headlines),
+            tuple(
+                row
+                for row in rows
+                if row.metric in (*headlines.get(row.benchmark, ()), *CHOICE_ROWS)
+                and row.benchmark in headlines
+            ),
             headlines,
             outcomes,
             tuple(letter_preferences(run.benchmarks)),
-            {b.spec.name: level for b in run.benchmarks if (level := b.chance_accuracy) is not None},
+            {
+                b.spec.name: level
+                for b in run.benchmarks
+                if (level := b.chance_accuracy) is not None
+            },
             _thresholds(visible(run, hidden)),
             any(benchmark.golds_absent for benchmark in run.benchmarks),
             tuple(unknown_suites(run)),
-        )  # fmt: skip
+        )
 
 
 def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
@@ -167,7 +181,9 @@ def _thresholds(run: ScoredRun) -> tuple[tuple[str, str], ...]:
         return ()
     from snellen.psychometrics.acuity_run import read_acuity
 
-    return tuple((f"{line.title}, {line.method}", line.text) for line in read_acuity(run).thresholds)
+    return tuple(
+        (f"{line.title}, {line.method}", line.text) for line in read_acuity(run).thresholds
+    )
 
 
 # --- from a scored run to rows ---------------------------------------------------------------------------------------
@@ -188,7 +204,9 @@ _json = msgspec.json.Encoder().encode
 def open_index(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection to the index; one of another format is emptied when it is opened for writing."""
     if read_only:
-        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+        return sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     if _format_of(connection) != INDEX_FORMAT:
@@ -225,7 +243,9 @@ def run_stamp(folder: Path, manifest: RunManifest) -> str:
     built = (Path(use.folder) / MANIFEST for use in manifest.benchmarks)
     paths = [folder / RUN_MANIFEST, *journals(folder), *built]
     states = [(path.name, *_state(path)) for path in paths]
-    known_suites = {use.name.partition("/")[0] for use in manifest.benchmarks} & suite_facts().keys()
+    known_suites = {
+        use.name.partition("/")[0] for use in manifest.benchmarks
+    } & suite_facts().keys()
     return repr((__version__, STANDARD.version, states, sorted(known_suites)))
 
 
@@ -238,7 +258,10 @@ def _state(path: Path) -> tuple[int, int]:
 
 
 def index_run(
-    connection: sqlite3.Connection, folder: Path, stamp: str, shows_answers: ShowsAnswers = all_answers
+    connection: sqlite3.Connection,
+    folder: Path,
+    stamp: str,
+    shows_answers: ShowsAnswers = all_answers,
 ) -> None:
     """Score a run and replace its rows; where the answers are not here, the scores that the run keeps stand for that.
 
@@ -259,9 +282,12 @@ def index_run(
             writer = _Writer(connection, run, scored, hidden)
             writer.write()
             counts = connection.execute(
-                "SELECT outcome, count(DISTINCT question) FROM entry WHERE run = ? GROUP BY outcome", (run,)
+                "SELECT outcome, count(DISTINCT question) FROM entry WHERE run = ? GROUP BY outcome",
+                (run,),
             )
-            summary = RunSummary(headline_of(rows), {OUTCOMES[outcome]: count for outcome, count in counts})
+            summary = RunSummary(
+                headline_of(rows), {OUTCOMES[outcome]: count for outcome, count in counts}
+            )
             details = writer.counter.details(scored, rows, hidden)
         seconds = time.monotonic() - started
         connection.execute(
@@ -297,11 +323,19 @@ def forget_runs(connection: sqlite3.Connection, kept_runs: Iterable[Path]) -> No
 def join_runs(connection: sqlite3.Connection) -> None:
     """Work out what follows from all runs together: shares, disagreement, and questions that nobody has any more."""
     with _transaction(connection):
-        connection.execute("DELETE FROM question_words WHERE rowid NOT IN (SELECT question FROM entry)")
-        connection.execute("DELETE FROM reply_words WHERE rowid NOT IN (SELECT words FROM entry WHERE words NOT NULL)")
-        connection.execute("DELETE FROM reply_digest WHERE words NOT IN (SELECT words FROM entry WHERE words NOT NULL)")
+        connection.execute(
+            "DELETE FROM question_words WHERE rowid NOT IN (SELECT question FROM entry)"
+        )
+        connection.execute(
+            "DELETE FROM reply_words WHERE rowid NOT IN (SELECT words FROM entry WHERE words NOT NULL)"
+        )
+        connection.execute(
+            "DELETE FROM reply_digest WHERE words NOT IN (SELECT words FROM entry WHERE words NOT NULL)"
+        )
         connection.execute("DELETE FROM tag WHERE question NOT IN (SELECT question FROM entry)")
-        connection.execute("DELETE FROM question_record WHERE question NOT IN (SELECT question FROM entry)")
+        connection.execute(
+            "DELETE FROM question_record WHERE question NOT IN (SELECT question FROM entry)"
+        )
         connection.execute("DELETE FROM question WHERE id NOT IN (SELECT question FROM entry)")
         connection.execute(
             f"""
@@ -333,13 +367,17 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _run_row(connection: sqlite3.Connection, folder: Path) -> int:
-    connection.execute("INSERT OR IGNORE INTO run VALUES (NULL, ?, '', '', '{}', '{}', 0, 0)", (str(folder),))
+    connection.execute(
+        "INSERT OR IGNORE INTO run VALUES (NULL, ?, '', '', '{}', '{}', 0, 0)", (str(folder),)
+    )
     [run] = connection.execute("SELECT id FROM run WHERE folder = ?", (str(folder),)).fetchone()
     return int(run)
 
 
 def _forget_rows(connection: sqlite3.Connection, run: int) -> None:
-    connection.execute("DELETE FROM entry_record WHERE entry IN (SELECT id FROM entry WHERE run = ?)", (run,))
+    connection.execute(
+        "DELETE FROM entry_record WHERE entry IN (SELECT id FROM entry WHERE run = ?)", (run,)
+    )
     connection.execute("DELETE FROM entry WHERE run = ?", (run,))
     connection.execute("DELETE FROM exchange WHERE run = ?", (run,))
 
@@ -347,7 +385,9 @@ def _forget_rows(connection: sqlite3.Connection, run: int) -> None:
 class _Writer:
     """Writes the rows of one scored run."""
 
-    def __init__(self, connection: sqlite3.Connection, run: int, scored: ScoredRun, hidden: Collection[str]) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, run: int, scored: ScoredRun, hidden: Collection[str]
+    ) -> None:
         self._connection, self._run, self._scored, self._hidden = connection, run, scored, hidden
         self._questions: dict[QuestionKey, int] = {}
         self._entries: dict[tuple[int, str], int] = {}
@@ -356,13 +396,18 @@ class _Writer:
     def write(self) -> None:
         manifest = self._scored.manifest
         for use in manifest.benchmarks:
-            [scored] = [benchmark for benchmark in self._scored.benchmarks if benchmark.spec.name == use.name]
+            [scored] = [
+                benchmark
+                for benchmark in self._scored.benchmarks
+                if benchmark.spec.name == use.name
+            ]
             self._write_benchmark(use, scored)
         self._write_exchanges(manifest)
 
     def _write_benchmark(self, use: BenchmarkUse, scored: ScoredBenchmark) -> None:
         indexed_rows = self._connection.execute(
-            "SELECT id, sample_id, turn FROM question WHERE benchmark = ? AND build = ?", (use.name, build_of(use))
+            "SELECT id, sample_id, turn FROM question WHERE benchmark = ? AND build = ?",
+            (use.name, build_of(use)),
         )
         ids = {(sample_id, turn): row for row, sample_id, turn in indexed_rows}
         places = {sample_id: place for place, sample_id in enumerate(scored.samples)}
@@ -396,13 +441,22 @@ class _Writer:
         gold = _json(entry.answer) if entry.answer else None
         self._insert("INSERT INTO question_record VALUES (?, ?, ?)", (row, _json(sample), gold))
         turn = sample.rounds[entry.turn]
-        words = "\n".join([sample.id, sample.question, turn.question, *turn.options, sample.context or ""])
-        self._connection.execute("INSERT INTO question_words (rowid, words) VALUES (?, ?)", (row, words))
+        words = "\n".join(
+            [sample.id, sample.question, turn.question, *turn.options, sample.context or ""]
+        )
+        self._connection.execute(
+            "INSERT INTO question_words (rowid, words) VALUES (?, ?)", (row, words)
+        )
         tags = [(row, f"{name}={value}") for name, value in sample.tags.items()]
         self._connection.executemany("INSERT OR IGNORE INTO tag VALUES (?, ?)", tags)
         folder = str(Path(use.folder).absolute())
-        pictures = [(image.digest, folder, image.media_type, image.width, image.height) for image in sample.images]
-        self._connection.executemany("INSERT OR REPLACE INTO picture VALUES (?, ?, ?, ?, ?)", pictures)
+        pictures = [
+            (image.digest, folder, image.media_type, image.width, image.height)
+            for image in sample.images
+        ]
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO picture VALUES (?, ?, ?, ?, ?)", pictures
+        )
         return row
 
     def _add_entry(self, question: int, entry: GalleryEntry) -> int:
@@ -442,13 +496,17 @@ class _Writer:
                 if entry is not None and exchange.response.text:
                     replies[entry].append(exchange.response.text)
         self._connection.executemany("INSERT INTO exchange VALUES (?, ?, ?, ?)", places)
-        words = ((self._words_of(REPLY_END.join(of_entry)), entry) for entry, of_entry in replies.items())
+        words = (
+            (self._words_of(REPLY_END.join(of_entry)), entry) for entry, of_entry in replies.items()
+        )
         self._connection.executemany("UPDATE entry SET words = ? WHERE id = ?", words)
 
     def _words_of(self, text: str) -> int:
         """Where replies stand among those that are searched, once for all entries with the same."""
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        row = self._connection.execute("SELECT words FROM reply_digest WHERE digest = ?", (digest,)).fetchone()
+        row = self._connection.execute(
+            "SELECT words FROM reply_digest WHERE digest = ?", (digest,)
+        ).fetchone()
         if row is not None:
             return int(row[0])
         words = self._insert("INSERT INTO reply_words (words) VALUES (?)", (text,))
@@ -458,7 +516,9 @@ class _Writer:
     def _question_of(self, exchange: Exchange, builds: dict[str, str]) -> int | None:
         request = exchange.request
         build = builds.get(request.benchmark, "")
-        return self._questions.get((request.benchmark, build, request.sample_id, request.variant.turn))
+        return self._questions.get(
+            (request.benchmark, build, request.sample_id, request.variant.turn)
+        )
 
 
 def build_of(use: BenchmarkUse) -> str:

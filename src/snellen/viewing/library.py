@@ -20,7 +20,13 @@ from msgspec import Struct
 from snellen.common.paths import home
 from snellen.errors import SnellenError, StoreError
 from snellen.models.base import answers_as
-from snellen.runs.run_folder import RUN_MANIFEST, RunManifest, journals, read_manifest, unpacking_line
+from snellen.runs.run_folder import (
+    RUN_MANIFEST,
+    RunManifest,
+    journals,
+    read_manifest,
+    unpacking_line,
+)
 from snellen.viewing.filters import QuestionFilter, select_questions
 from snellen.viewing.indexing import (
     RIGHT,
@@ -67,10 +73,17 @@ class ShownRun(Struct, frozen=True):
     def ended_since(self) -> bool:
         """Whether it was finished after its numbers here were taken."""
         try:
-            is_newer = self.id >= 0 and (self.folder / RESULTS).stat().st_mtime > self.indexed - self.seconds
+            is_newer = (
+                self.id >= 0
+                and (self.folder / RESULTS).stat().st_mtime > self.indexed - self.seconds
+            )
         except OSError:
             return False
-        return is_newer and self.manifest is not None and self.stamp != run_stamp(self.folder, self.manifest)
+        return (
+            is_newer
+            and self.manifest is not None
+            and self.stamp != run_stamp(self.folder, self.manifest)
+        )
 
     @property
     def label(self) -> str:
@@ -94,7 +107,9 @@ class RunLibrary:
     ) -> None:
         self._shows_answers = shows_answers
         self.roots = [root.absolute() for root in roots]
-        digest = hashlib.blake2b("\0".join(sorted(map(str, self.roots))).encode(), digest_size=8).hexdigest()
+        digest = hashlib.blake2b(
+            "\0".join(sorted(map(str, self.roots))).encode(), digest_size=8
+        ).hexdigest()
         self.index = index or home() / "views" / f"{digest}.sqlite"
         self._indexing, self._reading = threading.Lock(), threading.Lock()
         self._kept: dict[Hashable, Any] = {}
@@ -116,12 +131,16 @@ class RunLibrary:
         """The runs that are there now, the latest first."""
         folders = find_runs(self.roots)
         with self._connection() as connection:
-            rows = connection.execute("SELECT folder, id, fault, summary, indexed, seconds, stamp FROM run")
+            rows = connection.execute(
+                "SELECT folder, id, fault, summary, indexed, seconds, stamp FROM run"
+            )
             indexed = {folder: _Row(*row) for folder, *row in rows}
         self._forget_if_changed(sorted((row.id, row.indexed) for row in indexed.values()))
         named_folders = zip(run_names(folders), folders, strict=True)
         runs = [_shown(name, folder, indexed.get(str(folder))) for name, folder in named_folders]
-        return sorted(runs, key=lambda run: run.manifest.started if run.manifest else "", reverse=True)
+        return sorted(
+            runs, key=lambda run: run.manifest.started if run.manifest else "", reverse=True
+        )
 
     def is_behind(self, runs: Sequence[ShownRun]) -> bool:
         """Whether pages do not show all that there is, since some of these runs are being indexed or wait for it."""
@@ -143,7 +162,11 @@ class RunLibrary:
         try:
             with closing(open_index(self.index)) as connection:
                 runs = self.runs()
-                due = [(run, run.manifest) for run in runs if run.manifest and (not rested or _rested(run))]
+                due = [
+                    (run, run.manifest)
+                    for run in runs
+                    if run.manifest and (not rested or _rested(run))
+                ]
                 stamps = [(run, run_stamp(run.folder, manifest)) for run, manifest in due]
                 stale = [(run, stamp) for run, stamp in stamps if run.stamp != stamp]
                 self.is_indexing = bool(stale)
@@ -266,7 +289,9 @@ def _shown(name: str, folder: Path, row: _Row | None) -> ShownRun:
     if row is None:
         return ShownRun(name, folder, manifest)
     summary = msgspec.json.decode(row.summary, type=RunSummary)
-    return ShownRun(name, folder, manifest, row.id, row.fault, summary, row.indexed, row.seconds, row.stamp)
+    return ShownRun(
+        name, folder, manifest, row.id, row.fault, summary, row.indexed, row.seconds, row.stamp
+    )
 
 
 class _Row(Struct, frozen=True):
@@ -303,12 +328,16 @@ class Flips(Struct, frozen=True):
 
 def flips_of(library: RunLibrary, first: ShownRun, second: ShownRun) -> list[Flips]:
     """By protocol and benchmark."""
-    return [Flips(first.name, second.name, *row) for row in library.rows(_FLIPS, first.id, second.id)]
+    return [
+        Flips(first.name, second.name, *row) for row in library.rows(_FLIPS, first.id, second.id)
+    ]
 
 
 def previous_run(run: ShownRun, runs: Sequence[ShownRun]) -> ShownRun | None:
     """The latest earlier run of the same model that shares a benchmark with it; None if there is none."""
-    earlier = (other for other in runs if other.id >= 0 and _precedes(other, run))  # the latest first
+    earlier = (
+        other for other in runs if other.id >= 0 and _precedes(other, run)
+    )  # the latest first
     return next(earlier, None)
 
 

@@ -74,7 +74,9 @@ class LocalPages(ViewPages):
         self.secret = "" if read_only else secrets.token_urlsafe(24)
         self._last_report: tuple[tuple[tuple[int, float], ...], bytes] = (), b""
         root = library.roots[0]
-        self.launcher = Launcher(root.parent if (root / "manifest.json").exists() else root, home() / "views/started")
+        self.launcher = Launcher(
+            root.parent if (root / "manifest.json").exists() else root, home() / "views/started"
+        )
 
     def routes(self) -> list[Route]:
         changes: dict[str, Callable[[Form], str]] = {
@@ -86,14 +88,25 @@ class LocalPages(ViewPages):
             "/stop": self._stop,
         }
         reading = {
-            "/": self.overview, "/run": self.run, "/questions": self.questions,
-            "/question": self.question, "/exchanges.json": self.exchanges, "/compare": self.compare,
-            "/report": self.report, "/alike": self.alike, "/start": self.start_form, "/process": self.process,
-            "/pictures/{digest}": self.picture, "/assets/{name}": self.asset,
-        }  # fmt: skip
+            "/": self.overview,
+            "/run": self.run,
+            "/questions": self.questions,
+            "/question": self.question,
+            "/exchanges.json": self.exchanges,
+            "/compare": self.compare,
+            "/report": self.report,
+            "/alike": self.alike,
+            "/start": self.start_form,
+            "/process": self.process,
+            "/pictures/{digest}": self.picture,
+            "/assets/{name}": self.asset,
+        }
         return [
             *(Route(path, page) for path, page in reading.items()),
-            *(Route(path, self._changing(change), methods=["POST"]) for path, change in changes.items()),
+            *(
+                Route(path, self._changing(change), methods=["POST"])
+                for path, change in changes.items()
+            ),
         ]
 
     # --- who may change something --------------------------------------------------------------------------------
@@ -109,7 +122,11 @@ class LocalPages(ViewPages):
         return response
 
     def about_request(self, request: Request) -> dict[str, Any]:
-        return {"token": self.secret if self._is_secret(request.cookies.get(_cookie(request), "")) else ""}
+        return {
+            "token": self.secret
+            if self._is_secret(request.cookies.get(_cookie(request), ""))
+            else ""
+        }
 
     def _is_secret(self, token: str) -> bool:
         return bool(self.secret) and hmac.compare_digest(token.encode(), self.secret.encode())
@@ -136,7 +153,8 @@ class LocalPages(ViewPages):
             raise HTTPException(403, "this form was sent by a page elsewhere")
         if not (self.about_request(request)["token"] and self._is_secret(form.get("token", ""))):
             raise HTTPException(
-                403, "to change something, open the address that `snellen view` printed in its terminal"
+                403,
+                "to change something, open the address that `snellen view` printed in its terminal",
             )
 
     # --- notes and labels ----------------------------------------------------------------------------------------
@@ -144,7 +162,10 @@ class LocalPages(ViewPages):
     def _keep_run_note(self, form: Form) -> str:
         run = self.named_run(form.get("run", ""))
         note = RunNote(
-            "", form.get("alias", "").strip()[:80], as_tags(form.get("tags", "")), form.get("archived") == "1"
+            "",
+            form.get("alias", "").strip()[:80],
+            as_tags(form.get("tags", "")),
+            form.get("archived") == "1",
         )
         write_run_note(self.library.roots, run.folder, note)
         return f"/run?{urlencode({'run': run.name})}"
@@ -154,7 +175,9 @@ class LocalPages(ViewPages):
         [(benchmark, sample_id, turn)] = self.library.rows(
             "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
         )
-        text = form.get("text", "").replace("\r\n", "\n").strip()[:LONGEST_NOTE]  # how browsers end the lines they send
+        text = (
+            form.get("text", "").replace("\r\n", "\n").strip()[:LONGEST_NOTE]
+        )  # how browsers end the lines they send
         write_sample_note(run.folder, SampleNote(benchmark, sample_id, turn, text))
         return _question_address(form, "notes")
 
@@ -173,7 +196,10 @@ class LocalPages(ViewPages):
             "SELECT benchmark, sample_id, turn FROM question WHERE id = ?", number
         )
         indexed = [run for run in runs if run.id >= 0]
-        notes = {run.name: read_sample_notes(run.folder).get((benchmark, sample_id, turn)) for run in indexed}
+        notes = {
+            run.name: read_sample_notes(run.folder).get((benchmark, sample_id, turn))
+            for run in indexed
+        }
         labels = {
             (run.name, item): label.label
             for run in indexed
@@ -207,7 +233,10 @@ class LocalPages(ViewPages):
             "read_only": not self.secret,
             "offered": {
                 "models": sorted(
-                    {*(run.manifest.model for run in runs if run.manifest), *(f"snellen:{name}" for name in TRAINED)}
+                    {
+                        *(run.manifest.model for run in runs if run.manifest),
+                        *(f"snellen:{name}" for name in TRAINED),
+                    }
                 ),
                 "benchmarks": [*suite_members(), *entries(), *own_benchmarks()],
                 "protocols": registry.names("protocols"),
@@ -240,7 +269,14 @@ class LocalPages(ViewPages):
     def _earlier(self, form: StartForm) -> ShownRun | None:
         """The run that is there under the name that was typed, which would grow."""
         folder = self.launcher.runs / form.name
-        return next((run for run in self.library.runs() if form.name and run.folder == folder and run.manifest), None)
+        return next(
+            (
+                run
+                for run in self.library.runs()
+                if form.name and run.folder == folder and run.manifest
+            ),
+            None,
+        )
 
     def _resume(self, form: Form) -> str:
         run = self.named_run(form.get("run", ""))
@@ -279,11 +315,15 @@ class LocalPages(ViewPages):
         address = escape(f"/report?{urlencode([('run', run.name) for run in runs])}&save=1")
         bar = f'<p class="over"><a href="/">Runs</a> · <a href="{address}">Save as one file</a></p>'
         head, tag, body = self._last_report[1].partition(b"<body>")
-        return Response(head + tag + bar.encode() + body, media_type="text/html", headers=REPORT_HEADERS)
+        return Response(
+            head + tag + bar.encode() + body, media_type="text/html", headers=REPORT_HEADERS
+        )
 
     def compare(self, request: Request) -> Response:
         runs = self._picked(request, 2)
-        comparison = self.library.once(("compare", *(run.id for run in runs)), lambda: compare(self.library, runs))
+        comparison = self.library.once(
+            ("compare", *(run.id for run in runs)), lambda: compare(self.library, runs)
+        )
         values = {
             "picked": runs,
             "titles": run_titles(self.lines(runs)),
@@ -296,15 +336,27 @@ class LocalPages(ViewPages):
 
     def alike(self, request: Request) -> Response:
         """Failures of a run under a protocol, by how their pictures look."""
-        run, protocol = self.named_run(request.query_params.get("run", "")), request.query_params.get("protocol", "")
-        clusters = self.library.once(("alike", run.id, protocol), lambda: alike_failures(self.library, run, protocol))
-        values = {"run": run, "protocol": protocol, "clusters": clusters, **self._state(self.library.runs())}
+        run, protocol = (
+            self.named_run(request.query_params.get("run", "")),
+            request.query_params.get("protocol", ""),
+        )
+        clusters = self.library.once(
+            ("alike", run.id, protocol), lambda: alike_failures(self.library, run, protocol)
+        )
+        values = {
+            "run": run,
+            "protocol": protocol,
+            "clusters": clusters,
+            **self._state(self.library.runs()),
+        }
         return self._page(request, "alike.html", values)
 
     def _picked(self, request: Request, least: int) -> list[ShownRun]:
         names = list(dict.fromkeys(request.query_params.getlist("run")))
         if not least <= len(names) <= MOST_RUNS:
-            raise HTTPException(400, f"pick {least} to {MOST_RUNS} runs in the table, then compare them")
+            raise HTTPException(
+                400, f"pick {least} to {MOST_RUNS} runs in the table, then compare them"
+            )
         return [self.named_run(name) for name in names]
 
 
@@ -331,7 +383,10 @@ def make_application(pages: LocalPages, *, hosts: Sequence[str] = HOSTS) -> Star
     """The application of pages. It indexes what is new while it serves."""
     application = Starlette(
         routes=pages.routes(),
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)), Middleware(SecurityHeaders)],
+        middleware=[
+            Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)),
+            Middleware(SecurityHeaders),
+        ],
         exception_handlers={HTTPException: pages.not_there, SnellenError: pages.not_there},
     )
     application.router.redirect_slashes = False
@@ -340,7 +395,9 @@ def make_application(pages: LocalPages, *, hosts: Sequence[str] = HOSTS) -> Star
 
 def make_server(pages: LocalPages) -> uvicorn.Server:
     """A server of the pages that has not started; `should_exit` stops it."""
-    settings = uvicorn.Config(make_application(pages), log_level="warning", server_header=False, lifespan="off")
+    settings = uvicorn.Config(
+        make_application(pages), log_level="warning", server_header=False, lifespan="off"
+    )
     return uvicorn.Server(settings)
 
 

@@ -112,7 +112,9 @@ def _talk_without_faults(exchange: Exchange) -> ShownTalk:
     error = exchange.response.error
     if error is None:
         return shown_talk(exchange)
-    return shown_talk(replace(exchange, response=replace(exchange.response, error=replace(error, detail=""))))
+    return shown_talk(
+        replace(exchange, response=replace(exchange.response, error=replace(error, detail="")))
+    )
 
 
 class ViewLook(Struct, frozen=True):
@@ -155,7 +157,8 @@ class ViewPages:
             benchmarks.sort(key=BenchmarkLine.badness)
         clusters = (
             self.library.once(
-                ("clusters", line.run.id, protocol), lambda: failure_clusters(self.library, line.run, protocol)
+                ("clusters", line.run.id, protocol),
+                lambda: failure_clusters(self.library, line.run, protocol),
             )
             if self._look.has_answers
             else []
@@ -193,11 +196,19 @@ class ViewPages:
         return self._page(
             request,
             "questions.html",
-            {"chosen": chosen, "found": matches, "labels": _labels(runs), "choices": choices, **self._state(runs)},
+            {
+                "chosen": chosen,
+                "found": matches,
+                "labels": _labels(runs),
+                "choices": choices,
+                **self._state(runs),
+            },
         )
 
     def question(self, request: Request) -> Response:
-        chosen = self._chosen({**request.query_params, "benchmark": request.query_params.get("in", "")})
+        chosen = self._chosen(
+            {**request.query_params, "benchmark": request.query_params.get("in", "")}
+        )
         runs = self.library.runs()
         number = self.number(request.query_params)
         ids = self.library.selection(chosen, runs)
@@ -205,13 +216,19 @@ class ViewPages:
         around: dict[str, Any] = {"previous": None, "next": None}
         if place is not None:
             near = {"previous": place - 1, "next": place + 1}
-            around |= {name: self._address(ids[at], chosen) for name, at in near.items() if 0 <= at < len(ids)}
+            around |= {
+                name: self._address(ids[at], chosen)
+                for name, at in near.items()
+                if 0 <= at < len(ids)
+            }
         return self._page(
             request,
             "question.html",
             {
                 "chosen": chosen if place is None else chosen.to(page=place // PAGE + 1),
-                "page": read_question(self.library, number, runs_in_order(runs, chosen.compared), chosen.protocol),
+                "page": read_question(
+                    self.library, number, runs_in_order(runs, chosen.compared), chosen.protocol
+                ),
                 "place": place,
                 "total": len(ids),
                 "labels": _labels(runs),
@@ -225,7 +242,9 @@ class ViewPages:
         """What was sent and what came, as recorded."""
         run = self.named_run(request.query_params.get("run", ""))
         exchanges = read_exchanges_of(self.library, self.number(request.query_params), run)
-        return Response(msgspec.json.format(_json(exchanges), indent=1), media_type="application/json")
+        return Response(
+            msgspec.json.format(_json(exchanges), indent=1), media_type="application/json"
+        )
 
     def picture(self, request: Request) -> Response:
         digest = request.path_params["digest"]
@@ -235,7 +254,11 @@ class ViewPages:
         media_type, content = to_plain_file(image, ImageStore(folder / "images").read(image))
         headers = {"cache-control": "private, max-age=31536000, immutable"}
         is_picture = media_type in PICTURES
-        return Response(content, media_type=media_type if is_picture else "application/octet-stream", headers=headers)
+        return Response(
+            content,
+            media_type=media_type if is_picture else "application/octet-stream",
+            headers=headers,
+        )
 
     @staticmethod
     def asset(request: Request) -> Response:
@@ -247,10 +270,19 @@ class ViewPages:
             return Response(report_asset(name), media_type="text/javascript")
         if name not in ASSETS:
             raise HTTPException(404, "no file has this name")
-        return Response(files("snellen.viewing").joinpath("static", name).read_text("utf-8"), media_type=ASSETS[name])
+        return Response(
+            files("snellen.viewing").joinpath("static", name).read_text("utf-8"),
+            media_type=ASSETS[name],
+        )
 
     def not_there(self, request: Request, error: Exception) -> Response:
-        code = error.status_code if isinstance(error, HTTPException) else 404 if isinstance(error, DataError) else 500
+        code = (
+            error.status_code
+            if isinstance(error, HTTPException)
+            else 404
+            if isinstance(error, DataError)
+            else 500
+        )
         detail = error.detail if isinstance(error, HTTPException) else str(error)
         values = {"code": code, "detail": detail, **self._state(self.library.runs())}
         return self._page(request, "fault.html", values, code)
@@ -297,17 +329,26 @@ class ViewPages:
         turn = str(query.get("turn", "0"))
         number = None
         if turn.isdecimal() and len(turn) < 9:
-            place = str(query.get("of", "")), str(query.get("sample", "")), int(turn), str(query.get("build", ""))
+            place = (
+                str(query.get("of", "")),
+                str(query.get("sample", "")),
+                int(turn),
+                str(query.get("build", "")),
+            )
             number = find_question(self.library, *place)
         if number is None:
             raise HTTPException(404, "no question of this name is in the runs that are shown here")
         return number
 
-    def _page(self, request: Request, template: str, values: Mapping[str, Any], code: int = 200) -> Response:
+    def _page(
+        self, request: Request, template: str, values: Mapping[str, Any], code: int = 200
+    ) -> Response:
         content = {**self.about_request(request), **values}
         # What is new is looked for once the page was sent, so that it has not to wait for that.
         later = BackgroundTask(self.library.refresh_in_background) if self._look.is_local else None
-        return HTMLResponse(self._templates.get_template(template).render(content), code, background=later)
+        return HTMLResponse(
+            self._templates.get_template(template).render(content), code, background=later
+        )
 
     def _chosen(self, query: Mapping[str, str]) -> QuestionFilter:
         chosen = QuestionFilter.from_query(query)
@@ -352,13 +393,17 @@ class ViewPages:
             "benchmark": of("SELECT DISTINCT benchmark FROM question ORDER BY 1"),
             "dimension": [
                 (name, dimension_title(name))
-                for name, _ in of("SELECT DISTINCT dimension FROM question WHERE dimension != '' ORDER BY 1")
+                for name, _ in of(
+                    "SELECT DISTINCT dimension FROM question WHERE dimension != '' ORDER BY 1"
+                )
             ],
             "tag": of("SELECT DISTINCT tag FROM tag ORDER BY 1 LIMIT ?", MOST_CHOICES),
             "run": [(run.name, labels[run.name]) for run in runs if run.id >= 0],
             "protocol": [
                 (name, name)
-                for name in sorted({name for run in runs if run.manifest for name in run.manifest.protocols})
+                for name in sorted(
+                    {name for run in runs if run.manifest for name in run.manifest.protocols}
+                )
             ],
         }
 
@@ -377,7 +422,10 @@ def run_titles(lines: Sequence[RunLine]) -> dict[str, str]:
 def _labels(runs: Sequence[ShownRun]) -> dict[str, str]:
     """What to call each run: its model, with its name where several runs share the model."""
     models = [run.label for run in runs]
-    return {run.name: f"{run.label} ({run.name})" if models.count(run.label) > 1 else run.label for run in runs}
+    return {
+        run.name: f"{run.label} ({run.name})" if models.count(run.label) > 1 else run.label
+        for run in runs
+    }
 
 
 # --- numbers of a run ------------------------------------------------------------------------------------------------
@@ -438,7 +486,11 @@ def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
                 metrics.index(row.metric) if row.metric in metrics else len(metrics),
             )
         )
-        headline = leading_result(leading[0], rows) if leading[0].metric == ACCURACY.names[0] else leading[0]
+        headline = (
+            leading_result(leading[0], rows)
+            if leading[0].metric == ACCURACY.names[0]
+            else leading[0]
+        )
         outcomes = details.outcomes.get(benchmark, {}).get(headline.protocol, {})
         is_accuracy = headline.metric == ACCURACY.names[0] and headline.unit == SHARE
         chance = details.chance.get(benchmark) if is_accuracy else None
@@ -448,7 +500,11 @@ def benchmark_lines(details: RunDetails, protocol: str) -> list[BenchmarkLine]:
 
 def _n_benchmarks(details: RunDetails, headline: Headline) -> int:
     """How many benchmarks a headline is the mean of; 0 where it is of one, or of several metrics."""
-    rows = (row for row in details.results if (row.protocol, row.metric) == (headline.protocol, headline.metric))
+    rows = (
+        row
+        for row in details.results
+        if (row.protocol, row.metric) == (headline.protocol, headline.metric)
+    )
     count = sum(row.estimate.value is not None for row in rows)
     return count if count > 1 else 0
 
@@ -456,5 +512,9 @@ def _n_benchmarks(details: RunDetails, headline: Headline) -> int:
 def metric_notes(lines: Sequence[BenchmarkLine]) -> list[str]:
     """What each metric of these lines is, as it declares it."""
     metrics = dict.fromkeys(line.headline.metric for line in lines)
-    descriptions = {name: metric.what.rstrip(".") for name in metrics if (metric := metric_of(name))}
-    return [f"{capitalised(metric_title(name))}: {text}." for name, text in descriptions.items() if text]
+    descriptions = {
+        name: metric.what.rstrip(".") for name in metrics if (metric := metric_of(name))
+    }
+    return [
+        f"{capitalised(metric_title(name))}: {text}." for name, text in descriptions.items() if text
+    ]

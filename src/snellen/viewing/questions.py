@@ -83,7 +83,9 @@ class QuestionList(Struct, frozen=True):
     page: int
 
 
-def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[ShownRun]) -> QuestionList:
+def list_questions(
+    library: RunLibrary, chosen: QuestionFilter, runs: Sequence[ShownRun]
+) -> QuestionList:
     """A page; one past the end is the last one."""
     ids = library.selection(chosen, runs)
     pages = max(-(-len(ids) // PAGE), 1)
@@ -91,7 +93,11 @@ def list_questions(library: RunLibrary, chosen: QuestionFilter, runs: Sequence[S
     start = (page - 1) * PAGE
     on_page, compared = ids[start : start + PAGE], chosen.compared
     order = {run.name: place for place, run in enumerate(runs_in_order(runs, compared))}
-    fitting = [column for column in _present(library, on_page, runs) if _is_asked_for(column, chosen, compared)]
+    fitting = [
+        column
+        for column in _present(library, on_page, runs)
+        if _is_asked_for(column, chosen, compared)
+    ]
     columns = sorted(fitting, key=lambda column: (order[column[0]], protocol_preference(column[1])))
     if compared:  # the two beside each other, under each protocol: which of them tells the two apart is not known
         columns.sort(key=lambda column: protocol_preference(column[1]))
@@ -129,7 +135,9 @@ def _deciding(lines: Sequence[QuestionLine], chosen: QuestionFilter) -> set[str]
     """The fewest protocols, preferred ones first, under which each of these questions shows why it was chosen; empty
     where nothing was asked of replies."""
     deciding, open_lines = set(), list(lines) if chosen.is_by_replies else []
-    for protocol in sorted({protocol for line in lines for _, protocol in line.cells}, key=protocol_preference):
+    for protocol in sorted(
+        {protocol for line in lines for _, protocol in line.cells}, key=protocol_preference
+    ):
         unexplained = [line for line in open_lines if not _decides(line, protocol, chosen)]
         if len(unexplained) < len(open_lines):
             deciding.add(protocol)
@@ -157,7 +165,8 @@ def _first_columns(columns: Sequence[Column], deciding: Collection[str]) -> list
     if decisive:
         names = list(dict.fromkeys(run for run, _ in decisive))[:MOST_COLUMNS]
         return sorted(
-            (column for column in decisive if column[0] in names), key=lambda column: protocol_preference(column[1])
+            (column for column in decisive if column[0] in names),
+            key=lambda column: protocol_preference(column[1]),
         )
     by_run: dict[str, Column] = {}
     for column in columns:
@@ -169,7 +178,9 @@ def _with_replies(
     library: RunLibrary, lines: Sequence[QuestionLine], columns: Sequence[Column]
 ) -> tuple[QuestionLine, ...]:
     """The lines with the cells of these columns, and in each the beginning of its replies."""
-    entries = [line.cells[column].entry for line in lines for column in columns if column in line.cells]
+    entries = [
+        line.cells[column].entry for line in lines for column in columns if column in line.cells
+    ]
     marks = ", ".join("?" * len(entries))
     words = dict(
         library.rows(
@@ -203,7 +214,9 @@ def _beginning(replies: str, reading: str) -> str:
 def _present(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) -> list[Column]:
     """Where anything came of these questions."""
     names, marks = {run.id: run.name for run in runs}, ", ".join("?" * len(ids))
-    rows = library.rows(f"SELECT DISTINCT run, protocol FROM entry WHERE question IN ({marks})", *ids)
+    rows = library.rows(
+        f"SELECT DISTINCT run, protocol FROM entry WHERE question IN ({marks})", *ids
+    )
     return [(names[run], protocol) for run, protocol in rows if run in names]
 
 
@@ -217,7 +230,9 @@ def _lines(library: RunLibrary, ids: Sequence[int], runs: Sequence[ShownRun]) ->
         *ids,
     )
     lines = {
-        number: QuestionLine(benchmark, turn, build, msgspec.json.decode(sample, type=Sample), _answer(gold), {})
+        number: QuestionLine(
+            benchmark, turn, build, msgspec.json.decode(sample, type=Sample), _answer(gold), {}
+        )
         for number, benchmark, turn, build, sample, gold in rows
     }
     entries = library.rows(
@@ -247,10 +262,18 @@ class ShownPresentation(Struct, frozen=True):
 
     def to_label(self, turn: Turn) -> LabelItem | None:
         """The reply as one to be labelled; None for one that needs no reading, or was not written."""
-        if len(self.exchanges) != 1 or not turn.options or self.exchanges[0].request.kind != "generate":
+        if (
+            len(self.exchanges) != 1
+            or not turn.options
+            or self.exchanges[0].request.kind != "generate"
+        ):
             return None
         text = self.exchanges[0].response.text
-        return label_item(UnparsedReply(self.prediction, turn, text)) if text and shortened(text) else None
+        return (
+            label_item(UnparsedReply(self.prediction, turn, text))
+            if text and shortened(text)
+            else None
+        )
 
 
 class ShownEntry(Struct, frozen=True):
@@ -298,12 +321,16 @@ class QuestionPage(Struct, frozen=True):
     def letters_of_right(self) -> str:
         """Of the right options, as they stand in the list above; empty without options, or where they are hidden."""
         places = self.answer.options if self.answer and self.asked.options else ()
-        return ", ".join(string.ascii_uppercase[place] for place in places if place < len(string.ascii_uppercase))
+        return ", ".join(
+            string.ascii_uppercase[place] for place in places if place < len(string.ascii_uppercase)
+        )
 
     @property
     def most_presentations(self) -> int:
         """In one row of the table, those that were not asked any more included."""
-        return max((len(entry.presentations) + entry.not_asked for entry in self.entries), default=0)
+        return max(
+            (len(entry.presentations) + entry.not_asked for entry in self.entries), default=0
+        )
 
     @property
     def scores(self) -> Iterator[Score]:
@@ -311,14 +338,19 @@ class QuestionPage(Struct, frozen=True):
 
     @property
     def by_protocol(self) -> list[tuple[str, list[ShownEntry]]]:
-        return [(protocol, list(entries)) for protocol, entries in groupby(self.entries, key=_protocol_of)]
+        return [
+            (protocol, list(entries))
+            for protocol, entries in groupby(self.entries, key=_protocol_of)
+        ]
 
 
 def _protocol_of(entry: ShownEntry) -> str:
     return entry.protocol
 
 
-def find_question(library: RunLibrary, benchmark: str, sample_id: str, turn: int, build: str = "") -> int | None:
+def find_question(
+    library: RunLibrary, benchmark: str, sample_id: str, turn: int, build: str = ""
+) -> int | None:
     """Its id in the index; of several builds the one whose digest begins with `build`, else the latest indexed."""
     rows = library.rows(
         "SELECT id, build FROM question WHERE benchmark = ? AND sample_id = ? AND turn = ? ORDER BY id DESC",
@@ -326,10 +358,14 @@ def find_question(library: RunLibrary, benchmark: str, sample_id: str, turn: int
         sample_id,
         turn,
     )
-    return next((int(number) for number, build_version in rows if build_version.startswith(build)), None)
+    return next(
+        (int(number) for number, build_version in rows if build_version.startswith(build)), None
+    )
 
 
-def read_question(library: RunLibrary, number: int, runs: Sequence[ShownRun], first: str = "") -> QuestionPage:
+def read_question(
+    library: RunLibrary, number: int, runs: Sequence[ShownRun], first: str = ""
+) -> QuestionPage:
     """All of one question, by one protocol first; its exchanges are read from the runs' journals."""
     [(benchmark, build, turn, dimension, sample, gold)] = library.rows(
         "SELECT benchmark, build, turn, dimension, sample, answer "
@@ -338,7 +374,13 @@ def read_question(library: RunLibrary, number: int, runs: Sequence[ShownRun], fi
     )
     answer, decoded = _answer(gold), msgspec.json.decode(sample, type=Sample)
     entries = [entry for run in runs for entry in _entries(library, number, run, decoded, answer)]
-    entries.sort(key=lambda entry: (entry.protocol != first, protocol_preference(entry.protocol), entry.protocol))
+    entries.sort(
+        key=lambda entry: (
+            entry.protocol != first,
+            protocol_preference(entry.protocol),
+            entry.protocol,
+        )
+    )
     return QuestionPage(number, benchmark, build, turn, dimension, decoded, answer, tuple(entries))
 
 
@@ -346,7 +388,9 @@ def read_exchanges_of(library: RunLibrary, number: int, run: ShownRun) -> list[E
     """All exchanges of a run about a question, in order of arrival."""
     paths = journals(run.folder)
     places = library.rows(
-        "SELECT journal, offset FROM exchange WHERE question = ? AND run = ? ORDER BY journal, offset", number, run.id
+        "SELECT journal, offset FROM exchange WHERE question = ? AND run = ? ORDER BY journal, offset",
+        number,
+        run.id,
     )
     return [read_exchange_at(paths[journal], offset) for journal, offset in places]
 
@@ -362,7 +406,13 @@ def _entries(
     )
     exchanges = read_exchanges_of(library, number, run) if rows else []
     return [
-        _entry(run, row, [exchange for exchange in exchanges if exchange.protocol == row[0]], sample, answer)
+        _entry(
+            run,
+            row,
+            [exchange for exchange in exchanges if exchange.protocol == row[0]],
+            sample,
+            answer,
+        )
         for row in rows
     ]
 
@@ -388,7 +438,16 @@ def _entry(
     baselines = tuple(exchange for variant, exchange in latest.items() if variant.baseline)
     decoded = msgspec.json.decode(scores, type=tuple[Score, ...])
     not_asked = max(declared.n_presentations(sample) - len(shown_exchanges), 0)
-    return ShownEntry(run, protocol, OUTCOMES[outcome], bool(unstable), shown_exchanges, not_asked, baselines, decoded)
+    return ShownEntry(
+        run,
+        protocol,
+        OUTCOMES[outcome],
+        bool(unstable),
+        shown_exchanges,
+        not_asked,
+        baselines,
+        decoded,
+    )
 
 
 def _latest(exchanges: Sequence[Exchange]) -> dict[Variant, Exchange]:
@@ -409,7 +468,9 @@ def _outcome(prediction: Prediction, answer: Answer | None, entry: Outcome) -> O
 
 def find_picture(library: RunLibrary, digest: str) -> tuple[Path, ImageRef]:
     """The benchmark's folder that holds a picture, and what is known of it. Raises DataError for one of no question."""
-    rows = library.rows("SELECT folder, media_type, width, height FROM picture WHERE digest = ?", digest)
+    rows = library.rows(
+        "SELECT folder, media_type, width, height FROM picture WHERE digest = ?", digest
+    )
     if not rows:
         raise DataError(f"no question of these runs has the picture {digest[:12]}")
     [(folder, media_type, width, height)] = rows

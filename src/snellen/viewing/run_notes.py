@@ -46,13 +46,19 @@ def as_tags(text: str) -> tuple[str, ...]:
 def read_run_notes(roots: Sequence[Path]) -> dict[Path, RunNote]:
     """By the run's folder. Raises StoreError for a line that is not a note."""
     places = dict.fromkeys(place for root in roots for place in (root, root.parent))
-    return {place / note.run: note for place in places for note in kept_lines(place / RUN_NOTES, RunNote, "a note")}
+    return {
+        place / note.run: note
+        for place in places
+        for note in kept_lines(place / RUN_NOTES, RunNote, "a note")
+    }
 
 
 def write_run_note(roots: Sequence[Path], folder: Path, note: RunNote) -> None:
     """Into the folder of runs that the run was found in, or beside it. Raises StoreError."""
     place = next((root for root in roots if root in folder.parents), folder.parent)
-    add_lines(place / RUN_NOTES, msgspec.structs.replace(note, run=folder.relative_to(place).as_posix()))
+    add_lines(
+        place / RUN_NOTES, msgspec.structs.replace(note, run=folder.relative_to(place).as_posix())
+    )
 
 
 def read_sample_notes(run: Path) -> dict[tuple[str, str, int], SampleNote]:

@@ -44,12 +44,21 @@ class RunFilter(Struct, frozen=True):
         """For an address, `?` included; empty for the defaults."""
         default = asdict(RunFilter())
         settings = {name: value for name, value in asdict(self).items() if value != default[name]}
-        query = urlencode({name: int(value) if isinstance(value, bool) else value for name, value in settings.items()})
+        query = urlencode(
+            {
+                name: int(value) if isinstance(value, bool) else value
+                for name, value in settings.items()
+            }
+        )
         return f"?{query}" if query else ""
 
     def sorted_by(self, column: str) -> RunFilter:
         """By a column; by one that orders already, the other way round."""
-        descending = self.sort == column if self.sort.removeprefix("-") == column else column in LARGEST_FIRST
+        descending = (
+            self.sort == column
+            if self.sort.removeprefix("-") == column
+            else column in LARGEST_FIRST
+        )
         return replace(self, sort=f"-{column}" if descending else column)
 
     def direction(self, column: str) -> str:
@@ -98,7 +107,11 @@ class RunLine(Struct, frozen=True):
     def state_name(self) -> str:
         if self.run.fault or self.state is None:
             return "fault" if self.run.fault else "waiting"
-        return "indexing" if self.state.state == "finished" and self.run.ended_since else self.state.state
+        return (
+            "indexing"
+            if self.state.state == "finished" and self.run.ended_since
+            else self.state.state
+        )
 
     @property
     def changes(self) -> bool:
@@ -107,7 +120,14 @@ class RunLine(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        parts = (self.run.name, self.note.alias, self.run.label, *self.benchmarks, *self.protocols, *self.note.tags)
+        parts = (
+            self.run.name,
+            self.note.alias,
+            self.run.label,
+            *self.benchmarks,
+            *self.protocols,
+            *self.note.tags,
+        )
         return " ".join(parts).casefold()
 
     def count(self, outcome: str) -> int:
@@ -120,7 +140,10 @@ COLUMNS: dict[str, tuple[str, Callable[[RunLine], Any]]] = {
     "model": ("model", lambda line: line.run.label.casefold()),
     "benchmarks": ("benchmarks", lambda line: line.benchmark_words),
     "protocol": ("protocol", lambda line: line.protocols),
-    "headline": ("headline", lambda line: (line.headline is not None, line.headline and line.headline.estimate.value)),
+    "headline": (
+        "headline",
+        lambda line: (line.headline is not None, line.headline and line.headline.estimate.value),
+    ),
     "n": ("questions", lambda line: line.headline.estimate.n if line.headline else 0),
     "unparsed": ("unparsed", lambda line: line.count("unparsed")),
     "errors": ("errors", lambda line: line.count("error")),
@@ -170,7 +193,11 @@ def trend_of(line: RunLine, lines: Sequence[RunLine]) -> Trend | None:
 
 
 def _asks_alike(first: ShownRun, second: ShownRun) -> bool:
-    if first.manifest is None or second.manifest is None or first.manifest.model != second.manifest.model:
+    if (
+        first.manifest is None
+        or second.manifest is None
+        or first.manifest.model != second.manifest.model
+    ):
         return False
     parts, other_parts = (
         {(use.name, build_of(use), use.selection) for use in manifest.benchmarks}
@@ -182,7 +209,12 @@ def _asks_alike(first: ShownRun, second: ShownRun) -> bool:
 def _draw(lines: Sequence[RunLine]) -> ChartDrawing:
     """A point for each run, in equal steps; the dates stand below the first and the last."""
     headlines = [line.headline for line in lines if line.headline]
-    ends = [e for h in headlines for e in (h.estimate.low, h.estimate.value, h.estimate.high) if e is not None]
+    ends = [
+        e
+        for h in headlines
+        for e in (h.estimate.low, h.estimate.value, h.estimate.high)
+        if e is not None
+    ]
     is_share = headlines[0].unit == SHARE
     axis = Axis("", headlines[0].unit, 1.0 if is_share else max(ends) or 1.0, min(0.0, *ends))
     shapes: list[Shape] = []
@@ -194,11 +226,17 @@ def _draw(lines: Sequence[RunLine]) -> ChartDrawing:
         shapes.append(Line(LEFT, height(tick), RIGHT_EDGE, height(tick), "grid"))
         shapes.append(Text(LEFT - 8, height(tick) + 4, axis.label(tick), "end tick"))
     step = (RIGHT_EDGE - LEFT - 40) / max(len(lines) - 1, 1)
-    places = [(LEFT + 20 + i * step, height(h.estimate.value or 0.0)) for i, h in enumerate(headlines)]
+    places = [
+        (LEFT + 20 + i * step, height(h.estimate.value or 0.0)) for i, h in enumerate(headlines)
+    ]
     shapes.append(Group((PathLine(tuple(places), "front", is_open=True),), 0))
     for (x, y), line, headline in zip(places, lines, headlines, strict=True):
         low, high = headline.estimate.low, headline.estimate.high
-        whisker = () if low is None or high is None else (Line(x, height(low), x, height(high), "whisker"),)
+        whisker = (
+            ()
+            if low is None or high is None
+            else (Line(x, height(low), x, height(high), "whisker"),)
+        )
         tip = f"{line.title}, {line.started[:10]}: {figure_text(headline.estimate, headline.unit)}"
         shapes.append(Group((*whisker, Mark(0, x, y)), 0, tip))
     shapes += [Text(places[i][0], BOTTOM + 18, lines[i].started[:10], "tick") for i in (0, -1)]

@@ -92,7 +92,11 @@ class RunState(Struct, frozen=True):
 
     @property
     def seconds_left(self) -> float | None:
-        return (self.total - self.reached) / self.rate if self.rate and self.total is not None else None
+        return (
+            (self.total - self.reached) / self.rate
+            if self.rate and self.total is not None
+            else None
+        )
 
     @property
     def failed(self) -> int:
@@ -122,7 +126,9 @@ class _Watched:
         for path, line in self._lines_from(before):
             self.offsets[path] = self.offsets.get(path, 0) + len(line)
             self._add(line)
-        if self.unanswered:  # only now, as what was asked again may be answered in a journal that is read before
+        if (
+            self.unanswered
+        ):  # only now, as what was asked again may be answered in a journal that is read before
             for _, line in self._lines_from(before):
                 if (exchange := _stored(line)) is not None and exchange.response.error is None:
                     self.unanswered.add_reply(exchange)
@@ -132,7 +138,9 @@ class _Watched:
         for path in journals(self.folder):
             with path.open("rb") as file:
                 file.seek(offsets.get(path, 0))
-                yield from ((path, line) for line in takewhile(lambda line: line.endswith(b"\n"), file))
+                yield from (
+                    (path, line) for line in takewhile(lambda line: line.endswith(b"\n"), file)
+                )
 
     def _add(self, line: bytes) -> None:
         try:
@@ -144,7 +152,9 @@ class _Watched:
         if entry.response.error and (exchange := _stored(line)) is not None:
             self.unanswered.add_failure(exchange)
         request = entry.request
-        self.reached.add((entry.protocol, request.benchmark, request.sample_id, request.variant.turn))
+        self.reached.add(
+            (entry.protocol, request.benchmark, request.sample_id, request.variant.turn)
+        )
 
     def rate(self, now: float, *, is_under_way: bool) -> float | None:
         """Questions a second of the session that is seen now."""
@@ -168,16 +178,24 @@ class Progress:
         """`is_working` is whether its process works, None for one that was not started here. A finished run's journals
         are not read: its numbers say what came of it."""
         with self._lock:
-            state: State = "under way" if is_working else _state(folder, self._clock(), is_left=is_working is False)
+            state: State = (
+                "under way"
+                if is_working
+                else _state(folder, self._clock(), is_left=is_working is False)
+            )
             if state == "finished":
                 self._watched.pop(folder, None)
                 return RunState(state, 0, {}, 0, 0, None)
             watched = self._watched.get(folder)
-            if watched is None or any(path.stat().st_size < watched.offsets.get(path, 0) for path in journals(folder)):
+            if watched is None or any(
+                path.stat().st_size < watched.offsets.get(path, 0) for path in journals(folder)
+            ):
                 watched = self._watched[folder] = _Watched(folder, manifest)
             watched.read_on()
             rate = watched.rate(self._clock(), is_under_way=state == "under way")
-            return RunState(state, watched.asked, watched.failures, len(watched.reached), watched.total, rate)
+            return RunState(
+                state, watched.asked, watched.failures, len(watched.reached), watched.total, rate
+            )
 
 
 def _stored(line: bytes) -> StoredExchange | None:
@@ -194,7 +212,9 @@ def _state(folder: Path, now: float, *, is_left: bool) -> State:
         return "under way"
     if _has_ended(folder):
         return "finished"
-    journals_changed = max((path.stat().st_mtime for path in [*journals(folder), folder / RUN_MANIFEST]), default=0.0)
+    journals_changed = max(
+        (path.stat().st_mtime for path in [*journals(folder), folder / RUN_MANIFEST]), default=0.0
+    )
     return "under way" if not is_left and now - journals_changed < QUIET else "stopped"
 
 
@@ -216,7 +236,12 @@ def _count(folder: Path, manifest: RunManifest) -> int | None:
     for use in manifest.benchmarks:
         asking = [protocols[text] for text in use.protocols or protocols]
         samples = reopen_benchmark(use, folder).samples(use.selection)
-        total += sum(len(sample.rounds) for sample in samples for protocol in asking if protocol.applies(sample))
+        total += sum(
+            len(sample.rounds)
+            for sample in samples
+            for protocol in asking
+            if protocol.applies(sample)
+        )
     return total
 
 
@@ -245,7 +270,9 @@ class StartForm(Struct, frozen=True):
     def fields(self) -> dict[str, Any]:
         """Those of a run that were given. Raises DataError for a limit that is not a number from 1 on."""
         if self.limit and not (self.limit.isdecimal() and int(self.limit)):
-            raise DataError(f"samples per benchmark: {self.limit!r} is not a whole number from 1 on; empty is all")
+            raise DataError(
+                f"samples per benchmark: {self.limit!r} is not a whole number from 1 on; empty is all"
+            )
         fields = {
             "models": [self.model] if self.model else [],
             "benchmarks": self.benchmarks.split(),
@@ -293,7 +320,9 @@ def forecast_of(form: StartForm, runs: Path) -> list[str]:
     SnellenError."""
     specs = [spec for pattern in form.benchmarks.split() for spec in specs_of(pattern)]
     if missing := [spec.name for spec in specs if not is_ready(spec)]:
-        return [f"the requests are counted once these are fetched, which the run does first: {', '.join(missing)}"]
+        return [
+            f"the requests are counted once these are fetched, which the run does first: {', '.join(missing)}"
+        ]
     return forecasts(run_spec({**form.named_fields, "runs": str(runs)}))
 
 
@@ -345,7 +374,9 @@ class Launch(Struct):
     @property
     def doing(self) -> str:
         """The last that it wrote while it works: what it builds, loads, or how far it is."""
-        return next(reversed(self.log.split("\n")[:-1]), "starting") if self.exit_code is None else ""
+        return (
+            next(reversed(self.log.split("\n")[:-1]), "starting") if self.exit_code is None else ""
+        )
 
 
 class Launcher:
@@ -379,7 +410,9 @@ class Launcher:
         """Go on with a run as its last call asked; one that has all its answers is scored, without its model. Raises
         DataError for one that no command can go on with."""
         if not manifest.asked or not manifest.executed:
-            raise DataError("this run was made elsewhere, or by objects of a program: no command goes on with it")
+            raise DataError(
+                "this run was made elsewhere, or by objects of a program: no command goes on with it"
+            )
         question, execution = manifest.asked[-1], manifest.executed[-1]
         fields = {**_changed(question, QuestionSpec()), **_changed(execution, ExecutionSpec())}
         fields.pop("roles", None)
@@ -387,7 +420,9 @@ class Launcher:
             fields["roles"] = dict(question.roles)
         fields["name"] = folder.name
         if is_answered(plan_run(run_spec({**fields, "runs": str(folder.parent)}))):
-            return self._launch(folder, exam_of(fields, folder.parent), lambda exam: ("score", str(folder)))
+            return self._launch(
+                folder, exam_of(fields, folder.parent), lambda exam: ("score", str(folder))
+            )
         return self.start(fields, folder.parent)
 
     def _launch(self, run: Path, exam: str, words: Callable[[Path], tuple[str, ...]]) -> Launch:
@@ -399,8 +434,11 @@ class Launcher:
         with (folder / LOG).open("wb") as log:
             process = subprocess.Popen(  # noqa: S603, whoever sends the form has these rights anyway
                 [sys.executable, "-m", "snellen", *command],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         self._launches[name] = Launch(name, folder, run, command, process)
         return self._launches[name]
 

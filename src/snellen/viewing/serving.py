@@ -28,9 +28,13 @@ HEADERS = {
 class SecurityHeaders:
     """Middleware: every answer has `HEADERS` and `others`, unless it sets one of them itself."""
 
-    def __init__(self, app: ASGIApp, more_headers: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self, app: ASGIApp, more_headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.app = app
-        self._headers = [(name.encode(), value.encode()) for name, value in {**HEADERS, **more_headers}.items()]
+        self._headers = [
+            (name.encode(), value.encode()) for name, value in {**HEADERS, **more_headers}.items()
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
@@ -58,7 +62,13 @@ def listen(port: int, host: str = LOOPBACK) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        advice = "another port with --port, or 0" if host == LOOPBACK else "others with --host and --port"
-        raise StoreError(f"port {port} of {host} cannot be used ({error.strerror}); choose {advice}") from None
+        advice = (
+            "another port with --port, or 0"
+            if host == LOOPBACK
+            else "others with --host and --port"
+        )
+        raise StoreError(
+            f"port {port} of {host} cannot be used ({error.strerror}); choose {advice}"
+        ) from None
     listener.listen(1024)
     return listener

@@ -23,7 +23,13 @@ from snellen.analysis.audit.population import (
     reply_key,
     why_not_audited,
 )
-from snellen.analysis.capability import ALL, CAPABILITY, TASK_CAPABILITY, headline_rows, headlines_of
+from snellen.analysis.capability import (
+    ALL,
+    CAPABILITY,
+    TASK_CAPABILITY,
+    headline_rows,
+    headlines_of,
+)
 from snellen.analysis.statistics import CONFIDENCE
 from snellen.catalogue import BenchmarkSpec
 from snellen.metrics.declaration import AFTER_AUDIT, declared
@@ -76,14 +82,17 @@ def audit_of(run: ScoredRun, by: str | None = None) -> Audit | None:
     samples = {scored.spec.name: scored.samples for scored in run.benchmarks}
     meanings = {
         reply.key: Meaning(
-            _option_meant(reply, samples[reply.benchmark][reply.sample_id], labels[reply.item]), 1 / reply.probability
+            _option_meant(reply, samples[reply.benchmark][reply.sample_id], labels[reply.item]),
+            1 / reply.probability,
         )
         for reply in labelled_beginning(drawn, labels)
         if labels.get(reply.item)
     }
     if not meanings:
         return None
-    return Audit(design, len(drawn), raters, len(meanings), tuple(_reading_errors(run, meanings)), meanings)
+    return Audit(
+        design, len(drawn), raters, len(meanings), tuple(_reading_errors(run, meanings)), meanings
+    )
 
 
 def labelled_beginning(drawn: Sequence[DrawnReply], items: Container[str]) -> Sequence[DrawnReply]:
@@ -95,9 +104,15 @@ def labelled_beginning(drawn: Sequence[DrawnReply], items: Container[str]) -> Se
     return drawn[: max((n for n, count in enumerate(labelled, 1) if count >= 0.9 * n), default=0)]
 
 
-def labels_that_count(run: Path, items: set[str], by: str | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
+def labels_that_count(
+    run: Path, items: set[str], by: str | None = None
+) -> tuple[tuple[str, ...], dict[str, str]]:
     """Who labelled these replies, and what most of them say of each; nothing where as many say something else."""
-    given = {key: label.label or NONE for key, label in read_labels(run / LABELS).items() if key[0] in items}
+    given = {
+        key: label.label or NONE
+        for key, label in read_labels(run / LABELS).items()
+        if key[0] in items
+    }
     everybody = {rater for _, rater in given}
     people = {rater for rater in everybody if not rater.startswith(OF_JUDGE)}
     raters = {by} & everybody if by is not None else people or everybody
@@ -105,19 +120,28 @@ def labels_that_count(run: Path, items: set[str], by: str | None = None) -> tupl
     for (item, rater), label in given.items():
         if rater in raters:
             said[item].append(label)
-    return tuple(sorted(raters)), {item: next(said_by_most(labels), "") for item, labels in said.items()}
+    return tuple(sorted(raters)), {
+        item: next(said_by_most(labels), "") for item, labels in said.items()
+    }
 
 
 def _option_meant(reply: DrawnReply, sample: Sample, label: str) -> int | None:
     options = sample.rounds[reply.variant.turn].options
     labels = reply.variant.labels or labels_for("upper", len(options))
-    return None if label == NONE else (reply.variant.order or range(len(options)))[labels.index(label)]
+    return (
+        None if label == NONE else (reply.variant.order or range(len(options)))[labels.index(label)]
+    )
 
 
 def _reading_errors(run: ScoredRun, meanings: Meanings) -> Iterator[ReadingError]:
     counts: dict[str, int] = defaultdict(int)
     labels: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for reply in (reply for audited in audited_protocols(run) for unit in audited.units for reply in unit.replies):
+    for reply in (
+        reply
+        for audited in audited_protocols(run)
+        for unit in audited.units
+        for reply in unit.replies
+    ):
         reading = reading_of(reply)
         counts[reading] += 1
         if meaning := meanings.get(reply_key(reply)):
@@ -126,8 +150,12 @@ def _reading_errors(run: ScoredRun, meanings: Meanings) -> Iterator[ReadingError
         count, own = counts[reading], labels[reading]
         misread = cell_of(1.0, False, own)
         n_misread = sum(wrong == 1 for _, wrong in own)
-        at_most = min(most_misread(misread.right, misread.labelled), (n_misread + count - len(own)) / count)
-        yield ReadingError(reading, count, len(own), n_misread, misread.right if own else None, at_most)
+        at_most = min(
+            most_misread(misread.right, misread.labelled), (n_misread + count - len(own)) / count
+        )
+        yield ReadingError(
+            reading, count, len(own), n_misread, misread.right if own else None, at_most
+        )
 
 
 def most_misread(share: float, labelled: float) -> float:
@@ -168,13 +196,20 @@ def corrected_rows(run: ScoredRun, rows: Sequence[Result], audit: Audit | None) 
         yield from (corrected for row in rows if (corrected := corrections.of(row)) is not None)
 
 
-def uncorrected_headlines(run: ScoredRun, rows: Sequence[Result], audit: Audit) -> Iterator[Uncorrected]:
+def uncorrected_headlines(
+    run: ScoredRun, rows: Sequence[Result], audit: Audit
+) -> Iterator[Uncorrected]:
     """The headlines of a run without a corrected row, and why."""
     corrections = _Corrections(run, rows, audit.meanings)
     scored_by_name = {scored.spec.name: scored for scored in run.benchmarks}
     for row in rows:
         scored = scored_by_name.get(row.benchmark)
-        if row.slice or row.estimate.value is None or scored is None or row.metric not in headlines_of(scored):
+        if (
+            row.slice
+            or row.estimate.value is None
+            or scored is None
+            or row.metric not in headlines_of(scored)
+        ):
             continue
         if row.method != "generation":
             yield Uncorrected(row, "a likelihood is no reply that could be misread")
@@ -188,12 +223,19 @@ class _Corrections:
 
     def __init__(self, run: ScoredRun, rows: Sequence[Result], meanings: Meanings) -> None:
         self._run, self._rows, self._meanings = run, rows, meanings
-        self._protocols = {(audited.benchmark, audited.protocol): audited for audited in audited_protocols(run)}
+        self._protocols = {
+            (audited.benchmark, audited.protocol): audited for audited in audited_protocols(run)
+        }
         self._parts: dict[tuple[str, str, str], AuditedPart | None] = {}
 
     def of(self, row: Result) -> Result | None:
         """The corrected row beside one; None where labels of replies cannot correct it."""
-        if row.method != "generation" or row.estimate.value is None or row.convention != "standard" or row.detail:
+        if (
+            row.method != "generation"
+            or row.estimate.value is None
+            or row.convention != "standard"
+            or row.detail
+        ):
             return None
         if (row.slice and row.metric != TASK_CAPABILITY) or declared(row.metric).secondary_to:
             return None
@@ -206,7 +248,9 @@ class _Corrections:
         estimate, own = corrected_number(self._tree(row, members, known), bounds), row.estimate
         if estimate.value is None:
             return None
-        counts = {name: getattr(own, name) for name in ("n", "unscored", "errors", "absent", "not_asked")}
+        counts = {
+            name: getattr(own, name) for name in ("n", "unscored", "errors", "absent", "not_asked")
+        }
         return replace(row, metric=row.metric + AFTER_AUDIT, estimate=replace(estimate, **counts))
 
     def _part(self, row: Result) -> AuditedPart | None:
@@ -222,7 +266,9 @@ class _Corrections:
             return [row]
         if row.metric in (CAPABILITY, TASK_CAPABILITY):
             own = self._headlines.get(row.method, [])
-            tasks = {scored.spec.name: f"task={scored.spec.task}" for scored in self._run.benchmarks}
+            tasks = {
+                scored.spec.name: f"task={scored.spec.task}" for scored in self._run.benchmarks
+            }
             own = [each for each in own if row.slice in ("", tasks.get(each.benchmark))]
         else:
             own = [
@@ -232,7 +278,9 @@ class _Corrections:
                 and each.benchmark in self._specs
                 and each.estimate.value is not None
             ]
-        inside = (each for each in own if row.dimension in (ALL, self._specs[each.benchmark].dimension))
+        inside = (
+            each for each in own if row.dimension in (ALL, self._specs[each.benchmark].dimension)
+        )
         return sorted(inside, key=lambda each: each.benchmark)
 
     @cached_property

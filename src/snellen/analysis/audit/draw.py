@@ -81,7 +81,9 @@ class AuditDesign(Struct, frozen=True, kw_only=True):
     def drawn_in(self, run: ScoredRun) -> tuple[DrawnReply, ...]:
         """The drawn replies to questions that are in a run, as it is narrowed to some."""
         samples = {scored.spec.name: scored.samples for scored in run.benchmarks}
-        return tuple(reply for reply in self.drawn if reply.sample_id in samples.get(reply.benchmark, ()))
+        return tuple(
+            reply for reply in self.drawn if reply.sample_id in samples.get(reply.benchmark, ())
+        )
 
 
 def read_design(run: Path) -> AuditDesign | None:
@@ -92,7 +94,9 @@ def read_design(run: Path) -> AuditDesign | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=AuditDesign)
     except JSON_FAULTS as error:
-        raise StoreError(f"{path}: not the design of an audit ({error}); remove it and draw again") from None
+        raise StoreError(
+            f"{path}: not the design of an audit ({error}); remove it and draw again"
+        ) from None
 
 
 def design_for(run: ScoredRun, limit: int, seed: int, part: ScoredRun | None = None) -> AuditDesign:
@@ -101,11 +105,20 @@ def design_for(run: ScoredRun, limit: int, seed: int, part: ScoredRun | None = N
     With `part`, the run narrowed to some questions, it has drawn as many replies to these, as far as there are so many.
     """
     kept, narrowed = read_design(run.folder), part or run
-    if kept and kept.is_of(run.folder) and kept.seed == seed and len(kept.drawn_in(narrowed)) >= limit:
+    if (
+        kept
+        and kept.is_of(run.folder)
+        and kept.seed == seed
+        and len(kept.drawn_in(narrowed)) >= limit
+    ):
         return kept
     design = draw_replies(run, limit, seed)
     replies = sum(stratum.replies for stratum in design.strata)
-    while narrowed is not run and len(design.drawn_in(narrowed)) < limit and len(design.drawn) < replies:
+    while (
+        narrowed is not run
+        and len(design.drawn_in(narrowed)) < limit
+        and len(design.drawn) < replies
+    ):
         wanted = max(1.1, limit / max(len(design.drawn_in(narrowed)), 1))
         design = draw_replies(run, min(replies, math.ceil(len(design.drawn) * wanted)), seed)
     write_atomically(run.folder / AUDIT, msgspec.json.format(msgspec.json.encode(design), indent=1))
@@ -126,14 +139,28 @@ def draw_replies(run: ScoredRun, limit: int, seed: int) -> AuditDesign:
         for unit in audited.units:
             if unit.to_label:
                 weight = unit.share / len(audited.scores) / len(protocols)
-                strata[unit.reading].append(_Drawable(_uniform(unit.replies[0], seed) / weight, weight, unit))
+                strata[unit.reading].append(
+                    _Drawable(_uniform(unit.replies[0], seed) / weight, weight, unit)
+                )
     if not strata:
-        raise DataError(f"{run.folder}: no accuracy is of replies with known answers, so that there is none to label")
+        raise DataError(
+            f"{run.folder}: no accuracy is of replies with known answers, so that there is none to label"
+        )
     for members in strata.values():
-        members.sort(key=lambda member: (member.place, msgspec.json.encode(reply_key(member.unit.replies[0]))))
+        members.sort(
+            key=lambda member: (
+                member.place,
+                msgspec.json.encode(reply_key(member.unit.replies[0])),
+            )
+        )
     order = list(_order(strata, limit))
-    weights = {reading: [member.weight for member in members] for reading, members in strata.items()}
-    probabilities = {reading: proportional_probabilities(own, order.count(reading)) for reading, own in weights.items()}
+    weights = {
+        reading: [member.weight for member in members] for reading, members in strata.items()
+    }
+    probabilities = {
+        reading: proportional_probabilities(own, order.count(reading))
+        for reading, own in weights.items()
+    }
     upcoming = {
         reading: zip((member.unit for member in members), probabilities[reading], strict=True)
         for reading, members in strata.items()
@@ -171,8 +198,14 @@ class _Drawable(Struct, frozen=True, gc=False):
 
 def _order(strata: Mapping[str, Sequence[_Drawable]], limit: int) -> Iterator[str]:
     """From which stratum each unit is drawn, until `limit` replies are to be expected."""
-    sizes = {reading: (math.fsum(member.weight for member in own), len(own)) for reading, own in strata.items()}
-    replies = {reading: sum(len(member.unit.to_label) for member in own) / len(own) for reading, own in strata.items()}
+    sizes = {
+        reading: (math.fsum(member.weight for member in own), len(own))
+        for reading, own in strata.items()
+    }
+    replies = {
+        reading: sum(len(member.unit.to_label) for member in own) / len(own)
+        for reading, own in strata.items()
+    }
     expected = 0.0
     for reading in allocation(sizes, limit):
         if expected >= limit:
@@ -186,7 +219,9 @@ def drawn_items(run: Path, keys: Sequence[ReplyKey]) -> dict[ReplyKey, LabelItem
     items: dict[ReplyKey, LabelItem] = {}
     for item in label_items(run, set(keys)):
         prediction = item.unparsed.prediction
-        items[prediction.benchmark, prediction.protocol, prediction.sample_id, prediction.variant] = item
+        items[
+            prediction.benchmark, prediction.protocol, prediction.sample_id, prediction.variant
+        ] = item
     return {key: items[key] for key in keys}
 
 
@@ -198,9 +233,13 @@ def allocation(strata: Mapping[str, tuple[float, int]], limit: int) -> Iterator[
     """
     errors = {reading: EXPECTED_MISREAD.get(reading, OTHERWISE) for reading in strata}
     spread = {
-        reading: weight * math.sqrt(errors[reading] * (1 - errors[reading])) for reading, (weight, _) in strata.items()
+        reading: weight * math.sqrt(errors[reading] * (1 - errors[reading]))
+        for reading, (weight, _) in strata.items()
     }
-    shares = {reading: max(LEAST_SHARE, spread[reading] / math.fsum(spread.values())) for reading in strata}
+    shares = {
+        reading: max(LEAST_SHARE, spread[reading] / math.fsum(spread.values()))
+        for reading in strata
+    }
     drawn = dict.fromkeys(sorted(strata), 0)
     for _ in range(min(limit, sum(count for _, count in strata.values()))):
         left = [reading for reading, count in drawn.items() if count < strata[reading][1]]

@@ -20,7 +20,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from snellen.analysis.linearisation import gradient_of, linear_estimate
-from snellen.analysis.statistics import UNIT_INTERVAL, Bounds, estimate_mean, margins, mean_of_estimates, wilson
+from snellen.analysis.statistics import (
+    UNIT_INTERVAL,
+    Bounds,
+    estimate_mean,
+    margins,
+    mean_of_estimates,
+    wilson,
+)
 from snellen.metrics.declaration import Counts
 from snellen.records import Estimate
 
@@ -97,7 +104,10 @@ def cell_of(weight: float, scored: float, labels: Sequence[tuple[float, float]])
 
 
 def with_reading_error(
-    linearised: Estimate, expected: Estimate, cells: Sequence[ReadingCell], bounds: Bounds = UNIT_INTERVAL
+    linearised: Estimate,
+    expected: Estimate,
+    cells: Sequence[ReadingCell],
+    bounds: Bounds = UNIT_INTERVAL,
 ) -> Estimate:
     """The corrected number with its interval: on either side the wider one of two margins.
 
@@ -107,7 +117,10 @@ def with_reading_error(
     """
     if linearised.low is None or linearised.high is None or linearised.value is None:
         return linearised
-    by_cells = (math.hypot(*side) for side in zip(margins(expected), *(cell.margins for cell in cells), strict=True))
+    by_cells = (
+        math.hypot(*side)
+        for side in zip(margins(expected), *(cell.margins for cell in cells), strict=True)
+    )
     below, above = map(max, margins(linearised), by_cells)
     low, high = linearised.value - below, linearised.value + above
     return replace(linearised, low=max(bounds[0], low), high=min(bounds[1], high))
@@ -130,7 +143,13 @@ def corrected_number(tree: Tree, bounds: Bounds = UNIT_INTERVAL) -> Estimate:
     cells = _reading_cells(parts, shares, known)
     values = [slope.values_of(part, means, cells) for part, slope in zip(parts, known, strict=True)]
     expected, linearised = (
-        _of_tree(tree, [(part, slope, side[place]) for part, slope, side in zip(parts, known, values, strict=True)])
+        _of_tree(
+            tree,
+            [
+                (part, slope, side[place])
+                for part, slope, side in zip(parts, known, values, strict=True)
+            ],
+        )
         for place in (0, 1)
     )
     return with_reading_error(linearised, expected, list(cells.values()), bounds)
@@ -149,7 +168,9 @@ def _mean_counts(parts: Sequence[AuditedPart], shares: Sequence[float]) -> Means
                 totals = sums.setdefault(given.cell, [0.0] * (len(given.truth) + 1))
                 for place, count in enumerate((1.0, *given.truth)):
                     totals[place] += weight * count
-    return {cell: tuple(total / drawn for total in totals) for cell, (drawn, *totals) in sums.items()}
+    return {
+        cell: tuple(total / drawn for total in totals) for cell, (drawn, *totals) in sums.items()
+    }
 
 
 def _expected(given: Contribution, means: Means) -> Counts:
@@ -171,7 +192,9 @@ class _Slope(Struct, frozen=True):
         n, columns = len(part.counts), len(part.counts[0])
         sums = [math.fsum(counts[place] for counts in part.counts) for place in range(columns)]
         for given in part.contributions:
-            for place, (after, before) in enumerate(zip(_expected(given, means), given.counted, strict=True)):
+            for place, (after, before) in enumerate(
+                zip(_expected(given, means), given.counted, strict=True)
+            ):
                 sums[place] += given.share * (after - before)
         if part.compute is None:
             return cls(sums[0] / n, (1.0,), sums[0] / n)
@@ -201,7 +224,11 @@ class _Slope(Struct, frozen=True):
 
 
 def _product(gradient: Counts, counts: Sequence[float]) -> float:
-    return counts[0] if gradient == (1.0,) else math.fsum(map(float.__mul__, gradient, map(float, counts)))
+    return (
+        counts[0]
+        if gradient == (1.0,)
+        else math.fsum(map(float.__mul__, gradient, map(float, counts)))
+    )
 
 
 class _DrawnCell(ReadingCell, frozen=True):
@@ -215,7 +242,9 @@ def _reading_cells(
     """The cells of a number. Labels of one unit in one cell count as one."""
     members: dict[Hashable, list[tuple[float, float]]] = defaultdict(list)
     ends: dict[Hashable, tuple[float, float]] = {}
-    labels: dict[Hashable, dict[Hashable, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    labels: dict[Hashable, dict[Hashable, list[tuple[float, float]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for number, (part, of_question, slope) in enumerate(zip(parts, shares, slopes, strict=True)):
         at = _Remembered(slope)
         for given in part.contributions:
@@ -227,7 +256,9 @@ def _reading_cells(
             least, most = ends.get(given.cell, (low, high))
             ends[given.cell] = min(least, low), max(most, high)
             if given.weight:
-                labels[given.cell][number, given.unit].append((weight * given.weight, at(given.truth)))
+                labels[given.cell][number, given.unit].append(
+                    (weight * given.weight, at(given.truth))
+                )
     return dict(_cells(members, ends, labels))
 
 
@@ -271,7 +302,9 @@ def _cells(
 
 def _of_tree(tree: Tree, sides: Sequence[tuple[AuditedPart, _Slope, Sequence[float]]]) -> Estimate:
     upcoming = iter(sides)
-    return _mean([_mean([_of_pool([next(upcoming) for _ in pool]) for pool in pools]) for pools in tree])
+    return _mean(
+        [_mean([_of_pool([next(upcoming) for _ in pool]) for pool in pools]) for pools in tree]
+    )
 
 
 def _of_pool(sides: Sequence[tuple[AuditedPart, _Slope, Sequence[float]]]) -> Estimate:
@@ -305,7 +338,9 @@ class LabelledQuestion(Struct, frozen=True, gc=False):
     """How many replies it takes."""
 
 
-def right_each_time(labelled: Sequence[LabelledQuestion], sizes: Mapping[Hashable, int]) -> list[float] | None:
+def right_each_time(
+    labelled: Sequence[LabelledQuestion], sizes: Mapping[Hashable, int]
+) -> list[float] | None:
     """What each counts in truth: 1 or 0; of one that was given up although all that came was right, how likely the rest
     would have been right, too. `sizes` are the numbers of questions in each cell.
 
@@ -317,9 +352,14 @@ def right_each_time(labelled: Sequence[LabelledQuestion], sizes: Mapping[Hashabl
     drawn: dict[Hashable, float] = defaultdict(float)
     for question in labelled:
         drawn[question.cell] += question.weight
-    weights = [question.weight * sizes[question.cell] / drawn[question.cell] for question in labelled]
+    weights = [
+        question.weight * sizes[question.cell] / drawn[question.cell] for question in labelled
+    ]
     places = max((question.promised for question in labelled), default=0)
-    came = [[place for place in range(len(question.right)) if all(question.right[:place])] for question in labelled]
+    came = [
+        [place for place in range(len(question.right)) if all(question.right[:place])]
+        for question in labelled
+    ]
     at_risk, going_on, slopes, number = ([0.0] * places for _ in range(4))
     for question, weight, own in zip(labelled, weights, came, strict=True):
         for place in own:
@@ -330,7 +370,8 @@ def right_each_time(labelled: Sequence[LabelledQuestion], sizes: Mapping[Hashabl
     unsure = math.fsum(
         weight
         for question, weight in zip(labelled, weights, strict=True)
-        if all(question.right) and min(number[len(question.right) : question.promised], default=FEW) < FEW
+        if all(question.right)
+        and min(number[len(question.right) : question.promised], default=FEW) < FEW
     )
     if unsure > LITTLE * math.fsum(weights):
         return None

@@ -8,7 +8,12 @@ from functools import cached_property, partial
 
 from msgspec import Struct
 
-from snellen.analysis.audit.estimate import AuditedPart, Contribution, LabelledQuestion, right_each_time
+from snellen.analysis.audit.estimate import (
+    AuditedPart,
+    Contribution,
+    LabelledQuestion,
+    right_each_time,
+)
 from snellen.analysis.question_means import is_censored
 from snellen.metrics.declaration import CorpusCountMetric, Counts, metric_of
 from snellen.protocols.base import Declaration, labelled_declaration
@@ -75,12 +80,22 @@ class AuditedUnit(Struct, frozen=True, gc=False):
     def meanings(self, meanings: Meanings) -> list[int | None] | None:
         """What each reply means; None unless all of them are labelled."""
         wordless = Meaning(None, 1.0)
-        said = [wordless if reading_of(r) == WORDLESS else meanings.get(reply_key(r)) for r in self.replies]
+        said = [
+            wordless if reading_of(r) == WORDLESS else meanings.get(reply_key(r))
+            for r in self.replies
+        ]
         return [meaning.choice for meaning in said if meaning] if all(said) else None
 
     def weight(self, meanings: Meanings) -> float:
         """How many units it stands for; 0 without a label."""
-        return next((meaning.weight for reply in self.to_label if (meaning := meanings.get(reply_key(reply)))), 0.0)
+        return next(
+            (
+                meaning.weight
+                for reply in self.to_label
+                if (meaning := meanings.get(reply_key(reply)))
+            ),
+            0.0,
+        )
 
 
 class AuditedProtocol(Struct, frozen=True, dict=True):
@@ -105,17 +120,25 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
     @cached_property
     def units(self) -> list[AuditedUnit]:
         """Single replies; all of a question under a protocol that asks for all to be right."""
-        presentations = {(score.sample_id, score.turn): score.n_presentations for score in self.scores}
+        presentations = {
+            (score.sample_id, score.turn): score.n_presentations for score in self.scores
+        }
         together = not why_not_audited(self.scored, self.protocol, CIRCULAR)
         by_question: dict[Key, list[Prediction]] = defaultdict(list)
         for reply in self.scored.predictions:
             question = reply.sample_id, reply.turn
-            is_asked = reply.protocol == self.protocol and reply.error is None and question in presentations
+            is_asked = (
+                reply.protocol == self.protocol
+                and reply.error is None
+                and question in presentations
+            )
             if is_asked and (together or self.declaration.is_unbiased(reply.variant)):
                 by_question[question].append(reply)
         if together:
             return [
-                AuditedUnit(question, tuple(sorted(replies, key=lambda reply: reply.variant.test)), 1.0)
+                AuditedUnit(
+                    question, tuple(sorted(replies, key=lambda reply: reply.variant.test)), 1.0
+                )
                 for question, replies in by_question.items()
             ]
         return [
@@ -126,7 +149,9 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
 
     def part(self, metric: str, meanings: Meanings) -> AuditedPart | None:
         """One of its numbers with what these labels say of it; None where it has no value to correct."""
-        if metric not in (ACCURACY, CIRCULAR) and not isinstance(metric_of(metric), CorpusCountMetric):
+        if metric not in (ACCURACY, CIRCULAR) and not isinstance(
+            metric_of(metric), CorpusCountMetric
+        ):
             return None
         if why_not_audited(self.scored, self.protocol, metric):
             return None
@@ -138,7 +163,11 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         return [self.scored.samples[sample_id].group for sample_id, _ in questions]
 
     def _of_replies(
-        self, questions: Sequence[Key], meanings: Meanings, count: Callable[[Key, int | None], Counts], *cell: str
+        self,
+        questions: Sequence[Key],
+        meanings: Meanings,
+        count: Callable[[Key, int | None], Counts],
+        *cell: str,
     ) -> Iterator[Contribution]:
         """What each unbiased reply counts. `count` says what a question counts where that option is meant."""
         places = {question: place for place, question in enumerate(questions)}
@@ -157,9 +186,16 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
                     counted = count(unit.question, reply.choice)
                     truth = count(unit.question, meaning.choice) if meaning else ()
                     yield Contribution(
-                        place, (*cell, reading, counted), counted, reply_key(reply), unit.share,
-                        meaning.weight if meaning else 0.0, truth, possible[unit.question], reading == WORDLESS,
-                    )  # fmt: skip
+                        place,
+                        (*cell, reading, counted),
+                        counted,
+                        reply_key(reply),
+                        unit.share,
+                        meaning.weight if meaning else 0.0,
+                        truth,
+                        possible[unit.question],
+                        reading == WORDLESS,
+                    )
 
     def _accuracy(self, meanings: Meanings) -> AuditedPart | None:
         questions = [(score.sample_id, score.turn) for score in self.scores]
@@ -175,25 +211,35 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         declaring, tallies = metric_of(metric), _tallies(self.scored, self.protocol, metric)
         if not isinstance(declaring, CorpusCountMetric) or not tallies:
             return None
-        row, questions = declaring.names.index(metric), [(tally.sample_id, tally.turn) for tally in tallies]
+        row, questions = (
+            declaring.names.index(metric),
+            [(tally.sample_id, tally.turn) for tally in tallies],
+        )
         count = partial(_counted_choice, self.scored, declaring)
         given = self._of_replies(questions, meanings, count, metric, self.benchmark, self.protocol)
         counts = [tally.counts for tally in tallies]
         return AuditedPart(
-            self._groups(questions), counts, list(given), lambda sums: declaring.compute(sums)[row],
+            self._groups(questions),
+            counts,
+            list(given),
+            lambda sums: declaring.compute(sums)[row],
             declaring.rows[row].bounds,
-        )  # fmt: skip
+        )
 
     def _circular(self, meanings: Meanings) -> AuditedPart | None:
         scores = [s for s in _scores(self.scored, self.protocol, CIRCULAR) if s.value is not None]
         values = {(score.sample_id, score.turn): score.value or 0.0 for score in scores}
         units = [unit for unit in self.units if unit.question in values]
-        cells = {unit.question: (CIRCULAR, unit.reading, (values[unit.question],)) for unit in units}
+        cells = {
+            unit.question: (CIRCULAR, unit.reading, (values[unit.question],)) for unit in units
+        }
         # A question with a reply without words is not right, and need not be labelled.
         open_units = [unit for unit in units if len(unit.to_label) == len(unit.replies)]
         sizes: Counter[Hashable] = Counter(cells[unit.question] for unit in open_units)
         labelled = {
-            unit.question: self._labelled(unit, choices, cells[unit.question], unit.weight(meanings))
+            unit.question: self._labelled(
+                unit, choices, cells[unit.question], unit.weight(meanings)
+            )
             for unit in open_units
             if (choices := unit.meanings(meanings)) is not None
         }
@@ -204,14 +250,21 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         settled = {unit.question for unit in units} - {unit.question for unit in open_units}
         given = [
             Contribution(
-                place, cells[question], (values[question],), question, 1.0,
+                place,
+                cells[question],
+                (values[question],),
+                question,
+                1.0,
                 labelled[question].weight if question in labelled else 0.0,
-                (truths[question],) if question in truths else (), is_settled=question in settled,
+                (truths[question],) if question in truths else (),
+                is_settled=question in settled,
             )
             for place, question in enumerate(values)
-        ]  # fmt: skip
+        ]
         return (
-            AuditedPart(self._groups(list(values)), [(value,) for value in values.values()], given) if given else None
+            AuditedPart(self._groups(list(values)), [(value,) for value in values.values()], given)
+            if given
+            else None
         )
 
     def _labelled(
@@ -224,10 +277,17 @@ class AuditedProtocol(Struct, frozen=True, dict=True):
         return LabelledQuestion(cell, weight, right, promised)
 
 
-def _counted_choice(scored: ScoredBenchmark, metric: CorpusCountMetric, question: Key, choice: int | None) -> Counts:
+def _counted_choice(
+    scored: ScoredBenchmark, metric: CorpusCountMetric, question: Key, choice: int | None
+) -> Counts:
     sample_id, turn = question
-    options, golds = scored.samples[sample_id].rounds[turn].options, scored.answers[question].options
-    [counts] = metric.count(["" if choice is None else options[choice]], [[options[gold] for gold in golds]])
+    options, golds = (
+        scored.samples[sample_id].rounds[turn].options,
+        scored.answers[question].options,
+    )
+    [counts] = metric.count(
+        ["" if choice is None else options[choice]], [[options[gold] for gold in golds]]
+    )
     return tuple(map(float, counts)) if not isinstance(counts, str) else ()
 
 
@@ -253,10 +313,14 @@ def why_not_audited(scored: ScoredBenchmark, protocol: str, metric: str) -> str:
     if metric == CIRCULAR and is_censored(_scores(scored, protocol, CIRCULAR)):
         return "requests failed, or it was stopped, so that it is no plain mean over questions"
     if metric in (ACCURACY, CIRCULAR):
-        return "" if (protocol, "generation", metric) in scored.score_rows else "it was not asked for"
+        return (
+            "" if (protocol, "generation", metric) in scored.score_rows else "it was not asked for"
+        )
     declaring = metric_of(metric)
     tallies = _tallies(scored, protocol, metric) if isinstance(declaring, CorpusCountMetric) else []
-    if tallies and all(scored.samples[tally.sample_id].rounds[tally.turn].options for tally in tallies):
+    if tallies and all(
+        scored.samples[tally.sample_id].rounds[tally.turn].options for tally in tallies
+    ):
         return ""
     return REASONS.get(declaring.computed_over if declaring else "derived", FREE_TEXT)
 
@@ -275,7 +339,11 @@ def audited_protocols(run: ScoredRun) -> Iterator[AuditedProtocol]:
     """What labels of single replies can correct in a run."""
     for scored in run.benchmarks:
         for protocol, method, metric in scored.score_rows:
-            if metric == ACCURACY and method == "generation" and not why_not_audited(scored, protocol, ACCURACY):
+            if (
+                metric == ACCURACY
+                and method == "generation"
+                and not why_not_audited(scored, protocol, ACCURACY)
+            ):
                 audited = AuditedProtocol(scored, protocol)
                 if audited.scores:
                     yield audited

@@ -31,10 +31,23 @@ from snellen.building.benchmark import Benchmark
 __all__ = ["SEVERITIES", "Finding", "Severity", "lint", "text_only"]
 
 CHECKS: tuple[Callable[[LintMaterial], Iterator[Finding]], ...] = (
-    built_counts, hidden_answers, indistinguishable, repeated_questions, similar_options, text_lengths, gold_positions,
-    majority_answer, always_or_never_right, option_lengths, odd_one_out, blind_reader, telling_words, question_reader,
-    telling_tags, picture_quality,
-)  # fmt: skip
+    built_counts,
+    hidden_answers,
+    indistinguishable,
+    repeated_questions,
+    similar_options,
+    text_lengths,
+    gold_positions,
+    majority_answer,
+    always_or_never_right,
+    option_lengths,
+    odd_one_out,
+    blind_reader,
+    telling_words,
+    question_reader,
+    telling_tags,
+    picture_quality,
+)
 
 
 def lint(benchmark: Benchmark) -> list[Finding]:

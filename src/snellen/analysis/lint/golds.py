@@ -47,25 +47,33 @@ def gold_positions(material: LintMaterial) -> Iterator[Finding]:
         labels = {frozenset(order) for order in orders}
         if len(orders) > 1:
             names = [f"place {place + 1}" for place in range(count)]
-            yield _evenness("gold-position", questions, [question.gold[0] for question in questions], names)
+            yield _evenness(
+                "gold-position", questions, [question.gold[0] for question in questions], names
+            )
         if len(labels) == 1:
             names = sorted(next(iter(labels)))
             right = [names.index(question.folded[question.gold[0]]) for question in questions]
             yield _evenness("label-balance", questions, right, names)
 
 
-def _evenness(check: str, questions: Sequence[LintQuestion], right: Sequence[int], names: Sequence[str]) -> Finding:
+def _evenness(
+    check: str, questions: Sequence[LintQuestion], right: Sequence[int], names: Sequence[str]
+) -> Finding:
     """Whether the answers, given as indexes into `names`, are spread evenly."""
     tally, cells = Counter(right), len(names)
     p = uniformity_p_value([tally[cell] for cell in range(cells)], check)
     favourite, most = tally.most_common(1)[0]
-    severity: Severity = "note" if p >= UNLIKELY else "serious" if most >= SKEWED * len(right) / cells else "warning"
+    severity: Severity = (
+        "note" if p >= UNLIKELY else "serious" if most >= SKEWED * len(right) / cells else "warning"
+    )
     spread = ", ".join(f"{names[cell]} {count:,}" for cell, count in tally.most_common(MAX_LISTED))
     says = (
         f"of {cells} options the answer is {spread}{', ...' if len(tally) > MAX_LISTED else ''}; p = {p:.2g} if all "
         "were equally likely"
     )
-    ids = (question.id for question, cell in zip(questions, right, strict=True) if cell == favourite)
+    ids = (
+        question.id for question, cell in zip(questions, right, strict=True) if cell == favourite
+    )
     examples = first_examples(ids) if severity != "note" else ()
     return Finding(check, severity, says, most, len(right), examples, chance=1 / cells, p=p)
 
@@ -82,8 +90,13 @@ def majority_answer(material: LintMaterial) -> Iterator[Finding]:
             sum((often[other_fold] for other_fold in range(FOLDS) if other_fold != fold), Counter())
             for fold in range(FOLDS)
         ]
-        values = [question.expected_accuracy(_most_often(question, elsewhere[question.fold])) for question in choices]
-        yield rule_finding("majority-answer", "the option most often right about other pictures", choices, values)
+        values = [
+            question.expected_accuracy(_most_often(question, elsewhere[question.fold]))
+            for question in choices
+        ]
+        yield rule_finding(
+            "majority-answer", "the option most often right about other pictures", choices, values
+        )
     texts = [question for question in material.questions if not question.options and question.texts]
     if texts:
         yield _constant(texts)
@@ -99,14 +112,24 @@ def _constant(texts: Sequence[LintQuestion]) -> Finding:
     accepted = [{fold_text(text) for text in question.texts} for question in texts]
     reply, _ = Counter(text for some_texts in accepted for text in some_texts).most_common(1)[0]
     estimate = estimate_mean(
-        [float(reply in some_texts) for some_texts in accepted], [question.group for question in texts]
+        [float(reply in some_texts) for some_texts in accepted],
+        [question.group for question in texts],
     )
     severity: Severity = "warning" if (estimate.low or 0) > 0.25 else "note"
-    right = [question.id for question, some_texts in zip(texts, accepted, strict=True) if reply in some_texts]
+    right = [
+        question.id
+        for question, some_texts in zip(texts, accepted, strict=True)
+        if reply in some_texts
+    ]
     return Finding(
-        "constant-reply", severity, f"always replying {reply!r} scores {estimate_text(estimate)}",
-        len(right), len(texts), first_examples(right) if severity == "warning" else (), estimate,
-    )  # fmt: skip
+        "constant-reply",
+        severity,
+        f"always replying {reply!r} scores {estimate_text(estimate)}",
+        len(right),
+        len(texts),
+        first_examples(right) if severity == "warning" else (),
+        estimate,
+    )
 
 
 def always_or_never_right(material: LintMaterial) -> Iterator[Finding]:
@@ -130,12 +153,18 @@ def always_or_never_right(material: LintMaterial) -> Iterator[Finding]:
             yield _one_sided_texts(check, texts, word, choices)
 
 
-def _one_sided_texts(check: str, texts: set[str], word: str, choices: Sequence[LintQuestion]) -> Finding:
+def _one_sided_texts(
+    check: str, texts: set[str], word: str, choices: Sequence[LintQuestion]
+) -> Finding:
     concerned = [question for question in choices if texts & set(question.folded)]
-    listing = ", ".join(repr(text) for text in sorted(texts)[:5]) + (", ..." if len(texts) > 5 else "")
+    listing = ", ".join(repr(text) for text in sorted(texts)[:5]) + (
+        ", ..." if len(texts) > 5 else ""
+    )
     says = f"offer one of {len(texts):,} texts that are {word} wherever they are offered: {listing}"
     severity: Severity = "serious" if 2 * len(concerned) > len(choices) else "warning"
-    return Finding(check, severity, says, len(concerned), len(choices), first_examples(q.id for q in concerned))
+    return Finding(
+        check, severity, says, len(concerned), len(choices), first_examples(q.id for q in concerned)
+    )
 
 
 # --- how likely a count is by chance ---------------------------------------------------------------------------------
@@ -209,7 +238,9 @@ class DoubtfulQuestion(Struct, frozen=True):
     detail: str
 
 
-def doubtful_questions(name: str, runs: Sequence[ScoredRun]) -> tuple[list[Finding], list[DoubtfulQuestion]]:
+def doubtful_questions(
+    name: str, runs: Sequence[ScoredRun]
+) -> tuple[list[Finding], list[DoubtfulQuestion]]:
     """What runs on the benchmark of that name say of its questions: findings, and the questions with their reasons.
 
     Runs under protocols that show no picture tell what is solved blind, by more than half of them; the others what is
@@ -240,10 +271,13 @@ def _verdicts(scored: Mapping[str, ScoredBenchmark], *, sees_images: bool) -> Ve
         measured = [
             measures
             for measures in question_values(benchmark, names)
-            if labelled_declaration(measures.protocol).sees_images == sees_images and measures.values
+            if labelled_declaration(measures.protocol).sees_images == sees_images
+            and measures.values
         ]
         if measured:
-            best = min(measured, key=lambda m: (names.index(m.metric), protocol_preference(m.protocol)))
+            best = min(
+                measured, key=lambda m: (names.index(m.metric), protocol_preference(m.protocol))
+            )
             verdicts[label] = {key: value > RIGHT for key, value in best.values.items()}
     return verdicts
 
@@ -251,10 +285,15 @@ def _verdicts(scored: Mapping[str, ScoredBenchmark], *, sees_images: bool) -> Ve
 def _chances(benchmark: ScoredBenchmark) -> Iterator[tuple[QuestionKey, float]]:
     for (sample_id, turn), answer in benchmark.answers.items():
         if answer.options and sample_id in benchmark.samples:
-            yield (sample_id, turn), len(answer.options) / len(benchmark.samples[sample_id].rounds[turn].options)
+            yield (
+                (sample_id, turn),
+                len(answer.options) / len(benchmark.samples[sample_id].rounds[turn].options),
+            )
 
 
-def _solved_blind(verdicts: Verdicts, chances: Mapping[QuestionKey, float]) -> tuple[Finding, list[DoubtfulQuestion]]:
+def _solved_blind(
+    verdicts: Verdicts, chances: Mapping[QuestionKey, float]
+) -> tuple[Finding, list[DoubtfulQuestion]]:
     luck: list[float] = []
     concerned: list[DoubtfulQuestion] = []
     for key, right in _by_question(verdicts).items():
@@ -273,12 +312,18 @@ def _solved_blind(verdicts: Verdicts, chances: Mapping[QuestionKey, float]) -> t
     return _finding(SOLVED_BLIND, severity, says, concerned, len(luck), p), concerned
 
 
-def _missed_by_all(verdicts: Verdicts, chances: Mapping[QuestionKey, float]) -> tuple[Finding, list[DoubtfulQuestion]]:
-    questions = {key: right for key, right in _by_question(verdicts).items() if len(right) == len(verdicts)}
+def _missed_by_all(
+    verdicts: Verdicts, chances: Mapping[QuestionKey, float]
+) -> tuple[Finding, list[DoubtfulQuestion]]:
+    questions = {
+        key: right for key, right in _by_question(verdicts).items() if len(right) == len(verdicts)
+    }
     missing = [sum(right[place] for right in questions.values()) for place in range(len(verdicts))]
     rate = math.prod(1 - hits / len(questions) for hits in missing) if questions else 0.0
     concerned = [
-        DoubtfulQuestion(*key, MISSED_BY_ALL, f"none of {len(right)} models was right with the picture")
+        DoubtfulQuestion(
+            *key, MISSED_BY_ALL, f"none of {len(right)} models was right with the picture"
+        )
         for key, right in questions.items()
         if not any(right)
     ]
@@ -287,7 +332,9 @@ def _missed_by_all(verdicts: Verdicts, chances: Mapping[QuestionKey, float]) -> 
         f"{rate * len(questions):,.1f} if each erred as often as it does, independently"
     )
     p = hits_p_value(len(concerned), [rate] * len(questions))
-    severity: Severity = "warning" if len(concerned) > rate * len(questions) and p < UNLIKELY else "note"
+    severity: Severity = (
+        "warning" if len(concerned) > rate * len(questions) and p < UNLIKELY else "note"
+    )
     return _finding(MISSED_BY_ALL, severity, says, concerned, len(questions), p), concerned
 
 
@@ -298,7 +345,12 @@ def _by_question(verdicts: Verdicts) -> dict[QuestionKey, list[bool]]:
 
 
 def _finding(
-    check: str, severity: Severity, says: str, concerned: Sequence[DoubtfulQuestion], total: int, p: float
+    check: str,
+    severity: Severity,
+    says: str,
+    concerned: Sequence[DoubtfulQuestion],
+    total: int,
+    p: float,
 ) -> Finding:
     examples = first_examples(f"{q.id}#{q.turn + 1}" if q.turn else q.id for q in concerned)
     return Finding(check, severity, says, len(concerned), total, examples, p=p)

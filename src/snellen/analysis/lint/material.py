@@ -173,7 +173,9 @@ def first_examples(ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(islice(dict.fromkeys(ids), EXAMPLES))
 
 
-def samples_finding(check: str, severity: Severity, message: str, ids: Sequence[str], total: int) -> Iterator[Finding]:
+def samples_finding(
+    check: str, severity: Severity, message: str, ids: Sequence[str], total: int
+) -> Iterator[Finding]:
     """The finding that `message` is true of these of `total` samples or questions; none where it is of none."""
     if ids:
         yield Finding(check, severity, message, len(ids), total, first_examples(ids))
@@ -185,7 +187,9 @@ def severity_above_chance(estimate: Estimate, chance: float) -> Severity:
     return "note" if low <= chance else "serious" if low >= chance + MUCH else "warning"
 
 
-def rule_finding(check: str, rule: str, choices: Sequence[LintQuestion], values: Sequence[float]) -> Finding:
+def rule_finding(
+    check: str, rule: str, choices: Sequence[LintQuestion], values: Sequence[float]
+) -> Finding:
     """The finding for a rule: its accuracy on questions with options, one value per question, against guessing.
 
     `rule` finishes the sentence "always choosing ...".
@@ -220,10 +224,16 @@ TINY = 32
 def picture_quality(material: LintMaterial) -> Iterator[Finding]:
     """Samples without a picture, pictures too small to show anything, pictures that many samples share."""
     without = material.pictureless
-    yield from samples_finding("no-picture", "warning", "have no picture", without, material.benchmark.count())
+    yield from samples_finding(
+        "no-picture", "warning", "have no picture", without, material.benchmark.count()
+    )
     if not material.pictures:
         return
-    tiny = [digest for digest, image in material.pictures.items() if min(image.width, image.height) < TINY]
+    tiny = [
+        digest
+        for digest, image in material.pictures.items()
+        if min(image.width, image.height) < TINY
+    ]
     if tiny:
         examples = first_examples(material.first_sample[digest] for digest in tiny)
         says = f"have a side of less than {TINY} pixels"
@@ -235,16 +245,23 @@ def picture_quality(material: LintMaterial) -> Iterator[Finding]:
             f"{material.uses[shared[0]]:,}; what is said of one picture is not independent, and intervals allow for it"
         )
         examples = first_examples(material.first_sample[digest] for digest in shared)
-        yield Finding("shared-pictures", "note", says, len(shared), len(material.pictures), examples)
+        yield Finding(
+            "shared-pictures", "note", says, len(shared), len(material.pictures), examples
+        )
 
 
 def built_counts(material: LintMaterial) -> Iterator[Finding]:
     """What was built against what the catalogue expects, both now and when it was built."""
     manifest = material.benchmark.manifest
     expected, counts = entries().get(material.spec.name, material.spec).expected, manifest.counts
-    pairs = (("samples", expected.samples, counts.samples), ("images", expected.images, counts.images))
+    pairs = (
+        ("samples", expected.samples, counts.samples),
+        ("images", expected.images, counts.images),
+    )
     current = [
-        f"{kind}: built {actual}, expected {target}" for kind, target, actual in pairs if target not in (None, actual)
+        f"{kind}: built {actual}, expected {target}"
+        for kind, target, actual in pairs
+        if target not in (None, actual)
     ]
     for says in dict.fromkeys((*manifest.warnings, *current)):
         yield Finding("counts", "warning", says)
@@ -252,9 +269,14 @@ def built_counts(material: LintMaterial) -> Iterator[Finding]:
 
 def hidden_answers(material: LintMaterial) -> Iterator[Finding]:
     """Questions whose gold is not known here; the checks of answers skip them."""
-    unknown = [question.id for question in material.questions if not (question.gold or question.texts)]
+    unknown = [
+        question.id for question in material.questions if not (question.gold or question.texts)
+    ]
     severity: Severity = "warning"
     says = "have no answer here; they can be asked, not scored"
     if len(unknown) == len(material.questions):
-        severity, says = "note", "have no answer here: a hidden split, whose answers cannot be checked"
+        severity, says = (
+            "note",
+            "have no answer here: a hidden split, whose answers cannot be checked",
+        )
     yield from samples_finding("hidden-answers", severity, says, unknown, len(material.questions))

@@ -57,22 +57,33 @@ def _echoes(question: LintQuestion) -> list[bool]:
 
 LOOKS = (
     SurfaceFeature(
-        "full-stop", "ends with a full stop", "does not end with a full stop",
+        "full-stop",
+        "ends with a full stop",
+        "does not end with a full stop",
         _each(lambda option: option.rstrip().endswith(".")),
     ),
     SurfaceFeature(
-        "capital", "begins with a capital", "does not begin with a capital",
+        "capital",
+        "begins with a capital",
+        "does not begin with a capital",
         _each(lambda option: option.lstrip()[:1].isupper()),
     ),
     SurfaceFeature(
-        "article", "begins with an article", "does not begin with an article",
+        "article",
+        "begins with an article",
+        "does not begin with an article",
         _each(lambda option: _ARTICLE.match(option) is not None),
     ),
     SurfaceFeature(
-        "digit", "has a digit", "has no digit", _each(lambda option: any(letter.isdigit() for letter in option))
+        "digit",
+        "has a digit",
+        "has no digit",
+        _each(lambda option: any(letter.isdigit() for letter in option)),
     ),
-    SurfaceFeature("echo", "repeats a word of the question", "repeats no word of the question", _echoes),
-)  # fmt: skip
+    SurfaceFeature(
+        "echo", "repeats a word of the question", "repeats no word of the question", _echoes
+    ),
+)
 
 
 def option_lengths(material: LintMaterial) -> Iterator[Finding]:
@@ -103,23 +114,38 @@ def odd_one_out(material: LintMaterial) -> Iterator[Finding]:
                 # With two options, one lacking it means that the other alone has it, which is reported already.
                 if flags.count(unlike) == 1 and (unlike or len(flags) > 2)
             ]
-            if len(odd) >= LEAST and (finding := _odd_one_finding(f"leak-{look.name}", says, odd, len(choices))):
+            if len(odd) >= LEAST and (
+                finding := _odd_one_finding(f"leak-{look.name}", says, odd, len(choices))
+            ):
                 yield finding
 
 
-def _odd_one_finding(check: str, says: str, odd: Sequence[tuple[LintQuestion, int]], total: int) -> Finding | None:
+def _odd_one_finding(
+    check: str, says: str, odd: Sequence[tuple[LintQuestion, int]], total: int
+) -> Finding | None:
     chances = [question.chance for question, _ in odd]
     values = [float(place in question.gold) for question, place in odd]
     p = hits_p_value(sum(values), chances)
     if p >= UNLIKELY:
         return None
-    estimate, chance = estimate_mean(values, [question.group for question, _ in odd]), sum(chances) / len(chances)
-    far = (estimate.low or 0.0) >= chance + MUCH or (1.0 if estimate.high is None else estimate.high) <= chance - MUCH
+    estimate, chance = (
+        estimate_mean(values, [question.group for question, _ in odd]),
+        sum(chances) / len(chances),
+    )
+    far = (estimate.low or 0.0) >= chance + MUCH or (
+        1.0 if estimate.high is None else estimate.high
+    ) <= chance - MUCH
     return Finding(
-        check, "serious" if far and len(odd) >= COMMON * total else "warning",
+        check,
+        "serious" if far and len(odd) >= COMMON * total else "warning",
         f"where one option alone {says}, it is the answer in {estimate_text(estimate)}; chance {chance:.1%}",
-        len(odd), total, first_examples(question.id for question, _ in odd), estimate, chance, p,
-    )  # fmt: skip
+        len(odd),
+        total,
+        first_examples(question.id for question, _ in odd),
+        estimate,
+        chance,
+        p,
+    )
 
 
 Traits = list[tuple[str, ...]]
@@ -139,7 +165,9 @@ def blind_reader(material: LintMaterial) -> Iterator[Finding]:
     tallies = [_Tally() for _ in range(FOLDS)]
     for question, question_traits in zip(choices, traits, strict=True):
         tallies[question.fold].add(question, question_traits)
-    readers = [_learned([tally for i, tally in enumerate(tallies) if i != fold]) for fold in range(FOLDS)]
+    readers = [
+        _learned([tally for i, tally in enumerate(tallies) if i != fold]) for fold in range(FOLDS)
+    ]
     values = [
         question.expected_accuracy(_likeliest(question_traits, readers[question.fold]))
         for question, question_traits in zip(choices, traits, strict=True)
@@ -147,20 +175,29 @@ def blind_reader(material: LintMaterial) -> Iterator[Finding]:
     estimate = estimate_mean(values, [question.group for question in choices])
     chance = sum(question.chance for question in choices) / len(choices)
     yield Finding(
-        "blind-reader", severity_above_chance(estimate, chance),
+        "blind-reader",
+        severity_above_chance(estimate, chance),
         f"a naive reader of the options' looks, places and wordings scores {estimate_text(estimate)} on questions that "
         f"it has not learned from; chance {chance:.1%}",
-        round(sum(values)), len(choices), (), estimate, chance,
-    )  # fmt: skip
+        round(sum(values)),
+        len(choices),
+        (),
+        estimate,
+        chance,
+    )
 
 
 def _traits(question: LintQuestion, often: Counter[str]) -> Traits:
     sizes = [len(option) for option in question.options]
     columns = [[f"place {place} of {len(sizes)}" for place in range(len(sizes))]]
-    columns.append([f"{sum(rival < size for rival in sizes)} shorter of {len(sizes)}" for size in sizes])
+    columns.append(
+        [f"{sum(rival < size for rival in sizes)} shorter of {len(sizes)}" for size in sizes]
+    )
     for look in LOOKS:
         flags = look.flags(question)
-        columns.append([f"{look.name} {flag}, {flags.count(flag)} of {len(flags)}" for flag in flags])
+        columns.append(
+            [f"{look.name} {flag}, {flags.count(flag)} of {len(flags)}" for flag in flags]
+        )
     # A text that is offered only once says nothing about other questions.
     columns.append([f"text {text}" if often[text] > 1 else "" for text in question.folded])
     columns.append([f"first {text.partition(' ')[0]}" for text in question.folded])
@@ -186,9 +223,14 @@ def _learned(tallies: Sequence[_Tally]) -> dict[str, float]:
         right.update(tally.right)
         wrong.update(tally.wrong)
     usual = (wrong.total() + 1) / (right.total() + 1)
-    return {trait: math.log((right[trait] + 1) / (wrong[trait] + usual) * usual) for trait in {*right, *wrong}}
+    return {
+        trait: math.log((right[trait] + 1) / (wrong[trait] + usual) * usual)
+        for trait in {*right, *wrong}
+    }
 
 
 def _likeliest(traits: Traits, odds: dict[str, float]) -> list[int]:
-    scores = [math.fsum(odds.get(trait, 0.0) for trait in option_traits) for option_traits in traits]
+    scores = [
+        math.fsum(odds.get(trait, 0.0) for trait in option_traits) for option_traits in traits
+    ]
     return [place for place, score in enumerate(scores) if score == max(scores)]

@@ -47,7 +47,10 @@ def telling_words(material: LintMaterial) -> Iterator[Finding]:
     entries = _few_answers(material)
     if len(entries) < LEAST:
         return
-    shares = {answer: n / len(entries) for answer, n in Counter(answer for _, answer, _ in entries).items()}
+    shares = {
+        answer: n / len(entries)
+        for answer, n in Counter(answer for _, answer, _ in entries).items()
+    }
     by_word: dict[str, list[Asked]] = defaultdict(list)
     for entry in entries:
         for word in entry[2]:
@@ -56,20 +59,31 @@ def telling_words(material: LintMaterial) -> Iterator[Finding]:
     for word, group in by_word.items():
         answers = {answer for _, answer, _ in group}
         # Among many words some go with one answer by chance, hence Bonferroni.
-        if len(answers) == 1 and len(group) * math.log(shares[next(iter(answers))]) < math.log(UNLIKELY / len(by_word)):
+        if len(answers) == 1 and len(group) * math.log(shares[next(iter(answers))]) < math.log(
+            UNLIKELY / len(by_word)
+        ):
             telling[word] = group
     if not telling:
         return
-    concerned = list({question.id: question for group in telling.values() for question, _, _ in group}.values())
+    concerned = list(
+        {question.id: question for group in telling.values() for question, _, _ in group}.values()
+    )
     often = sorted(telling, key=lambda word: (-len(telling[word]), word))
-    listing = ", ".join(f"{word!r} {telling[word][0][1]} {len(telling[word]):,}" for word in often[:LISTED])
+    listing = ", ".join(
+        f"{word!r} {telling[word][0][1]} {len(telling[word]):,}" for word in often[:LISTED]
+    )
     severity: Severity = "serious" if len(concerned) >= COMMON * len(entries) else "warning"
     says = (
         f"have a word that goes with one answer wherever it stands ({len(telling):,} words): {listing}"
         f"{', ...' if len(often) > LISTED else ''}"
     )
     yield Finding(
-        "telling-words", severity, says, len(concerned), len(entries), first_examples(q.id for q in concerned)
+        "telling-words",
+        severity,
+        says,
+        len(concerned),
+        len(entries),
+        first_examples(q.id for q in concerned),
     )
 
 
@@ -79,17 +93,28 @@ def question_reader(material: LintMaterial) -> Iterator[Finding]:
     if len(entries) < LEAST or len({question.fold for question, _, _ in entries}) < 2:
         return
     # Of balanced answers the one that others have more often is never the own one, so each fold has its own majority.
-    readers = [_Reader([entry for entry in entries if entry[0].fold != fold]) for fold in range(FOLDS)]
+    readers = [
+        _Reader([entry for entry in entries if entry[0].fold != fold]) for fold in range(FOLDS)
+    ]
     groups = [question.group for question, _, _ in entries]
-    values = [float(readers[question.fold].answer(words) == answer) for question, answer, words in entries]
-    common, most = max(Counter(answer for _, answer, _ in entries).items(), key=lambda pair: (pair[1], pair[0]))
+    values = [
+        float(readers[question.fold].answer(words) == answer) for question, answer, words in entries
+    ]
+    common, most = max(
+        Counter(answer for _, answer, _ in entries).items(), key=lambda pair: (pair[1], pair[0])
+    )
     estimate, majority = estimate_mean(values, groups), most / len(entries)
     yield Finding(
-        "question-reader", severity_above_chance(estimate, majority),
+        "question-reader",
+        severity_above_chance(estimate, majority),
         f"a naive reader of the question's words scores {estimate_text(estimate)} on pictures that it has not learned "
         f"from; always replying {common!r} {majority:.1%}",
-        round(sum(values)), len(entries), (), estimate, majority,
-    )  # fmt: skip
+        round(sum(values)),
+        len(entries),
+        (),
+        estimate,
+        majority,
+    )
 
 
 def _few_answers(material: LintMaterial) -> list[Asked]:
@@ -121,11 +146,16 @@ class _Reader:
 
     def answer(self, words: frozenset[str]) -> str:
         """The likeliest answer; of equals the more frequent one, then the last by name."""
-        return max(self._answers, key=lambda answer: (self._score(answer, words), self._answers[answer], answer))
+        return max(
+            self._answers,
+            key=lambda answer: (self._score(answer, words), self._answers[answer], answer),
+        )
 
     def _score(self, answer: str, words: frozenset[str]) -> float:
         n, word_counts = self._answers[answer], self._words[answer]
-        return math.log(n) + math.fsum(math.log((word_counts[word] + 1) / (n + 2)) for word in words)
+        return math.log(n) + math.fsum(
+            math.log((word_counts[word] + 1) / (n + 2)) for word in words
+        )
 
 
 # --- what tags give away ---------------------------------------------------------------------------------------------
@@ -157,10 +187,17 @@ def _told_by(name: str, tagged: Sequence[Tagged], unlikely: float) -> Iterator[F
     by_value: dict[str, list[Tagged]] = defaultdict(list)
     for entry in tagged:
         by_value[entry[1]].append(entry)
-    equal = {value for value, group in by_value.items() if all(value in answers for _, _, answers in group)}
+    equal = {
+        value
+        for value, group in by_value.items()
+        if all(value in answers for _, _, answers in group)
+    }
     if equal:
         yield _finding(
-            name, "is the answer", [entry for value in sorted(equal) for entry in by_value[value]], len(tagged)
+            name,
+            "is the answer",
+            [entry for value in sorted(equal) for entry in by_value[value]],
+            len(tagged),
         )
         return
     frequency = Counter(answer for _, _, answers in tagged for answer in answers)
@@ -176,7 +213,9 @@ def _told_by(name: str, tagged: Sequence[Tagged], unlikely: float) -> Iterator[F
         for tagged_entry in group
     ]
     if telling:
-        yield _finding(name, "goes with one answer, which stands nowhere else", telling, len(tagged))
+        yield _finding(
+            name, "goes with one answer, which stands nowhere else", telling, len(tagged)
+        )
 
 
 def _own_answer(answers: Sequence[frozenset[str]], frequency: Counter[str]) -> bool:
@@ -186,7 +225,11 @@ def _own_answer(answers: Sequence[frozenset[str]], frequency: Counter[str]) -> b
 
 def _one_question(group: Sequence[Tagged], worded: Counter[str]) -> bool:
     """Whether they ask the same, about several pictures, and no other question does: then their words tell as much."""
-    return worded[group[0][0].question] == len(group) == sum(q.question == group[0][0].question for q, _, _ in group)
+    return (
+        worded[group[0][0].question]
+        == len(group)
+        == sum(q.question == group[0][0].question for q, _, _ in group)
+    )
 
 
 def _chance_of(total: int, marked: int) -> float:
@@ -195,9 +238,18 @@ def _chance_of(total: int, marked: int) -> float:
 
 
 def _finding(name: str, behaviour: str, telling: Sequence[Tagged], total: int) -> Finding:
-    listing = ", ".join(repr(value) for value in list(dict.fromkeys(value for _, value, _ in telling))[:5])
+    listing = ", ".join(
+        repr(value) for value in list(dict.fromkeys(value for _, value, _ in telling))[:5]
+    )
     says = f"have the tag {name!r} with a value that {behaviour}: {listing}; make it an answer tag"
-    return Finding("telling-tags", "serious", says, len(telling), total, first_examples(q.id for q, _, _ in telling))
+    return Finding(
+        "telling-tags",
+        "serious",
+        says,
+        len(telling),
+        total,
+        first_examples(q.id for q, _, _ in telling),
+    )
 
 
 LONG_OPTION = 400
@@ -233,7 +285,9 @@ def repeated_questions(material: LintMaterial) -> Iterator[Finding]:
     yield from samples_finding("conflicting-texts", "warning", says, disputed, total)
     says = "repeat another question: same picture, words, options and answer, but for case and punctuation"
     yield from samples_finding("duplicates", "warning", says, copies, total)
-    says = "repeat the words of another question about the same picture, with other options or answers"
+    says = (
+        "repeat the words of another question about the same picture, with other options or answers"
+    )
     yield from samples_finding("near-duplicates", "warning", says, near, total)
 
 
@@ -299,15 +353,24 @@ def text_lengths(material: LintMaterial) -> Iterator[Finding]:
     empty = [
         question.id
         for question in questions
-        if not question.question or any(wordless(text) for text in (*question.options, *question.texts))
+        if not question.question
+        or any(wordless(text) for text in (*question.options, *question.texts))
     ]
     says = "a question, option or reference has no letter and no digit; text metrics cannot see it"
     yield from samples_finding("wordless-texts", "warning", says, empty, len(questions))
     says = f"context and question have more than {LONG:,} characters"
     yield from samples_finding("long-questions", "note", says, material.long, len(questions))
-    long = [question.id for question in questions if any(len(option) > LONG_OPTION for option in question.options)]
+    long = [
+        question.id
+        for question in questions
+        if any(len(option) > LONG_OPTION for option in question.options)
+    ]
     yield from samples_finding(
-        "long-options", "note", f"an option has more than {LONG_OPTION} characters", long, len(questions)
+        "long-options",
+        "note",
+        f"an option has more than {LONG_OPTION} characters",
+        long,
+        len(questions),
     )
 
 
@@ -316,15 +379,24 @@ def text_lengths(material: LintMaterial) -> Iterator[Finding]:
 
 def text_only(run: ScoredRun) -> dict[str, list[Finding]]:
     """Findings of a run's protocols that show no picture, by benchmark: how far the texts alone carry the model."""
-    rows = [row for row in results_of(run) if not row.slice and not labelled_declaration(row.protocol).sees_images]
+    rows = [
+        row
+        for row in results_of(run)
+        if not row.slice and not labelled_declaration(row.protocol).sees_images
+    ]
     return {
-        scored.spec.name: list(_findings(scored, [row for row in rows if row.benchmark == scored.spec.name]))
+        scored.spec.name: list(
+            _findings(scored, [row for row in rows if row.benchmark == scored.spec.name])
+        )
         for scored in run.benchmarks
     }
 
 
 def _findings(scored: ScoredBenchmark, rows: list[Result]) -> Iterator[Finding]:
-    headline_rows = ("accuracy", metric_row_names((scored.spec.metrics or DEFAULT_TEXT_METRICS)[0])[0])
+    headline_rows = (
+        "accuracy",
+        metric_row_names((scored.spec.metrics or DEFAULT_TEXT_METRICS)[0])[0],
+    )
     for row in rows:
         estimate = row.estimate
         if row.metric not in headline_rows or not estimate.n:
@@ -332,15 +404,26 @@ def _findings(scored: ScoredBenchmark, rows: list[Result]) -> Iterator[Finding]:
         chance = _chance(scored) if row.metric == "accuracy" else None
         chance_note = f"; chance {chance:.1%}" if chance is not None else ""
         of_choices = (
-            result.estimate.value or 0.0 for result in rows if result.metric == "unparsed_rate" and chance is not None
+            result.estimate.value or 0.0
+            for result in rows
+            if result.metric == "unparsed_rate" and chance is not None
         )
         unparsed = next(of_choices, 0.0)
-        failures = f"; {unparsed:.1%} unparsed, {estimate.errors:,} errors" if unparsed or estimate.errors else ""
+        failures = (
+            f"; {unparsed:.1%} unparsed, {estimate.errors:,} errors"
+            if unparsed or estimate.errors
+            else ""
+        )
         yield Finding(
-            "text-only", severity_above_chance(estimate, chance) if chance is not None else "note",
+            "text-only",
+            severity_above_chance(estimate, chance) if chance is not None else "note",
             f"{row.model} without the picture: {row.metric} {estimate_text(estimate)}{chance_note}{failures}",
-            round((estimate.value or 0.0) * estimate.n), estimate.n, (), estimate, chance,
-        )  # fmt: skip
+            round((estimate.value or 0.0) * estimate.n),
+            estimate.n,
+            (),
+            estimate,
+            chance,
+        )
 
 
 def _chance(scored: ScoredBenchmark) -> float:

@@ -70,7 +70,11 @@ def compare_runs(
     labels = run_labels(runs)
     if baseline and baseline not in labels:
         raise unknown("run", baseline, labels)
-    pairs = [(i, j) for i, j in combinations(range(len(runs)), 2) if baseline in ("", labels[i], labels[j])]
+    pairs = [
+        (i, j)
+        for i, j in combinations(range(len(runs)), 2)
+        if baseline in ("", labels[i], labels[j])
+    ]
     pairs = [(j, i) if labels[j] == baseline else (i, j) for i, j in pairs]
     flipped: list[QuestionFlip] = []
     by_metric = [[run_measures(run, metric) for run in runs] for metric in metrics or ("",)]
@@ -83,20 +87,36 @@ def compare_runs(
             pairings = [pair(names, first, second) for first, second in common]
             known |= {_place_of(pairing.result): pairing for pairing in pairings}
             of_metric += [*(pairing.result for pairing in pairings), *_means(pairings)]
-            flipped += [flip for first, second in common if with_flips for flip in flips(names, first, second)]
-    instruments = tuple(label for label, run in zip(labels, runs, strict=True) if is_instrument(run.manifest))
+            flipped += [
+                flip
+                for first, second in common
+                if with_flips
+                for flip in flips(names, first, second)
+            ]
+    instruments = tuple(
+        label for label, run in zip(labels, runs, strict=True) if is_instrument(run.manifest)
+    )
     corrected = iter(_corrected(list(chain.from_iterable(differences)), correction, instruments))
     differences = [list(islice(corrected, len(of_metric))) for of_metric in differences]
     ranks = [
         rank
         for tables, of_metric, known in zip(by_metric, differences, paired, strict=True)
         for method in (METHODS if resamples else ())
-        for rank in _rank_intervals(labels, tables, of_metric, known, method, correction, instruments, resamples, seed)
+        for rank in _rank_intervals(
+            labels, tables, of_metric, known, method, correction, instruments, resamples, seed
+        )
     ]
     return Comparison(
-        tuple(labels), tuple(chain.from_iterable(differences)), tuple(ranks), tuple(flipped), correction, resamples,
-        _partial(labels, runs), baseline, instruments,
-    )  # fmt: skip
+        tuple(labels),
+        tuple(chain.from_iterable(differences)),
+        tuple(ranks),
+        tuple(flipped),
+        correction,
+        resamples,
+        _partial(labels, runs),
+        baseline,
+        instruments,
+    )
 
 
 def _rank_intervals(
@@ -132,12 +152,18 @@ def _shown_better(
     A pair that was `compared` on the same questions counts as corrected there, the others are corrected for all pairs.
     `known` are those that were paired already.
     """
-    common = [frozenset.intersection(*(measure.keys for measure in measures)) for measures in benchmarks]
+    common = [
+        frozenset.intersection(*(measure.keys for measure in measures)) for measures in benchmarks
+    ]
     differences: list[PairedDifference] = []
     for i, j in combinations(range(len(labels)), 2):
         paired = []
         for measures, questions in zip(benchmarks, common, strict=True):
-            place = frozenset((labels[i], labels[j])), measures[0].scored.spec.name, measures[0].method
+            place = (
+                frozenset((labels[i], labels[j])),
+                measures[0].scored.spec.name,
+                measures[0].method,
+            )
             pairing = known.get(place)
             if pairing is None or pairing.result.difference.questions != len(questions):
                 pairing = pair((labels[i], labels[j]), measures[i], measures[j], questions)
@@ -147,7 +173,11 @@ def _shown_better(
     better: dict[RankedOn, list[tuple[str, str]]] = defaultdict(list)
     for difference in _corrected(differences, correction, instruments):
         as_compared = by_pair.get(_pair_key(difference), difference)
-        decisive = as_compared if as_compared.difference.questions == difference.difference.questions else difference
+        decisive = (
+            as_compared
+            if as_compared.difference.questions == difference.difference.questions
+            else difference
+        )
         if is_shown(decisive):
             winner, loser = (decisive.first, decisive.second)[:: 1 if gain(decisive) > 0 else -1]
             better[difference.benchmark, difference.dimension].append((winner, loser))
@@ -159,7 +189,11 @@ def _place_of(difference: PairedDifference) -> ComparedPlace:
 
 
 def _pair_key(difference: PairedDifference) -> tuple[object, ...]:
-    return frozenset((difference.first, difference.second)), difference.benchmark, difference.dimension
+    return (
+        frozenset((difference.first, difference.second)),
+        difference.benchmark,
+        difference.dimension,
+    )
 
 
 def run_measures(run: ScoredRun, metric: str) -> dict[Place, dict[str, QuestionMeasures]]:
@@ -204,12 +238,16 @@ def _corrected(
     by_kind: dict[tuple[str, Method, bool], list[int]] = defaultdict(list)
     for i, difference in enumerate(differences):
         if difference.p is not None:
-            by_kind[difference.scope, difference.method, _has_any(difference, instruments)].append(i)
+            by_kind[difference.scope, difference.method, _has_any(difference, instruments)].append(
+                i
+            )
     corrected: dict[int, PairedDifference] = {}
     for places in by_kind.values():
         p_values = adjusted([differences[i].p or 0.0 for i in places], correction)
         family = 1 if correction == "none" else len(places)
-        corrected |= {i: _as_one_of(differences[i], p, family) for i, p in zip(places, p_values, strict=True)}
+        corrected |= {
+            i: _as_one_of(differences[i], p, family) for i, p in zip(places, p_values, strict=True)
+        }
     for i, difference in enumerate(differences):
         yield corrected.get(i, difference)
 
@@ -283,7 +321,11 @@ def overall_of(differences: Iterable[PairedDifference]) -> PairedDifference | No
     rows = [difference for difference in differences if difference.difference.value is not None]
     single = [row for row in rows if row.scope == "benchmark"]
     same_dimension = len({row.dimension for row in single}) == 1
-    for scope, is_over_all in (("overall", True), ("benchmark", len(single) == 1), ("dimension", same_dimension)):
+    for scope, is_over_all in (
+        ("overall", True),
+        ("benchmark", len(single) == 1),
+        ("dimension", same_dimension),
+    ):
         if is_over_all and (of_scope := [row for row in rows if row.scope == scope]):
             return replace(of_scope[0], benchmark=ALL, dimension=ALL)
     return None

@@ -16,7 +16,13 @@ from msgspec.structs import asdict, replace
 
 from snellen.analysis.capability import ALL, counted_alike, protocol_preference
 from snellen.analysis.linearisation import linearised_deviations
-from snellen.analysis.paired.significance import LEVEL, Correction, agreeing, questions_needed, sign_flip_test
+from snellen.analysis.paired.significance import (
+    LEVEL,
+    Correction,
+    agreeing,
+    questions_needed,
+    sign_flip_test,
+)
 from snellen.analysis.question_means import censored_mean, is_censored, with_counts
 from snellen.analysis.statistics import (
     NO_BOUNDS,
@@ -32,7 +38,14 @@ from snellen.analysis.statistics import (
 from snellen.catalogue import BenchmarkSpec
 from snellen.common.late import data_frame
 from snellen.formats.shown_text import object_line
-from snellen.metrics.declaration import Counts, MetricRow, ReplyMetric, declared, metric_of, summed_metric
+from snellen.metrics.declaration import (
+    Counts,
+    MetricRow,
+    ReplyMetric,
+    declared,
+    metric_of,
+    summed_metric,
+)
 from snellen.reasons import Reason
 from snellen.records import Better, Estimate, Method, Score
 from snellen.scoring.scored_run import RowKey, ScoredBenchmark
@@ -84,7 +97,13 @@ class PairedDifference(Struct, frozen=True):
     @property
     def scope(self) -> str:
         """What it is corrected together with."""
-        return "benchmark" if self.benchmark != ALL else "overall" if self.dimension == ALL else "dimension"
+        return (
+            "benchmark"
+            if self.benchmark != ALL
+            else "overall"
+            if self.dimension == ALL
+            else "dimension"
+        )
 
 
 def gain(difference: PairedDifference) -> float:
@@ -105,7 +124,10 @@ def seen_from(difference: PairedDifference, run: str) -> PairedDifference:
         first_value=difference.second_value,
         second_value=difference.first_value,
         difference=replace(
-            estimate, value=negated(estimate.value), low=negated(estimate.high), high=negated(estimate.low)
+            estimate,
+            value=negated(estimate.value),
+            low=negated(estimate.high),
+            high=negated(estimate.low),
         ),
         low_corrected=negated(difference.high_corrected),
         high_corrected=negated(difference.low_corrected),
@@ -122,13 +144,21 @@ def corrected_estimate(difference: PairedDifference) -> Estimate:
     """The difference with the interval that is corrected as `p_adjusted` is: what tables and sentences show."""
     if difference.low_corrected is None or difference.high_corrected is None:
         return difference.difference
-    return replace(difference.difference, low=difference.low_corrected, high=difference.high_corrected)
+    return replace(
+        difference.difference, low=difference.low_corrected, high=difference.high_corrected
+    )
 
 
 def is_shown(difference: PairedDifference) -> bool:
     """Whether a difference is shown: its corrected p-value is below 5%, and its interval excludes zero."""
     low, high, p = difference.difference.low, difference.difference.high, difference.p_adjusted
-    return low is not None and high is not None and p is not None and p < LEVEL and (low > 0 or high < 0)
+    return (
+        low is not None
+        and high is not None
+        and p is not None
+        and p < LEVEL
+        and (low > 0 or high < 0)
+    )
 
 
 class QuestionFlip(Struct, frozen=True):
@@ -199,9 +229,12 @@ class Comparison(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return object_line(
-            self, ", ".join(self.labels),
-            differences=len(self.rows), ranks=len(self.ranks), flips=len(self.flips),
-        )  # fmt: skip
+            self,
+            ", ".join(self.labels),
+            differences=len(self.rows),
+            ranks=len(self.ranks),
+            flips=len(self.flips),
+        )
 
     def table(self) -> polars.DataFrame:
         """One row a difference: runs, benchmark, dimension, values of both, difference with stderr, low, high, n and
@@ -314,12 +347,16 @@ def difference_bounds(row: MetricRow) -> Bounds:
     return row.low - row.high, row.high - row.low
 
 
-def question_values(scored: ScoredBenchmark, metrics: Container[str] | None = None) -> Iterator[QuestionMeasures]:
+def question_values(
+    scored: ScoredBenchmark, metrics: Container[str] | None = None
+) -> Iterator[QuestionMeasures]:
     """Every metric (of those named) of a benchmark under every protocol, on the questions that have a value."""
     counts: dict[RowKey, dict[QuestionKey, Counts]] = defaultdict(dict)
     for tally in scored.tallies:
         if tally.counts:
-            counts[tally.protocol, tally.method, tally.metric][tally.sample_id, tally.turn] = tally.counts
+            counts[tally.protocol, tally.method, tally.metric][tally.sample_id, tally.turn] = (
+                tally.counts
+            )
     from_counts = {row for _, _, metric in counts for row in metric_row_names(metric)}
     for (protocol, method, metric), records in scored.score_rows.items():
         if metric in from_counts or not (metrics is None or metric in metrics):
@@ -328,13 +365,21 @@ def question_values(scored: ScoredBenchmark, metrics: Container[str] | None = No
         if isinstance(declaring, ReplyMetric) and declaring.mean_over == "answers":
             continue  # no mean over questions, which is what is compared
         scores = list(records)
-        values = {(score.sample_id, score.turn): score.value for score in scores if score.value is not None}
+        values = {
+            (score.sample_id, score.turn): score.value
+            for score in scores
+            if score.value is not None
+        }
         if values:
-            yield QuestionMeasures(scored, protocol, method, metric, values=values, censored=_censored(scores))
+            yield QuestionMeasures(
+                scored, protocol, method, metric, values=values, censored=_censored(scores)
+            )
     for (protocol, method, metric), by_counts in counts.items():
         for row in metric_row_names(metric):
             if metrics is None or row in metrics:
-                yield QuestionMeasures(scored, protocol, method, row, counts=by_counts, counted_by=metric)
+                yield QuestionMeasures(
+                    scored, protocol, method, row, counts=by_counts, counted_by=metric
+                )
 
 
 def _censored(scores: Sequence[Score]) -> Mapping[QuestionKey, Score]:
@@ -384,8 +429,21 @@ def pair(
     better = _counted(first, second, keys)
     return Paired(
         PairedDifference(
-            *labels, spec.name, spec.dimension, spec.suite, first.protocol, first.method, first.metric,
-            first_value, second_value, difference, p, None, None, None, *better,
+            *labels,
+            spec.name,
+            spec.dimension,
+            spec.suite,
+            first.protocol,
+            first.method,
+            first.metric,
+            first_value,
+            second_value,
+            difference,
+            p,
+            None,
+            None,
+            None,
+            *better,
             only_one_has_value=len(first.keys ^ second.keys),
             unit=first.row.unit,
             better=first.row.better,
@@ -394,7 +452,7 @@ def pair(
         ),
         spec,
         contributions,
-    )  # fmt: skip
+    )
 
 
 def _why_without_difference(first: QuestionMeasures, second: QuestionMeasures, n: int) -> Reason:
@@ -404,14 +462,18 @@ def _why_without_difference(first: QuestionMeasures, second: QuestionMeasures, n
 
 
 def _with_broken_rows(
-    difference: Estimate, first: QuestionMeasures, second: QuestionMeasures, keys: Sequence[QuestionKey]
+    difference: Estimate,
+    first: QuestionMeasures,
+    second: QuestionMeasures,
+    keys: Sequence[QuestionKey],
 ) -> Estimate:
     """Its n is of the questions that both runs have a value for, as everywhere; those that weigh in it although they
     were answered in part alone are its errors, or were not asked to the end."""
     lacking = [
         run.censored[key]
         for key in keys
-        if (run := next((run for run in (first, second) if key not in run.values), None)) is not None
+        if (run := next((run for run in (first, second) if key not in run.values), None))
+        is not None
     ]
     counted = with_counts(difference, lacking, 0)
     return replace(counted, n=len(keys) - len(lacking))
@@ -427,7 +489,9 @@ def _estimate(
 ) -> Estimate:
     bounds = difference_bounds(first.row)
     if not (first.counted_by or first.censored or second.censored):
-        return estimate_mean([first.values[key] - second.values[key] for key in keys], groups, bounds=bounds)
+        return estimate_mean(
+            [first.values[key] - second.values[key] for key in keys], groups, bounds=bounds
+        )
     spread = group_spread(deviations, groups)
     low, high = interval_of(gap, spread, bounds)
     return Estimate(gap, spread.error, low, high, len(keys), groups=spread.groups)
@@ -445,16 +509,24 @@ def _counted(
     return sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
 
 
-def flips(labels: tuple[str, str], first: QuestionMeasures, second: QuestionMeasures) -> Iterator[QuestionFlip]:
+def flips(
+    labels: tuple[str, str], first: QuestionMeasures, second: QuestionMeasures
+) -> Iterator[QuestionFlip]:
     """The common questions on which two runs have different values."""
     if first.counted_by:
         return
     for key in sorted(first.values.keys() & second.values.keys()):
         if first.values[key] != second.values[key]:
             yield QuestionFlip(
-                *labels, first.scored.spec.name, *key, first.protocol, first.method, first.metric,
-                first.values[key], second.values[key],
-            )  # fmt: skip
+                *labels,
+                first.scored.spec.name,
+                *key,
+                first.protocol,
+                first.method,
+                first.metric,
+                first.values[key],
+                second.values[key],
+            )
 
 
 def mean_differences(pairs: Sequence[Paired]) -> Iterator[PairedDifference]:
@@ -472,7 +544,9 @@ def mean_differences(pairs: Sequence[Paired]) -> Iterator[PairedDifference]:
     for dimension, members in by_dimension.items():
         if mean := mean_of_pairs(members, dimension):
             yield mean.result
-    is_of_one_dimension = len(by_dimension) == 1 and all(paired.result.dimension for paired in usable)
+    is_of_one_dimension = len(by_dimension) == 1 and all(
+        paired.result.dimension for paired in usable
+    )
     if len(usable) > 1 and not is_of_one_dimension and (overall := mean_of_pairs(usable, ALL)):
         yield overall.result
 
@@ -480,8 +554,12 @@ def mean_differences(pairs: Sequence[Paired]) -> Iterator[PairedDifference]:
 def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
     """The mean of differences, which count alike or, if their suites say so, by their numbers of questions; None over
     different scales."""
-    rows = [declared(metric) for metric in dict.fromkeys(member.result.metric for member in members)]
-    if len({(row.scale, row.better) for row in rows}) > 1 or (len(members) > 1 and not rows[0].scale):
+    rows = [
+        declared(metric) for metric in dict.fromkeys(member.result.metric for member in members)
+    ]
+    if len({(row.scale, row.better) for row in rows}) > 1 or (
+        len(members) > 1 and not rows[0].scale
+    ):
         return None
     results, m = [member.result for member in members], len(members)
     by_questions = counted_alike(member.spec for member in members) == "questions"
@@ -492,27 +570,37 @@ def mean_of_pairs(members: Sequence[Paired], dimension: str) -> Paired | None:
         for member, weight in zip(members, weights, strict=True)
         for group, value in member.contributions.items()
     }
-    weighted = (scaled_estimate(result.difference, w) for result, w in zip(results, weights, strict=True))
+    weighted = (
+        scaled_estimate(result.difference, w) for result, w in zip(results, weights, strict=True)
+    )
     test = sign_flip_test(list(contributions.values()))
     difference, p = agreeing(mean_of_estimates(list(weighted)), test)
     metrics = {result.metric for result in results}
     return Paired(
         PairedDifference(
-            results[0].first, results[0].second, ALL, dimension,
+            results[0].first,
+            results[0].second,
+            ALL,
+            dimension,
             results[0].suite if len({result.suite for result in results}) == 1 else "",
-            results[0].method, results[0].method, metrics.pop() if len(metrics) == 1 else rows[0].scale,
+            results[0].method,
+            results[0].method,
+            metrics.pop() if len(metrics) == 1 else rows[0].scale,
             _weighted([result.first_value for result in results], weights),
             _weighted([result.second_value for result in results], weights),
-            difference, p,
+            difference,
+            p,
             only_one_has_value=sum(result.only_one_has_value for result in results),
             unit=rows[0].unit,
             better=rows[0].better,
         ),
         members[0].spec,
         contributions,
-    )  # fmt: skip
+    )
 
 
 def _weighted(values: Sequence[float | None], weights: Sequence[float]) -> float:
     """The mean by weights that are 1 on average."""
-    return math.fsum(w * (value or 0.0) for value, w in zip(values, weights, strict=True)) / len(values)
+    return math.fsum(w * (value or 0.0) for value, w in zip(values, weights, strict=True)) / len(
+        values
+    )

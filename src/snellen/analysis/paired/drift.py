@@ -68,7 +68,10 @@ def drifts(runs: Sequence[ScoredRun], metric: str = "") -> list[Drift]:
     Models are told apart by name, and each has one run on each version. Raises DataError where a model lacks a version,
     or has two runs on one, or versions share pictures.
     """
-    names = sorted(dict.fromkeys(scored.spec.name for run in runs for scored in run.benchmarks), key=_version_number)
+    names = sorted(
+        dict.fromkeys(scored.spec.name for run in runs for scored in run.benchmarks),
+        key=_version_number,
+    )
     if len(names) < 2:
         raise DataError("drift is between versions of a benchmark; name runs on two of them")
     by_version: dict[str, dict[str, ScoredRun]] = defaultdict(dict)
@@ -82,7 +85,9 @@ def drifts(runs: Sequence[ScoredRun], metric: str = "") -> list[Drift]:
     models = list(dict.fromkeys(run.manifest.model for run in runs))
     for name in names:
         if lacking := [model for model in models if model not in by_version[name]]:
-            raise DataError(f"{lacking[0]} has no run on {name}; run it there, or leave its other runs out")
+            raise DataError(
+                f"{lacking[0]} has no run on {name}; run it there, or leave its other runs out"
+            )
     return [
         _drift(models, *(_of_version(name, by_version[name], models, metric) for name in pair))
         for pair in pairwise(names)
@@ -100,12 +105,18 @@ def _of_version(
 ) -> Mapping[Place, Mapping[str, tuple[QuestionMeasures, ...]]]:
     """What all models measured on a version, by place and protocol."""
     tables = [run_measures(runs[model], metric) for model in models]
-    places = [place for place in tables[0] if place[0] == name and all(place in table for table in tables)]
+    places = [
+        place for place in tables[0] if place[0] == name and all(place in table for table in tables)
+    ]
     return {
         place: {
             protocol: measures
             for protocol in tables[0][place]
-            if (measures := tuple(table[place][protocol] for table in tables if protocol in table[place]))
+            if (
+                measures := tuple(
+                    table[place][protocol] for table in tables if protocol in table[place]
+                )
+            )
             and len(measures) == len(models)
         }
         for place in places
@@ -125,7 +136,9 @@ def _drift(
         first, second = before[old][protocol], after[new][protocol]
         if len({measures.metric for measures in (*first, *second)}) == 1:
             return _measured(models, old[0], new[0], first, second)
-    raise DataError("the runs have no protocol and metric in common on both versions; run the models alike on both")
+    raise DataError(
+        "the runs have no protocol and metric in common on both versions; run the models alike on both"
+    )
 
 
 def _measured(
@@ -137,7 +150,9 @@ def _measured(
 ) -> Drift:
     sides = [_Side(first), _Side(second)]
     if shared := sides[0].groups & sides[1].groups:
-        raise DataError(f"{before} and {after} share {len(shared):,} pictures; drift is between different ones")
+        raise DataError(
+            f"{before} and {after} share {len(shared):,} pictures; drift is between different ones"
+        )
     row = first[0].row
     lines = [
         _model_drift(model, *(side.estimate(np.eye(len(models))[place]) for side in sides))
@@ -146,17 +161,23 @@ def _measured(
     if len(models) > 1:
         mean = np.full(len(models), 1 / len(models))
         lines.append(_model_drift(ALL_MODELS, *(side.estimate(mean) for side in sides)))
-    return Drift(before, after, row.name, first[0].protocol, row.unit, tuple(lines), order_test(*sides))
+    return Drift(
+        before, after, row.name, first[0].protocol, row.unit, tuple(lines), order_test(*sides)
+    )
 
 
 class _Side:
     """What all models measured on the questions of a version that each has a value for."""
 
     def __init__(self, measures: Sequence[QuestionMeasures]) -> None:
-        keys, groups = measures[0].questions(frozenset.intersection(*(measured.keys for measured in measures)))
+        keys, groups = measures[0].questions(
+            frozenset.intersection(*(measured.keys for measured in measures))
+        )
         spreads = [spread for measured in measures if (spread := measured.spread_over(keys))]
         if not keys or len(spreads) < len(measures):
-            raise DataError(f"{measures[0].scored.spec.name}: no question has a value of all models; run them again")
+            raise DataError(
+                f"{measures[0].scored.spec.name}: no question has a value of all models; run them again"
+            )
         self._row, self._of = measures[0].row, groups
         self.values = np.array([value for value, _ in spreads])
         self._deviations = np.array([deviations for _, deviations in spreads])
@@ -171,7 +192,9 @@ class _Side:
 
     def covariance(self) -> Array:
         """Of the models' values, over pictures."""
-        sums = np.array([list(sum_by_group(row.tolist(), self._of).values()) for row in self._deviations])
+        sums = np.array(
+            [list(sum_by_group(row.tolist(), self._of).values()) for row in self._deviations]
+        )
         count = len(self.groups)
         covariance: Array = count / max(1, count - 1) * sums @ sums.T
         return covariance
@@ -190,7 +213,9 @@ def _model_drift(model: str, before: Estimate, after: Estimate) -> ModelDrift:
     difference = Estimate(gap, error, low, high, before.n + after.n, groups=groups)
     if not error:
         return ModelDrift(model, before, after, difference, None)
-    return ModelDrift(model, before, after, *agreeing(difference, math.erfc(abs(gap) / error / math.sqrt(2))))
+    return ModelDrift(
+        model, before, after, *agreeing(difference, math.erfc(abs(gap) / error / math.sqrt(2)))
+    )
 
 
 def order_test(before: _Side, after: _Side) -> OrderTest:
@@ -198,7 +223,8 @@ def order_test(before: _Side, after: _Side) -> OrderTest:
     count = len(before.values)
     pairs = list(combinations(range(count), 2))
     signs = [
-        np.sign(before.values[i] - before.values[j]) * np.sign(after.values[i] - after.values[j]) for i, j in pairs
+        np.sign(before.values[i] - before.values[j]) * np.sign(after.values[i] - after.values[j])
+        for i, j in pairs
     ]
     swapped, untied = sum(sign < 0 for sign in signs), sum(sign != 0 for sign in signs)
     tau = (untied - 2 * swapped) / untied if untied else None

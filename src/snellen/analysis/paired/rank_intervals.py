@@ -56,29 +56,42 @@ def rank_intervals(
     a Poisson number of times, one on average (Hanley and MacGibbon 2006), the same for all runs; a value changes by the
     sum of its questions' deviations, so that the total drawn need not be fixed.
     """
-    resampled_benchmarks = [resampled for measures in benchmarks if (resampled := _resample(measures, resamples, seed))]
+    resampled_benchmarks = [
+        resampled for measures in benchmarks if (resampled := _resample(measures, resamples, seed))
+    ]
     ranked = [
         interval
         for resampled in resampled_benchmarks
         for interval in _intervals(
-            labels, _ranks(resampled.values[None], _sign(resampled)), _ranks(resampled.resamples, _sign(resampled)),
-            resampled, resampled.measures[0].scored.spec.name, better=better,
+            labels,
+            _ranks(resampled.values[None], _sign(resampled)),
+            _ranks(resampled.resamples, _sign(resampled)),
+            resampled,
+            resampled.measures[0].scored.spec.name,
+            better=better,
         )
-    ]  # fmt: skip
+    ]
     dimensions = _dimensions(resampled_benchmarks)
     by_dimension = [(name, members, *_mean_ranks(members)) for name, members in dimensions.items()]
     for name, members, points, draws in by_dimension:
         ranked += _intervals(labels, points, draws, _joined(members), ALL, name, better)
     if len(dimensions) > 1:
-        points, draws = (np.mean(arrays, axis=0) for arrays in zip(*(ranks[2:] for ranks in by_dimension), strict=True))
-        everything = _joined([resampled for members in dimensions.values() for resampled in members])
+        points, draws = (
+            np.mean(arrays, axis=0)
+            for arrays in zip(*(ranks[2:] for ranks in by_dimension), strict=True)
+        )
+        everything = _joined(
+            [resampled for members in dimensions.values() for resampled in members]
+        )
         ranked += _intervals(labels, points, draws, everything, ALL, ALL)
     return ranked
 
 
 def _resample(measures: Sequence[QuestionMeasures], resamples: int, seed: int) -> _Resampled | None:
     """The values of one benchmark in each resample; None where one of the runs has no value."""
-    keys, groups = measures[0].questions(frozenset.intersection(*(measure.keys for measure in measures)))
+    keys, groups = measures[0].questions(
+        frozenset.intersection(*(measure.keys for measure in measures))
+    )
     spreads = [spread for measure in measures if (spread := measure.spread_over(keys))]
     if len(spreads) < len(measures):
         return None
@@ -116,18 +129,24 @@ def _dimensions(resampled: Sequence[_Resampled]) -> dict[str, list[_Resampled]]:
     by_dimension: dict[str, list[_Resampled]] = defaultdict(list)
     for benchmark in resampled:
         by_dimension[benchmark.measures[0].scored.spec.dimension].append(benchmark)
-    return {name: members for name, members in by_dimension.items() if name and _share_scale(members)}
+    return {
+        name: members for name, members in by_dimension.items() if name and _share_scale(members)
+    }
 
 
 def _share_scale(members: Sequence[_Resampled]) -> bool:
     rows = [benchmark.measures[0].row for benchmark in members]
-    return len(rows) == 1 or (len({(row.scale, row.better) for row in rows}) == 1 and bool(rows[0].scale))
+    return len(rows) == 1 or (
+        len({(row.scale, row.better) for row in rows}) == 1 and bool(rows[0].scale)
+    )
 
 
 def _mean_ranks(members: Sequence[_Resampled]) -> tuple[Array, Array]:
     """Ranks by the mean over the benchmarks of a dimension, whose questions count alike if their suites say so."""
     sign = _sign(members[0])
-    by_questions = counted_alike(benchmark.measures[0].scored.spec for benchmark in members) == "questions"
+    by_questions = (
+        counted_alike(benchmark.measures[0].scored.spec for benchmark in members) == "questions"
+    )
     weights = [benchmark.n if by_questions else 1 for benchmark in members]
     means = np.average([benchmark.values for benchmark in members], axis=0, weights=weights)
     draws = np.average([benchmark.resamples for benchmark in members], axis=0, weights=weights)
@@ -164,12 +183,21 @@ def _intervals(
     else:
         shown = better.get((benchmark, dimension), ())
         low = np.array([1 + sum(loser == label for _, loser in shown) for label in labels])
-        high = np.array([len(labels) - sum(winner == label for winner, _ in shown) for label in labels])
+        high = np.array(
+            [len(labels) - sum(winner == label for winner, _ in shown) for label in labels]
+        )
     return [
         RankInterval(
-            label, benchmark, dimension, first.method, first.metric, float(point[0, i]),
-            float(low[i]) if is_known else None, float(high[i]) if is_known else None,
-            float(best[i]) if is_known else None, of.n,
+            label,
+            benchmark,
+            dimension,
+            first.method,
+            first.metric,
+            float(point[0, i]),
+            float(low[i]) if is_known else None,
+            float(high[i]) if is_known else None,
+            float(best[i]) if is_known else None,
+            of.n,
         )
         for i, label in enumerate(labels)
-    ]  # fmt: skip
+    ]

@@ -33,7 +33,11 @@ def agreeing(estimate: Estimate, p: float) -> tuple[Estimate, float]:
     if estimate.value is None or low is None or high is None:
         return estimate, p
     p = max(p, _p_of_interval(estimate.value, low, high))
-    return (replace(estimate, low=min(low, 0.0), high=max(high, 0.0)), p) if p >= LEVEL else (estimate, p)
+    return (
+        (replace(estimate, low=min(low, 0.0), high=max(high, 0.0)), p)
+        if p >= LEVEL
+        else (estimate, p)
+    )
 
 
 def _p_of_interval(value: float, low: float, high: float) -> float:
@@ -53,7 +57,10 @@ def corrected_interval(estimate: Estimate, p: float, p_adjusted: float, family: 
     if estimate.value is None or estimate.low is None or estimate.high is None:
         return None, None
     if p_adjusted == p and (p < LEVEL or family < 2):
-        return estimate.low, estimate.high  # to the last bit: whoever reads both is told that nothing was corrected
+        return (
+            estimate.low,
+            estimate.high,
+        )  # to the last bit: whoever reads both is told that nothing was corrected
     level = LEVEL * p / p_adjusted if p and p_adjusted < LEVEL else LEVEL / max(family, 1)
     wider = z(level) / z()
     low = estimate.value - wider * (estimate.value - estimate.low)

@@ -9,7 +9,15 @@ from typing import Any
 
 import click
 
-from snellen.cli.flags import PATH, Number, WholeNumber, field_flags, flags_given, json_flag, offline_flag
+from snellen.cli.flags import (
+    PATH,
+    Number,
+    WholeNumber,
+    field_flags,
+    flags_given,
+    json_flag,
+    offline_flag,
+)
 from snellen.cli.show import announce, out, print_tables, run_progress, show_results
 from snellen.errors import MissingExtraError
 from snellen.formats.whole_files import write_atomically
@@ -22,35 +30,66 @@ CARD = "acuity.html"
 LEAST = 6
 """Fewest questions that a budget may be."""
 _QUESTION = ("method", "templates", "temperature", "max_new_tokens")
-_EXECUTION = ("name", "runs", "workers", "error_budget", "price", "max_cost", "max_requests", "max_time", "cache")
+_EXECUTION = (
+    "name",
+    "runs",
+    "workers",
+    "error_budget",
+    "price",
+    "max_cost",
+    "max_requests",
+    "max_time",
+    "cache",
+)
 
 
 @click.command()
 @click.argument("models", nargs=-1, required=True)
 @click.option(
-    "--test", "tests", multiple=True, metavar="NAME", help="A test, such as letter-size; repeat for more.  [all]"
+    "--test",
+    "tests",
+    multiple=True,
+    metavar="NAME",
+    help="A test, such as letter-size; repeat for more.  [all]",
 )
 @click.option(
-    "--budget", type=WholeNumber(LEAST), help=f"Most questions to each model in all.  [{BUDGET} for each test]"
+    "--budget",
+    type=WholeNumber(LEAST),
+    help=f"Most questions to each model in all.  [{BUDGET} for each test]",
 )
 @click.option(
-    "--width", type=Number(0, min_open=True), default=WIDTH,
+    "--width",
+    type=Number(0, min_open=True),
+    default=WIDTH,
     help=f"Width of an interval, in octaves, below which a test asks no more.  [{WIDTH:g}]",
-)  # fmt: skip
+)
 @click.option(
-    "--input-side", type=WholeNumber(8), metavar="PX",
+    "--input-side",
+    type=WholeNumber(8),
+    metavar="PX",
     help="Of models behind an API: the longer side to which it reduces pictures, to say what that leaves.",
-)  # fmt: skip
+)
 @click.option("--card", type=PATH, help=f"Where the page with the card goes.  [{CARD} in the run]")
-@click.option("--dry-run", is_flag=True, help="Ask nothing: say how many requests, tokens and pictures it would be.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Ask nothing: say how many requests, tokens and pictures it would be.",
+)
 @field_flags(QuestionSpec, _QUESTION)
 @field_flags(ExecutionSpec, _EXECUTION)
 @offline_flag
 @json_flag
 def acuity_command(
-    models: tuple[str, ...], tests: tuple[str, ...], budget: int | None, width: float, input_side: int | None,
-    card: Path | None, dry_run: bool, as_json: bool, **flags: Any,
-) -> None:  # fmt: skip
+    models: tuple[str, ...],
+    tests: tuple[str, ...],
+    budget: int | None,
+    width: float,
+    input_side: int | None,
+    card: Path | None,
+    dry_run: bool,
+    as_json: bool,
+    **flags: Any,
+) -> None:
     """Measure how small, faint or crowded a thing may be for MODELS to see it.
 
     \b
@@ -71,14 +110,21 @@ def acuity_command(
         if "/" not in test:
             find("acuity_tests", test)
     benchmarks = [test if "/" in test else f"acuity/{test}" for test in tests] or ["acuity"]
-    spec = run_spec({**flags_given(flags), "models": models, "benchmarks": benchmarks, "report": False})
+    spec = run_spec(
+        {**flags_given(flags), "models": models, "benchmarks": benchmarks, "report": False}
+    )
     if dry_run:
         for line in acuity_forecasts(spec, budget, announce):
             out.print(line, soft_wrap=True)
         return
     with run_progress() as progress:
         runs = measure_acuity(
-            spec, budget=budget, width=width, input_side=input_side, progress=progress, announce=announce
+            spec,
+            budget=budget,
+            width=width,
+            input_side=input_side,
+            progress=progress,
+            announce=announce,
         )
     if as_json:
         for record in acuity_records(runs):
@@ -98,7 +144,9 @@ def acuity_command(
 @click.command()
 @click.argument("model")
 @click.argument("benchmarks", nargs=-1, required=True)
-@click.option("--limit", type=WholeNumber(2), default=8, help="Most questions of each benchmark.  [8]")
+@click.option(
+    "--limit", type=WholeNumber(2), default=8, help="Most questions of each benchmark.  [8]"
+)
 def check_command(model: str, benchmarks: tuple[str, ...], limit: int) -> None:
     """See whether MODEL sees: a few questions of BENCHMARKS with their picture, a grey one, and another question's.
 
@@ -133,8 +181,18 @@ DEMO_LIMIT = 24
 
 @click.command()
 @click.option("--runs", default="runs/demo", help="Folder of the demo's runs.  [runs/demo]")
-@click.option("--limit", default=DEMO_LIMIT, type=WholeNumber(1), help=f"Samples per benchmark.  [{DEMO_LIMIT}]")
-@click.option("--level", default="easy", type=click.Choice(["easy", "medium", "hard", "all"]), help="How hard.  [easy]")
+@click.option(
+    "--limit",
+    default=DEMO_LIMIT,
+    type=WholeNumber(1),
+    help=f"Samples per benchmark.  [{DEMO_LIMIT}]",
+)
+@click.option(
+    "--level",
+    default="easy",
+    type=click.Choice(["easy", "medium", "hard", "all"]),
+    help="How hard.  [easy]",
+)
 @json_flag
 def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
     """Evaluate two small trained models and three instruments on the embedded eye chart.
@@ -152,7 +210,10 @@ def demo_command(runs: str, limit: int, level: str, as_json: bool) -> None:
             raise MissingExtraError(package, "hf", "snellen demo")
     finished: list[FinishedRun] = []
     with run_progress() as progress:
-        for models, protocols in ((DEMO_MODELS, (*GENERATION, "likelihood?m=5")), (DEMO_INSTRUMENTS, GENERATION)):
+        for models, protocols in (
+            (DEMO_MODELS, (*GENERATION, "likelihood?m=5")),
+            (DEMO_INSTRUMENTS, GENERATION),
+        ):
             for model in models:
                 question = QuestionSpec(
                     models=(model,),

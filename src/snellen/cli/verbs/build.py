@@ -12,7 +12,15 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from snellen.api import build, build_own, build_reformed, check_own_name, makes_options, refresh, table_of_form
+from snellen.api import (
+    build,
+    build_own,
+    build_reformed,
+    check_own_name,
+    makes_options,
+    refresh,
+    table_of_form,
+)
 from snellen.building.benchmark import MANIFEST, Benchmark
 from snellen.building.recipe import Recipe
 from snellen.building.reforming import ReformSettings, count_types, reform_source, with_questions
@@ -21,7 +29,15 @@ from snellen.catalogue.forms import recognised_form, table_forms, titles_of_form
 from snellen.catalogue.suites import params_with
 from snellen.cli.flags import PATH, Number, WholeNumber, flags_on_line, json_flag, offline_flag
 from snellen.cli.preview import show_preview
-from snellen.cli.show import announce, build_progress, err, out, print_built, show_table, show_verification
+from snellen.cli.show import (
+    announce,
+    build_progress,
+    err,
+    out,
+    print_built,
+    show_table,
+    show_verification,
+)
 from snellen.common.paths import as_word, benchmark_folder
 from snellen.errors import DataError, WrongRowsError
 from snellen.models.base import load_model
@@ -63,7 +79,9 @@ def naming_leniency(lenient: bool) -> Iterator[None]:
         yield
     except WrongRowsError as error:
         if not lenient and all(map(_OF_A_ROW.search, error.faults)):
-            announce("rows that cannot be used are named below; --lenient leaves them out and counts them")
+            announce(
+                "rows that cannot be used are named below; --lenient leaves them out and counts them"
+            )
         raise
 
 
@@ -82,23 +100,58 @@ def ask_user(path: Path, doubt: Doubt) -> str:
 
 @click.command()
 @click.argument("what", nargs=-1, required=True)
-@click.option("--source", type=PATH, help="Folder with the official files a benchmark is built from.")
 @click.option(
-    "--hub", is_flag=True, help="Build from the dataset on the Hugging Face hub (or its local cache, or --source)."
+    "--source", type=PATH, help="Folder with the official files a benchmark is built from."
 )
-@click.option("--revision", default="", help="Branch, tag or commit of the hub's dataset.  [the entry's, or main]")
-@click.option("--name", default="", help="Name of a benchmark made from your own file (default: the file's name).")
+@click.option(
+    "--hub",
+    is_flag=True,
+    help="Build from the dataset on the Hugging Face hub (or its local cache, or --source).",
+)
+@click.option(
+    "--revision",
+    default="",
+    help="Branch, tag or commit of the hub's dataset.  [the entry's, or main]",
+)
+@click.option(
+    "--name",
+    default="",
+    help="Name of a benchmark made from your own file (default: the file's name).",
+)
 @click.option("--images", type=PATH, help="Folder that image paths in your file are relative to.")
 @click.option("--to", type=PATH, help="Folder to make (default: under $SNELLEN_HOME/benchmarks).")
-@click.option("--dimension", default="", help="Capability dimension of your own benchmark: CG, FG, STP, VGR, ...")
 @click.option(
-    "--metric", "metrics", multiple=True, help="Metric for open questions of your own benchmark; repeat for more."
+    "--dimension",
+    default="",
+    help="Capability dimension of your own benchmark: CG, FG, STP, VGR, ...",
 )
-@click.option("--answers", type=PATH, help="File with the answers that a table of a suite's form hides.")
-@click.option("--lenient", is_flag=True, help="Leave out rows of your own file that cannot be used, and count them.")
-@click.option("--no-pictures", is_flag=True, help="It is meant that no question of your own file has a picture.")
-@click.option("--hidden-answers", is_flag=True, help="It is meant that no question of your own file has an answer.")
-@click.option("--fetch-pictures", is_flag=True, help="Fetch pictures that your own file gives as addresses.")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    help="Metric for open questions of your own benchmark; repeat for more.",
+)
+@click.option(
+    "--answers", type=PATH, help="File with the answers that a table of a suite's form hides."
+)
+@click.option(
+    "--lenient",
+    is_flag=True,
+    help="Leave out rows of your own file that cannot be used, and count them.",
+)
+@click.option(
+    "--no-pictures",
+    is_flag=True,
+    help="It is meant that no question of your own file has a picture.",
+)
+@click.option(
+    "--hidden-answers",
+    is_flag=True,
+    help="It is meant that no question of your own file has an answer.",
+)
+@click.option(
+    "--fetch-pictures", is_flag=True, help="Fetch pictures that your own file gives as addresses."
+)
 @click.option(
     "--column",
     "columns",
@@ -111,7 +164,11 @@ def ask_user(path: Path, doubt: Doubt) -> str:
     type=click.Choice(FORMS),
     help="How answers of your own table name options: by letter, text, or number from 0 or from 1.  [recognised]",
 )
-@click.option("--writer", default="", help="Model that writes distractors, where the paper had a model write them.")
+@click.option(
+    "--writer",
+    default="",
+    help="Model that writes distractors, where the paper had a model write them.",
+)
 @click.option(
     "--distractors",
     default="",
@@ -119,9 +176,17 @@ def ask_user(path: Path, doubt: Doubt) -> str:
     help="Where distractors come from: pool, random, wordnet, near-text, near-picture, near-meaning, written, or "
     "several (near-text:2,random:1).  [the entry's]",
 )
-@click.option("--options", type=WholeNumber(2), help="Options of questions whose distractors are made.  [4]")
-@click.option("--ratio", type=Number(0, 1, min_open=True), help="Share to sample; 1 builds all.  [the entry's]")
-@click.option("--seed", type=int, default=0, help="Seed of sampling, distractors and examples.  [0]")
+@click.option(
+    "--options", type=WholeNumber(2), help="Options of questions whose distractors are made.  [4]"
+)
+@click.option(
+    "--ratio",
+    type=Number(0, 1, min_open=True),
+    help="Share to sample; 1 builds all.  [the entry's]",
+)
+@click.option(
+    "--seed", type=int, default=0, help="Seed of sampling, distractors and examples.  [0]"
+)
 @click.option(
     "--examples",
     default="",
@@ -143,11 +208,28 @@ def ask_user(path: Path, doubt: Doubt) -> str:
 @click.option("--force", is_flag=True, help="Build again what is built already.")
 @offline_flag
 def build_command(
-    what: tuple[str, ...], source: Path | None, hub: bool, revision: str, name: str, images: Path | None,
-    to: Path | None, dimension: str, metrics: tuple[str, ...], answers: Path | None, lenient: bool,
-    no_pictures: bool, hidden_answers: bool, fetch_pictures: bool, columns: tuple[str, ...], answer_is: str | None,
-    writer: str, params: tuple[str, ...], decisions: str | None, force: bool, **recipe_options: Any,
-) -> None:  # fmt: skip
+    what: tuple[str, ...],
+    source: Path | None,
+    hub: bool,
+    revision: str,
+    name: str,
+    images: Path | None,
+    to: Path | None,
+    dimension: str,
+    metrics: tuple[str, ...],
+    answers: Path | None,
+    lenient: bool,
+    no_pictures: bool,
+    hidden_answers: bool,
+    fetch_pictures: bool,
+    columns: tuple[str, ...],
+    answer_is: str | None,
+    writer: str,
+    params: tuple[str, ...],
+    decisions: str | None,
+    force: bool,
+    **recipe_options: Any,
+) -> None:
     """Make benchmarks.
 
     WHAT is a name, glob or suite of the catalogue, or your own questions: .csv, .tsv, .jsonl, .json, .xlsx, .parquet,
@@ -179,16 +261,32 @@ def build_command(
     for target in own:
         makes = makes_options(recipe, writer or None)
         settings = TableSettings(
-            flags, answer_is or "", str(images or ""), no_pictures, hidden_answers, fetch_pictures, makes
+            flags,
+            answer_is or "",
+            str(images or ""),
+            no_pictures,
+            hidden_answers,
+            fetch_pictures,
+            makes,
         )
         own_table = _own_source(target, settings, name, answers, lenient)
-        facts = {"dimension": dimension or own_table.spec.dimension, "metrics": metrics or own_table.spec.metrics}
-        own_table = replace(own_table, spec=replace(own_table.spec, name=name or own_table.spec.name, **facts))
+        facts = {
+            "dimension": dimension or own_table.spec.dimension,
+            "metrics": metrics or own_table.spec.metrics,
+        }
+        own_table = replace(
+            own_table, spec=replace(own_table.spec, name=name or own_table.spec.name, **facts)
+        )
         if own_table.recognition and out.is_terminal:
             show_preview(own_table)
         with build_progress(own_table.spec.name) as progress, naming_leniency(lenient):
             benchmark = build_own(
-                own_table, to=to, recipe=recipe, writer=writer or None, progress=progress, lenient=lenient
+                own_table,
+                to=to,
+                recipe=recipe,
+                writer=writer or None,
+                progress=progress,
+                lenient=lenient,
             )
         print_built(benchmark)
         if own_table.recognition:
@@ -201,7 +299,12 @@ def build_command(
     decided = open_benchmark(decisions).decisions() if decisions else {}
     refused = []
     for spec in specs:
-        if not force and source is None and to is None and (benchmark_folder(spec.name) / MANIFEST).exists():
+        if (
+            not force
+            and source is None
+            and to is None
+            and (benchmark_folder(spec.name) / MANIFEST).exists()
+        ):
             if not (reason := outdated(spec)):
                 announce(f"{spec.name} is built already; --force builds it again")
                 continue
@@ -210,9 +313,17 @@ def build_command(
             with build_progress(spec.name) as progress:
                 source_files = spec.source_in(source) if source else None
                 benchmark = build(
-                    spec, source=source_files, hub=hub, revision=revision, to=to, params=source_params, recipe=recipe,
-                    writer=distractor_writer, decisions=decided, progress=progress,
-                )  # fmt: skip
+                    spec,
+                    source=source_files,
+                    hub=hub,
+                    revision=revision,
+                    to=to,
+                    params=source_params,
+                    recipe=recipe,
+                    writer=distractor_writer,
+                    decisions=decided,
+                    progress=progress,
+                )
         except DataError as error:
             if len(specs) == 1:
                 raise
@@ -221,16 +332,22 @@ def build_command(
             continue
         print_built(benchmark)
     if refused:
-        raise DataError(f"{len(refused)} of {len(specs)} benchmarks were not built; the lines above say why")
+        raise DataError(
+            f"{len(refused)} of {len(specs)} benchmarks were not built; the lines above say why"
+        )
 
 
-def _own_source(target: str, settings: TableSettings, name: str, answers: Path | None, lenient: bool) -> OwnSource:
+def _own_source(
+    target: str, settings: TableSettings, name: str, answers: Path | None, lenient: bool
+) -> OwnSource:
     """What a user gave, and a few lines that say how it is read."""
     path = Path(target)
     is_file = path.is_file() and path.suffix != ENDING
     if is_file and (source := table_of_form(path, settings, answers, lenient)):
         form = recognised_form(path)
-        announce(f"{path} is read in {form.title}{', ' * bool(form.notice)}{form.notice}" if form else "")
+        announce(
+            f"{path} is read in {form.title}{', ' * bool(form.notice)}{form.notice}" if form else ""
+        )
         return source
     if answers and not is_file:
         raise DataError(f"{target}: answers apart are for files of {titles_of_forms()}")
@@ -240,7 +357,9 @@ def _own_source(target: str, settings: TableSettings, name: str, answers: Path |
     for line in source.recognition.lines() if source.recognition else ():
         announce(line)
     if source.recognition and source.recognition.kind == "annotations":
-        announce("  questions of all types that fit are made of them; `snellen reform` has choices, and checks them")
+        announce(
+            "  questions of all types that fit are made of them; `snellen reform` has choices, and checks them"
+        )
     return source
 
 
@@ -274,7 +393,10 @@ def _asked(spec: BenchmarkSpec, answers: Path | None, lenient: bool) -> Benchmar
             f"rows, or leave {flags} out"
         )
     return replace(
-        spec, source=replace(spec.source, params=params_with(spec.source.params, answers=answers, lenient=lenient))
+        spec,
+        source=replace(
+            spec.source, params=params_with(spec.source.params, answers=answers, lenient=lenient)
+        ),
     )
 
 
@@ -285,7 +407,9 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _recipe(distractors: str, options: int | None, ratio: float | None, seed: int, examples: str) -> Recipe:
+def _recipe(
+    distractors: str, options: int | None, ratio: float | None, seed: int, examples: str
+) -> Recipe:
     sample = None
     if ratio is not None:
         sample = Sampling() if ratio == 1 else Sampling("balanced", ratio=ratio)
@@ -297,46 +421,101 @@ OF_REFRESH = ("refreshed", "source", "count", "writer")
 
 @click.command()
 @click.argument("what", required=False, type=PATH)
-@click.option("--ask", metavar="TYPE,TYPE", help="Types of questions: class, count, presence ...  [all that fit]")
-@click.option("--types", is_flag=True, help="Show what each type would give, with an example; build nothing.")
+@click.option(
+    "--ask",
+    metavar="TYPE,TYPE",
+    help="Types of questions: class, count, presence ...  [all that fit]",
+)
+@click.option(
+    "--types", is_flag=True, help="Show what each type would give, with an example; build nothing."
+)
 @click.option("--images", type=PATH, help="Folder with the pictures that a file names.")
 @click.option(
-    "--column", "columns", multiple=True, metavar="ROLE=COLUMN",
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="ROLE=COLUMN",
     help="What a column of a table holds: picture, label, caption, objects, questions, answer, texts, fields, "
     "attributes, relations, id; repeat.",
-)  # fmt: skip
+)
 @click.option("--options", type=WholeNumber(2), help="Options of each question.  [4]")
 @click.option(
-    "--distractors", default="", metavar="SOURCES",
+    "--distractors",
+    default="",
+    metavar="SOURCES",
     help="pool, random, wordnet, near-text, near-picture, near-meaning, written, or several: near-text:2,random:1.  "
     "[pool]",
-)  # fmt: skip
+)
 @click.option("--writer", help="Model that writes distractors (--distractors written).")
-@click.option("--embeddings", default="", metavar="CLIP", help="clip: model that tells which pictures are alike.")
-@click.option("--per-type", type=WholeNumber(0), help="Questions of each type, over its answers; 0 for all.  [500]")
+@click.option(
+    "--embeddings",
+    default="",
+    metavar="CLIP",
+    help="clip: model that tells which pictures are alike.",
+)
+@click.option(
+    "--per-type",
+    type=WholeNumber(0),
+    help="Questions of each type, over its answers; 0 for all.  [500]",
+)
 @click.option("--count", type=WholeNumber(1), help="Questions in total, as many of each type.")
-@click.option("--seed", type=int, default=0, help="Another seed draws other questions and distractors.  [0]")
+@click.option(
+    "--seed", type=int, default=0, help="Another seed draws other questions and distractors.  [0]"
+)
 @click.option("--name", default="", help="Name of the benchmark.  [the file's or folder's]")
 @click.option("--title", default="", help="Its title.")
 @click.option("--licence", default="", help="The licence of pictures and annotations.")
 @click.option("--to", type=PATH, help="Folder to make (default: under $SNELLEN_HOME/benchmarks).")
-@click.option("--jury", multiple=True, metavar="MODEL", help="Have models vote on each option; repeat for more.")
-@click.option("--blind", multiple=True, metavar="MODEL", help="Set apart what models solve without picture; repeat.")
-@click.option("--votes", type=click.Choice(["majority", "all"]), default="majority", help="Of the jury.  [majority]")
+@click.option(
+    "--jury",
+    multiple=True,
+    metavar="MODEL",
+    help="Have models vote on each option; repeat for more.",
+)
+@click.option(
+    "--blind",
+    multiple=True,
+    metavar="MODEL",
+    help="Set apart what models solve without picture; repeat.",
+)
+@click.option(
+    "--votes",
+    type=click.Choice(["majority", "all"]),
+    default="majority",
+    help="Of the jury.  [majority]",
+)
 @click.option("--runs", default="runs", help="Folder of their runs.  [runs]")
 @click.option("--lenient", is_flag=True, help="Leave out rows that cannot be used, and count them.")
 @click.option("--force", is_flag=True, help="Write the TOML file anew where one says otherwise.")
 @click.option(
-    "--refresh", "refreshed", metavar="BENCHMARK",
+    "--refresh",
+    "refreshed",
+    metavar="BENCHMARK",
     help="Draw its next version from pictures that no version has shown; --count, --source, --writer go with it.",
-)  # fmt: skip
+)
 @click.option("--source", type=PATH, help="With --refresh: the folder that it was built from.")
 @json_flag
 def reform_command(
-    what: Path | None, types: bool, images: Path | None, columns: tuple[str, ...], ask: str | None, name: str,
-    to: Path | None, writer: str | None, embeddings: str, jury: tuple[str, ...], blind: tuple[str, ...], votes: Votes,
-    runs: str, lenient: bool, force: bool, refreshed: str | None, source: Path | None, as_json: bool, **settings: Any,
-) -> None:  # fmt: skip
+    what: Path | None,
+    types: bool,
+    images: Path | None,
+    columns: tuple[str, ...],
+    ask: str | None,
+    name: str,
+    to: Path | None,
+    writer: str | None,
+    embeddings: str,
+    jury: tuple[str, ...],
+    blind: tuple[str, ...],
+    votes: Votes,
+    runs: str,
+    lenient: bool,
+    force: bool,
+    refreshed: str | None,
+    source: Path | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
     """Make checked questions from annotations.
 
     WHAT is a folder of pictures by class, a file in COCO's form (LVIS too), a table with a picture and what is said of
@@ -357,7 +536,9 @@ def reform_command(
         return
     if source:
         raise DataError("--source goes with --refresh; leave it out")
-    chosen = ReformSettings(ask=tuple(kind.strip() for kind in (ask or "").split(",") if kind.strip()), **settings)
+    chosen = ReformSettings(
+        ask=tuple(kind.strip() for kind in (ask or "").split(",") if kind.strip()), **settings
+    )
     table = TableSettings(column_flags(columns), images=str(images or ""))
     own, line = reform_source(what, chosen, table, name=name, decide=ask_user, force=force)
     if own.recognition is None and what.suffix != ".toml":
@@ -371,10 +552,16 @@ def reform_command(
         show_preview(own)
     with build_progress(own.spec.name) as progress, naming_leniency(lenient):
         benchmark = build_reformed(
-            own, chosen, to=to, writer=writer, embeddings=embeddings, lenient=lenient, announce=announce,
+            own,
+            chosen,
+            to=to,
+            writer=writer,
+            embeddings=embeddings,
+            lenient=lenient,
+            announce=announce,
             progress=progress,
             solvers=Solvers(jury, blind, votes, runs=runs, announce=announce),
-        )  # fmt: skip
+        )
     print_built(benchmark)
     _print_types(benchmark)
     show_verification(benchmark)
@@ -384,15 +571,21 @@ def reform_command(
 def _refresh(name: str | None, source: Path | None, count: int | None, writer: str | None) -> None:
     """Build the next version of a benchmark, and say how much is left for the one after it."""
     if name is None:
-        raise DataError("name what the questions are made of: a folder, a file in COCO's form, a table, or a TOML file")
+        raise DataError(
+            "name what the questions are made of: a folder, a file in COCO's form, a table, or a TOML file"
+        )
     if useless := flags_on_line(but=OF_REFRESH):
-        raise DataError(f"{', '.join(useless)}: --refresh does as its benchmark was built; leave it out")
+        raise DataError(
+            f"{', '.join(useless)}: --refresh does as its benchmark was built; leave it out"
+        )
     with build_progress(name) as progress:
         benchmark = refresh(name, source=source, count=count, writer=writer, progress=progress)
     print_built(benchmark)
     show_verification(benchmark)
     info = benchmark.manifest.made
-    announce(f"  new to {', '.join(version.name for version in info.earlier)}; {info.left:,} questions are left unused")
+    announce(
+        f"  new to {', '.join(version.name for version in info.earlier)}; {info.left:,} questions are left unused"
+    )
     before, now = as_word(info.earlier[-1].name), as_word(benchmark.name)
     out.print(f"next: snellen compare --drift RUNS_ON_{before} RUNS_ON_{now}", soft_wrap=True)
 
@@ -411,7 +604,9 @@ def _show_types(own: OwnSource, as_json: bool) -> None:
             f"{counted.left_out:,}",
             counted.example or f"needs {counted.needs}",
         )
-        for counted in sorted(count_types(own.spec, own.folder), key=lambda counted: not counted.questions)
+        for counted in sorted(
+            count_types(own.spec, own.folder), key=lambda counted: not counted.questions
+        )
     ]
     header = ("type", "pictures", "questions", "left out", "for example")
     show_table(own.spec.title, header, rows, as_json=as_json)

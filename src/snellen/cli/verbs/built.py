@@ -44,7 +44,14 @@ from snellen.runs.spec import JudgeSpec, ScoringSpec
 from snellen.scoring.resampling import draw_subset, subset_name
 from snellen.scoring.scored_run import ScoredRun
 from snellen.verification.audit import against_people
-from snellen.verification.verify import Check, CheckOutcome, Solvers, Votes, check_items, keep_passing
+from snellen.verification.verify import (
+    Check,
+    CheckOutcome,
+    Solvers,
+    Votes,
+    check_items,
+    keep_passing,
+)
 
 STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note": "dim"}
 
@@ -54,19 +61,50 @@ STYLES: dict[Severity, str] = {"serious": "bold red", "warning": "yellow", "note
 @click.option("--model", help="Also ask this model the questions without their pictures.")
 @click.option("--limit", type=WholeNumber(1), help="Most samples per benchmark to ask it.")
 @click.option("--runs", default="runs", help="Folder for that run.  [runs]")
-@click.option("--jury", multiple=True, metavar="MODEL", help="Have models vote on each option; repeat for more.")
 @click.option(
-    "--blind", multiple=True, metavar="MODEL", help="Find questions that models solve without their picture; repeat."
+    "--jury",
+    multiple=True,
+    metavar="MODEL",
+    help="Have models vote on each option; repeat for more.",
 )
-@click.option("--votes", type=click.Choice(["majority", "all"]), default="majority", help="Of the jury.  [majority]")
-@click.option("--keep", metavar="NAME", help="Make a benchmark of the questions that pass, under another name.")
-@click.option("-o", "--output", type=PATH, help="With runs: the list of questions to look at.  [NAME.doubtful.jsonl]")
+@click.option(
+    "--blind",
+    multiple=True,
+    metavar="MODEL",
+    help="Find questions that models solve without their picture; repeat.",
+)
+@click.option(
+    "--votes",
+    type=click.Choice(["majority", "all"]),
+    default="majority",
+    help="Of the jury.  [majority]",
+)
+@click.option(
+    "--keep",
+    metavar="NAME",
+    help="Make a benchmark of the questions that pass, under another name.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    help="With runs: the list of questions to look at.  [NAME.doubtful.jsonl]",
+)
 @click.option("--strict", is_flag=True, help="Exit with 1 when a finding is serious.")
 @json_flag
 def lint_command(
-    benchmarks: tuple[str, ...], model: str | None, limit: int | None, runs: str, jury: tuple[str, ...],
-    blind: tuple[str, ...], votes: Votes, keep: str | None, output: Path | None, strict: bool, as_json: bool,
-) -> None:  # fmt: skip
+    benchmarks: tuple[str, ...],
+    model: str | None,
+    limit: int | None,
+    runs: str,
+    jury: tuple[str, ...],
+    blind: tuple[str, ...],
+    votes: Votes,
+    keep: str | None,
+    output: Path | None,
+    strict: bool,
+    as_json: bool,
+) -> None:
     """Show what built BENCHMARKS hide.
 
     \b
@@ -87,10 +125,14 @@ def lint_command(
     if folders and not names:
         raise DataError("all of these are runs; name the benchmark that they answered too")
     if output and not folders:
-        raise DataError("-o is for the list of questions that runs make doubtful; name runs beside the benchmark")
+        raise DataError(
+            "-o is for the list of questions that runs make doubtful; name runs beside the benchmark"
+        )
     opened = [use.benchmark for use in find_benchmarks(names, announce=announce)]
     if keep and len(opened) > 1:
-        raise DataError(f"--keep makes one benchmark, and {len(opened)} are named; keep them one by one")
+        raise DataError(
+            f"--keep makes one benchmark, and {len(opened)} are named; keep them one by one"
+        )
     scored = score_folders(folders, ScoringSpec(), JudgeSpec(), announce, kept_will_do=True)
     text_only_findings = _blind(opened, model, limit, runs) if model else {}
     serious = 0
@@ -101,7 +143,9 @@ def lint_command(
                 _keep(benchmark, keep, solvers, as_json)
                 return
             outcomes = check_items(benchmark, solvers) if jury or blind else {}
-        by_runs, doubtful = doubtful_questions(benchmark.name, [run for run in scored if _asked(run, benchmark)])
+        by_runs, doubtful = doubtful_questions(
+            benchmark.name, [run for run in scored if _asked(run, benchmark)]
+        )
         findings = [
             *lint(benchmark),
             *text_only_findings.get(benchmark.name, []),
@@ -130,7 +174,9 @@ def _finding(benchmark: Benchmark, name: str, outcome: CheckOutcome) -> Finding:
     ids = list(dict.fromkeys(fault.sample_id for fault in outcome.faults))
     details = "; ".join(filter(None, [outcome.detail, against_people(benchmark, ids)]))
     message = f"have {check.title}{by}" + (f": {details}" if details else "")
-    return Finding(name, "warning" if ids else "note", message, len(ids), outcome.checked, first_examples(ids))
+    return Finding(
+        name, "warning" if ids else "note", message, len(ids), outcome.checked, first_examples(ids)
+    )
 
 
 def _keep(whole: Benchmark, name: str, solvers: Solvers, as_json: bool) -> None:
@@ -156,14 +202,22 @@ def _asked(run: ScoredRun, benchmark: Benchmark) -> bool:
     return use is not None
 
 
-def _blind(benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs: str) -> dict[str, list[Finding]]:
+def _blind(
+    benchmarks: Sequence[Benchmark], model: str, limit: int | None, runs: str
+) -> dict[str, list[Finding]]:
     """Run a model under the protocol `blind`, by likelihood if it cannot generate; a run like any other."""
     opened = load_model(model)
     protocol = "blind" if "generate" in opened.kinds else "blind?by=likelihood"
     with run_progress() as progress:
         folders = [str(benchmark.folder) for benchmark in benchmarks]
         results = evaluate(
-            opened, folders, protocol, limit=limit, runs=runs, allow_same_requests=True, progress=progress
+            opened,
+            folders,
+            protocol,
+            limit=limit,
+            runs=runs,
+            allow_same_requests=True,
+            progress=progress,
         )
     [run] = results.runs
     announce(f"run: {run.folder}")
@@ -179,15 +233,21 @@ def _print_table(benchmark: Benchmark, findings: Sequence[Finding]) -> None:
     counts = benchmark.manifest.counts
     table = RichTable(
         title=f"{benchmark.name}: {counts.questions:,} questions, {counts.images:,} pictures",
-        title_justify="left", box=None, header_style="bold", pad_edge=False,
-    )  # fmt: skip
+        title_justify="left",
+        box=None,
+        header_style="bold",
+        pad_edge=False,
+    )
     for name in ("finding", "count", "what", "for example"):
         table.add_column(name, overflow="fold", justify="right" if name == "count" else "left")
     for finding in findings:
         count = f"{finding.count:,} of {finding.total:,}" if finding.total else ""
         label = Text(f"{finding.severity}\n{finding.check}", style=STYLES[finding.severity])
         table.add_row(
-            label, count, Text(strip_controls(finding.message)), Text(strip_controls(" ".join(finding.examples)))
+            label,
+            count,
+            Text(strip_controls(finding.message)),
+            Text(strip_controls(" ".join(finding.examples))),
         )
     out.print(table)
 
@@ -200,25 +260,55 @@ RULES = ("balanced", "random", "equal", "equidistant")
 
 @click.command()
 @click.argument("what", nargs=-1, required=True)
-@click.option("--study", "studied", is_flag=True, help="WHAT are runs: how well do samples predict full scores?")
-@click.option("--ratios", default=",".join(map(str, RATIOS)), help="Shares to study.  [0.01,0.02,0.1,0.2]")
+@click.option(
+    "--study",
+    "studied",
+    is_flag=True,
+    help="WHAT are runs: how well do samples predict full scores?",
+)
+@click.option(
+    "--ratios", default=",".join(map(str, RATIOS)), help="Shares to study.  [0.01,0.02,0.1,0.2]"
+)
 @click.option("--draws", default=10, type=WholeNumber(2), help="Samples drawn per share.  [10]")
 @click.option("--metric", default="", help="Metric to study.  [accuracy, or the benchmark's own]")
-@click.option("--rule", default="balanced", type=click.Choice(RULES), help="How samples are drawn.  [balanced]")
-@click.option("--ratio", type=Number(0, min_open=True), help="Share of the samples to draw (balanced, random).")
+@click.option(
+    "--rule",
+    default="balanced",
+    type=click.Choice(RULES),
+    help="How samples are drawn.  [balanced]",
+)
+@click.option(
+    "--ratio",
+    type=Number(0, min_open=True),
+    help="Share of the samples to draw (balanced, random).",
+)
 @click.option("--count", type=int, help="Number of samples to draw (balanced, random, equal).")
 @click.option("--each", type=int, help="Samples of each stratum (equal).")
 @click.option("--step", type=int, help="Take every STEP-th after shuffling (equidistant).")
 @click.option("--by", default="", help="Tag to balance by.  [the answer]")
 @click.option("--seed", default=0, help="Seed of the draws.  [0]")
-@click.option("--name", default="", help="Name of the new benchmark.  [the old name, and what was drawn]")
+@click.option(
+    "--name", default="", help="Name of the new benchmark.  [the old name, and what was drawn]"
+)
 @click.option("--to", type=PATH, help="Folder to make.  [under $SNELLEN_HOME/benchmarks]")
 @json_flag
 def sample_command(
-    what: tuple[str, ...], studied: bool, ratios: str, draws: int, metric: str, rule: str, ratio: float | None,
-    count: int | None, each: int | None, step: int | None, by: str, seed: int, name: str, to: Path | None,
+    what: tuple[str, ...],
+    studied: bool,
+    ratios: str,
+    draws: int,
+    metric: str,
+    rule: str,
+    ratio: float | None,
+    count: int | None,
+    each: int | None,
+    step: int | None,
+    by: str,
+    seed: int,
+    name: str,
+    to: Path | None,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Draw a sample of a built benchmark, or study how well samples predict full scores.
 
     \b
@@ -230,16 +320,22 @@ def sample_command(
     """
     if studied:
         plan = SamplingPlan(_ratios(ratios), draws, cast(Rule, rule), by, seed, metric)
-        rows = sampling_study([run for run_or_folder in what for run in score(run_or_folder).runs], plan)
+        rows = sampling_study(
+            [run for run_or_folder in what for run in score(run_or_folder).runs], plan
+        )
         print_records(rows) if as_json else print_tables([_stability_table(rows)])
         return
     sampling = _sampling(rule, {"ratio": ratio, "count": count, "each": each, "step": step})
     count_of_benchmarks = len({spec.name for pattern in what for spec in specs_of(pattern)})
     if count_of_benchmarks > 1:
-        raise DataError(f"{', '.join(what)} stands for {count_of_benchmarks} benchmarks; draw from them one by one")
+        raise DataError(
+            f"{', '.join(what)} stands for {count_of_benchmarks} benchmarks; draw from them one by one"
+        )
     [use] = find_benchmarks(what, announce=announce)
     whole = use.benchmark
-    subset = draw_subset(whole, sampling, name=name or subset_name(whole.name, sampling), by=by, seed=seed, to=to)
+    subset = draw_subset(
+        whole, sampling, name=name or subset_name(whole.name, sampling), by=by, seed=seed, to=to
+    )
     out.print(
         f"drew {subset.manifest.counts.samples:,} of {whole.manifest.counts.samples:,} samples of {whole.name}: "
         f"{subset.name} version {subset.manifest.version}\n  {subset.folder}",
@@ -269,19 +365,29 @@ def _sampling(rule: str, amounts: dict[str, Any]) -> Sampling:
     try:
         return Sampling(cast(Rule, rule), **amounts)
     except ValueError as error:
-        raise DataError(f"{error}; say how much to draw with --ratio, --count, --each or --step") from None
+        raise DataError(
+            f"{error}; say how much to draw with --ratio, --count, --each or --step"
+        ) from None
 
 
 def _stability_table(rows: Sequence[SampleStability]) -> Table:
     title = f"samples against the full benchmark, {rows[0].draws} draws each; `*` is the mean over benchmarks"
     cells = tuple(
         (
-            row.benchmark, row.protocol, row.metric, f"{100 * row.ratio:g}%", f"{row.samples:,}", str(row.models),
-            _fixed(row.rho, 4), _fixed(row.rank_rho, 4), _fixed(row.deviation, 2), _fixed(row.variance, 2),
+            row.benchmark,
+            row.protocol,
+            row.metric,
+            f"{100 * row.ratio:g}%",
+            f"{row.samples:,}",
+            str(row.models),
+            _fixed(row.rho, 4),
+            _fixed(row.rank_rho, 4),
+            _fixed(row.deviation, 2),
+            _fixed(row.variance, 2),
             DASH if row.time is None else percent(row.time),
         )
         for row in rows
-    )  # fmt: skip
+    )
     return Table(title, STUDY_HEADER, cells, label_columns=3)
 
 

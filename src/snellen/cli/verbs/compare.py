@@ -49,14 +49,25 @@ if TYPE_CHECKING:
     metavar="POINTS",
     help="With --sequential: stop, too, when the difference is surely within so many points.  [0, any matters]",
 )
-@click.option("-p", "--protocol", "protocols", multiple=True, help="With --sequential: as in `snellen run`.")
+@click.option(
+    "-p", "--protocol", "protocols", multiple=True, help="With --sequential: as in `snellen run`."
+)
 @click.option(
     "--exam",
     type=PATH,
     help="With --sequential: a TOML file with all else that a run takes (limit, runs, workers ...).",
 )
-@click.option("--drift", is_flag=True, help="RUNS are on versions of a benchmark: how far did each model move?")
-@click.option("--baseline", default="", metavar="RUN", help="The run that each other is compared with.  [all pairs]")
+@click.option(
+    "--drift",
+    is_flag=True,
+    help="RUNS are on versions of a benchmark: how far did each model move?",
+)
+@click.option(
+    "--baseline",
+    default="",
+    metavar="RUN",
+    help="The run that each other is compared with.  [all pairs]",
+)
 @click.option(
     "--correction",
     type=click.Choice(["holm", "bh", "none"]),
@@ -65,7 +76,11 @@ if TYPE_CHECKING:
     help="How p-values are corrected for their number: Holm, Benjamini-Hochberg, or not.",
 )
 @click.option(
-    "--resamples", type=WholeNumber(0), default=10_000, show_default=True, help="Resamples for ranks; 0 for none."
+    "--resamples",
+    type=WholeNumber(0),
+    default=10_000,
+    show_default=True,
+    help="Resamples for ranks; 0 for none.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resamples.")
 @click.option(
@@ -114,15 +129,27 @@ def compare_command(
     (docs/datasheets.md).
     """
     metrics = flags.pop("metrics")
-    of_runs, of_models = bool(baseline or outputs or common_answered), equivalent is not None or bool(protocols or exam)
+    of_runs, of_models = (
+        bool(baseline or outputs or common_answered),
+        equivalent is not None or bool(protocols or exam),
+    )
     _check_flags(sequential, drift, metrics, of_runs=of_runs, of_models=of_models)
     if sequential:
         settings = {**flags_given(flags), "protocols": protocols, "where": where, "seed": seed}
         _ask_both(
-            runs, equivalent or 0.0, metrics, {name: value for name, value in settings.items() if value}, exam, as_json
+            runs,
+            equivalent or 0.0,
+            metrics,
+            {name: value for name, value in settings.items() if value},
+            exam,
+            as_json,
         )
         return
-    asked = tuple(dict.fromkeys(name for name in map(metric_with, metrics) if not is_given_unasked(find_metric(name))))
+    asked = tuple(
+        dict.fromkeys(
+            name for name in map(metric_with, metrics) if not is_given_unasked(find_metric(name))
+        )
+    )
     scoring, judge = scoring_from_flags({**flags, "metrics": asked}), judge_from_flags(flags)
     scored = score_folders([Path(run) for run in runs], scoring, judge, announce, kept_will_do=True)
     results = Results(scored)
@@ -135,7 +162,11 @@ def compare_command(
         # Of two runs the difference says all that ranks would: only files hold them.
         resamples = resamples if outputs or len(scored) > 2 else 0
         comparison = narrowed.compare(
-            metrics=metrics, baseline=baseline, correction=correction, resamples=resamples, seed=seed
+            metrics=metrics,
+            baseline=baseline,
+            correction=correction,
+            resamples=resamples,
+            seed=seed,
         )
         for path in outputs:
             _write(comparison, path)
@@ -147,16 +178,26 @@ def compare_command(
             _show_tables(comparison, narrowed)
 
 
-def _check_flags(sequential: bool, drift: bool, metrics: Sequence[str], *, of_runs: bool, of_models: bool) -> None:
+def _check_flags(
+    sequential: bool, drift: bool, metrics: Sequence[str], *, of_runs: bool, of_models: bool
+) -> None:
     """Raise DataError for flags that do not go together."""
     if sequential and (of_runs or drift):
-        raise DataError("--sequential asks models: --baseline, -o, --common-answered and --drift are for runs")
+        raise DataError(
+            "--sequential asks models: --baseline, -o, --common-answered and --drift are for runs"
+        )
     if of_models and not sequential:
-        raise DataError("--equivalent, --protocol and --exam are for --sequential; runs have been asked already")
+        raise DataError(
+            "--equivalent, --protocol and --exam are for --sequential; runs have been asked already"
+        )
     if drift and of_runs:
-        raise DataError("--drift is of different questions: --baseline, -o and --common-answered are for the same")
+        raise DataError(
+            "--drift is of different questions: --baseline, -o and --common-answered are for the same"
+        )
     if drift and len(metrics) > 1:
-        raise DataError("--drift is of one metric; name one --metric, or none for each benchmark's headline")
+        raise DataError(
+            "--drift is of one metric; name one --metric, or none for each benchmark's headline"
+        )
 
 
 def _write(comparison: Comparison, path: Path) -> None:
@@ -192,7 +233,9 @@ def _show_tables(comparison: Comparison, results: Results) -> None:
     from snellen.report.run_view import run_views
 
     tables = tables_of(comparison)
-    tables += flip_tables(results.runs, ((each.first, each.second) for each in comparison.differences))
+    tables += flip_tables(
+        results.runs, ((each.first, each.second) for each in comparison.differences)
+    )
     told: set[str] = set()
     for table in (*tables, *letter_tables(run_views(results.runs, ()))):
         print_tables([_not_told(table, told)])
@@ -206,7 +249,9 @@ def _not_told(table: Table, told: Container[str]) -> Table:
     from snellen.report.table import hint_text
 
     hints = {name: hint for name, hint in table.hints.items() if hint_text(name, hint) not in told}
-    return replace(table, hints=hints, notes=tuple(note for note in table.notes if note not in told))
+    return replace(
+        table, hints=hints, notes=tuple(note for note in table.notes if note not in told)
+    )
 
 
 def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None:
@@ -219,12 +264,18 @@ def _show_drift(results: Results, metrics: Sequence[str], as_json: bool) -> None
 def _compare_thresholds(scored: Sequence[ScoredRun], as_json: bool, *, is_narrowed: bool) -> None:
     """Print the thresholds of runs of `snellen acuity` beside each other, and their differences."""
     if not all(is_adaptive(run.manifest) for run in scored):
-        raise DataError("some of these runs measured thresholds, others accuracies; compare each kind by itself")
+        raise DataError(
+            "some of these runs measured thresholds, others accuracies; compare each kind by itself"
+        )
     if is_narrowed:
         raise DataError(
             "these runs measured thresholds, which --baseline, -o, --where and --common-answered do not suit"
         )
-    from snellen.psychometrics.acuity_run import difference_record, read_acuity, threshold_differences
+    from snellen.psychometrics.acuity_run import (
+        difference_record,
+        read_acuity,
+        threshold_differences,
+    )
     from snellen.report.acuity import acuity_tables
 
     runs = [read_acuity(run) for run in scored]
@@ -251,12 +302,19 @@ def _ask_both(
 
     models, benchmarks = words[:2], tuple(words[2:])
     if len(metrics) > 1:
-        raise DataError("--sequential decides by one metric; name one --metric, or none for each benchmark's headline")
+        raise DataError(
+            "--sequential decides by one metric; name one --metric, or none for each benchmark's headline"
+        )
     own_settings = {**settings, "benchmarks": benchmarks} if benchmarks else settings
     spec = run_spec(overlaid(read_run_spec(exam) if exam else {}, own_settings))
     with run_progress() as progress:
         comparison = decide_between(
-            spec, models, metric="".join(metrics), equivalent=equivalent, progress=progress, announce=announce
+            spec,
+            models,
+            metric="".join(metrics),
+            equivalent=equivalent,
+            progress=progress,
+            announce=announce,
         )
     if as_json:
         print_records(comparison.differences)

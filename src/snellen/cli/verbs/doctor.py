@@ -44,7 +44,10 @@ GIB = 1 << 30
 ROOM = {"benchmarks": 2 * GIB, "runs": GIB, "hub cache": 20 * GIB}
 """Free bytes below which a place is called short of room: pictures of a suite, journals, the weights of a model."""
 PROGRAMS = {
-    "java": ("METEOR and the published tokenizer of captions", "install a Java runtime (8 or later)"),
+    "java": (
+        "METEOR and the published tokenizer of captions",
+        "install a Java runtime (8 or later)",
+    ),
     "chromium": ("tests of pages, and `make pictures`", "install chromium"),
 }
 """Programs that something optional runs: what needs them, and what to do."""
@@ -98,7 +101,12 @@ class Diagnosis(Struct, frozen=True):
 def diagnose_accelerator() -> Iterator[Diagnosis]:
     """The accelerator that torch sees, with its memory."""
     if find_spec("torch") is None:
-        yield Diagnosis("machine", "accelerator", "absent", "torch is not installed; only models behind a server run")
+        yield Diagnosis(
+            "machine",
+            "accelerator",
+            "absent",
+            "torch is not installed; only models behind a server run",
+        )
         return
     import torch
 
@@ -107,19 +115,30 @@ def diagnose_accelerator() -> Iterator[Diagnosis]:
     kind = accelerator()
     if not kind:
         yield Diagnosis(
-            "machine", "accelerator", "absent", f"torch {torch.__version__} sees none; models run on the CPU"
+            "machine",
+            "accelerator",
+            "absent",
+            f"torch {torch.__version__} sees none; models run on the CPU",
         )
     for number in range(torch.accelerator.device_count() if kind else 0):
         device = torch.device(kind, number)
         memory = f"{free_memory(device) / GIB:,.1f} of {total_memory(device) / GIB:,.1f} GiB free"
-        yield Diagnosis("machine", f"{kind}:{number}", "good", f"{memory}, torch {torch.__version__}")
+        yield Diagnosis(
+            "machine", f"{kind}:{number}", "good", f"{memory}, torch {torch.__version__}"
+        )
 
 
 def diagnose_places(runs: Path) -> Iterator[Diagnosis]:
     """Where benchmarks, runs and weights are kept: whether it can be written, and how much room there is."""
-    places = {"benchmarks": (home(), "$SNELLEN_HOME"), "runs": (runs, "--runs"), "hub cache": (hub_cache(), "$HF_HOME")}
+    places = {
+        "benchmarks": (home(), "$SNELLEN_HOME"),
+        "runs": (runs, "--runs"),
+        "hub cache": (hub_cache(), "$HF_HOME"),
+    }
     for name, (folder, setting) in places.items():
-        existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+        existing = next(
+            parent for parent in (folder, *folder.absolute().parents) if parent.exists()
+        )
         if fault := _unwritable(existing):
             remedy = f"choose another folder with {setting}"
             state: State = "poor" if name == "hub cache" else "broken"
@@ -155,12 +174,20 @@ def diagnose_keys() -> Iterator[Diagnosis]:
     """Which variables hold keys: those that models declare, and others by their name. Never what they hold."""
     services = registry.loadable("models").values()
     declared = {name for service in services for name in getattr(service, "key_variables", ())}
-    for name in sorted({*USUAL_KEYS, *declared, *(name for name in os.environ if name.endswith(KEY_NAME))}):
+    for name in sorted(
+        {*USUAL_KEYS, *declared, *(name for name in os.environ if name.endswith(KEY_NAME))}
+    ):
         key = os.environ.get(name, "").strip()
         if not key:
             yield Diagnosis("keys", name, "absent", "not set")
         elif not key.isascii() or not key.isprintable() or " " in key:
-            yield Diagnosis("keys", name, "poor", "set, but to no key: it has blanks or other signs", "set it again")
+            yield Diagnosis(
+                "keys",
+                name,
+                "poor",
+                "set, but to no key: it has blanks or other signs",
+                "set it again",
+            )
         else:
             yield Diagnosis("keys", name, "good", "set (not shown)")
 
@@ -176,19 +203,26 @@ def diagnose_packages() -> Iterator[Diagnosis]:
     snellen = distribution()
     if snellen is None:
         yield Diagnosis(
-            "packages", PACKAGE, "poor", f"{__version__}, on the path but not installed",
+            "packages",
+            PACKAGE,
+            "poor",
+            f"{__version__}, on the path but not installed",
             "extras cannot be looked up: install it, `pip install -e .` in its folder",
-        )  # fmt: skip
+        )
         return
     yield Diagnosis("packages", PACKAGE, "good", f"{__version__}, from {came_from}")
-    yield _of_requirements("packages", "what it always needs", "broken", lacks(CORE), install_line(CORE))
+    yield _of_requirements(
+        "packages", "what it always needs", "broken", lacks(CORE), install_line(CORE)
+    )
     for extra in sorted(snellen.metadata.get_all("Provides-Extra") or ()):
         yield _of_requirements("extras", extra, "absent", lacks(extra), install_line(extra))
     missing = lacks(CORE, SERVER) if distribution(SERVER) else [SERVER]
     yield _of_requirements("extras", SERVER, "absent", missing, server_install_line())
 
 
-def _of_requirements(part: str, name: str, otherwise: State, missing: Iterable[str], remedy: str) -> Diagnosis:
+def _of_requirements(
+    part: str, name: str, otherwise: State, missing: Iterable[str], remedy: str
+) -> Diagnosis:
     if lacking := ", ".join(missing):
         purpose = f", for {GIVES[name]}" if name in GIVES else ""
         return Diagnosis(part, name, otherwise, f"lacks {lacking}{purpose}", remedy)
@@ -200,7 +234,13 @@ def _python() -> Diagnosis:
     [needed] = (snellen.metadata.get_all("Requires-Python") if snellen else None) or [""]
     version = f"{platform.python_version()} ({sys.executable})"
     fits = SpecifierSet(needed).contains(platform.python_version(), prereleases=True)
-    return Diagnosis("packages", "Python", "good" if fits else "broken", version, "" if fits else f"install {needed}")
+    return Diagnosis(
+        "packages",
+        "Python",
+        "good" if fits else "broken",
+        version,
+        "" if fits else f"install {needed}",
+    )
 
 
 def lacks(extra: str, package: str = PACKAGE) -> Iterator[str]:
@@ -219,7 +259,9 @@ def _requirements(extra: str, package: str = PACKAGE) -> Iterator[Requirement]:
     installed = distribution(package)
     for text in (installed.requires if installed else None) or ():
         requirement = Requirement(text)
-        belongs = requirement.marker.evaluate({"extra": extra}) if requirement.marker else extra == CORE
+        belongs = (
+            requirement.marker.evaluate({"extra": extra}) if requirement.marker else extra == CORE
+        )
         if not belongs or (extra and not _is_of_extra(requirement)):
             continue
         if requirement.name == PACKAGE:
@@ -239,7 +281,12 @@ HEADER = ("part", "name", "state", "found", "what to do")
 
 @click.command()
 @click.option("--runs", default="runs", help="Folder of runs.  [runs]")
-@click.option("--require", multiple=True, metavar="EXTRA", help="An extra that has to be there; repeat for more.")
+@click.option(
+    "--require",
+    multiple=True,
+    metavar="EXTRA",
+    help="An extra that has to be there; repeat for more.",
+)
 @json_flag
 def doctor_command(runs: str, require: tuple[str, ...], as_json: bool) -> None:
     """Look at this environment: packages, extras, accelerator, folders, programs, keys.
@@ -264,7 +311,9 @@ def _verdict(diagnoses: Sequence[Diagnosis], broken: Sequence[str]) -> str:
     if broken:
         return f"to be mended: {', '.join(broken)}"
     absent = [row.name for row in diagnoses if (row.part, row.state) == ("extras", "absent")]
-    return f"nothing is broken{'; optional and not installed: ' if absent else ''}{', '.join(absent)}"
+    return (
+        f"nothing is broken{'; optional and not installed: ' if absent else ''}{', '.join(absent)}"
+    )
 
 
 def diagnose_suites() -> Iterator[Diagnosis]:
@@ -273,14 +322,20 @@ def diagnose_suites() -> Iterator[Diagnosis]:
         warnings.simplefilter("ignore", SuiteWarning)  # they stand in the table
         faults = broken_suites()
     for fault in faults:
-        yield Diagnosis("packages", "suite", "broken", fault, "mend or uninstall the package that brings it")
+        yield Diagnosis(
+            "packages", "suite", "broken", fault, "mend or uninstall the package that brings it"
+        )
 
 
 def _place_in_module(cause: BaseException | None) -> str:
     """The line of a module of others that raised when it was imported; empty where none was run."""
     frames = traceback.extract_tb(cause.__traceback__ if cause else None)
     imports = (registry.__file__, importlib.__file__)
-    places = (frame for frame in frames if frame.filename not in imports and not frame.filename.startswith("<frozen"))
+    places = (
+        frame
+        for frame in frames
+        if frame.filename not in imports and not frame.filename.startswith("<frozen")
+    )
     return next((f" ({frame.filename}:{frame.lineno})" for frame in places), "")
 
 
@@ -290,7 +345,12 @@ def diagnose_hooks() -> Iterator[Diagnosis]:
     hooks: list[tuple[str, registry.Group, str]] = [
         (f"{where}: hooks.{group}: ", group, name) for where, group, name in hooks_of_others()
     ]
-    hooks += [("", group, name) for group, names in by_packages.items() for name in names if group != "suites"]
+    hooks += [
+        ("", group, name)
+        for group, names in by_packages.items()
+        for name in names
+        if group != "suites"
+    ]
     for where, group, name in hooks:
         try:
             registry.find(group, name)
@@ -300,7 +360,9 @@ def diagnose_hooks() -> Iterator[Diagnosis]:
     for entry_points in entry_points_of("snellen."):
         if (name := entry_points.removeprefix("snellen.")) not in (*by_packages, "verbs"):
             fault = str(registry.unknown("group of entry points", name, by_packages))
-            yield Diagnosis("hooks", entry_points, "broken", fault, "correct it in the package's pyproject.toml")
+            yield Diagnosis(
+                "hooks", entry_points, "broken", fault, "correct it in the package's pyproject.toml"
+            )
 
 
 def _diagnoses(runs: Path) -> Iterator[Diagnosis]:

@@ -21,7 +21,12 @@ from snellen.experiments.results import Results
 from snellen.interchange.exports.base import Exporter
 from snellen.interchange.exports.packing import pack_runs
 from snellen.interchange.exports.pushing import push_dataset
-from snellen.interchange.predictions.publishing import BoardHere, LeaderboardClient, PackedPredictions, pack_predictions
+from snellen.interchange.predictions.publishing import (
+    BoardHere,
+    LeaderboardClient,
+    PackedPredictions,
+    pack_predictions,
+)
 from snellen.registry import find
 from snellen.runs.run_folder import RECEIVED, read_manifest
 from snellen.scoring.kept_scoring import load_scoring
@@ -29,21 +34,45 @@ from snellen.scoring.kept_scoring import load_scoring
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True)
-@click.option("--as", "form", help="The form: `snellen list exporters`.  [samples; with --track none]")
-@click.option("-o", "--output", type=PATH, help="The file or folder to write.  [by run and form, here]")
-@click.option("--scoring", help="Which scoring of a run: a folder under its `scores`.  [the standard one]")
-@click.option("--pictures", is_flag=True, help="Write pictures too, where the form has a place for them.")
+@click.option(
+    "--as", "form", help="The form: `snellen list exporters`.  [samples; with --track none]"
+)
+@click.option(
+    "-o", "--output", type=PATH, help="The file or folder to write.  [by run and form, here]"
+)
+@click.option(
+    "--scoring", help="Which scoring of a run: a folder under its `scores`.  [the standard one]"
+)
+@click.option(
+    "--pictures", is_flag=True, help="Write pictures too, where the form has a place for them."
+)
 @click.option("--answers", is_flag=True, help="With golds, in forms that are made to be published.")
 @click.option(
-    "--track", "trackers", multiple=True, metavar="TRACKER:PLACE",
+    "--track",
+    "trackers",
+    multiple=True,
+    metavar="TRACKER:PLACE",
     help="Log to an experiment tracker: mlflow:URI, wandb:PROJECT, trackio:PROJECT; repeat for more.",
-)  # fmt: skip
-@click.option("--push", metavar="OWNER/NAME", help="Push a dataset that was written to this repository of the hub.")
-@click.option("--private", is_flag=True, help="Let nobody else see a repository that is made by --push.")
+)
+@click.option(
+    "--push",
+    metavar="OWNER/NAME",
+    help="Push a dataset that was written to this repository of the hub.",
+)
+@click.option(
+    "--private", is_flag=True, help="Let nobody else see a repository that is made by --push."
+)
 def export_command(
-    runs: tuple[str, ...], form: str | None, output: Path | None, scoring: str | None, pictures: bool, answers: bool,
-    trackers: tuple[str, ...], push: str | None, private: bool,
-) -> None:  # fmt: skip
+    runs: tuple[str, ...],
+    form: str | None,
+    output: Path | None,
+    scoring: str | None,
+    pictures: bool,
+    answers: bool,
+    trackers: tuple[str, ...],
+    push: str | None,
+    private: bool,
+) -> None:
     """Write scored RUNS for other tools, or as one table; or a built benchmark as a dataset.
 
     \b
@@ -60,7 +89,9 @@ def export_command(
     exporter: Exporter = find("exporters", form_name)
     if push:
         if not exporter.for_hub:
-            raise DataError(f"--push is for datasets of the hub, not for {form_name}; write them with --as dataset")
+            raise DataError(
+                f"--push is for datasets of the hub, not for {form_name}; write them with --as dataset"
+            )
         import_hub("--push")
     files: list[Path] = []
     if len(runs) == 1 and _is_benchmark(runs[0], exporter):
@@ -83,17 +114,25 @@ def export_command(
 
 def _is_benchmark(name: str, exporter: Exporter) -> bool:
     """Whether a name is that of a built benchmark, and not of the folder of a run."""
-    return (Path(name) / MANIFEST).exists() or (exporter.write_benchmark is not None and not Path(name).exists())
+    return (Path(name) / MANIFEST).exists() or (
+        exporter.write_benchmark is not None and not Path(name).exists()
+    )
 
 
 @click.command()
 @click.argument("runs", type=PATH, nargs=-1, required=True)
-@click.option("-o", "--output", type=PATH, help="The zip file to write.  [RUN.zip, of several runs.zip, here]")
+@click.option(
+    "-o", "--output", type=PATH, help="The zip file to write.  [RUN.zip, of several runs.zip, here]"
+)
 @click.option("--pictures", is_flag=True, help="With the pictures of the questions.")
 @click.option(
-    "--answers", is_flag=True, help="With the answers, and what else holds them: reports, what judges were asked."
+    "--answers",
+    is_flag=True,
+    help="With the answers, and what else holds them: reports, what judges were asked.",
 )
-def pack_command(runs: tuple[Path, ...], output: Path | None, pictures: bool, answers: bool) -> None:
+def pack_command(
+    runs: tuple[Path, ...], output: Path | None, pictures: bool, answers: bool
+) -> None:
     """Pack RUNS into one file to send: questions as asked, requests, replies and scores.
 
     \b
@@ -111,22 +150,43 @@ def pack_command(runs: tuple[Path, ...], output: Path | None, pictures: bool, an
             "a reply that was scored as right still shows the answer of its question"
         )
     brought = [f"{packed.pictures:,} pictures"] if pictures else []
-    brought += [f"the answers of {', '.join(packed.answers) or 'none: they are hidden'}"] if answers else []
-    out.print(f"wrote {packed.path}: {', '.join([f'{packed.files:,} files', *brought])}", soft_wrap=True)
+    brought += (
+        [f"the answers of {', '.join(packed.answers) or 'none: they are hidden'}"]
+        if answers
+        else []
+    )
+    out.print(
+        f"wrote {packed.path}: {', '.join([f'{packed.files:,} files', *brought])}", soft_wrap=True
+    )
     unpack = shlex.join(("python", "-m", "zipfile", "-e", path.name, RECEIVED))
     announce(f"to open it on another machine: `{unpack}`, then `snellen view {RECEIVED}`")
 
 
 @click.command()
 @click.argument("run", type=PATH)
-@click.option("--format", "form", default="", help="Whose file it is: a suite's form.  [its own, or the only one]")
-@click.option("-o", "--output", required=True, type=PATH, help="File to write: .xlsx, .tsv, .csv, .json or .jsonl.")
+@click.option(
+    "--format",
+    "form",
+    default="",
+    help="Whose file it is: a suite's form.  [its own, or the only one]",
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=PATH,
+    help="File to write: .xlsx, .tsv, .csv, .json or .jsonl.",
+)
 @click.option("--benchmark", default="", help="Which one, of a run of several.")
 @click.option(
-    "--protocol", default="", help="Whose replies.  [circular with all passes, circular, vanilla, likelihood]"
+    "--protocol",
+    default="",
+    help="Whose replies.  [circular with all passes, circular, vanilla, likelihood]",
 )
 @click.option("--partial", is_flag=True, help="Write it even if rows are missing, and say which.")
-def submit_command(run: Path, form: str, output: Path, benchmark: str, protocol: str, partial: bool) -> None:
+def submit_command(
+    run: Path, form: str, output: Path, benchmark: str, protocol: str, partial: bool
+) -> None:
     """Write the replies of a RUN as the file that an evaluation server takes.
 
     \b
@@ -156,15 +216,21 @@ TOKEN = "SNELLEN_TOKEN"  # noqa: S105
 @click.command()
 @click.argument("run", type=PATH)
 @click.option("--to", "url", required=True, metavar="URL", help="The server, such as https://HOST.")
-@click.option("--board", default="", help="Which one.  [the one that has the benchmarks of the run]")
+@click.option(
+    "--board", default="", help="Which one.  [the one that has the benchmarks of the run]"
+)
 @click.option("--protocol", default="", help="Whose replies.  [the only one]")
 @click.option("--model", default="", help="What to call the model.  [as the run does]")
 @click.option("--organisation", default="", help="Whose model it is, as you declare it.")
 @click.option("--parameters", default="", help="Its size, such as 7B.")
 @click.option("--address", default="", help="Of a paper or a model card.")
 @click.option("--remark", default="", help="What readers should know.")
-@click.option("--public", "is_public", is_flag=True, help="Show the entry to everybody when it is scored.")
-def publish_command(run: Path, url: str, board: str, protocol: str, is_public: bool, **declared: str) -> None:
+@click.option(
+    "--public", "is_public", is_flag=True, help="Show the entry to everybody when it is scored."
+)
+def publish_command(
+    run: Path, url: str, board: str, protocol: str, is_public: bool, **declared: str
+) -> None:
     """Submit a RUN to the leaderboard of a Snellen server, which scores it by answers that only it has.
 
     \b
@@ -176,7 +242,9 @@ def publish_command(run: Path, url: str, board: str, protocol: str, is_public: b
     """
     token = os.environ.get(TOKEN, "").strip()
     if not token:
-        raise DataError(f"the environment variable {TOKEN} is not set; put an API key of the server into it")
+        raise DataError(
+            f"the environment variable {TOKEN} is not set; put an API key of the server into it"
+        )
     questions = {use.name: use.questions for use in read_manifest(run).benchmarks}
     client = LeaderboardClient(url, token)
     chosen = _board(client.boards(), board, questions)
@@ -189,7 +257,10 @@ def publish_command(run: Path, url: str, board: str, protocol: str, is_public: b
         "is_public": str(is_public).lower(),
     }
     submission = client.submit(chosen.name, packed.content, fields)
-    out.print(f"{packed.rows:,} predictions sent to {chosen.title}: {client.url}{submission.address}", soft_wrap=True)
+    out.print(
+        f"{packed.rows:,} predictions sent to {chosen.title}: {client.url}{submission.address}",
+        soft_wrap=True,
+    )
 
 
 def _board(boards: list[BoardHere], name: str, run_questions: Mapping[str, str]) -> BoardHere:
@@ -199,19 +270,27 @@ def _board(boards: list[BoardHere], name: str, run_questions: Mapping[str, str])
     fitting = [
         candidate
         for candidate in boards
-        if candidate.name == name or (not name and {b.name for b in candidate.benchmarks} == benchmark_names)
+        if candidate.name == name
+        or (not name and {b.name for b in candidate.benchmarks} == benchmark_names)
     ]
     if len(fitting) != 1:
         board_list = (
-            "; ".join(f"{candidate.name} ({', '.join(b.name for b in candidate.benchmarks)})" for candidate in boards)
+            "; ".join(
+                f"{candidate.name} ({', '.join(b.name for b in candidate.benchmarks)})"
+                for candidate in boards
+            )
             or "none"
         )
-        raise DataError(f"name the board that this run is for with --board; the server has {board_list}")
+        raise DataError(
+            f"name the board that this run is for with --board; the server has {board_list}"
+        )
     [board] = fitting
     for benchmark in board.benchmarks:
         questions = run_questions.get(benchmark.name)
         if questions is None:
-            raise DataError(f"the board {board.name} asks for {benchmark.name}, which this run has not asked")
+            raise DataError(
+                f"the board {board.name} asks for {benchmark.name}, which this run has not asked"
+            )
         if questions[:12] != benchmark.questions:
             raise DataError(
                 f"the server's {benchmark.name} has other questions ({benchmark.questions}) than this run asked "

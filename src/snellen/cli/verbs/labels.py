@@ -74,7 +74,11 @@ HELP = "number or label: that option   0 or x: none   s: skip   u: undo   q: sto
 @click.argument("run", required=False, type=PATH)
 @click.option("--limit", default=50, type=WholeNumber(1), help="Most hard replies to label.  [50]")
 @click.option("--seed", default=0, help="Seed of the sample and of the intervals.  [0]")
-@click.option("--labels", type=click.Path(path_type=Path, exists=True), help="A JSONL file with labels to add.")
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path, exists=True),
+    help="A JSONL file with labels to add.",
+)
 @click.option("--by", default="", help="Who labels; several people's majority counts.")
 @click.option("--form/--no-form", default=None, help="Ask for labels.  [yes, in a terminal]")
 @click.option("--semantic/--no-semantic", default=False, help="Show matching by meaning too.  [no]")
@@ -109,7 +113,11 @@ def agree_command(
     if run is None:
         if not judge.models and not semantic:
             raise click.UsageError("Give a RUN to label, or a judge to calibrate (--judge MODEL).")
-        of_judges = calibrate([load_model(model) for model in judge.models], judge, announce) if judge.models else []
+        of_judges = (
+            calibrate([load_model(model) for model in judge.models], judge, announce)
+            if judge.models
+            else []
+        )
         _show_agreement([*([calibrate_semantic()] if semantic else []), *of_judges], as_json)
         return
     if judge.models:
@@ -136,7 +144,10 @@ def _show_agreement(rows: Sequence[Agreement], as_json: bool) -> None:
         (
             r.reader,
             str(r.n),
-            *(agreement_interval_text(interval).replace(" [", f"{gap}[") for interval in (r.share, r.kappa, r.alpha)),
+            *(
+                agreement_interval_text(interval).replace(" [", f"{gap}[")
+                for interval in (r.share, r.kappa, r.alpha)
+            ),
             str(r.case_one),
             str(r.case_two),
         )
@@ -171,7 +182,11 @@ def ask_for_labels(items: Sequence[LabelItem], path: Path, by: str, key: Callabl
             at += 1
             notice = "the one before: " + ("no option" if label == NONE else label)
         else:
-            notice = f"{pressed!r} is not a key here" if pressed.isprintable() else "that is not a key here"
+            notice = (
+                f"{pressed!r} is not a key here"
+                if pressed.isprintable()
+                else "that is not a key here"
+            )
 
 
 def _label(item: LabelItem, pressed: str) -> str | None:
@@ -181,7 +196,11 @@ def _label(item: LabelItem, pressed: str) -> str | None:
     if 0 <= place < len(item.option_labels):
         return item.option_labels[place]
     # With more than nine options letters are keys of places, and labels are none.
-    pressed_labels = [label for label in item.option_labels if label.lower() == pressed and pressed not in RESERVED]
+    pressed_labels = [
+        label
+        for label in item.option_labels
+        if label.lower() == pressed and pressed not in RESERVED
+    ]
     return pressed_labels[0] if len(pressed_labels) == 1 and len(item.option_labels) <= 9 else None
 
 
@@ -203,23 +222,52 @@ def _show(item: LabelItem, number: int, count: int, notice: str) -> None:
 
 @click.command()
 @click.argument("target")
-@click.option("--limit", default=150, type=WholeNumber(1), help="How many to draw; more may be drawn later.  [150]")
+@click.option(
+    "--limit",
+    default=150,
+    type=WholeNumber(1),
+    help="How many to draw; more may be drawn later.  [150]",
+)
 @click.option("--seed", default=0, help="Seed of the draw.  [0]")
 @click.option("--labels", type=PATH, help="A JSONL file with labels to add.")
-@click.option("--by", default=None, help="Who labels; of a run, the numbers are then by these labels alone.")
+@click.option(
+    "--by", default=None, help="Who labels; of a run, the numbers are then by these labels alone."
+)
 @click.option("--form/--no-form", default=None, help="Ask for labels.  [yes, in a terminal]")
 @click.option("--page", type=PATH, help="Of a benchmark: write the form as one file to send.")
-@click.option("--settle", is_flag=True, help="Of a benchmark: decide where raters differ, in sight of what they said.")
-@click.option("--only", type=PATH, help="Of a benchmark: the questions of a JSONL list (id), without a bound.")
-@click.option("--keep", metavar="NAME", help="Of a benchmark: make one without what people found bad.")
 @click.option(
-    "--where", default="", help="Of a run: only questions that meet a condition: \"l2 != 'logic_reasoning'\"."
+    "--settle",
+    is_flag=True,
+    help="Of a benchmark: decide where raters differ, in sight of what they said.",
+)
+@click.option(
+    "--only", type=PATH, help="Of a benchmark: the questions of a JSONL list (id), without a bound."
+)
+@click.option(
+    "--keep", metavar="NAME", help="Of a benchmark: make one without what people found bad."
+)
+@click.option(
+    "--where",
+    default="",
+    help="Of a run: only questions that meet a condition: \"l2 != 'logic_reasoning'\".",
 )
 @judge_flags
 @json_flag
-def audit_command(target: str, limit: int, seed: int, labels: Path | None, by: str | None, form: bool | None,
-            page: Path | None, settle: bool, only: Path | None, keep: str | None, where: str, as_json: bool,
-            **flags: Any) -> None:  # fmt: skip
+def audit_command(
+    target: str,
+    limit: int,
+    seed: int,
+    labels: Path | None,
+    by: str | None,
+    form: bool | None,
+    page: Path | None,
+    settle: bool,
+    only: Path | None,
+    keep: str | None,
+    where: str,
+    as_json: bool,
+    **flags: Any,
+) -> None:
     """Have people look at a random part: of a benchmark's questions, or of a run's replies.
 
     Of a BENCHMARK: are its questions good? Each is shown with its picture; one key answers it, the key is shown, one
@@ -244,7 +292,9 @@ def audit_command(target: str, limit: int, seed: int, labels: Path | None, by: s
     judge = judge_from_flags(flags)
     if (Path(target) / RUN_MANIFEST).exists():
         if useless := [flag for flag, value in of_benchmark.items() if value]:
-            raise DataError(f"{useless[0]}: {target} is a run, and this is for benchmarks; leave it out")
+            raise DataError(
+                f"{useless[0]}: {target} is a run, and this is for benchmarks; leave it out"
+            )
         _audit_run(Path(target), limit, seed, labels, by, form, judge, where, as_json)
         return
     if where:
@@ -257,14 +307,25 @@ def audit_command(target: str, limit: int, seed: int, labels: Path | None, by: s
         )
     benchmark = open_benchmark(target)
     of = len({sample_id for sample_id, _ in open_answers(benchmark.folder)})
-    items = named_items(benchmark, list(ids_in(only))) if only else audited_items(benchmark, limit, seed)
+    items = (
+        named_items(benchmark, list(ids_in(only)))
+        if only
+        else audited_items(benchmark, limit, seed)
+    )
     path = labels_file(benchmark)
     if labels:
         fitting, count = import_audit_labels(labels, benchmark)
-        announce(f"{fitting:,} of {count:,} labels are about questions of {benchmark.name}, and were added")
+        announce(
+            f"{fitting:,} of {count:,} labels are about questions of {benchmark.name}, and were added"
+        )
     elif page:
-        write_audit_page(AuditForm(benchmark, items, by or "", _to_settle(benchmark, items, of, settle)), page)
-        out.print(f"{page}: {len(items):,} questions; its file of labels comes back with --labels", soft_wrap=True)
+        write_audit_page(
+            AuditForm(benchmark, items, by or "", _to_settle(benchmark, items, of, settle)), page
+        )
+        out.print(
+            f"{page}: {len(items):,} questions; its file of labels comes back with --labels",
+            soft_wrap=True,
+        )
         return
     elif form or settle or (form is None and not keep and sys.stdin.isatty()):
         if not by:
@@ -277,7 +338,9 @@ def audit_command(target: str, limit: int, seed: int, labels: Path | None, by: s
         _show_bound(outcome.bound(), as_json)
     if keep:
         if not outcome.is_complete:
-            raise DataError(f"{target}: not all that was drawn is labelled; label the rest, or draw fewer (--limit)")
+            raise DataError(
+                f"{target}: not all that was drawn is labelled; label the rest, or draw fewer (--limit)"
+            )
         kept = keep_good(benchmark, outcome, keep, bounded=not only)
         print_built(kept)
         if kept.manifest.verification and kept.manifest.verification.bound:
@@ -287,21 +350,27 @@ def audit_command(target: str, limit: int, seed: int, labels: Path | None, by: s
 # --- a benchmark -----------------------------------------------------------------------------------------------------
 
 
-def _to_settle(benchmark: Benchmark, items: Sequence[AuditItem], of: int, settle: bool) -> dict[str, ItemVerdict]:
+def _to_settle(
+    benchmark: Benchmark, items: Sequence[AuditItem], of: int, settle: bool
+) -> dict[str, ItemVerdict]:
     """What raters differ in, if it is to be settled. Raises DataError where there is nothing."""
     if not settle:
         return {}
     verdicts = audit_outcome(items, of, read_audit_labels(labels_file(benchmark))).verdicts
     differing = {verdict.item.id: verdict for verdict in verdicts if verdict.differs}
     if not differing:
-        raise DataError(f"{benchmark.name}: there is nothing to settle; two raters differ in no question")
+        raise DataError(
+            f"{benchmark.name}: there is nothing to settle; two raters differ in no question"
+        )
     return differing
 
 
 def _serve(form: AuditForm, path: Path) -> None:
     """Serve the page to a browser of this machine until Ctrl-C; each label is kept at once."""
     with AuditServer(form, path) as server:
-        out.print(f"{server.address}\nopen it in a browser of this machine; Ctrl-C ends", soft_wrap=True)
+        out.print(
+            f"{server.address}\nopen it in a browser of this machine; Ctrl-C ends", soft_wrap=True
+        )
         try:
             server.serve_forever()
         except KeyboardInterrupt:
@@ -313,14 +382,22 @@ def _show_outcome(benchmark: Benchmark, outcome: AuditOutcome, as_json: bool) ->
         return
     again = f"snellen audit {as_word(benchmark.name)}"
     if not outcome.raters:
-        out.print(f"{benchmark.name}: nothing is labelled yet; label with `{again} --by NAME`", soft_wrap=True)
+        out.print(
+            f"{benchmark.name}: nothing is labelled yet; label with `{again} --by NAME`",
+            soft_wrap=True,
+        )
         return
-    progress = "; ".join(f"{by} has {n:,} to label" if n else f"{by} is done" for by, n in outcome.unlabelled.items())
+    progress = "; ".join(
+        f"{by} has {n:,} to label" if n else f"{by} is done" for by, n in outcome.unlabelled.items()
+    )
     kinds = "".join(f", {count:,} {kind}" for kind, count in outcome.kinds.most_common())
     good = len(outcome.verdicts) - len(outcome.bad)
     out.print(f"{benchmark.name}: {progress}\n  {good:,} good{kinds}", soft_wrap=True)
     if still_open := sum(verdict.is_open for verdict in outcome.verdicts):
-        out.print(f"  {still_open:,} not settled, which count as bad: {again} --settle --by NAME", soft_wrap=True)
+        out.print(
+            f"  {still_open:,} not settled, which count as bad: {again} --settle --by NAME",
+            soft_wrap=True,
+        )
 
 
 def _show_bound(bound: ErrorBound, as_json: bool) -> None:
@@ -331,9 +408,16 @@ def _show_bound(bound: ErrorBound, as_json: bool) -> None:
 
 
 def _audit_run(
-    run: Path, limit: int, seed: int, labels: Path | None, by: str | None, form: bool | None, judge: JudgeSpec,
-    where: str, as_json: bool,
-) -> None:  # fmt: skip
+    run: Path,
+    limit: int,
+    seed: int,
+    labels: Path | None,
+    by: str | None,
+    form: bool | None,
+    judge: JudgeSpec,
+    where: str,
+    as_json: bool,
+) -> None:
     """Label replies, and show the corrected numbers."""
     [whole] = score_folders([run], ScoringSpec(), JudgeSpec(), announce)
     [scored] = filter_runs([whole], where) if where else [whole]
@@ -354,7 +438,9 @@ def _audit_run(
         announce(f"labels are kept in {run / agreement.LABELS}; the same command goes on")
     audit = audit_of(scored, by)
     if audit is None:
-        raise DataError(f"{run}: no drawn reply is labelled yet; run {_command(run, where)} in a terminal")
+        raise DataError(
+            f"{run}: no drawn reply is labelled yet; run {_command(run, where)} in a terminal"
+        )
     name, rows = scored.manifest.model, results_of(scored)
     if as_json:
         print_records([*audit.readings, *map(flat_row, corrected_rows(scored, rows, audit))])

@@ -19,7 +19,17 @@ from snellen.metrics.declaration import MetricInput
 if TYPE_CHECKING:
     from snellen.catalogue import BenchmarkSpec
 
-WHAT = ("benchmarks", "suites", "studies", "models", "protocols", "metrics", "exporters", "trackers", "cards")
+WHAT = (
+    "benchmarks",
+    "suites",
+    "studies",
+    "models",
+    "protocols",
+    "metrics",
+    "exporters",
+    "trackers",
+    "cards",
+)
 DATA = "data"
 """What lies on this machine, and so is not part of the catalogue."""
 Rows = list[tuple[str, ...]]
@@ -38,9 +48,13 @@ class _Listed(click.Choice[str]):
 @click.argument("what", type=_Listed((*WHAT, DATA)), default=WHAT[0])
 @click.argument("words", nargs=-1)
 @click.option("--where", default="", help="A condition on facts, e.g. \"dimension == 'CG'\".")
-@click.option("--sources", is_flag=True, help="Of benchmarks: where the files that they are built from lie.")
+@click.option(
+    "--sources", is_flag=True, help="Of benchmarks: where the files that they are built from lie."
+)
 @json_flag
-def list_command(what: str, words: tuple[str, ...], where: str, sources: bool, as_json: bool) -> None:
+def list_command(
+    what: str, words: tuple[str, ...], where: str, sources: bool, as_json: bool
+) -> None:
     """Show what there is: benchmarks (default), suites, studies, models, protocols, metrics, exporters, trackers, model
     cards; or the data on this machine that were fetched for benchmarks.
 
@@ -74,7 +88,11 @@ def list_command(what: str, words: tuple[str, ...], where: str, sources: bool, a
             from snellen.catalogue.forms import select
 
             with suppress(UnknownNameError):
-                rows = [row for spec in select(words[0]) for row in benchmark_table((spec.name,), where)[1]]
+                rows = [
+                    row
+                    for spec in select(words[0])
+                    for row in benchmark_table((spec.name,), where)[1]
+                ]
                 rows = list(dict.fromkeys(rows))  # a name may begin another one
         if not rows:
             near = difflib.get_close_matches(words[0], (*WHAT, DATA), n=1) if words else []
@@ -101,7 +119,10 @@ def _show_data(as_json: bool) -> None:
     show_table(DATA, ("name", "kind", "size", "state", "benchmarks"), rows, as_json=False)
     unused = sum(entry.size for entry in kept_entries if entry.state == "unused")
     total = in_bytes(sum(entry.size for entry in kept_entries))
-    out.print(f"{total} in {data_folder()} and the hub's cache, of which {in_bytes(unused)} are unused", soft_wrap=True)
+    out.print(
+        f"{total} in {data_folder()} and the hub's cache, of which {in_bytes(unused)} are unused",
+        soft_wrap=True,
+    )
 
 
 def _show_by_suite() -> None:
@@ -117,8 +138,12 @@ def _show_by_suite() -> None:
     for suite, names in groups.items():
         title = suite_facts()[suite].title if suite in suite_facts() else "your own"
         out.print(Text.assemble((suite or "-", "bold"), f"  {title}, {len(names)}"))
-        out.print(Columns([Text(name.removeprefix(f"{suite}/")) for name in names], padding=(0, 2)), "")
-    out.print("A name is SUITE/NAME, or NAME where nobody else has it. `snellen list WORD` says more of some.")
+        out.print(
+            Columns([Text(name.removeprefix(f"{suite}/")) for name in names], padding=(0, 2)), ""
+        )
+    out.print(
+        "A name is SUITE/NAME, or NAME where nobody else has it. `snellen list WORD` says more of some."
+    )
 
 
 def _show_sources(section: str, words: Sequence[str], where: str, as_json: bool) -> None:
@@ -131,7 +156,8 @@ def _show_sources(section: str, words: Sequence[str], where: str, as_json: bool)
         print_records(origins)
         return
     rows: Rows = [
-        (place.name, place.shown_size, "gated" if place.gated else "", place.licence, place.shown) for place in origins
+        (place.name, place.shown_size, "gated" if place.gated else "", place.licence, place.shown)
+        for place in origins
     ]
     show_table("sources", ("name", "size", "access", "licence", "from"), rows, as_json=False)
 
@@ -155,13 +181,19 @@ def _specs(words: Sequence[str], where: str) -> Iterator[BenchmarkSpec]:
     if condition and (strange := condition.names - set(specs[0].facts())):
         raise DataError(f"--where: {unknown('fact', min(strange), specs[0].facts())}")
     for spec in specs:
-        if all(_has(spec, word.casefold()) for word in words) and (condition is None or condition.holds(spec.facts())):
+        if all(_has(spec, word.casefold()) for word in words) and (
+            condition is None or condition.holds(spec.facts())
+        ):
             yield spec
 
 
 def _has(spec: BenchmarkSpec, word: str) -> bool:
     facts = (spec.short, spec.title, spec.task, *spec.topics, *spec.origins)
-    return word == spec.suite or fnmatchcase(spec.name, word) or any(word in fact.casefold() for fact in facts)
+    return (
+        word == spec.suite
+        or fnmatchcase(spec.name, word)
+        or any(word in fact.casefold() for fact in facts)
+    )
 
 
 def benchmark_table(words: Sequence[str] = (), where: str = "") -> Listing:
@@ -204,7 +236,13 @@ def _origin(spec: BenchmarkSpec) -> str:
             return place.files[0].url.split("/")[2]
         if isinstance(place, ByHandPlace) and not is_published:
             return "by hand"
-    return "published data" if is_published else f"as {spec.source.files_of}" if spec.source.files_of else "own files"
+    return (
+        "published data"
+        if is_published
+        else f"as {spec.source.files_of}"
+        if spec.source.files_of
+        else "own files"
+    )
 
 
 def _suites() -> Listing:
@@ -235,15 +273,27 @@ def _studies() -> Listing:
 def _models() -> Listing:
     descriptions = {
         "anthropic": ("anthropic:NAME", "a model of Anthropic's service"),
-        "azure": ("azure:DEPLOYMENT@https://RESOURCE.openai.azure.com", "a deployment in Azure OpenAI"),
+        "azure": (
+            "azure:DEPLOYMENT@https://RESOURCE.openai.azure.com",
+            "a deployment in Azure OpenAI",
+        ),
         "bedrock": ("bedrock:NAME?region=R", "a model of Amazon Bedrock"),
-        "clip": ("clip:org/name, clip:./folder", "CLIP, SigLIP or BLIP's matching head, as a scorer of options"),
+        "clip": (
+            "clip:org/name, clip:./folder",
+            "CLIP, SigLIP or BLIP's matching head, as a scorer of options",
+        ),
         "gemini": ("gemini:NAME", "a model of the Gemini API"),
-        "hf": ("hf:org/name[@revision], hf:./folder", "an image-text-to-text model of transformers, in this process"),
+        "hf": (
+            "hf:org/name[@revision], hf:./folder",
+            "an image-text-to-text model of transformers, in this process",
+        ),
         "ocr": ("ocr:rapidocr", "a reader of text that runs offline on a CPU"),
         "openai": ("openai:name@http://host:port/v1", "a model behind an OpenAI-compatible server"),
         "replay": ("replay:runs/NAME", "the responses of an earlier run"),
-        "vertex": ("vertex:NAME?project=P&location=L", "a Gemini model of Google Cloud's Vertex AI"),
+        "vertex": (
+            "vertex:NAME?project=P&location=L",
+            "a Gemini model of Google Cloud's Vertex AI",
+        ),
         "vllm": ("vllm:org/name", "a model of the hub by vLLM, in this process"),
     }
     embedded = (
@@ -251,9 +301,18 @@ def _models() -> Listing:
         ("snellen:tiny-xs", "a smaller one that sees, but was never taught to answer by label"),
         ("snellen:oracle", "instrument: knows the answers; must score 100"),
         ("snellen:uniform", "instrument: guesses; must land on chance"),
-        ("snellen:always-a", "instrument: names the first label; CircularEval must bring it to zero"),
-        ("snellen:biased?p=0.7", "instrument: names the first label with probability p, else guesses"),
-        ("snellen:scripted?file=replies.json", "instrument: replies from a file, sample id to text"),
+        (
+            "snellen:always-a",
+            "instrument: names the first label; CircularEval must bring it to zero",
+        ),
+        (
+            "snellen:biased?p=0.7",
+            "instrument: names the first label with probability p, else guesses",
+        ),
+        (
+            "snellen:scripted?file=replies.json",
+            "instrument: replies from a file, sample id to text",
+        ),
     )
     rows: Rows = [
         descriptions.get(name, (f"{name}:...", "from another package"))
@@ -268,7 +327,9 @@ def _protocols() -> Listing:
 
     rows: Rows = []
     for name, form in sorted(registry.loadable("protocols").items()):
-        options = ", ".join(f"{field.name}={field.default}" for field in msgspec.structs.fields(form))
+        options = ", ".join(
+            f"{field.name}={field.default}" for field in msgspec.structs.fields(form)
+        )
         rows.append((name, (form.__doc__ or "").splitlines()[0], options))
     return ("protocol", "what it does", "options"), rows
 
@@ -281,7 +342,9 @@ def _metrics() -> Listing:
         (name, metric.computed_over, metric.rows[0].unit or "-", metric.rows[0].better, metric.what)
         for name, metric in metrics
     ]
-    return ("metric", "over", "unit", "better", "what it is"), sorted(rows, key=lambda row: _OVER.index(row[1]))
+    return ("metric", "over", "unit", "better", "what it is"), sorted(
+        rows, key=lambda row: _OVER.index(row[1])
+    )
 
 
 def _cards() -> Listing:
@@ -293,13 +356,25 @@ def _cards() -> Listing:
             card.vision,
             card.backbone,
             card.connection,
-            *("" if count is None else f"{count:,}" for count in (card.parameters, card.trainable_parameters)),
+            *(
+                "" if count is None else f"{count:,}"
+                for count in (card.parameters, card.trainable_parameters)
+            ),
             "" if card.visual_tokens is None else str(card.visual_tokens),
             "not known" if card.trained_on is None else ", ".join(card.trained_on),
         )
         for name, card in model_cards().items()
     ]
-    header = ("card", "vision", "language model", "connection", "parameters", "trained", "visual tokens", "trained on")
+    header = (
+        "card",
+        "vision",
+        "language model",
+        "connection",
+        "parameters",
+        "trained",
+        "visual tokens",
+        "trained on",
+    )
     return header, rows
 
 

@@ -17,7 +17,11 @@ from snellen.cli.flags import PATH, field_flags, flags_given, json_flag, scoring
 from snellen.cli.show import announce, out, print_records, print_tables, run_progress
 from snellen.errors import DataError
 from snellen.experiments.model_groups.declaration import analyses, find_analysis
-from snellen.experiments.model_groups.outcome import compute_analysis, flat_analysis_row, write_analysis
+from snellen.experiments.model_groups.outcome import (
+    compute_analysis,
+    flat_analysis_row,
+    write_analysis,
+)
 from snellen.experiments.studies.cell_table import STUDY_FILES, StudyOutcome
 from snellen.experiments.studies.declaration import NOT_FIXED
 from snellen.experiments.studies.series import flat_study_row
@@ -32,13 +36,27 @@ Form = Literal["terminal", "csv", "markdown", "json"]
 @click.argument("suite", default="")
 @click.argument("table", default="")
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path, exists=True))
-@click.option("--check", is_flag=True, help="Recompute printed figures from each other, and list what does not agree.")
-@click.option("--strict", is_flag=True, help="With --check: exit with 1 unless misprints are just the known ones.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Recompute printed figures from each other, and list what does not agree.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="With --check: exit with 1 unless misprints are just the known ones.",
+)
 @click.option("--csv", "form", flag_value="csv", help="Print CSV.")
 @click.option("--markdown", "form", flag_value="markdown", help="Print Markdown.")
 @json_flag
 def paper_command(
-    suite: str, table: str, runs: tuple[Path, ...], check: bool, strict: bool, form: Form | None, as_json: bool
+    suite: str,
+    table: str,
+    runs: tuple[Path, ...],
+    check: bool,
+    strict: bool,
+    form: Form | None,
+    as_json: bool,
 ) -> None:
     """Show the tables of suites' papers, check them, and set RUNS beside the models in them.
 
@@ -64,7 +82,10 @@ def paper_command(
     elif shown_form == "json" and not runs:
         print_records(_tidy(chosen[0], table))
     else:
-        _show(paper_tables.printed_table(chosen[0], table, _views(runs, kept_will_do=True)), shown_form)
+        _show(
+            paper_tables.printed_table(chosen[0], table, _views(runs, kept_will_do=True)),
+            shown_form,
+        )
 
 
 def _views(runs: Sequence[Path], *, kept_will_do: bool = False) -> Sequence[Any]:
@@ -77,7 +98,9 @@ def _views(runs: Sequence[Path], *, kept_will_do: bool = False) -> Sequence[Any]
     from snellen.runs.spec import JudgeSpec, ScoringSpec
 
     published = ScoringSpec(as_published=True)
-    results = Results(score_folders(runs, published, JudgeSpec(), announce, kept_will_do=kept_will_do))
+    results = Results(
+        score_folders(runs, published, JudgeSpec(), announce, kept_will_do=kept_will_do)
+    )
     return run_views(results.runs, results.rows)
 
 
@@ -97,7 +120,11 @@ def _check(chosen: Sequence[Paper], strict: bool, form: Form) -> None:
                     out.print()
                     _show(table, form)
     strange = [check.cell.place for report in reports for check in report.unknown]
-    strange += [f"{erratum.place} (known, and not found)" for report in reports for erratum in report.unfound]
+    strange += [
+        f"{erratum.place} (known, and not found)"
+        for report in reports
+        for erratum in report.unfound
+    ]
     for place in strange:
         announce(f"not as in the errata: {place}")
     if strict and strange:
@@ -107,19 +134,34 @@ def _check(chosen: Sequence[Paper], strict: bool, form: Form) -> None:
 def _check_rows(report: PaperReport) -> Iterator[dict[str, Any]]:
     for check in report.checks:
         yield {
-            "suite": report.paper.suite, "place": check.cell.place, "formula": check.formula,
-            "printed": check.cell.printed, "computed": str(check.computed), "would_agree": str(check.agreeing),
-            "agrees": check.agrees, "arithmetic": check.arithmetic, "why": check.known.why if check.known else "",
-        }  # fmt: skip
+            "suite": report.paper.suite,
+            "place": check.cell.place,
+            "formula": check.formula,
+            "printed": check.cell.printed,
+            "computed": str(check.computed),
+            "would_agree": str(check.agreeing),
+            "agrees": check.agrees,
+            "arithmetic": check.arithmetic,
+            "why": check.known.why if check.known else "",
+        }
 
 
 def _tidy(paper: Paper, table: str) -> Iterator[dict[str, Any]]:
     for cell in paper.values(table):
         yield {
-            "suite": paper.suite, "table": table, **cell.labels, "column": cell.column, "printed": cell.printed,
-            "value": None if cell.value is None else float(cell.value), "unit": cell.unit, "method": cell.method,
-            "benchmark": cell.benchmark, "dimension": cell.dimension, "slice": cell.slice, "metric": cell.metric,
-        }  # fmt: skip
+            "suite": paper.suite,
+            "table": table,
+            **cell.labels,
+            "column": cell.column,
+            "printed": cell.printed,
+            "value": None if cell.value is None else float(cell.value),
+            "unit": cell.unit,
+            "method": cell.method,
+            "benchmark": cell.benchmark,
+            "dimension": cell.dimension,
+            "slice": cell.slice,
+            "metric": cell.metric,
+        }
 
 
 def _show(table: Table, form: Form) -> None:
@@ -149,7 +191,11 @@ def _show_in_terminal(table: Table, cells: Sequence[Sequence[str]], notes: dict[
     for columns in _blocks(table, cells, out.width):
         block = RichTable(box=box.SIMPLE_HEAD, show_edge=False, padding=0)
         for i in columns:
-            block.add_column(table.header[i], justify="left" if i < table.label_columns else "right", overflow="fold")
+            block.add_column(
+                table.header[i],
+                justify="left" if i < table.label_columns else "right",
+                overflow="fold",
+            )
         for row in cells:
             block.add_row(*(Text(row[i]) for i in columns))
         out.print(block)
@@ -158,7 +204,10 @@ def _show_in_terminal(table: Table, cells: Sequence[Sequence[str]], notes: dict[
 
 
 def _blocks(table: Table, cells: Sequence[Sequence[str]], width: int) -> Iterator[list[int]]:
-    widths = [2 + max(len(text) for text in (name, *(row[i] for row in cells))) for i, name in enumerate(table.header)]
+    widths = [
+        2 + max(len(text) for text in (name, *(row[i] for row in cells)))
+        for i, name in enumerate(table.header)
+    ]
     labels = list(range(table.label_columns))
     block = list(labels)
     for i in range(table.label_columns, len(table.header)):
@@ -182,11 +231,18 @@ def _blocks(table: Table, cells: Sequence[Sequence[str]], width: int) -> Iterato
     help="File to write: .html, .md, .csv, .json, or .svg for the chart alone; repeat for more.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Exit with 1 unless all figures that the paper prints agree, or are known misprints."
+    "--strict",
+    is_flag=True,
+    help="Exit with 1 unless all figures that the paper prints agree, or are known misprints.",
 )
 @json_flag
 def analyse_command(
-    name: str, runs: tuple[Path, ...], cards: str | None, outputs: tuple[Path, ...], strict: bool, as_json: bool
+    name: str,
+    runs: tuple[Path, ...],
+    cards: str | None,
+    outputs: tuple[Path, ...],
+    strict: bool,
+    as_json: bool,
 ) -> None:
     """Show the analysis NAME of the published models, and of RUNS beside them.
 
@@ -218,7 +274,9 @@ def analyse_command(
 
 def _list() -> None:
     rows = tuple((name, spec.title, spec.about) for name, spec in analyses().items())
-    print_tables([Table("Analyses", ("analysis", "what it shows", "repeats"), rows, label_columns=3)])
+    print_tables(
+        [Table("Analyses", ("analysis", "what it shows", "repeats"), rows, label_columns=3)]
+    )
 
 
 MOST_ROWS = 30
@@ -228,9 +286,13 @@ MOST_ROWS = 30
 @click.command()
 @click.argument("name")
 @click.argument("models", nargs=-1, required=True)
-@click.option("--benchmark", "benchmarks", multiple=True, help="Ask this benchmark instead; repeat for more.")
 @click.option(
-    "--source", type=PATH, help="Folder with official files, from which benchmarks that are not built yet are built."
+    "--benchmark", "benchmarks", multiple=True, help="Ask this benchmark instead; repeat for more."
+)
+@click.option(
+    "--source",
+    type=PATH,
+    help="Folder with official files, from which benchmarks that are not built yet are built.",
 )
 @click.option("--output", type=PATH, help="The study's folder.  [studies/NAME]")
 @click.option(
@@ -245,9 +307,15 @@ MOST_ROWS = 30
 @scoring_flags
 @json_flag
 def study_command(
-    name: str, models: tuple[str, ...], benchmarks: tuple[str, ...], source: Path | None, output: Path | None,
-    levels: tuple[str, ...], as_json: bool, **flags: Any,
-) -> None:  # fmt: skip
+    name: str,
+    models: tuple[str, ...],
+    benchmarks: tuple[str, ...],
+    source: Path | None,
+    output: Path | None,
+    levels: tuple[str, ...],
+    as_json: bool,
+    **flags: Any,
+) -> None:
     """Carry out the study NAME, declared by a suite or in a TOML file of your own, with MODELS.
 
     \b
@@ -264,9 +332,16 @@ def study_command(
     metrics = fields.get("scoring", {}).pop("metrics", ())
     with run_progress() as progress:
         results = study(
-            name, list(models), source=source, output=output or "", levels=_levels(levels), metrics=metrics,
-            progress=progress, announce=announce, **fields,
-        )  # fmt: skip
+            name,
+            list(models),
+            source=source,
+            output=output or "",
+            levels=_levels(levels),
+            metrics=metrics,
+            progress=progress,
+            announce=announce,
+            **fields,
+        )
     if as_json:
         print_records(map(flat_study_row, results.rows))
         return
@@ -292,7 +367,9 @@ def _levels(texts: tuple[str, ...]) -> dict[str, Any]:
         factor, equals, value = text.partition("=")
         if not equals or not value:
             raise DataError(f"--levels {text!r}: write FACTOR=FILE, or FACTOR=a,b,c")
-        levels[factor] = value if Path(value).is_file() else [_plain(level) for level in value.split(",")]
+        levels[factor] = (
+            value if Path(value).is_file() else [_plain(level) for level in value.split(",")]
+        )
     return levels
 
 

@@ -10,7 +10,12 @@ from snellen.cli.flags import PATH, WholeNumber, json_flag
 from snellen.cli.show import announce, out, show_table
 from snellen.common.paths import as_word
 from snellen.experiments.ratings.form import make_form
-from snellen.experiments.ratings.study import RatingKey, find_rating_study, read_key, write_questionnaire
+from snellen.experiments.ratings.study import (
+    RatingKey,
+    find_rating_study,
+    read_key,
+    write_questionnaire,
+)
 from snellen.experiments.ratings.summary import (
     RatingSummary,
     gather,
@@ -44,9 +49,13 @@ def rate_command() -> None:
 
 @rate_command.command()
 @click.argument("runs", nargs=-1, required=True, type=PATH)
-@click.option("--study", required=True, help="A study's TOML file, or the name of one that a suite brings.")
+@click.option(
+    "--study", required=True, help="A study's TOML file, or the name of one that a suite brings."
+)
 @click.option("--to", "folder", required=True, type=PATH, help="The study's folder, to be made.")
-@click.option("--checks", default=2, type=WholeNumber(0), help="Items that ask for a given value.  [2]")
+@click.option(
+    "--checks", default=2, type=WholeNumber(0), help="Items that ask for a given value.  [2]"
+)
 @click.option("--seed", default=0, help="Seed of the numbering and of the checks.  [0]")
 def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: int) -> None:
     """Write the form in which people rate the replies of RUNS: one HTML file that needs no network.
@@ -68,9 +77,13 @@ def form(runs: tuple[Path, ...], study: str, folder: Path, checks: int, seed: in
 
 @rate_command.command()
 @FOLDER
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
+)
 @click.option("--study", help="Make FOLDER for the published sheet of this study, which FILES are.")
-@click.option("--replace", is_flag=True, help="Let new ratings take the place of a rater's earlier ones.")
+@click.option(
+    "--replace", is_flag=True, help="Let new ratings take the place of a rater's earlier ones."
+)
 def read(folder: Path, files: tuple[Path, ...], study: str | None, replace: bool) -> None:
     """Add FILES of ratings to a study: what the form saved, or sheets with a row per rater.
 
@@ -80,7 +93,10 @@ def read(folder: Path, files: tuple[Path, ...], study: str | None, replace: bool
     for note in gathered.notes:
         announce(f"note: {note}")
     count = sum(len(values) for sheet in gathered.sheets for values in sheet.ratings.values())
-    out.print(f"{gathered.added} raters added; {len(gathered.sheets)} in all, {count:,} ratings", highlight=False)
+    out.print(
+        f"{gathered.added} raters added; {len(gathered.sheets)} in all, {count:,} ratings",
+        highlight=False,
+    )
 
 
 @rate_command.command()
@@ -91,7 +107,11 @@ def sheet(folder: Path, file: Path) -> None:
     key, sheets = read_key(folder), read_gathered(folder)
     write_questionnaire(file, key, sheets)
     columns = len(key.items) * len(key.study.dimensions)
-    out.print(f"{file}: {len(sheets)} raters, {columns:,} columns of ratings", highlight=False, soft_wrap=True)
+    out.print(
+        f"{file}: {len(sheets)} raters, {columns:,} columns of ratings",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 @rate_command.command()
@@ -105,7 +125,11 @@ def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
     """
     for run, ratings in give_ratings(folder, runs, without_flagged=without_flagged).items():
         summary = f"{len(ratings.means):,} replies, rated by {ratings.raters:,}"
-        out.print(f"{run}: {summary}; score it: snellen score {as_word(run)}", highlight=False, soft_wrap=True)
+        out.print(
+            f"{run}: {summary}; score it: snellen score {as_word(run)}",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 @rate_command.command()
@@ -114,7 +138,9 @@ def give(folder: Path, runs: tuple[Path, ...], without_flagged: bool) -> None:
 @click.option("--z", "standardised", is_flag=True, help="Show means of z-scores by rater instead.")
 @click.option("--seed", default=0, help="Seed of the bootstrap of alpha.  [0]")
 @json_flag
-def table(folder: Path, without_flagged: bool, standardised: bool, seed: int, as_json: bool) -> None:
+def table(
+    folder: Path, without_flagged: bool, standardised: bool, seed: int, as_json: bool
+) -> None:
     """Show what the ratings of a study come to: means by model, agreement by dimension, and how each rater rated.
 
     Values are turned so that high is good: where low is good, a rating from 1 to 5 counts as 6 minus itself. Intervals
@@ -135,7 +161,10 @@ def table(folder: Path, without_flagged: bool, standardised: bool, seed: int, as
     flagged = [check for check in summary.raters if check.flags]
     if flagged:
         treatment = "left out" if without_flagged else "counted; --without-flagged leaves them out"
-        out.print(f"{len(flagged)} of {len(summary.raters)} raters are flagged, and {treatment}", highlight=False)
+        out.print(
+            f"{len(flagged)} of {len(summary.raters)} raters are flagged, and {treatment}",
+            highlight=False,
+        )
 
 
 def _show_models(key: RatingKey, summary: RatingSummary, standardised: bool, as_json: bool) -> None:
@@ -145,8 +174,14 @@ def _show_models(key: RatingKey, summary: RatingSummary, standardised: bool, as_
     for row in summary.models:
         means = row.standardised if standardised else row.means
         rows.append((row.model, *(_text(means[name]).replace(" [", f"{gap}[") for name in titles)))
-    scale = "z-scores by rater" if standardised else f"ratings from {key.study.lowest} to {key.study.highest}"
-    show_table(f"{key.study.title}: mean {scale}, high is good", ("model", *titles.values()), rows, as_json)
+    scale = (
+        "z-scores by rater"
+        if standardised
+        else f"ratings from {key.study.lowest} to {key.study.highest}"
+    )
+    show_table(
+        f"{key.study.title}: mean {scale}, high is good", ("model", *titles.values()), rows, as_json
+    )
 
 
 def _show_dimensions(key: RatingKey, summary: RatingSummary, as_json: bool) -> None:

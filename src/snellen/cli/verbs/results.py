@@ -87,7 +87,9 @@ def score_command(
             "that one again with `snellen build ... --answers`, its questions stay the same"
         )
     folders = [_taken(run, benchmark, form, to, model) if run in files else run for run in runs]
-    results = Results(score_folders(folders, scoring_from_flags(flags), judge_from_flags(flags), announce))
+    results = Results(
+        score_folders(folders, scoring_from_flags(flags), judge_from_flags(flags), announce)
+    )
     for run in results.runs:
         if run.kept_in not in (None, run.folder):
             announce(f"kept in {run.kept_in}, beside the run's other scores")
@@ -118,11 +120,20 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
     help="File to write: .html, .md, .tex, .csv, .json or .parquet; repeat for more.  [report.html beside the scores; "
     "of several runs report-of-NAMES.html; of a benchmark NAME.datasheet.html]",
 )
-@click.option("--with-standard", is_flag=True, help="With --as-published: the standard numbers of each run too.")
-@field_flags(ExecutionSpec, ("price",))
-@click.option("--figures", type=PATH, metavar="DIR", help="Also each figure as a file, for a paper.")
 @click.option(
-    "--figure-format", type=click.Choice(["svg", "png", "pdf"]), default="svg", help="Form of these files.  [svg]"
+    "--with-standard",
+    is_flag=True,
+    help="With --as-published: the standard numbers of each run too.",
+)
+@field_flags(ExecutionSpec, ("price",))
+@click.option(
+    "--figures", type=PATH, metavar="DIR", help="Also each figure as a file, for a paper."
+)
+@click.option(
+    "--figure-format",
+    type=click.Choice(["svg", "png", "pdf"]),
+    default="svg",
+    help="Form of these files.  [svg]",
 )
 @click.option("--tables", type=PATH, metavar="DIR", help="Also each table as a LaTeX file.")
 @click.option(
@@ -131,7 +142,9 @@ OF_BENCHMARKS = ("error_limit", "strict", "as_json")
     default=ERROR_LIMIT,
     help=f"Of a benchmark: the largest bound on bad questions that is certified.  [{ERROR_LIMIT:g}]",
 )
-@click.option("--strict", is_flag=True, help="Of a benchmark: exit with 1 when it is not certified.")
+@click.option(
+    "--strict", is_flag=True, help="Of a benchmark: exit with 1 when it is not certified."
+)
 @json_flag
 @subset_flags
 @scoring_flags
@@ -173,22 +186,35 @@ def report_command(
                 f"{', '.join(useless)}: for reports of runs; {benchmarks[0]} is a benchmark, so leave it out"
             )
         blind = [path for path in runs if path not in benchmarks]
-        _datasheet([str(path) for path in benchmarks], blind, outputs, error_limit, strict=strict, as_json=as_json)
+        _datasheet(
+            [str(path) for path in benchmarks],
+            blind,
+            outputs,
+            error_limit,
+            strict=strict,
+            as_json=as_json,
+        )
         return
     if useless := flags_on_line(only=OF_BENCHMARKS):
-        raise DataError(f"{', '.join(useless)}: for the datasheet of a benchmark; these are runs, so leave it out")
+        raise DataError(
+            f"{', '.join(useless)}: for the datasheet of a benchmark; these are runs, so leave it out"
+        )
     scoring, judge = scoring_from_flags(flags), judge_from_flags(flags)
     if with_standard and not scoring.as_published:
         raise DataError("--with-standard goes with --as-published")
     plain = replace(scoring, as_published=False)
-    standard = score_folders(runs, plain, judge, announce, kept_will_do=True) if with_standard else []
+    standard = (
+        score_folders(runs, plain, judge, announce, kept_will_do=True) if with_standard else []
+    )
     scored = score_folders(runs, scoring, judge, announce, kept_will_do=True)
     priced = Results([replace(run, price=price) for run in (*standard, *scored)])
     results = priced.only(where=where, common_answered=common_answered)
     for path in outputs or (report_path(scored),):
         out.print(str(results.report(path)), soft_wrap=True)
     if figures:
-        out.print(f"{len(results.figures(figures, figure_format))} figures: {figures}", soft_wrap=True)
+        out.print(
+            f"{len(results.figures(figures, figure_format))} figures: {figures}", soft_wrap=True
+        )
     if tables:
         out.print(f"{len(results.latex_tables(tables))} tables: {tables}", soft_wrap=True)
 
@@ -197,14 +223,22 @@ def _looks_like_a_run(path: Path) -> bool:
     """Whether a run is there, or anything that is not a benchmark, or nothing in a folder of runs."""
     if (path / RUN_MANIFEST).exists():
         return True
-    is_among_runs = path.parent.name == "runs" or (path.parent != Path() and any(path.parent.glob(f"*/{RUN_MANIFEST}")))
+    is_among_runs = path.parent.name == "runs" or (
+        path.parent != Path() and any(path.parent.glob(f"*/{RUN_MANIFEST}"))
+    )
     return (path.exists() or is_among_runs) and not any(
         (folder / MANIFEST).exists() for folder in (path, benchmark_folder(str(path)))
     )
 
 
 def _datasheet(
-    names: list[str], runs: list[Path], outputs: tuple[Path, ...], error_limit: float, *, strict: bool, as_json: bool
+    names: list[str],
+    runs: list[Path],
+    outputs: tuple[Path, ...],
+    error_limit: float,
+    *,
+    strict: bool,
+    as_json: bool,
 ) -> None:
     from snellen.api import datasheet
     from snellen.verification.datasheet import sheet_name
@@ -222,7 +256,8 @@ def _datasheet(
         out.print(f"{sheet.benchmark.name}: {sheet.summary}", soft_wrap=True)
         for criterion in sheet.certificate.criteria:
             out.print(
-                f"  {'yes' if criterion.is_met else 'no':4} {criterion.name:7} {criterion.result}", soft_wrap=True
+                f"  {'yes' if criterion.is_met else 'no':4} {criterion.name:7} {criterion.result}",
+                soft_wrap=True,
             )
     for path in outputs or (() if as_json else (sheet_name(sheet.benchmark),)):
         (announce if as_json else out.print)(str(write_datasheet(sheet, path)))
@@ -251,5 +286,12 @@ def mend_command(runs: tuple[Path, ...]) -> None:
             out.print(str(damage), soft_wrap=True)
         if len(damages) > SHOWN:
             out.print(f"and {len(damages) - SHOWN:,} more")
-        where = f"set aside in {run / DAMAGED}; the run's command goes on" if damages else "nothing is damaged"
-        out.print(f"{run}: {len(damages):,} lines {where}" if damages else f"{run}: {where}", soft_wrap=True)
+        where = (
+            f"set aside in {run / DAMAGED}; the run's command goes on"
+            if damages
+            else "nothing is damaged"
+        )
+        out.print(
+            f"{run}: {len(damages):,} lines {where}" if damages else f"{run}: {where}",
+            soft_wrap=True,
+        )

@@ -9,11 +9,26 @@ from typing import Any
 
 import click
 
-from snellen.cli.flags import GroupedCommand, field_flags, flags_given, json_flag, offline_flag, scoring_flags, yes_flag
+from snellen.cli.flags import (
+    GroupedCommand,
+    field_flags,
+    flags_given,
+    json_flag,
+    offline_flag,
+    scoring_flags,
+    yes_flag,
+)
 from snellen.cli.show import announce, out, run_progress, show_results
 from snellen.errors import DataError, SnellenError
 from snellen.models.base import names_model
-from snellen.runs.spec import ExecutionSpec, QuestionSpec, RunSpec, overlaid, read_run_spec, run_spec
+from snellen.runs.spec import (
+    ExecutionSpec,
+    QuestionSpec,
+    RunSpec,
+    overlaid,
+    read_run_spec,
+    run_spec,
+)
 
 
 class _Run(GroupedCommand):
@@ -29,15 +44,26 @@ class _Run(GroupedCommand):
 @field_flags(QuestionSpec, but=("models", "benchmarks"))
 @field_flags(ExecutionSpec)
 @click.option(
-    "--share", metavar="K/N", help="Ask share K of N and score nothing, as one of N processes on any machines."
+    "--share",
+    metavar="K/N",
+    help="Ask share K of N and score nothing, as one of N processes on any machines.",
 )
-@click.option("--dry-run", is_flag=True, help="Ask nothing: say how many requests, tokens and pictures it would be.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Ask nothing: say how many requests, tokens and pictures it would be.",
+)
 @yes_flag
 @offline_flag
 @scoring_flags
 @json_flag
 def run_command(
-    model: str, benchmarks: tuple[str, ...], as_json: bool, dry_run: bool, share: str | None, **flags: Any
+    model: str,
+    benchmarks: tuple[str, ...],
+    as_json: bool,
+    dry_run: bool,
+    share: str | None,
+    **flags: Any,
 ) -> None:
     """Evaluate MODEL on BENCHMARKS and score it. Several models make a run each.
 
@@ -75,7 +101,9 @@ def _ask_share(spec: RunSpec, share: str) -> None:
     with run_progress() as progress:
         outcomes = ask_share(spec, share, progress=progress, announce=announce)
     for outcome in outcomes:
-        announce(f"share {share} of {outcome.folder} is asked; once all are, the command without --share scores it")
+        announce(
+            f"share {share} of {outcome.folder} is asked; once all are, the command without --share scores it"
+        )
     for outcome in outcomes:
         check_budget(outcome, spec.execution.error_budget)
 
@@ -88,12 +116,16 @@ def _spec(first: str, others: tuple[str, ...], flags: dict[str, Any]) -> RunSpec
     if benchmarks := tuple(word for word in others if not names_model(word)):
         fields["benchmarks"] = benchmarks
     if first.endswith(".toml"):
-        spec = run_spec(overlaid(read_run_spec(Path(first)), fields | ({"models": models} if models else {})))
+        spec = run_spec(
+            overlaid(read_run_spec(Path(first)), fields | ({"models": models} if models else {}))
+        )
         if not spec.question.models:
             raise DataError(f"{first}: models = [...] is missing")
         return spec
     if not names_model(first) and (models or _is_benchmark(first)):
-        line = shlex.join(("snellen", "run", *(models or ("MODEL",)), first, *(benchmarks if models else ())))
+        line = shlex.join(
+            ("snellen", "run", *(models or ("MODEL",)), first, *(benchmarks if models else ()))
+        )
         raise DataError(f"the model comes first, then its benchmarks: `{line}`")
     return run_spec({**fields, "models": (first, *models)})
 

@@ -13,7 +13,9 @@ from snellen.errors import MissingExtraError
 
 @click.command()
 @click.argument("runs", nargs=-1, type=PATH)
-@click.option("--port", default=7878, type=WholeNumber(0, 65535), help="Port, 0 for a free one.  [7878]")
+@click.option(
+    "--port", default=7878, type=WholeNumber(0, 65535), help="Port, 0 for a free one.  [7878]"
+)
 @click.option("--open/--no-open", "opens", help="Open the page in a browser.  [no]")
 @click.option("--read-only", is_flag=True, help="Keep no notes and start no runs from the pages.")
 def view_command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool) -> None:
@@ -43,7 +45,9 @@ def view_command(runs: tuple[Path, ...], port: int, opens: bool, read_only: bool
 @click.command()
 @click.argument("target")
 @click.option("--host", default="127.0.0.1", help="Address to listen on.  [127.0.0.1]")
-@click.option("--port", default=9000, type=WholeNumber(0, 65535), help="Port, 0 for a free one.  [9000]")
+@click.option(
+    "--port", default=9000, type=WholeNumber(0, 65535), help="Port, 0 for a free one.  [9000]"
+)
 @click.option("--name", default="", help="The model's name.  [the class's]")
 def worker_command(target: str, host: str, port: int, name: str) -> None:
     """Serve a model of your own, my_model.py:MyModel, to be evaluated as openai:MyModel@http://127.0.0.1:9000/v1.

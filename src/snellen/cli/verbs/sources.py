@@ -27,9 +27,13 @@ from snellen.registry import find
 
 @click.command()
 @click.argument("names", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All benchmarks of the catalogue that can be fetched.")
+@click.option(
+    "--all", "everything", is_flag=True, help="All benchmarks of the catalogue that can be fetched."
+)
 @click.option("--to", type=PATH, help="Copy the files here, to be carried to another machine.")
-@click.option("--remove", is_flag=True, help="Remove the files that only these benchmarks are built from.")
+@click.option(
+    "--remove", is_flag=True, help="Remove the files that only these benchmarks are built from."
+)
 @yes_flag
 @offline_flag
 def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, remove: bool) -> None:
@@ -48,11 +52,15 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
     from snellen.fetching.sources import announce_fetch, copy_source, fetch_source, is_fetchable
 
     if bool(names) == everything:
-        raise DataError("name what to fetch, or everything with --all; `snellen list benchmarks` shows all")
+        raise DataError(
+            "name what to fetch, or everything with --all; `snellen list benchmarks` shows all"
+        )
     if remove and to:
         raise DataError("--remove takes files away and --to copies them; name one of both")
     chosen = entries().values() if everything else (spec for name in names for spec in select(name))
-    specs = [spec for spec in {spec.name: spec for spec in chosen}.values() if not spec.source.embedded]
+    specs = [
+        spec for spec in {spec.name: spec for spec in chosen}.values() if not spec.source.embedded
+    ]
     if remove:
         _remove(specs)
         return
@@ -70,9 +78,13 @@ def fetch_command(names: tuple[str, ...], everything: bool, to: Path | None, rem
             announce(str(error))
             refused += 1
             continue
-        out.print(f"{spec.name}: {copy_source(source, to) if to else source.folder}", soft_wrap=True)
+        out.print(
+            f"{spec.name}: {copy_source(source, to) if to else source.folder}", soft_wrap=True
+        )
     if refused:
-        raise DataError(f"{refused} of {len(specs)} benchmarks were not fetched; the lines above say why")
+        raise DataError(
+            f"{refused} of {len(specs)} benchmarks were not fetched; the lines above say why"
+        )
 
 
 def _remove(specs: Sequence[BenchmarkSpec]) -> None:
@@ -84,7 +96,8 @@ def _remove(specs: Sequence[BenchmarkSpec]) -> None:
         out.print(f"removed {data.name} ({in_bytes(data.size)})", soft_wrap=True)
     for data, other_benchmarks in removal.stayed:
         out.print(
-            f"{data.name} ({in_bytes(data.size)}) stays: {', '.join(other_benchmarks)} needs it too", soft_wrap=True
+            f"{data.name} ({in_bytes(data.size)}) stays: {', '.join(other_benchmarks)} needs it too",
+            soft_wrap=True,
         )
     out.print(f"{in_bytes(removal.freed)} freed" if removal.removed else "nothing was removed")
 
@@ -93,11 +106,20 @@ def _remove(specs: Sequence[BenchmarkSpec]) -> None:
 @click.argument("what")
 @click.argument("folder", required=False, type=PATH)
 @click.argument("benchmarks", nargs=-1)
-@click.option("--hub", is_flag=True, help="Fetch the files from the Hugging Face hub (or its local cache) instead.")
+@click.option(
+    "--hub",
+    is_flag=True,
+    help="Fetch the files from the Hugging Face hub (or its local cache) instead.",
+)
 @click.option("--revision", default="", help="Branch, tag or commit of the hub's dataset.  [main]")
 @click.option("--images", type=PATH, help="Folder of the pictures that the raw variant names.")
 def import_command(
-    what: str, folder: Path | None, benchmarks: tuple[str, ...], hub: bool, revision: str, images: Path | None
+    what: str,
+    folder: Path | None,
+    benchmarks: tuple[str, ...],
+    hub: bool,
+    revision: str,
+    images: Path | None,
 ) -> None:
     """Make benchmarks from data published in another form.
 
@@ -118,12 +140,16 @@ def import_command(
     if hub:
         benchmarks = (str(folder), *benchmarks) if folder else benchmarks
         if not importer.dataset:
-            raise DataError(f"{importer.title} is not known to be on the hub; name the folder with its files")
+            raise DataError(
+                f"{importer.title} is not known to be on the hub; name the folder with its files"
+            )
         folder, commit = fetch_dataset((importer.dataset,), importer.patterns(benchmarks), revision)
         announce(f"{importer.dataset} at commit {commit}")
         origin = f"{importer.title}, {hub_name(importer.dataset, commit)}"
     if folder is None:
-        raise DataError(f"name the folder with the files of {importer.title}, or fetch them with --hub")
+        raise DataError(
+            f"name the folder with the files of {importer.title}, or fetch them with --hub"
+        )
     refused = 0
     for spec in importer.benchmarks(folder, benchmarks, images):
         try:
@@ -142,9 +168,12 @@ def import_command(
 @click.argument("form")
 @click.argument("folder", type=PATH)
 @click.option(
-    "--questions", required=True, type=PATH, help="Your questions, a .csv or .tsv: question, "
+    "--questions",
+    required=True,
+    type=PATH,
+    help="Your questions, a .csv or .tsv: question, "
     "image, A, B, ..., answer (a letter), category; l2-category, hint, source if you like.",
-)  # fmt: skip
+)
 @click.option("--images", type=PATH, help="Folder that image paths are relative to.")
 @click.option("--name", default="", help="Name of the benchmark.  [the folder's]")
 def init_command(form: str, folder: Path, questions: Path, images: Path | None, name: str) -> None:
@@ -183,16 +212,29 @@ AS_PUBLISHED = "as published"
 
 @click.command()
 @click.argument("what", nargs=-1)
-@click.option("--source", type=click.Path(path_type=Path, exists=True), help="Folder with the files.")
-@click.option("--strict", is_flag=True, help="Exit with 1 when a count differs or files are missing.")
-@click.option("--sources", is_flag=True, help="Look at the places on the network from which benchmarks are fetched.")
+@click.option(
+    "--source", type=click.Path(path_type=Path, exists=True), help="Folder with the files."
+)
+@click.option(
+    "--strict", is_flag=True, help="Exit with 1 when a count differs or files are missing."
+)
+@click.option(
+    "--sources",
+    is_flag=True,
+    help="Look at the places on the network from which benchmarks are fetched.",
+)
 @click.option("--write", is_flag=True, help="With --sources: write what is found into the lock.")
 @click.option("--lock", type=PATH, help="The lock to compare and write.  [Snellen's own]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def verify_command(
-    what: tuple[str, ...], source: Path | None, strict: bool, sources: bool, write: bool, lock: Path | None,
+    what: tuple[str, ...],
+    source: Path | None,
+    strict: bool,
+    sources: bool,
+    write: bool,
+    lock: Path | None,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Compare what official files contain with the tables of the benchmark's paper.
 
     \b
@@ -209,7 +251,9 @@ def verify_command(
     """
     if sources:
         if source or strict:
-            raise click.UsageError("--source and --strict are of files that are here; leave them or --sources out")
+            raise click.UsageError(
+                "--source and --strict are of files that are here; leave them or --sources out"
+            )
         _look(what, lock, write, as_json)
         return
     if not what:
@@ -248,14 +292,19 @@ def _look(targets: tuple[str, ...], lock: Path | None, write: bool, as_json: boo
     specs = {spec.name: spec for name in targets for spec in select(name)} if targets else entries()
     with err.status("looking at places"):
         looks = look_at_places(specs.values(), known_lock)
-    rows = [(look.state, place.name, look.told, ", ".join(benchmarks)) for place, benchmarks, look in looks]
+    rows = [
+        (look.state, place.name, look.told, ", ".join(benchmarks))
+        for place, benchmarks, look in looks
+    ]
     show_table("places", ("state", "place", "found", "benchmarks"), rows, as_json)
     if write:
         today = datetime.now(UTC).date().isoformat()
         write_lock(file, updated(known_lock, ((place, look) for place, _, look in looks), today))
     if not as_json:
         fine = sum(look.state == "fine" for _, _, look in looks)
-        out.print(f"{fine} of {len(looks)} fine{f'; {file} is written' if write else ''}", soft_wrap=True)
+        out.print(
+            f"{fine} of {len(looks)} fine{f'; {file} is written' if write else ''}", soft_wrap=True
+        )
     if any(look.state in ("changed", "vanished") for _, _, look in looks):
         raise SystemExit(2)
 
@@ -272,7 +321,10 @@ def _counter(spec: BenchmarkSpec) -> Callable[[BenchmarkSpec, Path], SourceCount
 def _row(spec: BenchmarkSpec, counted: SourceCounts) -> tuple[str, ...]:
     differs = count_differences(spec, counted)
     state = "refused" if counted.refused else "differs" if differs else AS_PUBLISHED
-    shares = (f"{share.what} {share.here:.1%} ({share.implied:.1%})" for share in implied_shares(spec, counted))
+    shares = (
+        f"{share.what} {share.here:.1%} ({share.implied:.1%})"
+        for share in implied_shares(spec, counted)
+    )
     refused = [f"build refuses it: {counted.refused}"] if counted.refused else []
     return (
         spec.name,

@@ -59,7 +59,11 @@ class Grouping(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def heading(self) -> str:
-        return self.name or self.by or (f"trained on {self.trained_on}" if self.trained_on else "group")
+        return (
+            self.name
+            or self.by
+            or (f"trained on {self.trained_on}" if self.trained_on else "group")
+        )
 
 
 class PrintedGroups(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -119,8 +123,12 @@ def _check(spec: AnalysisSpec, where: str) -> None:
             raise DataError(f"{where}: a group is given by one of by, trained_on and members")
         if group.by not in ("", MODEL) and group.by not in ModelCard.__struct_fields__:
             fields = [MODEL, *ModelCard.__struct_fields__]
-            raise UnknownNameError(f"{where}: {registry.unknown('field of a model card', group.by, fields)}")
+            raise UnknownNameError(
+                f"{where}: {registry.unknown('field of a model card', group.by, fields)}"
+            )
     check_names(spec, where, {"suites": suite_facts()})
     for source in spec.values:
         if not source.cells and not source.measure:
-            raise DataError(f"{where}: values need cells = [...] of a paper's tables, or a measure of runs")
+            raise DataError(
+                f"{where}: values need cells = [...] of a paper's tables, or a measure of runs"
+            )

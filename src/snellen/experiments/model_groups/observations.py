@@ -22,7 +22,12 @@ from snellen.catalogue import dimension_titles
 from snellen.catalogue.cards import ModelCard, card_of_model, card_of_printed
 from snellen.catalogue.papers import METHOD, Paper, PrintedValue, paper_of
 from snellen.errors import DataError
-from snellen.experiments.model_groups.declaration import MODEL, AnalysisSource, AnalysisSpec, Grouping
+from snellen.experiments.model_groups.declaration import (
+    MODEL,
+    AnalysisSource,
+    AnalysisSpec,
+    Grouping,
+)
 from snellen.metrics.declaration import SHARE, declared, unit_multiplier
 from snellen.protocols import parse_protocol
 from snellen.protocols.choice import PERTURBATIONS
@@ -70,14 +75,18 @@ class ObservedValues(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def observe(spec: AnalysisSpec, views: Sequence[RunView], cards: dict[str, ModelCard]) -> ObservedValues:
+def observe(
+    spec: AnalysisSpec, views: Sequence[RunView], cards: dict[str, ModelCard]
+) -> ObservedValues:
     """All values of the paper's models, then those of the runs. Raises DataError for cells that no table has."""
     paper = paper_of(spec.suite) if any(source.cells for source in spec.values) else None
     observations: list[Observation] = []
     missing: dict[tuple[str, str], list[str]] = {}
     for source in spec.values:
         cells = _cells(paper, source) if paper else []
-        observations += _averaged(source, [_of_print(cell, source, spec.suite, cards) for cell in cells])
+        observations += _averaged(
+            source, [_of_print(cell, source, spec.suite, cards) for cell in cells]
+        )
     for view in views:
         card = card_of_model(view.run.manifest.model, cards)
         of_run: list[Observation] = []
@@ -93,7 +102,9 @@ def observe(spec: AnalysisSpec, views: Sequence[RunView], cards: dict[str, Model
         if not of_run:
             missing[view.label, "nothing of what the analysis looks at is in this run"] = []
         observations += of_run
-    return ObservedValues(observations, tuple(_missing_note(*key, columns) for key, columns in missing.items()))
+    return ObservedValues(
+        observations, tuple(_missing_note(*key, columns) for key, columns in missing.items())
+    )
 
 
 def _missing_note(label: str, why: str, columns: Sequence[str]) -> str:
@@ -108,8 +119,14 @@ def _cells(paper: Paper, source: AnalysisSource) -> list[PrintedValue]:
         table, _, pattern = reference.partition(":")
         matching_cells = [cell for cell in paper.values(table) if fnmatchcase(cell.column, pattern)]
         if not matching_cells:
-            raise DataError(f"the analysis names {reference!r}, but Table {table} has no such column")
-        cells += [cell for cell in matching_cells if cell.value is not None and cell.model and _enters(cell, source)]
+            raise DataError(
+                f"the analysis names {reference!r}, but Table {table} has no such column"
+            )
+        cells += [
+            cell
+            for cell in matching_cells
+            if cell.value is not None and cell.model and _enters(cell, source)
+        ]
     return cells
 
 
@@ -121,16 +138,26 @@ def _column(cell: PrintedValue) -> str:
 
 def _enters(cell: PrintedValue, source: AnalysisSource) -> bool:
     fits = all(cell.labels.get(label, text) == text for label, text in source.rows.items())
-    return fits and not any(cell.labels.get(label) in texts for label, texts in source.without.items())
+    return fits and not any(
+        cell.labels.get(label) in texts for label, texts in source.without.items()
+    )
 
 
-def _of_print(cell: PrintedValue, source: AnalysisSource, suite: str, cards: dict[str, ModelCard]) -> Observation:
+def _of_print(
+    cell: PrintedValue, source: AnalysisSource, suite: str, cards: dict[str, ModelCard]
+) -> Observation:
     card = card_of_printed(suite, cell.model, cards)
     return Observation(
-        model=cell.model, card=card[0] if card else "", is_run=False, method=source.method or cell.method,
-        quantity=source.quantity or _column(cell), value=float(cell.value or 0), unit=cell.unit, better=_better(cell),
+        model=cell.model,
+        card=card[0] if card else "",
+        is_run=False,
+        method=source.method or cell.method,
+        quantity=source.quantity or _column(cell),
+        value=float(cell.value or 0),
+        unit=cell.unit,
+        better=_better(cell),
         slack=0.5 * 10.0**-cell.digits,
-    )  # fmt: skip
+    )
 
 
 def _better(cell: PrintedValue) -> Better:
@@ -147,9 +174,13 @@ class _RunValues(Struct, frozen=True):
     def measured(self) -> Iterator[Observation]:
         measure: AnalysisMeasure = registry.find("analysis_measures", self.source.measure)
         for measured in measure(self.view):
-            yield self._observation(measured.method, measured.quantity, measured.value, measured.unit, measured.better)
+            yield self._observation(
+                measured.method, measured.quantity, measured.value, measured.unit, measured.better
+            )
 
-    def compared(self, paper: Paper, cells: Sequence[PrintedValue]) -> tuple[list[Observation], dict[str, str]]:
+    def compared(
+        self, paper: Paper, cells: Sequence[PrintedValue]
+    ) -> tuple[list[Observation], dict[str, str]]:
         """The run's numbers of the same columns, by the methods that it has; and why others are missing."""
         observations: list[Observation] = []
         absent: dict[str, str] = {}
@@ -162,17 +193,30 @@ class _RunValues(Struct, frozen=True):
                 if number is None or number.estimate.value is None:
                     absent[_column(cell)] = NOT_SHARED if number is None else number.note
                     continue
-                method, quantity = self.source.method or cell.method, self.source.quantity or _column(cell)
+                method, quantity = (
+                    self.source.method or cell.method,
+                    self.source.quantity or _column(cell),
+                )
                 observations.append(
-                    self._observation(method, quantity, number.estimate.value, cell.unit, _better(cell))
+                    self._observation(
+                        method, quantity, number.estimate.value, cell.unit, _better(cell)
+                    )
                 )
         return observations, absent
 
-    def _observation(self, method: Method, quantity: str, value: float, unit: str, better: Better) -> Observation:
+    def _observation(
+        self, method: Method, quantity: str, value: float, unit: str, better: Better
+    ) -> Observation:
         return Observation(
-            model=self.view.label, card=self.card, is_run=True, method=method, quantity=quantity, value=value,
-            unit=unit, better=better,
-        )  # fmt: skip
+            model=self.view.label,
+            card=self.card,
+            is_run=True,
+            method=method,
+            quantity=quantity,
+            value=value,
+            unit=unit,
+            better=better,
+        )
 
 
 def _averaged(source: AnalysisSource, observations: Sequence[Observation]) -> list[Observation]:
@@ -182,7 +226,9 @@ def _averaged(source: AnalysisSource, observations: Sequence[Observation]) -> li
     kinds: dict[tuple[str, Method], list[Observation]] = {}
     for observation in observations:
         kinds.setdefault((observation.model, observation.method), []).append(observation)
-    most = {method: max(len(of) for (_, m), of in kinds.items() if m == method) for _, method in kinds}
+    most = {
+        method: max(len(of) for (_, m), of in kinds.items() if m == method) for _, method in kinds
+    }
     return [
         replace(of[0], value=sum(observation.value for observation in of) / len(of))
         for (_, method), of in kinds.items()
@@ -196,20 +242,27 @@ def _averaged(source: AnalysisSource, observations: Sequence[Observation]) -> li
 WITH, WITHOUT = "with", "without"
 
 
-def group_of(observation: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]) -> str | None:
+def group_of(
+    observation: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]
+) -> str | None:
     """The group; None where the card does not say, or is in none of the lists."""
     if grouping.by == MODEL:
         return observation.model
     if grouping.members:
         # Beside the paper's lists of its models, a run stands alone.
         own_group = observation.model if observation.is_run else None
-        return next((group for group, names in grouping.members.items() if observation.card in names), own_group)
+        return next(
+            (group for group, names in grouping.members.items() if observation.card in names),
+            own_group,
+        )
     if observation.card not in cards:
         return None
     card = cards[observation.card]
     if grouping.trained_on:
         trained_on = card.trained_on
-        return None if trained_on is None else WITH if grouping.trained_on in trained_on else WITHOUT
+        return (
+            None if trained_on is None else WITH if grouping.trained_on in trained_on else WITHOUT
+        )
     fact = getattr(card, grouping.by)
     if fact in (None, ""):
         return None
@@ -220,7 +273,10 @@ def group_of(observation: Observation, grouping: Grouping, cards: Mapping[str, M
 
 def text_class(text: str, names: Mapping[str, tuple[str, ...]]) -> str:
     """The first group one of whose patterns fits; the text itself where none does."""
-    return next((group for group, patterns in names.items() if any(fnmatchcase(text, p) for p in patterns)), text)
+    return next(
+        (group for group, patterns in names.items() if any(fnmatchcase(text, p) for p in patterns)),
+        text,
+    )
 
 
 def number_class(number: float, edges: tuple[float, ...]) -> str:
@@ -243,7 +299,9 @@ def short_number(number: float) -> str:
     return f"{number:.4g}"
 
 
-def why_no_group(observation: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]) -> str:
+def why_no_group(
+    observation: Observation, grouping: Grouping, cards: Mapping[str, ModelCard]
+) -> str:
     """What to do so that a model joins a group."""
     if observation.card not in cards:
         fact_name = "trained_on" if grouping.trained_on else grouping.by
@@ -278,7 +336,9 @@ def template_range(view: RunView) -> Iterator[Measured]:
             if estimate.value is not None:
                 families[name.rpartition(".")[0]].append(estimate.value)
         for shares in families.values():
-            yield Measured("Spread", line.method, 100 * (max(shares) - min(shares)), PERCENT, "lower")
+            yield Measured(
+                "Spread", line.method, 100 * (max(shares) - min(shares)), PERCENT, "lower"
+            )
 
 
 def perturbations(view: RunView) -> Iterator[Measured]:
@@ -307,8 +367,14 @@ def rounds(view: RunView) -> Iterator[Measured]:
     """Accuracy by round of dialogues, the mean over benchmarks."""
     by_round: dict[tuple[int, Method], list[float]] = defaultdict(list)
     for row in view.rows:
-        if row.metric == "accuracy" and row.slice.startswith(ROUND) and row.estimate.value is not None:
-            by_round[int(row.slice.removeprefix(ROUND)), row.method].append(_percent(row, row.estimate.value))
+        if (
+            row.metric == "accuracy"
+            and row.slice.startswith(ROUND)
+            and row.estimate.value is not None
+        ):
+            by_round[int(row.slice.removeprefix(ROUND)), row.method].append(
+                _percent(row, row.estimate.value)
+            )
     for (number, method), values in sorted(by_round.items()):
         yield Measured(f"round {number}", method, fmean(values), PERCENT)
 
@@ -334,18 +400,30 @@ def capabilities(view: RunView) -> Iterator[Measured]:
         if multiplier != 1 or row.unit == SHARE:
             position = value / multiplier
         else:
-            headlines = (headlines_of(s)[0] for s in view.run.benchmarks if s.spec.dimension == row.dimension)
+            headlines = (
+                headlines_of(s)[0] for s in view.run.benchmarks if s.spec.dimension == row.dimension
+            )
             metric = declared(next(headlines))
             if metric.low is None or metric.high is None:
                 continue
             position = (value - metric.low) / (metric.high - metric.low)
-        yield Measured(dimension_titles().get(row.dimension, row.dimension), row.method, 100 * position, PERCENT)
+        yield Measured(
+            dimension_titles().get(row.dimension, row.dimension),
+            row.method,
+            100 * position,
+            PERCENT,
+        )
 
 
 def _benchmark_values(view: RunView, metric: str) -> Iterator[tuple[Result, float]]:
     """The rows of a metric on whole benchmarks, each with its value."""
     for row in view.rows:
-        if row.metric == metric and not row.slice and row.benchmark != ALL and row.estimate.value is not None:
+        if (
+            row.metric == metric
+            and not row.slice
+            and row.benchmark != ALL
+            and row.estimate.value is not None
+        ):
             yield row, row.estimate.value
 
 
@@ -414,21 +492,29 @@ def _by_place(members: Iterable[Member]) -> dict[Place, list[Member]]:
     places: dict[Place, list[Member]] = defaultdict(list)
     for member in (member for member in members if member.groups):
         observation = member.observation
-        places[member.groups, observation.method, observation.quantity, observation.unit].append(member)
+        places[member.groups, observation.method, observation.quantity, observation.unit].append(
+            member
+        )
     return places
 
 
 def _estimated(
-    members: Iterable[Member], statistic: str, estimate: Callable[[Sequence[float]], Estimate] = mean_over_models
+    members: Iterable[Member],
+    statistic: str,
+    estimate: Callable[[Sequence[float]], Estimate] = mean_over_models,
 ) -> Iterator[AnalysisRow]:
     """A row for each place, of the values of its members."""
     for (groups, method, quantity, unit), of in _by_place(members).items():
         yield AnalysisRow(
-            groups=groups, method=method, quantity=quantity, statistic=statistic, unit=unit,
+            groups=groups,
+            method=method,
+            quantity=quantity,
+            statistic=statistic,
+            unit=unit,
             estimate=estimate([member.observation.value for member in of]),
             models=len({member.observation.model for member in of}),
             slack=max(member.observation.slack for member in of),
-        )  # fmt: skip
+        )
 
 
 def _mean(members: Sequence[Member]) -> Iterator[AnalysisRow]:
@@ -441,9 +527,14 @@ def ranked(members: Sequence[Member]) -> Iterator[Member]:
     for member in members:
         rivals[member.observation.method, member.observation.quantity].append(member)
     for of in rivals.values():
-        places = competition_ranks([member.observation.value for member in of], of[0].observation.better)
+        places = competition_ranks(
+            [member.observation.value for member in of], of[0].observation.better
+        )
         for member, place in zip(of, places, strict=True):
-            yield replace(member, observation=replace(member.observation, value=float(place), unit=RANK, slack=0.0))
+            yield replace(
+                member,
+                observation=replace(member.observation, value=float(place), unit=RANK, slack=0.0),
+            )
 
 
 def _mean_rank(members: Sequence[Member]) -> Iterator[AnalysisRow]:
@@ -454,7 +545,9 @@ def gaps(members: Sequence[Member]) -> Iterator[Member]:
     """Likelihood minus generation, for each model and quantity that has both."""
     by_method: dict[tuple[str, str], dict[str, Member]] = defaultdict(dict)
     for member in members:
-        by_method[member.observation.model, member.observation.quantity][member.observation.method] = member
+        by_method[member.observation.model, member.observation.quantity][
+            member.observation.method
+        ] = member
     generation, likelihood = METHODS
     for of in by_method.values():
         if len(of) == len(METHODS):
@@ -470,7 +563,9 @@ def _gap(members: Sequence[Member]) -> Iterator[AnalysisRow]:
 
 def _median_and_quartiles(values: Sequence[float]) -> Estimate:
     """Median with the quartiles as its ends (not an interval of confidence)."""
-    low, middle, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else [*values] * 3
+    low, middle, high = (
+        quantiles(values, n=4, method="inclusive") if len(values) > 1 else [*values] * 3
+    )
     return Estimate(middle, None, low, high, len(values))
 
 
@@ -492,9 +587,14 @@ def _correlation(members: Sequence[Member]) -> Iterator[AnalysisRow]:
             values[member.observation.model].append(member.observation.value)
         means = [math.fsum(values[model]) / len(values[model]) for model in x]
         yield AnalysisRow(
-            groups=groups, method=method, quantity=quantity, statistic="rank correlation", unit="1",
-            estimate=replace(spearman(list(x.values()), means, len(x)), n=len(x)), models=len(x),
-        )  # fmt: skip
+            groups=groups,
+            method=method,
+            quantity=quantity,
+            statistic="rank correlation",
+            unit="1",
+            estimate=replace(spearman(list(x.values()), means, len(x)), n=len(x)),
+            models=len(x),
+        )
 
 
 MEAN = AnalysisStatistic("Mean over models", _mean)
@@ -506,10 +606,15 @@ CORRELATION = AnalysisStatistic("Rank correlation", _correlation)
 
 def pooled(members: Iterable[Member]) -> list[Member]:
     """All quantities as one."""
-    return [replace(member, observation=replace(member.observation, quantity=POOLED)) for member in members]
+    return [
+        replace(member, observation=replace(member.observation, quantity=POOLED))
+        for member in members
+    ]
 
 
-def by_quantity(rows: Iterable[AnalysisRow]) -> Mapping[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]]:
+def by_quantity(
+    rows: Iterable[AnalysisRow],
+) -> Mapping[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]]:
     """Rows of one group, method and statistic, by quantity."""
     lines: dict[tuple[tuple[str, ...], str, str], dict[str, AnalysisRow]] = defaultdict(dict)
     for row in rows:

@@ -58,7 +58,9 @@ from snellen.report.run_view import RunView
 from snellen.report.table import Cell, Table, decimal_text
 
 
-def analysis_charts(spec: AnalysisSpec, rows: Sequence[AnalysisRow], members: Sequence[Member]) -> Iterator[ChartPanel]:
+def analysis_charts(
+    spec: AnalysisSpec, rows: Sequence[AnalysisRow], members: Sequence[Member]
+) -> Iterator[ChartPanel]:
     """A panel for each method and unit."""
     if spec.plot == "scatter":
         yield from _scatter(spec, members)
@@ -100,11 +102,15 @@ def _intervals(title: str, rows: Sequence[AnalysisRow], unit: str) -> ChartDrawi
     """A row for each group and quantity, so that no colour has to tell them apart."""
     quantities = dict.fromkeys(row.quantity for row in rows)
     lines = [
-        IntervalRow(label, (PlotPoint(list(quantities).index(row.quantity), label, row.estimate, unit),))
+        IntervalRow(
+            label, (PlotPoint(list(quantities).index(row.quantity), label, row.estimate, unit),)
+        )
         for row in rows
         for label in [f"{_name(row)}, {row.quantity}" if len(quantities) > 1 else _name(row)]
     ]
-    return interval_chart(title, lines, _axis(rows[0].statistic, unit, [row.estimate for row in rows]))
+    return interval_chart(
+        title, lines, _axis(rows[0].statistic, unit, [row.estimate for row in rows])
+    )
 
 
 def _radar(title: str, rows: Sequence[AnalysisRow], series: Sequence[str]) -> ChartDrawing:
@@ -115,7 +121,10 @@ def _radar(title: str, rows: Sequence[AnalysisRow], series: Sequence[str]) -> Ch
         label = f"{_name(row)}, {row.quantity}"
         share = scaled_estimate(row.estimate, 0.01)
         points[_name(row)][row.quantity] = PlotPoint(series.index(_name(row)), label, share)
-    polygons = [(series.index(name), [of.get(quantity) for quantity in quantities]) for name, of in points.items()]
+    polygons = [
+        (series.index(name), [of.get(quantity) for quantity in quantities])
+        for name, of in points.items()
+    ]
     return radar_chart(title, quantities, polygons, [None] * len(quantities))
 
 
@@ -127,12 +136,16 @@ def _axis(title: str, unit: str, estimates: Sequence[Estimate]) -> Axis:
 
 def _scatter(spec: AnalysisSpec, members: Sequence[Member]) -> Iterator[ChartPanel]:
     """Each model's mean value against the number on its card, on a scale of powers of ten."""
-    placed: dict[tuple[str, str], dict[Member, list[float]]] = defaultdict(lambda: defaultdict(list))
+    placed: dict[tuple[str, str], dict[Member, list[float]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     first: dict[tuple[str, str], Member] = {}
     for member in members:
         if member.groups and member.x:
             key = first.setdefault((member.observation.method, member.observation.model), member)
-            placed[member.observation.method, member.observation.unit][key].append(member.observation.value)
+            placed[member.observation.method, member.observation.unit][key].append(
+                member.observation.value
+            )
     for (method, unit), points in placed.items():
         strata = list(dict.fromkeys(member.groups[1:] for member in points))
         dots = [
@@ -148,14 +161,15 @@ def _scatter(spec: AnalysisSpec, members: Sequence[Member]) -> Iterator[ChartPan
         heading = f"log10 of {spec.groups[0].heading}"
         x_axis = Axis(heading, "1", max(x) + 0.2, min(x) - 0.2)
         yield ChartPanel(
-            method, scatter_chart(f"{spec.title}, {method}", dots, x_axis, _axis("mean", unit, [d.y for d in dots]))
+            method,
+            scatter_chart(
+                f"{spec.title}, {method}", dots, x_axis, _axis("mean", unit, [d.y for d in dots])
+            ),
         )
 
 
 ROUNDING = 1e-9
-INTERVALS = (
-    "In brackets Student's 95% interval of the mean over three or more models, taken as a sample of such models."
-)
+INTERVALS = "In brackets Student's 95% interval of the mean over three or more models, taken as a sample of such models."
 
 
 class PrintedBeside(Struct, frozen=True):
@@ -214,23 +228,36 @@ class AnalysisOutcome(Struct, frozen=True):
         ]
         title = f"{self.spec.title}: {', '.join(dict.fromkeys(row.statistic for row in self.rows))}"
         units = ", ".join(dict.fromkeys(row.unit for row in self.rows if row.unit))
-        facts = (*filter(None, (self.spec.about,)), *([f"In {units}."] if units else ()),
-                 *([INTERVALS] if any(row.statistic.startswith("mean") for row in self.rows) else ()))  # fmt: skip
+        facts = (
+            *filter(None, (self.spec.about,)),
+            *([f"In {units}."] if units else ()),
+            *([INTERVALS] if any(row.statistic.startswith("mean") for row in self.rows) else ()),
+        )
         return Table(
-            title, (*headings, *methods, "models", *quantities), tuple(rows), len(headings) + len(methods), facts
+            title,
+            (*headings, *methods, "models", *quantities),
+            tuple(rows),
+            len(headings) + len(methods),
+            facts,
         )
 
     @property
     def check_table(self) -> Table:
         """Numbers that the paper prints otherwise."""
         rows = tuple(
-            (check.printed.place, check.printed.printed, _figure(check.row.estimate.value, check.printed.digits + 1),
-             check.known or "no")
+            (
+                check.printed.place,
+                check.printed.printed,
+                _figure(check.row.estimate.value, check.printed.digits + 1),
+                check.known or "no",
+            )
             for check in self.checks
             if not check.agrees
-        )  # fmt: skip
+        )
         agree = sum(check.agrees for check in self.checks)
-        title = f"{agree} of {len(self.checks)} printed figures agree" + ("; these do not" if rows else "")
+        title = f"{agree} of {len(self.checks)} printed figures agree" + (
+            "; these do not" if rows else ""
+        )
         return Table(title, ("printed where", "printed", "computed", "a known misprint"), rows)
 
 
@@ -239,7 +266,11 @@ def _cell(row: AnalysisRow | None) -> Cell:
     if row is None or row.estimate.value is None:
         return ""
     digits, e = DIGITS.get(row.unit, 3), row.estimate
-    ends = "" if e.low is None or e.high is None else f" [{_figure(e.low, digits)}, {_figure(e.high, digits)}]"
+    ends = (
+        ""
+        if e.low is None or e.high is None
+        else f" [{_figure(e.low, digits)}, {_figure(e.high, digits)}]"
+    )
     return f"{_figure(e.value, digits)}{ends}"
 
 
@@ -264,13 +295,19 @@ def compute_analysis(
         key=lambda member: (METHODS.index(member.observation.method), member.x or 0.0),
     )
     if not any(member.groups for member in members):
-        raise DataError(f"{spec.name}: no model is in any group; write model cards (--cards FILE, docs/analyses.md)")
+        raise DataError(
+            f"{spec.name}: no model is in any group; write model cards (--cards FILE, docs/analyses.md)"
+        )
     rows = _computed(spec, members)
     of_paper = [member for member in members if not member.observation.is_run]
     run_rows = _computed(spec, of_paper) if views and of_paper else rows if of_paper else ()
     notes = (*spec.notes, *gathered.notes, *_ungrouped(spec, members, all_cards))
     return AnalysisOutcome(
-        spec, rows, tuple(_beside(spec, run_rows)), notes, tuple(analysis_charts(spec, rows, members))
+        spec,
+        rows,
+        tuple(_beside(spec, run_rows)),
+        notes,
+        tuple(analysis_charts(spec, rows, members)),
     )
 
 
@@ -293,9 +330,13 @@ def _computed(spec: AnalysisSpec, members: Sequence[Member]) -> tuple[AnalysisRo
     return tuple(statistic.compute(pooled(members) if spec.pool else members))
 
 
-def _ungrouped(spec: AnalysisSpec, members: Sequence[Member], cards: Mapping[str, ModelCard]) -> Iterator[str]:
+def _ungrouped(
+    spec: AnalysisSpec, members: Sequence[Member], cards: Mapping[str, ModelCard]
+) -> Iterator[str]:
     """What keeps runs from joining a group; and which of the paper's models are in none."""
-    alone = {member.observation.model: member.observation for member in members if not member.groups}
+    alone = {
+        member.observation.model: member.observation for member in members if not member.groups
+    }
     for observation in alone.values():
         for grouping in spec.groups if observation.is_run else ():
             if group_of(observation, grouping, cards) is None:
@@ -317,7 +358,9 @@ def _beside(spec: AnalysisSpec, rows: Sequence[AnalysisRow]) -> Iterator[Printed
             continue
         groups = tuple(cell.labels.get(label, "") for label in where.groups)
         for row in rows:
-            column = where.columns.get(f"{row.method} {row.quantity}") or where.columns.get(row.quantity, row.quantity)
+            column = where.columns.get(f"{row.method} {row.quantity}") or where.columns.get(
+                row.quantity, row.quantity
+            )
             same_method = "method" not in cell.labels or cell.labels["method"] == row.method
             if groups == row.groups[: len(groups)] and column == cell.column and same_method:
                 yield PrintedBeside(row, cell, errata.get(cell.place, ""))
@@ -325,8 +368,14 @@ def _beside(spec: AnalysisSpec, rows: Sequence[AnalysisRow]) -> Iterator[Printed
 
 def flat_analysis_row(row: AnalysisRow, spec: AnalysisSpec) -> dict[str, Any]:
     """A row as a flat dict of plain values, groups under their headings."""
-    groups = {grouping.heading: group for grouping, group in zip(spec.groups, row.groups, strict=True)}
-    fields = {name: value for name, value in asdict(row).items() if name not in ("groups", "estimate", "slack")}
+    groups = {
+        grouping.heading: group for grouping, group in zip(spec.groups, row.groups, strict=True)
+    }
+    fields = {
+        name: value
+        for name, value in asdict(row).items()
+        if name not in ("groups", "estimate", "slack")
+    }
     return {"analysis": spec.name, **groups, **fields, **asdict(row.estimate)}
 
 
@@ -344,10 +393,16 @@ def _tables(outcome: AnalysisOutcome) -> list[Table]:
 
 def _page(outcome: AnalysisOutcome) -> str:
     spec = outcome.spec
-    head = Head(f"Snellen analysis · {spec.name}", (spec.title,), lines=(*filter(None, (spec.about,)), *outcome.notes))
+    head = Head(
+        f"Snellen analysis · {spec.name}",
+        (spec.title,),
+        lines=(*filter(None, (spec.about,)), *outcome.notes),
+    )
     charts = (ChartBlock(outcome.charts, INTERVALS, outcome.series),) if outcome.charts else ()
     blocks: tuple[Block, ...] = (*charts, *(TableBlock(table) for table in _tables(outcome)))
-    return offline_document(f"Snellen analysis: {spec.title}", head, [Section("analysis", spec.title, blocks)])
+    return offline_document(
+        f"Snellen analysis: {spec.title}", head, [Section("analysis", spec.title, blocks)]
+    )
 
 
 def _markdown(outcome: AnalysisOutcome) -> str:

@@ -85,11 +85,19 @@ def replies_of(runs: Sequence[Path]) -> Replies:
         for request, text in run_replies:
             for image in request.images:
                 if image.digest not in pictures:
-                    pictures[image.digest] = to_plain_file(image, stores[request.benchmark].read(image))
+                    pictures[image.digest] = to_plain_file(
+                        image, stores[request.benchmark].read(image)
+                    )
             replies.append(_rated(manifest.model, request, text))
     if not replies:
-        raise DataError("no reply of these runs can be rated; likelihood runs have none, and failed requests neither")
-    return Replies(tuple(sorted(replies, key=lambda r: (r.scene, r.model))), pictures, (*notes, *_named(replies)))
+        raise DataError(
+            "no reply of these runs can be rated; likelihood runs have none, and failed requests neither"
+        )
+    return Replies(
+        tuple(sorted(replies, key=lambda r: (r.scene, r.model))),
+        pictures,
+        (*notes, *_named(replies)),
+    )
 
 
 def _first_replies(run: Path) -> tuple[list[tuple[Request, str]], Counter[str]]:
@@ -127,7 +135,10 @@ def _rated(model: str, request: Request, text: str) -> RatedReply:
 
 def _named(replies: Sequence[RatedReply]) -> Iterator[str]:
     """A note where a reply says the name of a model, which no form can blind."""
-    names = {model.rpartition("/")[2].partition("?")[0].casefold() for model in {reply.model for reply in replies}}
+    names = {
+        model.rpartition("/")[2].partition("?")[0].casefold()
+        for model in {reply.model for reply in replies}
+    }
     names = {name for name in names if len(name) > 3}
     telling = sum(any(name in reply.reply.casefold() for name in names) for reply in replies)
     if telling:
@@ -145,10 +156,15 @@ def blinded_items(
     for _ in range(checks):
         reply, value = rng.choice(replies), rng.choice(study.values)
         expected = {dimension.name: value for dimension in study.dimensions}
-        entries.append((replace(reply, reply=CHECK.format(value=value)), KeyItem(0, "", reply.scene, expected)))
+        entries.append(
+            (replace(reply, reply=CHECK.format(value=value)), KeyItem(0, "", reply.scene, expected))
+        )
     rng.shuffle(entries)
     return (
-        tuple(FormItem(n, reply.task, reply.reply, reply.pictures) for n, (reply, _) in enumerate(entries, 1)),
+        tuple(
+            FormItem(n, reply.task, reply.reply, reply.pictures)
+            for n, (reply, _) in enumerate(entries, 1)
+        ),
         tuple(replace(item, number=n) for n, (_, item) in enumerate(entries, 1)),
     )
 
@@ -177,18 +193,24 @@ class PreparedForm(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def prepare_form(runs: Sequence[Path], study: RatingStudy, *, checks: int = 2, seed: int = 0) -> PreparedForm:
+def prepare_form(
+    runs: Sequence[Path], study: RatingStudy, *, checks: int = 2, seed: int = 0
+) -> PreparedForm:
     """The items of the replies of `runs`, in one random order that follows from the seed; the same every time.
 
     `checks` are items that ask for a given value. Raises DataError, StoreError.
     """
     replies = replies_of(runs)
-    items, key_items = blinded_items(study, replies.replies, checks, rng_for("ratings", study.name, "form", seed))
+    items, key_items = blinded_items(
+        study, replies.replies, checks, rng_for("ratings", study.name, "form", seed)
+    )
     digest = hashlib.sha256(msgspec.json.encode((study, items))).hexdigest()[:12]
     return PreparedForm(items, RatingKey(study, key_items, digest), replies.pictures, replies.notes)
 
 
-def make_form(runs: Sequence[Path], study: RatingStudy, folder: Path, *, checks: int = 2, seed: int = 0) -> MadeForm:
+def make_form(
+    runs: Sequence[Path], study: RatingStudy, folder: Path, *, checks: int = 2, seed: int = 0
+) -> MadeForm:
     """Write `form.html` and `key.json` for the replies of `runs`; the same runs and seed give the same form.
 
     The items are numbered in a random order, and each rater sees them in another, which follows from the form and the
@@ -204,19 +226,28 @@ def make_form(runs: Sequence[Path], study: RatingStudy, folder: Path, *, checks:
 
 
 def rating_page(
-    study: RatingStudy, items: Sequence[FormItem], pictures: Mapping[str, tuple[str, bytes]], digest: str
+    study: RatingStudy,
+    items: Sequence[FormItem],
+    pictures: Mapping[str, tuple[str, bytes]],
+    digest: str,
 ) -> str:
     """The whole page; `pictures` are media type and bytes by digest."""
     style, script = (
-        files("snellen.experiments.ratings").joinpath(name).read_text("utf-8") for name in ("form.css", "form.js")
+        files("snellen.experiments.ratings").joinpath(name).read_text("utf-8")
+        for name in ("form.css", "form.js")
     )
     script = report_asset("form_elements.js") + script
-    page = OfflinePage(study.title, style, script, "study", _content(study, items, pictures, digest))
+    page = OfflinePage(
+        study.title, style, script, "study", _content(study, items, pictures, digest)
+    )
     return templates("snellen.experiments.ratings").get_template("form.html").render(page=page)
 
 
 def _content(
-    study: RatingStudy, items: Sequence[FormItem], pictures: Mapping[str, tuple[str, bytes]], digest: str
+    study: RatingStudy,
+    items: Sequence[FormItem],
+    pictures: Mapping[str, tuple[str, bytes]],
+    digest: str,
 ) -> dict[str, Any]:
     shown_pictures = dict.fromkeys(picture for item in items for picture in item.pictures)
     places = {picture: place for place, picture in enumerate(shown_pictures)}
@@ -226,9 +257,15 @@ def _content(
         "instructions": study.instructions.strip(),
         "values": list(study.values),
         "dimensions": [
-            {name: getattr(dimension, name) for name in ("name", "title", "question", "low", "high")}
+            {
+                name: getattr(dimension, name)
+                for name in ("name", "title", "question", "low", "high")
+            }
             for dimension in study.dimensions
         ],
         "pictures": [data_uri(*pictures[picture]) for picture in shown_pictures],
-        "items": [{**asdict(item), "pictures": [places[picture] for picture in item.pictures]} for item in items],
+        "items": [
+            {**asdict(item), "pictures": [places[picture] for picture in item.pictures]}
+            for item in items
+        ],
     }

@@ -85,7 +85,11 @@ class RatingStudy(Struct, frozen=True, forbid_unknown_fields=True):
 
     def oriented(self, dimension: str, value: int) -> int:
         """The value turned so that high is good: lowest + highest - value where low is good, 6 - value from 1 to 5."""
-        return value if self.dimension(dimension).better == "higher" else self.lowest + self.highest - value
+        return (
+            value
+            if self.dimension(dimension).better == "higher"
+            else self.lowest + self.highest - value
+        )
 
 
 def find_rating_study(name: str) -> RatingStudy:
@@ -101,7 +105,9 @@ def read_rating_study(file: Path | Traversable) -> RatingStudy:
     try:
         study = msgspec.convert(tomllib.loads(file.read_text("utf-8")), RatingStudy)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise DataError(f"{file}: not a study of ratings ({error}); docs/ratings.md has an example") from None
+        raise DataError(
+            f"{file}: not a study of ratings ({error}); docs/ratings.md has an example"
+        ) from None
     if fault := _fault(study):
         raise DataError(f"{file}: {fault}")
     return study
@@ -116,7 +122,9 @@ def _fault(study: RatingStudy) -> str:
     if not 0 <= study.lowest < study.highest <= 9:
         return f"the scale goes from {study.lowest} to {study.highest}; give digits from 0 to 9, the lowest first"
     for overall in study.overall:
-        if not overall.dimensions or (unknown := [name for name in overall.dimensions if name not in names]):
+        if not overall.dimensions or (
+            unknown := [name for name in overall.dimensions if name not in names]
+        ):
             dimension_names = ", ".join(unknown) if overall.dimensions else "nothing"
             return f"the overall {overall.name!r} is a mean of {dimension_names}; name some of {', '.join(names)}"
     return ""
@@ -166,7 +174,10 @@ def published_key(study: RatingStudy) -> RatingKey:
             "read the ratings into the folder that `snellen rate form` made"
         )
     pairs = [(scene, model) for scene in sheet.scenes for model in sheet.models]
-    return RatingKey(study, tuple(KeyItem(number, model, scene) for number, (scene, model) in enumerate(pairs, 1)))
+    return RatingKey(
+        study,
+        tuple(KeyItem(number, model, scene) for number, (scene, model) in enumerate(pairs, 1)),
+    )
 
 
 def read_key(folder: Path) -> RatingKey:
@@ -227,7 +238,9 @@ def read_sheets(path: Path, key: RatingKey) -> ReadSheets:
     if path.suffix.lower() == ".json":
         return ReadSheets((_read_saved(path, key),))
     if path.suffix.lower() not in READERS:
-        raise DataError(f"{path}: ratings come as .json from a form, or as a sheet (.csv, .tsv, .xlsx)")
+        raise DataError(
+            f"{path}: ratings come as .json from a form, or as a sheet (.csv, .tsv, .xlsx)"
+        )
     return _read_questionnaire(read_text_table(path), path, key)
 
 
@@ -258,7 +271,9 @@ def _read_saved(path: Path, key: RatingKey) -> RaterSheet:
 
 def _check_form(form: str, key: RatingKey, where: str) -> None:
     if key.form and form != key.form:
-        raise DataError(f"{where}: these are ratings for another form ({form or 'none named'}, not {key.form})")
+        raise DataError(
+            f"{where}: these are ratings for another form ({form or 'none named'}, not {key.form})"
+        )
 
 
 def _check(key: RatingKey, number: int, dimension: str, value: int, where: str) -> None:
@@ -276,11 +291,15 @@ def _check(key: RatingKey, number: int, dimension: str, value: int, where: str) 
 
 
 def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadSheets:
-    columns = {name: place for name in table.columns if (place := column_of(name, key.study)) is not None}
+    columns = {
+        name: place for name in table.columns if (place := column_of(name, key.study)) is not None
+    }
     _check_columns(columns, path, key)
     other_columns = [name for name in table.columns if name not in columns]
     if not other_columns:
-        raise DataError(f"{path}: no column names the rater; add one in front, without a number in its title")
+        raise DataError(
+            f"{path}: no column names the rater; add one in front, without a number in its title"
+        )
     rater, *unread = other_columns
     sheets, skipped = list[RaterSheet](), 0
     for line, cells in table.rows:
@@ -297,12 +316,18 @@ def _read_questionnaire(table: TextTable, path: Path, key: RatingKey) -> ReadShe
             _check_form(cells.get(FORM, ""), key, f"{path}:{line}")
         if not (name := cells.get(rater, "").strip()):
             raise DataError(f"{path}:{line}: the column {rater!r} is empty; name the rater")
-        sheets.append(RaterSheet(unguarded(name) if path.suffix.lower() in TABLES else name, ratings, path.name))
+        sheets.append(
+            RaterSheet(
+                unguarded(name) if path.suffix.lower() in TABLES else name, ratings, path.name
+            )
+        )
     notes = list(table.notes)
     if skipped:
         notes.append(f"rows without a rating, left out: {skipped}")
     if unread := [name for name in unread if name != FORM]:
-        notes.append(f"columns that are not ratings, left out: {', '.join(name[:40] for name in unread)}")
+        notes.append(
+            f"columns that are not ratings, left out: {', '.join(name[:40] for name in unread)}"
+        )
     return ReadSheets(tuple(sheets), tuple(notes))
 
 
@@ -331,9 +356,13 @@ def _check_columns(columns: Mapping[str, tuple[int, str]], path: Path, key: Rati
     places: dict[tuple[int, str], str] = {}
     for name, place in columns.items():
         if places.setdefault(place, name) != name:
-            raise DataError(f"{path}:1: the columns {places[place][:40]!r} and {name[:40]!r} rate the same; delete one")
+            raise DataError(
+                f"{path}:1: the columns {places[place][:40]!r} and {name[:40]!r} rate the same; delete one"
+            )
     if (most := max(number for number, _ in columns.values())) > len(key.items):
-        raise DataError(f"{path}:1: there is a column for item {most}, but the study has {len(key.items)} items")
+        raise DataError(
+            f"{path}:1: there is a column for item {most}, but the study has {len(key.items)} items"
+        )
 
 
 def _value(text: str, where: str) -> int:

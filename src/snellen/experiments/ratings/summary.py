@@ -18,7 +18,15 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from snellen.analysis.statistics import NO_BOUNDS, Bounds, group_spread, score_interval, student_t, unvaried_interval, z
+from snellen.analysis.statistics import (
+    NO_BOUNDS,
+    Bounds,
+    group_spread,
+    score_interval,
+    student_t,
+    unvaried_interval,
+    z,
+)
 from snellen.common.paths import as_word
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError, StoreError
@@ -112,20 +120,32 @@ def summarise_ratings(
     models = tuple(
         ModelRatings(
             model,
-            {name: table.mean(model, names, scale, table.turned) for name, names in _columns(key).items()},
-            {name: table.mean(model, names, NO_BOUNDS, table.z_scores) for name, names in _columns(key).items()},
+            {
+                name: table.mean(model, names, scale, table.turned)
+                for name, names in _columns(key).items()
+            },
+            {
+                name: table.mean(model, names, NO_BOUNDS, table.z_scores)
+                for name, names in _columns(key).items()
+            },
         )
         for model in key.models
     )
-    return RatingSummary(models, tuple(table.agreement(d.name, seed) for d in key.study.dimensions), raters, left_out)
+    return RatingSummary(
+        models, tuple(table.agreement(d.name, seed) for d in key.study.dimensions), raters, left_out
+    )
 
 
-def counted_sheets(key: RatingKey, sheets: Sequence[RaterSheet], *, without_flagged: bool) -> list[RaterSheet]:
+def counted_sheets(
+    key: RatingKey, sheets: Sequence[RaterSheet], *, without_flagged: bool
+) -> list[RaterSheet]:
     """The sheets that count: all, or those of raters who are not flagged."""
     return [sheet for sheet in sheets if not (without_flagged and _rater_check(key, sheet).flags)]
 
 
-def question_means(key: RatingKey, sheets: Sequence[RaterSheet], model: str) -> dict[str, dict[str, float]]:
+def question_means(
+    key: RatingKey, sheets: Sequence[RaterSheet], model: str
+) -> dict[str, dict[str, float]]:
     """What a model's reply to each question has on average over raters, by dimension and overall, high is good.
 
     A rater counts who rated the reply on all dimensions of a column; a column that nobody rated is left out.
@@ -168,11 +188,19 @@ class _Ratings:
         self.z_scores = {name: _standardised(cells) for name, cells in self.turned.items()}
 
     def mean(
-        self, model: str, dimensions: Sequence[str], bounds: tuple[float, float], values: Mapping[str, Cells]
+        self,
+        model: str,
+        dimensions: Sequence[str],
+        bounds: tuple[float, float],
+        values: Mapping[str, Cells],
     ) -> Estimate:
         """Mean over raters and items of a model."""
         numbers = [item.number for item in self._items if item.model == model]
-        full = [(cell, value) for number in numbers for cell, value in self.full_cells(number, dimensions, values)]
+        full = [
+            (cell, value)
+            for number in numbers
+            for cell, value in self.full_cells(number, dimensions, values)
+        ]
         return crossed_mean(
             [value for _, value in full],
             [rater for (rater, _), _ in full],
@@ -209,7 +237,9 @@ def _standardised(cells: Cells) -> Cells:
     by_rater: dict[str, list[float]] = {}
     for (rater, _), value in cells.items():
         by_rater.setdefault(rater, []).append(value)
-    scales = {rater: scale for rater, values in by_rater.items() if (scale := _mean_and_deviation(values))}
+    scales = {
+        rater: scale for rater, values in by_rater.items() if (scale := _mean_and_deviation(values))
+    }
     return {
         (rater, number): (value - scales[rater][0]) / scales[rater][1]
         for (rater, number), value in cells.items()
@@ -233,7 +263,10 @@ def _rater_check(key: RatingKey, sheet: RaterSheet) -> RaterCheck:
     failed = [
         item
         for item in answered
-        if any(item.expected.get(name) != given_value for name, given_value in sheet.ratings[item.number].items())
+        if any(
+            item.expected.get(name) != given_value
+            for name, given_value in sheet.ratings[item.number].items()
+        )
     ]
     return RaterCheck(
         sheet.rater,
@@ -249,7 +282,9 @@ def _rater_check(key: RatingKey, sheet: RaterSheet) -> RaterCheck:
 def shown_titles(key: RatingKey) -> dict[str, str]:
     """The columns of a table of models with their titles; of a dimension where low is good, what was done to it."""
     turned = f" ({key.study.lowest + key.study.highest} - r)"
-    titles = {d.name: d.title + (turned if d.better == "lower" else "") for d in key.study.dimensions}
+    titles = {
+        d.name: d.title + (turned if d.better == "lower" else "") for d in key.study.dimensions
+    }
     return {**titles, **{overall.name: overall.name for overall in key.study.overall}}
 
 
@@ -270,14 +305,19 @@ def alpha_estimate(units: Sequence[Sequence[float]], rng: random.Random) -> Esti
     Raters are not drawn again: two copies of one rater would agree with each other.
     """
     moments = [_moments(unit) for unit in units if len(unit) > 1]
-    alphas = (_alpha(rng.choices(moments, k=len(moments))) for _ in range(RESAMPLES if len(moments) > 1 else 0))
+    alphas = (
+        _alpha(rng.choices(moments, k=len(moments)))
+        for _ in range(RESAMPLES if len(moments) > 1 else 0)
+    )
     sorted_alphas = sorted(value for value in alphas if value is not None)
     low, high = (
         (sorted_alphas[round(share * (len(sorted_alphas) - 1))] for share in (0.025, 0.975))
         if sorted_alphas
         else (None, None)
     )
-    return Estimate(_alpha(moments), None, low, high, sum(m for m, _, _ in moments), groups=len(moments))
+    return Estimate(
+        _alpha(moments), None, low, high, sum(m for m, _, _ in moments), groups=len(moments)
+    )
 
 
 _Moments = tuple[int, float, float]
@@ -298,7 +338,11 @@ def _alpha(units: Sequence[_Moments]) -> float | None:
 
 
 def crossed_mean(
-    values: Sequence[float], raters: Sequence[Hashable], items: Sequence[Hashable], bounds: Bounds, missing: int = 0
+    values: Sequence[float],
+    raters: Sequence[Hashable],
+    items: Sequence[Hashable],
+    bounds: Bounds,
+    missing: int = 0,
 ) -> Estimate:
     """Mean of ratings with a 95% interval for other raters and other items; each rates, or is rated, many times.
 
@@ -324,7 +368,9 @@ def crossed_mean(
     if variance > 1e-24 and bounds[0] < mean < bounds[1]:
         low, high = score_interval(mean, factor * variance, bounds)
         return Estimate(mean, math.sqrt(variance), low, high, n, missing, 0, fewest)
-    return Estimate(mean, math.sqrt(variance), *unvaried_interval(mean, fewest, bounds), n, missing, 0, fewest)
+    return Estimate(
+        mean, math.sqrt(variance), *unvaried_interval(mean, fewest, bounds), n, missing, 0, fewest
+    )
 
 
 SHEETS = "ratings.jsonl"
@@ -338,14 +384,19 @@ class Gathered(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def gather(folder: Path, files: Sequence[Path], study: RatingStudy | None = None, *, replace: bool = False) -> Gathered:
+def gather(
+    folder: Path, files: Sequence[Path], study: RatingStudy | None = None, *, replace: bool = False
+) -> Gathered:
     """Add the ratings in `files` to a study's folder; nothing is written unless all can be read.
 
     With `study` the folder is made for its published sheet. A rater whose ratings are there already counts once;
     where they differ, DataError, unless the new ones are to `replace` them. Raises DataError, StoreError.
     """
     key = read_key(folder) if study is None else published_key(study)
-    sheets = {sheet.rater: sheet for sheet in (read_gathered(folder) if (folder / SHEETS).exists() else ())}
+    sheets = {
+        sheet.rater: sheet
+        for sheet in (read_gathered(folder) if (folder / SHEETS).exists() else ())
+    }
     earlier_raters, notes = set(sheets), list[str]()
     fresh = set[str]()
     for file in files:
@@ -353,7 +404,11 @@ def gather(folder: Path, files: Sequence[Path], study: RatingStudy | None = None
         notes += [f"{file.name}: {note}" for note in sheets_read.notes]
         for sheet in sheets_read.sheets:
             earlier = sheets.get(sheet.rater)
-            if earlier and earlier.ratings != sheet.ratings and (sheet.rater in fresh or not replace):
+            if (
+                earlier
+                and earlier.ratings != sheet.ratings
+                and (sheet.rater in fresh or not replace)
+            ):
                 raise DataError(
                     f"{file}: {sheet.rater!r} has rated already ({earlier.source}), and differently; rename one of "
                     "the two, or let the new ratings take the place of the earlier ones with --replace"
@@ -371,14 +426,18 @@ def read_gathered(folder: Path) -> tuple[RaterSheet, ...]:
     """The ratings in a study's folder. Raises StoreError when there are none, or a line is not a rater's sheet."""
     path = folder / SHEETS
     if not path.exists():
-        raise StoreError(f"{folder}: no ratings yet; `snellen rate read {as_word(folder)} FILES...` adds some")
+        raise StoreError(
+            f"{folder}: no ratings yet; `snellen rate read {as_word(folder)} FILES...` adds some"
+        )
     return tuple(kept_lines(path, RaterSheet, "a rater's ratings"))
 
 
 # --- ratings given to runs -------------------------------------------------------------------------------------------
 
 
-def give_ratings(folder: Path, runs: Sequence[Path], *, without_flagged: bool = False) -> dict[Path, RunRatings]:
+def give_ratings(
+    folder: Path, runs: Sequence[Path], *, without_flagged: bool = False
+) -> dict[Path, RunRatings]:
     """Write each run the ratings of its model in a study; they count wherever the run is scored from then on.
 
     Raises StoreError for a folder that is not a study's, DataError for a run none of whose replies were rated.
@@ -391,7 +450,9 @@ def give_ratings(folder: Path, runs: Sequence[Path], *, without_flagged: bool = 
         means = question_means(key, counted, model)
         if not means:
             rated = ", ".join(key.models)
-            raise DataError(f"{run}: no reply of {model} was rated in {folder}, only those of {rated}")
+            raise DataError(
+                f"{run}: no reply of {model} was rated in {folder}, only those of {rated}"
+            )
         ratings_by_run[run] = RunRatings(key.study.name, len(counted), means)
     for run, ratings in ratings_by_run.items():
         write_atomically(run / RATINGS, msgspec.json.encode(ratings))
@@ -403,11 +464,15 @@ def rated_metric(study: RatingStudy, prefix: str = "rated_") -> RatedMetric:
 
     All are turned so that high is good, and lie on the study's scale.
     """
-    columns = (*(overall.name for overall in study.overall), *(dimension.name for dimension in study.dimensions))
+    columns = (
+        *(overall.name for overall in study.overall),
+        *(dimension.name for dimension in study.dimensions),
+    )
     bounds = {"low": float(study.lowest), "high": float(study.highest)}
     unit = f"from {study.lowest} to {study.highest}"
     rows = (
-        metric_row(f"{prefix}{column.replace(' ', '_')}", unit=unit, scale=study.name, **bounds) for column in columns
+        metric_row(f"{prefix}{column.replace(' ', '_')}", unit=unit, scale=study.name, **bounds)
+        for column in columns
     )
     description = f"what people give in the study {study.name}, mean over raters, high is good"
     return RatedMetric(what=description, rows=tuple(rows), study=study.name, columns=columns)

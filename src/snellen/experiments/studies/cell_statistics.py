@@ -57,11 +57,19 @@ SPREAD_NOTES = (
 
 
 def _part(
-    rows: Sequence[StudyRow], title: str, header: Sequence[str], table: Sequence[tuple[Cell, ...]], label_columns: int,
-    notes: tuple[str, ...] = (), more: Sequence[Table] = (),
-) -> StudyPart:  # fmt: skip
+    rows: Sequence[StudyRow],
+    title: str,
+    header: Sequence[str],
+    table: Sequence[tuple[Cell, ...]],
+    label_columns: int,
+    notes: tuple[str, ...] = (),
+    more: Sequence[Table] = (),
+) -> StudyPart:
     """Rows with their table, which is left out where it has no line."""
-    tables = (Table(title, tuple(header), tuple(table), label_columns=label_columns, notes=notes), *more)
+    tables = (
+        Table(title, tuple(header), tuple(table), label_columns=label_columns, notes=notes),
+        *more,
+    )
     return StudyPart(tuple(rows), tables if table else ())
 
 
@@ -72,7 +80,9 @@ def _spread(numbers: StudyNumbers) -> StudyPart:
         values = series.levels
         if not values:
             continue
-        mean = series.mean_of_questions() if series.common else _mean_without_questions(series, values)
+        mean = (
+            series.mean_of_questions() if series.common else _mean_without_questions(series, values)
+        )
         beyond = _beyond(series, mean, components_of(series, numbers.grid))
         spread = stdev(values) if len(values) > 1 else None
         quantities = {
@@ -82,22 +92,29 @@ def _spread(numbers: StudyNumbers) -> StudyPart:
             "least": bare(min(values), mean.n),
             "greatest": bare(max(values), mean.n),
         }
-        rows += [study_row(series, "spread", name, estimate) for name, estimate in quantities.items()]
+        rows += [
+            study_row(series, "spread", name, estimate) for name, estimate in quantities.items()
+        ]
         base = series.baseline
         if base:
             rows.append(study_row(series, "spread", "baseline", base.estimate))
         unit = series.unit
         table.append(
             (
-                series.model, series.place, series.row.heading, len(values),
+                series.model,
+                series.place,
+                series.row.heading,
+                len(values),
                 value_text(base.estimate, unit) if base else DASH,
                 NumberCell(unit, mean),
                 *(value_text(bare(value), unit) for value in (spread, min(values), max(values))),
                 interval_text(beyond, unit) if beyond.low is not None else DASH,
             )
-        )  # fmt: skip
+        )
     left_out = sum(series.left_out for series in numbers.series)
-    more_notes = [f"{left_out:,} questions without a value in some cell are left out."] if left_out else []
+    more_notes = (
+        [f"{left_out:,} questions without a value in some cell are left out."] if left_out else []
+    )
     return _part(rows, "Over the cells", SPREAD_HEADER, table, 3, (*SPREAD_NOTES, *more_notes))
 
 
@@ -119,19 +136,31 @@ def _beyond(series: StudySeries, mean: Estimate, components: list[VarianceCompon
     if mean.value is None or not sources or not mean.stderr or mean.groups < 2:
         return bare(mean.value, mean.n)
     terms = [(mean.stderr**2, mean.groups - 1.0)]
-    terms += [(max(0.0, component.variance) / component.levels, float(component.df)) for component in sources]
+    terms += [
+        (max(0.0, component.variance) / component.levels, float(component.df))
+        for component in sources
+    ]
     variance = math.fsum(term for term, _ in terms)
     df = variance**2 / math.fsum(term**2 / df for term, df in terms)
     low, high = series.bounds
     if not low + SAME < mean.value < high - SAME:
         return bare(mean.value, mean.n)
-    low, high = score_interval(mean.value, variance * (student_t(max(1.0, df)) / z()) ** 2, series.bounds)
+    low, high = score_interval(
+        mean.value, variance * (student_t(max(1.0, df)) / z()) ** 2, series.bounds
+    )
     if mean.low is not None and mean.high is not None:
         low, high = min(low, mean.low), max(high, mean.high)
     return Estimate(
-        mean.value, math.sqrt(variance), low, high, mean.n, mean.unscored, mean.errors, mean.groups,
+        mean.value,
+        math.sqrt(variance),
+        low,
+        high,
+        mean.n,
+        mean.unscored,
+        mean.errors,
+        mean.groups,
         not_asked=mean.not_asked,
-    )  # fmt: skip
+    )
 
 
 SPREAD = StudyStatistic("Spread", _spread)
@@ -142,7 +171,16 @@ SPREAD = StudyStatistic("Spread", _spread)
 
 ITEM = "item"
 """The questions, as a factor beside those of the study."""
-VARIANCE_HEADER = ("model", "benchmark", "metric", "source", "share of variance", "sd", "levels", "df")
+VARIANCE_HEADER = (
+    "model",
+    "benchmark",
+    "metric",
+    "source",
+    "share of variance",
+    "sd",
+    "levels",
+    "df",
+)
 VARIANCE_NOTES = (
     "Score of a question in a cell = mean + effects of each factor, of the question (item), of their combinations, and "
     "a residual; variances by the method of moments. One below 0 counts as 0 in the shares.",
@@ -156,8 +194,15 @@ def components_of(series: StudySeries, grid: CellGrid) -> list[VarianceComponent
     Of a single factor the cells that were asked are enough.
     """
     factors = {name: labels for name, labels in grid.factors.items() if len(labels) > 1}
-    sizes = [len(series.cells)] if len(factors) == 1 else [len(labels) for labels in factors.values()]
-    if not factors or len(series.common) < 2 or len(series.cells) != math.prod(sizes) or len(series.cells) < 2:
+    sizes = (
+        [len(series.cells)] if len(factors) == 1 else [len(labels) for labels in factors.values()]
+    )
+    if (
+        not factors
+        or len(series.common) < 2
+        or len(series.cells) != math.prod(sizes)
+        or len(series.cells) < 2
+    ):
         return []
     values = [cell.values[question] for cell in series.cells for question in series.common]
     return variance_components([*factors, ITEM], [*sizes, len(series.common)], values)
@@ -169,16 +214,34 @@ def _variance_part(numbers: StudyNumbers) -> StudyPart:
     for series in numbers.of_benchmarks():
         for component in components_of(series, numbers.grid):
             n = len(series.common)
-            for quantity, value in (("variance", component.variance), ("share of variance", component.share)):
+            for quantity, value in (
+                ("variance", component.variance),
+                ("share of variance", component.share),
+            ):
                 unit = "share" if quantity.startswith("share") else f"{series.unit} squared"
-                rows.append(study_row(series, "variance", quantity, bare(value, n), cell=component.source, unit=unit))
+                rows.append(
+                    study_row(
+                        series,
+                        "variance",
+                        quantity,
+                        bare(value, n),
+                        cell=component.source,
+                        unit=unit,
+                    )
+                )
             deviation = Estimate(math.sqrt(max(0.0, component.variance)), None, None, None, n)
             table.append(
                 (
-                    series.model, series.benchmark, series.row.heading, component.source, percent(component.share),
-                    value_text(deviation, series.unit), component.levels, component.df,
+                    series.model,
+                    series.benchmark,
+                    series.row.heading,
+                    component.source,
+                    percent(component.share),
+                    value_text(deviation, series.unit),
+                    component.levels,
+                    component.df,
                 )
-            )  # fmt: skip
+            )
     return _part(rows, "Shares of variance", VARIANCE_HEADER, table, 4, VARIANCE_NOTES)
 
 
@@ -190,10 +253,14 @@ MEANS_HEADER = ("benchmark", "metric", "cell", "models", "mean over models [95%]
 
 
 def _model_means(numbers: StudyNumbers) -> StudyPart:
-    members: dict[tuple[str, str, str, str], list[tuple[StudySeries, CellScores]]] = defaultdict(list)
+    members: dict[tuple[str, str, str, str], list[tuple[StudySeries, CellScores]]] = defaultdict(
+        list
+    )
     for series in numbers.series:
         for scores in series.cells:
-            members[series.place, series.metric, series.split, scores.label].append((series, scores))
+            members[series.place, series.metric, series.split, scores.label].append(
+                (series, scores)
+            )
     rows: list[StudyRow] = []
     table: list[tuple[Cell, ...]] = []
     for (place, _, _, label), of_models in members.items():
@@ -214,8 +281,13 @@ def _mean(members: list[tuple[StudySeries, CellScores]]) -> Estimate:
         return bare(math.fsum(values) / len(values) if values else None, len(questions))
     series = members[0][0]
     ordered = sorted(questions)
-    means = [math.fsum(scores.values[question] for _, scores in members) / len(members) for question in ordered]
-    return estimate_mean(means, [series.groups[question] for question in ordered], bounds=series.bounds)
+    means = [
+        math.fsum(scores.values[question] for _, scores in members) / len(members)
+        for question in ordered
+    ]
+    return estimate_mean(
+        means, [series.groups[question] for question in ordered], bounds=series.bounds
+    )
 
 
 MODELS = StudyStatistic("Mean over models", _model_means)
@@ -225,7 +297,9 @@ MOST_PAIRED = 6
 """Cells up to which all pairs are compared; of more each is compared with the mean of all."""
 MEAN_OF_CELLS = "mean of the cells"
 PAIRS_HEADER = ("model", "benchmark", "metric", "cell", "minus", "difference [95%] n")
-PAIRS_NOTES = ("Each interval holds on its own in 95 of 100 studies; of many some leave out 0 by chance.",)
+PAIRS_NOTES = (
+    "Each interval holds on its own in 95 of 100 studies; of many some leave out 0 by chance.",
+)
 Values = Mapping[Question, float]
 
 
@@ -238,7 +312,10 @@ def _compared(series: StudySeries) -> Iterator[tuple[str, str, Values, Values]]:
         for first, second in combinations(series.cells, 2):
             yield first.label, second.label, first.values, second.values
     elif not series.baseline:
-        mean = {q: math.fsum(scores.values[q] for scores in series.cells) / len(series.cells) for q in series.common}
+        mean = {
+            q: math.fsum(scores.values[q] for scores in series.cells) / len(series.cells)
+            for q in series.common
+        }
         for scores in series.cells:
             yield scores.label, MEAN_OF_CELLS, scores.values, mean
 
@@ -247,13 +324,19 @@ def _differences(numbers: StudyNumbers) -> StudyPart:
     rows: list[StudyRow] = []
     table: list[tuple[Cell, ...]] = []
     for series in numbers.of_benchmarks():
-        for first, second, first_values, second_values in _compared(series) if series.groups else ():
+        for first, second, first_values, second_values in (
+            _compared(series) if series.groups else ()
+        ):
             difference: Estimate = series.difference(first_values, second_values)
             if difference.value is None:
                 continue
-            rows.append(study_row(series, "pairs", "difference", difference, cell=first, against=second))
+            rows.append(
+                study_row(series, "pairs", "difference", difference, cell=first, against=second)
+            )
             number = NumberCell(unit_of_difference(series.unit), difference)
-            table.append((series.model, series.benchmark, series.row.heading, first, second, number))
+            table.append(
+                (series.model, series.benchmark, series.row.heading, first, second, number)
+            )
     return _part(rows, "Differences of cells", PAIRS_HEADER, table, 5, PAIRS_NOTES)
 
 
@@ -288,27 +371,38 @@ def _sample_stability(numbers: StudyNumbers) -> StudyPart:
                     study_row(members[0], "stability", quantity, bare(value), cell=cell, unit="")
                     for quantity, value in zip(QUANTITIES, measured, strict=True)
                 ]
-                draws = len({draw for by_cell in values for share, draw in by_cell if share == ratio})
+                draws = len(
+                    {draw for by_cell in values for share, draw in by_cell if share == ratio}
+                )
                 words = (
                     DASH if value is None else decimal_text(value, digits)
                     for value, digits in zip(measured, (4, 2, 2), strict=True)
                 )
                 name, heading = members[0].benchmark, members[0].row.heading
-                table.append((name, heading, others, f"{100 * ratio:g}%", draws, len(members), *words))
+                table.append(
+                    (name, heading, others, f"{100 * ratio:g}%", draws, len(members), *words)
+                )
     return _part(rows, "Samples against the whole", STABILITY_HEADER, table, 4, STABILITY_NOTES)
 
 
 def _others(cell: CellScores) -> str:
     """What the cell sets besides the share and the draw."""
     spec = cell.cell.spec
-    others = {name: value for name, value in spec.fields.items() if name not in (SAMPLE_RATIO, SAMPLE_SEED)}
+    others = {
+        name: value
+        for name, value in spec.fields.items()
+        if name not in (SAMPLE_RATIO, SAMPLE_SEED)
+    }
     return ", ".join(f"{name}={value}" for name, value in {**others, **spec.options}.items())
 
 
 def _values(series: StudySeries, others: str) -> dict[tuple[float, int], float]:
     """The score of each share and draw."""
     return {
-        (float(cell.cell.spec.fields.get(SAMPLE_RATIO, 1.0)), int(cell.cell.spec.fields.get(SAMPLE_SEED, 0))): value
+        (
+            float(cell.cell.spec.fields.get(SAMPLE_RATIO, 1.0)),
+            int(cell.cell.spec.fields.get(SAMPLE_SEED, 0)),
+        ): value
         for cell in series.cells
         if _others(cell) == others and (value := cell.estimate.value) is not None
     }
@@ -318,8 +412,13 @@ def _stability(
     models: Sequence[dict[tuple[float, int], float]], ratio: float, scale: float
 ) -> tuple[float | None, float | None, float | None]:
     """The `QUANTITIES` of samples of one share, from the scores of each model by share and draw."""
-    draws = sorted(set.intersection(*({draw for share, draw in cells if share == ratio} for cells in models)))
-    wholes = [next((scale * value for (share, _), value in cells.items() if share == 1), None) for cells in models]
+    draws = sorted(
+        set.intersection(*({draw for share, draw in cells if share == ratio} for cells in models))
+    )
+    wholes = [
+        next((scale * value for (share, _), value in cells.items() if share == 1), None)
+        for cells in models
+    ]
     by_draw = [[scale * cells[ratio, draw] for cells in models] for draw in draws]
     full_scores: list[float | None] = [None] * len(models) if None in wholes else wholes
     correlation, _, deviation, spread = against_whole(by_draw, full_scores)
@@ -334,9 +433,21 @@ SHOWN = 10
 LONGEST = 300
 """Characters of a reply or reference that a table shows."""
 AGREEMENT_HEADER = ("model", "benchmark", "cell", "metrics", "rank correlation [95%] n")
-FARTHEST = ("sample", "reply", "reference", "higher by", "value", "rank", "lower by", "value", "rank")
+FARTHEST = (
+    "sample",
+    "reply",
+    "reference",
+    "higher by",
+    "value",
+    "rank",
+    "lower by",
+    "value",
+    "rank",
+)
 ALIKE = "one of the metrics is the same for all replies"
-AGREEMENT_NOTES = ("Spearman's correlation over replies that have both values; ranks from 1, the best, to n.",)
+AGREEMENT_NOTES = (
+    "Spearman's correlation over replies that have both values; ranks from 1, the best, to n.",
+)
 
 
 class _Pair(Struct, frozen=True):
@@ -384,7 +495,13 @@ def _metric_agreement(numbers: StudyNumbers) -> StudyPart:
         correlation = pair.correlation
         rows.append(
             study_row(
-                series, "agreement", "rank correlation", correlation, cell=label, against=pair.second.metric, unit=""
+                series,
+                "agreement",
+                "rank correlation",
+                correlation,
+                cell=label,
+                against=pair.second.metric,
+                unit="",
             )
         )
         names = f"{series.row.display_name} and {pair.second.row.display_name}"
@@ -396,7 +513,9 @@ def _metric_agreement(numbers: StudyNumbers) -> StudyPart:
             continue
         title = f"Where {names} differ most: {', '.join(filter(None, (series.model, series.benchmark, label)))}"
         tables.append(Table(title, FARTHEST, tuple(shown_rows)))
-    return _part(rows, "Rank correlation of metrics", AGREEMENT_HEADER, table, 4, AGREEMENT_NOTES, tables)
+    return _part(
+        rows, "Rank correlation of metrics", AGREEMENT_HEADER, table, 4, AGREEMENT_NOTES, tables
+    )
 
 
 def _farthest(pair: _Pair) -> tuple[list[StudyRow], list[tuple[Cell, ...]]]:
@@ -411,10 +530,15 @@ def _farthest(pair: _Pair) -> tuple[list[StudyRow], list[tuple[Cell, ...]]]:
         sample, turn = pair.questions[place]
         rows.append(
             study_row(
-                pair.first, "agreement", "difference of ranks", bare(gaps[place], len(gaps)),
-                cell=f"{pair.scores[0].label} {sample}".strip(), against=pair.second.metric, unit="ranks",
+                pair.first,
+                "agreement",
+                "difference of ranks",
+                bare(gaps[place], len(gaps)),
+                cell=f"{pair.scores[0].label} {sample}".strip(),
+                against=pair.second.metric,
+                unit="ranks",
             )
-        )  # fmt: skip
+        )
         reply, reference = _texts(pair.scores[0], sample, turn)
         better, worse = (0, 1) if gaps[place] < 0 else (1, 0)
         cells: list[Cell] = [sample, reply, reference]
@@ -429,10 +553,21 @@ def _farthest(pair: _Pair) -> tuple[list[StudyRow], list[tuple[Cell, ...]]]:
 def _texts(scores: CellScores, sample: str, turn: int) -> tuple[str, str]:
     """The reply to a question, and its longest reference."""
     run = scores.cell.run
-    scored = next(benchmark for benchmark in run.benchmarks if benchmark.spec.name == scores.benchmark) if run else None
+    scored = (
+        next(benchmark for benchmark in run.benchmarks if benchmark.spec.name == scores.benchmark)
+        if run
+        else None
+    )
     if scored is None:
         return "", ""
-    reply = next((p.text for p in scored.predictions if (p.sample_id, p.variant.turn) == (sample, turn) and p.text), "")
+    reply = next(
+        (
+            p.text
+            for p in scored.predictions
+            if (p.sample_id, p.variant.turn) == (sample, turn) and p.text
+        ),
+        "",
+    )
     answer = scored.answers.get((sample, turn))
     return _short(reply or ""), _short(max(answer.texts, key=len, default="") if answer else "")
 

@@ -75,10 +75,15 @@ def _blocks(numbers: StudyNumbers) -> dict[str, list[_Block]]:
     """The blocks of each metric, benchmarks in order."""
     members: dict[str, dict[str, list[StudySeries]]] = defaultdict(lambda: defaultdict(list))
     for study_series in numbers.series:
-        place = f"{study_series.place}, {study_series.split}" if study_series.split else study_series.place
+        place = (
+            f"{study_series.place}, {study_series.split}"
+            if study_series.split
+            else study_series.place
+        )
         members[study_series.metric][place].append(study_series)
     return {
-        metric: [_Block(name, tuple(series)) for name, series in by_name.items()] for metric, by_name in members.items()
+        metric: [_Block(name, tuple(series)) for name, series in by_name.items()]
+        for metric, by_name in members.items()
     }
 
 
@@ -104,7 +109,9 @@ def _tables(numbers: StudyNumbers) -> list[Table]:
                 )
                 rows.append((block.name, label or ONLY_CELL, *guess, *figures))
         header = ("benchmark", "cell", *(["chance"] if has_chance else []), *numbers.models)
-        tables.append(Table(f"{capitalised(row.heading)} in each cell", header, tuple(rows), label_columns=2))
+        tables.append(
+            Table(f"{capitalised(row.heading)} in each cell", header, tuple(rows), label_columns=2)
+        )
     return tables
 
 
@@ -121,9 +128,15 @@ def _charts(numbers: StudyNumbers) -> Iterator[ChartPanel]:
                 )
                 for cell in numbers.grid.cells
             }
-            axis = axis_of(first.row, [point.estimate for lane in lanes.values() for point in lane], first.unit)
+            axis = axis_of(
+                first.row, [point.estimate for lane in lanes.values() for point in lane], first.unit
+            )
             chance = block.chance if first.unit == SHARE else None
-            rows = [IntervalRow(label or ONLY_CELL, lane, chance) for label, lane in lanes.items() if lane]
+            rows = [
+                IntervalRow(label or ONLY_CELL, lane, chance)
+                for label, lane in lanes.items()
+                if lane
+            ]
             title = f"{capitalised(first.row.display_name)}, {block.name}"
             yield ChartPanel(title, interval_chart(title, rows, axis))
 
@@ -131,9 +144,7 @@ def _charts(numbers: StudyNumbers) -> Iterator[ChartPanel]:
 CELLS = StudyStatistic("Cells", _compute)
 
 
-WHISKERS = (
-    "A dot a cell; whiskers are 95% intervals, the dashed line is what guessing gives. Point at a mark for its numbers."
-)
+WHISKERS = "A dot a cell; whiskers are 95% intervals, the dashed line is what guessing gives. Point at a mark for its numbers."
 STUDY_FILES = ("study.html", "study.md", "results.csv", "results.json")
 RUN_HEADER = ("model", "cell", "asked", "answered elsewhere", "failed", "folder or reason")
 
@@ -160,7 +171,16 @@ class StudyOutcome(Struct, frozen=True):
                 rows.append((cell.model, cell.spec.label or "all", 0, 0, 0, cell.why))
                 continue
             label = cell.spec.label or "all"
-            rows.append((cell.model, label, cell.run.asked, cell.run.reused, cell.run.failed, cell.run.folder.name))
+            rows.append(
+                (
+                    cell.model,
+                    label,
+                    cell.run.asked,
+                    cell.run.reused,
+                    cell.run.failed,
+                    cell.run.folder.name,
+                )
+            )
         return Table(f"{len(rows)} cells", RUN_HEADER, tuple(rows), label_columns=2)
 
 
@@ -174,7 +194,11 @@ def write_study(outcome: StudyOutcome, path: Path) -> Path:
 
 def _page(outcome: StudyOutcome) -> str:
     sections = [Section(f"part-{number}", *part) for number, part in enumerate(_parts(outcome))]
-    head = Head(f"Snellen study · {outcome.study.name}", (outcome.study.title,), lines=tuple(_facts(outcome)))
+    head = Head(
+        f"Snellen study · {outcome.study.name}",
+        (outcome.study.title,),
+        lines=tuple(_facts(outcome)),
+    )
     runs = Section("runs", "Runs", (TableBlock(outcome.runs_table()),))
     return offline_document(f"Snellen study: {outcome.study.title}", head, [*sections, runs])
 
@@ -202,11 +226,24 @@ def _markdown(outcome: StudyOutcome) -> str:
 
 def _csv(outcome: StudyOutcome) -> str:
     rows = [flat_study_row(row) for row in outcome.rows]
-    return csv_table([{name: short_name(x) if isinstance(x, str) else x for name, x in row.items()} for row in rows])
+    return csv_table(
+        [
+            {name: short_name(x) if isinstance(x, str) else x for name, x in row.items()}
+            for row in rows
+        ]
+    )
 
 
 def _json(outcome: StudyOutcome) -> str:
-    return json.dumps([flat_study_row(row) for row in outcome.rows], indent=1, ensure_ascii=False) + "\n"
+    return (
+        json.dumps([flat_study_row(row) for row in outcome.rows], indent=1, ensure_ascii=False)
+        + "\n"
+    )
 
 
-_FORMS: dict[str, Callable[[StudyOutcome], str]] = {".html": _page, ".md": _markdown, ".csv": _csv, ".json": _json}
+_FORMS: dict[str, Callable[[StudyOutcome], str]] = {
+    ".html": _page,
+    ".md": _markdown,
+    ".csv": _csv,
+    ".json": _json,
+}

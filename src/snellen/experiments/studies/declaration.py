@@ -84,7 +84,12 @@ class StudySpec(Struct, frozen=True, kw_only=True):
     """Fields of a run that make one more cell, shown beside the others and left out of their statistics."""
     metrics: tuple[str, ...] = ()
     """Rows of metrics; each benchmark's headline when empty."""
-    statistics: tuple[Annotated[str, names_of("study_statistics")], ...] = ("cells", "spread", "variance", "pairs")
+    statistics: tuple[Annotated[str, names_of("study_statistics")], ...] = (
+        "cells",
+        "spread",
+        "variance",
+        "pairs",
+    )
     """Names of the registry's group `study_statistics`."""
     folder: Path | None = None
     """Where the files that its factors name are; None for a study without a file."""
@@ -96,7 +101,9 @@ class StudySpec(Struct, frozen=True, kw_only=True):
         """
         check_known(settings, FIXED, "field", "")
         if varied := {factor.sets for factor in self.vary if not factor.option} & set(settings):
-            raise DataError(f"{self.name} varies {min(varied)}; give its levels instead of one value (--levels)")
+            raise DataError(
+                f"{self.name} varies {min(varied)}; give its levels instead of one value (--levels)"
+            )
         return replace(self, fixed=overlaid(self.fixed, settings))
 
     def with_metrics(self, metrics: Sequence[str]) -> StudySpec:
@@ -127,9 +134,15 @@ def parse_study(text: str, name: str, where: str, folder: Path | None = None) ->
     _check_fields(declared.baseline, where, "baseline", OF_A_CELL)
     check_names(declared, where)
     _check_factors(declared.vary, where)
-    if not sample and (sampling_factors := {SAMPLE_SEED, SAMPLE_RATIO} & {factor.sets for factor in declared.vary}):
-        raise DataError(f"{where}: a factor sets {min(sampling_factors)}, but nothing is drawn; write a table [sample]")
-    if not declared.fixed.get("benchmarks") and "benchmarks" not in {factor.sets for factor in declared.vary}:
+    if not sample and (
+        sampling_factors := {SAMPLE_SEED, SAMPLE_RATIO} & {factor.sets for factor in declared.vary}
+    ):
+        raise DataError(
+            f"{where}: a factor sets {min(sampling_factors)}, but nothing is drawn; write a table [sample]"
+        )
+    if not declared.fixed.get("benchmarks") and "benchmarks" not in {
+        factor.sets for factor in declared.vary
+    }:
         raise DataError(f"{where}: no benchmarks; write benchmarks = [...] under [fixed]")
     return replace(declared, sample=_sample(sample, where) if sample else None, folder=folder)
 
@@ -144,15 +157,22 @@ def _converted(content: Mapping[str, Any], form: type[FormT], where: str) -> For
         raise DataError(f"{where}: {error}") from None
 
 
-def _check_fields(fields: Mapping[str, Any], where: str, table: str, allowed: Sequence[str] = ()) -> None:
+def _check_fields(
+    fields: Mapping[str, Any], where: str, table: str, allowed: Sequence[str] = ()
+) -> None:
     check_known(fields, allowed or FIXED, f"field of [{table}]", f"{where}: ")
-    run_spec({field: value for field, value in fields.items() if field not in NOT_OF_A_RUN}, f"{where}: {table}: ")
+    run_spec(
+        {field: value for field, value in fields.items() if field not in NOT_OF_A_RUN},
+        f"{where}: {table}: ",
+    )
 
 
 def _check_factors(factors: Sequence[Factor], where: str) -> None:
     names = [factor.name for factor in factors]
     if len(set(names)) < len(names):
-        raise DataError(f"{where}: two factors are called {max(names, key=names.count)}; rename one of them")
+        raise DataError(
+            f"{where}: two factors are called {max(names, key=names.count)}; rename one of them"
+        )
     for factor in factors:
         place = f"{where}: the factor {factor.name}"
         if not factor.option and factor.sets not in OF_A_CELL:
@@ -166,7 +186,11 @@ def _check_factors(factors: Sequence[Factor], where: str) -> None:
 def _sample(content: Mapping[str, Any], where: str) -> StudySample:
     rule = {name: value for name, value in content.items() if name not in ("by", "seed")}
     settings = {name: value for name, value in content.items() if name not in rule}
-    return _converted({**settings, "sampling": _converted(rule, Sampling, f"{where}: [sample]")}, StudySample, where)
+    return _converted(
+        {**settings, "sampling": _converted(rule, Sampling, f"{where}: [sample]")},
+        StudySample,
+        where,
+    )
 
 
 # --- cells -----------------------------------------------------------------------------------------------------------
@@ -202,7 +226,9 @@ class CellGrid(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def grid_of(study: StudySpec, own_levels: Mapping[str, Sequence[Any] | str | Path] | None = None) -> CellGrid:
+def grid_of(
+    study: StudySpec, own_levels: Mapping[str, Sequence[Any] | str | Path] | None = None
+) -> CellGrid:
     """All combinations of levels, then the baseline; `own_levels` replace those of a factor.
 
     A text or path stands for a file with a level a line. Raises DataError for a level that cannot be read,
@@ -213,23 +239,37 @@ def grid_of(study: StudySpec, own_levels: Mapping[str, Sequence[Any] | str | Pat
     if strange := set(chosen) - set(names):
         raise registry.unknown("factor", min(strange), names)
     notes: list[str] = []
-    levels = {factor.name: _levels(factor, chosen.get(factor.name), study.folder, notes) for factor in study.vary}
-    cells = [_cell(study.vary, combination) for combination in product(*(levels[name].items() for name in names))]
+    levels = {
+        factor.name: _levels(factor, chosen.get(factor.name), study.folder, notes)
+        for factor in study.vary
+    }
+    cells = [
+        _cell(study.vary, combination)
+        for combination in product(*(levels[name].items() for name in names))
+    ]
     if study.baseline:
         cells.append(CellSpec(BASELINE, {}, study.baseline, {}, is_baseline=True))
-    return CellGrid({name: tuple(labels) for name, labels in levels.items()}, tuple(cells), tuple(notes))
+    return CellGrid(
+        {name: tuple(labels) for name, labels in levels.items()}, tuple(cells), tuple(notes)
+    )
 
 
 def _cell(factors: Sequence[Factor], combination: Sequence[tuple[str, Any]]) -> CellSpec:
     levels = {factor.name: label for factor, (label, _) in zip(factors, combination, strict=True)}
-    fields = {f.sets: value for f, (_, value) in zip(factors, combination, strict=True) if not f.option}
-    options = {f.option: str(value) for f, (_, value) in zip(factors, combination, strict=True) if f.option}
+    fields = {
+        f.sets: value for f, (_, value) in zip(factors, combination, strict=True) if not f.option
+    }
+    options = {
+        f.option: str(value) for f, (_, value) in zip(factors, combination, strict=True) if f.option
+    }
     return CellSpec(_cell_label(levels), levels, fields, options)
 
 
 def _cell_label(levels: Mapping[str, str]) -> str:
     """`prompt=a photo of a, seed=1`; of a single factor the level alone, unless it is a bare number."""
-    alone = len(levels) == 1 and any(letter.isalpha() for level in levels.values() for letter in level)
+    alone = len(levels) == 1 and any(
+        letter.isalpha() for level in levels.values() for letter in level
+    )
     return ", ".join(level if alone else f"{name}={level}" for name, level in levels.items())
 
 
@@ -251,7 +291,9 @@ def _levels(
     if not labelled:
         raise DataError(f"the factor {factor.name} has no level; give it at least one")
     if repeated := len(values) - len(labelled):
-        notes.append(f"{factor.name}: {repeated} of {len(values)} levels are the same as an earlier one, and left out")
+        notes.append(
+            f"{factor.name}: {repeated} of {len(values)} levels are the same as an earlier one, and left out"
+        )
     return labelled
 
 
@@ -276,7 +318,13 @@ def _phrases(path: Path, lines: Sequence[str], slot: Slot) -> Iterator[str]:
         if not text or text.startswith("#"):
             continue
         if _SLOT.search(text):
-            text = _SLOT.sub(BLANK, text) if slot == "blank" else _SLOT.split(text)[0].rstrip(NEEDLESS_ENDS)
+            text = (
+                _SLOT.sub(BLANK, text)
+                if slot == "blank"
+                else _SLOT.split(text)[0].rstrip(NEEDLESS_ENDS)
+            )
         if not text:
-            raise DataError(f"{path}:{number}: nothing stands before the place of the class; write slot = 'blank'")
+            raise DataError(
+                f"{path}:{number}: nothing stands before the place of the class; write slot = 'blank'"
+            )
         yield text

@@ -42,7 +42,15 @@ from snellen.runs.finding import Announce, find_benchmarks, is_ready, silent, sp
 from snellen.runs.plan import ProgressListener, RunPlan, ignore_progress, protocols_of
 from snellen.runs.run_folder import RUN_MANIFEST
 from snellen.runs.runner import RunOutcome
-from snellen.runs.spec import JudgeSpec, QuestionSpec, RunSpec, ScoringSpec, check_sharing, record_fields, run_spec
+from snellen.runs.spec import (
+    JudgeSpec,
+    QuestionSpec,
+    RunSpec,
+    ScoringSpec,
+    check_sharing,
+    record_fields,
+    run_spec,
+)
 from snellen.scoring.resampling import Reopened, draw_subset, reopened, subset_name
 
 RUNS = "runs"
@@ -80,8 +88,12 @@ def carry_out_study(
         announce(note)
     spec = run_spec(study.fixed)
     if until := spec.execution.until:
-        raise DataError(f"until = {until!r}: the cells of a study are asked the same questions; leave it out")
-    scoring = replace(spec.scoring, metrics=tuple(dict.fromkeys((*spec.scoring.metrics, *asked_metrics))))
+        raise DataError(
+            f"until = {until!r}: the cells of a study are asked the same questions; leave it out"
+        )
+    scoring = replace(
+        spec.scoring, metrics=tuple(dict.fromkeys((*spec.scoring.metrics, *asked_metrics)))
+    )
     check_judging(scoring, judge)
     _build(study, grid, source, announce)
     asked_cells = list(_Asking(study, grid, folder, source, progress, announce).cells(models))
@@ -89,7 +101,9 @@ def carry_out_study(
     rows = [row for row in study.metrics if row not in left_out]
     numbers = study_numbers(grid, cells, rows)
     if not numbers.series:
-        raise DataError(f"{study.name}: no cell has a value of {', '.join(rows) or 'its headline metric'}")
+        raise DataError(
+            f"{study.name}: no cell has a value of {', '.join(rows) or 'its headline metric'}"
+        )
     notes = (*grid.notes, *left_out.values(), *_shared(cells))
     outcome = StudyOutcome(study, folder, numbers, computed(numbers, study.statistics), notes)
     for file in STUDY_FILES:
@@ -104,7 +118,9 @@ def _check_names(models: Sequence[Any]) -> None:
     """Raise DataError when two models have one name, as their cells could not be told apart."""
     names = [model if isinstance(model, str) else load_model(model).name for model in models]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"two models are called {twice[0]}; give one of them another name, or leave it out")
+        raise DataError(
+            f"two models are called {twice[0]}; give one of them another name, or leave it out"
+        )
 
 
 def study_folder(study: StudySpec) -> Path:
@@ -119,10 +135,14 @@ def _claim_folder(study: StudySpec, folder: Path) -> None:
         try:
             folder_study = json.loads(path.read_text("utf-8"))["name"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"{path}: cannot read which study this is ({error}); choose another --output") from None
+            raise StoreError(
+                f"{path}: cannot read which study this is ({error}); choose another --output"
+            ) from None
         if folder_study != study.name:
             raise StoreError(f"{folder} holds the study {folder_study}; choose another --output")
-    write_atomically(path, json.dumps({"name": study.name, "title": study.title}, indent=1).encode())
+    write_atomically(
+        path, json.dumps({"name": study.name, "title": study.title}, indent=1).encode()
+    )
 
 
 def _metrics(study: StudySpec, judge: JudgeSpec) -> tuple[list[str], dict[str, str]]:
@@ -144,7 +164,9 @@ def _build(study: StudySpec, grid: CellGrid, source: Path | None, announce: Anno
     if source is None:
         return
     as_usual = [cell for cell in grid.cells if _recipe(cell) == Recipe()]
-    patterns = [pattern for cell in as_usual for pattern in _fields(study, cell).get("benchmarks", ())]
+    patterns = [
+        pattern for cell in as_usual for pattern in _fields(study, cell).get("benchmarks", ())
+    ]
     for spec in (spec for pattern in dict.fromkeys(patterns) for spec in specs_of(pattern)):
         if not is_ready(spec):
             announce(f"building {spec.name}")
@@ -153,14 +175,24 @@ def _build(study: StudySpec, grid: CellGrid, source: Path | None, announce: Anno
 
 def _fields(study: StudySpec, cell: CellSpec) -> dict[str, Any]:
     """The fields of a cell's run."""
-    fields = {name: value for name, value in {**study.fixed, **cell.fields}.items() if name not in NOT_OF_A_RUN}
+    fields = {
+        name: value
+        for name, value in {**study.fixed, **cell.fields}.items()
+        if name not in NOT_OF_A_RUN
+    }
     by_name = record_fields(QuestionSpec)
-    return {name: by_name[name].plain(value) if name in by_name else value for name, value in fields.items()}
+    return {
+        name: by_name[name].plain(value) if name in by_name else value
+        for name, value in fields.items()
+    }
 
 
 def _recipe(cell: CellSpec) -> Recipe:
     """How the benchmarks of a cell are built; the default where nothing of that varies, or the level is empty."""
-    set_fields = {name.rpartition(".")[2]: cell.fields.get(name) for name in (BUILD_OPTIONS, BUILD_DISTRACTORS)}
+    set_fields = {
+        name.rpartition(".")[2]: cell.fields.get(name)
+        for name in (BUILD_OPTIONS, BUILD_DISTRACTORS)
+    }
     return msgspec.convert({name: value for name, value in set_fields.items() if value}, Recipe)
 
 
@@ -168,9 +200,14 @@ class _Asking:
     """Asks one model after the other; a model that stays the same between cells is loaded once."""
 
     def __init__(
-        self, study: StudySpec, grid: CellGrid, folder: Path, source: Path | None, progress: ProgressListener,
+        self,
+        study: StudySpec,
+        grid: CellGrid,
+        folder: Path,
+        source: Path | None,
+        progress: ProgressListener,
         announce: Announce,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._study, self._grid, self._folder, self._source = study, grid, folder, source
         self._progress, self._announce = progress, announce
         self._loaded: tuple[str, Any] = ("", None)
@@ -181,7 +218,9 @@ class _Asking:
         for model in models:
             label = model if isinstance(model, str) else load_model(model).name
             for number, cell in enumerate(self._grid.cells, 1):
-                self._announce(f"{label}, cell {number} of {len(self._grid.cells)}: {cell.label or self._study.title}")
+                self._announce(
+                    f"{label}, cell {number} of {len(self._grid.cells)}: {cell.label or self._study.title}"
+                )
                 yield self._ask(model, label, cell)
 
     def _ask(self, model: Any, label: str, cell: CellSpec) -> _Asked:
@@ -190,8 +229,12 @@ class _Asking:
         if (recipe := _recipe(cell)) != Recipe():
             fields["benchmarks"] = tuple(self._variants(fields["benchmarks"], recipe, wholes))
         if self._study.sample:
-            fields["benchmarks"] = tuple(self._parts(fields["benchmarks"], self._study.sample, cell, wholes))
-        spec = run_spec({**fields, "runs": str(self._folder / RUNS), "report": False, "models": (label,)})
+            fields["benchmarks"] = tuple(
+                self._parts(fields["benchmarks"], self._study.sample, cell, wholes)
+            )
+        spec = run_spec(
+            {**fields, "runs": str(self._folder / RUNS), "report": False, "models": (label,)}
+        )
         check_sharing(spec.execution)
         opened = self._open(model, cell, spec)
         name = opened if isinstance(opened, str) else load_model(opened).name
@@ -201,7 +244,11 @@ class _Asking:
             return StudyCell(label, cell, why=why, wholes=wholes), None
         cast = Cast(dict(plan.question.roles))
         outcome = carry_out(
-            replace(plan, others=tuple(self._others(plan.folder))), opened, cast, self._progress, self._announce
+            replace(plan, others=tuple(self._others(plan.folder))),
+            opened,
+            cast,
+            self._progress,
+            self._announce,
         )
         return StudyCell(label, cell, wholes=wholes), outcome
 
@@ -209,9 +256,13 @@ class _Asking:
         """The model of a cell: loaded, or its string where workers load it."""
         if not isinstance(model, str):
             if cell.options:
-                raise ModelError(f"{self._study.name} sets options of the model; name it by a model string")
+                raise ModelError(
+                    f"{self._study.name} sets options of the model; name it by a model string"
+                )
             if spec.execution.is_asked_elsewhere:
-                raise ModelError("an object of this process cannot be shared by workers; name it by a model string")
+                raise ModelError(
+                    "an object of this process cannot be shared by workers; name it by a model string"
+                )
             return model
         joined = "&".join(f"{name}={value}" for name, value in cell.options.items())
         text = f"{model}{'&' if '?' in model else '?'}{joined}" if joined else model
@@ -237,13 +288,19 @@ class _Asking:
         """The folders of the parts that are asked, drawn where they are not; `wholes` learns what they are parts of."""
         seed = int(cell.fields.get(SAMPLE_SEED, sample.seed))
         ratio = cell.fields.get(SAMPLE_RATIO)
-        drawn_sample = replace(sample, sampling=Sampling(sample.sampling.rule, ratio=ratio)) if ratio else sample
+        drawn_sample = (
+            replace(sample, sampling=Sampling(sample.sampling.rule, ratio=ratio))
+            if ratio
+            else sample
+        )
         for use in find_benchmarks(patterns, announce=self._announce):
             part = _part(use.benchmark, drawn_sample, seed, self._folder / PARTS)
             wholes[part.name] = wholes.get(use.benchmark.name, use.benchmark.name)
             yield str(part.folder)
 
-    def _variants(self, patterns: Sequence[str], recipe: Recipe, wholes: dict[str, str]) -> Iterator[str]:
+    def _variants(
+        self, patterns: Sequence[str], recipe: Recipe, wholes: dict[str, str]
+    ) -> Iterator[str]:
         """The folders of the benchmarks built by a recipe: from their files where these are named, else from the built
         benchmark, whose options are made anew. `wholes` learns what they are variants of."""
         for spec in (spec for pattern in patterns for spec in specs_of(pattern)):
@@ -266,11 +323,20 @@ class _Asking:
             variant = replace(spec, name=name, source=replace(spec.source, drawn_with=spec.draw))
             return variant, spec.source_in(self._source)
         folders = [Path(pattern) for pattern in patterns if (Path(pattern) / MANIFEST).exists()]
-        folder = next((path for path in folders if Benchmark(path).name == spec.name), benchmark_folder(spec.name))
+        folder = next(
+            (path for path in folders if Benchmark(path).name == spec.name),
+            benchmark_folder(spec.name),
+        )
         if not (folder / MANIFEST).exists() and not spec.source.embedded:
-            raise DataError(f"{self._study.name} builds {spec.name} in several ways; name its files (--source)")
-        [use] = find_benchmarks([str(folder) if (folder / MANIFEST).exists() else spec.name], announce=self._announce)
-        changed: Reopened = "options" if recipe.distractors == Recipe().distractors else "distractors"
+            raise DataError(
+                f"{self._study.name} builds {spec.name} in several ways; name its files (--source)"
+            )
+        [use] = find_benchmarks(
+            [str(folder) if (folder / MANIFEST).exists() else spec.name], announce=self._announce
+        )
+        changed: Reopened = (
+            "options" if recipe.distractors == Recipe().distractors else "distractors"
+        )
         return reopened(use.benchmark, name, changed), use.benchmark.folder
 
     def _others(self, own_folder: Path) -> Iterator[Path]:
@@ -305,7 +371,9 @@ def _cannot(name: str, kinds: frozenset[Kind], plan: RunPlan) -> str:
     return ""
 
 
-def _scored(cells: Sequence[_Asked], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce) -> list[StudyCell]:
+def _scored(
+    cells: Sequence[_Asked], scoring: ScoringSpec, judge: JudgeSpec, announce: Announce
+) -> list[StudyCell]:
     """The cells with their runs scored; cells that are one run are scored once."""
     folders = list(dict.fromkeys(outcome.folder for _, outcome in cells if outcome))
     runs = dict(zip(folders, score_folders(folders, scoring, judge, announce), strict=True))

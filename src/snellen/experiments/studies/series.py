@@ -99,7 +99,9 @@ class StudySeries(Struct, frozen=True, dict=True):
         if not self.cells:
             return ()
         first, *other_values = (cell.values for cell in self.cells)
-        return tuple(question for question in first if all(question in values for values in other_values))
+        return tuple(
+            question for question in first if all(question in values for values in other_values)
+        )
 
     @property
     def left_out(self) -> int:
@@ -110,16 +112,23 @@ class StudySeries(Struct, frozen=True, dict=True):
     def levels(self) -> list[float]:
         """The metric in each cell, over the common questions where it is a mean over questions."""
         if self.common:
-            return [math.fsum(cell.values[q] for q in self.common) / len(self.common) for cell in self.cells]
+            return [
+                math.fsum(cell.values[q] for q in self.common) / len(self.common)
+                for cell in self.cells
+            ]
         return [cell.estimate.value for cell in self.cells if cell.estimate.value is not None]
 
     def mean_of_questions(self) -> Estimate:
         """The mean over cells, for these cells and other pictures."""
-        values = [math.fsum(cell.values[q] for cell in self.cells) / len(self.cells) for q in self.common]
+        values = [
+            math.fsum(cell.values[q] for cell in self.cells) / len(self.cells) for q in self.common
+        ]
         groups = [self.groups[question] for question in self.common]
         return estimate_mean(values, groups, bounds=self.bounds, unscored=self.left_out)
 
-    def difference(self, first: Mapping[Question, float], second: Mapping[Question, float]) -> Estimate:
+    def difference(
+        self, first: Mapping[Question, float], second: Mapping[Question, float]
+    ) -> Estimate:
         """First minus second on the questions that both have, paired."""
         low, high = self.bounds
         common = [question for question in first if question in second]
@@ -146,7 +155,9 @@ class StudyNumbers(Struct, frozen=True):
         return [series for series in self.series if series.benchmark != ALL]
 
 
-def study_numbers(grid: CellGrid, cells: Sequence[StudyCell], metrics: Sequence[str]) -> StudyNumbers:
+def study_numbers(
+    grid: CellGrid, cells: Sequence[StudyCell], metrics: Sequence[str]
+) -> StudyNumbers:
     """All series of a study: by model, benchmark, protocol where a cell has several, and metric.
 
     Without `metrics` each benchmark's headline.
@@ -159,7 +170,9 @@ def study_numbers(grid: CellGrid, cells: Sequence[StudyCell], metrics: Sequence[
             parts[cell.model, part.whole, protocol, part.result.metric].append(part)
     # Means over benchmarks come after the benchmarks.
     ordered = sorted(parts.items(), key=lambda item: item[0][1] == ALL)
-    return StudyNumbers(grid, tuple(cells), tuple(_series(key, members) for key, members in ordered))
+    return StudyNumbers(
+        grid, tuple(cells), tuple(_series(key, members) for key, members in ordered)
+    )
 
 
 class _Part(Struct, frozen=True):
@@ -173,7 +186,9 @@ class _Part(Struct, frozen=True):
 
 
 def _has_several_protocols(cells: Sequence[StudyCell]) -> bool:
-    protocol_counts = [len(use.protocols) for cell in cells if cell.run for use in cell.run.manifest.benchmarks]
+    protocol_counts = [
+        len(use.protocols) for cell in cells if cell.run for use in cell.run.manifest.benchmarks
+    ]
     return max(protocol_counts, default=1) > 1
 
 
@@ -181,7 +196,9 @@ def _parts(cell: StudyCell, run: ScoredRun, metrics: Sequence[str]) -> Iterator[
     benchmarks = {scored.spec.name: scored for scored in run.benchmarks}
     headlines = {headline_metric(scored.spec) for scored in benchmarks.values()}
     for result in results_of(run):
-        if result.slice or (result.benchmark == ALL and (result.dimension != ALL or len(benchmarks) < 2)):
+        if result.slice or (
+            result.benchmark == ALL and (result.dimension != ALL or len(benchmarks) < 2)
+        ):
             continue
         scored = benchmarks.get(result.benchmark)
         headline_rows = headlines if scored is None else {headline_metric(scored.spec)}
@@ -268,7 +285,9 @@ class StudyStatistic(Struct, frozen=True):
 
 def computed(numbers: StudyNumbers, statistics: Iterable[str]) -> dict[str, StudyPart]:
     """What each named statistic finds, by its title. Raises UnknownNameError."""
-    declared_statistics: list[StudyStatistic] = [registry.find("study_statistics", name) for name in statistics]
+    declared_statistics: list[StudyStatistic] = [
+        registry.find("study_statistics", name) for name in statistics
+    ]
     return {statistic.title: statistic.compute(numbers) for statistic in declared_statistics}
 
 
@@ -284,10 +303,18 @@ def study_row(
 ) -> StudyRow:
     """A row about a series; its unit is the metric's unless another one is named."""
     return StudyRow(
-        statistic=statistic, quantity=quantity, model=series.model, benchmark=series.benchmark,
-        protocol=series.protocol, metric=series.metric, unit=series.unit if unit is None else unit,
-        estimate=estimate, cell=cell, against=against, cells=len(series.cells),
-    )  # fmt: skip
+        statistic=statistic,
+        quantity=quantity,
+        model=series.model,
+        benchmark=series.benchmark,
+        protocol=series.protocol,
+        metric=series.metric,
+        unit=series.unit if unit is None else unit,
+        estimate=estimate,
+        cell=cell,
+        against=against,
+        cells=len(series.cells),
+    )
 
 
 def bare(value: float | None, n: int = 0) -> Estimate:
@@ -298,4 +325,7 @@ def bare(value: float | None, n: int = 0) -> Estimate:
 def flat_study_row(row: StudyRow) -> dict[str, Any]:
     """A row as a flat dict of plain values."""
     fields = asdict(row)
-    return {**{name: value for name, value in fields.items() if name != "estimate"}, **asdict(row.estimate)}
+    return {
+        **{name: value for name, value in fields.items() if name != "estimate"},
+        **asdict(row.estimate),
+    }

@@ -17,7 +17,18 @@ from snellen.common.late import check_polars
 from snellen.common.paths import slug
 from snellen.errors import DataError, StoreError
 from snellen.formats.whole_files import write_atomically
-from snellen.records import Answer, Exchange, ImagePart, Message, Prediction, Result, Sample, Score, Turn, Variant
+from snellen.records import (
+    Answer,
+    Exchange,
+    ImagePart,
+    Message,
+    Prediction,
+    Result,
+    Sample,
+    Score,
+    Turn,
+    Variant,
+)
 from snellen.registry import names
 from snellen.runs.journal import read_exchanges
 from snellen.scoring.journal_reading import with_conclusions
@@ -135,7 +146,14 @@ def presentations(run: ScoredRun) -> Iterator[Presentation]:
                 scored.samples[prediction.sample_id],
                 scored.answers.get(question),
                 prediction,
-                exchanges.get((prediction.protocol, scored.spec.name, prediction.sample_id, prediction.variant)),
+                exchanges.get(
+                    (
+                        prediction.protocol,
+                        scored.spec.name,
+                        prediction.sample_id,
+                        prediction.variant,
+                    )
+                ),
                 tuple(scores[prediction.protocol, *question]),
             )
 
@@ -174,18 +192,22 @@ class LogPart(Struct, frozen=True):
     @property
     def task(self) -> str:
         """A name for it: the benchmark's, with the protocol where that is not the plain one."""
-        return slug(self.benchmark if self.protocol == "vanilla" else f"{self.benchmark}-{self.protocol}")
+        return slug(
+            self.benchmark if self.protocol == "vanilla" else f"{self.benchmark}-{self.protocol}"
+        )
 
 
 def log_parts(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> Iterator[LogPart]:
     """The parts of runs, whose results are `rows`, in order. Raises StoreError for a damaged journal."""
     for label, run in zip(run_labels(runs), runs, strict=True):
-        parts: dict[tuple[str, str], dict[tuple[str, int], list[Presentation]]] = defaultdict(lambda: defaultdict(list))
+        parts: dict[tuple[str, str], dict[tuple[str, int], list[Presentation]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for presentation in presentations(run):
             prediction = presentation.prediction
-            parts[presentation.scored.spec.name, prediction.protocol][prediction.sample_id, prediction.turn].append(
-                presentation
-            )
+            parts[presentation.scored.spec.name, prediction.protocol][
+                prediction.sample_id, prediction.turn
+            ].append(presentation)
         for (benchmark, protocol), questions in parts.items():
             yield LogPart(
                 run,
@@ -196,7 +218,8 @@ def log_parts(runs: Sequence[ScoredRun], rows: Sequence[Result]) -> Iterator[Log
                 tuple(
                     row
                     for row in rows
-                    if (row.model, row.benchmark, row.protocol, row.slice) == (label, benchmark, protocol, "")
+                    if (row.model, row.benchmark, row.protocol, row.slice)
+                    == (label, benchmark, protocol, "")
                     and row.estimate.value is not None
                 ),
             )
@@ -233,7 +256,9 @@ def letters_of_gold(presentation: Presentation) -> list[str]:
 
 def write_json(path: Path, content: Any) -> Path:
     """Write a JSON file. Raises StoreError."""
-    write_atomically(path, json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "replace"))
+    write_atomically(
+        path, json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "replace")
+    )
     return path
 
 
@@ -310,7 +335,11 @@ def _schema() -> dict[str, Any]:
 
 
 def _row(label: str, run: ScoredRun, presentation: Presentation) -> dict[str, Any]:
-    prediction, variant, sample = presentation.prediction, presentation.prediction.variant, presentation.sample
+    prediction, variant, sample = (
+        presentation.prediction,
+        presentation.prediction.variant,
+        presentation.sample,
+    )
     request = presentation.exchange.request if presentation.exchange else None
     response = presentation.exchange.response if presentation.exchange else None
     usage = response.usage if response else None
@@ -334,7 +363,9 @@ def _row(label: str, run: ScoredRun, presentation: Presentation) -> dict[str, An
         "labels": list(variant.labels),
         "wording": variant.wording,
         "kind": request.kind if request else None,
-        "request": [{"role": m.role, "text": message_text(m)} for m in request.messages] if request else None,
+        "request": [{"role": m.role, "text": message_text(m)} for m in request.messages]
+        if request
+        else None,
         "reply": presentation.reply,
         "log_likelihoods": [score.sum for score in response.scores] if response else None,
         "finish": response.finish if response else None,
@@ -362,11 +393,15 @@ def _row(label: str, run: ScoredRun, presentation: Presentation) -> dict[str, An
 
 def message_text(message: Message) -> str:
     """What a message says, with a sign in the place of each picture."""
-    return "".join(PICTURE if isinstance(part, ImagePart) else part.text for part in message.content)
+    return "".join(
+        PICTURE if isinstance(part, ImagePart) else part.text for part in message.content
+    )
 
 
 def _write(job: ExportJob) -> list[Path]:
     return [write_frame(sample_table(job.runs), job.path)]
 
 
-EXPORTER = Exporter(title="one table of all presentations, as Parquet", write=_write, suffix=".parquet")
+EXPORTER = Exporter(
+    title="one table of all presentations, as Parquet", write=_write, suffix=".parquet"
+)

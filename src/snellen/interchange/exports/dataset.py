@@ -46,16 +46,23 @@ _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000
 
 def picture_cell(image: ImageRef, images: Images) -> dict[str, Any]:
     """A picture as the feature `Image` stores it, its bytes as they are. Raises DataError where it is not here."""
-    return {"bytes": images.read(image), "path": f"{image.digest}.{image.media_type.partition('/')[2]}"}
+    return {
+        "bytes": images.read(image),
+        "path": f"{image.digest}.{image.media_type.partition('/')[2]}",
+    }
 
 
-def write_shards(rows: Iterable[Mapping[str, Any]], schema: pa.Schema, folder: Path, split: str) -> list[Path]:
+def write_shards(
+    rows: Iterable[Mapping[str, Any]], schema: pa.Schema, folder: Path, split: str
+) -> list[Path]:
     """Write rows as `data/SPLIT-00000-of-00001.parquet` and so on, a new file when one has enough pictures.
 
     Files get their names when all are written. Raises StoreError.
     """
     data = folder / "data"
-    schema = schema.with_metadata({"huggingface": json.dumps({"info": {"features": _features(schema)}})})
+    schema = schema.with_metadata(
+        {"huggingface": json.dumps({"info": {"features": _features(schema)}})}
+    )
     parts: list[Path] = []
     try:
         data.mkdir(parents=True, exist_ok=True)
@@ -66,7 +73,9 @@ def write_shards(rows: Iterable[Mapping[str, Any]], schema: pa.Schema, folder: P
                     writer.write_table(table)
         for old in data.glob(f"{split}-*-of-*.parquet"):
             old.unlink()
-        names = [data / f"{split}-{number:05}-of-{len(parts):05}.parquet" for number in range(len(parts))]
+        names = [
+            data / f"{split}-{number:05}-of-{len(parts):05}.parquet" for number in range(len(parts))
+        ]
         return [part.rename(name) for part, name in zip(parts, names, strict=True)]
     except OSError as error:
         raise StoreError(f"{folder} cannot be written ({error.strerror or error})") from None
@@ -117,7 +126,15 @@ def _feature(kind: pa.DataType) -> Any:
     return {"dtype": {"double": "float64"}.get(str(kind), str(kind)), "_type": "Value"}
 
 
-def card(title: str, *, data: str, split: str, rows: int, licences: Sequence[str | None], text: Iterable[str]) -> str:
+def card(
+    title: str,
+    *,
+    data: str,
+    split: str,
+    rows: int,
+    licences: Sequence[str | None],
+    text: Iterable[str],
+) -> str:
     """A dataset card: front matter with the files, the number of rows and the licence, then `text`, line by line.
 
     `data` is the pattern of the files. Of several licences, or of one that the hub has no name for, the card says
@@ -164,7 +181,10 @@ def columns_table(schema: pa.Schema, descriptions: Mapping[str, str]) -> Iterato
     yield "| column | type | what |"
     yield "|---|---|---|"
     for field in schema:
-        family = next((name for name in descriptions if name.endswith("_") and field.name.startswith(name)), field.name)
+        family = next(
+            (name for name in descriptions if name.endswith("_") and field.name.startswith(name)),
+            field.name,
+        )
         yield f"| `{field.name}` | {_type_name(field.type)} | {descriptions.get(family, '')} |"
 
 
@@ -223,7 +243,10 @@ def write_benchmark(job: BenchmarkJob) -> list[Path]:
     gold_tags = sorted(benchmark.manifest.answer_tags) if job.answers else []
     columns = [*_QUESTION, *((f"tag_{name}", pa.string()) for name in tags)]
     if job.answers:
-        columns += [("gold", pa.list_(_GOLD)), *((f"gold_tag_{name}", pa.string()) for name in gold_tags)]
+        columns += [
+            ("gold", pa.list_(_GOLD)),
+            *((f"gold_tag_{name}", pa.string()) for name in gold_tags),
+        ]
     schema = pa.schema(columns)
     rows = (
         {**_row(benchmark, sample), **(_golds(answers.get(sample.id, [])) if job.answers else {})}
@@ -236,13 +259,18 @@ def write_benchmark(job: BenchmarkJob) -> list[Path]:
 
 def _answers(benchmark: Benchmark) -> dict[str, list[Answer]]:
     if not has_answers(benchmark.folder):
-        raise DataError(f"the answers of {benchmark.name} are not here; build it again, or leave --answers out")
+        raise DataError(
+            f"the answers of {benchmark.name} are not here; build it again, or leave --answers out"
+        )
     return sample_answers(benchmark.folder)
 
 
 def _row(benchmark: Benchmark, sample: Sample) -> dict[str, Any]:
     return {
-        **{name: getattr(sample, name) for name in ("id", "context", "question", "options", "rewordings", "group")},
+        **{
+            name: getattr(sample, name)
+            for name in ("id", "context", "question", "options", "rewordings", "group")
+        },
         "images": [picture_cell(image, benchmark.images) for image in sample.images],
         "turns": [asdict(turn) for turn in sample.turns],
         "regions": [asdict(region) for region in sample.regions],
@@ -251,15 +279,23 @@ def _row(benchmark: Benchmark, sample: Sample) -> dict[str, Any]:
 
 
 def _golds(answers: list[Answer]) -> dict[str, Any]:
-    golds = [{"turn": answer.turn, "options": answer.options, "texts": answer.texts} for answer in answers]
-    return {"gold": golds, **{f"gold_tag_{name}": value for answer in answers for name, value in answer.tags.items()}}
+    golds = [
+        {"turn": answer.turn, "options": answer.options, "texts": answer.texts}
+        for answer in answers
+    ]
+    return {
+        "gold": golds,
+        **{f"gold_tag_{name}": value for answer in answers for name, value in answer.tags.items()},
+    }
 
 
 def _benchmark_card(job: BenchmarkJob, schema: pa.Schema) -> str:
     manifest = job.benchmark.manifest
     spec, counts = manifest.spec, manifest.counts
     golds = "Golds are included." if job.answers else "Golds are left out."
-    origin = f"Built by Snellen {__version__} from the entry `{spec.name}`, version `{manifest.version}`"
+    origin = (
+        f"Built by Snellen {__version__} from the entry `{spec.name}`, version `{manifest.version}`"
+    )
     settings = ", ".join(f"{name} = {value}" for name, value in manifest.made.recipe.items())
     return card(
         spec.title,
@@ -322,7 +358,9 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _with_pictures(rows: Iterator[Mapping[str, Any]], job: ExportJob) -> Iterator[Mapping[str, Any]]:
+def _with_pictures(
+    rows: Iterator[Mapping[str, Any]], job: ExportJob
+) -> Iterator[Mapping[str, Any]]:
     """The rows with their pictures in the place of digests. Raises DataError for pictures that are not at hand."""
     stores: dict[str, Images] = {}
     refs: dict[str, ImageRef] = {}
@@ -338,16 +376,22 @@ def _with_pictures(rows: Iterator[Mapping[str, Any]], job: ExportJob) -> Iterato
         }
     for row in rows:
         try:
-            pictures = [picture_cell(refs[digest], stores[row["benchmark"]]) for digest in row["images"]]
+            pictures = [
+                picture_cell(refs[digest], stores[row["benchmark"]]) for digest in row["images"]
+            ]
         except DataError as error:
-            raise DataError(f"{row['benchmark']} {row['sample_id']}: {error}, or leave --pictures out") from None
+            raise DataError(
+                f"{row['benchmark']} {row['sample_id']}: {error}, or leave --pictures out"
+            ) from None
         yield {**row, "images": pictures}
 
 
 def _card(job: ExportJob, rows: int, schema: pa.Schema) -> str:
     models = ", ".join(dict.fromkeys(run.manifest.model for run in job.runs))
     uses = {use.name: use for run in job.runs for use in run.manifest.benchmarks}
-    licences = {scored.spec.name: scored.spec.licence for run in job.runs for scored in run.benchmarks}
+    licences = {
+        scored.spec.name: scored.spec.licence for run in job.runs for scored in run.benchmarks
+    }
     return card(
         f"Replies of {models}",
         data=f"data/{SPLIT}-*.parquet",
@@ -360,7 +404,10 @@ def _card(job: ExportJob, rows: int, schema: pa.Schema) -> str:
             "",
             "| benchmark | version | licence of the source |",
             "|---|---|---|",
-            *(f"| {name} | `{use.version}` | {licences.get(name) or 'not stated'} |" for name, use in uses.items()),
+            *(
+                f"| {name} | `{use.version}` | {licences.get(name) or 'not stated'} |"
+                for name, use in uses.items()
+            ),
             "",
             "| model | benchmark | protocol | metric | value |",
             "|---|---|---|---|---|",

@@ -32,7 +32,10 @@ from snellen.scoring.scored_run import ScoredRun
 def _write_results(job: ExportJob) -> list[Path]:
     """`MODEL/results_TIME.json` for each run, as `lm_eval --output_path` writes it."""
     return [
-        write_json(job.path / slug(label) / f"results_{_time(run).isoformat().replace(':', '-')}.json", content)
+        write_json(
+            job.path / slug(label) / f"results_{_time(run).isoformat().replace(':', '-')}.json",
+            content,
+        )
         for label, run, content in _results(job)
     ]
 
@@ -43,13 +46,17 @@ def _write_samples(job: ExportJob) -> list[Path]:
     for label, run, content in _results(job):
         folder, time = job.path / slug(label), _time(run).strftime("%Y%m%d_%H%M%S")
         for part in log_parts([run], ()):
-            presentations = (presentation for question in part.questions for presentation in question)
+            presentations = (
+                presentation for question in part.questions for presentation in question
+            )
             lines = [
                 json.dumps(_line(number, presentation), ensure_ascii=False)
                 for number, presentation in enumerate(presentations)
             ]
             path = folder / f"{time}_samples_{part.task}.jsonl"
-            write_atomically(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
+            write_atomically(
+                path, "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+            )
             paths.append(path)
         paths.append(write_json(folder / f"{time}_results.json", content))
     return paths
@@ -86,7 +93,9 @@ def _content(label: str, parts: list[LogPart]) -> dict[str, Any]:
     return {
         "results": results,
         "group_subtasks": {},
-        "configs": {name: {"task": name, "metadata": {"version": versions[name]}} for name in results},
+        "configs": {
+            name: {"task": name, "metadata": {"version": versions[name]}} for name in results
+        },
         "versions": {name: versions[name] for name in results},
         "n-shot": dict.fromkeys(results, shots),
         "higher_is_better": better,
@@ -112,7 +121,9 @@ def _line(number: int, presentation: Presentation) -> dict[str, Any]:
             "question": presentation.turn.question,
             "options": options_shown(presentation),
         },
-        "input": "\n".join(message_text(message) for message in request.messages) if request else "",
+        "input": "\n".join(message_text(message) for message in request.messages)
+        if request
+        else "",
         "target": golds[0] if golds else "",
         "resps": [[reply]],
         "filtered_resps": [reply],
@@ -127,7 +138,9 @@ def _reply(presentation: Presentation) -> str:
     if presentation.reply is not None:
         return presentation.reply
     return (
-        presentation.turn.options[presentation.prediction.choice] if presentation.prediction.choice is not None else ""
+        presentation.turn.options[presentation.prediction.choice]
+        if presentation.prediction.choice is not None
+        else ""
     )
 
 

@@ -44,7 +44,9 @@ def _write_part(part: LogPart, job: ExportJob) -> Path:
         [use] = [use for use in part.run.manifest.benchmarks if use.name == part.benchmark]
         pictures = RunPictures(use, part.run.folder)
     started = part.run.manifest.started
-    digest = hashlib.blake2b(f"{part.run.folder.resolve()} {part.task}".encode(), digest_size=11).hexdigest()
+    digest = hashlib.blake2b(
+        f"{part.run.folder.resolve()} {part.task}".encode(), digest_size=11
+    ).hexdigest()
     samples = [
         _sample(presentation, epoch, pictures)
         for question in part.questions
@@ -64,7 +66,11 @@ def _write_part(part: LogPart, job: ExportJob) -> Path:
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         _add(archive, "_journal/start.json", {"version": LOG_FORMAT, "eval": spec, "plan": plan})
         for sample in samples:
-            _add(archive, f"samples/{_file_name(str(sample['id']))}_epoch_{sample['epoch']}.json", sample)
+            _add(
+                archive,
+                f"samples/{_file_name(str(sample['id']))}_epoch_{sample['epoch']}.json",
+                sample,
+            )
         _add(archive, "summaries.json", [_summary(sample) for sample in samples])
         _add(archive, "header.json", header)
     path = job.path / f"{started.replace(':', '-')}_{part.task}_{digest}.eval"
@@ -90,11 +96,20 @@ def _spec(part: LogPart, digest: str) -> dict[str, Any]:
         "created": manifest.started,
         "task": part.task,
         "task_id": digest,
-        "dataset": {"name": part.benchmark, "samples": len(ids), "sample_ids": ids, "shuffled": False},
+        "dataset": {
+            "name": part.benchmark,
+            "samples": len(ids),
+            "sample_ids": ids,
+            "shuffled": False,
+        },
         "model": part.label,
         "config": {"epochs": epochs},
         "packages": {"snellen": __version__},
-        "metadata": {"protocol": part.protocol, "extractors": list(part.run.extractors), "run": part.run.folder.name},
+        "metadata": {
+            "protocol": part.protocol,
+            "extractors": list(part.run.extractors),
+            "run": part.run.folder.name,
+        },
     }
 
 
@@ -104,7 +119,10 @@ def _results(part: LogPart, samples: Sequence[dict[str, Any]]) -> dict[str, Any]
         metrics = {"mean": {"name": "mean", "value": row.estimate.value}}
         if row.estimate.stderr is not None:
             metrics["stderr"] = {"name": "stderr", "value": row.estimate.stderr}
-        counts = {"scored_samples": row.estimate.n, "unscored_samples": row.estimate.unscored + row.estimate.unanswered}
+        counts = {
+            "scored_samples": row.estimate.n,
+            "unscored_samples": row.estimate.unscored + row.estimate.unanswered,
+        }
         scores.append({"name": row.metric, "scorer": row.metric, "metrics": metrics, **counts})
     completed = sum("error" not in sample for sample in samples)
     return {"total_samples": len(samples), "completed_samples": completed, "scores": scores}
@@ -115,7 +133,11 @@ def _sample(presentation: Presentation, epoch: int, pictures: RunPictures | None
     messages = [_message(message, pictures) for message in request.messages] if request else []
     prediction = presentation.prediction
     options = options_shown(presentation)
-    answer = presentation.turn.options[prediction.choice] if prediction.choice is not None else prediction.text
+    answer = (
+        presentation.turn.options[prediction.choice]
+        if prediction.choice is not None
+        else prediction.text
+    )
     sample: dict[str, Any] = {
         "id": question_id(presentation),
         "epoch": epoch,
@@ -125,21 +147,38 @@ def _sample(presentation: Presentation, epoch: int, pictures: RunPictures | None
         "messages": messages,
         "output": {"model": "", "choices": []},
         "scores": {
-            score.metric: {"value": score.value, "answer": answer, "explanation": prediction.detail or None}
+            score.metric: {
+                "value": score.value,
+                "answer": answer,
+                "explanation": prediction.detail or None,
+            }
             for score in presentation.scores
             if score.value is not None
         },
-        "metadata": {**presentation.sample.tags, "template": prediction.variant.template, "reason": prediction.reason},
+        "metadata": {
+            **presentation.sample.tags,
+            "template": prediction.variant.template,
+            "reason": prediction.reason,
+        },
     }
     if prediction.error is not None:
         fault = f"{prediction.error.kind}: {prediction.error.detail}"
         return {**sample, "error": {"message": fault, "traceback": "", "traceback_ansi": ""}}
-    reply = {"role": "assistant", "content": presentation.reply if presentation.reply is not None else answer or ""}
-    output = {"model": "", "choices": [{"message": reply, "stop_reason": "stop"}], "completion": reply["content"]}
+    reply = {
+        "role": "assistant",
+        "content": presentation.reply if presentation.reply is not None else answer or "",
+    }
+    output = {
+        "model": "",
+        "choices": [{"message": reply, "stop_reason": "stop"}],
+        "completion": reply["content"],
+    }
     return {**sample, "messages": [*messages, reply], "output": output}
 
 
-def _question(presentation: Presentation, pictures: RunPictures | None) -> str | list[dict[str, Any]]:
+def _question(
+    presentation: Presentation, pictures: RunPictures | None
+) -> str | list[dict[str, Any]]:
     """The question as the benchmark has it; the messages say how it was put to the model."""
     text = "\n".join(filter(None, (presentation.sample.context, presentation.turn.question)))
     if pictures is None:
@@ -172,4 +211,6 @@ def _summary(sample: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-EXPORTER = Exporter(title="logs of Inspect (.eval), one for each benchmark and protocol", write=_write)
+EXPORTER = Exporter(
+    title="logs of Inspect (.eval), one for each benchmark and protocol", write=_write
+)

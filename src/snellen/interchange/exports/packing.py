@@ -15,7 +15,12 @@ from msgspec import Struct
 
 from snellen.common.images import ImageStore
 from snellen.errors import DataError, StoreError
-from snellen.runs.own_questions import RunPictures, keep_questions, questions_folder, reopen_benchmark
+from snellen.runs.own_questions import (
+    RunPictures,
+    keep_questions,
+    questions_folder,
+    reopen_benchmark,
+)
 from snellen.runs.run_folder import RUN_MANIFEST, BenchmarkUse, journals, read_manifest
 from snellen.scoring.answers import answers_file, has_answers
 from snellen.scoring.kept_scoring import SCORING_FILES, scoring_folder, scoring_names
@@ -35,7 +40,9 @@ class PackedRuns(Struct, frozen=True):
     """What stayed behind, since it holds golds: `answers`, and paths below the folders of runs."""
 
 
-def pack_runs(runs: Sequence[Path], path: Path, *, pictures: bool = False, answers: bool = False) -> PackedRuns:
+def pack_runs(
+    runs: Sequence[Path], path: Path, *, pictures: bool = False, answers: bool = False
+) -> PackedRuns:
     """Write runs into a zip file, each in a folder of its own: its journals, all its scorings, its questions.
 
     With `pictures` those of the questions too; with `answers` their golds, the reports and the judges' exchanges, by
@@ -54,7 +61,9 @@ def pack_runs(runs: Sequence[Path], path: Path, *, pictures: bool = False, answe
     with tempfile.TemporaryDirectory() as staging:
         for run, name in zip(runs, names, strict=True):
             manifest = read_manifest(run)
-            with_gold = {f"{name}/{file.relative_to(run).as_posix()}": file for file in _gold_files(run)}
+            with_gold = {
+                f"{name}/{file.relative_to(run).as_posix()}": file for file in _gold_files(run)
+            }
             packed |= {f"{name}/{file.relative_to(run).as_posix()}": file for file in _records(run)}
             packed |= with_gold if answers else {}
             left_out += [] if answers else with_gold
@@ -64,7 +73,11 @@ def pack_runs(runs: Sequence[Path], path: Path, *, pictures: bool = False, answe
                 if answers and (file := _answers(use, run)):
                     packed[(folder.relative_to(staging) / file.name).as_posix()] = file
                     golds.append(use.name)
-        packed |= {file.relative_to(staging).as_posix(): file for file in Path(staging).rglob("*") if file.is_file()}
+        packed |= {
+            file.relative_to(staging).as_posix(): file
+            for file in Path(staging).rglob("*")
+            if file.is_file()
+        }
         _write_zip(path, packed)
     return PackedRuns(path, len(packed), n_pictures, tuple(dict.fromkeys(golds)), tuple(left_out))
 
@@ -84,7 +97,9 @@ def _records(run: Path) -> Iterator[Path]:
     yield from journals(run)
     yield from (file for name in (AUDIT, LABELS, IDEALS) if (file := run / name).exists())
     for name in scoring_names(run):
-        yield from (file for part in SCORING_FILES if (file := scoring_folder(run, name) / part).exists())
+        yield from (
+            file for part in SCORING_FILES if (file := scoring_folder(run, name) / part).exists()
+        )
 
 
 def _write_questions(use: BenchmarkUse, run: Path, folder: Path, *, pictures: bool) -> int:
@@ -94,7 +109,9 @@ def _write_questions(use: BenchmarkUse, run: Path, folder: Path, *, pictures: bo
     if not pictures:
         return 0
     store, source = ImageStore(folder / "images"), RunPictures(use, run)
-    images = {image.digest: image for sample in benchmark.samples(selection) for image in sample.images}
+    images = {
+        image.digest: image for sample in benchmark.samples(selection) for image in sample.images
+    }
     for digest, image in images.items():
         store.path(digest).parent.mkdir(parents=True, exist_ok=True)
         store.path(digest).write_bytes(source.read(image))
@@ -105,7 +122,9 @@ def _answers(use: BenchmarkUse, run: Path) -> Path | None:
     """The file of answers; None where they are hidden."""
     folder = reopen_benchmark(use, run).folder
     if not has_answers(folder):
-        raise DataError(f"the answers of {use.name} are not here; build it again, or pack the run without --answers")
+        raise DataError(
+            f"the answers of {use.name} are not here; build it again, or pack the run without --answers"
+        )
     return answers_file(folder)
 
 

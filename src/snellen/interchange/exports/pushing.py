@@ -22,9 +22,14 @@ def push_dataset(folder: Path, repository: str, *, private: bool) -> str:
     try:
         hub.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
         commit = hub.upload_folder(
-            repo_id=repository, repo_type="dataset", folder_path=folder, commit_message="Written by Snellen"
+            repo_id=repository,
+            repo_type="dataset",
+            folder_path=folder,
+            commit_message="Written by Snellen",
         )
-    except Exception as error:  # what a failed connection raises depends on the HTTP library of the hub's client
+    except (
+        Exception
+    ) as error:  # what a failed connection raises depends on the HTTP library of the hub's client
         fault = " ".join(str(error).split())[:300]
         raise DataError(
             f"{folder} is written, but cannot be pushed to {repository} ({fault}); see that `hf auth whoami` may write "

@@ -52,8 +52,15 @@ class TrackedRun(Struct, frozen=True):
         """All numbers by name; the ends of an interval and the number of questions end in `_low`, `_high`, `_n`."""
         numbers: dict[str, float] = {}
         for metric in self.metrics:
-            ends = {"": metric.value, "_low": metric.low, "_high": metric.high, "_n": float(metric.n)}
-            numbers |= {metric.name + end: value for end, value in ends.items() if value is not None}
+            ends = {
+                "": metric.value,
+                "_low": metric.low,
+                "_high": metric.high,
+                "_n": float(metric.n),
+            }
+            numbers |= {
+                metric.name + end: value for end, value in ends.items() if value is not None
+            }
         return numbers
 
 
@@ -87,13 +94,16 @@ def tracked_run(run: ScoredRun) -> TrackedRun:
         tuple(
             TrackedMetric(
                 _plain(f"{row.benchmark}/{row.protocol}/{row.metric}"),
-                row.estimate.value, row.estimate.low, row.estimate.high, row.estimate.n,
+                row.estimate.value,
+                row.estimate.low,
+                row.estimate.high,
+                row.estimate.n,
             )
             for row in results_of(run)
             if not row.slice and row.benchmark != "*" and row.estimate.value is not None
         ),
         tuple(path for name in (RESULTS, REPORT) if (path := folder / name).exists()),
-    )  # fmt: skip
+    )
 
 
 def _plain(name: str) -> str:
@@ -135,12 +145,19 @@ def _log_mlflow(run: TrackedRun, place: str) -> str:
         client = mlflow.MlflowClient(uri or None)
         known_experiment = client.get_experiment_by_name(experiment or PROJECT)
         experiment_id = (
-            known_experiment.experiment_id if known_experiment else client.create_experiment(experiment or PROJECT)
+            known_experiment.experiment_id
+            if known_experiment
+            else client.create_experiment(experiment or PROJECT)
         )
         run_id = client.create_run(experiment_id, run_name=run.name).info.run_id
         now = int(time.time() * 1000)
-        params = [mlflow.entities.Param(name, value[:MLFLOW_LONGEST]) for name, value in run.settings.items()]
-        metrics = [mlflow.entities.Metric(name, value, now, 0) for name, value in run.values.items()]
+        params = [
+            mlflow.entities.Param(name, value[:MLFLOW_LONGEST])
+            for name, value in run.settings.items()
+        ]
+        metrics = [
+            mlflow.entities.Metric(name, value, now, 0) for name, value in run.values.items()
+        ]
         for first in range(0, max(len(params), len(metrics)), MLFLOW_BATCH):
             batch = slice(first, first + MLFLOW_BATCH)
             client.log_batch(run_id, params=params[batch], metrics=metrics[batch])
@@ -160,9 +177,16 @@ def _log_trackio(run: TrackedRun, place: str) -> str:
     trackio = import_extra("trackio", "trackio", "--track trackio:")
     project = place or PROJECT
     try:
-        with redirect_stdout(sys.stderr):  # it speaks of its dashboard where others read what Snellen prints
+        with redirect_stdout(
+            sys.stderr
+        ):  # it speaks of its dashboard where others read what Snellen prints
             trackio.init(
-                project=project, name=run.name, config=run.settings, embed=False, auto_log_cpu=False, auto_log_gpu=False
+                project=project,
+                name=run.name,
+                config=run.settings,
+                embed=False,
+                auto_log_cpu=False,
+                auto_log_gpu=False,
             )
             trackio.log(run.values)
             trackio.finish()
@@ -195,7 +219,9 @@ def _log_wandb(run: TrackedRun, place: str) -> str:
         logged.finish()
     except (wandb.Error, OSError) as error:
         fault = " ".join(str(error).split())[:300]
-        raise DataError(f"--track wandb:{place}: {fault}; WANDB_MODE=offline keeps it in a folder here") from None
+        raise DataError(
+            f"--track wandb:{place}: {fault}; WANDB_MODE=offline keeps it in a folder here"
+        ) from None
     return f"wandb: {logged.url or f'wandb sync {Path(logged.dir).parent}'}"
 
 

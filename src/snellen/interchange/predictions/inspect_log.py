@@ -39,7 +39,11 @@ def _fault(path: Path, benchmark: str) -> str:
     except (zipfile.BadZipFile, OSError):
         return "not a zip file"
     except DataError as error:
-        return "not a .json or .eval file" if not path.name.endswith(".json") else str(error).removeprefix(f"{path}: ")
+        return (
+            "not a .json or .eval file"
+            if not path.name.endswith(".json")
+            else str(error).removeprefix(f"{path}: ")
+        )
     if not isinstance(content, dict) or "eval" not in content:
         return "there is no eval in it"
     return "" if content.get("samples") else "there are no samples in it"
@@ -60,7 +64,10 @@ def _read_rows(path: Path) -> PredictionFile:
 
 def _whole(path: Path) -> tuple[Mapping[str, Any], list[tuple[str, Any]]]:
     content = read_json_value(path)
-    return content, [(f"sample {number}", sample) for number, sample in enumerate(content.get("samples") or [], 1)]
+    return content, [
+        (f"sample {number}", sample)
+        for number, sample in enumerate(content.get("samples") or [], 1)
+    ]
 
 
 def _archive(path: Path) -> tuple[Mapping[str, Any], list[tuple[str, Any]]]:
@@ -94,7 +101,11 @@ def _row(sample: Any, place: str, where: str) -> PredictedRow:
     attached = sample.get("attachments") or {}
     options = tuple(_text(option, attached) for option in sample.get("choices") or ())
     targets = sample.get("target")
-    texts = [_text(text, attached) for text in (targets if isinstance(targets, list) else [targets]) if text]
+    texts = [
+        _text(text, attached)
+        for text in (targets if isinstance(targets, list) else [targets])
+        if text
+    ]
     failure, epoch = _failure(sample), sample.get("epoch")
     return PredictedRow(
         where=place,
@@ -131,7 +142,9 @@ def _question(prompt: Any, attached: Mapping[str, Any]) -> str:
     """The input; of messages what the user says last."""
     if not isinstance(prompt, list):
         return _text(prompt, attached)
-    user_messages = [message for message in prompt if isinstance(message, dict) and message.get("role") == "user"]
+    user_messages = [
+        message for message in prompt if isinstance(message, dict) and message.get("role") == "user"
+    ]
     return _content(user_messages[-1].get("content"), attached) if user_messages else ""
 
 
@@ -150,7 +163,11 @@ def _parts(parts: list[Any], attached: Mapping[str, Any]) -> Iterator[str]:
 
 def _text(value: Any, attached: Mapping[str, Any]) -> str:
     text = "" if value is None else str(value)
-    return str(attached.get(text.removeprefix(ATTACHMENT), text)) if text.startswith(ATTACHMENT) else text
+    return (
+        str(attached.get(text.removeprefix(ATTACHMENT), text))
+        if text.startswith(ATTACHMENT)
+        else text
+    )
 
 
 PREDICTION_FORM = PredictionForm(title="a log of Inspect", fault=_fault, rows=_read_rows)

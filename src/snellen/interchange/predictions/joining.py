@@ -46,7 +46,9 @@ Key = tuple[str, int]
 """Sample and round."""
 Order = tuple[int, ...]
 EMPTY_CELLS = frozenset(
-    "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split("|")
+    "#N/A|#N/A N/A|#NA|-1.#IND|-1.#QNAN|-NaN|-nan|1.#IND|1.#QNAN|<NA>|N/A|NA|NULL|NaN|None|n/a|nan|null".split(
+        "|"
+    )
 )
 """Texts that pandas reads as empty cells, and so writes as such."""
 
@@ -70,11 +72,24 @@ class PlacedRow(Struct, frozen=True):
     def said(self) -> tuple[object, ...]:
         """All that distinguishes it from another presentation of its question."""
         row = self.row
-        return self.order, self.wording, row.template, row.prompt, row.reply, row.chosen, row.scores, row.failure
+        return (
+            self.order,
+            self.wording,
+            row.template,
+            row.prompt,
+            row.reply,
+            row.chosen,
+            row.scores,
+            row.failure,
+        )
 
 
 def number_presentations(
-    path: Path, placed: Sequence[PlacedRow], samples: Mapping[str, Sample], repeats: bool, findings: Findings
+    path: Path,
+    placed: Sequence[PlacedRow],
+    samples: Mapping[str, Sample],
+    repeats: bool,
+    findings: Findings,
 ) -> list[PlacedRow]:
     """Rows with the numbers of their presentations; a row that is there again is counted once.
 
@@ -89,8 +104,12 @@ def number_presentations(
     numbered: list[PlacedRow] = []
     contradicting: list[PlacedRow] = []
     for rows in groups.values():
-        remaining = rows if repeats and len(rows) <= most else _without_retries(rows, most, findings)
-        remaining = remaining if len(remaining) <= most else _without_copies(remaining, most, findings)
+        remaining = (
+            rows if repeats and len(rows) <= most else _without_retries(rows, most, findings)
+        )
+        remaining = (
+            remaining if len(remaining) <= most else _without_copies(remaining, most, findings)
+        )
         if len(remaining) > (most or len({row.order for row in remaining})):
             contradicting += remaining
         else:
@@ -104,10 +123,14 @@ def number_presentations(
 
 
 def _contradiction(rows: Sequence[PlacedRow], repeats: bool) -> str:
-    replies = ", ".join(f"{name_of(row.row)} ({row.row.where}: {_said(row.row)})" for row in rows[:6])
+    replies = ", ".join(
+        f"{name_of(row.row)} ({row.row.where}: {_said(row.row)})" for row in rows[:6]
+    )
     more = ", ..." if len(rows) > 6 else ""
     fault = (
-        "more rows of an id than others have, which differ" if repeats else "rows of one question say different things"
+        "more rows of an id than others have, which differ"
+        if repeats
+        else "rows of one question say different things"
     )
     return (
         f"{fault}: {replies}{more}, {len(rows):,} rows in all; keep the one that counts of each question, and give the "
@@ -128,7 +151,10 @@ def _without_retries(rows: Sequence[PlacedRow], most: int, findings: Findings) -
         return list(rows)
     for row in rows:
         if row not in remaining:
-            findings.add("rows whose request failed and was asked again, counted as it was answered", name_of(row.row))
+            findings.add(
+                "rows whose request failed and was asked again, counted as it was answered",
+                name_of(row.row),
+            )
     return remaining
 
 
@@ -139,7 +165,9 @@ def expected_presentations(counts: Iterable[int]) -> int:
     processes.
     """
     frequency = Counter(counts)
-    return max((count for count, many in frequency.items() if many * 10 >= frequency.total()), default=1)
+    return max(
+        (count for count, many in frequency.items() if many * 10 >= frequency.total()), default=1
+    )
 
 
 def _without_copies(rows: Sequence[PlacedRow], most: int, findings: Findings) -> list[PlacedRow]:
@@ -168,15 +196,23 @@ def _numbered(rows: Sequence[PlacedRow], samples: Mapping[str, Sample]) -> list[
 def are_rotations(rows: Sequence[PlacedRow], samples: Mapping[str, Sample]) -> bool:
     """Whether rows of a question show its options in different orders, each of which CircularEval shows too."""
     orders = {row.order for row in rows}
-    return len(orders) == len(rows) and orders <= set(_turned(samples[rows[0].sample], rows[0].turn)) - {()}
+    return len(orders) == len(rows) and orders <= set(
+        _turned(samples[rows[0].sample], rows[0].turn)
+    ) - {()}
 
 
 def _turned(sample: Sample, turn: int) -> list[Order]:
     """The orders in which CircularEval shows a question's options."""
-    return list(rotations(len(sample.rounds[turn].options))) if sample.turns else circular_orders(sample)
+    return (
+        list(rotations(len(sample.rounds[turn].options)))
+        if sample.turns
+        else circular_orders(sample)
+    )
 
 
-def exchanges_of(placed: Iterable[PlacedRow], samples: dict[str, Sample], label: str) -> Iterator[Exchange]:
+def exchanges_of(
+    placed: Iterable[PlacedRow], samples: dict[str, Sample], label: str
+) -> Iterator[Exchange]:
     """The journal of a run in which the model said what the rows say."""
     for row in placed:
         sample = samples[row.sample]
@@ -186,7 +222,10 @@ def exchanges_of(placed: Iterable[PlacedRow], samples: dict[str, Sample], label:
 def _request(placed: PlacedRow, sample: Sample) -> Request:
     row, question = placed.row, sample.rounds[placed.turn]
     labels = row.labels or shown_labels(len(placed.order))
-    option_lines = [f"{label}. {question.options[option]}" for label, option in zip(labels, placed.order, strict=True)]
+    option_lines = [
+        f"{label}. {question.options[option]}"
+        for label, option in zip(labels, placed.order, strict=True)
+    ]
     context = [sample.context] if sample.context else []
     text = row.prompt or "\n".join((*context, row.question or question.question, *option_lines))
     message = Message("user", (*map(ImagePart, sample.images), TextPart(text)))
@@ -200,7 +239,9 @@ def _request(placed: PlacedRow, sample: Sample) -> Request:
     )
     if row.method == "generation":
         return Request(sample.benchmark, sample.id, variant, (message,))
-    return Request(sample.benchmark, sample.id, variant, (message,), "loglikelihood", question.options)
+    return Request(
+        sample.benchmark, sample.id, variant, (message,), "loglikelihood", question.options
+    )
 
 
 def _response(placed: PlacedRow, sample: Sample) -> Response:
@@ -214,7 +255,10 @@ def _response(placed: PlacedRow, sample: Sample) -> Response:
     by_option = dict(zip(placed.order, row.scores, strict=True))
     texts = sample.rounds[placed.turn].options
     return Response(
-        scores=tuple(ContinuationScore(by_option[i], 1, len(texts[i].encode())) for i in range(len(by_option)))
+        scores=tuple(
+            ContinuationScore(by_option[i], 1, len(texts[i].encode()))
+            for i in range(len(by_option))
+        )
     )
 
 
@@ -224,14 +268,18 @@ def _best(scores: Sequence[float]) -> int:
 
 def shown_labels(count: int) -> tuple[str, ...]:
     """Labels where a file does not say which were shown: letters, or numbers beyond 26 options."""
-    return tuple(ascii_uppercase[:count]) if count <= 26 else tuple(str(i + 1) for i in range(count))
+    return (
+        tuple(ascii_uppercase[:count]) if count <= 26 else tuple(str(i + 1) for i in range(count))
+    )
 
 
 ROTATION_STEP = 1_000_000
 """What CircularEval's files add to an index for each rotation."""
 
 
-def join_rows(path: Path, file: PredictionFile, benchmark: Benchmark, findings: Findings) -> list[PlacedRow]:
+def join_rows(
+    path: Path, file: PredictionFile, benchmark: Benchmark, findings: Findings
+) -> list[PlacedRow]:
     """The rows of a file that fit questions of a benchmark. Raises DataError where most do not, or some fit several."""
     finder = QuestionFinder(benchmark, findings)
     placed = finder.in_order(file.rows)
@@ -246,7 +294,9 @@ def join_rows(path: Path, file: PredictionFile, benchmark: Benchmark, findings: 
         )
     if 2 * len(placed) < len(file.rows) or not placed:
         count = f"only {len(placed):,} of {len(file.rows):,} rows fit" if placed else "no row fits"
-        raise DataError(f"{path}: {count} {benchmark.name} ({reasons}); is that the benchmark that was asked?")
+        raise DataError(
+            f"{path}: {count} {benchmark.name} ({reasons}); is that the benchmark that was asked?"
+        )
     return placed
 
 
@@ -260,7 +310,9 @@ class QuestionFinder:
         self._findings = findings
         self._answers = open_answers(benchmark.folder)
         self._by_text: dict[str, dict[Key, None]] = defaultdict(dict)
-        self._by_text_and_options: dict[tuple[str, frozenset[str]], dict[Key, None]] = defaultdict(dict)
+        self._by_text_and_options: dict[tuple[str, frozenset[str]], dict[Key, None]] = defaultdict(
+            dict
+        )
         self._option_sets: Counter[frozenset[str]] = Counter()
         for sample in self.samples.values():
             for turn, question in enumerate(sample.rounds):
@@ -271,12 +323,16 @@ class QuestionFinder:
                     self._by_text_and_options[text, options][sample.id, turn] = None
         self._lines = {text.count("\n") + 1 for text in self._questions()}
         self._refs = {
-            row.index: (name, row.order) for name, origin in benchmark.origins().items() for row in origin.rows
+            row.index: (name, row.order)
+            for name, origin in benchmark.origins().items()
+            for row in origin.rows
         }
         pictures = benchmark.source_pictures()
         self._pictures = PictureNames(pictures)
         self._taken: set[Key] = set()
-        self._order = [(name, turn) for name in pictures for turn in range(len(self.samples[name].rounds))]
+        self._order = [
+            (name, turn) for name in pictures for turn in range(len(self.samples[name].rounds))
+        ]
 
     def _questions(self) -> Iterator[str]:
         for sample in self.samples.values():
@@ -284,12 +340,17 @@ class QuestionFinder:
 
     def in_order(self, rows: Sequence[PredictedRow]) -> list[PlacedRow] | None:
         """Rows without ids and pictures by their place, where they ask just what the benchmark asks, one by one."""
-        if len(rows) != len(self._order) or any(row.id or row.picture or not row.question for row in rows):
+        if len(rows) != len(self._order) or any(
+            row.id or row.picture or not row.question for row in rows
+        ):
             return None
         pairs = list(zip(rows, self._order, strict=True))
         if not all(self._asks(row, key) and self._agrees(row, key) for row, key in pairs):
             return None
-        self._findings.add("rows joined by their place, as they ask in order what the benchmark asks", rows[0].where)
+        self._findings.add(
+            "rows joined by their place, as they ask in order what the benchmark asks",
+            rows[0].where,
+        )
         return [self._placed(row, key) for row, key in pairs]
 
     def _asks(self, row: PredictedRow, key: Key) -> bool:
@@ -301,7 +362,11 @@ class QuestionFinder:
         if key is None:
             fitting, question_fault = self._by_question(row)
             if key := self._only(fitting):
-                how = "the text of their question" if row.question or row.prompt else "the name of their picture"
+                how = (
+                    "the text of their question"
+                    if row.question or row.prompt
+                    else "the name of their picture"
+                )
                 self._findings.add(f"rows joined by {how}, as no id is theirs", name_of(row))
                 return self._placed(row, key)
             if fitting:
@@ -329,14 +394,23 @@ class QuestionFinder:
         """The question with the row's id if all else agrees, and why it is not that."""
         name = self._named(row)
         if not name and (name := self._called_by_picture(row)):
-            self._findings.add("rows joined by the name of their picture, as no id is theirs", name_of(row))
+            self._findings.add(
+                "rows joined by the name of their picture, as no id is theirs", name_of(row)
+            )
         if not name:
-            missing = "with an id that is not among the questions" if row.id else "without an id or a known question"
+            missing = (
+                "with an id that is not among the questions"
+                if row.id
+                else "without an id or a known question"
+            )
             return None, missing
         sample = self.samples[name]
         turn = row.turn or 0
         if turn >= len(sample.rounds):
-            return None, f"of a round that their dialogue does not have (it has {len(sample.rounds)})"
+            return (
+                None,
+                f"of a round that their dialogue does not have (it has {len(sample.rounds)})",
+            )
         return self._checked(row, (name, turn))
 
     def _named(self, row: PredictedRow) -> str:
@@ -371,7 +445,10 @@ class QuestionFinder:
             return None, "whose prediction is none of their options"
         if not (row.question or row.prompt):
             if not row.options:
-                self._findings.add("rows joined by their id alone, as they have nothing to check it by", name_of(row))
+                self._findings.add(
+                    "rows joined by their id alone, as they have nothing to check it by",
+                    name_of(row),
+                )
             return key, ""
         wordings = _wordings(sample, turn)
         if any(text in wordings for text in self._texts(row)) or self._identified(row, key):
@@ -383,26 +460,37 @@ class QuestionFinder:
         if row.options:
             return self._option_sets[frozenset(map(folded, row.options))] == 1
         answer = self._answers.get(key)
-        return bool(row.references) and answer is not None and set(row.references) == set(answer.texts)
+        return (
+            bool(row.references) and answer is not None and set(row.references) == set(answer.texts)
+        )
 
     def _by_question(self, row: PredictedRow) -> tuple[list[Key], str]:
         """The questions that have the row's text, options and picture; where none has the picture, that."""
         named_samples = self._pictures.samples(row.picture) if row.picture else []
-        about = [(name, turn) for name in named_samples for turn in range(len(self.samples[name].rounds))]
+        about = [
+            (name, turn) for name in named_samples for turn in range(len(self.samples[name].rounds))
+        ]
         if not (row.question or row.prompt):
             keys = [key for key in about if key[1] == (row.turn or 0)]
             return [key for key in keys if self._checked(row, key)[0]], ""
         options = frozenset(map(folded, row.options))
         fitting: dict[Key, None] = {}
         for text in self._texts(row):
-            candidates = self._by_text_and_options.get((text, options), {}) if options else self._by_text.get(text, {})
+            candidates = (
+                self._by_text_and_options.get((text, options), {})
+                if options
+                else self._by_text.get(text, {})
+            )
             if named_keys := [key for key in about if key in candidates]:
                 candidates = dict.fromkeys(named_keys)
             fitting.update(dict.fromkeys(key for key in candidates if self._agrees(row, key)))
         if not row.picture:
             return list(fitting), ""
         keys = [key for key in fitting if not self._pictures.contradict(key[0], row.picture)]
-        return keys, "whose question is asked, but of other pictures" if fitting and not keys else ""
+        return (
+            keys,
+            "whose question is asked, but of other pictures" if fitting and not keys else "",
+        )
 
     def _texts(self, row: PredictedRow) -> Iterator[str]:
         """The row's question; of a prompt, each stretch of lines that is as long as some question."""
@@ -422,7 +510,11 @@ class QuestionFinder:
         if row.options:
             return self._order_shown(row, key) is not None
         prompt = folded(row.prompt)
-        return not prompt or row.method == "likelihood" or all(folded(option) in prompt for option in question.options)
+        return (
+            not prompt
+            or row.method == "likelihood"
+            or all(folded(option) in prompt for option in question.options)
+        )
 
     def _placed(self, row: PredictedRow, key: Key) -> PlacedRow:
         self._taken.add(key)
@@ -431,10 +523,14 @@ class QuestionFinder:
         order = self._order_shown(row, key) if row.options else tuple(range(len(question.options)))
         self._check_gold(row, key, order or ())
         if row.options and ("" in row.options or len(row.options) < len(question.options)):
-            self._findings.add("rows with an option that a spreadsheet has emptied (NA, None, ...)", name_of(row))
+            self._findings.add(
+                "rows with an option that a spreadsheet has emptied (NA, None, ...)", name_of(row)
+            )
         wordings = _wordings(sample, turn)
         text = folded_question(row.question)
-        return PlacedRow(row, sample.id, turn, order or (), wordings.index(text) if text in wordings else 0)
+        return PlacedRow(
+            row, sample.id, turn, order or (), wordings.index(text) if text in wordings else 0
+        )
 
     def _order_shown(self, row: PredictedRow, key: Key) -> Order | None:
         """The order in which a row shows a question's options: that of its index in the source's file where its texts
@@ -444,7 +540,10 @@ class QuestionFinder:
         known_order = self._refs.get(row.id, ("", ()))[1]
         if known_order and _shows(row.options, options, known_order):
             return known_order
-        if len(row.options) == len(options) and (places := places_of(row.options, options)) is not None:
+        if (
+            len(row.options) == len(options)
+            and (places := places_of(row.options, options)) is not None
+        ):
             return places
         fitting = [order for order in _turned(sample, turn) if _shows(row.options, options, order)]
         return fitting[0] if len(fitting) == 1 else None
@@ -457,12 +556,17 @@ class QuestionFinder:
         differs = golds and golds != set(answer.options)
         row_texts, gold_texts = ({*map(folded, texts)} for texts in (row.references, answer.texts))
         if differs or (row_texts and gold_texts and row_texts != gold_texts):
-            self._findings.add("rows whose file has another right answer; the benchmark's counts", name_of(row))
+            self._findings.add(
+                "rows whose file has another right answer; the benchmark's counts", name_of(row)
+            )
 
 
 def _wordings(sample: Sample, turn: int) -> list[str]:
     """The folded texts of a question, the original first."""
-    return [folded_question(text) for text in (sample.rounds[turn].question, *(sample.rewordings if not turn else ()))]
+    return [
+        folded_question(text)
+        for text in (sample.rounds[turn].question, *(sample.rewordings if not turn else ()))
+    ]
 
 
 def _shows(cells: Sequence[str], options: Sequence[str], order: Order) -> bool:
@@ -485,27 +589,41 @@ def _is_same_text(cell: str, option: str) -> bool:
         return False
 
 
-def absent_questions(benchmark: Benchmark, placed: Sequence[PlacedRow], *, circular: bool) -> list[str]:
+def absent_questions(
+    benchmark: Benchmark, placed: Sequence[PlacedRow], *, circular: bool
+) -> list[str]:
     """How many rows there are of how many questions, and which questions or rotations have none."""
     orders: dict[Key, set[Order]] = defaultdict(set)
     for row in placed:
         orders[row.key].add(row.order)
     samples = list(benchmark.samples())
     all_keys = [(sample.id, turn) for sample in samples for turn in range(len(sample.rounds))]
-    absent = [f"{name} round {turn}" if turn else name for name, turn in all_keys if (name, turn) not in orders]
+    absent = [
+        f"{name} round {turn}" if turn else name
+        for name, turn in all_keys
+        if (name, turn) not in orders
+    ]
     notes = [f"{len(placed):,} rows of {len(orders):,} questions"]
     if absent:
         notes.append(f"questions of {len(all_keys):,} without any row: {count_named(absent)}")
     if circular and (lacking := list(_lacking_rotations(samples, orders))):
-        notes.append(f"questions that lack rotations, and so are not right under CircularEval: {count_named(lacking)}")
+        notes.append(
+            f"questions that lack rotations, and so are not right under CircularEval: {count_named(lacking)}"
+        )
     if not circular and any(len(origin.rows) > 1 for origin in benchmark.origins().values()):
-        notes.append("base rows only: this is VanillaEval; circular accuracy needs a row for each rotation")
+        notes.append(
+            "base rows only: this is VanillaEval; circular accuracy needs a row for each rotation"
+        )
     return notes
 
 
-def _lacking_rotations(samples: Iterable[Sample], orders: Mapping[Key, set[Order]]) -> Iterator[str]:
+def _lacking_rotations(
+    samples: Iterable[Sample], orders: Mapping[Key, set[Order]]
+) -> Iterator[str]:
     for sample in samples:
-        if (present := orders.get((sample.id, 0))) and (missing := len(set(circular_orders(sample)) - present)):
+        if (present := orders.get((sample.id, 0))) and (
+            missing := len(set(circular_orders(sample)) - present)
+        ):
             yield f"{sample.id}: {missing} of {len(circular_orders(sample))}"
 
 
@@ -516,7 +634,11 @@ class PictureNames:
     """The names of the pictures of each sample; suffixes of files do not count."""
 
     def __init__(self, names: Mapping[str, Iterable[str]]) -> None:
-        self._by_sample = {sample: frozenset(map(_parts, pictures)) for sample, pictures in names.items() if pictures}
+        self._by_sample = {
+            sample: frozenset(map(_parts, pictures))
+            for sample, pictures in names.items()
+            if pictures
+        }
         self._by_stem: dict[str, dict[str, None]] = defaultdict(dict)
         for sample, pictures in self._by_sample.items():
             for parts in pictures:
@@ -527,7 +649,9 @@ class PictureNames:
         own_parts = _parts(picture)
         same_stem = list(self._by_stem.get(own_parts[0], ()))
         same_folder = [
-            sample for sample in same_stem if any(parts[:2] == own_parts[:2] for parts in self._by_sample[sample])
+            sample
+            for sample in same_stem
+            if any(parts[:2] == own_parts[:2] for parts in self._by_sample[sample])
         ]
         return same_folder or same_stem
 

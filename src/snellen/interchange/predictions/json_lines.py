@@ -49,13 +49,19 @@ def _pope_fault(path: Path, benchmark: str) -> str:
     first = read_json_line_rows(path)[0]
     if foreign_fields := [name for name in NOT_OF_POPE if name in first]:
         return f"its first record has {foreign_fields[0]}"
-    return "" if benchmark else "its answers are replies; name the benchmark that was asked with --benchmark"
+    return (
+        ""
+        if benchmark
+        else "its answers are replies; name the benchmark that was asked with --benchmark"
+    )
 
 
 def _llava_rows(path: Path) -> PredictionFile:
     """The file's lines. Raises DataError naming a line that lacks something, and for replies of two models."""
     records = read_json_line_rows(path)
-    rows = [_llava_row(record, f"line {n}", f"{path}: line {n}") for n, record in enumerate(records, 1)]
+    rows = [
+        _llava_row(record, f"line {n}", f"{path}: line {n}") for n, record in enumerate(records, 1)
+    ]
     model = only_model(path, (str(record.get("model_id") or "") for record in records))
     return PredictionFile(rows=tuple(rows), repeats=False, title=path.stem, model=model)
 
@@ -104,7 +110,9 @@ def _picture(record: Mapping[str, Any]) -> str:
     return next((str(record[name]) for name in PICTURES if isinstance(record.get(name), str)), "")
 
 
-LLAVA = PredictionForm(title="an answers file of LLaVA", fault=needs(read_json_line_rows, OF_LLAVA), rows=_llava_rows)
+LLAVA = PredictionForm(
+    title="an answers file of LLaVA", fault=needs(read_json_line_rows, OF_LLAVA), rows=_llava_rows
+)
 POPE = PredictionForm(title="an answers file of POPE", fault=_pope_fault, rows=_pope_rows)
 
 
@@ -144,7 +152,9 @@ def _rows(record: Mapping[str, Any], name: str, where: str) -> list[PredictedRow
     check_fields(record, NEEDED, where)
     doc = record["doc"] if isinstance(record.get("doc"), dict) else {}
     prompt = _text(record.get("input"))
-    options = next((_texts(doc[field]) for field in OPTION_FIELDS if field in doc), ()) or listed_options(prompt)
+    options = next(
+        (_texts(doc[field]) for field in OPTION_FIELDS if field in doc), ()
+    ) or listed_options(prompt)
     losses = _losses(record["filtered_resps"])
     if losses and len(losses) != len(options):
         options = ()
@@ -211,13 +221,21 @@ def _flat(value: Any) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None or isinstance(value, (list, dict)) else str(value)
+    return (
+        value
+        if isinstance(value, str)
+        else ""
+        if value is None or isinstance(value, (list, dict))
+        else str(value)
+    )
 
 
 def _texts(value: Any) -> tuple[str, ...]:
     if isinstance(value, dict):
         value = value.get("text")
-    return tuple(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    return (
+        tuple(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    )
 
 
 PREDICTION_FORM = PredictionForm(

@@ -47,7 +47,9 @@ class PackedPredictions(Struct, frozen=True):
     """How many replies one question has: all different numbers of them, from the least."""
 
 
-def pack_predictions(run: Path, protocol: str = "", benchmarks: Collection[str] = ()) -> PackedPredictions:
+def pack_predictions(
+    run: Path, protocol: str = "", benchmarks: Collection[str] = ()
+) -> PackedPredictions:
     """The replies of a run under one protocol, to all of its benchmarks or only to these. Answers are not opened.
 
     Raises StoreError for a folder that is not a run, and DataError for a protocol that the run does not have or whose
@@ -56,9 +58,12 @@ def pack_predictions(run: Path, protocol: str = "", benchmarks: Collection[str] 
     manifest = read_manifest(run)
     label = _chosen(manifest, protocol)
     samples = {
-        use.name: {sample.id: sample for sample in reopen_benchmark(use, run).samples(use.selection)}
+        use.name: {
+            sample.id: sample for sample in reopen_benchmark(use, run).samples(use.selection)
+        }
         for use in manifest.benchmarks
-        if (not use.protocols or label in use.protocols) and (not benchmarks or use.name in benchmarks)
+        if (not use.protocols or label in use.protocols)
+        and (not benchmarks or use.name in benchmarks)
     }
     if absent := [name for name in benchmarks if name not in samples]:
         raise DataError(f"{run} has not asked {', '.join(absent)} by {label}")
@@ -71,12 +76,16 @@ def pack_predictions(run: Path, protocol: str = "", benchmarks: Collection[str] 
         if applies(sample)
         for turn in range(len(sample.rounds))
     ]
-    if unanswered := [f"{name} {sample}" for name, sample, turn in expected if (name, sample, turn) not in replies]:
+    if unanswered := [
+        f"{name} {sample}" for name, sample, turn in expected if (name, sample, turn) not in replies
+    ]:
         raise DataError(
             f"{run} has no reply to some questions: {count_named(unanswered)}; the same `snellen run` asks them again"
         )
     lines = [
-        msgspec.json.encode(_row(exchange, samples[key[0]][key[1]])) for key in expected for exchange in replies[key]
+        msgspec.json.encode(_row(exchange, samples[key[0]][key[1]]))
+        for key in expected
+        for exchange in replies[key]
     ]
     content = b"".join(line + b"\n" for line in lines)
     replies_each = sorted({len(replies[key]) for key in expected})
@@ -87,7 +96,9 @@ def pack_predictions(run: Path, protocol: str = "", benchmarks: Collection[str] 
 def _chosen(manifest: RunManifest, protocol: str) -> str:
     label = parse_protocol(protocol).label if protocol else manifest.protocols[0]
     if label not in manifest.protocols or (not protocol and len(manifest.protocols) > 1):
-        raise DataError(f"name one protocol of this run with --protocol: {', '.join(manifest.protocols)}")
+        raise DataError(
+            f"name one protocol of this run with --protocol: {', '.join(manifest.protocols)}"
+        )
     if parse_protocol(label).method != "generation" or labelled_declaration(label).conclude:
         raise DataError(
             f"the answers of {label} are not replies of one model; publish a protocol that asks for replies"
@@ -102,8 +113,15 @@ def _replies(run: Path, label: str) -> dict[Key, Sequence[Exchange]]:
         request = exchange.request
         variant = request.variant
         is_reply = exchange.response.error is None and exchange.response.text is not None
-        if exchange.protocol == label and is_reply and not variant.baseline and variant.step is None:
-            exchanges.setdefault((request.benchmark, request.sample_id, variant.turn), {})[variant] = exchange
+        if (
+            exchange.protocol == label
+            and is_reply
+            and not variant.baseline
+            and variant.step is None
+        ):
+            exchanges.setdefault((request.benchmark, request.sample_id, variant.turn), {})[
+                variant
+            ] = exchange
     return {
         key: sorted(by_variant.values(), key=lambda exchange: exchange.request.variant.test)
         for key, by_variant in exchanges.items()
@@ -113,7 +131,9 @@ def _replies(run: Path, label: str) -> dict[Key, Sequence[Exchange]]:
 def _row(exchange: Exchange, sample: Sample) -> dict[str, Any]:
     variant = exchange.request.variant
     options = sample.rounds[variant.turn].options
-    shown_options = {"options": [options[place] for place in variant.order]} if variant.order else {}
+    shown_options = (
+        {"options": [options[place] for place in variant.order]} if variant.order else {}
+    )
     labels = {"labels": variant.labels} if variant.order and variant.labels else {}
     turn = {"turn": variant.turn} if sample.turns else {}
     place = {"benchmark": exchange.request.benchmark, "id": sample.id}
@@ -157,7 +177,9 @@ class SentSubmission(Struct, frozen=True):
 class _NoRedirects(HTTPRedirectHandler):
     """A key is sent to the server that was named, and to no other."""
 
-    def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str) -> None:
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+    ) -> None:
         return None
 
 
@@ -166,7 +188,9 @@ class LeaderboardClient:
 
     def __init__(self, url: str, token: str) -> None:
         address = urlsplit(url)
-        if address.scheme != "https" and not (address.scheme == "http" and _is_this_machine(address.hostname or "")):
+        if address.scheme != "https" and not (
+            address.scheme == "http" and _is_this_machine(address.hostname or "")
+        ):
             raise DataError(f"--to {url} would send your key unencrypted; write https://HOST")
         self.url = f"{address.scheme}://{address.netloc}{address.path.rstrip('/')}"
         self._token = token
@@ -181,10 +205,22 @@ class LeaderboardClient:
         boundary = secrets.token_hex(16)
         body = _multipart(boundary, content, fields)
         headers = {"content-type": f"multipart/form-data; boundary={boundary}"}
-        return self._ask(f"/api/v1/boards/{quote(board)}/submissions", SentSubmission, body, headers)
+        return self._ask(
+            f"/api/v1/boards/{quote(board)}/submissions", SentSubmission, body, headers
+        )
 
-    def _ask(self, path: str, kind: type[T], body: bytes | None = None, headers: Mapping[str, str] | None = None) -> T:
-        request_headers = {"authorization": f"Bearer {self._token}", "accept": "application/json", **(headers or {})}
+    def _ask(
+        self,
+        path: str,
+        kind: type[T],
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> T:
+        request_headers = {
+            "authorization": f"Bearer {self._token}",
+            "accept": "application/json",
+            **(headers or {}),
+        }
         request = Request(f"{self.url}{path}", body, request_headers)  # noqa: S310  # the scheme was checked
         try:
             answer: HTTPResponse
@@ -192,11 +228,17 @@ class LeaderboardClient:
                 return msgspec.json.decode(answer.read(MOST_BYTES), type=kind)
         except HTTPError as error:
             with error:
-                raise StoreError(f"{self.url} refuses ({error.code}): {_reason(error.read(MOST_BYTES))}") from None
+                raise StoreError(
+                    f"{self.url} refuses ({error.code}): {_reason(error.read(MOST_BYTES))}"
+                ) from None
         except (URLError, OSError) as error:
-            raise StoreError(f"{self.url} cannot be reached ({getattr(error, 'reason', error)}); see --to") from None
+            raise StoreError(
+                f"{self.url} cannot be reached ({getattr(error, 'reason', error)}); see --to"
+            ) from None
         except msgspec.DecodeError as error:
-            raise StoreError(f"{self.url}{path} is not a leaderboard of Snellen ({error}); see --to") from None
+            raise StoreError(
+                f"{self.url}{path} is not a leaderboard of Snellen ({error}); see --to"
+            ) from None
 
 
 def _multipart(boundary: str, content: bytes, fields: Mapping[str, str]) -> bytes:

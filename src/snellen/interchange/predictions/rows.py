@@ -62,7 +62,11 @@ def with_failure(row: PredictedRow) -> PredictedRow:
     """The row as one that failed where it has no reply, or what harnesses write in place of one."""
     expected_texts = (*row.options, *row.references)
     reply = (row.reply or "").strip()
-    if row.failure or row.method == "likelihood" or (reply and not is_failure(reply, expected_texts)):
+    if (
+        row.failure
+        or row.method == "likelihood"
+        or (reply and not is_failure(reply, expected_texts))
+    ):
         return row
     return replace(row, reply=None, failure=reply or "there is no reply")
 
@@ -84,7 +88,9 @@ class PredictionFile(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def needs(read_records: Callable[[Path], list[dict[str, Any]]], fields: Sequence[str]) -> Callable[[Path, str], str]:
+def needs(
+    read_records: Callable[[Path], list[dict[str, Any]]], fields: Sequence[str]
+) -> Callable[[Path, str], str]:
     """The `fault` of a form whose records have these fields: of a file without them it says so, whatever was asked."""
     return lambda path, benchmark: first_row_fault(path, read_records, fields)
 
@@ -104,7 +110,9 @@ def only_model(path: Path, models: Iterable[str]) -> str:
     """The model that all rows are of; empty where none is named. Raises DataError for several."""
     names = list(dict.fromkeys(filter(None, models)))
     if len(names) > 1:
-        raise DataError(f"{path} has replies of {len(names)} models ({', '.join(names)}); give each a file of its own")
+        raise DataError(
+            f"{path} has replies of {len(names)} models ({', '.join(names)}); give each a file of its own"
+        )
     return names[0] if names else ""
 
 
@@ -160,7 +168,9 @@ def places_of(shown_options: Sequence[str], options: Sequence[str]) -> tuple[int
             pairs = zip(shown_options, places, strict=True)
             places = [loose.get(folded(text)) if place is None else place for text, place in pairs]
     known_places = tuple(place for place in places if place is not None)
-    return known_places if len(known_places) == len(shown_options) == len(set(known_places)) else None
+    return (
+        known_places if len(known_places) == len(shown_options) == len(set(known_places)) else None
+    )
 
 
 # --- options that a prompt lists -------------------------------------------------------------------------------------
@@ -188,19 +198,23 @@ def listed_options(prompt: str) -> tuple[str, ...]:
 def gold_places(target: str, options: tuple[str, ...]) -> tuple[int, ...]:
     """The place that a target names by its letter or its text; empty when it names none."""
     text = target.strip().strip("().").strip()
-    if len(text) == 1 and "A" <= text.upper() <= "Z" and ord(text.upper()) - ord("A") < len(options):
+    if (
+        len(text) == 1
+        and "A" <= text.upper() <= "Z"
+        and ord(text.upper()) - ord("A") < len(options)
+    ):
         return (ord(text.upper()) - ord("A"),)
     same_places = [
-        place for place, option in enumerate(options) if option.strip().casefold() == target.strip().casefold()
+        place
+        for place, option in enumerate(options)
+        if option.strip().casefold() == target.strip().casefold()
     ]
     return (same_places[0],) if len(same_places) == 1 else ()
 
 
 LONGEST = 2000
 """Characters: a longer text is a reply that speaks of a failure."""
-_WHO = (
-    r"(?:api|openai|network|connection|timeout|internal|server|internal server|request|inference|generation|unexpected)"
-)
+_WHO = r"(?:api|openai|network|connection|timeout|internal|server|internal server|request|inference|generation|unexpected)"
 _BEGINNINGS = (
     r"failed to (?:obtain|get|generate|fetch|receive|retrieve|produce)\b[^.\n]{0,40}\b"
     r"(?:answers?|responses?|reply|replies|outputs?|predictions?|completions?)\b",
@@ -233,4 +247,6 @@ def is_failure(reply: str, expected_texts: Collection[str] = ()) -> bool:
 def is_empty_cell(cell: str, expected_texts: Collection[str] = ()) -> bool:
     """Whether a cell of a table says that nothing is there, as spreadsheets and pandas write it."""
     text = cell.strip()
-    return not text or bool(_EMPTY_CELL.fullmatch(text) and folded(text) not in map(folded, expected_texts))
+    return not text or bool(
+        _EMPTY_CELL.fullmatch(text) and folded(text) not in map(folded, expected_texts)
+    )

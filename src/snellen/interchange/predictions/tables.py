@@ -46,7 +46,11 @@ def _fault(path: Path, benchmark: str) -> str:
         return "there is no column index or id, question or image"
     if sum(name in columns for name in REPLIES) != 1:
         reply_columns = [name for name in REPLIES if name in columns]
-        return f"there are columns {' and '.join(reply_columns)}" if reply_columns else "there is no column prediction"
+        return (
+            f"there are columns {' and '.join(reply_columns)}"
+            if reply_columns
+            else "there is no column prediction"
+        )
     if "prediction" in columns and (rotations := _rotations(columns, table.rows)):
         turned = f"it shows questions again with their options turned ({rotations[0]})"
         return f"{turned}; leave --as out, or name a circular form"
@@ -58,11 +62,16 @@ def _columns(names: tuple[str, ...]) -> dict[str, str]:
     return {name if name in LETTERS else name.strip().lower(): name for name in names}
 
 
-def _rotations(columns: Mapping[str, str], rows: Sequence[tuple[int, Mapping[str, str]]]) -> list[str]:
+def _rotations(
+    columns: Mapping[str, str], rows: Sequence[tuple[int, Mapping[str, str]]]
+) -> list[str]:
     """Indexes of rows that show the question of a base row with its options in another order."""
     if not {"index", "question", "A", "B"} <= columns.keys():
         return []
-    questions = {_whole(cells.get(columns["index"], "")): cells.get(columns["question"], "") for _, cells in rows}
+    questions = {
+        _whole(cells.get(columns["index"], "")): cells.get(columns["question"], "")
+        for _, cells in rows
+    }
     return [
         index
         for index, question in questions.items()
@@ -83,10 +92,15 @@ def read_table_rows(path: Path) -> PredictionFile:
     table = read_text_table(path)
     columns = _columns(table.columns)
     rows = tuple(
-        _row({name: cells[column] for name, column in columns.items() if column in cells}, f"line {line}")
+        _row(
+            {name: cells[column] for name, column in columns.items() if column in cells},
+            f"line {line}",
+        )
         for line, cells in table.rows
     )
-    models = {cells.get(columns.get("model", columns.get("model_name", ""))) for _, cells in table.rows} - {None}
+    models = {
+        cells.get(columns.get("model", columns.get("model_name", ""))) for _, cells in table.rows
+    } - {None}
     return PredictionFile(
         rows=rows,
         repeats=False,
@@ -127,9 +141,15 @@ def _answers(cell: str) -> tuple[str, ...]:
             values = ast.literal_eval(cell)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return (cell,)
-        if isinstance(values, list) and values and all(isinstance(value, (str, int, float)) for value in values):
+        if (
+            isinstance(values, list)
+            and values
+            and all(isinstance(value, (str, int, float)) for value in values)
+        ):
             return tuple(map(str, values))
     return (cell,) if cell.strip() else ()
 
 
-PREDICTION_FORM = PredictionForm(title="a table of predictions", fault=_fault, rows=read_table_rows, fallback=True)
+PREDICTION_FORM = PredictionForm(
+    title="a table of predictions", fault=_fault, rows=read_table_rows, fallback=True
+)

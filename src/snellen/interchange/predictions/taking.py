@@ -51,7 +51,11 @@ from snellen.runs.imported_predictions import (
 
 
 def import_run(
-    path: str | Path, benchmark: str = "", form: str = "", to: str | Path | None = None, model: str = ""
+    path: str | Path,
+    benchmark: str = "",
+    form: str = "",
+    to: str | Path | None = None,
+    model: str = "",
 ) -> Path:
     """Make a run of a file of predictions that another toolkit wrote, and return its folder, for `score`.
 
@@ -68,21 +72,31 @@ def import_run(
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     name, chosen = prediction_form(form, path, benchmark)
-    return _import_rows(path, name, chosen, benchmark, folder or imported_run_folder(path, benchmark, name), model)
+    return _import_rows(
+        path, name, chosen, benchmark, folder or imported_run_folder(path, benchmark, name), model
+    )
 
 
-def _import_rows(path: Path, name: str, form: PredictionForm, benchmark: str, folder: Path, model: str) -> Path:
+def _import_rows(
+    path: Path, name: str, form: PredictionForm, benchmark: str, folder: Path, model: str
+) -> Path:
     prediction_file: PredictionFile = form.rows(path)
     file = replace(prediction_file, rows=tuple(map(with_failure, prediction_file.rows)))
     findings = Findings()
     check_import(folder, path)
     if benchmark or form.questions:
-        target = form.questions(path, benchmark, folder) if form.questions else asked_benchmark(benchmark)
+        target = (
+            form.questions(path, benchmark, folder)
+            if form.questions
+            else asked_benchmark(benchmark)
+        )
         placed = join_rows(path, file, target, findings)
     else:
         file_questions = own_questions(file, findings)
         check_own_questions(path, file_questions, findings, len(file.rows))
-        target = build_benchmark(spec_of_file(path, name, file), source=path.parent, to=folder / "benchmark")
+        target = build_benchmark(
+            spec_of_file(path, name, file), source=path.parent, to=folder / "benchmark"
+        )
         placed = list(file_questions.placed)
     check_import(folder, path, target)
     samples = {sample.id: sample for sample in target.samples()}
@@ -99,11 +113,15 @@ def asked_benchmark(benchmark: str) -> Benchmark:
     """The one built benchmark of a name or folder. Raises DataError for a name that stands for several."""
     [use, *further_uses] = find_benchmarks([benchmark])
     if further_uses:
-        raise DataError(f"{benchmark} stands for {1 + len(further_uses)} benchmarks; name the one that was asked")
+        raise DataError(
+            f"{benchmark} stands for {1 + len(further_uses)} benchmarks; name the one that was asked"
+        )
     return use.benchmark
 
 
-def _label(path: Path, placed: list[PlacedRow], samples: Mapping[str, Sample], repeats: bool) -> str:
+def _label(
+    path: Path, placed: list[PlacedRow], samples: Mapping[str, Sample], repeats: bool
+) -> str:
     """The protocol that the rows are of: several presentations of each question, or one; by one method."""
     methods: set[Method] = {row.row.method for row in placed if not row.row.failure}
     if len(methods) > 1:
@@ -117,7 +135,9 @@ def _label(path: Path, placed: list[PlacedRow], samples: Mapping[str, Sample], r
     if several == 1:
         return "vanilla"
     circular = not repeats and all(are_rotations(rows, samples) for rows in groups.values())
-    return parse_protocol("circular?all_passes=true" if circular else f"instability?m={several}").label
+    return parse_protocol(
+        "circular?all_passes=true" if circular else f"instability?m={several}"
+    ).label
 
 
 QUESTION_UNKNOWN = "(the file does not have the question)"
@@ -150,7 +170,11 @@ def spec_of_file(path: Path, form: str, file: PredictionFile) -> BenchmarkSpec:
     return BenchmarkSpec(
         name=slug(file.title or path.stem),
         title=file.title or path.name,
-        formulation="dialogue" if "dialogue" in kinds else "choice" if "choice" in kinds else "text",
+        formulation="dialogue"
+        if "dialogue" in kinds
+        else "choice"
+        if "choice" in kinds
+        else "text",
         source=SourceSpec("predictions", {"file": path.name, "form": form}),
         suite=file.suite,
         task=file.task,
@@ -217,7 +241,9 @@ def _fault(row: PredictedRow) -> str:
     return ""
 
 
-def _recurring_questions(groups: Mapping[str, Mapping[int, Sequence[PredictedRow]]]) -> frozenset[str]:
+def _recurring_questions(
+    groups: Mapping[str, Mapping[int, Sequence[PredictedRow]]],
+) -> frozenset[str]:
     """Wordings that more than one id has, as where all questions are put by the same templates."""
     ids: dict[str, set[str]] = defaultdict(set)
     for name, turns in groups.items():
@@ -248,7 +274,9 @@ def _rounds(
         fault = ended or ("" if turn == len(rounds) else "after a round that is not there")
         if conflict or fault:
             for row in rows:
-                (contradictions if conflict else findings).add(conflict or f"rows left out, {fault}", name_of(row))
+                (contradictions if conflict else findings).add(
+                    conflict or f"rows left out, {fault}", name_of(row)
+                )
             ended = "after a round that is left out"
             continue
         rounds.append(_round(name, turn, rows))
@@ -261,7 +289,16 @@ def _conflict(rows: Sequence[PredictedRow], common: frozenset[str]) -> str:
         return "rows of one id show different pictures"
     if len({bool(row.options) for row in rows}) > 1:
         return "rows of one id are with options and without"
-    if len({frozenset(row.options[place].strip() for place in row.gold) for row in rows if row.options}) > 1:
+    if (
+        len(
+            {
+                frozenset(row.options[place].strip() for place in row.gold)
+                for row in rows
+                if row.options
+            }
+        )
+        > 1
+    ):
         return "rows of one id have different right answers (name the benchmark to score them by its own)"
     if len({row.references for row in rows}) > 1:
         return "rows of one id have different references"
@@ -285,7 +322,9 @@ def _round(name: str, turn: int, rows: Sequence[PredictedRow]) -> _OwnRound:
     draft = QuestionDraft(
         question=wordings[0] or first.prompt.strip() or QUESTION_UNKNOWN,
         options=options,
-        gold=tuple(sorted(place[first.options[index].strip()] for index in first.gold)) if options else (),
+        gold=tuple(sorted(place[first.options[index].strip()] for index in first.gold))
+        if options
+        else (),
         texts=() if options else tuple(text for text in first.references if text.strip()),
         rewordings=tuple(wordings[1:]),
     )
@@ -313,7 +352,9 @@ def check_own_questions(path: Path, questions: OwnQuestions, findings: Findings,
         reasons = "; ".join(findings.notes()) or "it has no rows"
         count = f"only {len(questions.placed):,} of {rows:,} rows" if questions.drafts else "no row"
         raise DataError(f"{path}: {count} can be scored by itself ({reasons})")
-    if not any(question.gold or question.texts for draft in questions.drafts for question in draft.rounds):
+    if not any(
+        question.gold or question.texts for draft in questions.drafts for question in draft.rounds
+    ):
         raise DataError(
             f"{path} has predictions without their right answers; name the benchmark that was asked with --benchmark"
         )

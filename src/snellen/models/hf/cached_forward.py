@@ -25,7 +25,12 @@ from snellen.models.hf.model_layout import ModelLayout
 # forward pass changes in place: it must be copied before a text is continued twice, and cannot be cut back.
 
 
-GROWN_BY_NEW_TENSORS = ("DynamicLayer", "DynamicSlidingWindowLayer", "DynamicIndexedLayer", "DummyLayer")
+GROWN_BY_NEW_TENSORS = (
+    "DynamicLayer",
+    "DynamicSlidingWindowLayer",
+    "DynamicIndexedLayer",
+    "DummyLayer",
+)
 """Kinds of cache layers that never change a tensor in place."""
 
 
@@ -35,7 +40,9 @@ def copy_cache(cache: Any) -> Any:
     Keys and values are shared until growth makes new ones; other states, which may be updated in place, are copied.
     """
     twin = copy.copy(cache)
-    attributes = {name: copy.deepcopy(value) for name, value in vars(cache).items() if name != "layers"}
+    attributes = {
+        name: copy.deepcopy(value) for name, value in vars(cache).items() if name != "layers"
+    }
     vars(twin).update(attributes)
     twin.layers = [
         copy.copy(layer) if type(layer).__name__ in GROWN_BY_NEW_TENSORS else copy.deepcopy(layer)
@@ -50,25 +57,39 @@ def select_cache_rows(cache: Any, rows: Any) -> Any:
     twin = copy_cache(cache)
     count = cache_rows(cache)
     for name in states_beside_layers(cache):
-        setattr(twin, name, [part[rows] if _has_rows(part, count) else part for part in getattr(twin, name)])
+        setattr(
+            twin,
+            name,
+            [part[rows] if _has_rows(part, count) else part for part in getattr(twin, name)],
+        )
     for number, layer in enumerate(twin.layers):
         # Every kind of layer can reorder all that it holds, for beams; few can select.
         layer.reorder_cache(rows)
         if count != len(rows) and any(_has_rows(tensor, count) for tensor in layer_tensors(layer)):
-            raise ValueError(f"layer {number} of its cache, a {type(layer).__name__}, keeps a state of all rows")
+            raise ValueError(
+                f"layer {number} of its cache, a {type(layer).__name__}, keeps a state of all rows"
+            )
     return twin
 
 
 def states_beside_layers(cache: Any) -> tuple[str, ...]:
     """Names of the lists of tensors that a cache keeps for its rows beside its layers, as MiniMax's does."""
     count = cache_rows(cache)
-    lists = {name: value for name, value in vars(cache).items() if name != "layers" and isinstance(value, list)}
-    return tuple(name for name, value in lists.items() if any(_has_rows(part, count) for part in value))
+    lists = {
+        name: value
+        for name, value in vars(cache).items()
+        if name != "layers" and isinstance(value, list)
+    }
+    return tuple(
+        name for name, value in lists.items() if any(_has_rows(part, count) for part in value)
+    )
 
 
 def cache_rows(cache: Any) -> int | None:
     """Number of rows of a cache; None if it is empty."""
-    return next((int(tensor.shape[0]) for layer in cache.layers for tensor in layer_tensors(layer)), None)
+    return next(
+        (int(tensor.shape[0]) for layer in cache.layers for tensor in layer_tensors(layer)), None
+    )
 
 
 def crop_cache(cache: Any, length: int) -> Any:
@@ -109,8 +130,13 @@ def _roomy_layer() -> Any:
         held: dict[str, tuple[Any, Any]] | None = None
         """By name, a tensor with room and the part of it that was shown last."""
 
-        def update(self, key_states: Any, value_states: Any, *args: Any, **settings: Any) -> tuple[Any, Any]:
-            self.keys, self.values = self._grown("keys", key_states), self._grown("values", value_states)
+        def update(
+            self, key_states: Any, value_states: Any, *args: Any, **settings: Any
+        ) -> tuple[Any, Any]:
+            self.keys, self.values = (
+                self._grown("keys", key_states),
+                self._grown("values", value_states),
+            )
             return self.keys, self.values
 
         def _grown(self, name: str, new: Any) -> Any:
@@ -118,7 +144,9 @@ def _roomy_layer() -> Any:
             length, more = before.shape[-2], new.shape[-2]
             room, shown = held.get(name, (None, None))
             if shown is not before or room.shape[-2] < length + more:
-                room = new.new_empty((*before.shape[:-2], length + self.steps * more, before.shape[-1]))
+                room = new.new_empty(
+                    (*before.shape[:-2], length + self.steps * more, before.shape[-1])
+                )
                 room[..., :length, :] = before
             room[..., length : length + more, :] = new
             grown = room[..., : length + more, :]
@@ -153,7 +181,9 @@ def layer_tensors(layer: Any) -> list[Any]:
     import torch
 
     values = [
-        part for value in vars(layer).values() for part in (value.values() if isinstance(value, dict) else [value])
+        part
+        for value in vars(layer).values()
+        for part in (value.values() if isinstance(value, dict) else [value])
     ]
     return [value for value in values if isinstance(value, torch.Tensor) and value.ndim > 1]
 
@@ -171,12 +201,16 @@ def pad_rows(rows: Sequence[EncodedPrompt], pad: int, side: Side) -> Tensors:
     longest = max(len(row.ids) for row in rows)
     missing = [longest - len(row.ids) for row in rows]
     ids = [_padded(row.ids, pad, lack, side) for row, lack in zip(rows, missing, strict=True)]
-    mask = [_padded((1,) * len(row.ids), 0, lack, side) for row, lack in zip(rows, missing, strict=True)]
+    mask = [
+        _padded((1,) * len(row.ids), 0, lack, side) for row, lack in zip(rows, missing, strict=True)
+    ]
     batch = {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
     for name in rows[0].extras:
         values = [row.extras[name] for row in rows]
         if name in rows[0].per_token:
-            values = [_pad_tokens(value, lack, side) for value, lack in zip(values, missing, strict=True)]
+            values = [
+                _pad_tokens(value, lack, side) for value, lack in zip(values, missing, strict=True)
+            ]
         batch[name] = _concatenate(values)
     return batch
 
@@ -239,7 +273,9 @@ def continuation_rows(prompts: Sequence[ContinuedPrompt]) -> list[Row]:
 def score_rows(layout: ModelLayout, rows: Sequence[Row]) -> list[list[float]]:
     """Log-probability (nats, float32) of every scored token of every row, in one forward pass."""
     logits = decoder_logits(layout, rows) if layout.encoder_decoder else _logits(layout, rows)
-    return [token_scores(values, tail).tolist() for values, (_, tail) in zip(logits, rows, strict=True)]
+    return [
+        token_scores(values, tail).tolist() for values, (_, tail) in zip(logits, rows, strict=True)
+    ]
 
 
 def write_token_by_token(
@@ -261,7 +297,9 @@ def _next_logits(layout: ModelLayout, context: EncodedPrompt, tail: Sequence[int
     if layout.encoder_decoder:
         # The last token of a row is predicted alone, and not read.
         return decoder_logits(layout, [(context, (*tail, layout.pad))])[0][-1:]
-    batch = to_device(layout.model, pad_rows([extend(context, tail, layout.reply_type)], layout.pad, "right"))
+    batch = to_device(
+        layout.model, pad_rows([extend(context, tail, layout.reply_type)], layout.pad, "right")
+    )
     layout.forget_positions()
     return layout.model(**batch, use_cache=False).logits[:, -1]
 
@@ -298,7 +336,9 @@ def decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
     import torch
 
     longest = max(len(tail) for _, tail in rows)
-    decoder_ids = [[layout.start, *tail[:-1], *[layout.pad] * (longest - len(tail))] for _, tail in rows]
+    decoder_ids = [
+        [layout.start, *tail[:-1], *[layout.pad] * (longest - len(tail))] for _, tail in rows
+    ]
     batch = to_device(layout.model, pad_rows([context for context, _ in rows], layout.pad, "right"))
     decoder = sent(torch.tensor(decoder_ids), input_device(layout.model))
     return list(layout.model(**batch, decoder_input_ids=decoder, use_cache=False).logits)
@@ -307,7 +347,9 @@ def decoder_logits(layout: ModelLayout, rows: Sequence[Row]) -> list[Any]:
 # --- replies as they grow ---------------------------------------------------------------------------------------------
 
 
-TokenPicker = Callable[[Sequence[int]], Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]]
+TokenPicker = Callable[
+    [Sequence[int]], Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]
+]
 """Given the indices of a batch's requests, a function from logits and the tokens so far to the next token of
 each row and whether the row ends with it."""
 
@@ -315,7 +357,9 @@ each row and whether the row ends with it."""
 class GrowingReplies:
     """The tokens generated so far for the requests of a batch."""
 
-    def __init__(self, count: int, choose: Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]) -> None:
+    def __init__(
+        self, count: int, choose: Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]
+    ) -> None:
         self.tokens: list[list[int]] = [[] for _ in range(count)]
         self.ended = [False] * count
         self._choose = choose
@@ -385,11 +429,16 @@ def select_rows(state: CachedState, rows: Sequence[int]) -> CachedState:
     every = list(rows) == list(range(state.mask.shape[0]))
     cache = copy_cache(state.cache) if every else select_cache_rows(state.cache, index)
     tile_mask = None if state.tile_mask is None else state.tile_mask[index]
-    return CachedState(cache, state.mask[index], state.position[index], state.logits[index], tile_mask, state.whole)
+    return CachedState(
+        cache, state.mask[index], state.position[index], state.logits[index], tile_mask, state.whole
+    )
 
 
 def advance(
-    layout: ModelLayout, state: CachedState, texts: Sequence[Sequence[int]], all_logits: bool = False
+    layout: ModelLayout,
+    state: CachedState,
+    texts: Sequence[Sequence[int]],
+    all_logits: bool = False,
 ) -> tuple[CachedState, Any]:
     """Run `texts[i]` in row i. Returns the new state, and logits after every token: [rows, longest, vocabulary].
 
@@ -400,28 +449,43 @@ def advance(
 
     device, longest = state.mask.device, max(map(len, texts))
     lengths = sent(torch.tensor([len(text) for text in texts]), device)
-    ids = sent(torch.tensor([[*text, *[layout.pad] * (longest - len(text))] for text in texts]), device)
+    ids = sent(
+        torch.tensor([[*text, *[layout.pad] * (longest - len(text))] for text in texts]), device
+    )
     steps = torch.arange(longest, device=device)
     mask = torch.cat([state.mask, (steps[None] < lengths[:, None]).to(state.mask.dtype)], dim=1)
-    logits_setting = {} if all_logits else _last_only(layout, layout.language_model, lengths.clamp_min(1))
+    logits_setting = (
+        {} if all_logits else _last_only(layout, layout.language_model, lengths.clamp_min(1))
+    )
     whole = state.whole and len({len(text) for text in texts}) == 1
     positions = state.position[:, None] + steps[None]
-    output = run_language_model(layout, state, ids, None if whole else mask, positions, logits_setting)
+    output = run_language_model(
+        layout, state, ids, None if whole else mask, positions, logits_setting
+    )
     last = _last(output.logits, lengths.clamp_min(1), logits_setting, longest)
     logits = torch.where(lengths[:, None] > 0, last, state.logits)
-    grown = CachedState(cache_of(output), mask, state.position + lengths, logits, state.tile_mask, whole)
+    grown = CachedState(
+        cache_of(output), mask, state.position + lengths, logits, state.tile_mask, whole
+    )
     return grown, output.logits
 
 
 def run_language_model(
-    layout: ModelLayout, state: CachedState, ids: Any, mask: Any, positions: Any, logits_setting: dict[str, Any]
+    layout: ModelLayout,
+    state: CachedState,
+    ids: Any,
+    mask: Any,
+    positions: Any,
+    logits_setting: dict[str, Any],
 ) -> Any:
     """A forward pass after `state`, whose cache is consumed. `mask` is None where every token sees all before it."""
     # M-RoPE has three positions per token (time, height, width), which are equal for text.
     if layout.rotary is not None:
         positions = positions[None].expand(3, -1, -1)
     tile_mask: dict[str, Any] = (
-        {} if state.tile_mask is None else {"cross_attention_mask": state.tile_mask.expand(-1, ids.shape[1], -1, -1)}
+        {}
+        if state.tile_mask is None
+        else {"cross_attention_mask": state.tile_mask.expand(-1, ids.shape[1], -1, -1)}
     )
     output = layout.language_model(
         input_ids=ids,
@@ -441,7 +505,12 @@ def cache_of(output: Any) -> Any:
     """The cache that a forward returns. Raises ValueError if it returns none."""
     outputs = (output, getattr(output, "language_model_outputs", None))
     cache = next(
-        (part_cache for part in outputs if (part_cache := getattr(part, "past_key_values", None)) is not None), None
+        (
+            part_cache
+            for part in outputs
+            if (part_cache := getattr(part, "past_key_values", None)) is not None
+        ),
+        None,
     )
     if cache is None:
         raise ValueError(NO_CACHE)
@@ -450,7 +519,11 @@ def cache_of(output: Any) -> Any:
 
 def _last_only(layout: ModelLayout, model: Any, lengths: Any) -> dict[str, Any]:
     """The setting that computes logits only at the rows' last positions, if the model supports it."""
-    return {} if layout.all_logits else {name: (lengths - 1).unique() for name in logits_to_keep(model, 1)}
+    return (
+        {}
+        if layout.all_logits
+        else {name: (lengths - 1).unique() for name in logits_to_keep(model, 1)}
+    )
 
 
 def _last(logits: Any, lengths: Any, logits_setting: dict[str, Any], longest: int) -> Any:
@@ -458,5 +531,9 @@ def _last(logits: Any, lengths: Any, logits_setting: dict[str, Any], longest: in
     import torch
 
     places = next(iter(logits_setting.values()), None)
-    index = lengths - 1 + logits.shape[1] - longest if places is None else torch.searchsorted(places, lengths - 1)
+    index = (
+        lengths - 1 + logits.shape[1] - longest
+        if places is None
+        else torch.searchsorted(places, lengths - 1)
+    )
     return logits[torch.arange(len(lengths), device=logits.device), index]

@@ -51,8 +51,16 @@ def formats() -> dict[str, PromptFormat]:
 def control_tokens(tokenizer: Any, *more: str) -> tuple[str, ...]:
     """The tokens that a tokenizer does not read as text, and `more`; the longest first."""
     added = getattr(tokenizer, "added_tokens_decoder", {}).values()
-    tokens = {*map(str, tokenizer.all_special_tokens), *(str(token) for token in added if token.special), *more}
-    return tuple(sorted((token for token in tokens if len(token) > 1), key=lambda token: (-len(token), token)))
+    tokens = {
+        *map(str, tokenizer.all_special_tokens),
+        *(str(token) for token in added if token.special),
+        *more,
+    }
+    return tuple(
+        sorted(
+            (token for token in tokens if len(token) > 1), key=lambda token: (-len(token), token)
+        )
+    )
 
 
 def without_control_tokens(text: str, tokens: Sequence[str]) -> str:
@@ -62,9 +70,7 @@ def without_control_tokens(text: str, tokens: Sequence[str]) -> str:
     return text
 
 
-THOUGHTLESS = (
-    "the template opens a thought, which is empty or missing in the finished talk that continuations are scored in"
-)
+THOUGHTLESS = "the template opens a thought, which is empty or missing in the finished talk that continuations are scored in"
 
 
 @dataclass(frozen=True)
@@ -134,7 +140,9 @@ class Conversation:
         processor and the template take video, clips are given as such, and elsewhere as pictures."""
         self._template_options = template_options
         tokenizer = getattr(processor, "tokenizer", processor)
-        self._template = getattr(processor, "chat_template", None) or getattr(tokenizer, "chat_template", None)
+        self._template = getattr(processor, "chat_template", None) or getattr(
+            tokenizer, "chat_template", None
+        )
         if isinstance(self._template, dict):
             self._template = self._template.get("default") or next(iter(self._template.values()))
         self._render = processor if hasattr(processor, "apply_chat_template") else tokenizer
@@ -145,14 +153,20 @@ class Conversation:
         video_token = str(getattr(processor, "video_token", None) or "")
         self._specials = control_tokens(tokenizer, self._placeholder, video_token)
         self._as_parts = self._read_forms() if self._template else {}
-        self.takes_video = getattr(processor, "video_processor", None) is not None and self._writes_video(video_token)
+        self.takes_video = getattr(
+            processor, "video_processor", None
+        ) is not None and self._writes_video(video_token)
         """Whether a clip can be given as video: the processor reads one, and the template has a place for it."""
         self._joins_frames = self.takes_video and clips_as_video
         self.join = self._read_join() if self._template else self._format.join
         format_name = model_type if model_type in formats() else "plain"
         self.name = "chat template" if self._template else f"format {format_name}"
         """Where the prompts come from, for the run's manifest."""
-        self.notes = ("no chat template: plain User/Assistant format",) if self.name == "format plain" else ()
+        self.notes = (
+            ("no chat template: plain User/Assistant format",)
+            if self.name == "format plain"
+            else ()
+        )
 
     @property
     def oddities(self) -> tuple[str, ...]:
@@ -160,10 +174,15 @@ class Conversation:
         loaded."""
         if not self._template:
             return ()
-        question, blank = Message("user", (TextPart("x"),)), Message("assistant", (TextPart(f"{_MARK} "),))
+        question, blank = (
+            Message("user", (TextPart("x"),)),
+            Message("assistant", (TextPart(f"{_MARK} "),)),
+        )
         oddities = []
         if self.opened_thought:
-            oddities.append("opens a thought before replies, which is empty or missing where options are scored")
+            oddities.append(
+                "opens a thought before replies, which is empty or missing where options are scored"
+            )
         try:
             if not self._render_messages((question, blank), continued=True).endswith(f"{_MARK} "):
                 oddities.append("trims opened replies, to which their blank is given back")
@@ -172,13 +191,17 @@ class Conversation:
         try:
             self.finish((question,), self.write_scored((question,)), "An Answer")
         except ValueError:
-            oddities.append("writes replies otherwise than its prompts begin them, so that options cannot be scored")
+            oddities.append(
+                "writes replies otherwise than its prompts begin them, so that options cannot be scored"
+            )
         return tuple(oddities)
 
     def write(self, messages: Sequence[Message]) -> ChatPrompt:
         """The prompt for `messages`; a final assistant message is left open."""
         continued = messages[-1].role == "assistant"
-        text = self._by_template(messages, continued) if self._template else self._by_format(messages)
+        text = (
+            self._by_template(messages, continued) if self._template else self._by_format(messages)
+        )
         join, added = self._join_of(messages), "" if self._template else self._format.added
         return self._prompt(messages, text, join, added=added)
 
@@ -186,7 +209,13 @@ class Conversation:
         """The prompt with what `messages` show."""
         parts = [part for message in messages for part in self._parts(message)]
         images = tuple(part.image for part in parts if isinstance(part, ImagePart))
-        return ChatPrompt(text, images, join, clips=tuple(part for part in parts if isinstance(part, Clip)), **more)
+        return ChatPrompt(
+            text,
+            images,
+            join,
+            clips=tuple(part for part in parts if isinstance(part, Clip)),
+            **more,
+        )
 
     def _parts(self, message: Message) -> Sequence[Part | Clip]:
         """What a message has, its frames joined to clips where the model is given video."""
@@ -209,9 +238,13 @@ class Conversation:
             return self.write(messages)
         continued = messages[-1].role == "assistant"
         talk = _answered(messages, (messages[-1].text if continued else "") + _MARK)
-        before, mark, _ = self._render_messages(talk, continued=False, opened=False).rpartition(_MARK)
+        before, mark, _ = self._render_messages(talk, continued=False, opened=False).rpartition(
+            _MARK
+        )
         if not mark:
-            raise ValueError("continuations cannot be scored: the chat template changes or drops replies")
+            raise ValueError(
+                "continuations cannot be scored: the chat template changes or drops replies"
+            )
         self._require_words(before, messages)
         notes = (THOUGHTLESS,) if self.opened_thought and not continued else ()
         text = before if continued else before.rstrip(" ")
@@ -245,7 +278,9 @@ class Conversation:
     @staticmethod
     def _thought(text: str) -> str:
         """What closes the thought that a prompt ends with; empty if it ends with none."""
-        return next((closing for opening, closing in THOUGHTS if text.rstrip().endswith(opening)), "")
+        return next(
+            (closing for opening, closing in THOUGHTS if text.rstrip().endswith(opening)), ""
+        )
 
     def as_text(self, text: str) -> str:
         """`text` as prompts and continuations have it, without control tokens."""
@@ -271,7 +306,9 @@ class Conversation:
                         f"the chat template leaves out or changes what the {message.role} says: {_shortened(words)!r}"
                     )
 
-    def _render_messages(self, messages: Sequence[Message], continued: bool, opened: bool = True) -> str:
+    def _render_messages(
+        self, messages: Sequence[Message], continued: bool, opened: bool = True
+    ) -> str:
         talk = [{"role": message.role, "content": self._content(message)} for message in messages]
         return self._apply(talk, continued, opened)
 
@@ -339,7 +376,9 @@ class Conversation:
             usual = forms.get("user", True)
             tried = ({**forms, role: usual}, {**forms, role: not usual})
             # Where neither keeps the words, a string shows by its changes what a list would show by its brackets.
-            forms[role] = next((form[role] for form in tried if self._keeps_words(talk, role, form)), False)
+            forms[role] = next(
+                (form[role] for form in tried if self._keeps_words(talk, role, form)), False
+            )
         return forms
 
     def _writes_video(self, token: str) -> bool:
@@ -348,7 +387,8 @@ class Conversation:
             return False
         try:
             text = self._apply(
-                [{"role": "user", "content": [{"type": "video"}, {"type": "text", "text": _MARK}]}], False
+                [{"role": "user", "content": [{"type": "video"}, {"type": "text", "text": _MARK}]}],
+                False,
             )
         except ValueError:
             return False
@@ -360,7 +400,11 @@ class Conversation:
         placeholder = {"type": "text", "text": "x"}
         contents = {name: part if name == role else placeholder for name in talk}
         probe = [
-            {"role": name, "content": [contents[name]] if as_parts[name] else contents[name]["text"]} for name in talk
+            {
+                "role": name,
+                "content": [contents[name]] if as_parts[name] else contents[name]["text"],
+            }
+            for name in talk
         ]
         try:
             text = self._apply(probe, continued=False, opened=talk[-1] == "user")
@@ -369,10 +413,15 @@ class Conversation:
         return _MARK in text and not any(form in text for form in (str(part), json.dumps(part)))
 
     def _read_join(self) -> str:
-        question, reply = Message("user", (TextPart("x"),)), Message("assistant", (TextPart(_MARK),))
+        question, reply = (
+            Message("user", (TextPart("x"),)),
+            Message("assistant", (TextPart(_MARK),)),
+        )
         try:
             opened = self._render_messages((question,), continued=False)
-            before, mark, _ = self._render_messages((question, reply), continued=False, opened=False).rpartition(_MARK)
+            before, mark, _ = self._render_messages(
+                (question, reply), continued=False, opened=False
+            ).rpartition(_MARK)
         except ValueError:  # it refuses replies, so nothing says what comes before one
             return ""
         return before[len(opened) :] if mark and before.startswith(opened) else ""

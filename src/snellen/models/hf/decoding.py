@@ -29,7 +29,9 @@ def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Reque
     """Chooses the next tokens of `requests`, which share their decoding settings."""
     ends, stops = layout.end_tokens, requests[0].decoding.stop
 
-    def pick(members: Sequence[int]) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
+    def pick(
+        members: Sequence[int],
+    ) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
         shift = gumbel_noise([requests[member] for member in members])
 
         def choose(logits: Any, tokens_so_far: list[list[int]]) -> tuple[list[int], list[bool]]:
@@ -47,10 +49,14 @@ def token_picker(layout: ModelLayout, encoder: Encoder, requests: Sequence[Reque
 def telling(pick: TokenPicker, tell: Callable[[list[int]], None]) -> TokenPicker:
     """The same choices for one request; `tell` is given its tokens after each."""
 
-    def pick_and_tell(members: Sequence[int]) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
+    def pick_and_tell(
+        members: Sequence[int],
+    ) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
         choose = pick(members)
 
-        def choose_and_tell(logits: Any, tokens_so_far: list[list[int]]) -> tuple[list[int], list[bool]]:
+        def choose_and_tell(
+            logits: Any, tokens_so_far: list[list[int]]
+        ) -> tuple[list[int], list[bool]]:
             tokens, ends = choose(logits, tokens_so_far)
             tell([*tokens_so_far[0], tokens[0]])
             return tokens, ends
@@ -61,7 +67,10 @@ def telling(pick: TokenPicker, tell: Callable[[list[int]], None]) -> TokenPicker
 
 
 def generate_plainly(
-    layout: ModelLayout, encoder: Encoder, rows: Sequence[EncodedPrompt], requests: Sequence[Request]
+    layout: ModelLayout,
+    encoder: Encoder,
+    rows: Sequence[EncodedPrompt],
+    requests: Sequence[Request],
 ) -> list[list[int]]:
     """New tokens by the model's own `generate`, in one batch."""
     import torch
@@ -76,11 +85,15 @@ def generate_plainly(
     class StopAt(transformers.StoppingCriteria):
         def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
             texts = [encoder.decode(row) for row in _new(layout, input_ids, prompt).tolist()]
-            return torch.tensor([_holds(text, decoding.stop) for text in texts], device=input_ids.device)
+            return torch.tensor(
+                [_holds(text, decoding.stop) for text in texts], device=input_ids.device
+            )
 
     shifts = [Shift()] if decoding.temperature > 0 else []
     stops = [StopAt()] if decoding.stop else []
-    return generate_rows(layout, rows, decoding.max_new_tokens, logits_processor=shifts, stopping_criteria=stops)
+    return generate_rows(
+        layout, rows, decoding.max_new_tokens, logits_processor=shifts, stopping_criteria=stops
+    )
 
 
 def generate_rows(
@@ -139,14 +152,20 @@ def gumbel_noise(requests: Sequence[Request]) -> Callable[[Any], Any]:
 
     def shifted(logits: Any) -> Any:
         scores = _nucleus(logits / decoding.temperature, decoding.top_p)
-        uniform = torch.stack([torch.rand(scores.shape[1], generator=generator) for generator in generators])
+        uniform = torch.stack(
+            [torch.rand(scores.shape[1], generator=generator) for generator in generators]
+        )
         return scores - (-uniform.clamp_min(tiny).log()).clamp_min(tiny).log().to(scores.device)
 
     return shifted
 
 
 def to_response(
-    encoder: Encoder, row: EncodedPrompt, tokens: Sequence[int], ends: frozenset[int], request: Request
+    encoder: Encoder,
+    row: EncodedPrompt,
+    tokens: Sequence[int],
+    ends: frozenset[int],
+    request: Request,
 ) -> Response:
     """The generated text up to its end token or stop string, stripped of white space."""
     stops = request.decoding.stop
@@ -160,12 +179,18 @@ def to_response(
         generated = count
     else:
         generated = count + ended
-    return Response(text=text.strip(), finish="stop" if ended else "length", usage=Usage(len(row.ids), generated))
+    return Response(
+        text=text.strip(),
+        finish="stop" if ended else "length",
+        usage=Usage(len(row.ids), generated),
+    )
 
 
 def _prompts(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> dict[str, Any]:
     """A decoder continues from the last position; an encoder pads as in scoring, so that its outputs can be cached."""
-    return to_device(layout.model, pad_rows(rows, layout.pad, "right" if layout.encoder_decoder else "left"))
+    return to_device(
+        layout.model, pad_rows(rows, layout.pad, "right" if layout.encoder_decoder else "left")
+    )
 
 
 def _new(layout: ModelLayout, sequences: Any, prompt: Any) -> Any:
@@ -191,4 +216,7 @@ def _nucleus(scores: Any, top_p: float) -> Any:
 
 
 def _seed(request: Request) -> int:
-    return int.from_bytes(hashlib.blake2b(f"sample:{request.key}".encode(), digest_size=8).digest()) >> 1
+    return (
+        int.from_bytes(hashlib.blake2b(f"sample:{request.key}".encode(), digest_size=8).digest())
+        >> 1
+    )

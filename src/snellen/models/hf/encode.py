@@ -121,7 +121,10 @@ def continuation_boundary(texts: Sequence[TokenizedText], characters: int) -> in
     of the same text given the same context.
     """
     first = texts[0].ids
-    count = min(next((i for i, end in enumerate(text.ends) if end > characters), len(text.ids)) for text in texts)
+    count = min(
+        next((i for i, end in enumerate(text.ends) if end > characters), len(text.ids))
+        for text in texts
+    )
     for text in texts[1:]:
         count = next((i for i in range(count) if text.ids[i] != first[i]), count)
     return count
@@ -183,14 +186,18 @@ class PixelCache:
     def tiles(self, picture: Any) -> list[Any]:
         """What the processor makes of a picture: arrays of channels x height x width. None where it makes something
         else than pixels, tiles or patches in the order of Qwen2-VL."""
-        features: Any = {} if self._processor is None else self._processor([picture], return_tensors="pt")
+        features: Any = (
+            {} if self._processor is None else self._processor([picture], return_tensors="pt")
+        )
         if "pixel_values" not in features:
             return []
         pixels = features["pixel_values"].float().numpy()
         if pixels.ndim >= 4 and pixels.shape[-3] == 3:
             return list(pixels.reshape(-1, *pixels.shape[-3:]))
         grid = features.get("image_grid_thw")
-        return [] if grid is None else [_picture_of_patches(pixels, grid[0].tolist(), self._processor)]
+        return (
+            [] if grid is None else [_picture_of_patches(pixels, grid[0].tolist(), self._processor)]
+        )
 
     def compute(self, picture: Any) -> Pixels | None:
         """Pixels of a single picture, passed like the last one; None before there was one. Changes no state, so another
@@ -267,7 +274,9 @@ class Encoder:
         self._pixels = PixelCache(processor.image_processor, keep, self._names)
         processor.image_processor = self._pixels
         if getattr(processor, "video_processor", None) is not None:
-            processor.video_processor = PixelCache(processor.video_processor, KEPT_CLIPS, self._names)
+            processor.video_processor = PixelCache(
+                processor.video_processor, KEPT_CLIPS, self._names
+            )
         self._decoded: OrderedDict[str, tuple[Any, tuple[str, ...]]] = OrderedDict()
         self._lookahead = Lookahead(self._prepared, keep, PREPARING)
         self._aligned = bool(getattr(self.tokenizer, "is_fast", False))
@@ -282,7 +291,11 @@ class Encoder:
         # "[SEP]" or "</s>" would end the text; some processors omit it, some do not.
         spelled = self._spell(prompt.text)
         closed = spelled.closing and ids[-spelled.closing :] == spelled.ids[-spelled.closing :]
-        return truncate(encoded, len(ids) - spelled.closing) if closed and not self._closes else encoded
+        return (
+            truncate(encoded, len(ids) - spelled.closing)
+            if closed and not self._closes
+            else encoded
+        )
 
     def repeats(self, prompt: ChatPrompt, images: Images) -> bool:
         """Whether the processor gives the same output for a prompt a second time, from copies of its pictures, whose
@@ -326,9 +339,12 @@ class Encoder:
         # Compare at least the last token: a processor may have added tokens of its own.
         if encoded.ids[-max(dropped, 1) :] != prompt_ids[-max(dropped, 1) :]:
             if not self._marks_reply(encoded.ids, prompt_ids):
-                raise ValueError("the processor ends the prompt with other tokens than the tokenizer does")
+                raise ValueError(
+                    "the processor ends the prompt with other tokens than the tokenizer does"
+                )
             return ContinuedPrompt(
-                encoded, _nonempty([self._words(prompt.with_reply(t), opened) for t in continuations])
+                encoded,
+                _nonempty([self._words(prompt.with_reply(t), opened) for t in continuations]),
             )
         context = extend(shared, unclosed[0].ids[shared_length:count], 0)
         return ContinuedPrompt(context, _nonempty([text.ids[count:] for text in unclosed]))
@@ -351,7 +367,8 @@ class Encoder:
         special = (
             ids[-1] in self.tokenizer.all_special_ids
             or ids[-1] in getattr(self.tokenizer, "added_tokens_decoder", {})
-            or CONTROL_BYTE.fullmatch(str(self.tokenizer.convert_ids_to_tokens(ids[-1]))) is not None
+            or CONTROL_BYTE.fullmatch(str(self.tokenizer.convert_ids_to_tokens(ids[-1])))
+            is not None
         )
         return special and tuple(ids[-len(end) - 1 : -1]) == end
 
@@ -363,28 +380,42 @@ class Encoder:
         """The same for an encoder-decoder, where the scored text is the decoder's and starts afresh."""
         _require_some(continuations)
         spelled = [self._spell(text) for text in continuations]
-        return ContinuedPrompt(encoded, _nonempty([text.ids[: len(text.ids) - text.closing] for text in spelled]))
+        return ContinuedPrompt(
+            encoded, _nonempty([text.ids[: len(text.ids) - text.closing] for text in spelled])
+        )
 
     def decode(self, ids: Sequence[int]) -> str:
-        text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        text: str = self.tokenizer.decode(
+            list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
         return text
 
     def _process(self, visuals: Visuals, text: str) -> tuple[tuple[int, ...], Tensors]:
         """Ids and all other inputs of the model, as the processor makes them."""
         # Otherwise the processor's own default: Florence-2's adds the tokens around a question itself.
-        settings: dict[str, bool] = {} if self._adds_specials(text) else {"add_special_tokens": False}
+        settings: dict[str, bool] = (
+            {} if self._adds_specials(text) else {"add_special_tokens": False}
+        )
         inputs = self._processor(**visuals.inputs(), text=text, return_tensors="pt", **settings)
         ids = tuple(inputs.pop("input_ids")[0].tolist())
         dropped = ("attention_mask", "labels")
         kept_names = inputs if self._named is None else self._named & inputs.keys()
-        return ids, {name: inputs[name] for name in inputs if name in kept_names and name not in dropped}
+        return ids, {
+            name: inputs[name] for name in inputs if name in kept_names and name not in dropped
+        }
 
-    def _entries_per_token(self, visuals: Visuals, text: str, length: int, extras: Tensors) -> frozenset[str]:
+    def _entries_per_token(
+        self, visuals: Visuals, text: str, length: int, extras: Tensors
+    ) -> frozenset[str]:
         """Names of the inputs with one entry per token: as long as the ids, and also when the text is longer."""
         names = frozenset(extras)
         if names not in self._per_token:
             longer_ids, longer = self._process(visuals, f"{text} one two three")
-            grown = as_long_as(longer, len(longer_ids)) if len(longer_ids) != length else frozenset(names)
+            grown = (
+                as_long_as(longer, len(longer_ids))
+                if len(longer_ids) != length
+                else frozenset(names)
+            )
             self._per_token[names] = as_long_as(extras, length) & grown
         return self._per_token[names]
 
@@ -407,7 +438,9 @@ class Encoder:
             if image.digest not in self._decoded:
                 self._lookahead.expect(image, images)
 
-    def _prepared(self, image: ImageRef, images: Images) -> tuple[Any, tuple[str, ...], Pixels | None]:
+    def _prepared(
+        self, image: ImageRef, images: Images
+    ) -> tuple[Any, tuple[str, ...], Pixels | None]:
         """What `_picture` needs, made in another thread, in which code of unknown origin is not run."""
         return _decoded(image, images, self._pixels if self._pixels.is_known else None)
 
@@ -434,7 +467,9 @@ class Encoder:
         return TokenizedText(tuple(ids), tuple(ends), closing)
 
 
-def _decoded(image: ImageRef, images: Images, pixels: PixelCache | None) -> tuple[Any, tuple[str, ...], Pixels | None]:
+def _decoded(
+    image: ImageRef, images: Images, pixels: PixelCache | None
+) -> tuple[Any, tuple[str, ...], Pixels | None]:
     """A picture as the model is shown it, notes on its conversion, and its pixels if there is a processor for them."""
     decoded = decode_picture(images.read(image), f"image {image.digest[:12]}")
     picture = decoded.upright
@@ -462,7 +497,9 @@ def _alike(first: Any, second: Any) -> bool:
     if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
         return first.dtype == second.dtype and torch.equal(first, second)
     if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(_alike(first[name], second[name]) for name in first)
+        return first.keys() == second.keys() and all(
+            _alike(first[name], second[name]) for name in first
+        )
     if isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
         return len(first) == len(second) and all(map(_alike, first, second))
     return bool(first == second)
@@ -479,7 +516,10 @@ def truncate(encoded: EncodedPrompt, length: int) -> EncodedPrompt:
     """The first `length` tokens."""
     if length >= len(encoded.ids):
         return encoded
-    extras = {name: value[:, :length] if name in encoded.per_token else value for name, value in encoded.extras.items()}
+    extras = {
+        name: value[:, :length] if name in encoded.per_token else value
+        for name, value in encoded.extras.items()
+    }
     return replace(encoded, ids=encoded.ids[:length], extras=extras)
 
 
@@ -518,7 +558,9 @@ class Lookahead(Generic[P]):
     Its threads, `threads` at most, live as long as there are pictures to make ready.
     """
 
-    def __init__(self, prepare: Callable[[ImageRef, Images], P], most: int, threads: int = 1) -> None:
+    def __init__(
+        self, prepare: Callable[[ImageRef, Images], P], most: int, threads: int = 1
+    ) -> None:
         self._prepare, self._most, self._threads = prepare, most, threads
         self._coming: OrderedDict[str, Future[P]] = OrderedDict()
         self._waiting: deque[tuple[Future[P], ImageRef, Images]] = deque()

@@ -24,7 +24,13 @@ from snellen.models.hf.cached_forward import (
     write_token_by_token,
 )
 from snellen.models.hf.encode import ContinuedPrompt, EncodedPrompt, truncate
-from snellen.models.hf.load import inference, input_device, kind_of, total_memory, unless_out_of_memory
+from snellen.models.hf.load import (
+    inference,
+    input_device,
+    kind_of,
+    total_memory,
+    unless_out_of_memory,
+)
 from snellen.models.hf.model_layout import ModelLayout, encoder_input_digest, to_prefix_item
 from snellen.models.hf.prefix_sharing import (
     TreeState,
@@ -106,16 +112,24 @@ class PrefixCache:
         for group in groups:
             key = items[group.members[0]].key
             cached = self._cached.get(key)
-            length = reusable_length(items, group, cached.tokens, shared) if cached is not None else 0
+            length = (
+                reusable_length(items, group, cached.tokens, shared) if cached is not None else 0
+            )
             if cached is None or not length:
                 uncached_groups.append(group)
                 continue
             self._cached[key] = replace(cached, call=self._call)
             cached_groups.append((replace(group, prefix=length), cached))
         self.served += len(cached_groups)
-        return [group for group, _ in cached_groups], _joined(cached_groups) if cached_groups else None, uncached_groups
+        return (
+            [group for group, _ in cached_groups],
+            _joined(cached_groups) if cached_groups else None,
+            uncached_groups,
+        )
 
-    def add(self, items: Sequence[PrefixItem], groups: Sequence[SharingGroup], state: CachedState) -> None:
+    def add(
+        self, items: Sequence[PrefixItem], groups: Sequence[SharingGroup], state: CachedState
+    ) -> None:
         """Cache the rows of `state`, the state after the prefixes of `groups`, as far as there is room."""
         if state.cache is None or state.tile_mask is not None or not plain_layers(state.cache):
             return
@@ -129,11 +143,17 @@ class PrefixCache:
             )
             self._cached.pop(first.key, None)
             if self._make_room(size):
-                self._cached[first.key] = _CachedPrefix(first.tokens[: group.prefix], row_state, size, self._call)
+                self._cached[first.key] = _CachedPrefix(
+                    first.tokens[: group.prefix], row_state, size, self._call
+                )
 
     def _make_room(self, size: int) -> bool:
         """Evict prefixes not used recently, the oldest first, until there is room."""
-        stale = sorted((cached.call, key) for key, cached in self._cached.items() if cached.call < self._call - RECENT)
+        stale = sorted(
+            (cached.call, key)
+            for key, cached in self._cached.items()
+            if cached.call < self._call - RECENT
+        )
         occupied = sum(cached.size for cached in self._cached.values())
         while occupied + size > self.room and stale:
             occupied -= self._cached.pop(stale.pop(0)[1]).size
@@ -148,7 +168,11 @@ def _row(state: CachedState, row: int, length: int, *, alone: bool) -> CachedSta
         layer.keys, layer.values = (keys, values) if alone else (keys.clone(), values.clone())
     row_slice = slice(row, row + 1)
     return CachedState(
-        cache, state.mask[row_slice, :length], state.position[row_slice], state.logits[row_slice].clone(), whole=True
+        cache,
+        state.mask[row_slice, :length],
+        state.position[row_slice],
+        state.logits[row_slice].clone(),
+        whole=True,
     )
 
 
@@ -212,42 +236,66 @@ class SharedRunners(Generic[R]):
 class Engine:
     """Runs tokenised requests on one model. Scores are token log-probabilities in nats, float32."""
 
-    def __init__(self, layout: ModelLayout, rows: int, tokens: int, fast_paths: FastPaths = PLAIN) -> None:
+    def __init__(
+        self, layout: ModelLayout, rows: int, tokens: int, fast_paths: FastPaths = PLAIN
+    ) -> None:
         self.layout = layout
         self.fast_paths = fast_paths
         self.budget = Budget(rows, tokens)
-        self.tower = VisionCache(layout.tower, VISION_CACHE_BYTES) if layout.tower is not None else None
-        self.reader = VisionCache(layout.text_encoder, VISION_CACHE_BYTES) if layout.text_encoder is not None else None
+        self.tower = (
+            VisionCache(layout.tower, VISION_CACHE_BYTES) if layout.tower is not None else None
+        )
+        self.reader = (
+            VisionCache(layout.text_encoder, VISION_CACHE_BYTES)
+            if layout.text_encoder is not None
+            else None
+        )
         self.prefix_cache = PrefixCache(_room(layout))
 
-    def score(self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths | None = None) -> list[Scores]:
+    def score(
+        self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths | None = None
+    ) -> list[Scores]:
         """Token scores of every continuation of every request, in order."""
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
         within = [
-            i for i, prompt in enumerate(prompts) if proved(fast_paths, prompt.context, max(map(len, prompt.tails)))
+            i
+            for i, prompt in enumerate(prompts)
+            if proved(fast_paths, prompt.context, max(map(len, prompt.tails)))
         ]
         run = self._by_groups if fast_paths.cache else self._by_full_rows
         with inference(), self._undoing_for_the_largest():
             scores = dict(zip(within, run([prompts[i] for i in within], fast_paths), strict=True))
             beyond = [i for i in range(len(prompts)) if i not in scores]
-            scores.update(zip(beyond, self._by_full_rows([prompts[i] for i in beyond], PLAIN), strict=True))
+            scores.update(
+                zip(beyond, self._by_full_rows([prompts[i] for i in beyond], PLAIN), strict=True)
+            )
         return [scores[i] for i in range(len(prompts))]
 
     def generate(
-        self, rows: Sequence[EncodedPrompt], pick: TokenPicker, longest: int, fast_paths: FastPaths | None = None
+        self,
+        rows: Sequence[EncodedPrompt],
+        pick: TokenPicker,
+        longest: int,
+        fast_paths: FastPaths | None = None,
     ) -> list[list[int]]:
         """New tokens of every request: by shared prefixes as far as that is proved, otherwise token by token."""
         fast_paths = self.fast_paths if fast_paths is None else fast_paths
         by_prefixes = fast_paths.cache and fast_paths.writing == "shared"
-        within = [i for i, row in enumerate(rows) if by_prefixes and proved(fast_paths, row, longest)]
+        within = [
+            i for i, row in enumerate(rows) if by_prefixes and proved(fast_paths, row, longest)
+        ]
         beyond = [i for i in range(len(rows)) if i not in set(within)]
 
         def pick_for(places: list[int]) -> TokenPicker:
             return lambda members: pick([places[member] for member in members])
 
         shared = [rows[i] for i in within]
-        replies = self._write_by_prefixes(shared, fast_paths, pick_for(within), longest) if shared else []
-        alone = write_token_by_token(self.layout, [rows[i] for i in beyond], pick_for(beyond), longest)
+        replies = (
+            self._write_by_prefixes(shared, fast_paths, pick_for(within), longest) if shared else []
+        )
+        alone = write_token_by_token(
+            self.layout, [rows[i] for i in beyond], pick_for(beyond), longest
+        )
         reply_of = dict(zip((*within, *beyond), (*replies, *alone), strict=True))
         return [reply_of[i] for i in range(len(rows))]
 
@@ -258,7 +306,9 @@ class Engine:
         # One extra token stands for the generated text, so that the tree ends at the node that predicts it.
         items = [to_prefix_item(layout, ContinuedPrompt(row, ((layout.pad,),))) for row in rows]
         work = SharedRunners(
-            lambda groups, trees, grown: generate_by_tree(layout, groups, trees, grown, pick, longest),
+            lambda groups, trees, grown: generate_by_tree(
+                layout, groups, trees, grown, pick, longest
+            ),
             lambda groups, prefixes: generate_by_rows(
                 layout, items, groups, prefixes, fast_paths.together, pick, longest
             ),
@@ -271,7 +321,9 @@ class Engine:
         items = [to_prefix_item(layout, request) for request in prompts]
         work = SharedRunners(
             lambda groups, trees, grown: score_by_tree(items, groups, trees, grown),
-            lambda groups, prefixes: score_by_rows(layout, items, groups, prefixes, fast_paths.together),
+            lambda groups, prefixes: score_by_rows(
+                layout, items, groups, prefixes, fast_paths.together
+            ),
         )
         return self._shared([request.context for request in prompts], items, fast_paths, work)
 
@@ -293,7 +345,9 @@ class Engine:
 
         def fresh(groups: list[SharingGroup]) -> dict[int, R]:
             firsts = [contexts[group.members[0]] for group in groups]
-            texts = [truncate(first, group.prefix) for first, group in zip(firsts, groups, strict=True)]
+            texts = [
+                truncate(first, group.prefix) for first, group in zip(firsts, groups, strict=True)
+            ]
             with caching_vision(self._vision_caches(firsts, fast_paths)):
                 if fast_paths.tree:
                     trees = [build_tree(items, group) for group in groups]
@@ -309,22 +363,32 @@ class Engine:
         def run(groups: list[SharingGroup]) -> dict[int, R]:
             if not fast_paths.prefix_cache:
                 return fresh(groups)
-            served, state, uncached = self.prefix_cache.split_cached(items, groups, fast_paths.shared)
+            served, state, uncached = self.prefix_cache.split_cached(
+                items, groups, fast_paths.shared
+            )
             results = {} if state is None else known(served, state)
             return results | fresh(uncached) if uncached else results
 
         return self._planned(items, fast_paths, run)
 
     def _planned(
-        self, items: Sequence[PrefixItem], fast_paths: FastPaths, run: Callable[[list[SharingGroup]], dict[int, R]]
+        self,
+        items: Sequence[PrefixItem],
+        fast_paths: FastPaths,
+        run: Callable[[list[SharingGroup]], dict[int, R]],
     ) -> list[R]:
         """`run` over the plan's batches; after running out of memory the rest is planned again with half the budget."""
         results: dict[int, R] = {}
         while len(results) < len(items):
             waiting = [i for i in range(len(items)) if i not in results]
             window = [items[i] for i in waiting]
-            for batch in plan_sharing(window, self.budget, shared=fast_paths.shared, ragged=fast_paths.ragged):
-                groups = [replace(group, members=tuple(waiting[m] for m in group.members)) for group in batch]
+            for batch in plan_sharing(
+                window, self.budget, shared=fast_paths.shared, ragged=fast_paths.ragged
+            ):
+                groups = [
+                    replace(group, members=tuple(waiting[m] for m in group.members))
+                    for group in batch
+                ]
                 batch_results = unless_out_of_memory(partial(run, groups))
                 if batch_results is None:
                     self._shrink(sum(len(group.members) for group in groups))
@@ -332,7 +396,9 @@ class Engine:
                 results.update(batch_results)
         return [results[i] for i in range(len(items))]
 
-    def _by_full_rows(self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths) -> list[Scores]:
+    def _by_full_rows(
+        self, prompts: Sequence[ContinuedPrompt], fast_paths: FastPaths
+    ) -> list[Scores]:
         rows = continuation_rows(prompts)
 
         def run(places: list[int]) -> list[list[float]]:
@@ -343,12 +409,16 @@ class Engine:
         # The longest first, so that running out of memory happens at once. All continuations of a prompt
         # together, so that an encoder reads it once.
         owners = [i for i, request in enumerate(prompts) for _ in request.tails]
-        order = sorted(range(len(rows)), key=lambda place: (-len(rows[place][0].ids), owners[place]))
+        order = sorted(
+            range(len(rows)), key=lambda place: (-len(rows[place][0].ids), owners[place])
+        )
         most = self.budget.rows if fast_paths.batch else 1
         scored = iter(self.in_batches(batches_in_order(order, owners, most), run))
         return [[next(scored) for _ in request.tails] for request in prompts]
 
-    def in_batches(self, waiting: list[list[int]], run: Callable[[list[int]], Sequence[R]]) -> list[R]:
+    def in_batches(
+        self, waiting: list[list[int]], run: Callable[[list[int]], Sequence[R]]
+    ) -> list[R]:
         """`run` over batches of positions; a batch that does not fit in memory is halved, and the budget reduced."""
         results: dict[int, R] = {}
         waiting = list(waiting)
@@ -366,7 +436,9 @@ class Engine:
 
     def remember(self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths | None = None) -> Any:
         """A context in which the encoders cache their outputs for `rows`."""
-        return caching_vision(self._vision_caches(rows, self.fast_paths if fast_paths is None else fast_paths))
+        return caching_vision(
+            self._vision_caches(rows, self.fast_paths if fast_paths is None else fast_paths)
+        )
 
     def _vision_caches(
         self, rows: Sequence[EncodedPrompt], fast_paths: FastPaths
@@ -425,5 +497,7 @@ def batches_in_order(order: Sequence[int], owners: Sequence[int], size: int) -> 
         if batches and len(batches[-1]) + len(positions) <= size:
             batches[-1].extend(positions)
         else:
-            batches.extend(positions[start : start + size] for start in range(0, len(positions), size))
+            batches.extend(
+                positions[start : start + size] for start in range(0, len(positions), size)
+            )
     return batches

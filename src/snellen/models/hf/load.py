@@ -203,7 +203,9 @@ ClassChooser = Callable[[Any, str, dict[str, Any]], Any]
 """(transformers, folder or repository, arguments of from_pretrained) -> the class to load."""
 
 
-def load_pretrained(spec: ModelSpec, options: HfOptions, choose: ClassChooser | None = None) -> LoadedModel:
+def load_pretrained(
+    spec: ModelSpec, options: HfOptions, choose: ClassChooser | None = None
+) -> LoadedModel:
     """Weights and processor of `spec`. Raises MissingExtraError or ModelError with a clear one-line message.
 
     `choose` selects a class other than that of image-text-to-text models.
@@ -225,11 +227,17 @@ def load_pretrained(spec: ModelSpec, options: HfOptions, choose: ClassChooser | 
     with without_warnings(), _explained(spec, target):
         text_alone = choose is None and reads_text_alone(transformers, target, common)
         if text_alone:
-            processor: Any = TextProcessor(transformers.AutoTokenizer.from_pretrained(target, **common))
+            processor: Any = TextProcessor(
+                transformers.AutoTokenizer.from_pretrained(target, **common)
+            )
             form = transformers.AutoModelForCausalLM
         else:
             processor = transformers.AutoProcessor.from_pretrained(target, **common)
-            form = choose(transformers, target, common) if choose else transformers.AutoModelForImageTextToText
+            form = (
+                choose(transformers, target, common)
+                if choose
+                else transformers.AutoModelForImageTextToText
+            )
         placing = _placing(spec, options, device)
         with _broken_weights_named(spec, target):
             model, report = form.from_pretrained(
@@ -318,7 +326,9 @@ def _device(spec: ModelSpec, options: HfOptions) -> str:
         kind = torch.device(options.device).type
     except RuntimeError:
         devices = "cpu, cuda, cuda:1, xpu or mps"
-        raise ModelError(f"{spec.text}: {options.device!r} is not a device; write {devices}") from None
+        raise ModelError(
+            f"{spec.text}: {options.device!r} is not a device; write {devices}"
+        ) from None
     if kind not in ("cpu", accelerator_kind):
         fault = (
             f"sees no GPU but {accelerator_kind}; use device={accelerator_kind}"
@@ -353,7 +363,9 @@ def _require(package: str, spec: ModelSpec, purpose: str) -> None:
     from importlib.util import find_spec
 
     if find_spec(package) is None:
-        raise ModelError(f"{spec.text}: {purpose} needs the package {package}: pip install {package}")
+        raise ModelError(
+            f"{spec.text}: {purpose} needs the package {package}: pip install {package}"
+        )
 
 
 HUB_SECONDS = 10.0
@@ -380,13 +392,17 @@ def _check_cached(spec: ModelSpec, target: str, revision: str, fault: str) -> No
     """Say that the hub's cache is used. Raises ModelError where it does not hold the model."""
     from huggingface_hub import constants, try_to_load_from_cache
 
-    cached = try_to_load_from_cache(target, "config.json", cache_dir=constants.HF_HUB_CACHE, revision=revision or None)
+    cached = try_to_load_from_cache(
+        target, "config.json", cache_dir=constants.HF_HUB_CACHE, revision=revision or None
+    )
     if not isinstance(cached, str):
         raise ModelError(
             f"{spec.text}: {fault}, and the hub's cache does not hold {target}; give a folder with the model "
             "(hf:./folder), or copy a cache that holds it here and set HF_HUB_OFFLINE=1"
         )
-    attendance().say(f"{fault}; {target} is loaded from the hub's cache, as HF_HUB_OFFLINE=1 does without asking")
+    attendance().say(
+        f"{fault}; {target} is loaded from the hub's cache, as HF_HUB_OFFLINE=1 does without asking"
+    )
 
 
 @contextlib.contextmanager
@@ -434,9 +450,13 @@ def _broken_weights_named(spec: ModelSpec, target: str) -> Iterator[None]:
         # torch makes tensors alone of a pickle, and says at length how to let it run anything.
         call = re.search(r"GLOBAL (\S+)", str(error))
         why = f"would call {call[1]}, which is not run" if call else "cannot be read"
-        raise ModelError(f"{spec.text}: the pickle of {target} {why}; ask for safetensors") from error
+        raise ModelError(
+            f"{spec.text}: the pickle of {target} {why}; ask for safetensors"
+        ) from error
     except (SafetensorError, EOFError, RuntimeError, KeyError) as error:
-        raise ModelError(f"{broken} ({type(error).__name__}: {_first_line(error)}); download them again") from error
+        raise ModelError(
+            f"{broken} ({type(error).__name__}: {_first_line(error)}); download them again"
+        ) from error
     except OSError as error:
         if error.errno == errno.EINVAL:  # of a seek in a file that is cut short
             raise ModelError(f"{broken} (a file is cut short); download them again") from error
@@ -460,14 +480,22 @@ def _missing_package(spec: ModelSpec, error: Exception) -> Exception:
     # Without torchvision the video processors are dummies, and a Qwen2-VL processor fails on one of them.
     name = match[0] if match else "torchvision" if "VIDEO_PROCESSOR" in text else ""
     if not name and isinstance(error, AttributeError):
-        return ModelError(f"{spec.text}: cannot load: {text.splitlines()[0] if text else 'AttributeError'}")
+        return ModelError(
+            f"{spec.text}: cannot load: {text.splitlines()[0] if text else 'AttributeError'}"
+        )
     name = name or getattr(error, "name", None) or "named below"
-    return ModelError(f"{spec.text}: its processor or model needs the package {name}: pip install {name}")
+    return ModelError(
+        f"{spec.text}: its processor or model needs the package {name}: pip install {name}"
+    )
 
 
 def _processor_names(processor: Any) -> str:
     """Processor, image processor and tokenizer classes: two back ends give different pixels."""
-    components = [processor, getattr(processor, "image_processor", None), getattr(processor, "tokenizer", None)]
+    components = [
+        processor,
+        getattr(processor, "image_processor", None),
+        getattr(processor, "tokenizer", None),
+    ]
     return " ".join(type(component).__name__ for component in components if component is not None)
 
 
@@ -476,7 +504,9 @@ def _weights(target: str, model: Any) -> str:
     folder = Path(target)
     if not folder.is_dir():
         return str(getattr(model.config, "_commit_hash", None) or "unknown revision")
-    paths = [path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix in STATE_FILES]
+    paths = [
+        path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix in STATE_FILES
+    ]
     paths = [path for path in paths if not path.name.startswith(".")]
     digest = hashlib.sha256()
     with ThreadPoolExecutor() as pool:  # digests are computed without Python's lock

@@ -14,9 +14,22 @@ from msgspec.structs import replace
 
 from snellen.common.images import Images
 from snellen.errors import DataError, ModelError, SnellenError
-from snellen.models.base import ALL_KINDS, ModelSpec, ReplyListener, ShownByName, parse_spec, read_options
+from snellen.models.base import (
+    ALL_KINDS,
+    ModelSpec,
+    ReplyListener,
+    ShownByName,
+    parse_spec,
+    read_options,
+)
 from snellen.models.hf.conversation import ChatPrompt, Conversation
-from snellen.models.hf.decoding import decoding_group, generate_plainly, telling, to_response, token_picker
+from snellen.models.hf.decoding import (
+    decoding_group,
+    generate_plainly,
+    telling,
+    to_response,
+    token_picker,
+)
 from snellen.models.hf.encode import KEPT_PICTURES, ContinuedPrompt, EncodedPrompt, Encoder
 from snellen.models.hf.engine import Engine, batches_in_order, proved
 from snellen.models.hf.load import (
@@ -34,9 +47,23 @@ from snellen.models.hf.probe import REFUSALS, REPLY, Shows, build_probe
 from snellen.models.hf.reference import Scores, reference_reply, reference_scores
 from snellen.models.hf.selfcheck import SelfCheckResult, choose_fast_paths, plain_paths
 from snellen.models.hf.sharing_plan import PLAIN, FastPaths
-from snellen.models.hf.thresholds import Tolerance, UnrepeatableError, largest_difference, longest_text
+from snellen.models.hf.thresholds import (
+    Tolerance,
+    UnrepeatableError,
+    largest_difference,
+    longest_text,
+)
 from snellen.models.request_options import split_thoughts
-from snellen.records import ContinuationScore, ErrorKind, Failure, ImageRef, Kind, Request, Response, Usage
+from snellen.records import (
+    ContinuationScore,
+    ErrorKind,
+    Failure,
+    ImageRef,
+    Kind,
+    Request,
+    Response,
+    Usage,
+)
 
 ADAPTER = "hf 5"
 """Version of the adapter; increases when the same model would answer differently."""
@@ -51,7 +78,9 @@ UNUSABLE = (DataError, OSError, MemoryError, *REFUSALS)
 logger = logging.getLogger("snellen")
 
 
-def open_hf(spec: ModelSpec, load: Callable[[ModelSpec, HfOptions], LoadedModel] = load_pretrained) -> HFModel:
+def open_hf(
+    spec: ModelSpec, load: Callable[[ModelSpec, HfOptions], LoadedModel] = load_pretrained
+) -> HFModel:
     """The model that `hf:org/name[@revision]` or `hf:./folder` names, ready for use.
 
     Raises MissingExtraError without torch or transformers, ModelError when it cannot be loaded.
@@ -60,7 +89,9 @@ def open_hf(spec: ModelSpec, load: Callable[[ModelSpec, HfOptions], LoadedModel]
     try:
         options.rows(1)
     except ValueError:
-        raise ModelError(f"{spec.text}: batch_size is a positive number or auto, not {options.batch_size}") from None
+        raise ModelError(
+            f"{spec.text}: batch_size is a positive number or auto, not {options.batch_size}"
+        ) from None
     return HFModel(spec.text, load(spec, options), options)
 
 
@@ -73,7 +104,10 @@ class HFModel(ShownByName):
         kind = kind_of(loaded.model)
         self.batch_size = options.rows(ROWS[kind])
         self._on_accelerator = kind == "accelerator"
-        self._options, self._reasoning_tokens = options, options.reasoning_budget(parse_spec(name).target)
+        self._options, self._reasoning_tokens = (
+            options,
+            options.reasoning_budget(parse_spec(name).target),
+        )
         self._facts = loaded.facts | options.facts(parse_spec(name).target)
         self._conversation = Conversation(
             loaded.processor,
@@ -86,7 +120,9 @@ class HFModel(ShownByName):
                 f"{name}: clips=video was asked for, but its processor or its chat template takes no video; "
                 "write clips=pictures"
             )
-        self._layout = read_layout(loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id)
+        self._layout = read_layout(
+            loaded.model, _pad_token(loaded), _tokenizer(loaded).eos_token_id
+        )
         if oddities := self._conversation.oddities:
             logger.warning("%s: the chat template %s", name, "; it ".join(oddities))
         self._encoder = Encoder(
@@ -100,7 +136,9 @@ class HFModel(ShownByName):
         self._exact = options.scoring == "exact"
         self._self_checks = loaded.self_checks
         rows = 1 if self._exact else self.batch_size
-        self._engine = Engine(self._layout, rows, max(self.batch_size, ROWS["cpu"]) * TOKENS_A_ROW[kind])
+        self._engine = Engine(
+            self._layout, rows, max(self.batch_size, ROWS["cpu"]) * TOKENS_A_ROW[kind]
+        )
         self._finished: set[tuple[Any, ...]] = set()
         """Shapes of conversations and replies whose finished text was checked."""
         self._clips_refused = ""
@@ -127,13 +165,20 @@ class HFModel(ShownByName):
 
     def findings(self) -> tuple[str, ...]:
         """What spot checks on the requests so far found, and how clips were given, for the manifest of the run."""
-        scoring = f", scored by {self._proofs['clips'].fast_paths.name}" if "clips" in self._proofs else ""
+        scoring = (
+            f", scored by {self._proofs['clips'].fast_paths.name}"
+            if "clips" in self._proofs
+            else ""
+        )
         clips = tuple(
             f"clips were given {form} in {count} request{'s' * (count != 1)}{scoring if form == 'as video' else ''}"
             for form, count in self._clips_seen.items()
         )
         checks = (proof.spot_checks for proof in self._proofs.values())
-        return (*clips, *dict.fromkeys(line for check in checks if check for line in check.findings))
+        return (
+            *clips,
+            *dict.fromkeys(line for check in checks if check for line in check.findings),
+        )
 
     def seen_pixels(self, picture: Any) -> Sequence[Any]:
         """A picture as the network is given it, in arrays of channels x height x width: one, or one for each tile. None
@@ -166,15 +211,24 @@ class HFModel(ShownByName):
             proof = self._proof_of(rows[0])
             replies = self._write(rows, [requests[i] for i in places], proof.fast_paths)
             for i, row, tokens in zip(places, rows, replies, strict=True):
-                self._spot_check(requests[i], images, proof, partial(SpotChecks.check_reply, row=row, tokens=tokens))
+                self._spot_check(
+                    requests[i],
+                    images,
+                    proof,
+                    partial(SpotChecks.check_reply, row=row, tokens=tokens),
+                )
             return [
-                self._without_thoughts(to_response(self._encoder, row, tokens, ends, requests[i]), requests[i])
+                self._without_thoughts(
+                    to_response(self._encoder, row, tokens, ends, requests[i]), requests[i]
+                )
                 for i, row, tokens in zip(places, rows, replies, strict=True)
             ]
 
         return self._answered(prompts, list(groups.values()), reply, started)
 
-    def generate_streaming(self, request: Request, images: Images, listener: ReplyListener) -> Response:
+    def generate_streaming(
+        self, request: Request, images: Images, listener: ReplyListener
+    ) -> Response:
         """The same reply written token by token; `listener` is called after each token."""
         started = time.perf_counter()
         request = self._with_room(self._options.applied(request))
@@ -182,7 +236,9 @@ class HFModel(ShownByName):
             prompt = self._encoded(request, images)
 
         def tell(tokens: list[int]) -> None:
-            text = to_response(self._encoder, cast(EncodedPrompt, prompt), tokens, self._layout.end_tokens, request)
+            text = to_response(
+                self._encoder, cast(EncodedPrompt, prompt), tokens, self._layout.end_tokens, request
+            )
             listener(self._without_thoughts(text, request).text or "")
 
         def reply(places: list[int]) -> list[Response]:
@@ -190,7 +246,9 @@ class HFModel(ShownByName):
             pick = telling(token_picker(self._layout, self._encoder, [request]), tell)
             with quiet_and_single_threaded(self._layout.model):
                 paths = self._proof_of(row).fast_paths
-                [tokens] = self._engine.generate([row], pick, request.decoding.max_new_tokens, paths)
+                [tokens] = self._engine.generate(
+                    [row], pick, request.decoding.max_new_tokens, paths
+                )
             response = to_response(self._encoder, row, tokens, self._layout.end_tokens, request)
             return [self._without_thoughts(response, request)]
 
@@ -206,7 +264,9 @@ class HFModel(ShownByName):
         groups: dict[Any, list[int]] = {}
         for i, prompt in enumerate(prompts):
             if isinstance(prompt, ContinuedPrompt):
-                groups.setdefault((_shows(prompt.context), frozenset(prompt.context.extras)), []).append(i)
+                groups.setdefault(
+                    (_shows(prompt.context), frozenset(prompt.context.extras)), []
+                ).append(i)
 
         def score(places: list[int]) -> list[Response]:
             rows = [cast(ContinuedPrompt, prompts[i]) for i in places]
@@ -232,7 +292,9 @@ class HFModel(ShownByName):
 
     def _without_thoughts(self, response: Response, request: Request) -> Response:
         """The response with what the model thought apart from its answer."""
-        closing = "" if request.messages[-1].role == "assistant" else self._conversation.opened_thought
+        closing = (
+            "" if request.messages[-1].role == "assistant" else self._conversation.opened_thought
+        )
         parts = split_thoughts(response.text or "", closing)
         return replace(response, text=parts.answer, reasoning=parts.reasoning)
 
@@ -244,7 +306,9 @@ class HFModel(ShownByName):
         started: float,
     ) -> list[Response]:
         """Responses in order: failures from encoding, and the results of `run` for each group."""
-        responses = {i: outcome for i, outcome in enumerate(prompts) if isinstance(outcome, Response)}
+        responses = {
+            i: outcome for i, outcome in enumerate(prompts) if isinstance(outcome, Response)
+        }
         for group in groups:
             responses.update(zip(group, _each_if_not_all(group, run), strict=True))
         seconds = (time.perf_counter() - started) / max(1, len(responses))
@@ -252,7 +316,9 @@ class HFModel(ShownByName):
         return [
             outcome
             if outcome.error
-            else replace(outcome, seconds=seconds, notes=(*notes, *_notes(prompts[i]), *outcome.notes))
+            else replace(
+                outcome, seconds=seconds, notes=(*notes, *_notes(prompts[i]), *outcome.notes)
+            )
             for i, outcome in sorted(responses.items())
         ]
 
@@ -262,14 +328,20 @@ class HFModel(ShownByName):
         """New tokens of requests with the same decoding settings."""
         engine, longest = self._engine, requests[0].decoding.max_new_tokens
         generating = fast_paths.writing.startswith("generate")
-        by_generate = [i for i, row in enumerate(rows) if generating and proved(fast_paths, row, longest)]
+        by_generate = [
+            i for i, row in enumerate(rows) if generating and proved(fast_paths, row, longest)
+        ]
         token_by_token = [i for i in range(len(rows)) if i not in set(by_generate)]
         with quiet_and_single_threaded(self._layout.model):
             written = self._generated(rows, requests, by_generate, fast_paths)
             reply_of = dict(zip(sorted(by_generate), written, strict=True))
             if token_by_token:
-                pick = token_picker(self._layout, self._encoder, [requests[i] for i in token_by_token])
-                written = engine.generate([rows[i] for i in token_by_token], pick, longest, fast_paths)
+                pick = token_picker(
+                    self._layout, self._encoder, [requests[i] for i in token_by_token]
+                )
+                written = engine.generate(
+                    [rows[i] for i in token_by_token], pick, longest, fast_paths
+                )
                 reply_of.update(zip(token_by_token, written, strict=True))
         return [reply_of[i] for i in range(len(rows))]
 
@@ -286,7 +358,9 @@ class HFModel(ShownByName):
         def run(places: list[int]) -> list[list[int]]:
             part = [rows[place] for place in places]
             with engine.remember(part, fast_paths):
-                return generate_plainly(self._layout, self._encoder, part, [requests[place] for place in places])
+                return generate_plainly(
+                    self._layout, self._encoder, part, [requests[place] for place in places]
+                )
 
         most = engine.budget.rows if fast_paths.writing == "generate in batches" else 1
         order = sorted(chosen, key=lambda place: -len(rows[place].ids))
@@ -303,12 +377,20 @@ class HFModel(ShownByName):
         checks = proof.spot_checks
         if checks is None or not checks.drawn(request):
             return
-        write = self._conversation.write if request.kind == "generate" else self._conversation.write_scored
+        write = (
+            self._conversation.write
+            if request.kind == "generate"
+            else self._conversation.write_scored
+        )
         with without_warnings():
             repeats = self._encoder.repeats(write(request.messages), images)
         if not repeats:
             checks.unrepeatable += 1
-            logger.warning("%s: its processor makes other inputs of %s a second time", self.name, request.sample_id)
+            logger.warning(
+                "%s: its processor makes other inputs of %s a second time",
+                self.name,
+                request.sample_id,
+            )
         if unless_out_of_memory(lambda: agrees(checks)) is not False:
             return
         logger.warning(
@@ -337,7 +419,9 @@ class HFModel(ShownByName):
         engine, name = self._engine, self.name
         try:
             with quiet_and_single_threaded(self._layout.model):
-                probe = build_probe(self._conversation, self._encoder, self._layout.encoder_decoder, shows)
+                probe = build_probe(
+                    self._conversation, self._encoder, self._layout.encoder_decoder, shows
+                )
                 if self._exact:
                     return _Proof(plain_paths(engine, probe))
                 checked = (shows, self.batch_size)
@@ -400,12 +484,16 @@ class HFModel(ShownByName):
 
         Proved once for each shape of a talk and each text.
         """
-        shape = tuple((message.role, tuple(map(type, message.content))) for message in request.messages)
+        shape = tuple(
+            (message.role, tuple(map(type, message.content))) for message in request.messages
+        )
         opening = request.messages[-1].text if request.messages[-1].role == "assistant" else None
         for reply in request.continuations:
             if (proof := (shape, opening, prompt.join, reply)) not in self._finished:
                 finished = self._conversation.finish(request.messages, prompt, reply)
-                self._encoder.require_beginning(prompt.with_reply(self._conversation.as_text(reply)), finished)
+                self._encoder.require_beginning(
+                    prompt.with_reply(self._conversation.as_text(reply)), finished
+                )
                 if len(self._finished) >= PROOFS:
                     self._finished.clear()
                 self._finished.add(proof)
@@ -429,7 +517,9 @@ def _shows(row: EncodedPrompt) -> Literal["pictures", "clips", "both"]:
     return "clips" if row.clips == len(row.digests) else "both"
 
 
-def _each_if_not_all(places: list[int], run: Callable[[list[int]], list[Response]]) -> list[Response]:
+def _each_if_not_all(
+    places: list[int], run: Callable[[list[int]], list[Response]]
+) -> list[Response]:
     """`run` on all together or, if that raises, on halves, so that a bad request fails only itself."""
     try:
         return run(places)
@@ -452,8 +542,12 @@ def _scored(row: ContinuedPrompt, tails: Scores, continuations: Sequence[str]) -
 def _failed(error: Exception, kind: ErrorKind = "bad_request") -> Response:
     """The failure of one request, in one line; errors that are not meant for users keep their type's name."""
     message = " ".join(str(error).split())[:300]
-    plain = isinstance(error, (SnellenError, OSError)) or (kind == "bad_request" and isinstance(error, ValueError))
-    return Response(error=Failure(kind, message if plain and message else f"{type(error).__name__}: {message}"))
+    plain = isinstance(error, (SnellenError, OSError)) or (
+        kind == "bad_request" and isinstance(error, ValueError)
+    )
+    return Response(
+        error=Failure(kind, message if plain and message else f"{type(error).__name__}: {message}")
+    )
 
 
 def _notes(prompt: EncodedPrompt | ContinuedPrompt | Response) -> tuple[str, ...]:
@@ -517,9 +611,15 @@ class SpotChecks:
         """Whether a greedy reply agrees with the reference within the tolerance."""
         ends = self.layout.end_tokens
         count = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
-        count = next((i for i, token in enumerate(tokens[:count]) if token in self.layout.seen_tokens), count)
+        count = next(
+            (i for i, token in enumerate(tokens[:count]) if token in self.layout.seen_tokens), count
+        )
         count = min(count, REPLY) if self.stepwise else count
-        reference = reference_reply(self.layout, row, tokens[:count], stepwise=self.stepwise) if count else None
+        reference = (
+            reference_reply(self.layout, row, tokens[:count], stepwise=self.stepwise)
+            if count
+            else None
+        )
         deficit = max(reference.deficits) if reference else 0.0
         self._count("generate")
         self.reply_deficit = max(self.reply_deficit, deficit)

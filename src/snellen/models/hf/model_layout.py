@@ -18,7 +18,9 @@ REPLY_TYPE = {"paligemma": 1}
 ORIGIN = {"paligemma": 1}
 """Position of the first token where it is not 0."""
 TOWERS = ("vision_tower", "visual", "vision_model", "image_encoder", "vision_embed_tokens")
-TAKES_INPUTS = re.compile(r"forward$|get_\w+_features$|get_rope_index$|prepare_inputs_for_generation$")
+TAKES_INPUTS = re.compile(
+    r"forward$|get_\w+_features$|get_rope_index$|prepare_inputs_for_generation$"
+)
 """Methods whose parameters are inputs of a model."""
 PER_QUESTION = ("qformer_input_ids", "qformer_attention_mask")
 """Inputs through which a question changes what is seen of the picture (InstructBLIP)."""
@@ -82,15 +84,21 @@ class ModelLayout:
         import torch
 
         lengths = is_token.sum(1)
-        standing = (torch.arange(is_token.shape[1], device=is_token.device) + self.origin).expand(*is_token.shape)
+        standing = (torch.arange(is_token.shape[1], device=is_token.device) + self.origin).expand(
+            *is_token.shape
+        )
         if self.rotary is None:
             return standing, lengths + self.origin
         standing = standing.expand(3, -1, -1)
         if "image_grid_thw" in batch or "video_grid_thw" in batch:
-            shortened = {name: batch[name][:, : is_token.shape[1]] for name in per_token | {"input_ids"}}
+            shortened = {
+                name: batch[name][:, : is_token.shape[1]] for name in per_token | {"input_ids"}
+            }
             inputs = {**batch, **shortened, "attention_mask": is_token.long()}
             parameters = inspect.signature(self.rotary.get_rope_index).parameters
-            standing, _ = self.rotary.get_rope_index(**{name: inputs[name] for name in parameters if name in inputs})
+            standing, _ = self.rotary.get_rope_index(
+                **{name: inputs[name] for name in parameters if name in inputs}
+            )
         if "video_grid_thw" in batch:
             # What follows a clip stands behind its frames' height and width, whatever its seconds reach to.
             last = standing[1:, torch.arange(len(lengths), device=lengths.device), lengths - 1]
@@ -101,9 +109,15 @@ class ModelLayout:
 def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLayout:
     """Find the parts of `model`. `end_of_text` is the tokenizer's, for models whose settings name no end of a reply."""
     kind = getattr(model.config, "model_type", "")
-    text = next((getattr(model, name) for name in ("language_model", "text_model") if hasattr(model, name)), None)
+    text = next(
+        (getattr(model, name) for name in ("language_model", "text_model") if hasattr(model, name)),
+        None,
+    )
     language_model = text if text is not None and hasattr(text, "lm_head") else model
-    seq2seq = bool(model.config.is_encoder_decoder or getattr(language_model.config, "is_encoder_decoder", False))
+    seq2seq = bool(
+        model.config.is_encoder_decoder
+        or getattr(language_model.config, "is_encoder_decoder", False)
+    )
     inner = getattr(model, "model", model)
     origin = ORIGIN.get(kind, 0)
     if kind in ("kosmos-2", "kosmos-2.5"):
@@ -117,8 +131,13 @@ def read_layout(model: Any, pad: int, end_of_text: int | None = None) -> ModelLa
         reply_type=REPLY_TYPE.get(kind, 0),
         origin=origin,
         seen_tokens=_seen_tokens(model.config),
-        rotary=next((module for module in (inner, model) if hasattr(module, "get_rope_index")), None),
-        tower=next((module for name, module in model.named_modules() if name.split(".")[-1] in TOWERS), None),
+        rotary=next(
+            (module for module in (inner, model) if hasattr(module, "get_rope_index")), None
+        ),
+        tower=next(
+            (module for name, module in model.named_modules() if name.split(".")[-1] in TOWERS),
+            None,
+        ),
         text_encoder=language_model.get_encoder() if seq2seq else None,
         end_tokens=_end_tokens(model, language_model, end_of_text),
     )
@@ -131,14 +150,25 @@ def input_names(model: Any) -> frozenset[str] | None:
     """
     if not type(model).__module__.startswith("transformers."):
         return None
-    owners = {id(owner): owner for owner in (model, getattr(model, "model", model), model.base_model)}.values()
-    methods = [getattr(owner, name) for owner in owners for name in dir(type(owner)) if TAKES_INPUTS.match(name)]
+    owners = {
+        id(owner): owner for owner in (model, getattr(model, "model", model), model.base_model)
+    }.values()
+    methods = [
+        getattr(owner, name)
+        for owner in owners
+        for name in dir(type(owner))
+        if TAKES_INPUTS.match(name)
+    ]
     return frozenset(name for method in methods for name in inspect.signature(method).parameters)
 
 
 def _end_tokens(model: Any, language_model: Any, end_of_text: int | None) -> frozenset[int]:
     """As the generation settings say, else the tokenizer's end of text."""
-    for ends in (model.generation_config.eos_token_id, language_model.generation_config.eos_token_id, end_of_text):
+    for ends in (
+        model.generation_config.eos_token_id,
+        language_model.generation_config.eos_token_id,
+        end_of_text,
+    ):
         if ends is not None:
             return frozenset(ends if isinstance(ends, (list, tuple)) else [ends])
     return frozenset()
@@ -161,7 +191,9 @@ def vision_digest(encoded: EncodedPrompt) -> str:
 
 def encoder_input_digest(encoded: EncodedPrompt) -> str:
     """Digest of everything that an encoder reads: tokens and pictures."""
-    return hashlib.blake2b(f"{vision_digest(encoded)}{encoded.ids}".encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(
+        f"{vision_digest(encoded)}{encoded.ids}".encode(), digest_size=16
+    ).hexdigest()
 
 
 def _anchor(layout: ModelLayout, encoded: EncodedPrompt) -> int:
@@ -169,7 +201,9 @@ def _anchor(layout: ModelLayout, encoded: EncodedPrompt) -> int:
     identified."""
     if not encoded.digests:
         return 0
-    places: Sequence[int] = [i for i, token in enumerate(encoded.ids) if token in layout.seen_tokens]
+    places: Sequence[int] = [
+        i for i, token in enumerate(encoded.ids) if token in layout.seen_tokens
+    ]
     if "image_embeds_position_mask" in encoded.extras:
         places = encoded.extras["image_embeds_position_mask"][0].nonzero()[:, 0].tolist()
     return places[-1] + 1 if places else len(encoded.ids)
@@ -177,12 +211,19 @@ def _anchor(layout: ModelLayout, encoded: EncodedPrompt) -> int:
 
 def _seen_tokens(config: Any) -> frozenset[int]:
     names = ("image_token_id", "image_token_index", "video_token_id", "video_token_index")
-    return frozenset(int(token) for name in names if (token := getattr(config, name, None)) is not None)
+    return frozenset(
+        int(token) for name in names if (token := getattr(config, name, None)) is not None
+    )
 
 
 def _start(model: Any, language_model: Any) -> int:
     """The decoder's first token."""
-    for settings in (language_model.generation_config, language_model.config, model.generation_config, model.config):
+    for settings in (
+        language_model.generation_config,
+        language_model.config,
+        model.generation_config,
+        model.config,
+    ):
         for name in ("decoder_start_token_id", "bos_token_id"):
             if getattr(settings, name, None) is not None:
                 return int(getattr(settings, name))

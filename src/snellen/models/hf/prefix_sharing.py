@@ -94,7 +94,9 @@ def extend_trees(layout: ModelLayout, state: CachedState, trees: Sequence[Tree])
     position = state.position[:, None] + depths
     logits_setting = logits_to_keep(layout.language_model, max(tree.scored for tree in trees))
     grown = replace(state, cache=copy_cache(state.cache))
-    output = run_language_model(layout, grown, ids, additive(layout, sees)[:, None], position, logits_setting)
+    output = run_language_model(
+        layout, grown, ids, additive(layout, sees)[:, None], position, logits_setting
+    )
     return TreeState(state, cache_of(output), sees, position, _scored(output.logits, trees))
 
 
@@ -152,13 +154,21 @@ def select_branches(branches: Branches, chosen: Sequence[Sequence[int]]) -> Bran
     import torch
 
     most, device = max(map(len, chosen)), branches.position.device
-    index = sent(torch.tensor([[*places, *[0] * (most - len(places))] for places in chosen]), device)
+    index = sent(
+        torch.tensor([[*places, *[0] * (most - len(places))] for places in chosen]), device
+    )
     position = branches.position.gather(1, index)
     if branches.mask is None:
         return replace(branches, position=position)
-    dead = sent(torch.tensor([[place >= len(places) for place in range(most)] for places in chosen]), device)
+    dead = sent(
+        torch.tensor([[place >= len(places) for place in range(most)] for places in chosen]), device
+    )
     mask = branches.mask.take_along_dim(index[:, :, None], 1)
-    return replace(branches, mask=mask.masked_fill(dead[:, :, None], torch.finfo(mask.dtype).min), position=position)
+    return replace(
+        branches,
+        mask=mask.masked_fill(dead[:, :, None], torch.finfo(mask.dtype).min),
+        position=position,
+    )
 
 
 def additive(layout: ModelLayout, sees: Any) -> Any:
@@ -166,18 +176,27 @@ def additive(layout: ModelLayout, sees: Any) -> Any:
     import torch
 
     dtype = layout.model.dtype
-    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill_(~sees, torch.finfo(dtype).min)
+    return torch.zeros(sees.shape, dtype=dtype, device=sees.device).masked_fill_(
+        ~sees, torch.finfo(dtype).min
+    )
 
 
-def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree]) -> TreeState:
+def _read_at_once(
+    layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees: Sequence[Tree]
+) -> TreeState:
     """Run prefix and tree as one text, in which the last tokens see their ancestors rather than all before."""
     import torch
 
     model, pad, device = layout.model, layout.pad, input_device(layout.model)
-    longest, nodes = max(len(prefix.ids) for prefix in prefixes), max(len(tree.tokens) for tree in trees)
+    longest, nodes = (
+        max(len(prefix.ids) for prefix in prefixes),
+        max(len(tree.tokens) for tree in trees),
+    )
     texts = [
         extend(
-            prefix, (*[pad] * (longest + nodes - len(prefix.ids) - len(tree.tokens)), *tree.tokens), layout.reply_type
+            prefix,
+            (*[pad] * (longest + nodes - len(prefix.ids) - len(tree.tokens)), *tree.tokens),
+            layout.reply_type,
         )
         for prefix, tree in zip(prefixes, trees, strict=True)
     ]
@@ -189,11 +208,17 @@ def _read_at_once(layout: ModelLayout, prefixes: Sequence[EncodedPrompt], trees:
     earlier = torch.ones((longest, longest + nodes), dtype=torch.bool, device=device).tril()
     standing, following = layout.places(batch, is_token, texts[0].per_token)
     position = following[:, None] + depths
-    batch["attention_mask"] = additive(layout, torch.cat([earlier.expand(len(trees), -1, -1), sees], dim=1))[:, None]
+    batch["attention_mask"] = additive(
+        layout, torch.cat([earlier.expand(len(trees), -1, -1), sees], dim=1)
+    )[:, None]
     batch["position_ids"] = torch.cat([standing, position.expand(*standing.shape[:-1], -1)], dim=-1)
-    scored = torch.arange(longest + nodes - max(tree.scored for tree in trees), longest + nodes, device=device)
+    scored = torch.arange(
+        longest + nodes - max(tree.scored for tree in trees), longest + nodes, device=device
+    )
     logit_places: Any = torch.unique(torch.cat([lengths - 1, scored]))
-    logits_setting = {} if layout.all_logits else dict.fromkeys(logits_to_keep(model, 1), logit_places)
+    logits_setting = (
+        {} if layout.all_logits else dict.fromkeys(logits_to_keep(model, 1), logit_places)
+    )
     layout.forget_positions()
     output = model(**batch, **logits_setting, **layout.first_cache(), use_cache=True)
     cache, logits = cache_of(output), output.logits
@@ -249,7 +274,10 @@ def _scored(logits: Any, trees: Sequence[Tree]) -> Any:
 
 
 def score_by_tree(
-    items: Sequence[PrefixItem], groups: Sequence[SharingGroup], trees: Sequence[Tree], grown: TreeState
+    items: Sequence[PrefixItem],
+    groups: Sequence[SharingGroup],
+    trees: Sequence[Tree],
+    grown: TreeState,
 ) -> dict[int, Scores]:
     """Scores from the logits of prefixes and of the nodes after them; nothing is run."""
     scores: dict[int, Scores] = {}
@@ -277,7 +305,9 @@ def generate_by_tree(
     stems = [[tails[0][0] for tails in tree.predictors] for tree in trees]
     branches = branches_of(layout, grown, trees, stems)
     branches = replace(branches, cache=with_room(branches.cache, longest))
-    logits = torch.stack([_predicting(grown, trees, row, node) for row, nodes in enumerate(stems) for node in nodes])
+    logits = torch.stack(
+        [_predicting(grown, trees, row, node) for row, nodes in enumerate(stems) for node in nodes]
+    )
     # For each row, the members whose branches are still running, in branch order.
     first = list(accumulate(map(len, stems), initial=0))
     live = [list(range(start, end)) for start, end in pairwise(first)]
@@ -290,11 +320,17 @@ def generate_by_tree(
             break
         if running != live:
             branches = select_branches(
-                branches, [[live[row].index(m) for m in branch_members] for row, branch_members in enumerate(running)]
+                branches,
+                [
+                    [live[row].index(m) for m in branch_members]
+                    for row, branch_members in enumerate(running)
+                ],
             )
             live, places = running, _places(running, logits.device)
         most = max(map(len, live))
-        ids = torch.tensor([[*(tokens[m] for m in row), *[layout.pad] * (most - len(row))] for row in live])
+        ids = torch.tensor(
+            [[*(tokens[m] for m in row), *[layout.pad] * (most - len(row))] for row in live]
+        )
         branches, grown_logits = extend_branches(layout, branches, sent(ids, logits.device))
         rows, member_branches, targets = places
         logits = logits.index_copy(0, targets, grown_logits[rows, member_branches])
@@ -305,7 +341,11 @@ def _places(live: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any, Any]:
     """Row, branch and member of every live branch."""
     import torch
 
-    positions = [(row, branch, member) for row, members in enumerate(live) for branch, member in enumerate(members)]
+    positions = [
+        (row, branch, member)
+        for row, members in enumerate(live)
+        for branch, member in enumerate(members)
+    ]
     rows, branches, members = sent(torch.tensor(positions), device).unbind(1)
     return rows, branches, members
 
@@ -321,7 +361,9 @@ def score_by_rows(
     scores: dict[int, Scores] = {}
     for block in _blocks(items, groups, together):
         state = _read_rests(layout, prefixes, items, groups, block)
-        tails = [(row, tail) for row, (_, member) in enumerate(block) for tail in items[member].tails]
+        tails = [
+            (row, tail) for row, (_, member) in enumerate(block) for tail in items[member].tails
+        ]
         parts = [[tail] for tail in tails] if together == "single" else [tails]
         scored = iter([values for part in parts for values in _tail_scores(layout, state, part)])
         for _, member in block:
@@ -406,7 +448,11 @@ def _read_rests(
 def _row_scores(first: Any, later: Any, tail: Sequence[int]) -> list[float]:
     import torch
 
-    logits = first[None] if later is None or len(tail) == 1 else torch.cat([first[None], later[: len(tail) - 1]])
+    logits = (
+        first[None]
+        if later is None or len(tail) == 1
+        else torch.cat([first[None], later[: len(tail) - 1]])
+    )
     scores: list[float] = token_scores(logits, tail).tolist()
     return scores
 
@@ -417,7 +463,11 @@ def _tree_scores(
     """Scores of a group's members from the logits of its prefix's last token and of its tree's scored nodes."""
     import torch
 
-    logits = prefix[None] if grown is None else torch.cat([prefix[None], grown[grown.shape[0] - tree.scored :]])
+    logits = (
+        prefix[None]
+        if grown is None
+        else torch.cat([prefix[None], grown[grown.shape[0] - tree.scored :]])
+    )
     logits = logits.float()
     unscored = len(tree.tokens) - tree.scored
     targets = [
@@ -426,6 +476,8 @@ def _tree_scores(
         for tail, nodes in zip(items[member].tails, tails, strict=True)
         for node, token in zip(nodes, tail, strict=True)
     ]
-    places, tokens = (torch.tensor(column, device=logits.device) for column in zip(*targets, strict=True))
+    places, tokens = (
+        torch.tensor(column, device=logits.device) for column in zip(*targets, strict=True)
+    )
     values = iter((logits[places, tokens] - logits.logsumexp(-1)[places]).tolist())
     return {m: [[next(values) for _ in tail] for tail in items[m].tails] for m in group.members}

@@ -30,7 +30,10 @@ from snellen.models.hf.sharing_plan import FastPaths, Writing
 from snellen.models.hf.thresholds import Tolerance, UnrepeatableError
 from snellen.records import ImagePart, ImageRef, Message, TextPart
 
-QUESTIONS = ("What is in the picture?", "How many things do you see here, and which of them is the largest?")
+QUESTIONS = (
+    "What is in the picture?",
+    "How many things do you see here, and which of them is the largest?",
+)
 REPLIES = ("yes", "a red square and two circles")
 REPEATS = 4
 """How often each prompt is put together twice, to see whether a processor acts at random."""
@@ -64,7 +67,10 @@ class _Noise(dict[str, bytes]):
     def shown(self, shows: Shows, seed: int, size: tuple[int, int]) -> list[ImageRef]:
         """What a prompt of a kind shows: nothing, one picture, or the frames of a clip."""
         if shows == "clips":
-            return [replace_struct(self.add(10 * seed + i, size), time=i * SECONDS) for i in range(FRAMES)]
+            return [
+                replace_struct(self.add(10 * seed + i, size), time=i * SECONDS)
+                for i in range(FRAMES)
+            ]
         return [self.add(seed, size)] if shows == "pictures" else []
 
     def read(self, image: ImageRef) -> bytes:
@@ -80,8 +86,14 @@ def build_probe(
     # Of different shape: what pads them to one size may change what is seen of them (Emu3).
     first, second = noise.shown(shows, 1, (96, 72)), noise.shown(shows, 2, (64, 80))
     prompts = []
-    for pictures, question in ((first, QUESTIONS[0]), (first, QUESTIONS[1]), (second, QUESTIONS[0])):
-        prompt = conversation.write([Message("user", (*map(ImagePart, pictures), TextPart(question)))])
+    for pictures, question in (
+        (first, QUESTIONS[0]),
+        (first, QUESTIONS[1]),
+        (second, QUESTIONS[0]),
+    ):
+        prompt = conversation.write(
+            [Message("user", (*map(ImagePart, pictures), TextPart(question)))]
+        )
         encoded = encoder.encode(prompt, noise)
         if not all(encoder.repeats(prompt, noise) for _ in range(REPEATS)):
             raise UnrepeatableError(
@@ -89,7 +101,9 @@ def build_probe(
                 "be repeated; switch off what it does at random"
             )
         prompts.append(
-            encoder.reply_with(encoded, REPLIES) if encoder_decoder else encoder.continue_with(prompt, encoded, REPLIES)
+            encoder.reply_with(encoded, REPLIES)
+            if encoder_decoder
+            else encoder.continue_with(prompt, encoded, REPLIES)
         )
     return prompts
 
@@ -99,7 +113,9 @@ def with_repetition(prompt: ContinuedPrompt) -> ContinuedPrompt:
     return replace(prompt, tails=(*prompt.tails, max(prompt.tails, key=len)))
 
 
-def without_picture(probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int) -> list[ContinuedPrompt]:
+def without_picture(
+    probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int
+) -> list[ContinuedPrompt]:
     """Two prompts of a few words without a picture, each with a short continuation and a longer one; the first's
     reaches `length` tokens."""
     words = _words(probe, layout)
@@ -112,7 +128,9 @@ def without_picture(probe: Sequence[ContinuedPrompt], layout: ModelLayout, lengt
     return prompts
 
 
-def stretched(probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int) -> list[ContinuedPrompt]:
+def stretched(
+    probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int
+) -> list[ContinuedPrompt]:
     """Three prompts of up to `length` tokens, made from the first of `probe` and tokens that occur in it.
 
     A short one with a continuation that reaches `length`, so that it crosses whatever begins on the way; one whose
@@ -126,18 +144,24 @@ def stretched(probe: Sequence[ContinuedPrompt], layout: ModelLayout, length: int
         return tuple(rng.choice(words) for _ in range(max(1, count)))
 
     def longer(count: int) -> ContinuedPrompt:
-        longer_context = extend(first.context, more(count - len(first.context.ids)), layout.reply_type)
+        longer_context = extend(
+            first.context, more(count - len(first.context.ids)), layout.reply_type
+        )
         return with_repetition(ContinuedPrompt(longer_context, first.tails[:3]))
 
     if layout.encoder_decoder:
         return [longer(length), longer(length // 2)]
-    crossing = ContinuedPrompt(first.context, (first.tails[0], more(length - len(first.context.ids))))
+    crossing = ContinuedPrompt(
+        first.context, (first.tails[0], more(length - len(first.context.ids)))
+    )
     return [crossing, longer(length - few), longer(length // 2)]
 
 
 def _words(probe: Sequence[ContinuedPrompt], layout: ModelLayout) -> list[int]:
     """Tokens of text that occur in the probe."""
-    return sorted({token for prompt in probe for tail in prompt.tails for token in tail} - layout.seen_tokens)
+    return sorted(
+        {token for prompt in probe for tail in prompt.tails for token in tail} - layout.seen_tokens
+    )
 
 
 def affordable_length(model: Any) -> int:
@@ -149,12 +173,22 @@ def affordable_length(model: Any) -> int:
 def text_length(prompt: ContinuedPrompt, encoder_decoder: bool) -> int:
     """Tokens of a prompt with its longest continuation, which an encoder-decoder reads separately."""
     after = max(len(tail) for tail in prompt.tails)
-    return max(len(prompt.context.ids), after) if encoder_decoder else len(prompt.context.ids) + after
+    return (
+        max(len(prompt.context.ids), after) if encoder_decoder else len(prompt.context.ids) + after
+    )
 
 
 REPLY = 8
 """Tokens of a test reply."""
-REFUSALS = (RuntimeError, ValueError, TypeError, IndexError, KeyError, AttributeError, NotImplementedError)
+REFUSALS = (
+    RuntimeError,
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    AttributeError,
+    NotImplementedError,
+)
 """Errors that architectures raise when they cannot be run in parts."""
 
 
@@ -165,7 +199,9 @@ class GreedyPicker:
     ends: frozenset[int]
     scores: dict[tuple[int, int], float] = field(default_factory=dict)
 
-    def __call__(self, members: Sequence[int]) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
+    def __call__(
+        self, members: Sequence[int]
+    ) -> Callable[[Any, list[list[int]]], tuple[list[int], list[bool]]]:
         def choose(logits: Any, tokens_so_far: list[list[int]]) -> tuple[list[int], list[bool]]:
             best, tokens = double(logits).log_softmax(-1).max(-1)
             for member, before, score in zip(members, tokens_so_far, best.tolist(), strict=True):
@@ -186,7 +222,10 @@ class ProbeReply:
 def picked_replies(picker: GreedyPicker, replies: Sequence[Sequence[int]]) -> list[ProbeReply]:
     """Replies that were written with `picker`."""
     return [
-        ProbeReply(list(reply), [picker.scores.get((i, place), float("nan")) for place in range(len(reply))])
+        ProbeReply(
+            list(reply),
+            [picker.scores.get((i, place), float("nan")) for place in range(len(reply))],
+        )
         for i, reply in enumerate(replies)
     ]
 
@@ -209,13 +248,22 @@ def generated_replies(layout: ModelLayout, rows: Sequence[EncodedPrompt]) -> lis
 
 
 def reply_flaw(
-    layout: ModelLayout, row: EncodedPrompt, reply: ProbeReply, tolerance: Tolerance, stepwise: bool = False
+    layout: ModelLayout,
+    row: EncodedPrompt,
+    reply: ProbeReply,
+    tolerance: Tolerance,
+    stepwise: bool = False,
 ) -> str:
     """How a reply of at most REPLY tokens differs from the reference; empty if it does not."""
-    if not reply.tokens or (len(reply.tokens) < REPLY and reply.tokens[-1] not in layout.end_tokens):
+    if not reply.tokens or (
+        len(reply.tokens) < REPLY and reply.tokens[-1] not in layout.end_tokens
+    ):
         return "stops early"
     # A token that stands for a picture cannot be read back without one.
-    count = next((i for i, token in enumerate(reply.tokens) if token in layout.seen_tokens), len(reply.tokens))
+    count = next(
+        (i for i, token in enumerate(reply.tokens) if token in layout.seen_tokens),
+        len(reply.tokens),
+    )
     if not count:
         return ""
     reference = reference_reply(layout, row, reply.tokens[:count], stepwise=stepwise)
@@ -226,7 +274,11 @@ def reply_flaw(
 
 
 def choose_writing(
-    engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, tolerance: Tolerance, cached: bool = True
+    engine: Engine,
+    rows: Sequence[EncodedPrompt],
+    fast_paths: FastPaths,
+    tolerance: Tolerance,
+    cached: bool = True,
 ) -> tuple[Writing, dict[str, str]]:
     """The fastest way to write replies to `rows` that equals the reference, and why the faster ones are refused.
 
@@ -244,7 +296,10 @@ def choose_writing(
     refusals: dict[str, str] = {}
     for way, batches in ways.items():
         try:
-            flaws = [batch_flaw(engine, batch, replace(fast_paths, writing=way), tolerance) for batch in batches]
+            flaws = [
+                batch_flaw(engine, batch, replace(fast_paths, writing=way), tolerance)
+                for batch in batches
+            ]
         except REFUSALS as error:
             flaws = [error_line(error)]
         if not any(flaws):
@@ -257,7 +312,9 @@ def choose_writing(
     return "token by token", refusals
 
 
-def batch_flaw(engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, tolerance: Tolerance) -> str:
+def batch_flaw(
+    engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: FastPaths, tolerance: Tolerance
+) -> str:
     """How a reply to one of `rows` differs from the reference when they are written together; empty if none does."""
     engine.prefix_cache.clear()
     if fast_paths.writing == "shared":
@@ -266,7 +323,10 @@ def batch_flaw(engine: Engine, rows: Sequence[EncodedPrompt], fast_paths: FastPa
     else:
         with engine.remember(rows, fast_paths):
             replies = generated_replies(engine.layout, rows)
-    flaws = (reply_flaw(engine.layout, row, reply, tolerance) for row, reply in zip(rows, replies, strict=True))
+    flaws = (
+        reply_flaw(engine.layout, row, reply, tolerance)
+        for row, reply in zip(rows, replies, strict=True)
+    )
     return next(filter(None, flaws), "")
 
 

@@ -30,7 +30,10 @@ class ReferenceReply:
 
 def reference_scores(layout: ModelLayout, prompts: Sequence[ContinuedPrompt]) -> list[Scores]:
     """Token scores of every continuation of every prompt, each from a forward pass of its own."""
-    return [[reference_reply(layout, prompt.context, tail).scores for tail in prompt.tails] for prompt in prompts]
+    return [
+        [reference_reply(layout, prompt.context, tail).scores for tail in prompt.tails]
+        for prompt in prompts
+    ]
 
 
 def reference_reply(
@@ -45,7 +48,9 @@ def reference_reply(
 
     with inference():
         if stepwise:
-            logits = torch.stack([_logits(layout, context, reply[:place])[-1] for place in range(len(reply))])
+            logits = torch.stack(
+                [_logits(layout, context, reply[:place])[-1] for place in range(len(reply))]
+            )
         elif layout.encoder_decoder:
             logits = _logits(layout, context, reply[:-1])
         else:
@@ -81,9 +86,15 @@ def _inputs(layout: ModelLayout, context: EncodedPrompt, after: Sequence[int]) -
     for name, value in context.extras.items():
         if name in context.per_token and after:
             kind = layout.reply_type if name == "token_type_ids" else 0
-            kinds = torch.full((1, len(after)), kind, dtype=value.dtype) if value.ndim == 2 else value[:, -1:]
+            kinds = (
+                torch.full((1, len(after)), kind, dtype=value.dtype)
+                if value.ndim == 2
+                else value[:, -1:]
+            )
             value = torch.cat([value, *[kinds] * (1 if value.ndim == 2 else len(after))], dim=1)
         if isinstance(value, torch.Tensor):
-            value = value.to(device, layout.model.dtype if value.is_floating_point() else value.dtype)
+            value = value.to(
+                device, layout.model.dtype if value.is_floating_point() else value.dtype
+            )
         inputs[name] = value
     return inputs

@@ -40,7 +40,12 @@ from snellen.models.hf.thresholds import (
     read_facts,
 )
 
-PLAINLY, CACHE, LONG, SHORT = "one row at a time", "a cached prompt", "a long text", "a text without a picture"
+PLAINLY, CACHE, LONG, SHORT = (
+    "one row at a time",
+    "a cached prompt",
+    "a long text",
+    "a text without a picture",
+)
 ALONE, NOT_ALONE = "a text without what follows", "scores depend on the text after them"
 BACKWARDS = "the reverse order"
 LAST_LOGITS = "logits of the last places alone"
@@ -98,9 +103,13 @@ class SelfCheckResult:
     def line(self) -> str:
         """One line on the paths that failed; empty when all agreed."""
         wrong = [
-            f"{name} is off by {value:.2g} nats" for name, value in self.differences.items() if name in self.refusals
+            f"{name} is off by {value:.2g} nats"
+            for name, value in self.differences.items()
+            if name in self.refusals
         ]
-        failed = [f"{name}: {why}" for name, why in self.refusals.items() if name not in self.differences]
+        failed = [
+            f"{name}: {why}" for name, why in self.refusals.items() if name not in self.differences
+        ]
         if not (wrong or failed):
             return ""
         return f"scoring falls back to {self.fast_paths.name} ({'; '.join([*wrong, *failed])})"
@@ -149,14 +158,18 @@ def plain_paths(engine: Engine, probe: Sequence[ContinuedPrompt]) -> FastPaths:
     """The last rung; replies are written by the model's own `generate` if that equals the reference."""
     check = _SelfCheck(engine, list(probe), ModelFacts())
     alone = check.scores_stand_alone()
-    writing, _ = choose_writing(engine, [prompt.context for prompt in probe], PLAIN, check.tolerance, alone)
+    writing, _ = choose_writing(
+        engine, [prompt.context for prompt in probe], PLAIN, check.tolerance, alone
+    )
     return replace(PLAIN, writing=writing)
 
 
 class _SelfCheck:
     """One walk down the ladder."""
 
-    def __init__(self, engine: Engine, probe: list[ContinuedPrompt], facts: ModelFacts | None) -> None:
+    def __init__(
+        self, engine: Engine, probe: list[ContinuedPrompt], facts: ModelFacts | None
+    ) -> None:
         self.engine, self._given = engine, facts
         self.probe = [with_repetition(prompt) for prompt in probe]
         self.facts = facts or ModelFacts()
@@ -169,7 +182,9 @@ class _SelfCheck:
         self.keeps = True
         """Whether what was read of a text may be kept for what follows."""
         scores = reference_scores(engine.layout, probe)
-        self.tolerance = measure_tolerance(engine.layout, [probe[0], probe[-1]], [scores[0], scores[-1]])
+        self.tolerance = measure_tolerance(
+            engine.layout, [probe[0], probe[-1]], [scores[0], scores[-1]]
+        )
         # What stands twice has one reference.
         again = [
             [*prompt_scores, prompt_scores[prompt.tails.index(prompt.tails[-1])]]
@@ -207,7 +222,9 @@ class _SelfCheck:
                 self.refusals[path] = forbidden[name]
             elif self._agrees(path, wider := chosen.with_path(name), self._case):
                 chosen = wider
-        if not self._agrees(BACKWARDS, chosen, _Case(self._case.prompts[::-1], self._case.scores[::-1])):
+        if not self._agrees(
+            BACKWARDS, chosen, _Case(self._case.prompts[::-1], self._case.scores[::-1])
+        ):
             chosen = PLAIN
         return self._from_its_shortest(self._in_its_range(chosen))
 
@@ -233,7 +250,9 @@ class _SelfCheck:
         if NO_CACHE in why:
             return [(NO_CACHE, replace(layout, given_cache=True))]
         # GIT's places are not those of the text.
-        return [(LAST_LOGITS, replace(layout, all_logits=True))] if CACHE in self.differences else []
+        return (
+            [(LAST_LOGITS, replace(layout, all_logits=True))] if CACHE in self.differences else []
+        )
 
     def _in_its_range(self, chosen: FastPaths) -> FastPaths:
         """`chosen` with the longest text that it holds for, or a lower rung that holds on long texts."""
@@ -246,8 +265,14 @@ class _SelfCheck:
         surely = facts.endless and not facts.doubt
         length = crossing + MARGIN if surely else max(crossing + MARGIN, LONGEST_UNKNOWN)
         length = min(length, self._limits(), *([facts.selecting[1] - 1] if facts.selecting else []))
-        proved = ProvedRange(longest=None if surely and length > crossing else max(length, length_of_probe))
-        return replace(chosen, proved=proved) if length <= length_of_probe else self._beyond(chosen, length, proved)
+        proved = ProvedRange(
+            longest=None if surely and length > crossing else max(length, length_of_probe)
+        )
+        return (
+            replace(chosen, proved=proved)
+            if length <= length_of_probe
+            else self._beyond(chosen, length, proved)
+        )
 
     def _from_its_shortest(self, chosen: FastPaths) -> FastPaths:
         """`chosen` with the shortest prompt and the numbers of pictures that it was proved for."""
@@ -256,7 +281,9 @@ class _SelfCheck:
         unsure = bool(self.facts.doubt or self.facts.reached(shortest))
         if not chosen.runs_together or (pictures == {0} and not unsure):
             return chosen
-        prompts = without_picture(self.probe, self.engine.layout, self._longest_text() if unsure else BRIEF)
+        prompts = without_picture(
+            self.probe, self.engine.layout, self._longest_text() if unsure else BRIEF
+        )
         try:
             case = _Case(prompts, reference_scores(self.engine.layout, prompts))
         except REFUSALS as error:
@@ -270,7 +297,10 @@ class _SelfCheck:
         if agrees:
             shortest, pictures = 0, pictures | {0}
         proved = replace(
-            chosen.proved, shortest=shortest, pictures=pictures if self.facts.doubt else None, blind=agrees
+            chosen.proved,
+            shortest=shortest,
+            pictures=pictures if self.facts.doubt else None,
+            blind=agrees,
         )
         return replace(chosen, proved=proved)
 
@@ -357,16 +387,22 @@ def selects(facts: ModelFacts, length: int) -> str:
     """Why nothing that was read of a text may be kept, in texts of `length` tokens; empty if it may."""
     if facts.selecting is None or facts.selecting[1] > length:
         return ""
-    return f"a part of the text is selected ({facts.selecting[0]}, from {facts.selecting[1]:,} tokens)"
+    return (
+        f"a part of the text is selected ({facts.selecting[0]}, from {facts.selecting[1]:,} tokens)"
+    )
 
 
 def forbidden_paths(facts: ModelFacts, length: int) -> dict[str, str]:
     """Fast paths that no finite probe could prove, by the facts, on texts of `length` tokens; and why."""
     if facts.doubt:
         return dict.fromkeys(ACROSS, facts.doubt)
-    forbidden = dict.fromkeys(("batch", "ragged"), facts.picture_doubt) if facts.picture_doubt else {}
+    forbidden = (
+        dict.fromkeys(("batch", "ragged"), facts.picture_doubt) if facts.picture_doubt else {}
+    )
     if facts.odd_layers:
-        forbidden |= dict.fromkeys(HOLES, f"its cache has other layers than plain ones ({', '.join(facts.odd_layers)})")
+        forbidden |= dict.fromkeys(
+            HOLES, f"its cache has other layers than plain ones ({', '.join(facts.odd_layers)})"
+        )
     elif reached := facts.reached(length):
         forbidden |= dict.fromkeys(HOLES, f"behaviour begins at a length ({', '.join(reached)})")
     return forbidden

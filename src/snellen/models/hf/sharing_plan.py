@@ -107,7 +107,10 @@ class FastPaths:
         if not self.cache:
             facts = ["full rows", *["encoders kept"] * self.vision_cache]
             return ", ".join([*facts, *["one row at a time"] * (not self.batch)])
-        facts = ["tree" if self.tree else "rows", "picture shared" if self.shared else "prompt shared"]
+        facts = [
+            "tree" if self.tree else "rows",
+            "picture shared" if self.shared else "prompt shared",
+        ]
         more = {
             "features kept": self.vision_cache,
             "one forward": self.at_once,
@@ -120,7 +123,9 @@ class FastPaths:
     @property
     def name(self) -> str:
         """A description of the strategy, for the run's manifest."""
-        usual: Writing = "shared" if self.cache else "generate in batches" if self.batch else "generate"
+        usual: Writing = (
+            "shared" if self.cache else "generate in batches" if self.batch else "generate"
+        )
         facts = [self.rows_name]
         if self.writing != usual:
             facts.append(f"replies {self.writing}")
@@ -204,7 +209,13 @@ def plan_sharing(
     """
     groups = _groups(items, shared)
     pieces = [piece for group in groups for piece in _split(items, group, budget)]
-    pieces.sort(key=lambda group: (-group.prefix, items[group.members[0]].key, items[group.members[0]].tokens))
+    pieces.sort(
+        key=lambda group: (
+            -group.prefix,
+            items[group.members[0]].key,
+            items[group.members[0]].tokens,
+        )
+    )
     if not ragged:
         return [[group] for group in pieces]
     batches: list[list[SharingGroup]] = []
@@ -221,11 +232,15 @@ def build_tree(items: Sequence[PrefixItem], group: SharingGroup) -> Tree:
     predictors = []
     for member in group.members:
         stem = _walk(nodes, PREFIX_END, items[member].tokens[group.prefix :])[-1]
-        predictors.append(tuple(tuple(_walk(nodes, stem, tail[:-1])[: len(tail)]) for tail in items[member].tails))
+        predictors.append(
+            tuple(tuple(_walk(nodes, stem, tail[:-1])[: len(tail)]) for tail in items[member].tails)
+        )
     return _ordered(list(nodes), predictors)
 
 
-def reusable_length(items: Sequence[PrefixItem], group: SharingGroup, cached: Sequence[int], shared: bool) -> int:
+def reusable_length(
+    items: Sequence[PrefixItem], group: SharingGroup, cached: Sequence[int], shared: bool
+) -> int:
     """How many tokens of `known`, a prefix read earlier with the same pictures, `group` can reuse.
 
     Without `shared` only an identical prefix counts. The logits after the last token of a part are not known.
@@ -278,7 +293,8 @@ def _split(items: Sequence[PrefixItem], group: SharingGroup, budget: Budget) -> 
     pieces: list[list[int]] = [[]]
     for member in group.members:
         if pieces[-1] and (
-            len(pieces[-1]) >= budget.rows or _after(items, [*pieces[-1], member], group.prefix) > budget.tokens
+            len(pieces[-1]) >= budget.rows
+            or _after(items, [*pieces[-1], member], group.prefix) > budget.tokens
         ):
             pieces.append([])
         pieces[-1].append(member)
@@ -301,7 +317,11 @@ def _after(items: Sequence[PrefixItem], members: Sequence[int], prefix: int) -> 
 
 def _walk(nodes: dict[tuple[int, int], int], start: int, tokens: Sequence[int]) -> list[int]:
     """The nodes from `start` along `tokens`, including `start`; missing ones are added."""
-    return list(accumulate(tokens, lambda node, token: nodes.setdefault((node, token), len(nodes)), initial=start))
+    return list(
+        accumulate(
+            tokens, lambda node, token: nodes.setdefault((node, token), len(nodes)), initial=start
+        )
+    )
 
 
 def _ordered(edges: list[tuple[int, int]], predictors: list[tuple[tuple[int, ...], ...]]) -> Tree:
@@ -317,5 +337,7 @@ def _ordered(edges: list[tuple[int, int]], predictors: list[tuple[tuple[int, ...
         parents=tuple(place[edges[node][0]] for node in order),
         depths=tuple(depths[node] for node in order),
         scored=len(predicting),
-        predictors=tuple(tuple(tuple(place[n] for n in tail) for tail in member) for member in predictors),
+        predictors=tuple(
+            tuple(tuple(place[n] for n in tail) for tail in member) for member in predictors
+        ),
     )

@@ -42,7 +42,11 @@ def unknown_code(model: Any) -> tuple[str, ...]:
     method, a hook or anything else that is called and is theirs."""
     import torch
 
-    global_hooks = [hooks for name, hooks in vars(torch.nn.modules.module).items() if name.startswith("_global_")]
+    global_hooks = [
+        hooks
+        for name, hooks in vars(torch.nn.modules.module).items()
+        if name.startswith("_global_")
+    ]
     hooks = chain.from_iterable(hooks.values() for hooks in global_hooks if isinstance(hooks, dict))
     names = [] if all(map(_is_known, hooks)) else ["global hooks"]
     kinds = {type(module) for module in model.modules()}
@@ -90,20 +94,29 @@ def _is_known(part: Any) -> bool:
             return False
         known_folders, standard = _folders()
         file = part.__code__.co_filename
-        return file.startswith(known_folders) or (file.startswith(standard) and "site-packages" not in file)
+        return file.startswith(known_folders) or (
+            file.startswith(standard) and "site-packages" not in file
+        )
     if not callable(part):
         return True
     if inspect.isbuiltin(part):
         return part.__name__ in POINTWISE and (part.__module__ or "torch").startswith("torch")
     origin = (part if inspect.isclass(part) else type(part)).__module__
-    return not origin.startswith(OPAQUE) and (origin in PLAIN_DATA or origin.partition(".")[0] in KNOWN_PACKAGES)
+    return not origin.startswith(OPAQUE) and (
+        origin in PLAIN_DATA or origin.partition(".")[0] in KNOWN_PACKAGES
+    )
 
 
 @functools.cache
 def _folders() -> tuple[tuple[str, ...], str]:
     """Where the known packages are, and the standard library, whose decorators say what they wrap."""
     specs = [find_spec(name) for name in KNOWN_PACKAGES]
-    places = [Path(place) for spec in specs if spec is not None for place in spec.submodule_search_locations or ()]
+    places = [
+        Path(place)
+        for spec in specs
+        if spec is not None
+        for place in spec.submodule_search_locations or ()
+    ]
     prefixes = {f"{form}/" for place in places for form in (place, place.resolve())}
     return tuple(sorted(prefixes)), f"{Path(contextlib.__file__).parent}/"
 
@@ -124,7 +137,9 @@ UNIT_SETTING = re.compile(r"block|chunk|compress|stride|kpool")
 """Settings that are the size of a unit, of which a selection may be a number."""
 WINDOW = "sliding_window"
 """The setting behind which each token is read as the one before it, however long the text is."""
-PICTURE_PART = re.compile(r"(model\.)?[a-z_]*(vision|visual|image_encoder|multi_modal_projector|connector)")
+PICTURE_PART = re.compile(
+    r"(model\.)?[a-z_]*(vision|visual|image_encoder|multi_modal_projector|connector)"
+)
 """Beginnings of the names that the code of a model gives to what it puts pictures through, and nothing else."""
 ROW_SETTING = re.compile(r"capacity|drop_tokens")
 """Settings that make tokens of one forward pass compete with one another."""
@@ -178,7 +193,11 @@ class ModelFacts:
         """The first setting by which a part of a text is selected, and from how many tokens; None if none does.
 
         Of blocks so many are read: 16 blocks of 128 are 2,048 tokens."""
-        units = [value for name, value in self.lengths if UNIT_SETTING.search(name) and not SELECTION.search(name)]
+        units = [
+            value
+            for name, value in self.lengths
+            if UNIT_SETTING.search(name) and not SELECTION.search(name)
+        ]
         unit = min(units, default=1)
         settings = [
             (name, value * unit if UNIT_SETTING.search(name) else value)
@@ -199,13 +218,17 @@ class ModelFacts:
 
 def read_facts(model: Any, longest: int | None, cache: Any = None) -> ModelFacts:
     """The facts of `model`, whose texts have at most `longest` tokens, and of a cache that it filled."""
-    lengths = {name: value for name, value in _lengths(model) if longest is None or value <= longest}
+    lengths = {
+        name: value for name, value in _lengths(model) if longest is None or value <= longest
+    }
     odd = [type(layer).__name__ for layer in getattr(cache, "layers", ()) if not _plain(layer)]
     odd += states_beside_layers(cache) if cache is not None else ()
     return ModelFacts(
         unknown_code=unknown_code(model) + (() if cache is None else _unknown_cache(cache)),
         training=in_training_mode(model),
-        competing=tuple(sorted({name for name, value in _settings(model) if value and ROW_SETTING.search(name)})),
+        competing=tuple(
+            sorted({name for name, value in _settings(model) if value and ROW_SETTING.search(name)})
+        ),
         lengths=tuple(sorted(lengths.items(), key=lambda item: item[1])),
         odd_layers=tuple(dict.fromkeys(odd)),
     )
@@ -251,7 +274,9 @@ def _settings(model: Any) -> Iterator[tuple[str, Any]]:
     """All settings that the text decoder may read, from its configuration and as attributes of its modules."""
     text = model.config.get_text_config(decoder=True)
     for config in (model.config, text):
-        yield from ((name, value) for name, value in config.to_dict().items() if not isinstance(value, bool))
+        yield from (
+            (name, value) for name, value in config.to_dict().items() if not isinstance(value, bool)
+        )
     decoder = model.get_decoder() if hasattr(model, "get_decoder") else None
     for module in () if decoder is None else decoder.modules():
         yield from ((name, value) for name, value in vars(module).items() if type(value) is int)
@@ -270,12 +295,17 @@ def _whole_numbers(value: Any) -> Iterator[int]:
 
 def _plain(layer: Any) -> bool:
     """Whether a cache layer holds the keys and values of all tokens, and nothing else."""
-    return type(layer).__name__ == "DynamicLayer" and type(layer).__module__ == "transformers.cache_utils"
+    return (
+        type(layer).__name__ == "DynamicLayer"
+        and type(layer).__module__ == "transformers.cache_utils"
+    )
 
 
 def _unknown_cache(cache: Any) -> tuple[str, ...]:
     kinds = {type(cache), *map(type, cache.layers)}
-    return tuple(sorted(kind.__name__ for kind in kinds if not kind.__module__.startswith("transformers.")))
+    return tuple(
+        sorted(kind.__name__ for kind in kinds if not kind.__module__.startswith("transformers."))
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -311,7 +341,9 @@ class UnrepeatableError(ValueError):
     prompt."""
 
 
-def measure_tolerance(layout: ModelLayout, prompts: Sequence[ContinuedPrompt], scores: Sequence[Scores]) -> Tolerance:
+def measure_tolerance(
+    layout: ModelLayout, prompts: Sequence[ContinuedPrompt], scores: Sequence[Scores]
+) -> Tolerance:
     """The tolerance from the noise on `prompts`, whose reference scores are `scores`.
 
     Raises UnrepeatableError when the reference itself gives other scores a second time.
@@ -331,7 +363,9 @@ def measure_tolerance(layout: ModelLayout, prompts: Sequence[ContinuedPrompt], s
         return Tolerance(assumed, 2 * assumed)
     least, most = LEAST.get(form, LEAST["bfloat16"]), MOST.get(form, MOST["bfloat16"])
     option = max(largest_difference(_sums(scores), _sums(wide)), noise)
-    return Tolerance(min(most, max(least, FACTOR * noise)), min(2 * most, max(2 * least, FACTOR * option)), noise)
+    return Tolerance(
+        min(most, max(least, FACTOR * noise)), min(2 * most, max(2 * least, FACTOR * option)), noise
+    )
 
 
 def flaw(expected: Sequence[Scores], scored: Sequence[Scores], tolerance: Tolerance) -> str:
@@ -362,7 +396,9 @@ def _sums(scores: Sequence[Scores]) -> list[Scores]:
     return [[[sum(tail)] for tail in tails] for tails in scores]
 
 
-def _wide_scores(layout: ModelLayout, prompts: Sequence[ContinuedPrompt], form: str) -> list[Scores] | None:
+def _wide_scores(
+    layout: ModelLayout, prompts: Sequence[ContinuedPrompt], form: str
+) -> list[Scores] | None:
     """Reference scores in a wider number format; None if that is not possible."""
     import torch
 

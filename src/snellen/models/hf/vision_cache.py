@@ -29,7 +29,9 @@ class VisionCache:
         self.runs = 0
         """Number of rows (or whole calls) that the module has run."""
         # transformers reads the signature of a forward to see which inputs, masks among them, it may pass on.
-        module.forward = functools.wraps(module.forward)(lambda *args, **settings: self._run(*args, **settings))
+        module.forward = functools.wraps(module.forward)(
+            lambda *args, **settings: self._run(*args, **settings)
+        )
 
     @contextlib.contextmanager
     def rows(self, keys: Sequence[str]) -> Iterator[None]:
@@ -64,10 +66,14 @@ class VisionCache:
         import torch
 
         keys = [(self._calls, key, shapes) for key in self._keys]
-        missing = [i for i, key in enumerate(keys) if key not in self._cached and keys.index(key) == i]
+        missing = [
+            i for i, key in enumerate(keys) if key not in self._cached and keys.index(key) == i
+        ]
         if len(keys) > 1 and shapes not in self._keeps_rows:
             # A single row does not tell: Pixtral's tower puts all pictures into one row.
-            missing = (missing + [i for i in range(len(keys)) if i not in missing])[: max(2, len(missing))]
+            missing = (missing + [i for i in range(len(keys)) if i not in missing])[
+                : max(2, len(missing))
+            ]
         if missing:
             missing_rows = torch.tensor(missing)
             features = self._forward(

@@ -55,7 +55,9 @@ def alphabet_of(labels: tuple[str, ...], options: Sized) -> tuple[str, ...]:
     if not labels:
         return ()
     first = labels[0]
-    return _alphabet("number" if first.isdigit() else "upper" if first.isupper() else "lower", len(options))
+    return _alphabet(
+        "number" if first.isdigit() else "upper" if first.isupper() else "lower", len(options)
+    )
 
 
 def _alphabet(style: str, count: int) -> tuple[str, ...]:
@@ -93,9 +95,13 @@ class PromptRenderer(Struct, frozen=True):
         return self.templates.layout.response_prefix if self.prefix else ""
 
     def template_ids(self, method: Method) -> tuple[str, ...]:
-        return _template_ids(self.family, method, len(self.templates.instructions(self.family, method)))
+        return _template_ids(
+            self.family, method, len(self.templates.instructions(self.family, method))
+        )
 
-    def generate(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()) -> Request:
+    def generate(
+        self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()
+    ) -> Request:
         """Ask for a reply; options are shown with the variant's order and labels."""
         variant = self._presented(variant)
         messages = self._conversation(sample, variant, history)
@@ -104,7 +110,9 @@ class PromptRenderer(Struct, frozen=True):
             messages = (*messages, _text_message("assistant", self.response_prefix))
         return self._request(sample, variant, messages)
 
-    def loglikelihood(self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()) -> Request:
+    def loglikelihood(
+        self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...] = ()
+    ) -> Request:
         """Ask how likely each option's text is as the reply; options are not shown (ReForm-Eval 3.3.1).
 
         Continuations stand in the sample's own order of options.
@@ -118,10 +126,18 @@ class PromptRenderer(Struct, frozen=True):
         """The variant as it is shown: examples show the format already, without the in-context sample; a layout may
         list options without labels."""
         in_context = variant.in_context and not self.examples
-        return replace(variant, in_context=in_context, labels=variant.labels if self.templates.layout.label else ())
+        return replace(
+            variant,
+            in_context=in_context,
+            labels=variant.labels if self.templates.layout.label else (),
+        )
 
     def _request(
-        self, sample: Sample, variant: Variant, messages: tuple[Message, ...], continuations: tuple[str, ...] = ()
+        self,
+        sample: Sample,
+        variant: Variant,
+        messages: tuple[Message, ...],
+        continuations: tuple[str, ...] = (),
     ) -> Request:
         return Request(
             benchmark=sample.benchmark,
@@ -131,7 +147,9 @@ class PromptRenderer(Struct, frozen=True):
             kind="loglikelihood" if continuations else "generate",
             continuations=continuations,
             # A likelihood does not depend on how a reply would be sampled: one key for all.
-            decoding=Decoding(max_new_tokens=0) if continuations else self.sampled(self.max_new_tokens, variant.seed),
+            decoding=Decoding(max_new_tokens=0)
+            if continuations
+            else self.sampled(self.max_new_tokens, variant.seed),
         )
 
     def sampled(self, max_new_tokens: int, seed: int = 0) -> Decoding:
@@ -145,7 +163,12 @@ class PromptRenderer(Struct, frozen=True):
         )
 
     def _conversation(
-        self, sample: Sample, variant: Variant, history: tuple[EarlierReply, ...], *, listed: bool = True
+        self,
+        sample: Sample,
+        variant: Variant,
+        history: tuple[EarlierReply, ...],
+        *,
+        listed: bool = True,
     ) -> tuple[Message, ...]:
         """The instruction opens the first user turn, and the image the first one that is not an example, even when that
         is the in-context sample.
@@ -153,7 +176,10 @@ class PromptRenderer(Struct, frozen=True):
         Options of earlier rounds stand in their stored order. Unless they are `listed` no options are shown.
         """
         *past, now = sample.rounds[: variant.turn + 1]
-        questions = [self._question(turn, (), alphabet_of(variant.labels, turn.options), listed) for turn in past]
+        questions = [
+            self._question(turn, (), alphabet_of(variant.labels, turn.options), listed)
+            for turn in past
+        ]
         if variant.wording:
             now = replace(now, question=sample.rewordings[variant.wording - 1])
         questions.append(self._question(now, variant.order, variant.labels, listed))
@@ -163,18 +189,25 @@ class PromptRenderer(Struct, frozen=True):
         if variant.in_context and listed:
             pairs.insert(0, self._in_context(variant))
         rounds = [(() if place else sample.images, *pair) for place, pair in enumerate(pairs)]
-        shots = [(example.images, *self._answered(example, variant.labels, listed)) for example in self.examples]
+        shots = [
+            (example.images, *self._answered(example, variant.labels, listed))
+            for example in self.examples
+        ]
         messages: list[Message] = []
         for images, question, reply in (*shots, *rounds):
             instruction = "" if messages else self.templates.named(variant.template)
             text = f"{instruction}\n{question}" if instruction else question
             shown = within_limits(images, self.templates.pictures)
-            messages.append(Message("user", place_images(shown, text, self.templates.layout.pictures)))
+            messages.append(
+                Message("user", place_images(shown, text, self.templates.layout.pictures))
+            )
             if reply is not None:
                 messages.append(_text_message("assistant", reply))
         return tuple(messages)
 
-    def _question(self, turn: Turn, order: tuple[int, ...], labels: tuple[str, ...], listed: bool) -> str:
+    def _question(
+        self, turn: Turn, order: tuple[int, ...], labels: tuple[str, ...], listed: bool
+    ) -> str:
         """The question, and its options where they are listed."""
         question = self.templates.worded(turn.question)
         if not turn.options:
@@ -185,12 +218,18 @@ class PromptRenderer(Struct, frozen=True):
         return lay_out(self.templates.layout, question, options, labels)
 
     def _introduced(self, context: str | None, question: str) -> str:
-        return self.templates.layout.context.format(context=context) + question if context else question
+        return (
+            self.templates.layout.context.format(context=context) + question
+            if context
+            else question
+        )
 
     def _answered(self, example: Example, labels: tuple[str, ...], listed: bool) -> tuple[str, str]:
         """An example's question and its answer in the form asked for; of several reference texts the most frequent."""
         alphabet = alphabet_of(labels, example.options)
-        question = self._introduced(example.context, self._question(example.rounds[0], (), alphabet, listed))
+        question = self._introduced(
+            example.context, self._question(example.rounds[0], (), alphabet, listed)
+        )
         if not example.options:
             [(text, _)] = Counter(example.texts).most_common(1)
             return question, text
@@ -232,7 +271,11 @@ def within_limits(images: tuple[ImageRef, ...], limits: PictureLimits) -> tuple[
 @lru_cache(maxsize=1024)
 def _shrunk(image: ImageRef, limits: PictureLimits) -> ImageRef:
     longest, pixels = max(image.width, image.height), image.width * image.height
-    factor = min(limits.max_side / longest if limits.max_side else 1, (limits.max_pixels / pixels or 1) ** 0.5, 1)
+    factor = min(
+        limits.max_side / longest if limits.max_side else 1,
+        (limits.max_pixels / pixels or 1) ** 0.5,
+        1,
+    )
     if factor == 1:
         return image
     smaller = degraded_ref(image, {"scale": factor})
@@ -242,7 +285,9 @@ def _shrunk(image: ImageRef, limits: PictureLimits) -> ImageRef:
     return smaller
 
 
-def place_images(images: tuple[ImageRef, ...], text: str, places: PicturePlaces = "marked") -> tuple[Part, ...]:
+def place_images(
+    images: tuple[ImageRef, ...], text: str, places: PicturePlaces = "marked"
+) -> tuple[Part, ...]:
     """Pictures and text in order: pictures at their marks where the text has one for each of them, else first.
 
     Marks are `<image>`, in the order of several pictures, or numbered from 1, `<image 1>`, each as often as it is told.
@@ -254,7 +299,10 @@ def place_images(images: tuple[ImageRef, ...], text: str, places: PicturePlaces 
     numbered = NUMBERED_MARK.split(text)
     if set(numbered[1::2]) == {str(number) for number in range(1, len(images) + 1)}:
         marked = [images[int(number) - 1] for number in numbered[1::2]]
-        return _in_order(marked, [part.strip() for part in numbered[::2]] if places == "trimmed" else numbered[::2])
+        return _in_order(
+            marked,
+            [part.strip() for part in numbered[::2]] if places == "trimmed" else numbered[::2],
+        )
     texts = text.split(IMAGE_MARK)
     if len(images) < 2 or len(texts) != len(images) + 1:
         return (*map(ImagePart, images), TextPart(text))
@@ -269,17 +317,23 @@ def _in_order(images: Sequence[ImageRef], texts: Sequence[str]) -> tuple[Part, .
     return tuple(part for part in parts if not isinstance(part, TextPart) or part.text)
 
 
-def lay_out(layout: Layout, question: str, options: tuple[str, ...], labels: tuple[str, ...]) -> str:
+def lay_out(
+    layout: Layout, question: str, options: tuple[str, ...], labels: tuple[str, ...]
+) -> str:
     """`Can you see it? Options: (A) Yes; (B) No.`"""
     marks = [f"{layout.label.format(label=label)} " for label in labels] or [""] * len(options)
-    listed = layout.separator.join(mark + option for mark, option in zip(marks, options, strict=False))
+    listed = layout.separator.join(
+        mark + option for mark, option in zip(marks, options, strict=False)
+    )
     gap = " " if layout.heading and not layout.heading[-1].isspace() else ""
     return f"{word_question(layout.question, question, labels)}{layout.heading}{gap}{listed}{layout.stop}"
 
 
 def word_question(form: str, question: str, labels: tuple[str, ...] = ()) -> str:
     """The question in a layout's form: `Question: Can you see it?`"""
-    return form.format(question=question, capitalized=question.capitalize(), letters=", ".join(labels))
+    return form.format(
+        question=question, capitalized=question.capitalize(), letters=", ".join(labels)
+    )
 
 
 def write_reply(layout: Layout, label: str, option: str) -> str:

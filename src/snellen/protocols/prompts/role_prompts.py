@@ -148,14 +148,18 @@ class ReasoningPrompts(Struct, frozen=True, forbid_unknown_fields=True):
     open: AnswerForm
 
 
-_CASE = frozenset({"question", "answers", "caption", "dialogue", "analysis", "count", "reply", "doubt"})
+_CASE = frozenset(
+    {"question", "answers", "caption", "dialogue", "analysis", "count", "reply", "doubt"}
+)
 _SLOTS = {("choice", "answers"): _CASE | {"options"}}
 """The slots of texts whose slots are not those of `_CASE`."""
 
 
 @cache
 def _own_reasoning_texts() -> dict[str, Any]:
-    return tomllib.loads(files("snellen.protocols.prompts").joinpath("reasoning_prompts.toml").read_text("utf-8"))
+    return tomllib.loads(
+        files("snellen.protocols.prompts").joinpath("reasoning_prompts.toml").read_text("utf-8")
+    )
 
 
 def named_reasoning_prompts(name: str) -> ReasoningPrompts:
@@ -173,7 +177,9 @@ def load_reasoning_prompts(package: str) -> ReasoningPrompts:
 def parse_reasoning_prompts(content: Mapping[str, Any], where: str) -> ReasoningPrompts:
     """Texts of a file laid over Snellen's own. Raises DataError for a text or a slot that does not exist."""
     try:
-        prompts = msgspec.convert(_overlaid(_own_reasoning_texts(), _versioned(content)), ReasoningPrompts)
+        prompts = msgspec.convert(
+            _overlaid(_own_reasoning_texts(), _versioned(content)), ReasoningPrompts
+        )
     except msgspec.ValidationError as error:
         raise DataError(f"{where}: not the words of a reasoning ({error})") from None
     for table, texts in msgspec.to_builtins(prompts).items():
@@ -181,7 +187,9 @@ def parse_reasoning_prompts(content: Mapping[str, Any], where: str) -> Reasoning
             slots = _SLOTS.get((table, name), _CASE)
             if wrong := next((slot for slot in SLOT.findall(text) if slot not in slots), None):
                 listed = ", ".join(sorted(slots))
-                raise DataError(f"{where}: [{table}] {name} has the slot {{{wrong}}}; known: {listed}")
+                raise DataError(
+                    f"{where}: [{table}] {name} has the slot {{{wrong}}}; known: {listed}"
+                )
     return prompts
 
 
@@ -204,7 +212,9 @@ def _overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, A
 
 def fill_case(text: str, slots: Mapping[str, str]) -> str:
     """A text with its slots filled, without the lines whose slots are all empty."""
-    return "\n".join(fill_slots(line, slots) for line in text.split("\n") if _says_something(line, slots))
+    return "\n".join(
+        fill_slots(line, slots) for line in text.split("\n") if _says_something(line, slots)
+    )
 
 
 def _says_something(line: str, slots: Mapping[str, str]) -> bool:

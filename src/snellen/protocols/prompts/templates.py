@@ -93,8 +93,12 @@ class Templates(Struct, frozen=True):
         try:
             return self.families[family][method].instructions
         except KeyError:
-            available = ", ".join(f"{name}.{method}" for name in self.families for method in self.families[name])
-            raise UnknownNameError(f"no templates for {family}.{method}; the file has {available}") from None
+            available = ", ".join(
+                f"{name}.{method}" for name in self.families for method in self.families[name]
+            )
+            raise UnknownNameError(
+                f"no templates for {family}.{method}; the file has {available}"
+            ) from None
 
     def with_instructions(self, family: str, instructions: tuple[str, ...]) -> Templates:
         """These templates with other instructions for one family, under both methods."""
@@ -135,14 +139,17 @@ class Templates(Struct, frozen=True):
 def checked_prompt(prompt: str) -> str:
     """The prompt itself. Raises DataError for a field in braces other than `{question}`."""
     if fields := [field for field in re.findall(r"\{\w*\}", prompt) if field != QUESTION]:
-        raise DataError(f"prompt {prompt!r}: {fields[0]} stands for nothing; the one field is {QUESTION}")
+        raise DataError(
+            f"prompt {prompt!r}: {fields[0]} stands for nothing; the one field is {QUESTION}"
+        )
     return prompt
 
 
 @cache
 def default_templates() -> Templates:
     return parse_templates(
-        files("snellen.protocols.prompts").joinpath("templates.toml").read_text("utf-8"), "templates.toml"
+        files("snellen.protocols.prompts").joinpath("templates.toml").read_text("utf-8"),
+        "templates.toml",
     )
 
 
@@ -154,7 +161,9 @@ AS_PUBLISHED = "as-published"
 """Stands for the prompts of the papers of suites that say so (`templates` of `[as_published]`), else Snellen's own."""
 
 
-def named_templates(name: str | Path, by_suite: Mapping[str, str] = MappingProxyType({})) -> Templates:
+def named_templates(
+    name: str | Path, by_suite: Mapping[str, str] = MappingProxyType({})
+) -> Templates:
     """Snellen's own templates for no name or `snellen`, those of the data for `data`, a named set, or those of a file.
 
     For `as-published` also those named `by_suite`. Raises DataError for a file that is none, UnknownNameError for a
@@ -168,13 +177,17 @@ def named_templates(name: str | Path, by_suite: Mapping[str, str] = MappingProxy
     if name == AS_PUBLISHED:
         of_suites = {suite: named_templates(set_name) for suite, set_name in by_suite.items()}
         ids = ", ".join(f"{suite} {templates.id}" for suite, templates in sorted(of_suites.items()))
-        return replace(defaults, id=f"{AS_PUBLISHED} ({ids}), else {defaults.id}", by_suite=of_suites)
+        return replace(
+            defaults, id=f"{AS_PUBLISHED} ({ids}), else {defaults.id}", by_suite=of_suites
+        )
     sets = registry.targets("templates")
     if name in sets:
         chosen: Templates = registry.find("templates", str(name))
         return chosen
     if not Path(name).suffix and not Path(name).exists():
-        raise registry.unknown("set of templates", str(name), [SNELLEN, DATA, AS_PUBLISHED, *sets, *declared_sets()])
+        raise registry.unknown(
+            "set of templates", str(name), [SNELLEN, DATA, AS_PUBLISHED, *sets, *declared_sets()]
+        )
     return load_templates(Path(name))
 
 
@@ -185,8 +198,12 @@ def declared_sets() -> list[str]:
 
 def declared_templates(name: str, sets: Mapping[str, PromptSet]) -> Templates:
     """The set of prompts called `name`, from what each benchmark's entry declares of it. Raises DataError."""
-    by_benchmark = {benchmark: _of_set(own, f"{benchmark}: [prompts.{name}]") for benchmark, own in sets.items()}
-    text = msgspec.json.encode({benchmark: own.id for benchmark, own in sorted(by_benchmark.items())})
+    by_benchmark = {
+        benchmark: _of_set(own, f"{benchmark}: [prompts.{name}]") for benchmark, own in sets.items()
+    }
+    text = msgspec.json.encode(
+        {benchmark: own.id for benchmark, own in sorted(by_benchmark.items())}
+    )
     digest = hashlib.sha256(text).hexdigest()[:12]
     return replace(default_templates(), id=f"{name} ({digest})", by_benchmark=by_benchmark)
 
@@ -196,7 +213,9 @@ def with_defaults_of(defaults: Templates, specs: Sequence[BenchmarkSpec]) -> Tem
     own = {spec.name: _default_of(spec) for spec in specs if spec.templates}
     if not own:
         return defaults
-    text = msgspec.json.encode({benchmark: templates.id for benchmark, templates in sorted(own.items())})
+    text = msgspec.json.encode(
+        {benchmark: templates.id for benchmark, templates in sorted(own.items())}
+    )
     digest = hashlib.sha256(text).hexdigest()[:12]
     return replace(defaults, id=f"of entries ({digest}), else {defaults.id}", by_benchmark=own)
 
@@ -213,7 +232,11 @@ def _of_set(own: PromptSet, where: str) -> Templates:
     layout = converted({**asdict(form.layout), **own.layout}, Layout, f"{where}: layout")
     _check_layout(layout, where)
     # Without limits of pictures as before there were any, so that runs of that time go on.
-    said = {name: value for name, value in asdict(own).items() if name != "pictures" or own.pictures.words}
+    said = {
+        name: value
+        for name, value in asdict(own).items()
+        if name != "pictures" or own.pictures.words
+    }
     digest = hashlib.sha256(form.id.encode() + msgspec.json.encode(said)).hexdigest()[:12]
     decoding = Decoding(own.max_new_tokens, own.temperature, own.top_p, stop=own.stop)
     return replace(form, id=digest, layout=layout, decoding=decoding, pictures=own.pictures)
@@ -221,7 +244,9 @@ def _of_set(own: PromptSet, where: str) -> Templates:
 
 def packaged_templates(package: str, file: str) -> Templates:
     """Templates of a TOML file in a package, for the hook `templates` of its suite."""
-    return parse_templates(files(package).joinpath(file).read_text("utf-8"), file, default_templates())
+    return parse_templates(
+        files(package).joinpath(file).read_text("utf-8"), file, default_templates()
+    )
 
 
 def load_templates(path: Path) -> Templates:
@@ -240,7 +265,9 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
     in_context, layout = content.pop("in_context", None), content.pop("layout", None)
     reasoning = parse_reasoning_prompts(content.pop("reasoning", {}), where)
     prompt = converted(content.pop("prompt", ""), str, f"{where}: prompt")
-    written_families = {family: _methods(methods, f"{where}: [{family}") for family, methods in content.items()}
+    written_families = {
+        family: _methods(methods, f"{where}: [{family}") for family, methods in content.items()
+    }
     families = {name: dict(methods) for name, methods in (base.families if base else {}).items()}
     for family, methods in written_families.items():
         families[family] = {**families.get(family, {}), **methods}
@@ -250,7 +277,9 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
         in_context=base.in_context
         if base and not in_context
         else converted(in_context, InContext, f"{where}: [in_context]"),
-        layout=base.layout if base and not layout else converted(layout, Layout, f"{where}: [layout]"),
+        layout=base.layout
+        if base and not layout
+        else converted(layout, Layout, f"{where}: [layout]"),
         reasoning=reasoning,
         prompt=checked_prompt(prompt),
     )
@@ -258,21 +287,30 @@ def parse_templates(text: str, where: str, base: Templates | None = None) -> Tem
     for family, methods in written_families.items():
         for method, group in methods.items():
             if not group.instructions:
-                raise DataError(f"{where}: [{family}.{method}] has no instructions; add at least one")
+                raise DataError(
+                    f"{where}: [{family}.{method}] has no instructions; add at least one"
+                )
             for instruction in group.instructions:
                 if field := re.search(r"\{\w*\}", instruction):
-                    raise DataError(f"{where}: [{family}.{method}] leaves {field[0]} unfilled in {instruction!r}")
+                    raise DataError(
+                        f"{where}: [{family}.{method}] leaves {field[0]} unfilled in {instruction!r}"
+                    )
     return templates
 
 
 def _methods(content: Any, where: str) -> dict[Method, Instructions]:
     """The instructions of a family by method. Raises DataError."""
     if not isinstance(content, dict):
-        raise DataError(f"{where}] is not a table; a template file has [FAMILY.METHOD] with instructions = [...]")
+        raise DataError(
+            f"{where}] is not a table; a template file has [FAMILY.METHOD] with instructions = [...]"
+        )
     for method in content:
         if method not in METHODS:
             raise DataError(f"{where}]: {registry.unknown('method', method, METHODS)}")
-    return {method: converted(table, Instructions, f"{where}.{method}]") for method, table in content.items()}
+    return {
+        method: converted(table, Instructions, f"{where}.{method}]")
+        for method, table in content.items()
+    }
 
 
 def _check_layout(layout: Layout, where: str) -> None:
@@ -286,12 +324,16 @@ def _check_layout(layout: Layout, where: str) -> None:
     )
     for name, form, fields, needed in forms:
         try:
-            present = {field for _, field, _, _ in string.Formatter().parse(form) if field is not None}
+            present = {
+                field for _, field, _, _ in string.Formatter().parse(form) if field is not None
+            }
         except ValueError as error:
             raise DataError(f"{where}: [layout] {name} = {form!r}: {error}") from None
         if not needed <= present <= fields:
             must = f"hold {{{min(needed)}}}, and " if needed else "hold "
-            raise DataError(f"{where}: [layout] {name} = {form!r} must {must}nothing but {sorted(fields)}")
+            raise DataError(
+                f"{where}: [layout] {name} = {form!r} must {must}nothing but {sorted(fields)}"
+            )
 
 
 PLAIN = packaged_templates("snellen.protocols.prompts", "plain.toml")

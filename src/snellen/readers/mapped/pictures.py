@@ -54,13 +54,17 @@ PictureFinder = Callable[[Record, str], tuple[ImageFile | PictureSpec, ...]]
 """(record, location for error messages) -> the record's pictures."""
 
 
-def picture_finder(picture: PictureSource, fields: Fields, path: Path, folder: Path | None) -> PictureFinder:
+def picture_finder(
+    picture: PictureSource, fields: Fields, path: Path, folder: Path | None
+) -> PictureFinder:
     """A function that finds pictures. Raises DataError when their folder is missing."""
     whole = _whole_picture_finder(picture, fields, path, folder)
     if picture.crop is None:
         return whole
     sides = [Template(text, fields, needed=True) for text in picture.crop]
-    return lambda record, where: tuple(PictureSpec(file, _box(sides, record, where)) for file in whole(record, where))
+    return lambda record, where: tuple(
+        PictureSpec(file, _box(sides, record, where)) for file in whole(record, where)
+    )
 
 
 def _box(sides: Sequence[Template], record: Record, where: str) -> Box:
@@ -68,7 +72,9 @@ def _box(sides: Sequence[Template], record: Record, where: str) -> Box:
     try:
         left, top, width, height = map(float, texts)
     except ValueError:
-        raise DataError(f"{where}: the crop {', '.join(texts)} is not a box of four numbers") from None
+        raise DataError(
+            f"{where}: the crop {', '.join(texts)} is not a box of four numbers"
+        ) from None
     return left, top, width, height
 
 
@@ -80,11 +86,15 @@ def _whole_picture_finder(
         return lambda record, where: (apart(record, where),)
     if names := picture.columns or ((picture.column,) if picture.column else ()):
         return _in_columns([PictureColumn(name) for name in names], picture)
-    files = _Files(Template(picture.file, fields, needed=True), _bases(picture.folders, path, folder))
+    files = _Files(
+        Template(picture.file, fields, needed=True), _bases(picture.folders, path, folder)
+    )
     return lambda record, where: (files(record, where),)
 
 
-def _in_columns(cells: list[PictureColumn], picture: PictureSource) -> Callable[[Record, str], tuple[ImageFile, ...]]:
+def _in_columns(
+    cells: list[PictureColumn], picture: PictureSource
+) -> Callable[[Record, str], tuple[ImageFile, ...]]:
     def of(record: Record, where: str) -> tuple[ImageFile, ...]:
         images = tuple(image for column in cells for image in column.all_at(record["@place"]))
         if not images and not picture.optional:
@@ -115,13 +125,17 @@ def _clip_in(bases: Sequence[Path], name: str, where: str) -> Path:
             return clip
         if matches := sorted(clip.parent.glob(f"{escape(clip.name)}.*")):
             return matches[0]
-    raise DataError(f"{where}: the clip {name} is in none of {', '.join(map(str, bases))}; unpack the videos")
+    raise DataError(
+        f"{where}: the clip {name} is in none of {', '.join(map(str, bases))}; unpack the videos"
+    )
 
 
 def _bases(folders: Sequence[str], path: Path, folder: Path | None) -> list[Path]:
     if not folders:
         return [path] if path.is_dir() else [path.parent, path.parent.parent]
-    return [base for name in folders if (base := locate_or_none(folder, name))] or [locate(folder, *folders)]
+    return [base for name in folders if (base := locate_or_none(folder, name))] or [
+        locate(folder, *folders)
+    ]
 
 
 class _Files:
@@ -140,10 +154,13 @@ class _Files:
         return self._files[name]
 
 
-def _apart(picture: PictureSource, template: Template, folder: Path | None) -> Callable[[Record, str], ImageFile]:
+def _apart(
+    picture: PictureSource, template: Template, folder: Path | None
+) -> Callable[[Record, str], ImageFile]:
     table, cells = ParquetSplit(folder, picture.apart), PictureColumn(picture.column)
     places: dict[str, ParquetRow] = {
-        str(row[picture.key]): place for place, row in table.rows((picture.key,), (), dict[str, str | int])
+        str(row[picture.key]): place
+        for place, row in table.rows((picture.key,), (), dict[str, str | int])
     }
 
     def of(record: Record, where: str) -> ImageFile:

@@ -38,16 +38,22 @@ class OptionSplitter:
 
     def __init__(self, inline: InlineOptions) -> None:
         if inline.label.count(LETTER) != 1:
-            raise DataError(f"inline: the label {inline.label!r} needs {LETTER} where the letter stands, once")
+            raise DataError(
+                f"inline: the label {inline.label!r} needs {LETTER} where the letter stands, once"
+            )
         before, after = map(re.escape, inline.label.strip().split(LETTER))
         blank = r"(?:\s+|$)" if inline.label[-1].isspace() else r"\s*"
         heading = rf"\s*(?:{inline.heading})\s*" if inline.heading else r"\s+"
         try:
             self._labels = [
-                re.compile(rf"(?:{inline.between if place else heading}){before}{letter}{after}{blank}")
+                re.compile(
+                    rf"(?:{inline.between if place else heading}){before}{letter}{after}{blank}"
+                )
                 for place, letter in enumerate(LETTERS.lower() if inline.lower else LETTERS)
             ]
-            self._closing = re.compile(rf"\s*(?:{inline.closing})\s*$", re.DOTALL) if inline.closing else None
+            self._closing = (
+                re.compile(rf"\s*(?:{inline.closing})\s*$", re.DOTALL) if inline.closing else None
+            )
         except re.error as error:
             raise DataError(f"inline: {error} is not a regular expression") from None
 
@@ -64,7 +70,9 @@ class OptionSplitter:
         if len(starts) < 2:
             return body.strip(), ()
         ends = [start.start() for start in starts[1:]] + [len(body)]
-        options = tuple(body[start.end() : end].strip() for start, end in zip(starts, ends, strict=True))
+        options = tuple(
+            body[start.end() : end].strip() for start, end in zip(starts, ends, strict=True)
+        )
         return body[: starts[0].start()].strip(), options
 
 
@@ -141,7 +149,9 @@ class QuestionMaker:
         self._wrong = re.compile(rf"\b(?:{'|'.join(map(re.escape, question.repairs))})\b")
         self._spec = question.distractors
         self._keys = [Template(text, fields) for text in self._spec.pools] if self._spec else []
-        self._rationale = needed(self._spec.rationale) if self._spec and self._spec.rationale else None
+        self._rationale = (
+            needed(self._spec.rationale) if self._spec and self._spec.rationale else None
+        )
         self._told = needed(self._spec.question) if self._spec and self._spec.question else None
         self._made: dict[tuple[str, ...], DistractorSpec] = {}
 
@@ -165,11 +175,19 @@ class QuestionMaker:
         text = self._repaired(self._question.fill(record))
         rewordings = tuple(self._repaired(reworded.fill(record)) for reworded in self._rewordings)
         if self._options:
-            text, options = self._splitter.split(text) if self._splitter else (text, self._options.of(record))
+            text, options = (
+                self._splitter.split(text) if self._splitter else (text, self._options.of(record))
+            )
             if any(options):
-                gold = (self._options.gold(self._answers[0], record, options),) if self._answers else ()
+                gold = (
+                    (self._options.gold(self._answers[0], record, options),)
+                    if self._answers
+                    else ()
+                )
                 return _without_empty(
-                    QuestionDraft(text, options, gold, rewordings=rewordings, may_repeat=self._may_repeat),
+                    QuestionDraft(
+                        text, options, gold, rewordings=rewordings, may_repeat=self._may_repeat
+                    ),
                     self._options.may_lack,
                 )
         return QuestionDraft(
@@ -200,7 +218,9 @@ class QuestionMaker:
             for place, text in enumerate(texts):
                 if not text.strip():
                     return f"{_name(answer)}{f'[{place}]' * (len(texts) > 1)} is empty"
-        return f"{_name(self._answers[0])} is empty; is this the file of a split with hidden answers?"
+        return (
+            f"{_name(self._answers[0])} is empty; is this the file of a split with hidden answers?"
+        )
 
     def _distractors(self, spec: Distractors, record: Record, pools: Pools) -> DistractorSpec:
         keys = self.keys(record)
@@ -209,7 +229,9 @@ class QuestionMaker:
                 self._made[keys] = _spec_of(spec, keys, pools)
             return self._made[keys]
         rationale = self._rationale.fill(record) if self._rationale else ""
-        return _spec_of(spec, keys, pools, (rationale, self._told.fill(record) if self._told else ""))
+        return _spec_of(
+            spec, keys, pools, (rationale, self._told.fill(record) if self._told else "")
+        )
 
 
 def _without_empty(question: QuestionDraft, may_lack: bool) -> QuestionDraft:
@@ -224,7 +246,10 @@ def _without_empty(question: QuestionDraft, may_lack: bool) -> QuestionDraft:
 
 
 def _spec_of(
-    spec: Distractors, keys: Sequence[str], pools: Pools, texts_for_writer: tuple[str, str] = ("", "")
+    spec: Distractors,
+    keys: Sequence[str],
+    pools: Pools,
+    texts_for_writer: tuple[str, str] = ("", ""),
 ) -> DistractorSpec:
     """`told` are the answer that rationales explain, and the question as shown to a writer."""
     return DistractorSpec(
@@ -248,11 +273,17 @@ class _Options:
         if isinstance(options, str):
             template = Template(options, fields)
             if not template.is_field:
-                raise DataError(f"options = {options!r} is not a field with a list; write several templates as a list")
+                raise DataError(
+                    f"options = {options!r} is not a field with a list; write several templates as a list"
+                )
             self._list = template.fields[0]
-        self._templates = [Template(text, fields) for text in options] if isinstance(options, tuple) else []
+        self._templates = (
+            [Template(text, fields) for text in options] if isinstance(options, tuple) else []
+        )
         if question.answer_is == "votes":
-            raise DataError('answer_is = "votes" is for questions without options; leave it out, or the options')
+            raise DataError(
+                'answer_is = "votes" is for questions without options; leave it out, or the options'
+            )
         self._is: OptionName = question.answer_is or ("label" if self._labels else "index")
 
     @property
@@ -263,7 +294,11 @@ class _Options:
     def of(self, record: Record) -> tuple[str, ...]:
         if self._fixed:
             return self._fixed
-        return tuple(self._list.texts(record) if self._list else [text.fill(record) for text in self._templates])
+        return tuple(
+            self._list.texts(record)
+            if self._list
+            else [text.fill(record) for text in self._templates]
+        )
 
     def gold(self, answer: Template, record: Record, options: tuple[str, ...]) -> int:
         """The index of the right option. Raises FieldError for an answer that is not among the options."""

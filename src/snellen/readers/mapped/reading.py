@@ -66,7 +66,9 @@ def _filtered(records: LocatedRecords, keep: str) -> LocatedRecords:
     return (pair for pair in records if condition is None or condition.holds(pair[1]))
 
 
-def _side_by_side(records: LocatedRecords, seconds: LocatedRecords, join: Join, path: Path) -> LocatedRecords:
+def _side_by_side(
+    records: LocatedRecords, seconds: LocatedRecords, join: Join, path: Path
+) -> LocatedRecords:
     """Read both files in parallel; a record of the second that comes early waits for its match."""
     waiting: dict[Any, tuple[str, Record]] = {}
     key, to, name, equal_fields = join.key, join.to, join.name, join.same
@@ -82,7 +84,9 @@ def _side_by_side(records: LocatedRecords, seconds: LocatedRecords, join: Join, 
         place, second = waiting.pop(wanted_key)
         for field in equal_fields:
             if second[field] != record[field]:
-                raise DataError(f"{where}: the {field} is {record[field]}, but {second[field]} in {place}")
+                raise DataError(
+                    f"{where}: the {field} is {record[field]}, but {second[field]} in {place}"
+                )
         record[name] = second
         yield where, record
     for place, second in chain(waiting.values(), seconds):
@@ -144,9 +148,14 @@ def leave_out_test(rule: LeaveOut, fields: Fields) -> Test:
         tests.append(_is_emptied(rule.empty, fields))
     if rule.same:
         first, second = (Template(text, fields) for text in rule.same)
-        tests.append(lambda record: fold_answer(first.fill(record)) == fold_answer(second.fill(record)))
+        tests.append(
+            lambda record: fold_answer(first.fill(record)) == fold_answer(second.fill(record))
+        )
     if rule.matches:
-        searched, pattern = Template(rule.matches[0], fields), re.compile(rule.matches[1], re.IGNORECASE)
+        searched, pattern = (
+            Template(rule.matches[0], fields),
+            re.compile(rule.matches[1], re.IGNORECASE),
+        )
         tests.append(lambda record: pattern.search(searched.fill(record)) is not None)
     if len(tests) != 1:
         raise DataError(f"leave_out {rule.why!r}: give one of when, empty, same and matches")
@@ -163,7 +172,9 @@ def _is_emptied(emptied_text: str, fields: Fields) -> Test:
         if any(text.strip() for text in field.texts(record)):
             return False
         if not field.may_be_empty and not field.is_filled(record):
-            raise FieldError(f"{field.name} is empty; is this the file of a split with hidden answers?")
+            raise FieldError(
+                f"{field.name} is empty; is this the file of a split with hidden answers?"
+            )
         return True
 
     return emptied
@@ -219,7 +230,10 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     faults = [_fault(mapping, folder) for mapping in present] if len(present) > 1 else [""]
     chosen = faults.index("") if "" in faults else 0
     path = present[chosen].records.locate(folder)
-    notes = tuple(f"{path.name} is read, as another file of the same questions cannot be: {f}" for f in faults[:chosen])
+    notes = tuple(
+        f"{path.name} is read, as another file of the same questions cannot be: {f}"
+        for f in faults[:chosen]
+    )
     return _with_notes(_Reading(present[chosen], path, folder).drafts(), notes)
 
 
@@ -239,7 +253,19 @@ def _with_notes(drafts: Iterator[Draft], notes: tuple[str, ...]) -> Iterator[Dra
         notes = ()
 
 
-OF_FILES = ("records", "join", "gather", "keep", "each", "repeat", "number", "once", "picture", "video", "layouts")
+OF_FILES = (
+    "records",
+    "join",
+    "gather",
+    "keep",
+    "each",
+    "repeat",
+    "number",
+    "once",
+    "picture",
+    "video",
+    "layouts",
+)
 """The fields of a mapping that describe the layout of the files, which differs in a hub dataset."""
 
 
@@ -248,8 +274,14 @@ def read_hub_rows(params: dict[str, Any], folder: Path | None) -> Iterator[Draft
 
     `files` and `pictures` are patterns of the dataset's files.
     """
-    shared = {name: value for name, value in params.get("official", {}).items() if name not in OF_FILES}
-    changes = {name: value for name, value in params.items() if name not in ("official", "files", "pictures")}
+    shared = {
+        name: value for name, value in params.get("official", {}).items() if name not in OF_FILES
+    }
+    changes = {
+        name: value
+        for name, value in params.items()
+        if name not in ("official", "files", "pictures")
+    }
     changes["records"] = {**changes.get("records", {}), "file": params["files"]}
     picture, apart = changes.get("picture", {}), params.get("pictures", ())
     if apart or not ("video" in changes or "file" in picture):
@@ -272,16 +304,25 @@ class _Reading:
         self._answer_tags = _tag_templates(mapping.answer_tags, fields)
         self._once = Template(mapping.once, fields) if mapping.once else None
         self._counted = Template(mapping.number[0], fields, needed=True) if mapping.number else None
-        self._repeat = [{name: Template(text, fields) for name, text in added.items()} for added in mapping.repeat]
+        self._repeat = [
+            {name: Template(text, fields) for name, text in added.items()}
+            for added in mapping.repeat
+        ]
         self._leave_out = [(rule.why, leave_out_test(rule, fields)) for rule in mapping.leave_out]
         self._keep = _condition(mapping.keep, fields)
         self._questions = QuestionMaker(mapping, fields)
-        self._picture = picture_finder(mapping.picture, fields, path, folder) if mapping.picture else None
+        self._picture = (
+            picture_finder(mapping.picture, fields, path, folder) if mapping.picture else None
+        )
         self._clip = clip_finder(mapping.video, fields, path, folder) if mapping.video else None
 
     def drafts(self) -> Iterator[Draft]:
         expected = {rule.why: rule.none_met for rule in self._mapping.leave_out if rule.none_met}
-        name = Path(self._mapping.records.file[0]) if self._mapping.records.kind == "parquet" else self._path
+        name = (
+            Path(self._mapping.records.file[0])
+            if self._mapping.records.kind == "parquet"
+            else self._path
+        )
         return without_exclusions(self._items(), name, expected)
 
     def _items(self) -> Iterator[Draft | Exclusion]:
@@ -306,7 +347,9 @@ class _Reading:
                     numbers[key] += 1
                 draft = self._draft(item, where, pools)
             except (FieldError, DataError) as fault:
-                unreadable.append(str(fault) if isinstance(fault, DataError) else f"{where}: {fault}")
+                unreadable.append(
+                    str(fault) if isinstance(fault, DataError) else f"{where}: {fault}"
+                )
                 if not self._mapping.unreadable:
                     raise DataError(unreadable[0]) from None
                 yield Exclusion(f"it cannot be read, the first as {unreadable[0]}")
@@ -346,7 +389,9 @@ class _Reading:
             except FieldError as fault:
                 raise DataError(f"{where}: {fault}") from None
         if self._keep is not None and not any_met:
-            raise DataError(f"{self._path}: no record meets {self._mapping.keep!r}; is this the right file?")
+            raise DataError(
+                f"{self._path}: no record meets {self._mapping.keep!r}; is this the right file?"
+            )
 
     def _records(self) -> LocatedRecords:
         mapping = self._mapping
@@ -392,7 +437,9 @@ def _places(record: Record, names: tuple[str, ...]) -> Iterator[Record]:
     """The record once for each position of its lists. Raises FieldError when their lengths differ."""
     lists = [record.get(name) or [] for name in names]
     if len({len(items) for items in lists}) > 1:
-        raise FieldError(" and ".join(f"{len(items)} {name}" for name, items in zip(names, lists, strict=True)))
+        raise FieldError(
+            " and ".join(f"{len(items)} {name}" for name, items in zip(names, lists, strict=True))
+        )
     for place, items in enumerate(zip(*lists, strict=True)):
         yield {**record, **dict(zip(names, items, strict=True)), "@index": place}
 

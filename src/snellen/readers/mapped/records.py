@@ -104,7 +104,9 @@ def check_required_fields(names: Iterable[str], fields: Fields, place: str) -> N
         if name not in fields:
             raise DataError(f"{place}: {registry.unknown('field', name, fields)}")
         if _is_optional(fields[name]):
-            raise DataError(f"{place}: the field {name!r} may be left out; take the ? from its type")
+            raise DataError(
+                f"{place}: the field {name!r} may be left out; take the ? from its type"
+            )
 
 
 def required(fields: Fields) -> Iterator[str]:
@@ -114,7 +116,9 @@ def required(fields: Fields) -> Iterator[str]:
 
 def _is_optional(declared: Any) -> bool:
     return (
-        declared[-1:] == ["?"] if isinstance(declared, list) else isinstance(declared, str) and declared.endswith("?")
+        declared[-1:] == ["?"]
+        if isinstance(declared, list)
+        else isinstance(declared, str) and declared.endswith("?")
     )
 
 
@@ -210,7 +214,9 @@ def read_source_records(records: Records, path: Path, folder: Path | None) -> Lo
 def _draw(draw: DrawnRecords, all_records: LocatedRecords, path: Path) -> LocatedRecords:
     records = list(all_records)
     if len(records) != draw.of:
-        raise DataError(f"{path} has {len(records):,} records, but {draw.of:,} were drawn from; it is another version")
+        raise DataError(
+            f"{path} has {len(records):,} records, but {draw.of:,} were drawn from; it is another version"
+        )
     order = numpy_permutation(draw.of, draw.seed)
     yield from (records[order[place]] for place in draw.kept)
 
@@ -252,17 +258,25 @@ def _keys(
     splits = read_json(listing, dict[str, list[str]])
     if split.key not in splits:
         raise DataError(f"{listing}: there is no split {split.key!r}; it has {', '.join(splits)}")
-    yield from ((key, f"{listing}: {split.key}[{number}]") for number, key in enumerate(splits[split.key]))
+    yield from (
+        (key, f"{listing}: {split.key}[{number}]") for number, key in enumerate(splits[split.key])
+    )
 
 
 def _folder(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
     """The files, sorted by the numbers in their names: `2` before `10`."""
     own_folder = "/" in records.inside
-    files = {file.parent.name if own_folder else file.stem: file for file in path.glob(records.inside)}
+    files = {
+        file.parent.name if own_folder else file.stem: file for file in path.glob(records.inside)
+    }
     if not files:
-        raise DataError(f"{path}: there is no {records.inside}; is this the folder with the official files?")
+        raise DataError(
+            f"{path}: there is no {records.inside}; is this the folder with the official files?"
+        )
     kind = record_type(records.fields)
-    for key in sorted(files, key=lambda name: (len(name), name) if name.isdecimal() else (1 << 30, name)):
+    for key in sorted(
+        files, key=lambda name: (len(name), name) if name.isdecimal() else (1 << 30, name)
+    ):
         yield str(files[key]), {**read_json(files[key], kind), "@key": key}
 
 
@@ -272,7 +286,9 @@ def _table(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
     with open_text(path) as file:
         table = DelimitedTable(file, path)
         if missing := [name for name in (*needed, *records.json_cells) if name not in table.header]:
-            raise DataError(f"{path}:1: the column {missing[0]!r} is missing; there are {', '.join(table.header)}")
+            raise DataError(
+                f"{path}:1: the column {missing[0]!r} is missing; there are {', '.join(table.header)}"
+            )
         for line, _, cells, _ in table:
             where = f"{path}:{line}"
             if empty := [name for name in needed if name not in cells]:
@@ -299,7 +315,9 @@ def _columns(records: Records, path: Path, folder: Path | None) -> LocatedRecord
     (first, lines), *other_columns = columns.items()
     for name, other_lines in other_columns:
         if len(other_lines) != len(lines):
-            raise DataError(f"{files[name]}: {len(other_lines)} lines, but {files[first].name} has {len(lines)}")
+            raise DataError(
+                f"{files[name]}: {len(other_lines)} lines, but {files[first].name} has {len(lines)}"
+            )
     converts = {name: converter({name: declared}) for name, declared in records.fields.items()}
     for number in range(len(lines)):
         record: Record = {"@row": number + 1}
@@ -322,15 +340,22 @@ def _pattern(records: Records, path: Path, folder: Path | None) -> LocatedRecord
                 continue
             parts = fitting.fullmatch(text)
             if parts is None:
-                raise DataError(f"{path}:{number}: {text[:60]!r} is not {records.looks_like or records.pattern}")
+                raise DataError(
+                    f"{path}:{number}: {text[:60]!r} is not {records.looks_like or records.pattern}"
+                )
             yield f"{path}:{number}", convert(parts.groupdict(), f"{path}:{number}")
 
 
 def _parquet(records: Records, path: Path, folder: Path | None) -> LocatedRecords:
     table = ParquetSplit(folder, records.file)
     needed = tuple(required(records.fields))
-    for place, row in table.rows(needed, tuple(set(records.fields) - set(needed)), record_type(records.fields)):
-        yield place.where, {**row, "@row": place.number, "@place": place, "@folder": place.path.parent.name}
+    for place, row in table.rows(
+        needed, tuple(set(records.fields) - set(needed)), record_type(records.fields)
+    ):
+        yield (
+            place.where,
+            {**row, "@row": place.number, "@place": place, "@folder": place.path.parent.name},
+        )
 
 
 _READ: dict[Form, Callable[[Records, Path, Path | None], LocatedRecords]] = {

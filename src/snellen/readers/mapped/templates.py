@@ -42,7 +42,11 @@ class Field:
         # Set when there is a single value without transforms, or an integer with only a number format.
         is_plain = len(self._values) == 1 and (not steps or self._number)
         self._plain: ValueGetter | None = self._values[0] if is_plain else None
-        if self._plain is not None and self._number and not is_integer(fields, _path_of(alternatives[0])[0]):
+        if (
+            self._plain is not None
+            and self._number
+            and not is_integer(fields, _path_of(alternatives[0])[0])
+        ):
             self._plain = None
         paths = [_path_of(name)[0] for name in alternatives if not name.startswith("'")]
         self.may_be_empty = not needed and any(
@@ -97,7 +101,9 @@ class Template:
     def __init__(self, text: str, fields: Fields, *, needed: bool = False) -> None:
         pieces = _BRACES.split(text)
         if stray := [piece for piece in pieces[::2] if "{" in piece or "}" in piece]:
-            raise DataError(f"{PARAMS}: the template {text!r} has a brace without its other one: {stray[0]!r}")
+            raise DataError(
+                f"{PARAMS}: the template {text!r} has a brace without its other one: {stray[0]!r}"
+            )
         self.text = text
         self._literals = pieces[::2]
         try:
@@ -130,7 +136,9 @@ def _path_of(text: str) -> tuple[tuple[str, ...], str]:
     """The steps of a path, and the index in brackets after it."""
     parts = _PATH.fullmatch(text)
     if parts is None:
-        raise DataError(f"{{{text}}} is not a field of a record; write {{name}}, {{name.inner}} or {{list[0]}}")
+        raise DataError(
+            f"{{{text}}} is not a field of a record; write {{name}}, {{name.inner}} or {{list[0]}}"
+        )
     return tuple(parts[1].split(".")), parts[2] or ""
 
 
@@ -155,9 +163,15 @@ def _getter(path: tuple[str, ...], fields: Fields) -> ValueGetter:
     outer, inner, *deeper = path
     if len(path) == 2 and isinstance(fields.get(outer), dict):
         return lambda record: (record.get(outer) or {}).get(inner)
-    if len(path) == 3 and isinstance(fields.get(outer), dict) and isinstance(fields[outer].get(inner), list):
+    if (
+        len(path) == 3
+        and isinstance(fields.get(outer), dict)
+        and isinstance(fields[outer].get(inner), list)
+    ):
         last = deeper[0]
-        return lambda record: [item.get(last) for item in (record.get(outer) or {}).get(inner) or ()]
+        return lambda record: [
+            item.get(last) for item in (record.get(outer) or {}).get(inner) or ()
+        ]
     return lambda record: _along(record, path)
 
 
@@ -172,7 +186,9 @@ def _along(value: Any, path: tuple[str, ...]) -> Any:
         if isinstance(value, dict):
             value = value.get(step)
         elif isinstance(value, (list, tuple)):
-            value = value[int(step)] if step.isdecimal() else [_along(item, (step,)) for item in value]
+            value = (
+                value[int(step)] if step.isdecimal() else [_along(item, (step,)) for item in value]
+            )
         else:
             return None
     return value

@@ -129,7 +129,9 @@ def _items(text: str) -> TextList:
 def letter(texts: TextList) -> TextList:
     """The letter of an option, without what stands around or behind it: `(B)`, `B.`, `b`, `B. a dog` are B."""
     matches = (_LETTER.fullmatch(text) or _OPTION.fullmatch(text) for text in texts)
-    return [(match[1].upper() if match else text) for match, text in zip(matches, texts, strict=True)]
+    return [
+        (match[1].upper() if match else text) for match, text in zip(matches, texts, strict=True)
+    ]
 
 
 def comma(texts: TextList) -> TextList:

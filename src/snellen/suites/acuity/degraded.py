@@ -14,7 +14,16 @@ from statistics import NormalDist
 
 from PIL import Image, ImageChops
 
-from snellen.psychometrics.optotypes import GREY, SLOAN, UNITS, Canvas, Mask, put_letter, rasterise, rounded_half_up
+from snellen.psychometrics.optotypes import (
+    GREY,
+    SLOAN,
+    UNITS,
+    Canvas,
+    Mask,
+    put_letter,
+    rasterise,
+    rounded_half_up,
+)
 from snellen.psychometrics.trials import Stimulus, Trial, acuity_test, stimulus
 from snellen.suites.acuity.signs import WHICH_LETTER
 
@@ -32,7 +41,9 @@ def blurred(mask: Mask, sigma: float) -> tuple[Mask, int]:
     rows = [mask.coverage[y * mask.width : (y + 1) * mask.width] for y in range(mask.height)]
     columns = zip(*(_convolved(row, kernel) for row in rows), strict=True)
     blurred_columns = [_convolved(column, kernel) for column in columns]
-    coverage = bytes(rounded_half_up(value) for row in zip(*blurred_columns, strict=True) for value in row)
+    coverage = bytes(
+        rounded_half_up(value) for row in zip(*blurred_columns, strict=True) for value in row
+    )
     return Mask(mask.width + 2 * margin, mask.height + 2 * margin, coverage), margin
 
 
@@ -54,7 +65,9 @@ def noisy(picture: Image.Image, sd: float, rng: random.Random) -> Image.Image:
     quantiles = [NormalDist().inv_cdf((rank + 0.5) / 256) for rank in range(256)]
     size = math.sqrt(sum(value * value for value in quantiles) / 256)
     steps = bytes(128 + round(sd * value / size) for value in quantiles)
-    noise = Image.frombytes("L", picture.size, rng.randbytes(picture.width * picture.height).translate(steps))
+    noise = Image.frombytes(
+        "L", picture.size, rng.randbytes(picture.width * picture.height).translate(steps)
+    )
     return ImageChops.add(picture, noise, offset=-128)
 
 
@@ -65,7 +78,10 @@ LUMINANCE = (
 )  # fmt: skip
 """ITU-T T.81, table K.1."""
 _COSINES = tuple(
-    tuple(round((math.sqrt(1 / 8) if u == 0 else 0.5) * math.cos((2 * x + 1) * u * math.pi / 16), 15) for x in range(8))
+    tuple(
+        round((math.sqrt(1 / 8) if u == 0 else 0.5) * math.cos((2 * x + 1) * u * math.pi / 16), 15)
+        for x in range(8)
+    )
     for u in range(8)
 )
 """The discrete cosine transform of eight values: a row for each frequency."""
@@ -84,7 +100,9 @@ def jpeg(pixels: bytes, width: int, height: int, quality: int) -> bytes:
         if rows == [rows[0][:1] * width] * 8:  # most of a picture is ground
             back += _jpeg_block(rows[0][:8] * 8, table)[:1] * (8 * width)
             continue
-        blocks = [_jpeg_block(b"".join(row[x : x + 8] for row in rows), table) for x in range(0, width, 8)]
+        blocks = [
+            _jpeg_block(b"".join(row[x : x + 8] for row in rows), table) for x in range(0, width, 8)
+        ]
         for y in range(0, 64, 8):
             back += b"".join(block[y : y + 8] for block in blocks)
     return bytes(back)
@@ -95,14 +113,19 @@ def _jpeg_block(block: bytes, table: tuple[int, ...]) -> bytes:
     rows = [[value - 128 for value in block[8 * y : 8 * y + 8]] for y in range(8)]
     frequencies = _product(_product(_COSINES, rows), _TRANSPOSED)
     kept = [
-        [rounded_half_up(value / step) * step for value, step in zip(row, table[8 * v : 8 * v + 8], strict=True)]
+        [
+            rounded_half_up(value / step) * step
+            for value, step in zip(row, table[8 * v : 8 * v + 8], strict=True)
+        ]
         for v, row in enumerate(frequencies)
     ]
     values = _product(_product(_TRANSPOSED, kept), _COSINES)
     return bytes(min(max(rounded_half_up(value + 128), 0), 255) for row in values for value in row)
 
 
-def _product(left: Sequence[Sequence[float]], right: Sequence[Sequence[float]]) -> list[list[float]]:
+def _product(
+    left: Sequence[Sequence[float]], right: Sequence[Sequence[float]]
+) -> list[list[float]]:
     columns = list(zip(*right, strict=True))
     return [[sum(map(mul, row, column)) for column in columns] for row in left]
 
@@ -113,7 +136,9 @@ _TRANSPOSED = tuple(zip(*_COSINES, strict=True))
 SIGMAS = (0.5, 0.7, 1, 1.4, 2, 2.4, 2.8, 3.4, 4, 4.8, 5.6, 6.8, 8, 9.6, 11, 13.5, 16)
 
 
-@acuity_test("blur", "standard deviation of a Gaussian blur of a letter of 48 px", "px", SIGMAS, "smaller")
+@acuity_test(
+    "blur", "standard deviation of a Gaussian blur of a letter of 48 px", "px", SIGMAS, "smaller"
+)
 def blur(trial: Trial) -> Stimulus:
     """Black on white before the blur, which is cut off at 3.5 standard deviations."""
     canvas, (letter, options) = trial.canvas(), trial.letter()
@@ -130,14 +155,25 @@ NOISE = 32
 
 
 @acuity_test(
-    "noise", "difference of a letter from the ground by the noise's deviation", "", [r / NOISE for r in RATIOS],
-    side=224, signs=SLOAN.__getitem__, height=lambda _: IN_NOISE,
-)  # fmt: skip
+    "noise",
+    "difference of a letter from the ground by the noise's deviation",
+    "",
+    [r / NOISE for r in RATIOS],
+    side=224,
+    signs=SLOAN.__getitem__,
+    height=lambda _: IN_NOISE,
+)
 def noise_ratio(trial: Trial) -> Stimulus:
     """A letter of 64 px, darker than the ground by level x 32, at most 64 grey values; noise on every pixel."""
     difference = min(round(trial.level * NOISE), 64)
     canvas, (letter, options) = trial.canvas(GREY + difference // 2), trial.letter()
-    put_letter(canvas, letter, IN_NOISE, trial.corner(canvas, IN_NOISE), GREY + difference // 2 - difference)
+    put_letter(
+        canvas,
+        letter,
+        IN_NOISE,
+        trial.corner(canvas, IN_NOISE),
+        GREY + difference // 2 - difference,
+    )
     canvas.image = noisy(canvas.image, difference / trial.level, trial.rng)
     return stimulus(canvas, WHICH_LETTER, options, letter)
 

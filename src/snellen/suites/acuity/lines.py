@@ -59,7 +59,9 @@ def angle(trial: Trial) -> Stimulus:
         for a, b in ((-1, 1), (1, 1), (1, -1), (-1, -1))
     )
     canvas.put(((line,),), 1, trial.corner(canvas, 2 * middle))
-    return stimulus(canvas, "Does the top of the line lean to the left or to the right?", options, side)
+    return stimulus(
+        canvas, "Does the top of the line lean to the left or to the right?", options, side
+    )
 
 
 DISTANCES = (1.01, 1.02, 1.03, 1.04, 1.05, 1.07, 1.1, 1.14, 1.2, 1.3, 1.4, 1.5, 1.7, 2, 2.5, 3, 4)
@@ -69,7 +71,9 @@ CROSS: Shape = (rectangle(1, 9, 19, 11), rectangle(9, 1, 11, 19))
 """Each about the middle of a field of 20 x 20."""
 
 
-@acuity_test("distance", "distance from a mark of the further thing by that of the nearer", "", DISTANCES)
+@acuity_test(
+    "distance", "distance from a mark of the further thing by that of the nearer", "", DISTANCES
+)
 def distance(trial: Trial) -> Stimulus:
     """A circle and a square about a cross, in directions at least 60 degrees apart."""
     canvas, rng, options = trial.canvas(), trial.rng, ("the circle", "the square")
@@ -83,4 +87,6 @@ def distance(trial: Trial) -> Stimulus:
         away = far / trial.level if name == nearer else far
         x, y = (round(away * turn(math.radians(degrees)), 6) for turn in (math.cos, math.sin))
         canvas.put(shape, 1, (left + x, top + y))
-    return stimulus(canvas, "Which is nearer to the cross, the circle or the square?", options, nearer)
+    return stimulus(
+        canvas, "Which is nearer to the cross, the circle or the square?", options, nearer
+    )

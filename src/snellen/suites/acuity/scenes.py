@@ -11,7 +11,15 @@ import math
 from collections.abc import Iterator
 from random import Random
 
-from snellen.psychometrics.optotypes import DIRECTIONS, UNITS, ColourCanvas, Shape, disc, landolt_c, tumbling_e
+from snellen.psychometrics.optotypes import (
+    DIRECTIONS,
+    UNITS,
+    ColourCanvas,
+    Shape,
+    disc,
+    landolt_c,
+    tumbling_e,
+)
 from snellen.psychometrics.trials import Stimulus, Trial, acuity_test, stimulus
 
 Lab = tuple[float, float, float]
@@ -25,7 +33,10 @@ _WHITE = (0.9505, 1.0, 1.089)
 
 def lab_of(colour: RGB) -> Lab:
     """An sRGB colour of 8 bits as L*, a*, b*."""
-    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in (value / 255 for value in colour)]
+    linear = [
+        v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4
+        for v in (value / 255 for value in colour)
+    ]
     x, y, z = (
         _root(sum(m * v for m, v in zip(row, linear, strict=True)) / white)
         for row, white in zip(_TO_XYZ, _WHITE, strict=True)
@@ -47,7 +58,10 @@ def rgb_of(lab: Lab) -> RGB | None:
     linear = [sum(m * v for m, v in zip(row, xyz, strict=True)) for row in _FROM_XYZ]
     if not all(0 <= value <= 1 for value in linear):
         return None
-    red, green, blue = (round(255 * (12.92 * v if v <= 0.0031308 else 1.055 * v ** (1 / 2.4) - 0.055)) for v in linear)
+    red, green, blue = (
+        round(255 * (12.92 * v if v <= 0.0031308 else 1.055 * v ** (1 / 2.4) - 0.055))
+        for v in linear
+    )
     return red, green, blue
 
 
@@ -59,7 +73,13 @@ def ciede2000(first: Lab, second: Lab) -> float:
     turn = 0.0 if c1 * c2 == 0 else (h2 - h1 + 180) % 360 - 180 if abs(h2 - h1) != 180 else h2 - h1
     lightness, chroma = (l1 + l2) / 2, (c1 + c2) / 2
     hue = h1 + h2 if c1 * c2 == 0 else _mean_hue(h1, h2)
-    t = 1 - 0.17 * _cos(hue - 30) + 0.24 * _cos(2 * hue) + 0.32 * _cos(3 * hue + 6) - 0.20 * _cos(4 * hue - 63)
+    t = (
+        1
+        - 0.17 * _cos(hue - 30)
+        + 0.24 * _cos(2 * hue)
+        + 0.32 * _cos(3 * hue + 6)
+        - 0.20 * _cos(4 * hue - 63)
+    )
     away = (lightness - 50) ** 2
     dl = (l2 - l1) / (1 + 0.015 * away / math.sqrt(20 + away))
     dc = (c2 - c1) / (1 + 0.045 * chroma)
@@ -89,7 +109,8 @@ SIDES = DIRECTIONS[::2]
 GROUND = 200
 """Grey value of the ground of the test of contrast."""
 CONTRASTS = tuple(
-    step / GROUND for step in (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 80, 100, 128, 160)
+    step / GROUND
+    for step in (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64, 80, 100, 128, 160)
 )
 
 
@@ -98,9 +119,14 @@ RING = 120
 
 
 @acuity_test(
-    "contrast", "Weber contrast of a Landolt ring of 120 px", "", CONTRASTS,
-    signs=landolt_c, height=lambda _: RING, needs="a contrast of {}",
-)  # fmt: skip
+    "contrast",
+    "Weber contrast of a Landolt ring of 120 px",
+    "",
+    CONTRASTS,
+    signs=landolt_c,
+    height=lambda _: RING,
+    needs="a contrast of {}",
+)
 def contrast(trial: Trial) -> Stimulus:
     """(ground - ring) / ground in pixel values, the ground being 200: each level is a whole grey value."""
     canvas, side = trial.canvas(GROUND), trial.one_of(SIDES)
@@ -119,10 +145,32 @@ def _cells(trial: Trial, count: int, extent: int) -> Iterator[tuple[int, int]]:
     for cell in trial.rng.sample(range(across * across), count):
         column, row = cell % across, cell // across
         slack = CELL - extent - 2
-        yield column * CELL + 1 + trial.rng.randint(0, slack), row * CELL + 1 + trial.rng.randint(0, slack)
+        yield (
+            column * CELL + 1 + trial.rng.randint(0, slack),
+            row * CELL + 1 + trial.rng.randint(0, slack),
+        )
 
 
-NUMBERS = (2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 12.5, 14.5, 16.5, 18.5, 20.5, 24.5, 28.5, 32.5, 40.5)
+NUMBERS = (
+    2.5,
+    3.5,
+    4.5,
+    5.5,
+    6.5,
+    7.5,
+    8.5,
+    9.5,
+    10.5,
+    12.5,
+    14.5,
+    16.5,
+    18.5,
+    20.5,
+    24.5,
+    28.5,
+    32.5,
+    40.5,
+)
 DOT: Shape = (disc(8, 8, 8),)
 
 
@@ -149,7 +197,9 @@ def search(trial: Trial) -> Stimulus:
     signs = [common] * int(trial.level) + [other if answer == "yes" else common]
     for side, corner in zip(signs, _cells(trial, len(signs), 20), strict=True):
         canvas.put(tumbling_e(side), 4, corner)
-    return stimulus(canvas, "Does one of the signs point another way than all others?", options, answer)
+    return stimulus(
+        canvas, "Does one of the signs point another way than all others?", options, answer
+    )
 
 
 DIFFERENCES = (0.5, 0.6, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
@@ -158,9 +208,12 @@ PATCH, SPACE = 160, 24
 
 
 @acuity_test(
-    "colour-difference", "difference of one of four patches from the others", "CIEDE2000", DIFFERENCES,
+    "colour-difference",
+    "difference of one of four patches from the others",
+    "CIEDE2000",
+    DIFFERENCES,
     needs="colours {} CIEDE2000 apart",
-)  # fmt: skip
+)
 def colour_difference(trial: Trial) -> Stimulus:
     """Patches of 160 px of the same lightness but for rounding; the tag `difference` has the exact one."""
     canvas = ColourCanvas(trial.side, trial.side, (128, 128, 128))
@@ -184,8 +237,14 @@ def _colours(difference: float, rng: Random) -> tuple[RGB, RGB]:
             continue
         lab, away = lab_of(base), difference
         for _ in range(4):  # the step in CIELAB that gives the difference: nearly proportional
-            other = (lab[0], lab[1] + away * math.cos(direction), lab[2] + away * math.sin(direction))
+            other = (
+                lab[0],
+                lab[1] + away * math.cos(direction),
+                lab[2] + away * math.sin(direction),
+            )
             away *= difference / ciede2000(lab, other)
-        shown = rgb_of((lab[0], lab[1] + away * math.cos(direction), lab[2] + away * math.sin(direction)))
+        shown = rgb_of(
+            (lab[0], lab[1] + away * math.cos(direction), lab[2] + away * math.sin(direction))
+        )
         if shown and abs(ciede2000(lab, lab_of(shown)) / difference - 1) < 0.01:
             return base, shown

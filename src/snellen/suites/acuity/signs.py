@@ -22,16 +22,46 @@ from snellen.psychometrics.optotypes import (
 )
 from snellen.psychometrics.trials import READ_LETTERS, Stimulus, Trial, acuity_test, stimulus
 
-SIZES = (2.5, 3, 3.5, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 160)
+SIZES = (
+    2.5,
+    3,
+    3.5,
+    4,
+    5,
+    6,
+    7,
+    8,
+    10,
+    12,
+    14,
+    16,
+    20,
+    24,
+    28,
+    32,
+    40,
+    48,
+    56,
+    64,
+    80,
+    96,
+    128,
+    160,
+)
 """Four in each doubling, in whole or half pixels."""
 SIDES = DIRECTIONS[::2]
 WHICH_LETTER = "Which letter is in the picture?"
 
 
 @acuity_test(
-    "letter-size", "height of a Sloan letter", "px", SIZES,
-    signs=SLOAN.__getitem__, chart=tuple(READ_LETTERS), needs="letters of {} px",
-)  # fmt: skip
+    "letter-size",
+    "height of a Sloan letter",
+    "px",
+    SIZES,
+    signs=SLOAN.__getitem__,
+    chart=tuple(READ_LETTERS),
+    needs="letters of {} px",
+)
 def letter_size(trial: Trial) -> Stimulus:
     """One letter, black on white, anywhere in the picture."""
     return _letter(trial, trial.canvas(), trial.level)
@@ -61,13 +91,37 @@ def tumbling_e_size(trial: Trial) -> Stimulus:
 
 CROWDED = 20
 """Height of crowded letters in pixels: each distance is a whole number of them."""
-DISTANCES = (1, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.2, 2.5, 2.8, 3.2, 3.6, 4, 5, 6)
+DISTANCES = (
+    1,
+    1.05,
+    1.1,
+    1.15,
+    1.2,
+    1.25,
+    1.3,
+    1.4,
+    1.5,
+    1.6,
+    1.8,
+    2,
+    2.2,
+    2.5,
+    2.8,
+    3.2,
+    3.6,
+    4,
+    5,
+    6,
+)
 
 
 @acuity_test(
-    "crowding", "distance of flanking letters, middle to middle", "letter heights", DISTANCES,
+    "crowding",
+    "distance of flanking letters, middle to middle",
+    "letter heights",
+    DISTANCES,
     needs="letters {} letter heights apart",
-)  # fmt: skip
+)
 def crowding(trial: Trial) -> Stimulus:
     """A letter of 20 px between four others; the wrong options are three of these. At 1 they touch."""
     canvas, (letter, options) = trial.canvas(), trial.letter()
@@ -77,9 +131,13 @@ def crowding(trial: Trial) -> Stimulus:
     away = round(trial.level * CROWDED)
     left, top = (corner + away for corner in trial.corner(canvas, CROWDED + 2 * away))
     put_letter(canvas, letter, CROWDED, (left, top))
-    for flanker, (x, y) in zip(flankers, ((-away, 0), (away, 0), (0, -away), (0, away)), strict=True):
+    for flanker, (x, y) in zip(
+        flankers, ((-away, 0), (away, 0), (0, -away), (0, away)), strict=True
+    ):
         put_letter(canvas, flanker, CROWDED, (left + x, top + y))
-    return stimulus(canvas, "Five letters form a cross. Which letter is in the middle?", options, letter)
+    return stimulus(
+        canvas, "Five letters form a cross. Which letter is in the middle?", options, letter
+    )
 
 
 TEXT, PITCH = 12, 14
@@ -117,7 +175,9 @@ GRID, SEEN = 12, 12
 """Places in a row and a column, and the height of the letter in pixels."""
 
 
-@acuity_test("place", "place in the picture", "", range(GRID * GRID), "neither", side=672, exemplars=4)
+@acuity_test(
+    "place", "place in the picture", "", range(GRID * GRID), "neither", side=672, exemplars=4
+)
 def place(trial: Trial) -> Stimulus:
     """A letter of 12 px, its middle anywhere in one of 144 cells, counted row by row; the tag `place` says where."""
     canvas, (letter, options) = trial.canvas(), trial.letter()
@@ -133,7 +193,13 @@ def _within(cell: int, side: int, rng: Random) -> int:
     return min(max(drawn, SEEN // 2), side - SEEN // 2)
 
 
-@acuity_test("second-picture", "height of a letter in the second picture", "px", SIZES, signs=SLOAN.__getitem__)
+@acuity_test(
+    "second-picture",
+    "height of a letter in the second picture",
+    "px",
+    SIZES,
+    signs=SLOAN.__getitem__,
+)
 def second_picture(trial: Trial) -> Stimulus:
     """A letter in each of two pictures, equally high; that of the first is among the wrong options."""
     first, second, (letter, options) = trial.canvas(), trial.canvas(), trial.letter()
@@ -152,15 +218,41 @@ OF_WHOLE = 24
 
 
 @acuity_test(
-    "picture-size", "side of a picture with a letter of 24 px", "px", WHOLE, "smaller",
-    exemplars=8, signs=SLOAN.__getitem__, height=lambda _: OF_WHOLE,
-)  # fmt: skip
+    "picture-size",
+    "side of a picture with a letter of 24 px",
+    "px",
+    WHOLE,
+    "smaller",
+    exemplars=8,
+    signs=SLOAN.__getitem__,
+    height=lambda _: OF_WHOLE,
+)
 def picture_size(trial: Trial) -> Stimulus:
     """The larger the picture, the more of the letter is lost where a model resizes it."""
     return _letter(trial, Canvas(int(trial.level), int(trial.level)), OF_WHOLE)
 
 
-RESOLUTIONS = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768)
+RESOLUTIONS = (
+    32,
+    40,
+    48,
+    56,
+    64,
+    80,
+    96,
+    112,
+    128,
+    160,
+    192,
+    224,
+    256,
+    320,
+    384,
+    448,
+    512,
+    640,
+    768,
+)
 
 
 PART = 16
@@ -168,9 +260,13 @@ PART = 16
 
 
 @acuity_test(
-    "resolution", "side of a picture with a letter of a sixteenth of it", "px", RESOLUTIONS,
-    signs=SLOAN.__getitem__, height=lambda side: side / PART,
-)  # fmt: skip
+    "resolution",
+    "side of a picture with a letter of a sixteenth of it",
+    "px",
+    RESOLUTIONS,
+    signs=SLOAN.__getitem__,
+    height=lambda side: side / PART,
+)
 def resolution(trial: Trial) -> Stimulus:
     """The same view in fewer or more pixels."""
     return _letter(trial, Canvas(int(trial.level), int(trial.level)), trial.level / PART)
@@ -180,9 +276,14 @@ RATIOS = (1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32)
 
 
 @acuity_test(
-    "aspect", "width of the picture by its height", "", RATIOS, "smaller",
-    signs=SLOAN.__getitem__, height=lambda _: OF_WHOLE,
-)  # fmt: skip
+    "aspect",
+    "width of the picture by its height",
+    "",
+    RATIOS,
+    "smaller",
+    signs=SLOAN.__getitem__,
+    height=lambda _: OF_WHOLE,
+)
 def aspect(trial: Trial) -> Stimulus:
     """A letter of 24 px in a wider and lower picture, its area within 4% of a square one's."""
     height = 4 * round(trial.side / math.sqrt(trial.level) / 4)
@@ -198,7 +299,9 @@ def _star() -> Shape:
     radii = (UNITS / 2, UNITS / 2 * 0.382)
     angles = (math.radians(36 * step - 90) for step in range(10))
     corners = ((radii[step % 2], angle) for step, angle in enumerate(angles))
-    return _polygon(*((round(2.5 + r * math.cos(a), 9), round(2.5 + r * math.sin(a), 9)) for r, a in corners))
+    return _polygon(
+        *((round(2.5 + r * math.cos(a), 9), round(2.5 + r * math.sin(a), 9)) for r, a in corners)
+    )
 
 
 SHAPES: dict[str, Shape] = {
@@ -217,9 +320,15 @@ WHICH_SHAPE = "What shape is in the picture?"
 
 
 @acuity_test(
-    "shape-size", "height of a shape", "px", SHAPE_SIZES,
-    side=256, signs=SHAPES.__getitem__, chart=tuple(SHAPES), needs="shapes of {} px",
-)  # fmt: skip
+    "shape-size",
+    "height of a shape",
+    "px",
+    SHAPE_SIZES,
+    side=256,
+    signs=SHAPES.__getitem__,
+    chart=tuple(SHAPES),
+    needs="shapes of {} px",
+)
 def shape_size(trial: Trial) -> Stimulus:
     """A circle, square, triangle, diamond, cross or star, dark on light, anywhere in the picture."""
     return _shape(trial, trial.level, INK)
@@ -227,13 +336,21 @@ def shape_size(trial: Trial) -> Stimulus:
 
 LARGE = 96
 """Height of a shape in pixels where its contrast varies."""
-CONTRASTS = tuple(step / PAPER for step in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 216))
+CONTRASTS = tuple(
+    step / PAPER for step in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 216)
+)
 
 
 @acuity_test(
-    "shape-contrast", "Weber contrast of a shape of 96 px", "", CONTRASTS,
-    side=256, signs=SHAPES.__getitem__, height=lambda _: LARGE, needs="shapes of a contrast of {}",
-)  # fmt: skip
+    "shape-contrast",
+    "Weber contrast of a shape of 96 px",
+    "",
+    CONTRASTS,
+    side=256,
+    signs=SHAPES.__getitem__,
+    height=lambda _: LARGE,
+    needs="shapes of a contrast of {}",
+)
 def shape_contrast(trial: Trial) -> Stimulus:
     """(ground - shape) / ground in pixel values, the ground being 236: each level is a whole grey value."""
     return _shape(trial, LARGE, round(PAPER * (1 - trial.level)))

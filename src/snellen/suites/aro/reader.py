@@ -37,7 +37,9 @@ class Params(Struct, frozen=True, forbid_unknown_fields=True):
 def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per caption, in the order of the file, the true caption as its first option."""
     chosen = read_params(params, Params)
-    ready, captions = (tuple(mapping["records"]["file"]) for mapping in (chosen.shuffled, chosen.captions))
+    ready, captions = (
+        tuple(mapping["records"]["file"]) for mapping in (chosen.shuffled, chosen.captions)
+    )
     if path := locate_or_none(folder, *ready):
         return without_exclusions(map(_checked, read_mapped(chosen.shuffled, folder)), path)
     path = locate(folder, *captions, *ready)
@@ -96,7 +98,9 @@ def is_name_or_quality(word: str) -> bool:
     if not bare or bare.isdecimal():
         return False
     listed = _listed()
-    return bare in listed["nouns"] or (bare not in listed["others"] and not _VERBS_AND_ADVERBS.search(bare))
+    return bare in listed["nouns"] or (
+        bare not in listed["others"] and not _VERBS_AND_ADVERBS.search(bare)
+    )
 
 
 @cache
@@ -110,11 +114,15 @@ def _listed() -> dict[str, frozenset[str]]:
 
 
 def _names_and_qualities(words: list[str], rng: random.Random) -> list[str]:
-    return _permuted(words, [place for place, word in enumerate(words) if is_name_or_quality(word)], rng)
+    return _permuted(
+        words, [place for place, word in enumerate(words) if is_name_or_quality(word)], rng
+    )
 
 
 def _other_words(words: list[str], rng: random.Random) -> list[str]:
-    return _permuted(words, [place for place, word in enumerate(words) if not is_name_or_quality(word)], rng)
+    return _permuted(
+        words, [place for place, word in enumerate(words) if not is_name_or_quality(word)], rng
+    )
 
 
 def _permuted(words: list[str], places: Sequence[int], rng: random.Random) -> list[str]:

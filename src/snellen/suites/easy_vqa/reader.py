@@ -41,11 +41,21 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         options = _options(answer, number, where)
         yield Draft(
             id=f"{split}-{number:05d}",
-            rounds=(QuestionDraft(question[:1].upper() + question[1:], options, (options.index(answer),)),),
+            rounds=(
+                QuestionDraft(
+                    question[:1].upper() + question[1:], options, (options.index(answer),)
+                ),
+            ),
             images=(base / split / "images" / f"{image}.png",),
             where=where,
             group=str(image),
-            tags={"asks": "shape" if answer in SHAPE_ANSWERS else "colour" if answer in COLOUR_ANSWERS else "yes/no"},
+            tags={
+                "asks": "shape"
+                if answer in SHAPE_ANSWERS
+                else "colour"
+                if answer in COLOUR_ANSWERS
+                else "yes/no"
+            },
         )
 
 

@@ -46,7 +46,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
         raise registry.unknown("eyechart task", chosen.task, TASKS)
     for number in range(chosen.count):
         level = chosen.levels[number % len(chosen.levels)]
-        scene, items = make_question(chosen.task, level, rng_for("eyechart", chosen.task, chosen.split, level, number))
+        scene, items = make_question(
+            chosen.task, level, rng_for("eyechart", chosen.task, chosen.split, level, number)
+        )
         rounds = tuple(_round(item) for item in items)
         yield Draft(
             id=f"{chosen.task}-{chosen.split}-{number:05d}",
@@ -55,12 +57,16 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
             where=f"eyechart/{chosen.task} number {number}",
             dialogue=chosen.task == "dialogue",
             tags={"level": level},
-            replies=tuple(item.options[item.gold] for item in items) if chosen.task == "dialogue" else (),
+            replies=tuple(item.options[item.gold] for item in items)
+            if chosen.task == "dialogue"
+            else (),
         )
 
 
 def _round(item: DrawnQuestion) -> QuestionDraft:
-    return QuestionDraft(item.question, item.options, (item.gold,) if item.options else (), item.texts)
+    return QuestionDraft(
+        item.question, item.options, (item.gold,) if item.options else (), item.texts
+    )
 
 
 # --- questions about scenes: a task in each of ReForm-Eval's eight dimensions, and more -------------------------------
@@ -83,7 +89,9 @@ class QuestionTask(Struct, frozen=True):
     """One item, or one per round of a dialogue."""
 
 
-def make_question(task: str, level: Level, rng: random.Random) -> tuple[Scene, tuple[DrawnQuestion, ...]]:
+def make_question(
+    task: str, level: Level, rng: random.Random
+) -> tuple[Scene, tuple[DrawnQuestion, ...]]:
     """A scene that suits the task, and the task's question(s) about it."""
     scene = compose(rng.choice(TASKS[task].families), level, rng)
     return scene, ask(task, scene, level, rng)
@@ -97,7 +105,9 @@ def phrase(shape: Shape) -> str:
     return f"{'an' if shape.colour[0] in 'aeiou' else 'a'} {shape.colour} {shape.kind}"
 
 
-def _choice(question: str, right: str, wrong: list[str], rng: random.Random) -> tuple[DrawnQuestion, ...]:
+def _choice(
+    question: str, right: str, wrong: list[str], rng: random.Random
+) -> tuple[DrawnQuestion, ...]:
     options = [right, *wrong]
     rng.shuffle(options)
     return (DrawnQuestion(question, tuple(options), options.index(right)),)
@@ -113,17 +123,27 @@ def _wrong_names(pool: tuple[str, ...], right: str, count: int, rng: random.Rand
 
 def _shape(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
     kind = scene.shapes[0].kind
-    return _choice("What shape is in the picture?", kind, _wrong_names(SHAPE_KINDS, kind, 3, rng), rng)
+    return _choice(
+        "What shape is in the picture?", kind, _wrong_names(SHAPE_KINDS, kind, 3, rng), rng
+    )
 
 
 def _place(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
-    return _choice("What place does the picture show?", scene.place, _wrong_names(PLACES, scene.place, 3, rng), rng)
+    return _choice(
+        "What place does the picture show?",
+        scene.place,
+        _wrong_names(PLACES, scene.place, 3, rng),
+        rng,
+    )
 
 
 def _colour(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
     shape = rng.choice(scene.shapes)
     return _choice(
-        f"What colour is the {shape.kind}?", shape.colour, _wrong_names(SHAPE_COLOURS, shape.colour, 3, rng), rng
+        f"What colour is the {shape.kind}?",
+        shape.colour,
+        _wrong_names(SHAPE_COLOURS, shape.colour, 3, rng),
+        rng,
     )
 
 
@@ -133,14 +153,21 @@ def _count(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestio
     first = rng.choice([first for first in FIRST_COUNTS[level] if first <= number < first + 4])
     near = [first, first + 1, first + 2, first + 3]
     options = tuple(str(n) for n in near)
-    return (DrawnQuestion(f"How many {plural(kind)} are in the picture?", options, near.index(number)),)
+    return (
+        DrawnQuestion(f"How many {plural(kind)} are in the picture?", options, near.index(number)),
+    )
 
 
 def _size(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
     large = rng.random() < 0.5
     shapes = sorted(scene.shapes, key=lambda shape: shape.radius, reverse=large)
     word = "larger" if large else "smaller"
-    return _choice(f"Which shape is {word}?", f"the {shapes[0].kind}", [f"the {t.kind}" for t in shapes[1:]], rng)
+    return _choice(
+        f"Which shape is {word}?",
+        f"the {shapes[0].kind}",
+        [f"the {t.kind}" for t in shapes[1:]],
+        rng,
+    )
 
 
 def _word(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
@@ -158,7 +185,9 @@ def _claim(scene: Scene, rng: random.Random) -> tuple[Shape, bool]:
     if rng.random() < 0.5:
         return shape, True
     present = {(t.kind, t.colour) for t in scene.shapes}
-    near = [(kind, shape.colour) for kind in SHAPE_KINDS] + [(shape.kind, colour) for colour in SHAPE_COLOURS]
+    near = [(kind, shape.colour) for kind in SHAPE_KINDS] + [
+        (shape.kind, colour) for colour in SHAPE_COLOURS
+    ]
     kind, colour = rng.choice([pair for pair in near if pair not in present])
     return Shape(kind, colour, shape.x, shape.y, shape.radius), False
 
@@ -179,7 +208,9 @@ def _quadrant(shape: Shape) -> str:
 def _position(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
     shape = rng.choice(scene.shapes)
     right = _quadrant(shape)
-    return _choice(f"In which corner is the {shape.kind}?", right, _wrong_names(_QUADRANTS, right, 3, rng), rng)
+    return _choice(
+        f"In which corner is the {shape.kind}?", right, _wrong_names(_QUADRANTS, right, 3, rng), rng
+    )
 
 
 _RELATIONS = ("left of", "right of", "above", "below")
@@ -237,7 +268,13 @@ def captions(scene: Scene) -> tuple[str, ...]:
     first, second = sorted(scene.shapes[:2], key=lambda shape: (-shape.radius, shape.kind))
     a, b = phrase(first), phrase(second)
     where = _relation_between(first, second)
-    return (f"{a} {where} {b}", f"{a} and {b}", f"{b} and {a}", f"the picture shows {a} and {b}", f"{a} next to {b}")
+    return (
+        f"{a} {where} {b}",
+        f"{a} and {b}",
+        f"{b} and {a}",
+        f"the picture shows {a} and {b}",
+        f"{a} next to {b}",
+    )
 
 
 def _caption(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQuestion, ...]:
@@ -250,8 +287,18 @@ def _dialogue(scene: Scene, level: Level, rng: random.Random) -> tuple[DrawnQues
     claim, yes = _claim(scene, rng)
     return (
         *_shape(scene, level, rng),
-        *_choice("What colour is it?", shape.colour, _wrong_names(SHAPE_COLOURS, shape.colour, 3, rng), rng),
-        *_choice("In which corner is it?", _quadrant(shape), _wrong_names(_QUADRANTS, _quadrant(shape), 3, rng), rng),
+        *_choice(
+            "What colour is it?",
+            shape.colour,
+            _wrong_names(SHAPE_COLOURS, shape.colour, 3, rng),
+            rng,
+        ),
+        *_choice(
+            "In which corner is it?",
+            _quadrant(shape),
+            _wrong_names(_QUADRANTS, _quadrant(shape), 3, rng),
+            rng,
+        ),
         *_yes_no(f"Is it {phrase(claim)}?", yes),
     )
 

@@ -82,19 +82,31 @@ def compose(family: Family, level: Level, rng: random.Random) -> Scene:
 
 def _clutter(scene: Scene, count: int, rng: random.Random) -> Scene:
     specks = tuple(
-        (rng.randrange(CANVAS), rng.randrange(CANVAS), rng.choice(("speck", "dark speck"))) for _ in range(count)
+        (rng.randrange(CANVAS), rng.randrange(CANVAS), rng.choice(("speck", "dark speck")))
+        for _ in range(count)
     )
     return replace(scene, specks=specks)
 
 
 def _radius(level: Level, rng: random.Random) -> int:
-    return {"easy": rng.randint(40, 60), "medium": rng.randint(24, 36), "hard": rng.randint(9, 15)}[level]
+    return {"easy": rng.randint(40, 60), "medium": rng.randint(24, 36), "hard": rng.randint(9, 15)}[
+        level
+    ]
 
 
 def _single(level: Level, rng: random.Random) -> Scene:
     """One shape in one quadrant, clear of the middle lines."""
     radius = _radius(level, rng)
-    return Scene((Shape(rng.choice(SHAPE_KINDS), rng.choice(SHAPE_COLOURS), *_in_quadrant(radius, rng), radius),))
+    return Scene(
+        (
+            Shape(
+                rng.choice(SHAPE_KINDS),
+                rng.choice(SHAPE_COLOURS),
+                *_in_quadrant(radius, rng),
+                radius,
+            ),
+        )
+    )
 
 
 def _in_quadrant(radius: int, rng: random.Random) -> tuple[int, int]:
@@ -111,7 +123,9 @@ def _in_quadrant(radius: int, rng: random.Random) -> tuple[int, int]:
 def _pair(level: Level, rng: random.Random) -> Scene:
     """Two shapes of different kind, colour and size, clearly beside or above each other."""
     kinds, colours = rng.sample(SHAPE_KINDS, 2), rng.sample(SHAPE_COLOURS, 2)
-    big = {"easy": rng.randint(46, 54), "medium": rng.randint(34, 40), "hard": rng.randint(20, 24)}[level]
+    big = {"easy": rng.randint(46, 54), "medium": rng.randint(34, 40), "hard": rng.randint(20, 24)}[
+        level
+    ]
     small = {"easy": big // 2, "medium": big * 7 // 10, "hard": big * 17 // 20}[level]
     radii = [big, small]
     rng.shuffle(radii)
@@ -125,7 +139,9 @@ def _pair(level: Level, rng: random.Random) -> Scene:
     return Scene(
         tuple(
             Shape(kind, colour, *place, radius)
-            for kind, colour, place, radius in zip(kinds, colours, (first, second), radii, strict=True)
+            for kind, colour, place, radius in zip(
+                kinds, colours, (first, second), radii, strict=True
+            )
         )
     )
 
@@ -153,7 +169,12 @@ def _crowd(level: Level, rng: random.Random) -> Scene:
     low, high = {"easy": (26, 30), "medium": (20, 26), "hard": (10, 14)}[level]
     places = _on_grid(rng, count, low, high)
     kinds, colours = rng.sample(SHAPE_KINDS, count), rng.sample(SHAPE_COLOURS, count)
-    return Scene(tuple(Shape(kind, colour, *place) for kind, colour, place in zip(kinds, colours, places, strict=True)))
+    return Scene(
+        tuple(
+            Shape(kind, colour, *place)
+            for kind, colour, place in zip(kinds, colours, places, strict=True)
+        )
+    )
 
 
 def _group(level: Level, rng: random.Random) -> Scene:
@@ -166,7 +187,9 @@ def _group(level: Level, rng: random.Random) -> Scene:
     colour = rng.choice(SHAPE_COLOURS)
     return Scene(
         tuple(
-            Shape(kind, colour, *place) if i < count else Shape(rng.choice(rest), rng.choice(SHAPE_COLOURS), *place)
+            Shape(kind, colour, *place)
+            if i < count
+            else Shape(rng.choice(rest), rng.choice(SHAPE_COLOURS), *place)
             for i, place in enumerate(places)
         )
     )
@@ -215,7 +238,12 @@ def _place(level: Level, rng: random.Random) -> Scene:
             for place in _on_grid(rng, count, low, high)
         )
     backdrop = "dusk" if level == "hard" and rng.random() < 0.7 else "day"
-    return Scene(shapes, place=rng.choice(PLACES), shift=(rng.randint(0, 60), rng.randint(0, 40)), backdrop=backdrop)
+    return Scene(
+        shapes,
+        place=rng.choice(PLACES),
+        shift=(rng.randint(0, 60), rng.randint(0, 40)),
+        backdrop=backdrop,
+    )
 
 
 _COMPOSERS = {
@@ -291,7 +319,18 @@ _LETTERS = {
     }.items()
 }
 
-_STAR = ((0, -100), (24, -33), (95, -31), (38, 12), (59, 81), (0, 40), (-59, 81), (-38, 12), (-95, -31), (-24, -33))
+_STAR = (
+    (0, -100),
+    (24, -33),
+    (95, -31),
+    (38, 12),
+    (59, 81),
+    (0, 40),
+    (-59, 81),
+    (-38, 12),
+    (-95, -31),
+    (-24, -33),
+)
 """Corners of a five-pointed star in hundredths of its radius."""
 
 
@@ -313,7 +352,9 @@ def paint(scene: Scene) -> Image.Image:
 
 def to_png(picture: Image.Image) -> bytes:
     """The file of a picture made by `paint`; the same pixels give the same bytes anywhere."""
-    return encode_png(picture.width, picture.height, picture.tobytes(), tuple(SCENE_PALETTE.values()))
+    return encode_png(
+        picture.width, picture.height, picture.tobytes(), tuple(SCENE_PALETTE.values())
+    )
 
 
 def _shape(pen: ImageDraw.ImageDraw, shape: Shape) -> None:

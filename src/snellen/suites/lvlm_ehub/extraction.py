@@ -12,7 +12,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from snellen.extraction.reading import ExtractedChoice, NamedExtractor, no_choice, published_rule, texts_alone
+from snellen.extraction.reading import (
+    ExtractedChoice,
+    NamedExtractor,
+    no_choice,
+    published_rule,
+    texts_alone,
+)
 from snellen.metrics import captions
 from snellen.metrics.captions import pooled_bleu, pooled_meteor
 from snellen.metrics.declaration import (
@@ -33,7 +39,9 @@ from snellen.records import Answer, Prediction
 def class_match(reply: str, references: Sequence[str]) -> float:
     """LVLM-eHub, OCR and image classification: as `ocr_match`, but any one reference (a synonym) counts."""
     words = legacy_ocr_normalise(reply)
-    return float(any(contains_words(words, legacy_ocr_normalise(reference)) for reference in references))
+    return float(
+        any(contains_words(words, legacy_ocr_normalise(reference)) for reference in references)
+    )
 
 
 def vqa_match(reply: str, references: Sequence[str]) -> float:
@@ -64,7 +72,11 @@ def visdial_reciprocal_rank(reply: str, options: Sequence[str]) -> float:
     The gold is never read: an option that is short and early in the file wins over the right one.
     """
     words = vqa_normalise(reply)
-    places = (place for place, option in enumerate(options, start=1) if contains_words(words, vqa_normalise(option)))
+    places = (
+        place
+        for place, option in enumerate(options, start=1)
+        if contains_words(words, vqa_normalise(option))
+    )
     first = next(places, None)
     return 1 / first if first else 0.0
 
@@ -107,14 +119,19 @@ def legacy_rouge_l(replies: Sequence[str], references: captions.References) -> c
 
 def _count_words(replies: Sequence[str], golds: Golds) -> list[Counts | str]:
     return [
-        kie_word_counts(reply, texts[0]) if texts else "no gold" for reply, texts in zip(replies, golds, strict=True)
+        kie_word_counts(reply, texts[0]) if texts else "no gold"
+        for reply, texts in zip(replies, golds, strict=True)
     ]
 
 
 _WORDLESS = "a gold without a letter or digit matches no reply without one"
 CLASS_MATCH = reply_metric(class_match, name="legacy_class_match", unit="share", limit=_WORDLESS)
-CLASS_MATCH_MEAN = class_mean(class_match, name="legacy_class_match_mean", title="legacy mean per-class accuracy")
-VQA_MATCH = reply_metric(vqa_match, name="legacy_vqa_match", unit="share", title="legacy VQA match", limit=_WORDLESS)
+CLASS_MATCH_MEAN = class_mean(
+    class_match, name="legacy_class_match_mean", title="legacy mean per-class accuracy"
+)
+VQA_MATCH = reply_metric(
+    vqa_match, name="legacy_vqa_match", unit="share", title="legacy VQA match", limit=_WORDLESS
+)
 OPTION_MATCH = ChoiceMetric(
     what="word matching of choices: right if the right option's text occurs in the reply, whatever else does",
     rows=(share("legacy_option_match", unparsed="wrong"),),
@@ -135,9 +152,17 @@ VISDIAL_RECIPROCAL_RANK = replace(
     references="candidates",
 )
 CIDER = corpus_metric(
-    legacy_cider, title="legacy CIDEr", unit="CIDEr", low=0.0, high=10.0, scale="legacy_cider", limit=captions.UNLIKE
+    legacy_cider,
+    title="legacy CIDEr",
+    unit="CIDEr",
+    low=0.0,
+    high=10.0,
+    scale="legacy_cider",
+    limit=captions.UNLIKE,
 )
-ROUGE_L = corpus_metric(legacy_rouge_l, title="legacy ROUGE-L", unit="share", scale="legacy_rouge_l")
+ROUGE_L = corpus_metric(
+    legacy_rouge_l, title="legacy ROUGE-L", unit="share", scale="legacy_rouge_l"
+)
 BLEU_1, BLEU_2, BLEU_3, BLEU_4 = (pooled_bleu(order, "legacy") for order in (1, 2, 3, 4))
 METEOR = pooled_meteor("legacy")
 
@@ -145,7 +170,9 @@ METEOR = pooled_meteor("legacy")
 KIE_WORD_F1 = CorpusCountMetric(
     what="F1 of the set's white-space words, case kept, which LVLM-eHub prints as entity F1; 0 without a match",
     rows=tuple(
-        pooled_row(f"legacy_kie_word_{part.lower()}", f"legacy KIE word {part}", undefined=undefined)
+        pooled_row(
+            f"legacy_kie_word_{part.lower()}", f"legacy KIE word {part}", undefined=undefined
+        )
         for part, undefined in (("F1", ""), ("precision", "no reply has a word"), ("recall", ""))
     ),
     count=_count_words,
@@ -168,4 +195,6 @@ def ehub_word_match(reply: str, options: Sequence[str], labels: Sequence[str]) -
     return no_choice("no match" if reply.strip() else "empty")
 
 
-WORD_MATCH = NamedExtractor("lvlm-ehub-word-match", published_rule(ehub_word_match), "lvlm-ehub", texts_alone)
+WORD_MATCH = NamedExtractor(
+    "lvlm-ehub-word-match", published_rule(ehub_word_match), "lvlm-ehub", texts_alone
+)

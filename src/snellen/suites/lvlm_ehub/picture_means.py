@@ -15,7 +15,14 @@ from snellen.metrics.declaration import Counts, metric_row, share
 from snellen.protocols.prediction import holds_shares
 from snellen.records import Prediction
 from snellen.scoring.grouped import GroupedMetric
-from snellen.scoring.questions import HIDDEN_ANSWER, AskedQuestion, QuestionCounts, Unscored, tally_of, why_unanswered
+from snellen.scoring.questions import (
+    HIDDEN_ANSWER,
+    AskedQuestion,
+    QuestionCounts,
+    Unscored,
+    tally_of,
+    why_unanswered,
+)
 
 LEAST_LOSS = 1e-9
 Weighing = Callable[[Sequence[float]], Sequence[float]]
@@ -44,7 +51,9 @@ class PictureMean(GroupedMetric, frozen=True, kw_only=True):
     listed: Listing = all_options
     """Which options are weighed, and in which order."""
 
-    def tallies(self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec) -> list[QuestionCounts]:
+    def tallies(
+        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+    ) -> list[QuestionCounts]:
         """One for each question that a protocol of likelihoods asks; it stands under the sample of its first picture.
 
         Nothing where the entry names no tag. A question of which a picture was not answered is not counted, and says
@@ -54,7 +63,10 @@ class PictureMean(GroupedMetric, frozen=True, kw_only=True):
         for question in questions:
             if (tag := spec.groups.get("pictures")) and _is_scored(question):
                 by_question[question.sample.tags.get(tag, question.sample.id)].append(question)
-        return [tally_of(members[0], name, _count_pictures(self, members)) for members in by_question.values()]
+        return [
+            tally_of(members[0], name, _count_pictures(self, members))
+            for members in by_question.values()
+        ]
 
 
 def _is_scored(question: AskedQuestion) -> bool:
@@ -85,22 +97,30 @@ def _count_pictures(metric: PictureMean, members: Sequence[AskedQuestion]) -> Co
         if len(answered) < len(tests):
             return why_unanswered(members[tests.index(None)])
         if not metric.of_shares and any(map(holds_shares, answered)):
-            return Unscored("metric undefined", "it needs log-likelihoods, not shares (--likelihood-rule mean)")
+            return Unscored(
+                "metric undefined", "it needs log-likelihoods, not shares (--likelihood-rule mean)"
+            )
         means = _mean_weights(metric, answered, places)
         if means is None:
             return Unscored("not a number")
         best = [place for place, value in zip(places, means, strict=True) if value == max(means)]
         ties += len(best) > 1
-        right.append(float(best[0] in first.answer.options and (len(best) == 1 or metric.first_of_tied)))
+        right.append(
+            float(best[0] in first.answer.options and (len(best) == 1 or metric.first_of_tied))
+        )
     return (*right, *[1.0] * presentations, float(ties))
 
 
-def _mean_weights(metric: PictureMean, pictures: Sequence[Prediction], places: Sequence[int]) -> list[float] | None:
+def _mean_weights(
+    metric: PictureMean, pictures: Sequence[Prediction], places: Sequence[int]
+) -> list[float] | None:
     """The weights of the options there, averaged over pictures; None where a score is missing or not a number."""
     if not all(p.scores and all(map(math.isfinite, p.scores)) for p in pictures):
         return None
     scores = [[p.scores[place] for place in places] for p in pictures]
-    weights = [s if holds_shares(p) else metric.weigh(s) for p, s in zip(pictures, scores, strict=True)]
+    weights = [
+        s if holds_shares(p) else metric.weigh(s) for p, s in zip(pictures, scores, strict=True)
+    ]
     return [math.fsum(column) / len(weights) for column in zip(*weights, strict=True)]
 
 
@@ -113,31 +133,50 @@ def rows_over_pictures(sums: Counts) -> tuple[float | None, ...]:
     return statistics.fmean(shares), spread, ties / math.fsum(totals)
 
 
-def picture_mean(weigh: Weighing, description: str, name_prefix: str = "", **rules: Any) -> PictureMean:
+def picture_mean(
+    weigh: Weighing, description: str, name_prefix: str = "", **rules: Any
+) -> PictureMean:
     """Declare one, with rows `picture_mean_accuracy`, `picture_mean_std` and `picture_mean_tie_rate` after a prefix."""
     title = name_prefix.replace("_", " ")
     rows = (
         share(
-            f"{name_prefix}picture_mean_accuracy", f"{title}accuracy over pictures", interval="linearised",
+            f"{name_prefix}picture_mean_accuracy",
+            f"{title}accuracy over pictures",
+            interval="linearised",
             unparsed="wrong",
         ),
         metric_row(
-            f"{name_prefix}picture_mean_std", unit="share", title=f"{title}standard deviation over prefixes",
-            better="lower", scale="", interval="linearised", unparsed="wrong",
+            f"{name_prefix}picture_mean_std",
+            unit="share",
+            title=f"{title}standard deviation over prefixes",
+            better="lower",
+            scale="",
+            interval="linearised",
+            unparsed="wrong",
         ),
         share(
-            f"{name_prefix}picture_mean_tie_rate", f"{title}tie rate over pictures", interval="linearised",
-            better="neither", scale="", unparsed="counted",
+            f"{name_prefix}picture_mean_tie_rate",
+            f"{title}tie rate over pictures",
+            interval="linearised",
+            better="neither",
+            scale="",
+            unparsed="counted",
         ),
-    )  # fmt: skip
+    )
     per_question = (rows[0].name, rows[2].name)
     return PictureMean(
-        what=description, rows=rows, compute=rows_over_pictures, per_question=per_question, weigh=weigh, **rules
+        what=description,
+        rows=rows,
+        compute=rows_over_pictures,
+        per_question=per_question,
+        weigh=weigh,
+        **rules,
     )
 
 
 PICTURE_MEAN = picture_mean(
-    softmax, "accuracy of the option with the greatest mean share over a question's pictures (arXiv 2306.09265, A.3)"
+    softmax,
+    "accuracy of the option with the greatest mean share over a question's pictures (arXiv 2306.09265, A.3)",
 )
 
 
@@ -159,14 +198,18 @@ def published_candidates(options: Sequence[str], right: Sequence[int]) -> Sequen
     """
     places = {option: place for place, option in enumerate(options)}
     for candidates in _published_candidates():
-        if places.keys() >= set(candidates) and any(options[place] in candidates for place in right):
+        if places.keys() >= set(candidates) and any(
+            options[place] in candidates for place in right
+        ):
             return [places[candidate] for candidate in candidates]
     return all_options(options, right)
 
 
 @cache
 def _published_candidates() -> Collection[Sequence[str]]:
-    candidates = packaged_toml("snellen.suites.lvlm_ehub", "imagenetvc_candidates.toml", dict[str, tuple[str, ...]])
+    candidates = packaged_toml(
+        "snellen.suites.lvlm_ehub", "imagenetvc_candidates.toml", dict[str, tuple[str, ...]]
+    )
     return candidates.values()
 
 

@@ -20,7 +20,13 @@ from snellen.catalogue import BenchmarkSpec, dimension_titles, entries
 from snellen.catalogue.suites import PredictionForm
 from snellen.errors import DataError
 from snellen.formats.json_files import packaged_toml, read_json_rows
-from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, check_fields, needs, only_model
+from snellen.interchange.predictions.rows import (
+    PredictedRow,
+    PredictionFile,
+    check_fields,
+    needs,
+    only_model,
+)
 from snellen.records import Estimate
 from snellen.report.content import SuiteTables
 from snellen.report.run_view import ModelMethodRow, RunView, benchmarks_of, method_rows
@@ -42,7 +48,9 @@ CANDIDATES = (
 def _read_rows(path: Path) -> PredictionFile:
     """The file's records. Raises DataError naming a record that lacks something, and for replies of two models."""
     records = read_json_rows(path)
-    rows = tuple(_row(record, f"record {n}", f"{path}: record {n}") for n, record in enumerate(records, 1))
+    rows = tuple(
+        _row(record, f"record {n}", f"{path}: record {n}") for n, record in enumerate(records, 1)
+    )
     title = path.name.removesuffix(".gz").removesuffix(".json")
     spec, tiny = _entry(title), any("task_type" in record for record in records)
     task = spec.task if spec and not tiny else "vqa"  # the tiny study scored all of its sets as VQA
@@ -106,7 +114,11 @@ def task_titles() -> dict[str, str]:
 
 def task_tables(views: Sequence[RunView]) -> list[Table]:
     """A table by task; none for runs without the suite's benchmarks."""
-    specs = {name: scored.spec for name, scored in scored_benchmarks(views).items() if scored.spec.suite == SUITE}
+    specs = {
+        name: scored.spec
+        for name, scored in scored_benchmarks(views).items()
+        if scored.spec.suite == SUITE
+    }
     if not specs:
         return []
     tasks: dict[tuple[str, str], list[str]] = {}
@@ -120,10 +132,14 @@ def _by_task(views: Sequence[RunView], tasks: dict[tuple[str, str], list[str]]) 
     lines = method_rows(views)
     titles = task_titles()
     rows = tuple(
-        (dimension_titles().get(dimension, dimension), titles.get(task, task), len(names),
-         *(_mean_cell(line, names) for line in lines))
+        (
+            dimension_titles().get(dimension, dimension),
+            titles.get(task, task),
+            len(names),
+            *(_mean_cell(line, names) for line in lines),
+        )
         for (dimension, task), names in tasks.items()
-    )  # fmt: skip
+    )
     note = "Unweighted means of the benchmarks' headline metrics, over those of the task that are in the runs."
     header = ("capability", "task", "benchmarks", *(line.label for line in lines))
     return Table("By task", header, rows, label_columns=3, notes=(note,))
@@ -145,7 +161,9 @@ def _headline(line: ModelMethodRow, name: str) -> tuple[str, Estimate] | None:
     """The unit and value that stand for a benchmark; None where the run has no value."""
     scored = line.view.benchmark(name)
     number = line.lookup(headline_metric(scored.spec), name) if scored else None
-    return None if number is None or number.estimate.value is None else (number.unit, number.estimate)
+    return (
+        None if number is None or number.estimate.value is None else (number.unit, number.estimate)
+    )
 
 
 TASK_TABLE = SuiteTables("LVLM-eHub", task_tables)

@@ -44,7 +44,10 @@ def read_embodied(params: dict[str, Any], folder: Path | None) -> Iterator[Draft
     for draft in read_mapped(mapping, folder):
         yield replace(
             draft,
-            rounds=tuple(replace(question, question=_within(prompt, question.question)) for question in draft.rounds),
+            rounds=tuple(
+                replace(question, question=_within(prompt, question.question))
+                for question in draft.rounds
+            ),
         )
 
 
@@ -54,7 +57,9 @@ def _prefix(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot read the words around each question ({error})") from None
     if not text:
-        raise DataError(f"{path}: the file is empty; write {MARKER} where questions are to be asked as they are")
+        raise DataError(
+            f"{path}: the file is empty; write {MARKER} where questions are to be asked as they are"
+        )
     return text
 
 
@@ -104,7 +109,9 @@ def read_vcr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 def _listed(path: Path) -> frozenset[str]:
     with open_text(path) as file:
-        return frozenset(line.strip().removeprefix("-").strip() for line in DelimitedLines(file, path))
+        return frozenset(
+            line.strip().removeprefix("-").strip() for line in DelimitedLines(file, path)
+        )
 
 
 def _drafts(path: Path, pictures: Path, ids: frozenset[str] | None) -> Iterator[Draft | Exclusion]:
@@ -117,7 +124,9 @@ def _drafts(path: Path, pictures: Path, ids: frozenset[str] | None) -> Iterator[
             yield Exclusion("two options are the same once tags are words")
             continue
         if not 0 <= item.answer_label < len(options):
-            raise DataError(f"{where}: answer_label {item.answer_label} but answer_choices are 0-{len(options) - 1}")
+            raise DataError(
+                f"{where}: answer_label {item.answer_label} but answer_choices are 0-{len(options) - 1}"
+            )
         yield Draft(
             id=item.annot_id,
             rounds=(QuestionDraft(written(item.question, names), options, (item.answer_label,)),),
@@ -130,7 +139,9 @@ def _drafts(path: Path, pictures: Path, ids: frozenset[str] | None) -> Iterator[
 def _names(item: _Question, pictures: Path, where: str) -> dict[int, str]:
     """What each object is called that the question or an option speaks of."""
     every = (item.question, *item.answer_choices)
-    tags = dict.fromkeys(tag for tokens in every for token in tokens if isinstance(token, tuple) for tag in token)
+    tags = dict.fromkeys(
+        tag for tokens in every for token in tokens if isinstance(token, tuple) for tag in token
+    )
     if strange := [tag for tag in tags if not 0 <= tag < len(item.objects)]:
         raise DataError(f"{where}: the tag {strange[0]} but objects are 0-{len(item.objects) - 1}")
     persons = sorted(tag for tag in tags if item.objects[tag] == PERSON)
@@ -144,8 +155,12 @@ def _places(persons: Sequence[int], item: _Question, pictures: Path, where: str)
     path = pictures / item.metadata_fn
     scene = read_json(path, _Scene)
     if persons[-1] >= len(scene.boxes) or any(len(scene.boxes[person]) < 4 for person in persons):
-        raise DataError(f"{where}: {path.name} has no box of each person; it has {len(scene.boxes)} boxes")
-    return person_names([(scene.boxes[person][0] + scene.boxes[person][2]) / 2 for person in persons], scene.width)
+        raise DataError(
+            f"{where}: {path.name} has no box of each person; it has {len(scene.boxes)} boxes"
+        )
+    return person_names(
+        [(scene.boxes[person][0] + scene.boxes[person][2]) / 2 for person in persons], scene.width
+    )
 
 
 def person_names(centres: Sequence[float], width: float) -> list[str]:
@@ -169,5 +184,8 @@ def person_names(centres: Sequence[float], width: float) -> list[str]:
 
 def written(tokens: Tokens, names: dict[int, str]) -> str:
     """The tokens as a text: tags by name, blanks between words, none before a comma, full stop or question mark."""
-    words = (token if isinstance(token, str) else " and ".join(names[tag] for tag in token) for token in tokens)
+    words = (
+        token if isinstance(token, str) else " and ".join(names[tag] for tag in token)
+        for token in tokens
+    )
     return re.sub(r" +([,.?])", r"\1", " ".join(words))

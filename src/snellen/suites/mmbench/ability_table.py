@@ -62,12 +62,16 @@ def _table(line: ModelMethodRow, scored: ScoredBenchmark) -> Table | None:
             "Consistent: all passes name one option, right or wrong."
         )
     header = ("ability", *(COLUMNS[metric] for metric in metrics), "unscored / errors")
-    return Table(f"{scored.spec.name} by ability, {line.label}", header, tuple(rows), notes=tuple(notes))
+    return Table(
+        f"{scored.spec.name} by ability, {line.label}", header, tuple(rows), notes=tuple(notes)
+    )
 
 
 def _protocol(line: ModelMethodRow, scored: ScoredBenchmark) -> str:
     """The circular one, whose first pass is VanillaEval; else that of the benchmark's accuracy."""
-    row = line.lookup("circular_accuracy", scored.spec.name) or line.lookup("accuracy", scored.spec.name)
+    row = line.lookup("circular_accuracy", scored.spec.name) or line.lookup(
+        "accuracy", scored.spec.name
+    )
     return row.protocol if row else ""
 
 
@@ -91,19 +95,28 @@ def _paths(sample: Sample) -> Iterator[Path]:
 def _place(path: Path) -> tuple[tuple[int, str], ...]:
     """Abilities stand in the order of the paper, others behind them by name."""
     abilities = taxonomy.shipped()
-    orders = (list(abilities.l1), [second.name for second in abilities.l2], [third.name for third in abilities.leaf])
+    orders = (
+        list(abilities.l1),
+        [second.name for second in abilities.l2],
+        [third.name for third in abilities.leaf],
+    )
     return tuple(
-        (order.index(name) if name in order else len(order), name) for order, name in zip(orders, path, strict=False)
+        (order.index(name) if name in order else len(order), name)
+        for order, name in zip(orders, path, strict=False)
     )
 
 
 def _title(path: Path) -> str:
     if not path:
         return "Overall"
-    return INDENT * (len(path) - 1) + taxonomy.shipped().title(path[-1], path[1] if len(path) > 2 else "")
+    return INDENT * (len(path) - 1) + taxonomy.shipped().title(
+        path[-1], path[1] if len(path) > 2 else ""
+    )
 
 
-def _cell(line: ModelMethodRow, scored: ScoredBenchmark, metric: str, scores: Sequence[Score]) -> Cell:
+def _cell(
+    line: ModelMethodRow, scored: ScoredBenchmark, metric: str, scores: Sequence[Score]
+) -> Cell:
     if not scores:
         return AbsentCell(absence_reason(line, metric))
     estimate = mean_estimate(scored, scores, metric)
@@ -116,7 +129,9 @@ def _cell(line: ModelMethodRow, scored: ScoredBenchmark, metric: str, scores: Se
     return NumberCell(declared(metric).unit, estimate)
 
 
-def _lost_cell(scored: ScoredBenchmark, parts: Mapping[str, Mapping[Path, list[Score]]], path: Path) -> str:
+def _lost_cell(
+    scored: ScoredBenchmark, parts: Mapping[str, Mapping[Path, list[Score]]], path: Path
+) -> str:
     """Questions without a verdict: of all passes where they were asked, else of the one."""
     metric = "circular_accuracy" if "circular_accuracy" in parts else "accuracy"
     estimate = mean_estimate(scored, parts.get(metric, {}).get(path, []), metric)

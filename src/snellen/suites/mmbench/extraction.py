@@ -14,7 +14,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from snellen.extraction.reading import ExtractedChoice, NamedExtractor, labels_alone, no_choice, published_rule
+from snellen.extraction.reading import (
+    ExtractedChoice,
+    NamedExtractor,
+    labels_alone,
+    no_choice,
+    published_rule,
+)
 from snellen.metrics.declaration import share
 from snellen.protocols.prompts.role_prompts import load_judge_prompts
 from snellen.protocols.prompts.templates import packaged_templates
@@ -92,7 +98,11 @@ def _toolkit(date: ToolkitDate, column: str = "") -> NamedExtractor:
 
 
 def _substrings(labels: Sequence[str]) -> str:
-    return "" if labels else "finds texts as substrings, so that an option which holds another one is open"
+    return (
+        ""
+        if labels
+        else "finds texts as substrings, so that an option which holds another one is open"
+    )
 
 
 TOOLKIT_2024_01, TOOLKIT_2025_08 = _toolkit("2024-01"), _toolkit("2025-08")

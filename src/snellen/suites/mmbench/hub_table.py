@@ -20,7 +20,18 @@ from snellen.formats.hub_parquet import ParquetSplit, PictureColumn
 from snellen.suites.mmbench.reader import read
 
 NEEDED = ("index", "question", "A", "B")
-OPTIONAL = ("C", "D", "answer", "hint", "category", "l2-category", "L2-category", "source", "split", "comment")
+OPTIONAL = (
+    "C",
+    "D",
+    "answer",
+    "hint",
+    "category",
+    "l2-category",
+    "L2-category",
+    "source",
+    "split",
+    "comment",
+)
 PICTURE = "image"
 EMPTY = "nan"
 """What an empty cell of the table became as a text (lmms-lab-encoder/MMBench)."""

@@ -26,7 +26,10 @@ from snellen.suites.mmbench.survey import normal_index
 def _fault(path: Path, benchmark: str) -> str:
     """Why a file is not a table of predictions to choices; empty when it is one."""
     try:
-        columns = {name if name in LETTERS else name.strip().lower() for name in read_text_table(path).columns}
+        columns = {
+            name if name in LETTERS else name.strip().lower()
+            for name in read_text_table(path).columns
+        }
     except DataError as error:
         return str(error).removeprefix(f"{path}: ")
     for name in ("index", "prediction"):
@@ -68,7 +71,9 @@ def _questions(path: Path, answers: str, folder: Path) -> Benchmark:
         name=table.stem,
         title=table.name,
         formulation="choice",
-        source=SourceSpec("mmbench", {"files": [table.name], "pictures": False, "as_published": True}),
+        source=SourceSpec(
+            "mmbench", {"files": [table.name], "pictures": False, "as_published": True}
+        ),
     )
     return build_benchmark(spec, source=table, to=folder / "benchmark")
 
@@ -76,7 +81,9 @@ def _questions(path: Path, answers: str, folder: Path) -> Benchmark:
 def _own_table(path: Path, folder: Path) -> Path:
     """The questions of a file of predictions as a table of their own."""
     cells = read_text_table(path)
-    columns = [name for name in cells.columns if name.strip().lower() not in ("prediction", "image")]
+    columns = [
+        name for name in cells.columns if name.strip().lower() not in ("prediction", "image")
+    ]
     if "answer" not in {name.strip().lower() for name in columns}:
         raise DataError(
             f"{path} has predictions without their right answers; name the benchmark that was asked with --benchmark"

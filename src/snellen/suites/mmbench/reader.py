@@ -116,7 +116,11 @@ def _drafts(
     for question in groups:
         where = row_location(table.path, question.base)
         try:
-            images = row_pictures(table.at(question.picture.place), folder, where) if chosen.pictures else ()
+            images = (
+                row_pictures(table.at(question.picture.place), folder, where)
+                if chosen.pictures
+                else ()
+            )
             if chosen.lenient:
                 check_pictures(images, where)
         except DataError as error:
@@ -175,8 +179,12 @@ def _notes(
     """What to say of a file: what it is, and what about it is not as it should be."""
     states = Counter(question.state for question in groups)
     leaves = Counter((question.base.l2, question.base.category) for question in groups)
-    unknown = Counter(question.base.l2 for question in groups if not abilities.l1_of(question.base.l2))
-    notes = [f"{table.path.name} (sha256 {_digest(table.path)}): {rows:,} rows are {question_count_text(len(groups))}"]
+    unknown = Counter(
+        question.base.l2 for question in groups if not abilities.l1_of(question.base.l2)
+    )
+    notes = [
+        f"{table.path.name} (sha256 {_digest(table.path)}): {rows:,} rows are {question_count_text(len(groups))}"
+    ]
     if ability_counts := [f"{leaf} {count}" for (_, leaf), count in sorted(leaves.items()) if leaf]:
         notes.append(f"abilities: {', '.join(ability_counts)}")
     if table.path.with_name(taxonomy.TAXONOMY_FILE).is_file():
@@ -184,7 +192,9 @@ def _notes(
     if strange:
         notes.append(f"{', '.join(map(repr, strange))} left out: such columns mean nothing here")
     if states["incomplete"]:
-        notes.append(f"{question_count_text(states['incomplete'])} without all rotations, tagged rotations=incomplete")
+        notes.append(
+            f"{question_count_text(states['incomplete'])} without all rotations, tagged rotations=incomplete"
+        )
     notes += [
         f"{question_count_text(count)} of which the first {state.removeprefix(FIRST)} options alone are turned, tagged "
         f"rotations={state}"
@@ -238,7 +248,9 @@ def recognises(path: Path) -> bool:
             return True
         if not has_form(header):
             return False
-        if "answer" not in header and any(name_score("answer", name) > PARTLY for name in header - {*FORM_COLUMNS}):
+        if "answer" not in header and any(
+            name_score("answer", name) > PARTLY for name in header - {*FORM_COLUMNS}
+        ):
             return False
         if (first := next(iter(table), None)) is not None and "index" not in first.cells:
             return False
@@ -255,7 +267,8 @@ def _refers_to_rows(table: DelimitedTable) -> bool:
         if 0 < len(picture) <= MAX_REFERENCE_LENGTH:
             references.add(normal_index(picture))
     return any(lengths.get(index, 0) > MAX_REFERENCE_LENGTH for index in references) or any(
-        (base := base_index(index, "", grouped=False)) != index and base in lengths for index in lengths
+        (base := base_index(index, "", grouped=False)) != index and base in lengths
+        for index in lengths
     )
 
 
@@ -297,7 +310,11 @@ def _letters(path: Path) -> Iterator[tuple[str, str, str]]:
                 header = ", ".join(table.header) or "none"
                 raise DataError(f"{path}:1: the column {name!r} is missing; there are {header}")
         for row in table:
-            yield normal_index(row.cells.get("index", "")), row.cells.get("answer", ""), f"{path}:{row.line}"
+            yield (
+                normal_index(row.cells.get("index", "")),
+                row.cells.get("answer", ""),
+                f"{path}:{row.line}",
+            )
 
 
 # --- picture cells: base64, a path, or a list of either in brackets ---------------------------------------------------
@@ -309,8 +326,12 @@ def row_pictures(cells: dict[str, str], folder: Path, where: str) -> tuple[bytes
     Raises DataError for a cell that is neither.
     """
     if cell := cells.get("image", "").strip():
-        return tuple(decode_base64(entry, where, "the index of a row") for entry in _listed(cell, where))
-    return tuple(_path(folder, entry, where) for entry in _listed(cells["image_path"].strip(), where))
+        return tuple(
+            decode_base64(entry, where, "the index of a row") for entry in _listed(cell, where)
+        )
+    return tuple(
+        _path(folder, entry, where) for entry in _listed(cells["image_path"].strip(), where)
+    )
 
 
 def check_pictures(images: tuple[bytes | Path, ...], where: str) -> None:
@@ -320,7 +341,9 @@ def check_pictures(images: tuple[bytes | Path, ...], where: str) -> None:
             try:
                 inspect_image(image.read_bytes(), where)
             except OSError as error:
-                raise DataError(f"{where}: cannot read the image {image} ({error.strerror})") from None
+                raise DataError(
+                    f"{where}: cannot read the image {image} ({error.strerror})"
+                ) from None
         else:
             inspect_image(image, where)
 
@@ -332,7 +355,9 @@ def _listed(cell: str, where: str) -> list[str]:
     entries = listed(cell)
     if not entries or not all(isinstance(entry, str) and entry.strip() for entry in entries):
         excerpt = cell if len(cell) < 60 else cell[:60] + "..."
-        raise DataError(f'{where}: image {excerpt!r} is not a list of pictures; write ["...", "..."]')
+        raise DataError(
+            f'{where}: image {excerpt!r} is not a list of pictures; write ["...", "..."]'
+        )
     return [entry.strip() for entry in entries]
 
 
@@ -386,12 +411,18 @@ def order_of(row: SurveyedRow, base: SurveyedRow) -> Order | None:
     if len(set(base.options)) == count:
         return tuple(base.options.index(option) for option in row.options)
     number = int(row.index) // ROTATION_STEP if row.index.isdecimal() else 0
-    orders = (turned(count, first, steps) for first in range(count, 1, -1) for steps in (number, *range(first)))
+    orders = (
+        turned(count, first, steps)
+        for first in range(count, 1, -1)
+        for steps in (number, *range(first))
+    )
     return next((order for order in orders if _shows(row, base, order)), None)
 
 
 def _shows(row: SurveyedRow, base: SurveyedRow, order: Order) -> bool:
-    answers = None in (row.gold, base.gold) or (row.gold is not None and order[row.gold] == base.gold)
+    answers = None in (row.gold, base.gold) or (
+        row.gold is not None and order[row.gold] == base.gold
+    )
     return answers and row.options == tuple(base.options[option] for option in order)
 
 
@@ -402,7 +433,11 @@ def assemble_groups(
 
     `grouped`: the file has a column `g_index`. Raises DataError for a file without any base row.
     """
-    if not grouped and entries and all(index.isdecimal() and int(index) >= ROTATION_STEP for index in entries):
+    if (
+        not grouped
+        and entries
+        and all(index.isdecimal() and int(index) >= ROTATION_STEP for index in entries)
+    ):
         raise DataError(
             f"{path}: every index is {ROTATION_STEP} or more, so that all rows are rotations and none is a base row; "
             "where they are questions of their own, add a column g_index that repeats the index"
@@ -421,7 +456,9 @@ def assemble_groups(
         except RowError as error:
             faults.add(key, error.kind, str(error))
             continue
-        groups.append(CircularGroup(question.base, question.rows, question.gold, question.picture, state))
+        groups.append(
+            CircularGroup(question.base, question.rows, question.gold, question.picture, state)
+        )
     return sorted(groups, key=lambda question: question.base.line)
 
 
@@ -430,7 +467,11 @@ def _base(key: str, rows: Sequence[SurveyedRow], grouped: bool, path: Path) -> S
         if row.index == key:
             return row
     first = rows[0]
-    hint = "" if grouped else "; where it is a question of its own, add a column g_index that repeats the index"
+    hint = (
+        ""
+        if grouped
+        else "; where it is a question of its own, add a column g_index that repeats the index"
+    )
     raise RowError(
         "without a base row",
         f"{row_location(path, first)}: index {first.index} is a rotation of {key}, which is not a base row "
@@ -492,12 +533,16 @@ def _picture_row(row: SurveyedRow, entries: Mapping[str, SurveyedRow], path: Pat
     where = f"{row_location(path, row)}: the image of index {row.index}"
     if not row.link:
         if not row.picture:
-            raise RowError("without a picture", f"{row_location(path, row)}: index {row.index} has no image")
+            raise RowError(
+                "without a picture", f"{row_location(path, row)}: index {row.index} has no image"
+            )
         return row
     target = entries.get(row.link)
     if target is None:
         hint = "; name files in the column image_path" if "." in row.link else ""
-        raise RowError("a dangling reference", f"{where} refers to index {row.link}, which is not there{hint}")
+        raise RowError(
+            "a dangling reference", f"{where} refers to index {row.link}, which is not there{hint}"
+        )
     if target.link:
         raise RowError(
             "a second hop",
@@ -516,7 +561,9 @@ def _state(question: CircularGroup, grouped: bool) -> GroupState:
     count, orders = len(question.base.options), {row.order for row in question.rows}
     if orders >= cyclic_orders(count, count):
         return ""
-    if first := next((first for first in range(count - 1, 1, -1) if orders == cyclic_orders(count, first)), 0):
+    if first := next(
+        (first for first in range(count - 1, 1, -1) if orders == cyclic_orders(count, first)), 0
+    ):
         return f"{FIRST}{first}"
     # A generated file leaves a question as it is whose options must not be turned, and says so by g_index.
     return "single-pass" if grouped and len(question.rows) == 1 else "incomplete"
@@ -538,7 +585,12 @@ def incomplete_groups(questions: Sequence[CircularGroup], path: Path) -> Iterato
 def count_repeated(questions: Sequence[CircularGroup]) -> int:
     """How many questions ask again, of the same picture and with the same options, what another one asks."""
     counts = Counter(
-        (question.base.question, question.base.hint, question.picture.picture, tuple(sorted(question.base.options)))
+        (
+            question.base.question,
+            question.base.hint,
+            question.picture.picture,
+            tuple(sorted(question.base.options)),
+        )
         for question in questions
     )
     return sum(count - 1 for count in counts.values())

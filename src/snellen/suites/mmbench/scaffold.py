@@ -18,10 +18,25 @@ from snellen.common.images import inspect_image
 from snellen.common.paths import slug
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
-from snellen.formats.delimited import LETTERS, TABLES, DelimitedRow, DelimitedTable, open_text, unknown_columns
+from snellen.formats.delimited import (
+    LETTERS,
+    TABLES,
+    DelimitedRow,
+    DelimitedTable,
+    open_text,
+    unknown_columns,
+)
 from snellen.suites.mmbench import taxonomy
 from snellen.suites.mmbench.reader import MAX_FAULTS
-from snellen.suites.mmbench.survey import L2_COLUMNS, ROTATION_STEP, Faults, RowError, gold_of, normal_index, options_of
+from snellen.suites.mmbench.survey import (
+    L2_COLUMNS,
+    ROTATION_STEP,
+    Faults,
+    RowError,
+    gold_of,
+    normal_index,
+    options_of,
+)
 from snellen.suites.mmbench.taxonomy import Leaf, LeafAbility, SecondLevel, Taxonomy
 from snellen.suites.mmbench.writer import PictureCells, writing_table
 
@@ -90,7 +105,10 @@ def _by_leaf(items: Sequence[BalanceItem]) -> dict[Leaf, list[BalanceItem]]:
 
 def balance_by_leaf(items: Sequence[BalanceItem], dev: frozenset[str]) -> list[LeafBalance]:
     """A part for each ability, then one for all questions."""
-    return [_part(leaf, members, dev) for leaf, members in (*_by_leaf(items).items(), (("", ""), list(items)))]
+    return [
+        _part(leaf, members, dev)
+        for leaf, members in (*_by_leaf(items).items(), (("", ""), list(items)))
+    ]
 
 
 def _part(leaf: Leaf, items: Sequence[BalanceItem], dev: frozenset[str]) -> LeafBalance:
@@ -118,9 +136,13 @@ def balance_warnings(items: Sequence[BalanceItem], dev: frozenset[str]) -> list[
             f"{largest.leaf[1]} has {largest.total} questions and {smallest.leaf[1]} {smallest.total}: the overall "
             "accuracy is mostly that of the large ones"
         )
-    pictures = {split: {i.picture for i in items if (i.index in dev) == split} for split in (True, False)}
+    pictures = {
+        split: {i.picture for i in items if (i.index in dev) == split} for split in (True, False)
+    }
     if shared := pictures[True] & pictures[False]:
-        warnings.append(f"pictures in both splits: {len(shared)}; whoever trains on dev has seen them")
+        warnings.append(
+            f"pictures in both splits: {len(shared)}; whoever trains on dev has seen them"
+        )
     return warnings
 
 
@@ -173,7 +195,9 @@ class ScaffoldedBenchmark(Struct, frozen=True):
     """What would make the numbers weak, one line each."""
 
 
-def scaffold(questions: Path, images: Path | None, folder: Path, name: str = "") -> ScaffoldedBenchmark:
+def scaffold(
+    questions: Path, images: Path | None, folder: Path, name: str = ""
+) -> ScaffoldedBenchmark:
     """Make a benchmark of MMBench's form in a new folder: NAME-dev.tsv with answers, NAME-test.tsv without,
     NAME-test-answers.tsv, and taxonomy.toml.
 
@@ -185,7 +209,9 @@ def scaffold(questions: Path, images: Path | None, folder: Path, name: str = "")
     """
     name = name or folder.resolve().name
     if name != slug(name):
-        raise DataError(f"{name!r} cannot be part of a file's name; call it {slug(name)!r} with --name")
+        raise DataError(
+            f"{name!r} cannot be part of a file's name; call it {slug(name)!r} with --name"
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(f"{folder} exists and is not an empty folder; choose another one")
     new_questions, notes = _read(questions, images or questions.parent)
@@ -231,14 +257,20 @@ def _read(path: Path, images: Path) -> tuple[list[NewQuestion], list[str]]:
                 faults.add(str(row.line), error.kind, f"{path}:{row.line}: {error}")
     faults.refuse(MAX_FAULTS)
     if len(by_index) < 2:
-        raise DataError(f"{path}: two questions are needed for two splits, there are {len(by_index)}")
-    return list(by_index.values()), [f"{name!r} left out: such columns mean nothing here" for name in strange]
+        raise DataError(
+            f"{path}: two questions are needed for two splits, there are {len(by_index)}"
+        )
+    return list(by_index.values()), [
+        f"{name!r} left out: such columns mean nothing here" for name in strange
+    ]
 
 
 def _check_header(table: DelimitedTable) -> list[str]:
     """The columns that mean nothing here."""
     where = f"{table.path}:1"
-    strange = unknown_columns(table.header, {*SCAFFOLD_COLUMNS, *OPTIONAL_COLUMNS, *L2_COLUMNS, *LETTERS}, where)
+    strange = unknown_columns(
+        table.header, {*SCAFFOLD_COLUMNS, *OPTIONAL_COLUMNS, *L2_COLUMNS, *LETTERS}, where
+    )
     if missing := [name for name in SCAFFOLD_COLUMNS if name not in table.header]:
         header = ", ".join(table.header) or "none"
         raise DataError(f"{where}: the column {missing[0]!r} is missing; there are {header}")
@@ -250,7 +282,9 @@ def _question(row: DelimitedRow, number: int, images: Path) -> NewQuestion:
     cells = row.cells
     index = normal_index(cells.get("index", str(number)))
     if not index.isdecimal() or int(index) >= ROTATION_STEP:
-        raise RowError("no index", f"the index {index!r} is not a whole number under {ROTATION_STEP}")
+        raise RowError(
+            "no index", f"the index {index!r} is not a whole number under {ROTATION_STEP}"
+        )
     for name in ("question", "category", "image"):
         if not cells.get(name, "").strip():
             raise RowError(f"no {name}", f"the {name} is empty")
@@ -266,7 +300,9 @@ def _question(row: DelimitedRow, number: int, images: Path) -> NewQuestion:
 def _l2(cells: dict[str, str]) -> str:
     """What the row says, else what the published taxonomy says of its leaf."""
     stated = next((cells[name] for name in L2_COLUMNS if name in cells), "")
-    return stated or next((leaf.l2 for leaf in taxonomy.shipped().leaf if leaf.name == cells["category"]), "")
+    return stated or next(
+        (leaf.l2 for leaf in taxonomy.shipped().leaf if leaf.name == cells["category"]), ""
+    )
 
 
 def _digest(picture: Path) -> str:
@@ -274,7 +310,9 @@ def _digest(picture: Path) -> str:
         return inspect_image(picture.read_bytes(), str(picture)).digest
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise RowError("a picture that cannot be read", f"cannot read the image {picture} ({reason})") from None
+        raise RowError(
+            "a picture that cannot be read", f"cannot read the image {picture} ({reason})"
+        ) from None
     except DataError as error:
         raise RowError("a picture that cannot be read", str(error)) from None
 
@@ -282,14 +320,30 @@ def _digest(picture: Path) -> str:
 def _write(path: Path, questions: Sequence[NewQuestion], split: str) -> None:
     count = max((len(question.options) for question in questions), default=2)
     columns = [
-        "index", "question", "hint", *LETTERS[:count], *(["answer"] if split == "dev" else []), "category", "image",
-        "source", "l2-category", "comment", "split",
-    ]  # fmt: skip
+        "index",
+        "question",
+        "hint",
+        *LETTERS[:count],
+        *(["answer"] if split == "dev" else []),
+        "category",
+        "image",
+        "source",
+        "l2-category",
+        "comment",
+        "split",
+    ]
     pictures, files = PictureCells(), {question.digest: question.picture for question in questions}
     with writing_table(path, columns) as table:
         for question in questions:
-            image = pictures.cell(question.index, (question.digest,), lambda digest: files[digest].read_bytes())
-            changed = {"index": question.index, "image": image, "l2-category": question.leaf[0], "split": split}
+            image = pictures.cell(
+                question.index, (question.digest,), lambda digest: files[digest].read_bytes()
+            )
+            changed = {
+                "index": question.index,
+                "image": image,
+                "l2-category": question.leaf[0],
+                "split": split,
+            }
             table({**question.cells, **changed, "answer": LETTERS[question.gold]})
 
 
@@ -310,13 +364,17 @@ def _abilities(questions: Sequence[NewQuestion]) -> str:
     leaves = dict.fromkeys(sorted(question.leaf for question in questions))
     seconds = [_second(shipped, l2) for l2 in dict.fromkeys(l2 for l2, _ in leaves) if l2]
     thirds = [_third(shipped, leaf) for leaf in leaves]
-    titles = {l1: shipped.l1.get(l1, "") for l1 in dict.fromkeys(second.l1 for second in seconds) if l1}
+    titles = {
+        l1: shipped.l1.get(l1, "") for l1 in dict.fromkeys(second.l1 for second in seconds) if l1
+    }
     tables = [f"[l1]\n{tomli_w.dumps(titles)}"]
     for ability in seconds:
         fields = {name: getattr(ability, name) for name in ("name", "title", "l1")}
         tables.append(f"[[l2]]\n{tomli_w.dumps(fields)}")
     for leaf_ability in thirds:
-        fields = {name: getattr(leaf_ability, name) for name in ("name", "l2", "title", "definition")}
+        fields = {
+            name: getattr(leaf_ability, name) for name in ("name", "l2", "title", "definition")
+        }
         tables.append(f"[[leaf]]\n{tomli_w.dumps(fields)}")
     first = "# The abilities of this benchmark. Every leaf belongs to an l2, every l2 to an l1; titles are for reports."
     return "\n".join([f"{first}\n", *tables])
@@ -327,10 +385,14 @@ def _second(shipped: Taxonomy, name: str) -> SecondLevel:
 
 
 def _third(shipped: Taxonomy, leaf: taxonomy.Leaf) -> LeafAbility:
-    return next((third for third in shipped.leaf if third.key == leaf), LeafAbility(leaf[1], leaf[0]))
+    return next(
+        (third for third in shipped.leaf if third.key == leaf), LeafAbility(leaf[1], leaf[0])
+    )
 
 
-def scaffolded_table(questions: Path, images: Path | None, folder: Path, name: str) -> ScaffoldedTable:
+def scaffolded_table(
+    questions: Path, images: Path | None, folder: Path, name: str
+) -> ScaffoldedTable:
     """As `scaffold`, and what `snellen init` shows of it. Raises DataError."""
     files = scaffold(questions, images, folder, name)
     return ScaffoldedTable(
@@ -347,7 +409,9 @@ def scaffolded_table(questions: Path, images: Path | None, folder: Path, name: s
 
 def _row(part: LeafBalance) -> tuple[str, ...]:
     l2, leaf = part.leaf
-    letters = " ".join(f"{letter} {times}" for letter, times in zip(LETTERS, part.letters, strict=False))
+    letters = " ".join(
+        f"{letter} {times}" for letter, times in zip(LETTERS, part.letters, strict=False)
+    )
     counts = (str(part.total), str(part.dev), str(part.test))
     return (l2, leaf or "all", *counts, f"{part.chance:.1%}", letters)
 

@@ -19,9 +19,19 @@ MAX_REFERENCE_LENGTH = 64
 NEEDED_COLUMNS = ("index", "question", "A", "B")
 PICTURE_COLUMNS = ("image", "image_path")
 FORM_COLUMNS = (
-    "index", "g_index", "question", "hint", "answer", "category", *PICTURE_COLUMNS, "source", "l2-category", "comment",
-    "split", *LETTERS,
-)  # fmt: skip
+    "index",
+    "g_index",
+    "question",
+    "hint",
+    "answer",
+    "category",
+    *PICTURE_COLUMNS,
+    "source",
+    "l2-category",
+    "comment",
+    "split",
+    *LETTERS,
+)
 L2_COLUMNS = ("l2-category", "L2-category", "l2_category")
 """How the column of L-2 abilities is spelled in files that go about."""
 
@@ -69,7 +79,10 @@ class Faults:
         """A line for each kind of fault: how many questions are left out for it, and the first of them."""
         kinds = Counter(kind for kind, _ in self.by_key.values())
         first = dict(reversed(self.by_key.values()))
-        return [f"{question_count_text(count)} left out, {kind}: {first[kind]}" for kind, count in kinds.items()]
+        return [
+            f"{question_count_text(count)} left out, {kind}: {first[kind]}"
+            for kind, count in kinds.items()
+        ]
 
 
 class RowError(Exception):
@@ -95,7 +108,9 @@ def check_header(table: DelimitedTable, *, pictures: bool = True) -> list[str]:
     for name in NEEDED_COLUMNS:
         if name not in table.header:
             unknown_columns(table.header, columns, where)
-            raise DataError(f"{where}: the column {name!r} is missing; there are {', '.join(table.header) or 'none'}")
+            raise DataError(
+                f"{where}: the column {name!r} is missing; there are {', '.join(table.header) or 'none'}"
+            )
     strange = unknown_columns(table.header, columns, where)
     if pictures and not has_form(table.header):
         raise DataError(f"{where}: there is neither a column 'image' nor 'image_path'")
@@ -114,11 +129,17 @@ def survey(
     entries: dict[str, SurveyedRow] = {}
     for row in table:
         index = normal_index(row.cells.get("index", ""))
-        key = base_index(index, normal_index(row.cells.get("g_index", "")), grouped) if index else f"line {row.line}"
+        key = (
+            base_index(index, normal_index(row.cells.get("g_index", "")), grouped)
+            if index
+            else f"line {row.line}"
+        )
         try:
             entry = _entry(row, index, repeated)
             if earlier := entries.get(index):
-                raise RowError("an index twice", f"the index {index} is taken by {table.path}:{earlier.line}")
+                raise RowError(
+                    "an index twice", f"the index {index} is taken by {table.path}:{earlier.line}"
+                )
         except RowError as error:
             faults.add(key, error.kind, f"{table.path}:{row.line}: {error}")
             continue
@@ -177,16 +198,24 @@ def options_of(cells: dict[str, str], *, repeated: bool = False) -> tuple[str, .
     """The options of a row, which differ unless they may be `repeated`. Raises RowError."""
     letters = [letter for letter in LETTERS if letter in cells]
     if letters != list(LETTERS[: len(letters)]):
-        raise RowError("a hole in the options", f"option {letters[-1]} is given, but an option before it is empty")
+        raise RowError(
+            "a hole in the options",
+            f"option {letters[-1]} is given, but an option before it is empty",
+        )
     if len(letters) < 2:
-        raise RowError("fewer than two options", f"two options are needed, there {'is 1' if letters else 'are none'}")
+        raise RowError(
+            "fewer than two options",
+            f"two options are needed, there {'is 1' if letters else 'are none'}",
+        )
     options = tuple(cells[letter] for letter in letters)
     if blank := [letter for letter in letters if not cells[letter].strip()]:
         raise RowError("a blank option", f"option {blank[0]} is blank")
     trimmed = [option.strip() for option in options]
     if len(set(trimmed)) < len(trimmed) and not repeated:
         twice = next(option for option in trimmed if trimmed.count(option) > 1)
-        raise RowError("an option twice", f"the option {twice!r} appears twice; options must differ")
+        raise RowError(
+            "an option twice", f"the option {twice!r} appears twice; options must differ"
+        )
     return options
 
 
@@ -199,7 +228,8 @@ def gold_of(letter: str, count: int) -> int | None:
     if not 0 <= place < count:
         excerpt = letter if len(letter) < 40 else letter[:40] + "..."
         raise RowError(
-            "an answer without its option", f"the answer {excerpt!r} is not one of the letters A-{LETTERS[count - 1]}"
+            "an answer without its option",
+            f"the answer {excerpt!r} is not one of the letters A-{LETTERS[count - 1]}",
         )
     return place
 

@@ -57,9 +57,13 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
     def title(self, name: str, l2: str = "") -> str:
         """How an ability of any level is called; its raw string when nobody described it."""
-        abilities: list[SecondLevel | LeafAbility] = [third for third in self.leaf if third.key == (l2, name)]
+        abilities: list[SecondLevel | LeafAbility] = [
+            third for third in self.leaf if third.key == (l2, name)
+        ]
         abilities += [second for second in self.l2 if second.name == name]
-        return next((ability.title for ability in abilities if ability.title), self.l1.get(name, name))
+        return next(
+            (ability.title for ability in abilities if ability.title), self.l1.get(name, name)
+        )
 
     def with_own(self, path: Path) -> Taxonomy:
         """These abilities and those of a user's file, which wins. Raises DataError naming the file."""
@@ -81,7 +85,11 @@ class Taxonomy(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
         for leaf in self.leaf:
             count = counts.get(leaf.key, 0)
             expected = leaf.dev if published == "dev" else leaf.paper_test
-            if published and expected is not None and (count > expected or (count < expected and published == "dev")):
+            if (
+                published
+                and expected is not None
+                and (count > expected or (count < expected and published == "dev"))
+            ):
                 differing.append(f"{leaf.name} {count} ({expected})")
         return differing
 

@@ -29,13 +29,20 @@ from snellen.runs.run_folder import BenchmarkUse, RunManifest, read_manifest
 from snellen.scoring.answers import open_answers
 from snellen.scoring.journal_reading import with_conclusions
 from snellen.suites.mmbench.reader import recognises
-from snellen.suites.mmbench.survey import MAX_REFERENCE_LENGTH, ROTATION_STEP, base_index, normal_index
+from snellen.suites.mmbench.survey import (
+    MAX_REFERENCE_LENGTH,
+    ROTATION_STEP,
+    base_index,
+    normal_index,
+)
 
 QuestionRows = Sequence[tuple[Sample, tuple[RowRef, ...]]]
 """The questions in order, each with the rows that show it, its base row first."""
 
 
-def write_file(benchmark: Benchmark, path: Path, golds: Mapping[str, int], *, rotated: bool = True) -> int:
+def write_file(
+    benchmark: Benchmark, path: Path, golds: Mapping[str, int], *, rotated: bool = True
+) -> int:
     """Write all questions as rows of MMBench's form, and return how many rows that are.
 
     Rows have the indexes and orders of the file that the benchmark was built from, where it was of this form;
@@ -50,16 +57,28 @@ def write_file(benchmark: Benchmark, path: Path, golds: Mapping[str, int], *, ro
     samples = {sample.id: _checked(sample) for sample in benchmark.samples()}
     order = origins if origins.keys() == samples.keys() else samples
     question_rows = list(
-        row_refs([samples[name] for name in order], {n: origin.rows for n, origin in origins.items()}, rotated)
+        row_refs(
+            [samples[name] for name in order],
+            {n: origin.rows for n, origin in origins.items()},
+            rotated,
+        )
     )
-    pictures, images = PictureCells(), {image.digest: image for sample in samples.values() for image in sample.images}
+    pictures, images = (
+        PictureCells(),
+        {image.digest: image for sample in samples.values() for image in sample.images},
+    )
     columns = columns_of(question_rows, hidden=not golds)
     with writing_table(path, columns) as table:
         for sample, row in rows_by_pass(question_rows):
             origin = origins.get(sample.id)
-            cells = {**(origin.cells if origin else {}), **cells_of(sample, row, golds.get(sample.id))}
+            cells = {
+                **(origin.cells if origin else {}),
+                **cells_of(sample, row, golds.get(sample.id)),
+            }
             digests = tuple(image.digest for image in sample.images)
-            cells["image"] = pictures.cell(row.index, digests, lambda digest: benchmark.images.read(images[digest]))
+            cells["image"] = pictures.cell(
+                row.index, digests, lambda digest: benchmark.images.read(images[digest])
+            )
             table(cells)
     return sum(len(rows) for _, rows in question_rows)
 
@@ -100,14 +119,25 @@ def columns_of(question_rows: QuestionRows, hidden: bool) -> list[str]:
     options = LETTERS[: max((len(sample.options) for sample, _ in question_rows), default=2)]
     # Whoever reads the file must not take rotations for questions, nor an only row for a lost group.
     grouped = any(
-        base_index(row.index, "", grouped=False) != sample.id or sample.tags.get("rotations") == "single-pass"
+        base_index(row.index, "", grouped=False) != sample.id
+        or sample.tags.get("rotations") == "single-pass"
         for sample, rows in question_rows
         for row in rows
     )
     return [
-        "index", *(["g_index"] if grouped else []), "question", "hint", *options, *([] if hidden else ["answer"]),
-        "category", "image", "source", "l2-category", "comment", "split",
-    ]  # fmt: skip
+        "index",
+        *(["g_index"] if grouped else []),
+        "question",
+        "hint",
+        *options,
+        *([] if hidden else ["answer"]),
+        "category",
+        "image",
+        "source",
+        "l2-category",
+        "comment",
+        "split",
+    ]
 
 
 def cells_of(sample: Sample, row: RowRef, gold: int | None) -> dict[str, str]:
@@ -117,7 +147,10 @@ def cells_of(sample: Sample, row: RowRef, gold: int | None) -> dict[str, str]:
         "g_index": sample.id,
         "question": sample.question,
         "hint": sample.context or "",
-        **{letter: sample.options[option] for letter, option in zip(LETTERS, row.order, strict=False)},
+        **{
+            letter: sample.options[option]
+            for letter, option in zip(LETTERS, row.order, strict=False)
+        },
         "answer": "" if gold is None else LETTERS[row.order.index(gold)],
         "category": sample.tags.get("l3", ""),
         "l2-category": sample.tags.get("l2", ""),
@@ -137,7 +170,9 @@ def _checked(sample: Sample) -> Sample:
     elif normal_index(sample.id) != sample.id:
         fault = f"would be read again as {normal_index(sample.id)!r}"
     if fault:
-        raise DataError(f"{sample.benchmark}: sample {sample.id!r} {fault}; MMBench's form cannot hold it")
+        raise DataError(
+            f"{sample.benchmark}: sample {sample.id!r} {fault}; MMBench's form cannot hold it"
+        )
     return sample
 
 
@@ -147,27 +182,39 @@ class PictureCells:
     def __init__(self) -> None:
         self._holders: dict[tuple[str, ...], str] = {}
 
-    def cell(self, index: str, digests: tuple[str, ...], read_picture: Callable[[str], bytes]) -> str:
+    def cell(
+        self, index: str, digests: tuple[str, ...], read_picture: Callable[[str], bytes]
+    ) -> str:
         """The cell of the row `index`; `read_picture` gives the bytes of a picture by its digest."""
         if (holder := self._holders.get(digests)) and len(holder) <= MAX_REFERENCE_LENGTH:
             return holder
         self._holders.setdefault(digests, index)
         cells = [base64.b64encode(read_picture(digest)).decode() for digest in digests]
         # A very small picture would be taken for a reference.
-        return cells[0] if len(cells) == 1 and len(cells[0]) > MAX_REFERENCE_LENGTH else json.dumps(cells)
+        return (
+            cells[0]
+            if len(cells) == 1 and len(cells[0]) > MAX_REFERENCE_LENGTH
+            else json.dumps(cells)
+        )
 
 
 @contextmanager
-def writing_table(path: Path, columns: Sequence[str]) -> Iterator[Callable[[Mapping[str, str]], object]]:
+def writing_table(
+    path: Path, columns: Sequence[str]
+) -> Iterator[Callable[[Mapping[str, str]], object]]:
     """Yields a function that writes one row; the file appears under its name when the block ends without an error.
 
     Raises DataError where it cannot be written.
     """
     if path.suffix.lower() not in TABLES:
-        raise DataError(f"{path}: the name of a file of MMBench's form ends with {' or '.join(TABLES)}")
+        raise DataError(
+            f"{path}: the name of a file of MMBench's form ends with {' or '.join(TABLES)}"
+        )
     with replacing_atomically(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         # All cells in quotes: a lone carriage return would else end a row.
-        table = csv.writer(file, delimiter=TABLES[path.suffix.lower()], quoting=csv.QUOTE_ALL, lineterminator="\n")
+        table = csv.writer(
+            file, delimiter=TABLES[path.suffix.lower()], quoting=csv.QUOTE_ALL, lineterminator="\n"
+        )
         table.writerow(columns)
         yield lambda cells: table.writerow([cells.get(column, "") for column in columns])
 
@@ -184,16 +231,24 @@ TABLE_FORM = TableForm(
 )
 
 
-def write_mmbench(benchmark: Benchmark, path: str | Path, *, answers: bool = True, rotated: bool = True) -> int:
+def write_mmbench(
+    benchmark: Benchmark, path: str | Path, *, answers: bool = True, rotated: bool = True
+) -> int:
     """Write a benchmark of choices as a file of MMBench's form (.tsv or .csv), and return how many rows it has.
 
     All rotations stand in it, or with `rotated` off the base rows; `answers` off leaves the column out.
     Raises DataError for a benchmark that the form cannot hold.
     """
     by_round = open_answers(benchmark.folder) if answers else {}
-    golds = {name: answer.options[0] for (name, _), answer in by_round.items() if len(answer.options) == 1}
+    golds = {
+        name: answer.options[0]
+        for (name, _), answer in by_round.items()
+        if len(answer.options) == 1
+    }
     if len(golds) < len(by_round):
-        raise DataError(f"{benchmark.name}: some questions have several correct options; MMBench's form holds one")
+        raise DataError(
+            f"{benchmark.name}: some questions have several correct options; MMBench's form holds one"
+        )
     return write_file(benchmark, Path(path), golds, rotated=rotated)
 
 
@@ -224,7 +279,9 @@ class SubmissionSummary(Struct, frozen=True):
         total = self.rows + len(self.never) + len(self.failed)
         reasons = []
         if self.never:
-            cause = ", as CircularEval ends a question that has failed" if self.stopped_early else ""
+            cause = (
+                ", as CircularEval ends a question that has failed" if self.stopped_early else ""
+            )
             reasons.append(
                 f"{len(self.never):,} of {total:,} rows were never asked{cause} ({_first(self.never)}): run the same "
                 f"model again with -p '{ALL_PASSES}' and the --name of this run, which asks for these alone"
@@ -258,7 +315,10 @@ def write_submission(
     label = _label(use.protocols or manifest.protocols, protocol, samples.values())
     protocol_asked = parse_protocol(label)
     replies, failed = _replies(
-        with_conclusions(read_exchanges(folder), [label], {use.name: samples}), protocol_asked, use.name, samples
+        with_conclusions(read_exchanges(folder), [label], {use.name: samples}),
+        protocol_asked,
+        use.name,
+        samples,
     )
     origins = opened.origins()
     ids = origins if origins.keys() == samples.keys() else samples
@@ -276,7 +336,13 @@ def write_submission(
         rows.append({**source_cells, **cells_of(sample, row, None), "prediction": reply})
     empty = sum(not row["prediction"] for row in rows)
     summary = SubmissionSummary(
-        use.name, label, len(rows), tuple(never), tuple(failed_rows), empty, declaration_of(protocol_asked).stops_early
+        use.name,
+        label,
+        len(rows),
+        tuple(never),
+        tuple(failed_rows),
+        empty,
+        declaration_of(protocol_asked).stops_early,
     )
     if summary.missing and not partial:
         raise DataError(f"{path} is not written: {summary.missing}; --partial writes what there is")
@@ -290,20 +356,26 @@ def _use(manifest: RunManifest, name: str) -> BenchmarkUse:
     if name not in uses and (name or len(uses) > 1):
         if name:
             raise unknown("benchmark", name, uses)
-        raise DataError(f"the run has {len(uses)} benchmarks; name one with --benchmark: {', '.join(uses)}")
+        raise DataError(
+            f"the run has {len(uses)} benchmarks; name one with --benchmark: {', '.join(uses)}"
+        )
     return uses[name] if name else manifest.benchmarks[0]
 
 
 def _label(labels: Sequence[str], requested: str, samples: Collection[Sample]) -> str:
     """The protocol whose replies are written: the one wanted, else that with the most rotations."""
-    fit = {label: parse_protocol(label) for label in labels if _fits(parse_protocol(label), samples)}
+    fit = {
+        label: parse_protocol(label) for label in labels if _fits(parse_protocol(label), samples)
+    }
     if requested:
         requested = parse_protocol(requested).label
         if requested not in fit:
             raise unknown("protocol with one reply a row", requested, fit)
         return requested
     if not fit:
-        raise DataError(f"no protocol of the run gives one reply a row: {', '.join(labels)}; run it with {ALL_PASSES}")
+        raise DataError(
+            f"no protocol of the run gives one reply a row: {', '.join(labels)}; run it with {ALL_PASSES}"
+        )
     return max(fit, key=lambda label: _worth(fit[label]))
 
 
@@ -317,7 +389,11 @@ def _fits(protocol: Protocol, samples: Collection[Sample]) -> bool:
 def _worth(protocol: Protocol) -> tuple[bool, bool, int]:
     """Replies of the model alone before those that others helped it to."""
     declared = declaration_of(protocol)
-    return protocol.method == "generation", not declared.roles, declared.circular * (1 + (not declared.stops_early))
+    return (
+        protocol.method == "generation",
+        not declared.roles,
+        declared.circular * (1 + (not declared.stops_early)),
+    )
 
 
 def _checked_submission(sample: Sample) -> Sample:
@@ -336,7 +412,10 @@ def _replies(
     failed: set[tuple[str, Order]] = set()
     for exchange in exchanges:
         request, response = exchange.request, exchange.response
-        if (exchange.protocol, request.benchmark) != (protocol.label, benchmark) or request.sample_id not in samples:
+        if (exchange.protocol, request.benchmark) != (
+            protocol.label,
+            benchmark,
+        ) or request.sample_id not in samples:
             continue
         key = request.sample_id, request.variant.order
         if response.error is not None:
@@ -350,7 +429,9 @@ def _replies(
     return replies, failed
 
 
-def _reply_of(replies: Mapping[tuple[str, Order], RowReply], sample: Sample, row: RowRef) -> str | None:
+def _reply_of(
+    replies: Mapping[tuple[str, Order], RowReply], sample: Sample, row: RowRef
+) -> str | None:
     """The text of a row; None for a reply that never came."""
     reply = replies.get((sample.id, row.order))
     if reply is None:

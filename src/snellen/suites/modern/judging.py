@@ -35,13 +35,17 @@ def _reply_and_reference(verdicts: list[list[Verdict]]) -> dict[str, float] | Un
     replies = valid_marks([test[: len(test) // 2] for test in verdicts])
     references = valid_marks([test[len(test) // 2 :] for test in verdicts])
     if not replies or not references:
-        return Unscored("no verdict", next(v.outcome for test in verdicts for v in test if v.value is None))
+        return Unscored(
+            "no verdict", next(v.outcome for test in verdicts for v in test if v.value is None)
+        )
     return {"llava_bench": mean(replies), "llava_bench_reference": mean(references)}
 
 
 def _llava_marks(name: str, title: str, **declared: str) -> MetricRow:
     low, high = LLAVA_MARKS
-    return metric_row(name, title=title, unit="points", low=float(low), high=float(high), **declared)
+    return metric_row(
+        name, title=title, unit="points", low=float(low), high=float(high), **declared
+    )
 
 
 def _right_or_wrong(name: str, title: str, version: str, what: str) -> JudgedMetric:
@@ -100,7 +104,9 @@ LLAVA_BENCH = JudgedMetric(
     what="mean marks from 1 to 10 of replies, and of their references, by a judge that is shown both (LLaVA-Bench)",
     rows=(
         _llava_marks("llava_bench", "LLaVA-Bench, mark of the reply"),
-        _llava_marks("llava_bench_reference", "LLaVA-Bench, mark of the reference", better="neither"),
+        _llava_marks(
+            "llava_bench_reference", "LLaVA-Bench, mark of the reference", better="neither"
+        ),
     ),
     versions=lambda golds: ["llava-bench-reply-1", "llava-bench-reference-1"],
     reduce=_reply_and_reference,

@@ -14,7 +14,14 @@ from snellen.metrics.declaration import Counts, metric_row, reply_metric, share
 from snellen.metrics.numbers import read_numbers
 from snellen.metrics.ocr import edit_distance
 from snellen.records import Prediction
-from snellen.scoring.grouped import GroupedMetric, Right, Rights, all_right, right_answer_rule, rights_of
+from snellen.scoring.grouped import (
+    GroupedMetric,
+    Right,
+    Rights,
+    all_right,
+    right_answer_rule,
+    rights_of,
+)
 from snellen.scoring.questions import AskedQuestion, QuestionCounts, Unscored, tally_of
 
 PERCEPTION = (
@@ -47,24 +54,34 @@ class CategoryPoints(GroupedMetric, frozen=True, kw_only=True):
     """Values of the tag `category`."""
     rule: Callable[[BenchmarkSpec], Right] = right_answer_rule
 
-    def tallies(self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec) -> list[QuestionCounts]:
+    def tallies(
+        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+    ) -> list[QuestionCounts]:
         right = self.rule(spec)
         clusters: dict[Hashable, list[AskedQuestion]] = defaultdict(list)
         for question in questions:
             clusters[question.sample.group, question.sample.tags.get("category")].append(question)
         return [
-            tally_of(members[0], name, self._count(members[0], [rights_of(member, right) for member in members]))
+            tally_of(
+                members[0],
+                name,
+                self._count(members[0], [rights_of(member, right) for member in members]),
+            )
             for members in clusters.values()
         ]
 
     def _count(self, first: AskedQuestion, members: Sequence[Rights]) -> Counts | Unscored:
         category = first.sample.tags.get("category", "")
         if category not in self.categories:
-            return Unscored("metric undefined", f"the category {category!r} is not among those of its score")
+            return Unscored(
+                "metric undefined", f"the category {category!r} is not among those of its score"
+            )
         together = all_right(members)
         if isinstance(together, Unscored):
             return together
-        right = sum(fmean(rights.values()) for rights in members if not isinstance(rights, Unscored))
+        right = sum(
+            fmean(rights.values()) for rights in members if not isinstance(rights, Unscored)
+        )
         place = self.categories.index(category)
         before, behind = _COUNTS * place, _COUNTS * (len(self.categories) - place - 1)
         return (*[0.0] * before, right, float(len(members)), *together, *[0.0] * behind)
@@ -79,7 +96,10 @@ def _mme(sums: Counts) -> tuple[float | None, ...]:
     counts = _by_category(sums)
     if not all(n_asked for _, n_asked, _, _ in counts):
         return None, None
-    points = [100 * right / n_asked + 100 * both_right / pictures for right, n_asked, both_right, pictures in counts]
+    points = [
+        100 * right / n_asked + 100 * both_right / pictures
+        for right, n_asked, both_right, pictures in counts
+    ]
     return sum(points[: len(PERCEPTION)]), sum(points[len(PERCEPTION) :])
 
 
@@ -90,7 +110,8 @@ def _ocrbench(sums: Counts) -> tuple[float | None, ...]:
     if not all(n_asked for _, n_asked, _, _ in counts):
         return overall, None
     return overall, sum(
-        size * right / n_asked for size, (right, n_asked, _, _) in zip(READING.values(), counts, strict=True)
+        size * right / n_asked
+        for size, (right, n_asked, _, _) in zip(READING.values(), counts, strict=True)
     )
 
 
@@ -111,8 +132,13 @@ class ShareByRule(GroupedMetric, frozen=True, kw_only=True):
 
     rule: Right
 
-    def tallies(self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec) -> list[QuestionCounts]:
-        return [tally_of(question, name, all_right([rights_of(question, self.rule)])) for question in questions]
+    def tallies(
+        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+    ) -> list[QuestionCounts]:
+        return [
+            tally_of(question, name, all_right([rights_of(question, self.rule)]))
+            for question in questions
+        ]
 
 
 def ocrbench_v2_right(question: AskedQuestion, prediction: Prediction) -> float:
@@ -142,29 +168,56 @@ def _found(reply: str, gold: str, chinese: bool) -> float:
 MME = CategoryPoints(
     what="MME: accuracy and accuracy+ in percent, summed over categories (arXiv 2306.13394, section 2.3)",
     rows=(
-        metric_row("mme_perception", title="MME perception", unit="points", low=0.0, high=2000.0,
-                   interval="linearised", unparsed="wrong", undefined=_INCOMPLETE),
-        metric_row("mme_cognition", title="MME cognition", unit="points", low=0.0, high=800.0,
-                   interval="linearised", unparsed="wrong", undefined=_INCOMPLETE),
+        metric_row(
+            "mme_perception",
+            title="MME perception",
+            unit="points",
+            low=0.0,
+            high=2000.0,
+            interval="linearised",
+            unparsed="wrong",
+            undefined=_INCOMPLETE,
+        ),
+        metric_row(
+            "mme_cognition",
+            title="MME cognition",
+            unit="points",
+            low=0.0,
+            high=800.0,
+            interval="linearised",
+            unparsed="wrong",
+            undefined=_INCOMPLETE,
+        ),
     ),
     compute=_mme,
     categories=PERCEPTION + COGNITION,
-)  # fmt: skip
+)
 OCRBENCH = CategoryPoints(
     what="OCRBench: an answer occurs in the reply; the points are right answers of 1000 (arXiv 2305.07895)",
     rows=(
         share("ocrbench_match", "OCRBench match", interval="linearised"),
-        metric_row("ocrbench_points", title="OCRBench points", unit="points", low=0.0, high=1000.0,
-                   interval="linearised", undefined=_INCOMPLETE),
+        metric_row(
+            "ocrbench_points",
+            title="OCRBench points",
+            unit="points",
+            low=0.0,
+            high=1000.0,
+            interval="linearised",
+            undefined=_INCOMPLETE,
+        ),
     ),
     compute=_ocrbench,
     per_question=("ocrbench_match",),
     categories=tuple(READING),
     rule=lambda spec: ocrbench_right,
-)  # fmt: skip
+)
 OCRBENCH_V2_TEXT = ShareByRule(
     what="OCRBench v2: an answer occurs in the reply, or a long one is like it (arXiv 2501.00321)",
-    rows=(share("ocrbench_v2_text", "OCRBench v2, text answers", interval="linearised", unparsed="wrong"),),
+    rows=(
+        share(
+            "ocrbench_v2_text", "OCRBench v2, text answers", interval="linearised", unparsed="wrong"
+        ),
+    ),
     compute=lambda sums: (sums[0] / sums[1],),
     per_question=("ocrbench_v2_text",),
     rule=ocrbench_v2_right,
@@ -178,14 +231,18 @@ WHOLE = "multi"
 class ProblemsOfSteps(GroupedMetric, frozen=True, kw_only=True):
     """What a model makes of problems of several steps and of each step alone; the clusters are problems."""
 
-    def tallies(self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec) -> list[QuestionCounts]:
+    def tallies(
+        self, questions: Sequence[AskedQuestion], name: str, spec: BenchmarkSpec
+    ) -> list[QuestionCounts]:
         right = right_answer_rule(spec)
         problems: dict[str, dict[str, AskedQuestion]] = defaultdict(dict)
         for question in questions:
             problems[question.sample.group][question.sample.tags.get("part", "")] = question
         return [
             tally_of(
-                next(iter(parts.values())), name, _mastered({part: rights_of(q, right) for part, q in parts.items()})
+                next(iter(parts.values())),
+                name,
+                _mastered({part: rights_of(q, right) for part, q in parts.items()}),
             )
             for parts in problems.values()
         ]
@@ -206,7 +263,9 @@ def _mastered(parts: dict[str, Rights]) -> Counts | Unscored:
         answered.append(rights)
     tests = sorted(set.intersection(*map(set, answered)))
     if not tests:
-        return Unscored("metric undefined", "no presentation has an answer to a problem and all of its steps")
+        return Unscored(
+            "metric undefined", "no presentation has an answer to a problem and all of its steps"
+        )
     counts = [_verdict([bool(rights[test]) for rights in answered]) for test in tests]
     return (*(math.fsum(column) / len(tests) for column in zip(*counts, strict=True)), 1.0)
 
@@ -214,9 +273,12 @@ def _mastered(parts: dict[str, Rights]) -> Counts | Unscored:
 def _verdict(right: Sequence[bool]) -> tuple[bool, ...]:
     whole, *steps = right
     return (
-        not whole and all(steps), not whole and not all(steps), whole and all(steps), whole and any(steps),
+        not whole and all(steps),
+        not whole and not all(steps),
+        whole and all(steps),
+        whole and any(steps),
         whole and not all(steps),
-    )  # fmt: skip
+    )
 
 
 def _wemath(sums: Counts) -> tuple[float | None, ...]:
@@ -237,18 +299,44 @@ WEMATH = ProblemsOfSteps(
     what="We-Math: a problem is mastered where it and each of its single steps are right (arXiv 2407.01284)",
     rows=(
         share("wemath_strict", "We-Math score, strict", interval="linearised", unparsed="wrong"),
-        share("wemath_loose", "We-Math score, loose: one right step suffices", interval="linearised", unparsed="wrong"),
-        share("insufficient_knowledge", "problems wrong with a wrong step", interval="linearised", unparsed="wrong",
-              better="lower"),
-        share("inadequate_generalization", "problems wrong with all steps right", interval="linearised",
-              unparsed="wrong", better="neither"),
-        share("complete_mastery", "problems right with all steps right", interval="linearised", unparsed="wrong"),
-        share("rote_memorization", "problems right with a wrong step, of those right", interval="linearised",
-              unparsed="wrong", better="lower", undefined=_NO_PROBLEM),
+        share(
+            "wemath_loose",
+            "We-Math score, loose: one right step suffices",
+            interval="linearised",
+            unparsed="wrong",
+        ),
+        share(
+            "insufficient_knowledge",
+            "problems wrong with a wrong step",
+            interval="linearised",
+            unparsed="wrong",
+            better="lower",
+        ),
+        share(
+            "inadequate_generalization",
+            "problems wrong with all steps right",
+            interval="linearised",
+            unparsed="wrong",
+            better="neither",
+        ),
+        share(
+            "complete_mastery",
+            "problems right with all steps right",
+            interval="linearised",
+            unparsed="wrong",
+        ),
+        share(
+            "rote_memorization",
+            "problems right with a wrong step, of those right",
+            interval="linearised",
+            unparsed="wrong",
+            better="lower",
+            undefined=_NO_PROBLEM,
+        ),
     ),
     compute=_wemath,
     per_question=("wemath_strict",),
-)  # fmt: skip
+)
 
 
 BOUNDS = range(50, 0, -5)
@@ -266,4 +354,6 @@ def mean_relative_accuracy(reply: str, references: Sequence[str]) -> float:
         raise DataError(f"gold {references[0]!r} is not one number other than 0")
     if len(reply_numbers) != 1:
         return 0.0
-    return sum(abs(reply_numbers[0] - gold[0]) * 100 <= bound * abs(gold[0]) for bound in BOUNDS) / len(BOUNDS)
+    return sum(
+        abs(reply_numbers[0] - gold[0]) * 100 <= bound * abs(gold[0]) for bound in BOUNDS
+    ) / len(BOUNDS)

@@ -57,7 +57,9 @@ def read_mvbench(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]
     for task, clips in params["tasks"].items():
         records = {**params["records"], "file": [f"json/{task}.json"]}
         video = {**params["video"], "folders": [clips]}
-        for draft in read({**shared, "records": records, "video": video, "tags": {"task": task}}, folder):
+        for draft in read(
+            {**shared, "records": records, "video": video, "tags": {"task": task}}, folder
+        ):
             yield replace(draft, id=f"{task}-{draft.id}")
 
 

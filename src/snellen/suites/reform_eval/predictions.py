@@ -22,7 +22,13 @@ from typing import Any
 
 from snellen.catalogue.suites import PredictionForm
 from snellen.errors import DataError
-from snellen.extraction.reading import ExtractedChoice, NamedExtractor, labels_alone, no_choice, published_rule
+from snellen.extraction.reading import (
+    ExtractedChoice,
+    NamedExtractor,
+    labels_alone,
+    no_choice,
+    published_rule,
+)
 from snellen.formats.json_files import read_json_rows
 from snellen.interchange.predictions.rows import PredictedRow, PredictionFile, needs
 from snellen.metrics.declaration import reply_metric
@@ -34,7 +40,9 @@ NEEDED = ("sample_id", "prediction")
 CAPTION_METRICS = ("cider", "rouge_l", "legacy_cider")
 SUBJECTS = ("anno", "method", "claim", "caption")
 """What loaders put into the wording of a question and keep beside it."""
-NAME = re.compile(r"(.+)_(SingleChoice|Generation|OCROpenEnded|KIEOpenEnded)_(?:generation|likelihood)_(.+)")
+NAME = re.compile(
+    r"(.+)_(SingleChoice|Generation|OCROpenEnded|KIEOpenEnded)_(?:generation|likelihood)_(.+)"
+)
 """What `run_eval.py` calls a file: data set, formulation, method, model."""
 TASKS = {"OCROpenEnded": "ocr", "KIEOpenEnded": "kie"}
 
@@ -47,7 +55,9 @@ def _read_rows(path: Path) -> PredictionFile:
     if name and name[2] == "Generation" and not captions:
         # A choice asked openly: the loader drops the options and leaves the place of the right one.
         records = [{**record, "answer": None} for record in records]
-    rows = tuple(_row(record, f"record {n}", f"{path}: record {n}") for n, record in enumerate(records, 1))
+    rows = tuple(
+        _row(record, f"record {n}", f"{path}: record {n}") for n, record in enumerate(records, 1)
+    )
     return PredictionFile(
         rows=rows,
         repeats=True,
@@ -126,7 +136,10 @@ def _labels(options: Sequence[str], prompt_text: str) -> tuple[str, ...]:
     """The marks in front of the options, where the prompt shows which; capital letters otherwise."""
     for alphabet in ALPHABETS:
         marks = tuple(alphabet[: len(options)])
-        listed = all(f"({mark}) {option}" in prompt_text for mark, option in zip(marks, options, strict=False))
+        listed = all(
+            f"({mark}) {option}" in prompt_text
+            for mark, option in zip(marks, options, strict=False)
+        )
         if options and len(marks) == len(options) and listed:
             return marks
     return tuple(ascii_uppercase[: len(options)]) if len(options) <= len(ascii_uppercase) else ()
@@ -140,7 +153,9 @@ PREDICTION_FORM = PredictionForm(
 _LABEL = re.compile(r"\(([1-9A-Za-z])\)")
 
 
-def reform_eval_first_label(reply: str, options: Sequence[str], labels: Sequence[str]) -> ExtractedChoice:
+def reform_eval_first_label(
+    reply: str, options: Sequence[str], labels: Sequence[str]
+) -> ExtractedChoice:
     """The first single character in parentheses, read in its own alphabet: (A), (a) and (1) are the first option.
 
     The labels and texts shown are not consulted; a label beyond the options is a hit of the format, and wrong.
@@ -152,18 +167,31 @@ def reform_eval_first_label(reply: str, options: Sequence[str], labels: Sequence
     place = int(character) - 1 if character.isdigit() else ord(character.upper()) - ord("A")
     if place >= len(options):
         return ExtractedChoice(
-            None, None, "none", "a label beyond the options", match.span(1), follows_format=True, reason="no match"
+            None,
+            None,
+            "none",
+            "a label beyond the options",
+            match.span(1),
+            follows_format=True,
+            reason="no match",
         )
     return ExtractedChoice(place, "label", "certain", "", match.span(1), follows_format=True)
 
 
 def _single_characters(labels: Sequence[str]) -> str:
     long = any(len(label) > 1 for label in labels)
-    return "finds labels of one character alone, and some shown were longer" if long else labels_alone(labels)
+    return (
+        "finds labels of one character alone, and some shown were longer"
+        if long
+        else labels_alone(labels)
+    )
 
 
 FIRST_LABEL = NamedExtractor(
-    "reform-eval-first-label", published_rule(reform_eval_first_label), "reform-eval", _single_characters
+    "reform-eval-first-label",
+    published_rule(reform_eval_first_label),
+    "reform-eval",
+    _single_characters,
 )
 
 
@@ -173,7 +201,9 @@ def ocr_match(reply: str, references: Sequence[str]) -> float:
     Called word-level accuracy in the paper (section 3.3.2), but the whole answer is looked for. Both
     sides lose all but ASCII letters and digits: a gold without any matches every reply that has a word.
     """
-    return float(contains_words(legacy_ocr_normalise(reply), legacy_ocr_normalise(" ".join(references))))
+    return float(
+        contains_words(legacy_ocr_normalise(reply), legacy_ocr_normalise(" ".join(references)))
+    )
 
 
 OCR_MATCH = reply_metric(

@@ -73,7 +73,9 @@ class PublishedPictures:
         self.entry = entry
         self._folder = folder
 
-    def picture(self, text: str | int, where: str, boxes: tuple[Box, ...] = ()) -> bytes | Path | PictureSpec:
+    def picture(
+        self, text: str | int, where: str, boxes: tuple[Box, ...] = ()
+    ) -> bytes | Path | PictureSpec:
         """The picture as its question shows it: cut out, or with its boxes drawn."""
         content = self._content(str(text), where)
         entry = self.entry
@@ -84,7 +86,9 @@ class PublishedPictures:
         if entry.draw.corners:
             boxes = tuple(from_corners(*box) for box in boxes)
         width = entry.draw.width
-        outlines = tuple(Outline(box, PALETTE[place % len(PALETTE)], width) for place, box in enumerate(boxes))
+        outlines = tuple(
+            Outline(box, PALETTE[place % len(PALETTE)], width) for place, box in enumerate(boxes)
+        )
         return PictureSpec(content, outlines=outlines)
 
     def _content(self, text: str, where: str) -> bytes | Path:
@@ -165,7 +169,9 @@ def _vqa(paths: Paths, shelf: PublishedPictures) -> Items:
             options, gold = item.rationale_options, _texts(item.rationale)[0]
         else:
             question, options, gold = item.question, item.answer_options, _texts(item.answer)[0]
-            context = context or (wording.explanation_context(_texts(item.rationale)[0]) if item.rationale else None)
+            context = context or (
+                wording.explanation_context(_texts(item.rationale)[0]) if item.rationale else None
+            )
         yield _draft(
             item.question_id,
             _chosen(question, options, _place(gold, options, where)),
@@ -195,7 +201,9 @@ def _claim(paths: Paths, shelf: PublishedPictures) -> Items:
         gold = _place(item.answer, item.answer_options, where)
         question = _chosen(wording.claim_question(item.claim), item.answer_options, gold)
         context = wording.evidence_context(item.text_evidence) if item.text_evidence else None
-        yield _draft(item.instance_id, question, shelf.picture(item.image_id, where), where, context)
+        yield _draft(
+            item.instance_id, question, shelf.picture(item.image_id, where), where, context
+        )
 
 
 # --- B: core questions, answers by index, wordings to choose from --------------------------------------------------
@@ -251,7 +259,12 @@ def _core_open(paths: Paths, shelf: PublishedPictures) -> Items:
         if not gold.strip():
             yield Exclusion("no answer")
             continue
-        yield _draft(item.question_id, QuestionDraft(first, texts=(gold,), rewordings=rewordings), picture, where)
+        yield _draft(
+            item.question_id,
+            QuestionDraft(first, texts=(gold,), rewordings=rewordings),
+            picture,
+            where,
+        )
 
 
 # --- C: sampled files ----------------------------------------------------------------------------------------------
@@ -277,12 +290,16 @@ def _sampled(paths: Paths, shelf: PublishedPictures) -> Items:
             if not item.annos:
                 raise DataError(f"{where}: there is no caption")
             question = (
-                wording.CAPTION_WITH_TEXT_QUESTION if form == "sampled-captions-with-text" else wording.CAPTION_QUESTION
+                wording.CAPTION_WITH_TEXT_QUESTION
+                if form == "sampled-captions-with-text"
+                else wording.CAPTION_QUESTION
             )
             yield _draft(name, QuestionDraft(question, texts=item.annos), picture, where)
             continue
         question, options = _question_and_options(form, item, where)
-        yield _draft(name, _chosen(question, options, _index(item.gt, options, where)), picture, where)
+        yield _draft(
+            name, _chosen(question, options, _index(item.gt, options, where)), picture, where
+        )
 
 
 def _question_and_options(form: str, item: _Sampled, where: str) -> tuple[str, tuple[str, ...]]:
@@ -300,7 +317,9 @@ def _question_and_options(form: str, item: _Sampled, where: str) -> tuple[str, t
         case "sampled-region":
             return wording.EXPRESSION_QUESTION, item.options
         case _:
-            return wording.step_question(item.method) if item.method else wording.DISASTER_QUESTION, item.options
+            return wording.step_question(
+                item.method
+            ) if item.method else wording.DISASTER_QUESTION, item.options
 
 
 # --- D: flat lists -------------------------------------------------------------------------------------------------
@@ -342,9 +361,14 @@ def _count(paths: Paths, shelf: PublishedPictures) -> Items:
     for number, (where, item) in enumerate(
         list_items(paths[0], "", read_json(paths[0], list[msgspec.Raw]), _Counted), 1
     ):
-        question = QuestionDraft(item.Question, texts=(str(item.Answer),), distractors=DistractorSpec(tiers=(pool,)))
+        question = QuestionDraft(
+            item.Question, texts=(str(item.Answer),), distractors=DistractorSpec(tiers=(pool,))
+        )
         draft = _draft(number, question, shelf.picture(item.Image_ID, where), where)
-        yield replace(draft, tags={"object": item.Resolved_COCO_category} if item.Resolved_COCO_category else {})
+        yield replace(
+            draft,
+            tags={"object": item.Resolved_COCO_category} if item.Resolved_COCO_category else {},
+        )
 
 
 class _Question(Struct, frozen=True):
@@ -368,15 +392,23 @@ def _tdiuc(paths: Paths, shelf: PublishedPictures) -> Items:
     pool = _pool(paths[2])
     golds = {
         record.question_id: record.answers[0].answer
-        for _, record in list_items(paths[1], "", read_json(paths[1], list[msgspec.Raw]), _Annotation)
+        for _, record in list_items(
+            paths[1], "", read_json(paths[1], list[msgspec.Raw]), _Annotation
+        )
         if record.question_type == shelf.entry.type and record.answers
     }
-    for where, record in list_items(paths[0], "", read_json(paths[0], list[msgspec.Raw]), _Question):
+    for where, record in list_items(
+        paths[0], "", read_json(paths[0], list[msgspec.Raw]), _Question
+    ):
         if (gold := golds.pop(record.question_id, None)) is not None:
-            question = QuestionDraft(record.question, texts=(gold,), distractors=DistractorSpec(tiers=(pool,)))
+            question = QuestionDraft(
+                record.question, texts=(gold,), distractors=DistractorSpec(tiers=(pool,))
+            )
             yield _draft(record.question_id, question, shelf.picture(record.image_id, where), where)
     if golds:
-        raise DataError(f"{paths[1]}: question {min(golds)} is not in {paths[0].name}; are both files whole?")
+        raise DataError(
+            f"{paths[1]}: question {min(golds)} is not in {paths[0].name}; are both files whole?"
+        )
 
 
 # --- E: dialogues --------------------------------------------------------------------------------------------------
@@ -411,7 +443,9 @@ def _dialogue(paths: Paths, shelf: PublishedPictures) -> Items:
         try:
             rounds = tuple(_round(turn, lists, where) for turn in item.dialog)
         except IndexError:
-            raise DataError(f"{where}: points behind the end of the lists of questions and answers") from None
+            raise DataError(
+                f"{where}: points behind the end of the lists of questions and answers"
+            ) from None
         yield Draft(
             id=str(item.image_id),
             rounds=rounds,
@@ -425,7 +459,9 @@ def _dialogue(paths: Paths, shelf: PublishedPictures) -> Items:
 
 def _round(turn: _Turn, lists: _Lists, where: str) -> QuestionDraft:
     if turn.answer not in turn.answer_options:
-        raise DataError(f"{where}: answer {turn.answer} is none of its options {list(turn.answer_options)}")
+        raise DataError(
+            f"{where}: answer {turn.answer} is none of its options {list(turn.answer_options)}"
+        )
     question = lists.questions[turn.question].strip()
     return QuestionDraft(
         question if question.endswith("?") else f"{question}?",
@@ -437,7 +473,9 @@ def _round(turn: _Turn, lists: _Lists, where: str) -> QuestionDraft:
 # -------------------------------------------------------------------------------------------------------------------
 
 
-def _chosen(question: str, options: tuple[str, ...], gold: int, rewordings: tuple[str, ...] = ()) -> QuestionDraft:
+def _chosen(
+    question: str, options: tuple[str, ...], gold: int, rewordings: tuple[str, ...] = ()
+) -> QuestionDraft:
     return QuestionDraft(question, options, (gold,), rewordings=rewordings)
 
 
@@ -475,12 +513,17 @@ FORM_READERS: dict[str, FormReader] = {
     "dialogue": _dialogue,
     **dict.fromkeys(
         (
-            "sampled-match", "sampled-texts", "sampled-entailment", "sampled-region", "sampled-options",
-            "sampled-captions", "sampled-captions-with-text",
+            "sampled-match",
+            "sampled-texts",
+            "sampled-entailment",
+            "sampled-region",
+            "sampled-options",
+            "sampled-captions",
+            "sampled-captions-with-text",
         ),
         _sampled,
     ),
-}  # fmt: skip
+}
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
@@ -500,7 +543,9 @@ def instructions(folder: Path, benchmark: str) -> tuple[str, ...]:
     if not entry.form.startswith("core"):
         return ()
     return tuple(
-        dict.fromkeys(text.strip() for text in read_json(locate(folder, entry.files[0]), _Instructs).instructs)
+        dict.fromkeys(
+            text.strip() for text in read_json(locate(folder, entry.files[0]), _Instructs).instructs
+        )
     )
 
 
@@ -513,7 +558,9 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     yield from without_exclusions(FORM_READERS[entry.form](paths, shelf), paths[0])
 
 
-def importable_benchmarks(folder: Path, names: Sequence[str] = (), images: Path | None = None) -> list[BenchmarkSpec]:
+def importable_benchmarks(
+    folder: Path, names: Sequence[str] = (), images: Path | None = None
+) -> list[BenchmarkSpec]:
     """The catalogue's entries of the benchmarks whose files are in `folder`, to be built from it.
 
     `names` are short names; all that are there when none is given. Raises UnknownNameError for a name that
@@ -523,17 +570,25 @@ def importable_benchmarks(folder: Path, names: Sequence[str] = (), images: Path 
         raise DataError(f"{folder}: no such folder; it should hold the files of ReForm-Eval-Data")
     _check(names)
     chosen = names or [
-        name for name, entry in published_entries().items() if all(locate_or_none(folder, file) for file in entry.files)
+        name
+        for name, entry in published_entries().items()
+        if all(locate_or_none(folder, file) for file in entry.files)
     ]
     if not chosen:
-        raise DataError(f"{folder}: no file of ReForm-Eval-Data is there; it has folders such as CLEVR and MSCOCO")
+        raise DataError(
+            f"{folder}: no file of ReForm-Eval-Data is there; it has folders such as CLEVR and MSCOCO"
+        )
     return [_spec(name, folder, images) for name in chosen]
 
 
 def hub_patterns(names: Sequence[str]) -> list[str]:
     """The files that benchmarks need, as patterns for a hub. Raises UnknownNameError."""
     _check(names)
-    return [f"**{file}" for name in names or published_entries() for file in published_entries()[name].files]
+    return [
+        f"**{file}"
+        for name in names or published_entries()
+        for file in published_entries()[name].files
+    ]
 
 
 def _check(names: Sequence[str]) -> None:
@@ -545,7 +600,9 @@ def _check(names: Sequence[str]) -> None:
 def _spec(name: str, folder: Path, images: Path | None) -> BenchmarkSpec:
     params = {"benchmark": name, **({"images": str(images)} if images else {})}
     source = SourceSpec("reform-eval-data", params)
-    return replace(entries()[f"reform-eval/{name}"], source=source, instructions=instructions(folder, name))
+    return replace(
+        entries()[f"reform-eval/{name}"], source=source, instructions=instructions(folder, name)
+    )
 
 
 IMPORTER = Importer(

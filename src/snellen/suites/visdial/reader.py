@@ -91,13 +91,20 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     for where, dialog in dialogs:
         name = f"VisualDialog_{split}_{dialog.image_id:012d}.jpg"
         base = base or base_of(
-            name, (locate_or_none(folder, f"VisualDialog_{split}"), locate_or_none(folder, "images")), where
+            name,
+            (locate_or_none(folder, f"VisualDialog_{split}"), locate_or_none(folder, "images")),
+            where,
         )
         if chosen.candidates == "listed":
             yield from _listed(dialog, content.data, base / name, where)
             continue
         rounds = tuple(
-            ask(turn, content.data, relevant.get((dialog.image_id, number)), f"{where}, round {number}")
+            ask(
+                turn,
+                content.data,
+                relevant.get((dialog.image_id, number)),
+                f"{where}, round {number}",
+            )
             for number, turn in enumerate(dialog.dialog)
         )
         yield Draft(
@@ -119,7 +126,11 @@ def _check(where: str, dialog: _Dialog, lists: _Data) -> None:
     for number, turn in enumerate(dialog.dialog):
         if not 0 <= turn.question < len(lists.questions):
             raise DataError(f"{where}, round {number}: there is no question {turn.question}")
-        if strange := [place for place in (turn.answer, *turn.answer_options) if not 0 <= place < len(lists.answers)]:
+        if strange := [
+            place
+            for place in (turn.answer, *turn.answer_options)
+            if not 0 <= place < len(lists.answers)
+        ]:
             raise DataError(f"{where}, round {number}: there is no answer {strange[0]}")
 
 
@@ -132,7 +143,9 @@ def _dense(path: Path, images: set[int]) -> Relevant:
     relevant: Relevant = {}
     for where, annotation in list_items(path, "", read_json(path, list[msgspec.Raw]), _Dense):
         if annotation.image_id not in images:
-            raise DataError(f"{where}: there is no dialogue about the picture {annotation.image_id}")
+            raise DataError(
+                f"{where}: there is no dialogue about the picture {annotation.image_id}"
+            )
         if not 1 <= annotation.round_id <= ROUNDS:
             raise DataError(f"{where}: round_id is {annotation.round_id}, not 1 to {ROUNDS}")
         relevant[annotation.image_id, annotation.round_id - 1] = annotation.gt_relevance
@@ -144,10 +157,14 @@ def _question(turn: _Turn, lists: _Data) -> str:
     return question if question.endswith("?") else f"{question}?"
 
 
-def _round(turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, where: str, pools: _Pools) -> QuestionDraft:
+def _round(
+    turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, where: str, pools: _Pools
+) -> QuestionDraft:
     gold = lists.answers[turn.answer].strip()
     annotated = zip(turn.answer_options, _annotated(turn, relevance, where), strict=False)
-    right = tuple(lists.answers[place] for place, share in annotated if share > 0 and place != turn.answer)
+    right = tuple(
+        lists.answers[place] for place, share in annotated if share > 0 and place != turn.answer
+    )
     return QuestionDraft(
         _question(turn, lists),
         texts=(gold,),
@@ -163,16 +180,24 @@ def _round(turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, where
 def _annotated(turn: _Turn, relevance: tuple[float, ...] | None, where: str) -> tuple[float, ...]:
     """How right each candidate is; empty where nobody said."""
     if relevance is not None and len(relevance) != len(turn.answer_options):
-        raise DataError(f"{where}: {len(turn.answer_options)} candidates, {len(relevance)} of them annotated")
+        raise DataError(
+            f"{where}: {len(turn.answer_options)} candidates, {len(relevance)} of them annotated"
+        )
     return relevance or ()
 
 
-def _ranked(turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, where: str) -> QuestionDraft:
+def _ranked(
+    turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, where: str
+) -> QuestionDraft:
     """The question with its published candidates as options, in the file's order."""
     if turn.answer not in turn.answer_options:
-        raise DataError(f"{where}: the answer {turn.answer} is none of the {len(turn.answer_options)} candidates")
+        raise DataError(
+            f"{where}: the answer {turn.answer} is none of the {len(turn.answer_options)} candidates"
+        )
     if turn.gt_index not in (None, turn.answer_options.index(turn.answer)):
-        raise DataError(f"{where}: gt_index {turn.gt_index} is not the place of the answer {turn.answer}")
+        raise DataError(
+            f"{where}: gt_index {turn.gt_index} is not the place of the answer {turn.answer}"
+        )
     shares = _annotated(turn, relevance, where)
     options: dict[str, float] = {}
     for place, answer in enumerate(turn.answer_options):
@@ -192,10 +217,13 @@ def _ranked(turn: _Turn, lists: _Data, relevance: tuple[float, ...] | None, wher
 def _merged(dialog: _Dialog, rounds: Sequence[QuestionDraft], where: str) -> tuple[str, ...]:
     """How many candidates are not options of their own."""
     left_out = sum(
-        len(turn.answer_options) - len(question.options) for turn, question in zip(dialog.dialog, rounds, strict=True)
+        len(turn.answer_options) - len(question.options)
+        for turn, question in zip(dialog.dialog, rounds, strict=True)
     )
     return (
-        (f"{where}: {left_out} candidates left out: empty, or the same as another but for blanks",) if left_out else ()
+        (f"{where}: {left_out} candidates left out: empty, or the same as another but for blanks",)
+        if left_out
+        else ()
     )
 
 
@@ -205,7 +233,9 @@ def _listed(dialog: _Dialog, lists: _Data, picture: Path, where: str) -> Iterato
         candidates = tuple(lists.answers[answer].strip() for answer in turn.answer_options)
         gold = lists.answers[turn.answer].strip()
         if gold not in candidates:
-            raise DataError(f"{where}, round {number}: the answer {gold!r} is none of the {len(candidates)} candidates")
+            raise DataError(
+                f"{where}, round {number}: the answer {gold!r} is none of the {len(candidates)} candidates"
+            )
         yield Draft(
             id=f"{dialog.image_id}-{number + 1}",
             rounds=(QuestionDraft(_question(turn, lists), texts=(gold,), candidates=candidates),),
@@ -237,7 +267,9 @@ class _Pools:
     def _answers_of(self, kind: str, side: str) -> tuple[str, ...]:
         if (kind, side) not in self._by_kind:
             answers = self._answers.get(kind, {})
-            self._by_kind[kind, side] = tuple(text for text in answers if not side or _side(text) != side)
+            self._by_kind[kind, side] = tuple(
+                text for text in answers if not side or _side(text) != side
+            )
         return self._by_kind[kind, side]
 
 

@@ -206,7 +206,9 @@ def find_battle(connection: Connection, caller: Caller, name: str) -> Row[Any]:
 def current_battle(connection: Connection, caller: Caller, kind: BattleKind) -> Row[Any] | None:
     """The battle of this kind that the caller began last: while it is open, and for a while after the vote."""
     chosen = select(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
-    battle = connection.execute(chosen.order_by(arena_battle.c.created.desc()).limit(1)).one_or_none()
+    battle = connection.execute(
+        chosen.order_by(arena_battle.c.created.desc()).limit(1)
+    ).one_or_none()
     if battle is None or battle.state in ("voided", "abandoned"):
         return None
     is_past = battle.state == "voted" and battle.changed < waiting_since(VOTED_SHOWN_SECONDS)
@@ -222,7 +224,9 @@ def leave_battles(connection: Connection, caller: Caller, kind: BattleKind) -> i
         return 0
     own_battles = update(arena_battle).where(owned_by(caller), arena_battle.c.kind == kind)
     abandonment = {"state": "abandoned", "token_digest": None, "changed": utc_now()}
-    abandoned = connection.execute(own_battles.where(arena_battle.c.state == "answered").values(abandonment)).rowcount
+    abandoned = connection.execute(
+        own_battles.where(arena_battle.c.state == "answered").values(abandonment)
+    ).rowcount
     void = {"changed": utc_now(), **_voided("another battle was begun")}
     connection.execute(own_battles.where(arena_battle.c.state == "created").values(void))
     return abandoned
@@ -236,7 +240,9 @@ def check_further(battle: Row[Any], most: int) -> None:
         raise ConflictError(f"a battle has at most {most} questions; vote, or begin another")
 
 
-def begin_turn(connection: Connection, caller: Caller, name: str, prompt: str, most: int) -> Row[Any]:
+def begin_turn(
+    connection: Connection, caller: Caller, name: str, prompt: str, most: int
+) -> Row[Any]:
     """Put the next question of an answered battle, which takes its token away; the battle as it is then.
 
     Raises MissingError, ConflictError.
@@ -255,25 +261,37 @@ def vote_token(signer: Signer, name: str, turn_count: int) -> str:
     return signer.signature("arena vote", f"{name}\0{turn_count}")
 
 
-def finish_turn(connection: Connection, signer: Signer, name: str, turns: Sequence[BattleTurn]) -> str | None:
+def finish_turn(
+    connection: Connection, signer: Signer, name: str, turns: Sequence[BattleTurn]
+) -> str | None:
     """Record the replies to the last of `turns`; the token with which one may vote.
 
     None when the battle was voided meanwhile.
     """
     token = vote_token(signer, name, len(turns))
-    changes = {"turns": to_builtins(turns), "state": "answered", "token_digest": token_digest(token)}
+    changes = {
+        "turns": to_builtins(turns),
+        "state": "answered",
+        "token_digest": token_digest(token),
+    }
     return token if _change(connection, name, len(turns), "created", changes) else None
 
 
 def void_battle(connection: Connection, name: str, turns: Sequence[BattleTurn], fault: str) -> None:
     """End a battle in which a side failed; what was replied stays recorded."""
-    _change(connection, name, len(turns), "created", {"turns": to_builtins(turns), **_voided(fault)})
+    _change(
+        connection, name, len(turns), "created", {"turns": to_builtins(turns), **_voided(fault)}
+    )
 
 
 def void_abandoned(connection: Connection, before: datetime) -> int:
     """How many battles were voided whose replies should have come long ago: their server ended."""
-    chosen = update(arena_battle).where(arena_battle.c.state == "created", arena_battle.c.changed < before)
-    return connection.execute(chosen.values(changed=utc_now(), **_voided("the server ended"))).rowcount
+    chosen = update(arena_battle).where(
+        arena_battle.c.state == "created", arena_battle.c.changed < before
+    )
+    return connection.execute(
+        chosen.values(changed=utc_now(), **_voided("the server ended"))
+    ).rowcount
 
 
 def _taking(is_owned: ColumnElement[bool]) -> ReturningUpdate[Any]:
@@ -294,14 +312,18 @@ def _taking(is_owned: ColumnElement[bool]) -> ReturningUpdate[Any]:
 # What every vote executes is put together once: that takes as long as the database does.
 _TAKEN = {
     True: _taking(arena_battle.c.account_id == bindparam("owner")),
-    False: _taking((arena_battle.c.visitor == bindparam("owner")) & arena_battle.c.account_id.is_(None)),
+    False: _taking(
+        (arena_battle.c.visitor == bindparam("owner")) & arena_battle.c.account_id.is_(None)
+    ),
 }
 """Takes the token of a battle, by whether its owner has an account."""
 _VOTE = insert(arena_vote)
 _KNOWN = select(arena_voter.c.pseudonym).where(arena_voter.c.actor == bindparam("known"))
 
 
-def cast_vote(connection: Connection, caller: Caller, name: str, token: str, outcome: Outcome) -> Row[Any]:
+def cast_vote(
+    connection: Connection, caller: Caller, name: str, token: str, outcome: Outcome
+) -> Row[Any]:
     """The battle with its vote, which is recorded: from now on names may be shown.
 
     Raises MissingError, and ConflictError for a battle in another state, a token that is not the last one,
@@ -333,7 +355,9 @@ def waiting_since(seconds: float) -> datetime:
     return utc_now() - timedelta(seconds=seconds)
 
 
-def _change(connection: Connection, name: str, turns: int, state: BattleState, changes: dict[str, Any]) -> bool:
+def _change(
+    connection: Connection, name: str, turns: int, state: BattleState, changes: dict[str, Any]
+) -> bool:
     """Whether the battle was in this state at this turn, and was changed."""
     chosen = update(arena_battle).where(
         arena_battle.c.id == name, arena_battle.c.state == state, arena_battle.c.turn_count == turns
@@ -362,7 +386,9 @@ def _not_votable(battle: Row[Any]) -> str:
     if battle.kind == "chat":
         return "a chat with one model has no vote"
     if battle.state == "answered":
-        return "this vote was for earlier replies; load the page again and vote on what is there now"
+        return (
+            "this vote was for earlier replies; load the page again and vote on what is there now"
+        )
     return _not_answered(battle.state)
 
 

@@ -36,7 +36,14 @@ from snellen_server.arena.running import Arena, arena_of, open_arena, turns_of
 from snellen_server.arena.settings import ARENA, ArenaSettings, JudgeSettings
 from snellen_server.arena.standings import JOB, latest_standing, rate_arena
 from snellen_server.arena_ratings.log import Outcome
-from snellen_server.hosting.features import Collector, Feature, HealthCheck, Job, NavigationEntry, PersonalData
+from snellen_server.hosting.features import (
+    Collector,
+    Feature,
+    HealthCheck,
+    Job,
+    NavigationEntry,
+    PersonalData,
+)
 from snellen_server.hosting.limits import RateLimit
 from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.pictures import find_picture_facts
@@ -77,7 +84,9 @@ def _latest_votes(connection: Connection) -> list[Row[*tuple[Any, ...]]]:
     """The last votes of people on models whose names were hidden."""
     battle = arena_battle.c
     chosen = (
-        select(battle.kind, battle.left, battle.right, battle.image, battle.turns, arena_vote.c.outcome)
+        select(
+            battle.kind, battle.left, battle.right, battle.image, battle.turns, arena_vote.c.outcome
+        )
         .join(arena_vote, arena_vote.c.battle_id == battle.id)
         .where(arena_vote.c.voter_kind == "person", battle.kind.in_(HIDDEN))
         .order_by(arena_vote.c.cast.desc())
@@ -87,7 +96,9 @@ def _latest_votes(connection: Connection) -> list[Row[*tuple[Any, ...]]]:
 
 def _voted_battle(arena: Arena, vote: Row[*tuple[Any, ...]]) -> VotedBattle:
     question = vote.turns[0]["prompt"] if vote.turns else ""
-    is_example = any((example.digest, example.question) == (vote.image, question) for example in arena.examples)
+    is_example = any(
+        (example.digest, example.question) == (vote.image, question) for example in arena.examples
+    )
     if not question or not (vote.kind == "offline" or is_example):
         return VotedBattle(vote.left, vote.right, vote.outcome)
     return VotedBattle(vote.left, vote.right, vote.outcome, question, vote.image or "")
@@ -104,7 +115,12 @@ Explain briefly, and end with one line that is exactly one of these:
 [[tie]] when both are about equally good
 [[both bad]] when neither is of use"""
 VERDICT = re.compile(r"\[\[(A|B|tie|both bad)\]\]")
-MIRRORED: dict[Outcome, Outcome] = {"left": "right", "right": "left", "tie": "tie", "both bad": "both bad"}
+MIRRORED: dict[Outcome, Outcome] = {
+    "left": "right",
+    "right": "left",
+    "tie": "tie",
+    "both bad": "both bad",
+}
 
 
 async def judge_battles(services: Services) -> None:
@@ -119,10 +135,14 @@ async def judge_battles(services: Services) -> None:
         await _judge(services, model, battle, image)
 
 
-async def _judge(services: Services, model: ServedModel, battle: Row[Any], image: ImageRef | None) -> None:
+async def _judge(
+    services: Services, model: ServedModel, battle: Row[Any], image: ImageRef | None
+) -> None:
     """Ask in both orders; a verdict that follows the order is a tie. A judge that fails is asked another time."""
     turns = turns_of(battle)
-    replies = [await _ask(services, model, talk, image) for talk in (_talk(turns), _talk(_mirrored(turns)))]
+    replies = [
+        await _ask(services, model, talk, image) for talk in (_talk(turns), _talk(_mirrored(turns)))
+    ]
     if any(reply is None for reply in replies):
         return
     first, second = (verdict_in(reply or "") for reply in replies)
@@ -149,7 +169,9 @@ def combined(first: Outcome | None, second: Outcome | None) -> Outcome | None:
     return first if first == second else "tie"
 
 
-async def _ask(services: Services, model: ServedModel, talk: str, image: ImageRef | None) -> str | None:
+async def _ask(
+    services: Services, model: ServedModel, talk: str, image: ImageRef | None
+) -> str | None:
     messages = conversation([], PROMPT.format(talk=talk), image)
     request = Request("arena", "judge", Variant(), messages, decoding=Decoding())
     model.reserve()
@@ -169,11 +191,17 @@ def _mirrored(turns: Sequence[BattleTurn]) -> list[BattleTurn]:
     return [replace(turn, left=turn.right, right=turn.left) for turn in turns]
 
 
-def _unjudged(connection: Connection, judge: JudgeSettings) -> list[tuple[Row[Any], ImageRef | None]]:
+def _unjudged(
+    connection: Connection, judge: JudgeSettings
+) -> list[tuple[Row[Any], ImageRef | None]]:
     """Battles that have a vote, or have been left alone, and none of this judge; the oldest first."""
     battle = arena_battle.c
-    has_judged = exists().where(arena_vote.c.battle_id == battle.id, arena_vote.c.judge == judge.name)
-    left_alone = (battle.state == "answered") & (battle.changed <= waiting_since(judge.every_seconds))
+    has_judged = exists().where(
+        arena_vote.c.battle_id == battle.id, arena_vote.c.judge == judge.name
+    )
+    left_alone = (battle.state == "answered") & (
+        battle.changed <= waiting_since(judge.every_seconds)
+    )
     chosen = (
         select(arena_battle)
         .where(
@@ -188,13 +216,19 @@ def _unjudged(connection: Connection, judge: JudgeSettings) -> list[tuple[Row[An
     unjudged = []
     for row in connection.execute(chosen).all():
         picture = find_picture_facts(connection, row.image) if row.image else None
-        image = ImageRef(picture.digest, picture.media_type, picture.width, picture.height) if picture else None
+        image = (
+            ImageRef(picture.digest, picture.media_type, picture.width, picture.height)
+            if picture
+            else None
+        )
         if row.turns:
             unjudged.append((row, image))
     return unjudged
 
 
-def _record(connection: Connection, judge: str, battle: str, outcome: Outcome | None, detail: dict[str, Any]) -> None:
+def _record(
+    connection: Connection, judge: str, battle: str, outcome: Outcome | None, detail: dict[str, Any]
+) -> None:
     connection.execute(
         insert(arena_vote).values(
             battle_id=battle,
@@ -241,20 +275,33 @@ FEATURE = Feature(
     ),
     metrics=(
         Collector(
-            "snellen_arena_battles", "Questions settled and battles left, by what became of them", labels=("state",)
+            "snellen_arena_battles",
+            "Questions settled and battles left, by what became of them",
+            labels=("state",),
         ),
         Collector("snellen_arena_votes", "Votes of people", labels=("kind", "outcome")),
         Collector("snellen_arena_reply_seconds", "Time of one reply", "histogram", ("model",)),
     ),
     health_checks=(HealthCheck(ARENA, _fault),),
-    limits=(RateLimit(QUESTIONS, "20/minute", "120/minute"), RateLimit(VOTES, "30/minute", "180/minute")),
+    limits=(
+        RateLimit(QUESTIONS, "20/minute", "120/minute"),
+        RateLimit(VOTES, "30/minute", "180/minute"),
+    ),
     personal=(
         PersonalData(
             arena_battle,
             "account_id",
             "visitor",
             # Who sees the names before the vote knows whom it is for.
-            hidden=("token_digest", "left", "left_version", "right", "right_version", "origin", "fault"),
+            hidden=(
+                "token_digest",
+                "left",
+                "left_version",
+                "right",
+                "right_version",
+                "origin",
+                "fault",
+            ),
             on_erasure={
                 "account_id": None,
                 "visitor": None,

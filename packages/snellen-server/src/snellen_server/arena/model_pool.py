@@ -98,12 +98,16 @@ class ServedModel:
     async def load(self) -> None:
         """Open the model; one that cannot be opened is logged, and left out."""
         try:
-            opening = asyncio.get_running_loop().run_in_executor(self._local.executor, load_model, self.settings.model)
+            opening = asyncio.get_running_loop().run_in_executor(
+                self._local.executor, load_model, self.settings.model
+            )
             self._model = await opening
             identity = await asyncio.to_thread(identity_of, self._model)
         except (SnellenError, OSError, ImportError, RuntimeError) as error:
             self.state = "failed"
-            LOGGER.error("model cannot be opened", extra={"facts": {"model": self.name, "error": str(error)}})
+            LOGGER.error(
+                "model cannot be opened", extra={"facts": {"model": self.name, "error": str(error)}}
+            )
             return
         if not isinstance(self._model, AsyncModel):
             self._gate = self._local.gate
@@ -117,14 +121,18 @@ class ServedModel:
     def reserve(self) -> None:
         """Take a place in its queue, which `answer` gives back. Raises BusyError when there is none."""
         if not self.has_room:
-            raise BusyError("the models have more questions than they can answer; ask again in a moment")
+            raise BusyError(
+                "the models have more questions than they can answer; ask again in a moment"
+            )
         self._taken += 1
 
     def give_back(self) -> None:
         """Leave the queue without an answer."""
         self._taken -= 1
 
-    async def answer(self, request: Request, images: Images, listener: ReplyListener) -> tuple[Response, float]:
+    async def answer(
+        self, request: Request, images: Images, listener: ReplyListener
+    ) -> tuple[Response, float]:
         """The response to a question for which a place was reserved, a failure included, and the seconds that it
         waited before."""
         begun = time.monotonic()
@@ -137,7 +145,10 @@ class ServedModel:
         if response.error is None:
             self._failures = 0
         else:
-            LOGGER.warning("a model failed", extra={"facts": {"model": self.name, "error": response.error.kind}})
+            LOGGER.warning(
+                "a model failed",
+                extra={"facts": {"model": self.name, "error": response.error.kind}},
+            )
             self._failures += 1
             if self._failures >= FAILURES:
                 self._rests_until = time.monotonic() + REST_SECONDS
@@ -153,8 +164,12 @@ class ServedModel:
                 return await asyncio.shield(working)
         except TimeoutError:
             working.cancel()
-            return Response(error=Failure("timeout", f"no reply within {self.settings.seconds:g} s"))
-        except Exception as error:  # whatever a model raises, the battle ends and the server goes on
+            return Response(
+                error=Failure("timeout", f"no reply within {self.settings.seconds:g} s")
+            )
+        except (
+            Exception
+        ) as error:  # whatever a model raises, the battle ends and the server goes on
             LOGGER.exception("model failed", extra={"facts": {"model": self.name}})
             return Response(error=Failure("model", f"{type(error).__name__}: {error}"))
 
@@ -170,7 +185,9 @@ class ServedModel:
         def tell(text: str) -> None:
             loop.call_soon_threadsafe(listener, text)
 
-        return await loop.run_in_executor(self._local.executor, _write, model, request, images, tell)
+        return await loop.run_in_executor(
+            self._local.executor, _write, model, request, images, tell
+        )
 
 
 def _write(model: Model, request: Request, images: Images, listener: ReplyListener) -> Response:
@@ -215,7 +232,10 @@ class ModelPool:
     @property
     def fault(self) -> str | None:
         """What keeps battles from being fought, in words that anybody may read."""
-        if len(self.models) < 2 or sum(model.state == "ready" for model in self.models.values()) >= 2:
+        if (
+            len(self.models) < 2
+            or sum(model.state == "ready" for model in self.models.values()) >= 2
+        ):
             return None
         if self.is_loading:
             return "its models are being loaded"
@@ -236,7 +256,9 @@ class ModelPool:
         self._local.executor.shutdown(wait=False, cancel_futures=True)
 
 
-def conversation(turns: Sequence[tuple[str, str]], question: str, image: ImageRef | None) -> tuple[Message, ...]:
+def conversation(
+    turns: Sequence[tuple[str, str]], question: str, image: ImageRef | None
+) -> tuple[Message, ...]:
     """The messages of a talk about a picture: earlier questions with this model's replies, and the one to answer."""
     messages: list[Message] = []
     for prompt, reply in turns:

@@ -57,7 +57,9 @@ QUESTIONS, VOTES = "arena questions", "arena votes"
 API = "/api/v1/arena"
 QUIET_SECONDS = 15.0
 """After so long without a word a stream sends an empty comment, so that no proxy takes it for dead."""
-Question = Annotated[str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
+Question = Annotated[
+    str, Field(min_length=1, max_length=20_000, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")
+]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 CONFLICT: dict[int | str, dict[str, Any]] = {
     409: {"description": "Not in this state of the battle"},
@@ -65,7 +67,10 @@ CONFLICT: dict[int | str, dict[str, Any]] = {
 }
 STREAM: dict[int | str, dict[str, Any]] = {
     **CONFLICT,
-    200: {"description": "Server-sent events", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+    200: {
+        "description": "Server-sent events",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    },
 }
 
 
@@ -136,7 +141,9 @@ BrowserDep = Annotated[Caller, Depends(_browser)]
     responses=STREAM,
     dependencies=[Depends(Limited(QUESTIONS))],
 )
-async def begin_battle(body: BattleRequest, services: ServicesDep, caller: BrowserDep) -> StreamingResponse:
+async def begin_battle(
+    body: BattleRequest, services: ServicesDep, caller: BrowserDep
+) -> StreamingResponse:
     """Ask two models, and leave the open battle of this kind. Events: `battle` with the id, `text` of a side as it
     grows, at last `answered` or `voided`."""
     arena = arena_of(services)
@@ -156,7 +163,9 @@ async def begin_battle(body: BattleRequest, services: ServicesDep, caller: Brows
     responses=STREAM,
     dependencies=[Depends(Limited(QUESTIONS))],
 )
-async def ask_further(name: str, body: QuestionRequest, services: ServicesDep, caller: BrowserDep) -> StreamingResponse:
+async def ask_further(
+    name: str, body: QuestionRequest, services: ServicesDep, caller: BrowserDep
+) -> StreamingResponse:
     """Ask both models of a battle one more question; the events are the same."""
     arena = arena_of(services)
     await _moderate(services, arena, body.question)
@@ -175,15 +184,27 @@ async def ask_further(name: str, body: QuestionRequest, services: ServicesDep, c
     return _stream(name, arena.answer(name, sides, turns_of(battle), image))
 
 
-@router.post(f"{API}/battles/{{name}}/vote", tags=["arena"], responses=CONFLICT, dependencies=[Depends(Limited(VOTES))])
-async def vote(name: str, cast: VoteRequest, services: ServicesDep, caller: BrowserDep) -> ShownBattle:
+@router.post(
+    f"{API}/battles/{{name}}/vote",
+    tags=["arena"],
+    responses=CONFLICT,
+    dependencies=[Depends(Limited(VOTES))],
+)
+async def vote(
+    name: str, cast: VoteRequest, services: ServicesDep, caller: BrowserDep
+) -> ShownBattle:
     """Vote; the models are named then. It can be done once."""
     battle = await services.database.write(cast_vote, caller, name, cast.token, cast.outcome)
     services.metrics["snellen_arena_votes"].labels(battle.kind, cast.outcome).inc()
     return _shown(services, battle)
 
 
-@router.post(f"{API}/recorded", tags=["arena"], responses=CONFLICT, dependencies=[Depends(Limited(QUESTIONS))])
+@router.post(
+    f"{API}/recorded",
+    tags=["arena"],
+    responses=CONFLICT,
+    dependencies=[Depends(Limited(QUESTIONS))],
+)
 async def begin_recorded(services: ServicesDep, caller: BrowserDep) -> ShownBattle:
     """A battle between replies that two models gave in earlier runs, to be voted on."""
     arena = arena_of(services)
@@ -197,7 +218,9 @@ async def begin_recorded(services: ServicesDep, caller: BrowserDep) -> ShownBatt
         except DataError as error:
             # It names folders of this machine.
             LOGGER.error("picture of a run cannot be read", extra={"facts": {"error": str(error)}})
-            raise HTTPException(404, "the picture of this question is not here any more; ask for another") from None
+            raise HTTPException(
+                404, "the picture of this question is not here any more; ask for another"
+            ) from None
         digest = (await keep_picture(services, content)).digest
     sides: dict[Side, str] = {"left": pair.left, "right": pair.right}
     replies = {side: SideReply(recorded.replies[label][key]) for side, label in sides.items()}
@@ -242,7 +265,9 @@ async def follow_battle(name: str, services: ServicesDep, caller: CallerDep) -> 
     await services.database.read(find_battle, caller, name)
     progress = arena_of(services).under_way(name)
     if progress is None:
-        raise HTTPException(409, "the replies have come meanwhile, or never will; vote, or begin another battle")
+        raise HTTPException(
+            409, "the replies have come meanwhile, or never will; vote, or begin another battle"
+        )
     return _stream(name, progress)
 
 
@@ -261,7 +286,9 @@ def _new_battle(arena: Arena, body: BattleRequest) -> NewBattle:
     if body.kind == "anonymous":
         pair = arena.draw()
         left, right = (arena.contender(name) for name in (pair.left, pair.right))
-        return NewBattle("anonymous", left, right, turn, body.picture, arena.settings.sampling, pair.propensity)
+        return NewBattle(
+            "anonymous", left, right, turn, body.picture, arena.settings.sampling, pair.propensity
+        )
     left = arena.contender(body.left)
     if body.kind == "chat":
         return NewBattle("chat", left, Contender("", ""), turn, body.picture)
@@ -272,8 +299,12 @@ def _new_battle(arena: Arena, body: BattleRequest) -> NewBattle:
 
 async def _moderate(services: Services, arena: Arena, question: str) -> None:
     if len(question) > arena.settings.question_characters:
-        raise HTTPException(422, f"a question has at most {arena.settings.question_characters:,} characters")
-    verdict = await services.moderation.judge(Contribution("text", text=question, purpose="arena question"))
+        raise HTTPException(
+            422, f"a question has at most {arena.settings.question_characters:,} characters"
+        )
+    verdict = await services.moderation.judge(
+        Contribution("text", text=question, purpose="arena question")
+    )
     if not verdict.is_allowed:
         raise HTTPException(403, f"this question is not asked here: {verdict.reason}")
 
@@ -335,13 +366,19 @@ async def _events(name: str, progress: ReplyProgress) -> AsyncIterator[bytes]:
             before, texts[side] = texts.get(side, ""), text
             if text != before:
                 is_more = text.startswith(before)
-                change = {"side": side, "text": text[len(before) :] if is_more else text, "replace": not is_more}
+                change = {
+                    "side": side,
+                    "text": text[len(before) :] if is_more else text,
+                    "replace": not is_more,
+                }
                 yield _event("text", change)
         for side in sorted(progress.ended - ended):
             ended.add(side)
             yield _event("end", {"side": side})
         if outcome is not None:
-            yield _event(outcome["state"], {key: value for key, value in outcome.items() if key != "state"})
+            yield _event(
+                outcome["state"], {key: value for key, value in outcome.items() if key != "state"}
+            )
             return
         try:
             async with asyncio.timeout(QUIET_SECONDS):
@@ -399,7 +436,11 @@ async def battle_page(request: Request, services: ServicesDep, caller: CallerDep
 @router.get("/arena/ratings", include_in_schema=False)
 async def ratings_page(request: Request, services: ServicesDep) -> HTMLResponse:
     standing, frozen, abandoned = await services.database.read(
-        lambda connection: (latest_standing(connection), frozen_ratings(connection), count_abandoned(connection))
+        lambda connection: (
+            latest_standing(connection),
+            frozen_ratings(connection),
+            count_abandoned(connection),
+        )
     )
     elo = {rating.model: rating for rating in standing.elo} if standing else {}
     values = {
@@ -426,7 +467,10 @@ async def freeze_ratings(services: ServicesDep, admin: AdminDep) -> Response:
     return RedirectResponse("/arena/ratings", 303)
 
 
-FILES = {"snapshot.json": ("snapshot", "application/json"), "votes.parquet": ("log", "application/vnd.apache.parquet")}
+FILES = {
+    "snapshot.json": ("snapshot", "application/json"),
+    "votes.parquet": ("log", "application/vnd.apache.parquet"),
+}
 
 
 @router.get("/arena/ratings/{number}/{file}", include_in_schema=False)

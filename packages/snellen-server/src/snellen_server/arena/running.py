@@ -82,7 +82,10 @@ def pair_probabilities(
 
 
 def draw_pair(
-    pairs: Sequence[tuple[str, str]], votes: Mapping[frozenset[str], int], sampling: Sampling, rng: random.Random
+    pairs: Sequence[tuple[str, str]],
+    votes: Mapping[frozenset[str], int],
+    sampling: Sampling,
+    rng: random.Random,
 ) -> DrawnPair:
     """One of `pairs` by `pair_probabilities`, on random sides."""
     probabilities = pair_probabilities(pairs, votes, sampling)
@@ -152,7 +155,8 @@ class Arena:
         available = sorted(self.pool.available)
         if len(available) < 2:
             raise BusyError(
-                self.pool.why_no_battle or "the models have more questions than they can answer; ask again soon"
+                self.pool.why_no_battle
+                or "the models have more questions than they can answer; ask again soon"
             )
         pairs = list(combinations(available, 2))
         return draw_pair(pairs, self.pair_votes, self.settings.sampling, self._random)
@@ -200,7 +204,9 @@ class Arena:
                 model.give_back()
             raise
 
-    def answer(self, name: str, sides: Sides, turns: Sequence[BattleTurn], image: ImageRef | None) -> ReplyProgress:
+    def answer(
+        self, name: str, sides: Sides, turns: Sequence[BattleTurn], image: ImageRef | None
+    ) -> ReplyProgress:
         """Have the last question of a battle answered by models that were reserved, and record what comes of it."""
         progress = self._under_way[name] = ReplyProgress()
         self._run(self._settle(name, sides, turns, image, progress))
@@ -232,9 +238,13 @@ class Arena:
             progress.end(await self._record(name, sides, turns, replies))
         except Exception as error:  # the stream that waits must hear of the end, whatever it is
             LOGGER.exception("battle not settled", extra={"facts": {"error": type(error).__name__}})
-            progress.end({"state": "voided", "message": "something went wrong here; begin another battle"})
+            progress.end(
+                {"state": "voided", "message": "something went wrong here; begin another battle"}
+            )
         finally:
-            if self._under_way.get(name) is progress:  # the next question may have been asked already
+            if (
+                self._under_way.get(name) is progress
+            ):  # the next question may have been asked already
                 del self._under_way[name]
 
     async def _side(
@@ -246,11 +256,17 @@ class Arena:
         progress: ReplyProgress,
     ) -> tuple[Response, float]:
         *earlier, last = turns
-        history = [(turn.prompt, reply.text if (reply := getattr(turn, side)) else "") for turn in earlier]
+        history = [
+            (turn.prompt, reply.text if (reply := getattr(turn, side)) else "") for turn in earlier
+        ]
         messages = conversation(history, last.prompt, image)
         request = Request("arena", "", Variant(turn=len(earlier)), messages, decoding=Decoding())
-        response, waited = await model.answer(request, self._images, lambda text: progress.tell(side, text))
-        self.services.metrics["snellen_arena_reply_seconds"].labels(model.name).observe(response.seconds or 0.0)
+        response, waited = await model.answer(
+            request, self._images, lambda text: progress.tell(side, text)
+        )
+        self.services.metrics["snellen_arena_reply_seconds"].labels(model.name).observe(
+            response.seconds or 0.0
+        )
         if response.error is None:
             progress.ended.add(side)
             progress.tell(side, response.text or "")
@@ -272,16 +288,23 @@ class Arena:
         settled = [*earlier, BattleTurn(last.prompt, **replies)]
         count = self.services.metrics["snellen_arena_battles"]
         if faults := [
-            f"{sides[side].name}: {response.error.kind}" for side, (response, _) in answers.items() if response.error
+            f"{sides[side].name}: {response.error.kind}"
+            for side, (response, _) in answers.items()
+            if response.error
         ]:
             fault = "; ".join(faults)
             await self.services.database.write(void_battle, name, settled, fault)
             count.labels("voided").inc()
-            return {"state": "voided", "message": "a model failed, so this battle is void; begin another"}
+            return {
+                "state": "voided",
+                "message": "a model failed, so this battle is void; begin another",
+            }
         signer = self.services.signer
         token = await self.services.database.write(finish_turn, signer, name, settled)
         if token is None:
-            message = "this battle is void: it took too long, or you have begun another; begin a new one"
+            message = (
+                "this battle is void: it took too long, or you have begun another; begin a new one"
+            )
             return {"state": "voided", "message": message}
         count.labels("answered").inc()
         return {"state": "answered", "token": token}
@@ -300,7 +323,9 @@ class Arena:
     async def close(self) -> None:
         """Wait for the battles under way, as long as a stop waits for answers, and let go of the models."""
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=self.services.configuration.grace_seconds)
+            _, late = await asyncio.wait(
+                self._tasks, timeout=self.services.configuration.grace_seconds
+            )
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
@@ -308,7 +333,9 @@ class Arena:
 
     async def _gather_recorded(self) -> None:
         try:
-            self.recorded = await asyncio.to_thread(read_recorded, [Path(run) for run in self.settings.runs])
+            self.recorded = await asyncio.to_thread(
+                read_recorded, [Path(run) for run in self.settings.runs]
+            )
         except SnellenError as error:
             LOGGER.error("replies of runs cannot be read", extra={"facts": {"error": str(error)}})
 
@@ -316,11 +343,18 @@ class Arena:
         pictures = list[ExamplePicture]()
         for source in self.settings.examples:
             try:
-                for content, question in await asyncio.to_thread(_pictures_of, source, self.settings.examples_each):
+                for content, question in await asyncio.to_thread(
+                    _pictures_of, source, self.settings.examples_each
+                ):
                     stored = await keep_picture(self.services, content)
-                    pictures.append(ExamplePicture(stored.digest, question, stored.width, stored.height))
+                    pictures.append(
+                        ExamplePicture(stored.digest, question, stored.width, stored.height)
+                    )
             except SnellenError as error:
-                LOGGER.error("examples cannot be read", extra={"facts": {"source": source, "error": str(error)}})
+                LOGGER.error(
+                    "examples cannot be read",
+                    extra={"facts": {"source": source, "error": str(error)}},
+                )
         self.examples = tuple(pictures)
 
 
@@ -356,7 +390,9 @@ def _pictures_of(source: str, most: int) -> list[tuple[bytes, str]]:
             if len(pictures) == most:
                 break
             if len(sample.images) == 1:
-                pictures.append((selected.benchmark.images.read(sample.images[0]), sample.rounds[0].question))
+                pictures.append(
+                    (selected.benchmark.images.read(sample.images[0]), sample.rounds[0].question)
+                )
     return pictures
 
 
@@ -403,18 +439,31 @@ def read_recorded(folders: Sequence[Path]) -> RecordedReplies:
         for exchange in read_exchanges(folder):
             if _is_shown(exchange):
                 request = exchange.request
-                key = hashlib.blake2b(msgspec.json.encode(request.messages), digest_size=16).digest()
+                key = hashlib.blake2b(
+                    msgspec.json.encode(request.messages), digest_size=16
+                ).digest()
                 model_replies.setdefault(key, _whole_reply(exchange))
                 image = request.images[0] if request.images else None
                 store = stores.get(request.benchmark)
-                prompt = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
-                question = RecordedQuestion(request.benchmark, request.sample_id, prompt, image, store)
+                prompt = next(
+                    (
+                        message.text
+                        for message in reversed(request.messages)
+                        if message.role == "user"
+                    ),
+                    "",
+                )
+                question = RecordedQuestion(
+                    request.benchmark, request.sample_id, prompt, image, store
+                )
                 questions.setdefault(key, question)
     shared = {
         (first, second): sorted(replies[first].keys() & replies[second].keys())
         for first, second in combinations(replies, 2)
     }
-    return RecordedReplies(contenders, questions, replies, {pair: keys for pair, keys in shared.items() if keys})
+    return RecordedReplies(
+        contenders, questions, replies, {pair: keys for pair, keys in shared.items() if keys}
+    )
 
 
 def _is_shown(exchange: Exchange) -> bool:

@@ -77,7 +77,11 @@ def read_arena_file(file: Path) -> Mapping[str, Any]:
         content: dict[str, Any] = msgspec.toml.decode(file.read_bytes(), type=dict[str, Any])
         msgspec.convert(content, ArenaSettings)
     except OSError as error:
-        raise DataError(f"{file} cannot be read ({error.strerror}); give --arena demo, or a TOML file") from None
+        raise DataError(
+            f"{file} cannot be read ({error.strerror}); give --arena demo, or a TOML file"
+        ) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: {error}; docs/reference/server.md has the fields of an arena") from None
+        raise DataError(
+            f"{file}: {error}; docs/reference/server.md has the fields of an arena"
+        ) from None
     return content

@@ -17,7 +17,12 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from snellen.plugin_api import DataError
 from snellen_server.arena.battles import HIDDEN, arena_battle, arena_rating, arena_vote
 from snellen_server.arena.running import arena_of
-from snellen_server.arena_ratings.bradley_terry import PairRecord, elo_ratings, shuffled_elo, win_rates
+from snellen_server.arena_ratings.bradley_terry import (
+    PairRecord,
+    elo_ratings,
+    shuffled_elo,
+    win_rates,
+)
 from snellen_server.arena_ratings.log import Battle, VoteLog, battle_table, vote_log
 from snellen_server.arena_ratings.rating import (
     ArenaRating,
@@ -46,7 +51,11 @@ def count_abandoned(connection: Connection) -> int:
     """Battles between hidden models whose person saw the replies and went on to another without a vote."""
     battle = arena_battle.c
     chosen = select(func.count()).select_from(arena_battle)
-    return int(connection.execute(chosen.where(battle.state == "abandoned", battle.kind.in_(HIDDEN))).scalar_one())
+    return int(
+        connection.execute(
+            chosen.where(battle.state == "abandoned", battle.kind.in_(HIDDEN))
+        ).scalar_one()
+    )
 
 
 def exported_votes(connection: Connection, *, texts: bool) -> list[Battle]:
@@ -76,7 +85,9 @@ _VOTE = tuple(arena_vote.c[name] for name in ("voter_kind", "judge", "voter", "o
 
 def _pairs(battle: Battle) -> Iterator[frozenset[str]]:
     yield frozenset((battle.left, battle.right))
-    yield frozenset((f"{battle.left}@{battle.left_version}", f"{battle.right}@{battle.right_version}"))
+    yield frozenset(
+        (f"{battle.left}@{battle.left_version}", f"{battle.right}@{battle.right_version}")
+    )
 
 
 def _battle(row: Row[*tuple[Any, ...]], texts: bool) -> Battle:
@@ -103,7 +114,11 @@ def _said(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
         f"{side}_reply": "\n\n".join(turn[side]["text"] for turn in row.turns if turn.get(side))
         for side in ("left", "right")
     }
-    return {"prompt": "\n\n".join(turn["prompt"] for turn in row.turns), "image": row.image, **replies}
+    return {
+        "prompt": "\n\n".join(turn["prompt"] for turn in row.turns),
+        "image": row.image,
+        **replies,
+    }
 
 
 ORDERS = 50
@@ -147,8 +162,13 @@ class Standing(Struct, frozen=True):
         """Models on which enough people have voted, ranked among themselves within each group."""
         rows = [row for row in self.rating.models if is_settled(row)] if self.rating else []
         lows = [(row.group, row.low or 0.0) for row in rows]
-        ranks = [1 + sum(group == row.group and low > (row.high or 0.0) for group, low in lows) for row in rows]
-        return tuple(msgspec.structs.replace(row, rank=rank) for row, rank in zip(rows, ranks, strict=True))
+        ranks = [
+            1 + sum(group == row.group and low > (row.high or 0.0) for group, low in lows)
+            for row in rows
+        ]
+        return tuple(
+            msgspec.structs.replace(row, rank=rank) for row, rank in zip(rows, ranks, strict=True)
+        )
 
     @property
     def provisional(self) -> tuple[ModelRating, ...]:
@@ -166,7 +186,11 @@ def standing_of(battles: list[Battle], settings: RatingSettings, least: int = 1)
     """The ratings of some votes; what cannot be rated is said in the notes."""
     now, votes = utc_now(), len(battles)
     if votes < max(least, 1):
-        return Standing(now, votes, notes=(f"ratings begin with {least:,} votes" if least > 1 else "no votes yet",))
+        return Standing(
+            now,
+            votes,
+            notes=(f"ratings begin with {least:,} votes" if least > 1 else "no votes yet",),
+        )
     log = vote_log(battles)
     judges = msgspec.structs.replace(settings, voters="judge")
     has_judges = any(battle.voter_kind == "judge" for battle in battles)
@@ -201,7 +225,10 @@ def latest_standing(connection: Connection) -> Standing | None:
 def frozen_ratings(connection: Connection) -> list[dict[str, Any]]:
     """What was frozen, the last first: `id`, `made`, `votes`, and whether the job `is_ready` with it."""
     chosen = select(
-        arena_rating.c.id, arena_rating.c.made, arena_rating.c.votes, arena_rating.c.snapshot.is_not(None)
+        arena_rating.c.id,
+        arena_rating.c.made,
+        arena_rating.c.votes,
+        arena_rating.c.snapshot.is_not(None),
     ).where(arena_rating.c.is_frozen)
     rows = connection.execute(chosen.order_by(arena_rating.c.id.desc())).all()
     return [dict(zip(("id", "made", "votes", "is_ready"), row, strict=True)) for row in rows]
@@ -209,14 +236,18 @@ def frozen_ratings(connection: Connection) -> list[dict[str, Any]]:
 
 def frozen_file(connection: Connection, number: int, column: str) -> bytes | None:
     """The `snapshot` (JSON) or `log` (Parquet) of a frozen rating."""
-    chosen = select(arena_rating.c[column]).where(arena_rating.c.id == number, arena_rating.c.is_frozen)
+    chosen = select(arena_rating.c[column]).where(
+        arena_rating.c.id == number, arena_rating.c.is_frozen
+    )
     content: bytes | None = connection.execute(chosen).scalar()
     return content
 
 
 def ask_to_freeze(connection: Connection) -> None:
     """Leave a rating to be frozen for the job."""
-    connection.execute(insert(arena_rating).values(made=utc_now(), is_frozen=True, votes=0, standing={}))
+    connection.execute(
+        insert(arena_rating).values(made=utc_now(), is_frozen=True, votes=0, standing={})
+    )
 
 
 async def rate_arena(services: Services) -> None:
@@ -248,7 +279,9 @@ def _to_do(connection: Connection) -> tuple[int, int | None, list[int]]:
     last = connection.execute(
         select(func.max(arena_rating.c.votes)).where(arena_rating.c.is_frozen.is_(False))
     ).scalar()
-    waiting = select(arena_rating.c.id).where(arena_rating.c.is_frozen, arena_rating.c.snapshot.is_(None))
+    waiting = select(arena_rating.c.id).where(
+        arena_rating.c.is_frozen, arena_rating.c.snapshot.is_(None)
+    )
     return count_votes(connection), last, list(connection.execute(waiting).scalars())
 
 
@@ -256,7 +289,10 @@ def _keep(connection: Connection, standing: Standing) -> None:
     connection.execute(delete(arena_rating).where(arena_rating.c.is_frozen.is_(False)))
     connection.execute(
         insert(arena_rating).values(
-            made=standing.made, is_frozen=False, votes=standing.votes, standing=msgspec.to_builtins(standing)
+            made=standing.made,
+            is_frozen=False,
+            votes=standing.votes,
+            standing=msgspec.to_builtins(standing),
         )
     )
 
@@ -269,7 +305,12 @@ def _frozen_files(standing: Standing, battles: list[Battle]) -> tuple[bytes, byt
     return encode_snapshot(standing.rating), file.getvalue()
 
 
-def _freeze(connection: Connection, waiting: list[int], standing: Standing, files: tuple[bytes, bytes] | None) -> None:
+def _freeze(
+    connection: Connection,
+    waiting: list[int],
+    standing: Standing,
+    files: tuple[bytes, bytes] | None,
+) -> None:
     """Fill in what was asked for; where nothing can be rated there is nothing to freeze."""
     chosen = arena_rating.c.id.in_(waiting)
     if files is None:

@@ -73,12 +73,18 @@ def check_voters(votes: Votes) -> tuple[VoterCheck, ...]:
     expected = compared.sums(compared.mean)[tested] / counts
     checks = [
         VoterCheck(
-            names[int(number)], int(number), int(compared.per_voter[number]), float(left[row]), float(expected[row]),
-            votes.models[int(favourite[row])], float(surprise[row]),
-            (float(crowd[row]), float(side[row]), float(model[row])), adjusted[row],
+            names[int(number)],
+            int(number),
+            int(compared.per_voter[number]),
+            float(left[row]),
+            float(expected[row]),
+            votes.models[int(favourite[row])],
+            float(surprise[row]),
+            (float(crowd[row]), float(side[row]), float(model[row])),
+            adjusted[row],
         )
         for row, number in enumerate(tested)
-    ]  # fmt: skip
+    ]
     return tuple(sorted(checks, key=lambda check: (min(check.p_values), check.number)))
 
 
@@ -93,7 +99,9 @@ class _Compared:
 
     def __init__(self, votes: Votes, comparable: Array, score: Array, other_counts: Array) -> None:
         self.votes = votes
-        self.voter, self.left, self.right = (part[comparable] for part in (votes.voter, votes.left, votes.right))
+        self.voter, self.left, self.right = (
+            part[comparable] for part in (votes.voter, votes.left, votes.right)
+        )
         self.score = score[comparable]
         shares = other_counts[comparable] / other_counts[comparable].sum(axis=1, keepdims=True)
         self.others = other_counts[comparable]
@@ -110,10 +118,14 @@ class _Compared:
         column = _COLUMN[votes.outcome]
         outcome = np.where(turned, width - 1 - column, column)
         pairs, code = np.unique(pair, return_inverse=True)
-        totals = np.bincount(code * width + outcome, minlength=len(pairs) * width).reshape(-1, width)
+        totals = np.bincount(code * width + outcome, minlength=len(pairs) * width).reshape(
+            -1, width
+        )
         own_key = (votes.voter * len(pairs) + code) * width
         keys, inverse = np.unique(own_key // width, return_inverse=True)
-        own_counts = np.bincount(inverse * width + outcome, minlength=len(keys) * width).reshape(-1, width)
+        own_counts = np.bincount(inverse * width + outcome, minlength=len(keys) * width).reshape(
+            -1, width
+        )
         other_counts = (totals[code] - own_counts[inverse]).astype(float)
         other_counts = np.where(turned[:, None], other_counts[:, ::-1], other_counts)
         return cls(votes, other_counts.sum(axis=1) >= FEWEST_VOTES, _SCORES[column], other_counts)
@@ -132,8 +144,12 @@ class _Compared:
         cells = np.concatenate([self.voter * size + self.left, self.voter * size + self.right])
         excess = self.score - self.mean
         shape = (self.votes.voters, size)
-        sums = np.bincount(cells, np.concatenate([excess, -excess]), minlength=shape[0] * size).reshape(shape)[tested]
-        variances = np.bincount(cells, np.tile(self.variance, 2), minlength=shape[0] * size).reshape(shape)[tested]
+        sums = np.bincount(
+            cells, np.concatenate([excess, -excess]), minlength=shape[0] * size
+        ).reshape(shape)[tested]
+        variances = np.bincount(
+            cells, np.tile(self.variance, 2), minlength=shape[0] * size
+        ).reshape(shape)[tested]
         counts = np.bincount(cells, minlength=shape[0] * size).reshape(shape)[tested]
         enough = counts >= FEWEST_VOTES // 2
         p_values = np.where(enough, _two_sided(sums, variances), 1.0)
@@ -150,7 +166,10 @@ class _Compared:
         at_most = self.others.cumsum(axis=1)
         rows = np.arange(len(column))
         combined = [
-            stats.chi2.sf(-2 * self.sums(np.log((1 + tail[rows, column]) / total)), 2 * np.maximum(self.per_voter, 1))
+            stats.chi2.sf(
+                -2 * self.sums(np.log((1 + tail[rows, column]) / total)),
+                2 * np.maximum(self.per_voter, 1),
+            )
             for tail in (at_least, at_most)
         ]
         return np.asarray(np.minimum(1.0, 2 * np.minimum(*combined)))
@@ -165,5 +184,8 @@ def _two_sided(sums: Array, variances: Array) -> Array:
     """Two-sided normal p-values of sums whose expectation is 0; 1 where nothing varies."""
     deviation = np.sqrt(variances)
     return np.asarray(
-        2 * stats.norm.sf(np.abs(np.divide(sums, deviation, out=np.zeros_like(sums), where=deviation > 0)))
+        2
+        * stats.norm.sf(
+            np.abs(np.divide(sums, deviation, out=np.zeros_like(sums), where=deviation > 0))
+        )
     )

@@ -25,7 +25,15 @@ from scipy import sparse
 
 from snellen.plugin_api import DataError
 from snellen_server.arena_ratings.log import OUTCOMES
-from snellen_server.arena_ratings.votes import BOTH_BAD, LEFT, RIGHT, TIE, Array, RatingSettings, Votes
+from snellen_server.arena_ratings.votes import (
+    BOTH_BAD,
+    LEFT,
+    RIGHT,
+    TIE,
+    Array,
+    RatingSettings,
+    Votes,
+)
 
 CHUNK = 100
 """Resamples held at once."""
@@ -70,22 +78,28 @@ def resampled_counts(cells: Cells, resamples: int, rng: np.random.Generator) -> 
     busy = np.flatnonzero(sizes > 1)
     starts = cells.by_voter.indptr[lone]
     kinds, times = np.unique(
-        np.stack([cells.by_voter.indices[starts], cells.by_voter.data[starts]]), axis=1, return_counts=True
+        np.stack([cells.by_voter.indices[starts], cells.by_voter.data[starts]]),
+        axis=1,
+        return_counts=True,
     )
     shares = np.append(times, len(busy)) / voters
     alike = sparse.csr_array(
-        (kinds[1], (np.arange(len(times)), kinds[0].astype(np.int64))), shape=(len(times), cells.by_voter.shape[1])
+        (kinds[1], (np.arange(len(times)), kinds[0].astype(np.int64))),
+        shape=(len(times), cells.by_voter.shape[1]),
     )
     busy_voters = cells.by_voter[busy]
     for start in range(0, resamples, CHUNK):
         size = min(CHUNK, resamples - start)
         kind_counts = rng.multinomial(voters, shares, size=size)
         picks = [
-            np.bincount(rng.integers(0, len(busy), number), minlength=len(busy)) if len(busy) else np.zeros(0)
+            np.bincount(rng.integers(0, len(busy), number), minlength=len(busy))
+            if len(busy)
+            else np.zeros(0)
             for number in kind_counts[:, -1]
         ]
         total = (
-            alike.T @ kind_counts[:, :-1].T.astype(float) + busy_voters.T @ np.stack(picks, axis=1).astype(float)
+            alike.T @ kind_counts[:, :-1].T.astype(float)
+            + busy_voters.T @ np.stack(picks, axis=1).astype(float)
         ).T
         yield total.reshape(size, *cells.counts.shape)
 
@@ -120,12 +134,16 @@ def win_rates(votes: Votes) -> tuple[PairRecord, ...]:
     meetings = wins + wins.T + ties + bad
     return tuple(
         PairRecord(
-            votes.models[model], votes.models[opponent], int(wins[model, opponent]), int(wins[opponent, model]),
-            int(ties[model, opponent]), int(bad[model, opponent]),
+            votes.models[model],
+            votes.models[opponent],
+            int(wins[model, opponent]),
+            int(wins[opponent, model]),
+            int(ties[model, opponent]),
+            int(bad[model, opponent]),
         )
         for model, opponent in permutations(range(size), 2)
         if meetings[model, opponent]
-    )  # fmt: skip
+    )
 
 
 TOLERANCE = 1e-9
@@ -172,11 +190,16 @@ class PairModel:
         entries = self.design.tocoo()
         per_row = 2 + self.position
         order = np.argsort(entries.row, kind="stable")
-        columns, values = entries.col[order].reshape(-1, per_row), entries.data[order].reshape(-1, per_row)
+        columns, values = (
+            entries.col[order].reshape(-1, per_row),
+            entries.data[order].reshape(-1, per_row),
+        )
         flat = (columns[:, :, None].astype(np.int64) * width + columns[:, None, :]).ravel()
         rows = np.repeat(np.arange(len(columns)), per_row**2)
         products = (values[:, :, None] * values[:, None, :]).ravel()
-        return sparse.csr_array(sparse.coo_array((products, (rows, flat)), shape=(len(columns), width**2)))
+        return sparse.csr_array(
+            sparse.coo_array((products, (rows, flat)), shape=(len(columns), width**2))
+        )
 
 
 def pair_model(cells: Cells, *, position: bool = False, ties: bool = False) -> PairModel:
@@ -191,12 +214,16 @@ def rated_outcomes(counts: Array, *, both_bad_is_tie: bool) -> Array:
     return rated
 
 
-def fit_ratings(model: PairModel, counts: Array, *, start: Array | None = None, ridge: float = 0.0) -> Array:
+def fit_ratings(
+    model: PairModel, counts: Array, *, start: Array | None = None, ridge: float = 0.0
+) -> Array:
     """The parameters (B, D) that make counts (B, P, 3) of left, right and tie most likely; ratings have mean 0.
 
     `ridge` is the precision of a normal prior. Raises DataError when no finite maximum is found.
     """
-    parameters = np.zeros((len(counts), model.size)) if start is None else np.tile(start, (len(counts), 1))
+    parameters = (
+        np.zeros((len(counts), model.size)) if start is None else np.tile(start, (len(counts), 1))
+    )
     penalty = np.full(model.size, ridge)
     # Ratings may all grow alike without a change of the likelihood; a unit of curvature in that direction keeps the
     # matrix regular, and moves nothing, since the gradient has no part in it.
@@ -210,9 +237,13 @@ def fit_ratings(model: PairModel, counts: Array, *, start: Array | None = None, 
         except np.linalg.LinAlgError:
             break
         greatest = np.abs(step).max(axis=1, keepdims=True)
-        parameters = parameters + step * np.minimum(1.0, LARGEST_STEP / np.maximum(greatest, LARGEST_STEP))
+        parameters = parameters + step * np.minimum(
+            1.0, LARGEST_STEP / np.maximum(greatest, LARGEST_STEP)
+        )
         if greatest.max() < TOLERANCE:
-            parameters[:, : model.models] -= parameters[:, : model.models].mean(axis=1, keepdims=True)
+            parameters[:, : model.models] -= parameters[:, : model.models].mean(
+                axis=1, keepdims=True
+            )
             return np.asarray(parameters)
     raise DataError(
         "the ratings have no finite maximum of the likelihood: too few votes for what is estimated; leave out position "
@@ -231,7 +262,9 @@ def fit_with_prior(model: PairModel, counts: Array, spread: float) -> tuple[Arra
     return parameters, covariance
 
 
-def robust_covariance(model: PairModel, cells: Cells, counts: Array, parameters: Array, both_bad_is_tie: bool) -> Array:
+def robust_covariance(
+    model: PairModel, cells: Cells, counts: Array, parameters: Array, both_bad_is_tie: bool
+) -> Array:
     """Covariance (D, D) of the parameters that holds however one voter's votes depend on each other.
 
     H^-1 (sum_v s_v s_v') H^-1 V / (V - 1) over the V voters, s_v the gradient of one voter's votes (Liang and Zeger
@@ -333,11 +366,19 @@ def resampled_elo(votes: Votes, settings: RatingSettings, rng: np.random.Generat
         voters = rng.integers(0, votes.voters, votes.voters)
         counts = sizes[voters]
         offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        ratings.append(_after(votes, settings, rng.permutation(by_voter[np.repeat(starts[voters], counts) + offsets])))
+        ratings.append(
+            _after(
+                votes,
+                settings,
+                rng.permutation(by_voter[np.repeat(starts[voters], counts) + offsets]),
+            )
+        )
     return np.stack(ratings)
 
 
-def shuffled_elo(votes: Votes, settings: RatingSettings, orders: int, rng: np.random.Generator) -> Array:
+def shuffled_elo(
+    votes: Votes, settings: RatingSettings, orders: int, rng: np.random.Generator
+) -> Array:
     """(orders, M) ratings of the same votes in other orders: how much of a rating is the order alone."""
     return np.stack([_after(votes, settings, rng.permutation(votes.count)) for _ in range(orders)])
 
@@ -348,7 +389,11 @@ def _after(votes: Votes, settings: RatingSettings, order: Array) -> Array:
     scores[LEFT], scores[RIGHT] = 1.0, 0.0
     ratings = [settings.initial] * len(votes.models)
     # Plain numbers in lists: a step of arrays takes ten times as long.
-    columns = (votes.left[rated_order], votes.right[rated_order], scores[votes.outcome[rated_order]])
+    columns = (
+        votes.left[rated_order],
+        votes.right[rated_order],
+        scores[votes.outcome[rated_order]],
+    )
     base, scale, k = settings.base, settings.scale, settings.k
     for left, right, score in zip(*(column.tolist() for column in columns), strict=True):
         moved = k * (score - 1 / (1 + base ** ((ratings[right] - ratings[left]) / scale)))

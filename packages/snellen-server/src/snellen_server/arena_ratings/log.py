@@ -57,17 +57,23 @@ class Battle(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
 
 _COLUMN_TYPES = {bool: pl.Boolean, float | None: pl.Float64}
-SCHEMA: dict[str, Any] = {name: _COLUMN_TYPES.get(kind, pl.String) for name, kind in get_type_hints(Battle).items()}
+SCHEMA: dict[str, Any] = {
+    name: _COLUMN_TYPES.get(kind, pl.String) for name, kind in get_type_hints(Battle).items()
+}
 """Columns of a table of battles: the fields of `Battle`."""
 DEFAULTS = {
-    field.name: field.default for field in msgspec.structs.fields(Battle) if field.default is not msgspec.NODEFAULT
+    field.name: field.default
+    for field in msgspec.structs.fields(Battle)
+    if field.default is not msgspec.NODEFAULT
 }
 
 
 def battle_table(battles: Iterable[Battle]) -> pl.DataFrame:
     """Battles as a table with the columns of `SCHEMA`, a row each, in their order."""
     rows = tuple(battles)
-    return pl.DataFrame({name: [getattr(row, name) for row in rows] for name in SCHEMA}, schema=SCHEMA)
+    return pl.DataFrame(
+        {name: [getattr(row, name) for row in rows] for name in SCHEMA}, schema=SCHEMA
+    )
 
 
 PEOPLE = ("arena_user_", "expert", "author", "human")
@@ -168,7 +174,9 @@ def read_conversation_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseud
         raise NotRated("not a vote but " + ("a chat" if row["type"] == "chat" else "another event"))
     shown_names = [_plain_name(name) for name in row["models"]]
     states = row["states"]
-    hidden = [state.get("model_name") or name for state, name in zip(states, shown_names, strict=True)]
+    hidden = [
+        state.get("model_name") or name for state, name in zip(states, shown_names, strict=True)
+    ]
     anonymous = all(name in _HIDDEN for name in shown_names)
     if not anonymous and (
         any(name in _HIDDEN for name in shown_names)
@@ -195,7 +203,12 @@ def read_conversation_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseud
     )
 
 
-_USER_VOTES: dict[Any, Outcome] = {"left": "left", "right": "right", "tie": "tie", "bad": "both bad"}
+_USER_VOTES: dict[Any, Outcome] = {
+    "left": "left",
+    "right": "right",
+    "tie": "tie",
+    "bad": "both bad",
+}
 
 
 def read_multimodal_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseudonyms) -> Battle:
@@ -219,12 +232,16 @@ def read_multimodal_vote(row: Mapping[str, Any], place: str, pseudonyms: Pseudon
         prompt=row.get("text"),
         left_reply=replies[0],
         right_reply=replies[1],
-        image=hashlib.blake2b(msgspec.json.encode(image), digest_size=16).hexdigest() if image else None,
+        image=hashlib.blake2b(msgspec.json.encode(image), digest_size=16).hexdigest()
+        if image
+        else None,
     )
 
 
 FORMS = (
-    LogForm("snellen", "fields left, right, outcome", frozenset({"left", "right", "outcome"}), read_own),
+    LogForm(
+        "snellen", "fields left, right, outcome", frozenset({"left", "right", "outcome"}), read_own
+    ),
     LogForm(
         "fastchat-battles",
         "FastChat's cleaned battles: model_a, model_b, winner",
@@ -319,8 +336,12 @@ def read_votes(paths: Sequence[Path], *, salt: bytes | None = None) -> VoteLog:
     for path in paths:
         table, reasons, form = _read(path, pseudonyms)
         if not table.height:
-            reason_counts = "; ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
-            raise DataError(f"{path}: no votes ({reason_counts or 'the file is empty'}); {_known_forms()}")
+            reason_counts = "; ".join(
+                f"{count:,} {reason}" for reason, count in reasons.most_common()
+            )
+            raise DataError(
+                f"{path}: no votes ({reason_counts or 'the file is empty'}); {_known_forms()}"
+            )
         tables.append(table)
         left_out += reasons
         forms.append(form)
@@ -341,7 +362,10 @@ def write_votes(path: Path, table: pl.DataFrame) -> None:
     elif path.suffix == ".jsonl":
         encoder = msgspec.json.Encoder()
         rows = table.select(*SCHEMA).iter_rows(named=True)
-        stated_rows = ({name: value for name, value in row.items() if value != DEFAULTS.get(name, ...)} for row in rows)
+        stated_rows = (
+            {name: value for name, value in row.items() if value != DEFAULTS.get(name, ...)}
+            for row in rows
+        )
         write_atomically(path, b"".join(encoder.encode(row) + b"\n" for row in stated_rows))
     else:
         raise DataError(f"{path}: votes are written as .jsonl or .parquet")
@@ -370,10 +394,14 @@ def _read(path: Path, pseudonyms: Pseudonyms) -> tuple[pl.DataFrame, Counter[str
 
 def _own_columns(table: pl.DataFrame, path: Path) -> pl.DataFrame:
     if unknown := [name for name in table.columns if name not in SCHEMA]:
-        raise DataError(f"{path}: column {unknown[0]!r} is not one of a battle's ({', '.join(SCHEMA)})")
+        raise DataError(
+            f"{path}: column {unknown[0]!r} is not one of a battle's ({', '.join(SCHEMA)})"
+        )
     try:
         columns = [
-            pl.col(name).cast(dtype) if name in table.columns else pl.lit(DEFAULTS.get(name), dtype).alias(name)
+            pl.col(name).cast(dtype)
+            if name in table.columns
+            else pl.lit(DEFAULTS.get(name), dtype).alias(name)
             for name, dtype in SCHEMA.items()
         ]
         return table.select(columns)
@@ -390,24 +418,34 @@ def _sound(table: pl.DataFrame) -> tuple[pl.DataFrame, Counter[str]]:
         "outcome unknown": ~pl.col("outcome").is_in(OUTCOMES).fill_null(False),
         "kind of voter unknown": ~pl.col("voter_kind").is_in(VOTER_KINDS).fill_null(False),
         "time is not a number": ~pl.col("time").is_finite().fill_null(True),
-        "propensity not in (0, 1]": ~((pl.col("propensity") > 0) & (pl.col("propensity") <= 1)).fill_null(True),
+        "propensity not in (0, 1]": ~(
+            (pl.col("propensity") > 0) & (pl.col("propensity") <= 1)
+        ).fill_null(True),
     }
     reason = pl.coalesce(pl.when(fault).then(pl.lit(name)) for name, fault in faults.items())
-    marked = table.with_columns(reason.alias("reason"), *(text.alias(side) for side, text in model.items()))
+    marked = table.with_columns(
+        reason.alias("reason"), *(text.alias(side) for side, text in model.items())
+    )
     reasons = Counter(marked["reason"].drop_nulls().to_list())
     sound_rows = marked.filter(pl.col("reason").is_null()).drop("reason")
     texts = [name for name in DEFAULTS if DEFAULTS[name] == ""]
-    return sound_rows.with_columns(pl.col(texts).fill_null(""), pl.col("anonymous").fill_null(True)), reasons
+    return sound_rows.with_columns(
+        pl.col(texts).fill_null(""), pl.col("anonymous").fill_null(True)
+    ), reasons
 
 
-def _read_rows(path: Path, rows: Iterator[Any], pseudonyms: Pseudonyms) -> tuple[pl.DataFrame, Counter[str], str]:
+def _read_rows(
+    path: Path, rows: Iterator[Any], pseudonyms: Pseudonyms
+) -> tuple[pl.DataFrame, Counter[str], str]:
     reasons, form = Counter[str](), None
     tables, battles = [battle_table(())], list[Battle]()
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             reasons["not a JSON object"] += 1
             continue
-        form = form or next((known_form for known_form in FORMS if known_form.marks <= set(row)), None)
+        form = form or next(
+            (known_form for known_form in FORMS if known_form.marks <= set(row)), None
+        )
         if form is None:
             # The first rows of a log may be damaged; the form is that of the first row that has one.
             reasons["of no known form"] += 1

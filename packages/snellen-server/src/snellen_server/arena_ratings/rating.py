@@ -150,10 +150,17 @@ def rate_votes(log: VoteLog, settings: RatingSettings | None = None) -> ArenaRat
         left_out[APART] = votes.count - rated
     left, right = votes.outcome == LEFT, votes.outcome == RIGHT
     return ArenaRating(
-        settings, votes_digest(votes), rated, votes.voters, both_bad, votes.unknown_voters, left_out, tuple(rows),
+        settings,
+        votes_digest(votes),
+        rated,
+        votes.voters,
+        both_bad,
+        votes.unknown_voters,
+        left_out,
+        tuple(rows),
         tuple(terms),
         voter_share(left.astype(float), left | right, votes.voter),
-    )  # fmt: skip
+    )
 
 
 def counted_votes(log: VoteLog, settings: RatingSettings) -> Votes:
@@ -194,9 +201,13 @@ def _refuse_contradictions(settings: RatingSettings) -> None:
     if settings.style and settings.method != "bradley-terry":
         raise DataError(f"style is taken out of Bradley-Terry ratings, not of {settings.method}'s")
     if settings.style and settings.interval != "sandwich":
-        raise DataError("with style, intervals are those of the sandwich estimator; set interval to sandwich")
+        raise DataError(
+            "with style, intervals are those of the sandwich estimator; set interval to sandwich"
+        )
     if settings.method == "elo" and (settings.position or settings.weighting != "none"):
-        raise DataError("online Elo knows neither sides nor weights of votes; use bradley-terry or davidson")
+        raise DataError(
+            "online Elo knows neither sides nor weights of votes; use bradley-terry or davidson"
+        )
     if settings.method == "elo" and settings.interval != "bootstrap":
         raise DataError("intervals of online Elo are those of a bootstrap")
     if settings.interval == "bootstrap" and settings.resamples < 1:
@@ -204,7 +215,9 @@ def _refuse_contradictions(settings: RatingSettings) -> None:
 
 
 def _fit_group(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
-    rng = np.random.default_rng(rng_for("arena", settings.method, str(group), settings.seed).getrandbits(64))
+    rng = np.random.default_rng(
+        rng_for("arena", settings.method, str(group), settings.seed).getrandbits(64)
+    )
     if settings.method == "elo":
         best = elo_ratings(votes, settings)
         lows, highs = np.percentile(resampled_elo(votes, settings, rng), TAILS, axis=0)
@@ -215,14 +228,18 @@ def _fit_group(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
     counts = rated_outcomes(cells.counts, both_bad_is_tie=settings.both_bad_is_tie)
     ties = settings.method == "davidson" and bool(counts[:, TIE].any())
     if ties and not counts[:, :TIE].any():
-        raise DataError("every vote is a tie: how likely a tie is has no finite estimate; use bradley-terry")
+        raise DataError(
+            "every vote is a tie: how likely a tie is has no finite estimate; use bradley-terry"
+        )
     model = pair_model(cells, position=settings.position, ties=ties)
     [best] = fit_ratings(model, counts[None])
     if settings.interval == "sandwich":
         covariance = robust_covariance(model, cells, counts, best, settings.both_bad_is_tie)
         lows, highs = _normal_interval(best, covariance)
     else:
-        lows, highs = np.percentile(_resampled_fits(model, cells, best, settings, rng), TAILS, axis=0)
+        lows, highs = np.percentile(
+            _resampled_fits(model, cells, best, settings, rng), TAILS, axis=0
+        )
     return _scaled(best, *_widened(best, lows, highs, votes), _term_names(model), settings, group)
 
 
@@ -238,11 +255,22 @@ def _resampled_fits(
 
 
 def _fit_style(votes: Votes, settings: RatingSettings, group: int) -> _Fitted:
-    rated_votes = votes if settings.both_bad_is_tie else votes.where(votes.outcome != BOTH_BAD, "both bad")
+    rated_votes = (
+        votes if settings.both_bad_is_tie else votes.where(votes.outcome != BOTH_BAD, "both bad")
+    )
     style = style_differences(rated_votes.table)
     best, covariance = fit_with_style(rated_votes, settings, style)
-    names = (*(["left side"] if settings.position else []), *(f"style: {name}, per s.d." for name in style))
-    return _scaled(best, *_widened(best, *_normal_interval(best, covariance), rated_votes), names, settings, group)
+    names = (
+        *(["left side"] if settings.position else []),
+        *(f"style: {name}, per s.d." for name in style),
+    )
+    return _scaled(
+        best,
+        *_widened(best, *_normal_interval(best, covariance), rated_votes),
+        names,
+        settings,
+        group,
+    )
 
 
 def _term_names(model: PairModel) -> tuple[str, ...]:
@@ -250,14 +278,21 @@ def _term_names(model: PairModel) -> tuple[str, ...]:
 
 
 def _scaled(
-    best: Array, lows: Array, highs: Array, names: tuple[str, ...], settings: RatingSettings, group: int
+    best: Array,
+    lows: Array,
+    highs: Array,
+    names: tuple[str, ...],
+    settings: RatingSettings,
+    group: int,
 ) -> _Fitted:
     """Parameters (D,) in log odds, the ratings first, as points around the initial rating, and named terms."""
     count = len(best) - len(names)
     points, initial = settings.points, settings.initial
     terms = []
     for name, *log_odds in zip(names, best[count:], lows[count:], highs[count:], strict=True):
-        value, low, high = (float(np.exp(x)) if name == "nu" else points * float(x) for x in log_odds)
+        value, low, high = (
+            float(np.exp(x)) if name == "nu" else points * float(x) for x in log_odds
+        )
         terms.append(Term(group, name, value, _known(low), _known(high)))
     ratings, lowest, highest = (initial + points * values[:count] for values in (best, lows, highs))
     return _Fitted(ratings, lowest, highest, tuple(terms))
@@ -291,10 +326,14 @@ def _among(votes: Votes, group: tuple[int, ...]) -> Votes:
     inside = (places[votes.left] >= 0) & (places[votes.right] >= 0)
     inner_votes = votes.where(inside, APART)
     names = tuple(votes.models[model] for model in group)
-    return replace(inner_votes, models=names, left=places[inner_votes.left], right=places[inner_votes.right])
+    return replace(
+        inner_votes, models=names, left=places[inner_votes.left], right=places[inner_votes.right]
+    )
 
 
-def model_row(votes: Votes, model: int, group: int, rating: float, low: float, high: float, lows: Array) -> ModelRating:
+def model_row(
+    votes: Votes, model: int, group: int, rating: float, low: float, high: float, lows: Array
+) -> ModelRating:
     """A model by its index, with its shares of the votes; NaN where there is no number. `lows` are of its group."""
     own_votes = np.flatnonzero((votes.left == model) | (votes.right == model))
     outcome, voter = votes.outcome[own_votes], votes.voter[own_votes]
@@ -321,7 +360,9 @@ def _known(number: float) -> float | None:
 # --- comparable models -----------------------------------------------------------------------------------------------
 
 
-def comparable_groups(cells: Cells, *, both_bad_is_tie: bool = False) -> tuple[tuple[int, ...], ...]:
+def comparable_groups(
+    cells: Cells, *, both_bad_is_tie: bool = False
+) -> tuple[tuple[int, ...], ...]:
     """The strongly connected components of the graph of who has beaten whom (a tie counts both ways), largest first.
 
     Bradley-Terry ratings have a finite maximum of the likelihood if and only if there is one component (Ford 1957);
@@ -331,9 +372,13 @@ def comparable_groups(cells: Cells, *, both_bad_is_tie: bool = False) -> tuple[t
     left_held, right_held = cells.counts[:, LEFT] + ties > 0, cells.counts[:, RIGHT] + ties > 0
     winners = np.concatenate([cells.left[left_held], cells.right[right_held]])
     losers = np.concatenate([cells.right[left_held], cells.left[right_held]])
-    graph = sparse.coo_array((np.ones(len(winners)), (winners, losers)), shape=(cells.models, cells.models))
+    graph = sparse.coo_array(
+        (np.ones(len(winners)), (winners, losers)), shape=(cells.models, cells.models)
+    )
     number, labels = connected_components(graph, directed=True, connection="strong")
-    groups = [tuple(int(model) for model in np.flatnonzero(labels == label)) for label in range(number)]
+    groups = [
+        tuple(int(model) for model in np.flatnonzero(labels == label)) for label in range(number)
+    ]
     return tuple(sorted(groups, key=lambda group: (-len(group), group)))
 
 
@@ -356,23 +401,37 @@ def style_differences(table: pl.DataFrame) -> dict[str, Array]:
     Length is the difference of the logarithms of characters + 1; each count of Markdown is (l - r) / (l + r + 1). What
     is the same in all votes is not a covariate. Raises DataError when a vote has no replies, or there is no covariate.
     """
-    if missing := table.filter(pl.col("left_reply").is_null() | pl.col("right_reply").is_null()).height:
+    if missing := table.filter(
+        pl.col("left_reply").is_null() | pl.col("right_reply").is_null()
+    ).height:
         raise DataError(
             f"{missing:,} of {table.height:,} votes hold no replies, whose style could be measured; leave style out"
         )
     left, right = pl.col("left_reply"), pl.col("right_reply")
     columns = {LENGTH: (left.str.len_chars() + 1).log() - (right.str.len_chars() + 1).log()}
     for name, pattern in MARKDOWN.items():
-        left_count, right_count = (side.str.count_matches(pattern).cast(pl.Float64) for side in (left, right))
+        left_count, right_count = (
+            side.str.count_matches(pattern).cast(pl.Float64) for side in (left, right)
+        )
         columns[name] = (left_count - right_count) / (left_count + right_count + 1)
-    raw = {name: table.select(column.alias(name))[name].to_numpy() for name, column in columns.items()}
-    style = {name: (values - values.mean()) / values.std() for name, values in raw.items() if values.std() > 0}
+    raw = {
+        name: table.select(column.alias(name))[name].to_numpy() for name, column in columns.items()
+    }
+    style = {
+        name: (values - values.mean()) / values.std()
+        for name, values in raw.items()
+        if values.std() > 0
+    }
     if not style:
-        raise DataError("the two replies are of the same length and Markdown in all votes; leave style out")
+        raise DataError(
+            "the two replies are of the same length and Markdown in all votes; leave style out"
+        )
     return style
 
 
-def fit_with_style(votes: Votes, settings: RatingSettings, style: dict[str, Array]) -> tuple[Array, Array]:
+def fit_with_style(
+    votes: Votes, settings: RatingSettings, style: dict[str, Array]
+) -> tuple[Array, Array]:
     """Parameters (D,) and their covariance (D, D): M ratings with mean 0, the left side if asked for, the covariates.
 
     All in log odds. Votes are those to be rated: whatever is not left or right is half a win. The covariance is
@@ -400,18 +459,24 @@ def fit_with_style(votes: Votes, settings: RatingSettings, style: dict[str, Arra
             members = sparse.coo_array((residual, (votes.voter, np.arange(votes.count)))).tocsr()
             scores = (members @ design).toarray()
             voters = len(scores)
-            return parameters, np.asarray(bread @ (scores.T @ scores) @ bread * voters / max(voters - 1, 1))
-    raise DataError("ratings and style cannot be told apart in these votes; leave style out, or gather more votes")
+            return parameters, np.asarray(
+                bread @ (scores.T @ scores) @ bread * voters / max(voters - 1, 1)
+            )
+    raise DataError(
+        "ratings and style cannot be told apart in these votes; leave style out, or gather more votes"
+    )
 
 
 def _design(votes: Votes, settings: RatingSettings, style: dict[str, Array]) -> sparse.csr_array:
     rows = np.arange(votes.count)
     shape = (votes.count, len(votes.models))
-    models = sparse.coo_array((np.ones(votes.count), (rows, votes.left)), shape=shape) - sparse.coo_array(
-        (np.ones(votes.count), (rows, votes.right)), shape=shape
-    )
+    models = sparse.coo_array(
+        (np.ones(votes.count), (rows, votes.left)), shape=shape
+    ) - sparse.coo_array((np.ones(votes.count), (rows, votes.right)), shape=shape)
     side = [np.ones(votes.count)] if settings.position else []
-    return sparse.csr_array(sparse.hstack([models, sparse.csr_array(np.stack([*side, *style.values()], axis=1))]))
+    return sparse.csr_array(
+        sparse.hstack([models, sparse.csr_array(np.stack([*side, *style.values()], axis=1))])
+    )
 
 
 # --- frozen ratings --------------------------------------------------------------------------------------------------
@@ -455,8 +520,10 @@ def snapshot_differences(snapshot: Snapshot, log: VoteLog) -> tuple[str, ...]:
     """In what a rating of `log` by the snapshot's settings differs from the snapshot; empty when in nothing."""
     again, frozen = rate_votes(log, snapshot.rating.settings), snapshot.rating
     if again.digest != frozen.digest:
-        return (f"the votes differ: {frozen.votes:,} were rated then, {again.votes:,} now, digest {again.digest[:12]} "
-                f"and not {frozen.digest[:12]}",)  # fmt: skip
+        return (
+            f"the votes differ: {frozen.votes:,} were rated then, {again.votes:,} now, digest {again.digest[:12]} "
+            f"and not {frozen.digest[:12]}",
+        )
     differences = list[str]()
     now = {row.model: row for row in again.models}
     for row in frozen.models:
@@ -471,7 +538,10 @@ def snapshot_differences(snapshot: Snapshot, log: VoteLog) -> tuple[str, ...]:
         if term_now is None or _interval(term) != _interval(term_now):
             differences.append(f"{term.name}: was {term.value}, is {term_now and term_now.value}")
     if differences and (software := _software()) != snapshot.software:
-        changed = [f"{name} {snapshot.software.get(name)} then, {now} now" for name, now in software.items()]
+        changed = [
+            f"{name} {snapshot.software.get(name)} then, {now} now"
+            for name, now in software.items()
+        ]
         differences.append(f"computed by other programs: {'; '.join(changed)}")
     return tuple(differences)
 
@@ -505,21 +575,35 @@ SETTLED_VOTES, SETTLED_VOTERS = 50, 10
 def is_settled(row: ModelRating) -> bool:
     """Whether enough people have voted on a model for its rating to stand by votes alone."""
     share = row.win_share
-    return row.low is not None and share.n >= SETTLED_VOTES and (share.groups or 0) >= SETTLED_VOTERS
+    return (
+        row.low is not None and share.n >= SETTLED_VOTES and (share.groups or 0) >= SETTLED_VOTERS
+    )
 
 
 def provisional_ratings(votes: Votes, settings: RatingSettings) -> tuple[ModelRating, ...]:
     """All models of these votes under the prior, the best first, without a rank."""
-    counted = votes if settings.both_bad_is_tie else votes.where(votes.outcome != BOTH_BAD, "both bad")
+    counted = (
+        votes if settings.both_bad_is_tie else votes.where(votes.outcome != BOTH_BAD, "both bad")
+    )
     if not counted.count:
         return ()
     cells = voter_cells(replace(counted, weight=_one_for_each_pair(counted)))
     outcomes = rated_outcomes(cells.counts, both_bad_is_tie=settings.both_bad_is_tie)
-    log_odds, covariance = fit_with_prior(pair_model(cells), outcomes, PRIOR_POINTS / settings.points)
+    log_odds, covariance = fit_with_prior(
+        pair_model(cells), outcomes, PRIOR_POINTS / settings.points
+    )
     ratings = settings.initial + settings.points * log_odds
     margins = settings.points * Z * np.sqrt(np.diag(covariance))
     rows = [
-        model_row(votes, model, 0, float(rating), float(rating - margin), float(rating + margin), np.zeros(0))
+        model_row(
+            votes,
+            model,
+            0,
+            float(rating),
+            float(rating - margin),
+            float(rating + margin),
+            np.zeros(0),
+        )
         for model, (rating, margin) in enumerate(zip(ratings, margins, strict=True))
     ]
     unranked = [msgspec.structs.replace(row, rank=None) for row in rows]
@@ -530,5 +614,7 @@ def _one_for_each_pair(votes: Votes) -> Array:
     """(N,) weights with which all votes of one voter on one pair of models count as one."""
     size = len(votes.models)
     pair = np.minimum(votes.left, votes.right) * size + np.maximum(votes.left, votes.right)
-    _, place, counts = np.unique(votes.voter * size**2 + pair, return_inverse=True, return_counts=True)
+    _, place, counts = np.unique(
+        votes.voter * size**2 + pair, return_inverse=True, return_counts=True
+    )
     return np.asarray(1 / counts[place])

@@ -60,7 +60,9 @@ class Rigging:
     sent: int = 1
 
 
-def simulated_battles(population: Population, rng: np.random.Generator, *riggings: Rigging) -> pl.DataFrame:
+def simulated_battles(
+    population: Population, rng: np.random.Generator, *riggings: Rigging
+) -> pl.DataFrame:
     """Battles with the columns of `SCHEMA`, by time; honest voters are called voter-N, bought ones bought-I-N.
 
     Pairs are drawn with the propensity that each battle states; which model is on the left is a coin's toss.
@@ -71,14 +73,24 @@ def simulated_battles(population: Population, rng: np.random.Generator, *rigging
     sides = np.where(rng.random((votes, 1)) < 0.5, pairs[pair_index], pairs[pair_index][:, ::-1])
     activity = np.exp(rng.normal(0, population.activity, population.voters))
     voter = rng.choice(population.voters, votes, p=activity / activity.sum())
-    tastes = np.array(population.skills) + rng.normal(0, population.taste, (population.voters, size))
+    tastes = np.array(population.skills) + rng.normal(
+        0, population.taste, (population.voters, size)
+    )
     advantage = tastes[voter, sides[:, 0]] - tastes[voter, sides[:, 1]] + population.position
     cumulative = np.stack(_shares(advantage, population.nu), axis=1).cumsum(axis=1)
     outcome = np.minimum((rng.random((votes, 1)) > cumulative).sum(axis=1), 2)
     outcome[rng.random(votes) < population.both_bad] = BOTH_BAD
     lazy = rng.random(population.voters) < population.lazy
     outcome[lazy[voter]] = LEFT
-    parts = [_table(population, sides, outcome, [f"voter-{number}" for number in voter], propensities[pair_index])]
+    parts = [
+        _table(
+            population,
+            sides,
+            outcome,
+            [f"voter-{number}" for number in voter],
+            propensities[pair_index],
+        )
+    ]
     parts += [_bought(population, rigging, number, rng) for number, rigging in enumerate(riggings)]
     battles = pl.concat(parts)
     count = battles.height
@@ -110,7 +122,9 @@ def true_ratings(population: Population, settings: RatingSettings | None = None)
     honest = np.einsum("pno,n->po", shares, weights / weights.sum()) * (1 - population.both_bad)
     expected = (1 - population.lazy) * honest + population.lazy * np.array([1.0, 0.0, 0.0])
     model = PairModel(size, left, right, settings.position, settings.method == "davidson")
-    return np.asarray(settings.initial + settings.points * fit_ratings(model, expected[None])[0, :size])
+    return np.asarray(
+        settings.initial + settings.points * fit_ratings(model, expected[None])[0, :size]
+    )
 
 
 def _pairs(population: Population) -> tuple[Array, Array]:
@@ -127,20 +141,34 @@ def _shares(advantage: Array, nu: float) -> tuple[Array, Array, Array]:
     return left / total, right / total, nu / total
 
 
-def _bought(population: Population, rigging: Rigging, number: int, rng: np.random.Generator) -> pl.DataFrame:
+def _bought(
+    population: Population, rigging: Rigging, number: int, rng: np.random.Generator
+) -> pl.DataFrame:
     count = rigging.voters * rigging.votes
     opponents = np.delete(np.arange(len(population.skills)), rigging.model)
     opponent = rng.choice(opponents, count)
     on_left = rng.random(count) < 0.5
-    sides = np.stack([np.where(on_left, rigging.model, opponent), np.where(on_left, opponent, rigging.model)], axis=1)
+    sides = np.stack(
+        [np.where(on_left, rigging.model, opponent), np.where(on_left, opponent, rigging.model)],
+        axis=1,
+    )
     pairs, propensities = _pairs(population)
-    place = {(int(first), int(second)): chance for (first, second), chance in zip(pairs, propensities, strict=True)}
-    propensity = np.array([place[min(first, second), max(first, second)] for first, second in sides.tolist()])
-    voters = [f"bought-{number}-{voter}" for voter in np.repeat(np.arange(rigging.voters), rigging.votes)]
+    place = {
+        (int(first), int(second)): chance
+        for (first, second), chance in zip(pairs, propensities, strict=True)
+    }
+    propensity = np.array(
+        [place[min(first, second), max(first, second)] for first, second in sides.tolist()]
+    )
+    voters = [
+        f"bought-{number}-{voter}" for voter in np.repeat(np.arange(rigging.voters), rigging.votes)
+    ]
     return _table(population, sides, np.where(on_left, LEFT, 1), voters, propensity)
 
 
-def _table(population: Population, sides: Array, outcome: Array, voters: list[str], propensity: Array) -> pl.DataFrame:
+def _table(
+    population: Population, sides: Array, outcome: Array, voters: list[str], propensity: Array
+) -> pl.DataFrame:
     """Battles without an id and a time."""
     names = pl.Series(population.models)
     columns = {
@@ -151,5 +179,9 @@ def _table(population: Population, sides: Array, outcome: Array, voters: list[st
         "propensity": pl.Series(propensity),
     }
     frame = pl.DataFrame(columns)
-    fixed = [pl.lit(DEFAULTS.get(name), dtype).alias(name) for name, dtype in SCHEMA.items() if name not in columns]
+    fixed = [
+        pl.lit(DEFAULTS.get(name), dtype).alias(name)
+        for name, dtype in SCHEMA.items()
+        if name not in columns
+    ]
     return frame.with_columns(fixed).select(*SCHEMA)

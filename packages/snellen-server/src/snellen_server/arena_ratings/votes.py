@@ -101,9 +101,15 @@ class Votes:
         left_out = dict(Counter(self.left_out) + Counter({reason: int((~chosen).sum())}))
         voter = _renumbered(self.voter[chosen])
         return Votes(
-            self.models, self.left[chosen], self.right[chosen], self.outcome[chosen], voter, self.weight[chosen],
-            self.table.filter(pl.Series(chosen)), left_out,
-        )  # fmt: skip
+            self.models,
+            self.left[chosen],
+            self.right[chosen],
+            self.outcome[chosen],
+            voter,
+            self.weight[chosen],
+            self.table.filter(pl.Series(chosen)),
+            left_out,
+        )
 
 
 def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
@@ -121,9 +127,15 @@ def chosen_votes(log: VoteLog, settings: RatingSettings) -> Votes:
     left, right = (_codes(table[f"{side}_name"], index) for side in ("left", "right"))
     outcome = _codes(table["outcome"], {name: number for number, name in enumerate(OUTCOMES)})
     return Votes(
-        tuple(names), left, right, outcome, _voters(table), _weights(table, settings.weighting), table,
+        tuple(names),
+        left,
+        right,
+        outcome,
+        _voters(table),
+        _weights(table, settings.weighting),
+        table,
         {**log.left_out, **left_out},
-    )  # fmt: skip
+    )
 
 
 def votes_digest(votes: Votes) -> str:
@@ -137,7 +149,11 @@ def votes_digest(votes: Votes) -> str:
         column = votes.table[name]
         digest.update(np.asarray(column.str.len_bytes(), dtype="<u4").tobytes())
         digest.update("".join(column).encode())
-    for numbers, kind in ((votes.table["time"].fill_null(-1.0), "<f8"), (votes.voter, "<i8"), (votes.weight, "<f8")):
+    for numbers, kind in (
+        (votes.table["time"].fill_null(-1.0), "<f8"),
+        (votes.voter, "<i8"),
+        (votes.weight, "<f8"),
+    ):
         digest.update(np.ascontiguousarray(numbers, dtype=kind).tobytes())
     return digest.hexdigest()
 
@@ -146,9 +162,13 @@ def _filtered(table: pl.DataFrame, settings: RatingSettings) -> tuple[pl.DataFra
     rows = table.with_columns(_label("left"), _label("right"))
     other_kind = "judge" if settings.voters == "person" else "person"
     steps = {
-        f"votes by {'models that judge' if other_kind == 'judge' else 'people'}": pl.col("voter_kind")
+        f"votes by {'models that judge' if other_kind == 'judge' else 'people'}": pl.col(
+            "voter_kind"
+        )
         == settings.voters,
-        "models' names were shown": pl.col("anonymous") if settings.anonymous_only else pl.lit(True),
+        "models' names were shown": pl.col("anonymous")
+        if settings.anonymous_only
+        else pl.lit(True),
         "of another category": _is("category", settings.category),
         "of another language": _is("language", settings.language),
         "a model against itself": pl.col("left_name") != pl.col("right_name"),
@@ -192,7 +212,9 @@ def _renumbered(voter: Array) -> Array:
 
 
 def _voters(table: pl.DataFrame) -> Array:
-    codes = table["voter"].cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    codes = (
+        table["voter"].cast(pl.Categorical).to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+    )
     return _renumbered(np.where(codes >= 0, codes, -1 - np.arange(len(codes))))
 
 
@@ -201,6 +223,8 @@ def _weights(table: pl.DataFrame, weighting: Weighting) -> Array:
     if weighting == "none":
         return np.ones(table.height)
     if missing := table["propensity"].null_count():
-        raise DataError(f"{missing:,} of {table.height:,} votes have no propensity of their pair; weigh them alike")
+        raise DataError(
+            f"{missing:,} of {table.height:,} votes have no propensity of their pair; weigh them alike"
+        )
     raw = 1 / table["propensity"].to_numpy()
     return np.asarray(raw / raw.mean())

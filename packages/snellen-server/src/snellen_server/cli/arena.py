@@ -21,12 +21,30 @@ ELO_RESAMPLES = 100
 SHOWN_VOTERS = 20
 
 _CHOICE = (
-    click.option("--voters", type=click.Choice(["person", "judge"]), default="person", help="Whose votes.  [person]"),
+    click.option(
+        "--voters",
+        type=click.Choice(["person", "judge"]),
+        default="person",
+        help="Whose votes.  [person]",
+    ),
     click.option("--category", default="", help="Only votes of this category."),
     click.option("--language", default="", help="Only votes in this language."),
-    click.option("--named", is_flag=True, help="Also votes that were given while the models' names were shown."),
-    click.option("--cap", default=0, type=click.IntRange(0), help="Most votes of one voter on a day.  [no limit]"),
-    click.option("--without-anomalous", is_flag=True, help="Leave out voters whose votes are unlike all others'."),
+    click.option(
+        "--named",
+        is_flag=True,
+        help="Also votes that were given while the models' names were shown.",
+    ),
+    click.option(
+        "--cap",
+        default=0,
+        type=click.IntRange(0),
+        help="Most votes of one voter on a day.  [no limit]",
+    ),
+    click.option(
+        "--without-anomalous",
+        is_flag=True,
+        help="Leave out voters whose votes are unlike all others'.",
+    ),
 )
 _RATING = (
     click.option(
@@ -35,23 +53,38 @@ _RATING = (
         default="bradley-terry",
         help="Ties as half a win, ties as an outcome of their own, or online Elo.  [bradley-terry]",
     ),
-    click.option("--both-bad-is-tie", is_flag=True, help="Rate both bad as a tie, as FastChat does."),
+    click.option(
+        "--both-bad-is-tie", is_flag=True, help="Rate both bad as a tie, as FastChat does."
+    ),
     click.option(
         "--weighting",
         type=click.Choice(["none", "propensity"]),
         default="none",
         help="Weigh votes by one over the propensity of their pair.  [none]",
     ),
-    click.option("--position", is_flag=True, help="Estimate with the ratings what the left side is worth."),
-    click.option("--style", is_flag=True, help="Take length and Markdown of replies out of the ratings."),
+    click.option(
+        "--position", is_flag=True, help="Estimate with the ratings what the left side is worth."
+    ),
+    click.option(
+        "--style", is_flag=True, help="Take length and Markdown of replies out of the ratings."
+    ),
     click.option(
         "--interval",
         type=click.Choice(["bootstrap", "sandwich"]),
         help="Over voters: by a bootstrap, or by the sandwich estimator.  [bootstrap; with --style sandwich]",
     ),
-    click.option("--resamples", type=click.IntRange(1), help="Resamples of the bootstrap.  [1000; of Elo 100]"),
+    click.option(
+        "--resamples",
+        type=click.IntRange(1),
+        help="Resamples of the bootstrap.  [1000; of Elo 100]",
+    ),
     click.option("--seed", type=int, default=0, help="Seed of the resamples.  [0]"),
-    click.option("--k", default=4.0, type=click.FloatRange(0, min_open=True), help="Elo: most points of a vote.  [4]"),
+    click.option(
+        "--k",
+        default=4.0,
+        type=click.FloatRange(0, min_open=True),
+        help="Elo: most points of a vote.  [4]",
+    ),
 )
 
 
@@ -101,23 +134,39 @@ def import_logs(logs: tuple[Path, ...], to: Path) -> None:
 @command.command()
 @LOGS
 @_with(*_CHOICE, *_RATING)
-@click.option("--snapshot", type=click.Path(path_type=Path, dir_okay=False), help="Freeze the rating in this file.")
+@click.option(
+    "--snapshot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Freeze the rating in this file.",
+)
 @click.option(
     "--check",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Rate LOGS as this snapshot was, whatever other flags say, and compare; differences make the exit code 1.",
 )
-@click.option("--csv", "csv", type=click.Path(path_type=Path, dir_okay=False), help="Write the table as CSV.")
+@click.option(
+    "--csv", "csv", type=click.Path(path_type=Path, dir_okay=False), help="Write the table as CSV."
+)
 @json_flag
 def rate(
-    logs: tuple[Path, ...], snapshot: Path | None, check: Path | None, csv: Path | None, as_json: bool, **flags: Any
+    logs: tuple[Path, ...],
+    snapshot: Path | None,
+    check: Path | None,
+    csv: Path | None,
+    as_json: bool,
+    **flags: Any,
 ) -> None:
     """Rate the models in LOGS, with 95% intervals over voters, and freeze or check a rating.
 
     A rank is 1 + the number of models whose interval lies wholly above. Models that no chain of votes joins both ways
     are in groups of their own, and are not ranked across.
     """
-    from snellen_server.arena_ratings.rating import rate_votes, read_snapshot, snapshot_differences, write_snapshot
+    from snellen_server.arena_ratings.rating import (
+        rate_votes,
+        read_snapshot,
+        snapshot_differences,
+        write_snapshot,
+    )
 
     log = _read(logs)
     if check is not None:
@@ -155,18 +204,25 @@ def pairs(logs: tuple[Path, ...], as_json: bool, **flags: Any) -> None:
     header = ("model", "opponent", "wins", "losses", "ties", "both bad", "win share")
     rows = [
         (
-            row.model, row.opponent, f"{row.wins:,}", f"{row.losses:,}", f"{row.ties:,}", f"{row.both_bad:,}",
+            row.model,
+            row.opponent,
+            f"{row.wins:,}",
+            f"{row.losses:,}",
+            f"{row.ties:,}",
+            f"{row.both_bad:,}",
             "-" if row.win_share is None else f"{row.win_share:.1%}",
         )
         for row in records
-    ]  # fmt: skip
+    ]
     show_table("pairs of models; a tie is half a win", header, rows, as_json)
 
 
 @command.command()
 @LOGS
 @_with(*_CHOICE)
-@click.option("--all", "show_all", is_flag=True, help=f"Show all voters tested, and not only {SHOWN_VOTERS}.")
+@click.option(
+    "--all", "show_all", is_flag=True, help=f"Show all voters tested, and not only {SHOWN_VOTERS}."
+)
 @json_flag
 def voters(logs: tuple[Path, ...], show_all: bool, as_json: bool, **flags: Any) -> None:
     """Compare each voter in LOGS with all others: who always votes left, or for one model, or against the crowd."""
@@ -179,13 +235,27 @@ def voters(logs: tuple[Path, ...], show_all: bool, as_json: bool, **flags: Any) 
     shown_checks = checks if show_all else checks[:SHOWN_VOTERS]
     rows = [
         (
-            check.voter, f"{check.votes:,}", f"{check.left:.0%} ({check.expected_left:.0%})",
-            f"{check.model} {check.surprise:+.2f}", check.test, f"{min(check.p_values):.1g}", f"{check.adjusted:.1g}",
+            check.voter,
+            f"{check.votes:,}",
+            f"{check.left:.0%} ({check.expected_left:.0%})",
+            f"{check.model} {check.surprise:+.2f}",
+            check.test,
+            f"{min(check.p_values):.1g}",
+            f"{check.adjusted:.1g}",
             "yes" if check.flagged else "",
         )
         for check in shown_checks
-    ]  # fmt: skip
-    header = ("voter", "votes", "left (expected)", "most surprising model", "test", "p", "adjusted", "flagged")
+    ]
+    header = (
+        "voter",
+        "votes",
+        "left (expected)",
+        "most surprising model",
+        "test",
+        "p",
+        "adjusted",
+        "flagged",
+    )
     show_table("voters against all others", header, rows, as_json)
     if not as_json:
         share = sum(check.votes for check in flagged)
@@ -198,21 +268,45 @@ def voters(logs: tuple[Path, ...], show_all: bool, as_json: bool, **flags: Any) 
 
 @command.command()
 @click.argument("to", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--models", default=8, type=click.IntRange(2), help="Models, from weak to strong.  [8]")
+@click.option(
+    "--models", default=8, type=click.IntRange(2), help="Models, from weak to strong.  [8]"
+)
 @click.option("--voters", default=200, type=click.IntRange(1), help="Honest voters.  [200]")
 @click.option("--votes", default=5000, type=click.IntRange(1), help="Their votes.  [5000]")
 @click.option("--position", default=0.1, help="What the left side is worth, in log odds.  [0.1]")
-@click.option("--lazy", default=0.02, type=click.FloatRange(0, 1), help="Share of voters who always vote left.  [0.02]")
-@click.option("--rigged", default=0, type=click.IntRange(0), help="Votes that one voter gives to one model.  [0]")
+@click.option(
+    "--lazy",
+    default=0.02,
+    type=click.FloatRange(0, 1),
+    help="Share of voters who always vote left.  [0.02]",
+)
+@click.option(
+    "--rigged",
+    default=0,
+    type=click.IntRange(0),
+    help="Votes that one voter gives to one model.  [0]",
+)
 @click.option("--seed", default=0, help="Seed.  [0]")
 def simulate(
-    to: Path, models: int, voters: int, votes: int, position: float, lazy: float, rigged: int, seed: int
+    to: Path,
+    models: int,
+    voters: int,
+    votes: int,
+    position: float,
+    lazy: float,
+    rigged: int,
+    seed: int,
 ) -> None:
     """Write simulated votes on models of known skills: TO ends with .jsonl or .parquet."""
     import numpy as np
 
     from snellen_server.arena_ratings.log import write_votes
-    from snellen_server.arena_ratings.simulation import Population, Rigging, simulated_battles, true_ratings
+    from snellen_server.arena_ratings.simulation import (
+        Population,
+        Rigging,
+        simulated_battles,
+        true_ratings,
+    )
 
     skills = tuple(np.linspace(-1, 1, models).tolist())
     population = Population(skills, voters, votes, position=position, lazy=lazy, taste=0.3)
@@ -220,7 +314,8 @@ def simulate(
     battles = simulated_battles(population, np.random.default_rng(seed), *riggings)
     write_votes(to, battles)
     truth = ", ".join(
-        f"{name} {rating:.0f}" for name, rating in zip(population.models, true_ratings(population), strict=True)
+        f"{name} {rating:.0f}"
+        for name, rating in zip(population.models, true_ratings(population), strict=True)
     )
     click.echo(f"{to}: {battles.height:,} votes; true ratings: {truth}")
 
@@ -241,8 +336,12 @@ def _settings(flags: dict[str, Any]) -> RatingSettings:
     settings["anonymous_only"] = not settings.pop("named")
     settings["leave_out_anomalous"] = settings.pop("without_anomalous")
     if "method" in settings:
-        settings["interval"] = settings["interval"] or ("sandwich" if settings["style"] else "bootstrap")
-        settings["resamples"] = settings["resamples"] or (ELO_RESAMPLES if settings["method"] == "elo" else 1000)
+        settings["interval"] = settings["interval"] or (
+            "sandwich" if settings["style"] else "bootstrap"
+        )
+        settings["resamples"] = settings["resamples"] or (
+            ELO_RESAMPLES if settings["method"] == "elo" else 1000
+        )
     return RatingSettings(**settings)
 
 
@@ -251,16 +350,25 @@ def _show(rating: ArenaRating) -> None:
         members = [row for row in rating.models if row.group == group]
         if members[0].rating is None:
             continue
-        title = f"{rating.settings.method} ratings" + (f", group {group + 1}" if rating.groups > 1 else "")
+        title = f"{rating.settings.method} ratings" + (
+            f", group {group + 1}" if rating.groups > 1 else ""
+        )
         header = ("rank", "model", "rating [95%]", "votes", "win share", "both bad")
-        show_table(f"{title}: mean {rating.settings.initial:.0f}", header, [_cells(row) for row in members], False)
+        show_table(
+            f"{title}: mean {rating.settings.initial:.0f}",
+            header,
+            [_cells(row) for row in members],
+            False,
+        )
     alone = [row.model for row in rating.models if row.rating is None]
     if alone:
         click.echo(
             f"not rated, since they won against none of the others, or lost to none: {', '.join(alone)}",
         )
     if rating.groups - len(alone) > 1:
-        click.echo("ratings of different groups cannot be compared: no chain of votes joins them both ways")
+        click.echo(
+            "ratings of different groups cannot be compared: no chain of votes joins them both ways"
+        )
     for term in rating.terms:
         where = f" (group {term.group + 1})" if rating.groups > 1 else ""
         points = "" if term.name == "nu" else " points"
@@ -272,13 +380,19 @@ def _show(rating: ArenaRating) -> None:
         f"{rating.digest[:12]}",
     )
     if rating.unknown_voters:
-        announce(f"note: {rating.unknown_voters:,} votes name no voter; each counts as another voter's")
+        announce(
+            f"note: {rating.unknown_voters:,} votes name no voter; each counts as another voter's"
+        )
     for reason, count in sorted(rating.left_out.items()):
         announce(f"left out: {count:,} {reason}")
     if any(row.rating is not None and row.low is None for row in rating.models):
-        announce("note: all votes are one voter's, so there are no intervals: nothing says how much voters differ")
+        announce(
+            "note: all votes are one voter's, so there are no intervals: nothing says how much voters differ"
+        )
     if rating.settings.method == "elo":
-        announce("note: Elo depends on the order of the votes; its intervals are over voters and orders")
+        announce(
+            "note: Elo depends on the order of the votes; its intervals are over voters and orders"
+        )
 
 
 def _cells(row: ModelRating) -> tuple[str, ...]:
@@ -301,7 +415,8 @@ def _share(estimate: Estimate) -> str:
 def _flat(row: ModelRating) -> dict[str, Any]:
     """One row of a file: a model and its numbers."""
     flat: dict[str, Any] = {
-        name: getattr(row, name) for name in ("model", "group", "rank", "rating", "low", "high", "votes")
+        name: getattr(row, name)
+        for name in ("model", "group", "rank", "rating", "low", "high", "votes")
     }
     for name in ("win_share", "both_bad"):
         estimate: Estimate = getattr(row, name)

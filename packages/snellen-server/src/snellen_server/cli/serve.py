@@ -22,32 +22,59 @@ if TYPE_CHECKING:
     from snellen_server.hosting.configuration import Configuration
 
 DEMO: Mapping[str, Any] = {
-    "models": [{"name": "tiny", "model": "snellen:tiny"}, {"name": "tiny-xs", "model": "snellen:tiny-xs"}],
+    "models": [
+        {"name": "tiny", "model": "snellen:tiny"},
+        {"name": "tiny-xs", "model": "snellen:tiny-xs"},
+    ],
     "examples": ["eyechart/colour"],
     "examples_each": 8,
 }
 DEMO_PACKAGES = ("torch", "transformers")
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
-DIR = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False, exists=True))
-DATABASE = click.option("--database", metavar="URL", help="The server's database, if it is not in DIR.")
+DIR = click.argument(
+    "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False, exists=True)
+)
+DATABASE = click.option(
+    "--database", metavar="URL", help="The server's database, if it is not in DIR."
+)
 CONFIG = click.option("--config", "file", type=FILE, help="The server's TOML file.")
 ACCOUNT = click.option("--account", metavar="NAME", help="Whose: the name of an account.")
-VISITOR = click.option("--visitor", metavar="ID", help="Whose: the pseudonym of a visitor without an account.")
+VISITOR = click.option(
+    "--visitor", metavar="ID", help="Whose: the pseudonym of a visitor without an account."
+)
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.option("--host", default="127.0.0.1", help="Address to listen on.  [127.0.0.1]")
-@click.option("--port", default=7879, type=click.IntRange(0, 65535), help="Port, 0 for a free one.  [7879]")
-@click.option("--database", metavar="URL", help="postgresql://USER@HOST/NAME instead of SQLite in DIR.")
+@click.option(
+    "--port", default=7879, type=click.IntRange(0, 65535), help="Port, 0 for a free one.  [7879]"
+)
+@click.option(
+    "--database", metavar="URL", help="postgresql://USER@HOST/NAME instead of SQLite in DIR."
+)
 @click.option("--config", "file", type=FILE, help="A TOML file (docs/server.md).")
 @click.option(
-    "--arena", "arena", metavar="demo|FILE", help="Models of the arena: the two that ship with Snellen, or a TOML file."
+    "--arena",
+    "arena",
+    metavar="demo|FILE",
+    help="Models of the arena: the two that ship with Snellen, or a TOML file.",
 )
-@click.option("--admin", "invites", is_flag=True, help="Print a link by which one person becomes an administrator.")
+@click.option(
+    "--admin",
+    "invites",
+    is_flag=True,
+    help="Print a link by which one person becomes an administrator.",
+)
 def serve(
-    folder: Path, host: str, port: int, database: str | None, file: Path | None, arena: str | None, invites: bool
+    folder: Path,
+    host: str,
+    port: int,
+    database: str | None,
+    file: Path | None,
+    arena: str | None,
+    invites: bool,
 ) -> None:
     """Serve accounts and all installed features to many, from the folder DIR, which is made at the first start.
 
@@ -63,14 +90,18 @@ def serve(
 
     configuration = _configuration(folder, file, database)
     if arena is not None:
-        configuration = replace(configuration, feature={**configuration.feature, "arena": arena_of_flag(arena)})
+        configuration = replace(
+            configuration, feature={**configuration.feature, "arena": arena_of_flag(arena)}
+        )
     listener = listen(port, host)
     port = listener.getsockname()[1]
     configuration = configuration.at_port(port)
     services = open_services(configuration)
     if invites or not services.database.read_now(has_admin):
         token = services.database.write_now(invite, "command line", is_admin=True)
-        click.echo(f"Link for an administrator, good once: {invitation_address(configuration, token)}")
+        click.echo(
+            f"Link for an administrator, good once: {invitation_address(configuration, token)}"
+        )
     click.echo(f"{configuration.public_url}  (listening on {host}:{port}; Ctrl-C ends it)")
     log_to_stderr()
     HostingServer(services).run(sockets=[listener])
@@ -114,7 +145,9 @@ def backup(folder: Path, file: Path | None, archive: Path) -> None:
 
 
 @serve_data.command("restore")
-@click.argument("archive", metavar="FILE.tar", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.argument(
+    "archive", metavar="FILE.tar", type=click.Path(path_type=Path, dir_okay=False, exists=True)
+)
 @click.argument("folder", metavar="DIR", type=FOLDER)
 def restore_backup(archive: Path, folder: Path) -> None:
     """Put a backup into the new folder DIR."""
@@ -148,7 +181,9 @@ def erase(account: str | None, visitor: str | None, **server: Any) -> None:
     """Erase a person: their account, and their part in all else."""
     from snellen_server.hosting.accounts import erase_person
 
-    _print_counts(_of_person(account, visitor, server, partial(erase_person, asked_by="command line")))
+    _print_counts(
+        _of_person(account, visitor, server, partial(erase_person, asked_by="command line"))
+    )
 
 
 @serve_data.command("purge")
@@ -170,7 +205,10 @@ def _configuration(folder: Path, file: Path | None, database: str | None) -> Con
 
 
 def _of_person(
-    account: str | None, visitor: str | None, server: dict[str, Any], work: Callable[[Connection, str], Any]
+    account: str | None,
+    visitor: str | None,
+    server: dict[str, Any],
+    work: Callable[[Connection, str], Any],
 ) -> Any:
     from snellen_server.hosting.accounts import find_actor
 
@@ -178,7 +216,9 @@ def _of_person(
         raise DataError("say whose: --account NAME, or --visitor ID")
     return _written(
         _configuration(**server),
-        lambda connection: work(connection, find_actor(connection, account) if account else f"visitor:{visitor}"),
+        lambda connection: work(
+            connection, find_actor(connection, account) if account else f"visitor:{visitor}"
+        ),
     )
 
 

@@ -111,7 +111,9 @@ async def explore_from_the_top() -> Response:
     return RedirectResponse(ROOT, 308)
 
 
-async def _made(request: Request, services: Services, page: Callable[[ViewPages, Request], Response]) -> Response:
+async def _made(
+    request: Request, services: Services, page: Callable[[ViewPages, Request], Response]
+) -> Response:
     runs = await asyncio.to_thread(public_runs, services)
     if runs is None:
         raise HTTPException(404, "no run is public here")
@@ -123,7 +125,9 @@ async def _made(request: Request, services: Services, page: Callable[[ViewPages,
         raise HTTPException(404, "nothing of this name is public here") from None
 
 
-async def _page(request: Request, services: Services, page: Callable[[ViewPages, Request], Response]) -> Response:
+async def _page(
+    request: Request, services: Services, page: Callable[[ViewPages, Request], Response]
+) -> Response:
     runs = await asyncio.to_thread(public_runs, services)
     content = bytes((await _made(request, services, page)).body).decode() if runs else ""
     # It was escaped by its own templates.
@@ -149,7 +153,10 @@ def _hidden(configuration: Configuration) -> _Hidden:
     except SnellenError:
         return _Hidden(everything=True)
     manifests = [b.manifest for b in benchmarks]
-    return _Hidden(names=frozenset(b.name for b in benchmarks), questions=frozenset(m.questions for m in manifests))
+    return _Hidden(
+        names=frozenset(b.name for b in benchmarks),
+        questions=frozenset(m.questions for m in manifests),
+    )
 
 
 _OPENING = Lock()
@@ -162,14 +169,24 @@ def _opened(folder: Path, settings: ExplorerSettings, hidden: _Hidden) -> Public
     places = [root] if EVERY in settings.public else [root / name for name in settings.public]
 
     def shows_answers(use: BenchmarkUse) -> bool:
-        is_scored_by = hidden.everything or use.name in hidden.names or use.questions in hidden.questions
+        is_scored_by = (
+            hidden.everything or use.name in hidden.names or use.questions in hidden.questions
+        )
         return use.name in settings.answers_of and not is_scored_by
 
     # What was indexed with other answers shown is in another file, and is not asked.
-    scope = (settings.public, settings.answers_of, hidden.everything, sorted(hidden.names), sorted(hidden.questions))
+    scope = (
+        settings.public,
+        settings.answers_of,
+        hidden.everything,
+        sorted(hidden.names),
+        sorted(hidden.questions),
+    )
     digest = hashlib.sha256(repr(scope).encode()).hexdigest()[:12]
     library = RunLibrary(
-        [place for place in places if place.is_dir()], folder / f"explorer-{digest}.sqlite", shows_answers
+        [place for place in places if place.is_dir()],
+        folder / f"explorer-{digest}.sqlite",
+        shows_answers,
     )
     uses = [use for run in library.runs() if run.manifest for use in run.manifest.benchmarks]
     look = ViewLook(ROOT, "content.html", any(map(shows_answers, uses)), is_local=False)

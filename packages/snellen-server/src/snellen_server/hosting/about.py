@@ -13,7 +13,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from snellen import __version__
 from snellen_server.hosting.callers import ServicesDep, caller_of, services_of
 from snellen_server.hosting.database import heads, revisions_of
-from snellen_server.hosting.features import Feature, HealthCheck, NavigationEntry, migration_packages
+from snellen_server.hosting.features import (
+    Feature,
+    HealthCheck,
+    NavigationEntry,
+    migration_packages,
+)
 from snellen_server.hosting.limits import is_within, parse_networks
 from snellen_server.hosting.services import Services
 
@@ -48,13 +53,17 @@ async def front_page(request: Request, services: ServicesDep) -> HTMLResponse:
         for feature in services.features
         if feature.home
     ]
-    return services.pages.render(request, "about/front.html", {"parts": parts, "version": __version__})
+    return services.pages.render(
+        request, "about/front.html", {"parts": parts, "version": __version__}
+    )
 
 
 @router.get("/api/v1/about", tags=["about"])
 async def about_server(services: ServicesDep) -> AboutServer:
     """Version and features."""
-    features = [ShownFeature(name=feature.name, title=feature.title) for feature in services.features]
+    features = [
+        ShownFeature(name=feature.name, title=feature.title) for feature in services.features
+    ]
     return AboutServer(version=__version__, features=features)
 
 
@@ -64,7 +73,9 @@ async def alive() -> str:
     return "ok"
 
 
-@router.get("/readyz", tags=["operations"], response_model=Readiness, responses={503: {"model": Readiness}})
+@router.get(
+    "/readyz", tags=["operations"], response_model=Readiness, responses={503: {"model": Readiness}}
+)
 async def ready(services: ServicesDep) -> JSONResponse:
     """Database, schema and features are ready, and no stop is under way."""
     missing = {}
@@ -79,7 +90,9 @@ async def ready(services: ServicesDep) -> JSONResponse:
 
 async def _may_measure(request: Request) -> None:
     """This machine, the networks of the configuration, and administrators."""
-    networks = parse_networks(services_of(request).configuration.metrics_networks, "metrics_networks")
+    networks = parse_networks(
+        services_of(request).configuration.metrics_networks, "metrics_networks"
+    )
     state = request.state
     if not (state.is_local or is_within(state.address, networks) or caller_of(request).is_admin):
         raise HTTPException(403, "this is for administrators and this machine")
@@ -105,7 +118,11 @@ async def _database_fault(services: Services) -> str | None:
     except SQLAlchemyError:
         return "the database does not answer"
     expected = heads(migration_packages())
-    return None if set(expected) <= set(carried_out) else "the database has not the schema of this version"
+    return (
+        None
+        if set(expected) <= set(carried_out)
+        else "the database has not the schema of this version"
+    )
 
 
 FEATURE = Feature(

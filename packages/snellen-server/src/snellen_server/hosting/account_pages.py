@@ -53,7 +53,9 @@ async def sign_in(
     credentials = await services.database.read(accounts.find_account, name)
     account, hashed = credentials or (None, None)
     if not await services.passwords.is_right(password, hashed) or account is None:
-        return _sign_in_form(request, services, next, name, "No account has this name and password.")
+        return _sign_in_form(
+            request, services, next, name, "No account has this name and password."
+        )
     return await _signed_in(request, services, account, _local(next))
 
 
@@ -63,13 +65,19 @@ async def sign_out(services: ServicesDep, caller: CallerDep) -> Response:
     return _signed_out(services)
 
 
-@router.get("/invitation/{token}", include_in_schema=False, dependencies=[Depends(Limited("sign in"))])
+@router.get(
+    "/invitation/{token}", include_in_schema=False, dependencies=[Depends(Limited("sign in"))]
+)
 async def invitation_page(token: str, request: Request, services: ServicesDep) -> HTMLResponse:
     invitation = await services.database.read(accounts.find_invitation, token)
-    return _account_form(request, services, invitation.name or "", is_new=invitation.account_id is None)
+    return _account_form(
+        request, services, invitation.name or "", is_new=invitation.account_id is None
+    )
 
 
-@router.post("/invitation/{token}", include_in_schema=False, dependencies=[Depends(Limited("sign in"))])
+@router.post(
+    "/invitation/{token}", include_in_schema=False, dependencies=[Depends(Limited("sign in"))]
+)
 async def submit_invitation(
     token: str, request: Request, services: ServicesDep, password: Text, name: Text = ""
 ) -> Response:
@@ -90,7 +98,9 @@ async def register_page(request: Request, services: ServicesDep) -> HTMLResponse
 
 
 @router.post("/register", include_in_schema=False, dependencies=[Depends(Limited("register"))])
-async def submit_registration(request: Request, services: ServicesDep, name: Text, password: Text) -> Response:
+async def submit_registration(
+    request: Request, services: ServicesDep, name: Text, password: Text
+) -> Response:
     _check_open(services)
     try:
         hashed = await _hashed(services, password)
@@ -162,7 +172,9 @@ async def make_key(
     chosen = scopes or []
     if strangers := set(chosen) - set(_scopes(services, account)):
         raise DataError(f"there is no scope called {sorted(strangers)[0]!r} for this account")
-    token, _ = await services.database.write(accounts.create_key, account, title, chosen, days or None)
+    token, _ = await services.database.write(
+        accounts.create_key, account, title, chosen, days or None
+    )
     return await _account_page(request, services, account, token)
 
 
@@ -181,14 +193,20 @@ async def sign_out_everywhere(account: PersonDep, services: ServicesDep) -> Resp
 @router.get("/account/export", include_in_schema=False, dependencies=[Depends(Limited("keys"))])
 async def export_account(account: PersonDep, services: ServicesDep) -> JSONResponse:
     records = await services.database.read(export_person, account.actor)
-    return JSONResponse(records, headers={"content-disposition": 'attachment; filename="snellen-account.json"'})
+    return JSONResponse(
+        records, headers={"content-disposition": 'attachment; filename="snellen-account.json"'}
+    )
 
 
 @router.post("/account/erase", include_in_schema=False, dependencies=[Depends(Limited("sign in"))])
-async def erase_account(request: Request, account: PersonDep, services: ServicesDep, password: Text) -> Response:
+async def erase_account(
+    request: Request, account: PersonDep, services: ServicesDep, password: Text
+) -> Response:
     credentials = await services.database.read(accounts.find_account, account.name)
     if credentials is None or not await services.passwords.is_right(password, credentials[1]):
-        return await _account_page(request, services, account, fault="This is not your password; nothing was erased.")
+        return await _account_page(
+            request, services, account, fault="This is not your password; nothing was erased."
+        )
     await services.database.write(erase_person, account.actor, account.actor)
     return _signed_out(services)
 
@@ -209,17 +227,25 @@ async def make_invitation(
     is_admin: Annotated[bool, Form()] = False,
     account_id: Annotated[str | None, Form(max_length=24)] = None,
 ) -> HTMLResponse:
-    token = await services.database.write(accounts.invite, admin.actor, is_admin=is_admin, account_id=account_id)
-    return await _accounts_page(request, services, admin, invitation_address(services.configuration, token))
+    token = await services.database.write(
+        accounts.invite, admin.actor, is_admin=is_admin, account_id=account_id
+    )
+    return await _accounts_page(
+        request, services, admin, invitation_address(services.configuration, token)
+    )
 
 
 @router.post("/admin/accounts/{account_id}/{action}", include_in_schema=False)
-async def change_account(account_id: str, action: str, admin: AdminDep, services: ServicesDep) -> Response:
+async def change_account(
+    account_id: str, action: str, admin: AdminDep, services: ServicesDep
+) -> Response:
     if action not in ("disable", "enable"):
         raise HTTPException(404, "there is no such action")
     if account_id == admin.id:
         raise HTTPException(422, "you cannot shut yourself out; another administrator can")
-    await services.database.write(accounts.set_disabled, admin.actor, account_id, is_disabled=action == "disable")
+    await services.database.write(
+        accounts.set_disabled, admin.actor, account_id, is_disabled=action == "disable"
+    )
     return RedirectResponse("/admin/accounts", 303)
 
 
@@ -238,7 +264,9 @@ def invitation_address(configuration: Configuration, token: str) -> str:
 # --- parts -------------------------------------------------------------------------------------------------------
 
 
-def _sign_in_form(request: Request, services: Services, address: str, name: str = "", fault: str = "") -> HTMLResponse:
+def _sign_in_form(
+    request: Request, services: Services, address: str, name: str = "", fault: str = ""
+) -> HTMLResponse:
     values = {"next": _local(address), "fault": fault, "name": name, "is_open": _is_open(services)}
     return services.pages.render(request, "accounts/sign_in.html", values, 403 if fault else 200)
 
@@ -258,8 +286,12 @@ def _local(address: str) -> str:
 
 
 def _scopes(services: Services, account: Account) -> dict[str, str]:
-    scopes = {name: words for feature in services.features for name, words in feature.scopes.items()}
-    return {**scopes, EVERYTHING: "all that an administrator may do"} if account.is_admin else scopes
+    scopes = {
+        name: words for feature in services.features for name, words in feature.scopes.items()
+    }
+    return (
+        {**scopes, EVERYTHING: "all that an administrator may do"} if account.is_admin else scopes
+    )
 
 
 def _is_open(services: Services) -> bool:
@@ -268,7 +300,9 @@ def _is_open(services: Services) -> bool:
 
 def _check_open(services: Services) -> None:
     if not _is_open(services):
-        raise HTTPException(404, "accounts are made by invitation here; ask an administrator for a link")
+        raise HTTPException(
+            404, "accounts are made by invitation here; ask an administrator for a link"
+        )
 
 
 async def _hashed(services: Services, password: str) -> str:
@@ -277,30 +311,50 @@ async def _hashed(services: Services, password: str) -> str:
     return await services.passwords.hash(password)
 
 
-async def _signed_in(request: Request, services: Services, account: Account, address: str) -> Response:
+async def _signed_in(
+    request: Request, services: Services, account: Account, address: str
+) -> Response:
     """A new session in place of the one that was, so that nobody else can know it."""
-    earlier, days = request.cookies.get(services.session_cookie, ""), services.configuration.session_days
+    earlier, days = (
+        request.cookies.get(services.session_cookie, ""),
+        services.configuration.session_days,
+    )
     token = await services.database.write(accounts.begin_session, account, days, replacing=earlier)
     set_cookie = cookie(services, services.session_cookie, token, days)
     return RedirectResponse(address, 303, {"set-cookie": set_cookie})
 
 
 def _signed_out(services: Services) -> Response:
-    return RedirectResponse("/", 303, {"set-cookie": cookie(services, services.session_cookie, "", 0)})
+    return RedirectResponse(
+        "/", 303, {"set-cookie": cookie(services, services.session_cookie, "", 0)}
+    )
 
 
 async def _account_page(
     request: Request, services: Services, account: Account, token: str = "", fault: str = ""
 ) -> HTMLResponse:
     keys = await services.database.read(accounts.list_keys, account)
-    values: dict[str, Any] = {"account": account, "keys": keys, "scopes": _scopes(services, account)}
+    values: dict[str, Any] = {
+        "account": account,
+        "keys": keys,
+        "scopes": _scopes(services, account),
+    }
     status = 403 if fault else 200
-    return services.pages.render(request, "accounts/account.html", {**values, "token": token, "fault": fault}, status)
+    return services.pages.render(
+        request, "accounts/account.html", {**values, "token": token, "fault": fault}, status
+    )
 
 
-async def _accounts_page(request: Request, services: Services, admin: Account, link: str = "") -> HTMLResponse:
+async def _accounts_page(
+    request: Request, services: Services, admin: Account, link: str = ""
+) -> HTMLResponse:
     account_list = await services.database.read(accounts.list_accounts)
-    values = {"accounts": account_list, "link": link, "hours": accounts.INVITATION_HOURS, "own": admin.id}
+    values = {
+        "accounts": account_list,
+        "link": link,
+        "hours": accounts.INVITATION_HOURS,
+        "own": admin.id,
+    }
     return services.pages.render(request, "accounts/accounts.html", values)
 
 
@@ -317,7 +371,14 @@ FEATURE = Feature(
     title="Accounts",
     router=router,
     package="snellen_server.hosting",
-    tables=(tables.account, tables.session, tables.api_key, tables.invitation, tables.audit, tables.job_lease),
+    tables=(
+        tables.account,
+        tables.session,
+        tables.api_key,
+        tables.invitation,
+        tables.audit,
+        tables.job_lease,
+    ),
     navigation=(
         NavigationEntry("Accounts", "/admin/accounts", "admins"),
         NavigationEntry("Audit", "/admin/audit", "admins"),
@@ -329,7 +390,13 @@ FEATURE = Feature(
         RateLimit("keys", "20/hour", "100/hour"),
     ),
     personal=(
-        PersonalData(tables.session, "account_id", hidden=("digest",), time_column="expires", keep_days=_at_once),
+        PersonalData(
+            tables.session,
+            "account_id",
+            hidden=("digest",),
+            time_column="expires",
+            keep_days=_at_once,
+        ),
         PersonalData(
             tables.invitation,
             "account_id",

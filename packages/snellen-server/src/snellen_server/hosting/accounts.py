@@ -10,7 +10,18 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from snellen.plugin_api import DataError
@@ -24,7 +35,9 @@ from snellen_server.hosting.tables import account, api_key, audit, invitation, s
 def note(connection: Connection, actor: str, action: str, subject: str = "", **detail: Any) -> None:
     """Record a deed. `actor` is `account:ID`, `visitor:ID` or `command line`; no secrets, no addresses."""
     connection.execute(
-        insert(audit).values(at=utc_now(), actor=actor, action=action, subject=subject[:200], detail=detail)
+        insert(audit).values(
+            at=utc_now(), actor=actor, action=action, subject=subject[:200], detail=detail
+        )
     )
 
 
@@ -70,7 +83,9 @@ def fold_name(name: str) -> str:
 # --- invitations -------------------------------------------------------------------------------------------------
 
 
-def invite(connection: Connection, actor: str, *, is_admin: bool = False, account_id: str | None = None) -> str:
+def invite(
+    connection: Connection, actor: str, *, is_admin: bool = False, account_id: str | None = None
+) -> str:
     """The token of a link by which one person makes an account, or gives an existing one a new password; good once."""
     token, now = new_token(), utc_now()
     connection.execute(
@@ -107,7 +122,9 @@ def accept_invitation(connection: Connection, token: str, name: str, password: s
         raise MissingError(NO_INVITATION)
     if row.account_id is None:
         return create_account(connection, name, password, is_admin=row.is_admin)
-    connection.execute(update(account).where(account.c.id == row.account_id).values(password=password))
+    connection.execute(
+        update(account).where(account.c.id == row.account_id).values(password=password)
+    )
     connection.execute(delete(session).where(session.c.account_id == row.account_id))
     note(connection, f"account:{row.account_id}", "password changed", row.account_id)
     return _account(connection.execute(select(account).where(account.c.id == row.account_id)).one())
@@ -116,7 +133,9 @@ def accept_invitation(connection: Connection, token: str, name: str, password: s
 # --- accounts ----------------------------------------------------------------------------------------------------
 
 
-def create_account(connection: Connection, name: str, password: str, *, is_admin: bool = False) -> Account:
+def create_account(
+    connection: Connection, name: str, password: str, *, is_admin: bool = False
+) -> Account:
     """A new account; `password` is its hash. Raises DataError for a name that is taken or cannot be one."""
     shown_name = " ".join(unicodedata.normalize("NFC", name).split())
     if not _NAME.fullmatch(shown_name):
@@ -129,7 +148,11 @@ def create_account(connection: Connection, name: str, password: str, *, is_admin
     new_account = Account(new_id(), shown_name, is_admin, utc_now())
     try:
         with connection.begin_nested():
-            row = {**asdict(new_account), "folded_name": fold_name(shown_name), "password": password}
+            row = {
+                **asdict(new_account),
+                "folded_name": fold_name(shown_name),
+                "password": password,
+            }
             connection.execute(insert(account).values(row))
     except IntegrityError:
         raise DataError("this name is taken; choose another") from None
@@ -138,27 +161,37 @@ def create_account(connection: Connection, name: str, password: str, *, is_admin
 
 
 def list_accounts(connection: Connection) -> list[Account]:
-    return [_account(row) for row in connection.execute(select(account).order_by(account.c.created))]
+    return [
+        _account(row) for row in connection.execute(select(account).order_by(account.c.created))
+    ]
 
 
 def find_account(connection: Connection, name: str) -> tuple[Account, str | None] | None:
     """The account of a name with the hash of its password, unless it is disabled."""
     row = connection.execute(
-        select(account).where(account.c.folded_name == fold_name(name), account.c.is_disabled.is_(False))
+        select(account).where(
+            account.c.folded_name == fold_name(name), account.c.is_disabled.is_(False)
+        )
     ).one_or_none()
     return (_account(row), row.password) if row else None
 
 
 def set_disabled(connection: Connection, actor: str, account_id: str, *, is_disabled: bool) -> None:
     """Shut an account out at once, with its sessions and keys, or let it in again."""
-    connection.execute(update(account).where(account.c.id == account_id).values(is_disabled=is_disabled))
+    connection.execute(
+        update(account).where(account.c.id == account_id).values(is_disabled=is_disabled)
+    )
     if is_disabled:
         connection.execute(delete(session).where(session.c.account_id == account_id))
     note(connection, actor, "account disabled" if is_disabled else "account enabled", account_id)
 
 
 def has_admin(connection: Connection) -> bool:
-    return bool(connection.execute(select(func.count()).select_from(account).where(account.c.is_admin)).scalar_one())
+    return bool(
+        connection.execute(
+            select(func.count()).select_from(account).where(account.c.is_admin)
+        ).scalar_one()
+    )
 
 
 # --- sessions ----------------------------------------------------------------------------------------------------
@@ -170,7 +203,10 @@ def begin_session(connection: Connection, made_for: Account, days: int, replacin
     connection.execute(delete(session).where(session.c.digest == token_digest(replacing)))
     connection.execute(
         insert(session).values(
-            digest=token_digest(token), account_id=made_for.id, created=now, expires=now + timedelta(days=days)
+            digest=token_digest(token),
+            account_id=made_for.id,
+            created=now,
+            expires=now + timedelta(days=days),
         )
     )
     note(connection, made_for.actor, "signed in", made_for.id)
@@ -206,15 +242,25 @@ def create_key(
         raise DataError(f"an account has at most {MOST_KEYS} keys; delete one first")
     token, now = KEY_PREFIX + new_token(), utc_now()
     new_key = ApiKey(
-        new_id(), title.strip(), tuple(sorted(set(scopes))), now, now + timedelta(days=days) if days else None
+        new_id(),
+        title.strip(),
+        tuple(sorted(set(scopes))),
+        now,
+        now + timedelta(days=days) if days else None,
     )
-    connection.execute(insert(api_key).values({**asdict(new_key), "account_id": of.id, "digest": token_digest(token)}))
+    connection.execute(
+        insert(api_key).values(
+            {**asdict(new_key), "account_id": of.id, "digest": token_digest(token)}
+        )
+    )
     note(connection, of.actor, "key made", new_key.id, scopes=list(new_key.scopes))
     return token, new_key
 
 
 def list_keys(connection: Connection, of: Account) -> Sequence[ApiKey]:
-    rows = connection.execute(select(api_key).where(api_key.c.account_id == of.id).order_by(api_key.c.created))
+    rows = connection.execute(
+        select(api_key).where(api_key.c.account_id == of.id).order_by(api_key.c.created)
+    )
     return [ApiKey(row.id, row.title, tuple(row.scopes), row.created, row.expires) for row in rows]
 
 
@@ -230,7 +276,9 @@ def key_account(connection: Connection, token: str) -> tuple[Account, frozenset[
     """Whose key it is, and its scopes."""
     now = utc_now()
     chosen = _enabled(
-        select(account, api_key.c.scopes, api_key.c.expires).join(api_key, api_key.c.account_id == account.c.id)
+        select(account, api_key.c.scopes, api_key.c.expires).join(
+            api_key, api_key.c.account_id == account.c.id
+        )
     ).where(api_key.c.digest == token_digest(token))
     row = connection.execute(chosen).one_or_none()
     if row is None or (row.expires is not None and row.expires <= now):
@@ -252,7 +300,9 @@ def export_person(connection: Connection, actor: str) -> dict[str, list[dict[str
     for data, chosen in _about(actor):
         columns = [column for column in data.table.c if column.name not in data.hidden]
         rows = connection.execute(select(*columns).where(chosen)).mappings()
-        records[data.table.name] = [{str(name): _plain(value) for name, value in row.items()} for row in rows]
+        records[data.table.name] = [
+            {str(name): _plain(value) for name, value in row.items()} for row in rows
+        ]
     return records
 
 
@@ -276,14 +326,18 @@ def purge(connection: Connection, configuration: Configuration) -> dict[str, int
         days = data.keep_days(configuration)
         if data.time_column is not None and days is not None:
             before = utc_now() - timedelta(days=days)
-            result = connection.execute(delete(data.table).where(data.table.c[data.time_column] < before))
+            result = connection.execute(
+                delete(data.table).where(data.table.c[data.time_column] < before)
+            )
             deleted[data.table.name] = result.rowcount
     return deleted
 
 
 def find_actor(connection: Connection, name: str) -> str:
     """The actor of an account's name, disabled or not. Raises DataError."""
-    account_id = connection.execute(select(account.c.id).where(account.c.folded_name == fold_name(name))).scalar()
+    account_id = connection.execute(
+        select(account.c.id).where(account.c.folded_name == fold_name(name))
+    ).scalar()
     if account_id is None:
         raise DataError(f"there is no account called {name!r} here")
     return f"account:{account_id}"
@@ -299,7 +353,9 @@ def _about(actor: str) -> Iterator[tuple[PersonalData, ColumnElement[bool]]]:
     for data in sorted(_declared(), key=lambda data: data.table is account):
         by_name = data.account_column if kind == "account" else data.visitor_column
         conditions = [
-            data.table.c[column] == value for column, value in ((by_name, name), (data.actor_column, actor)) if column
+            data.table.c[column] == value
+            for column, value in ((by_name, name), (data.actor_column, actor))
+            if column
         ]
         if conditions:
             yield data, or_(*conditions)

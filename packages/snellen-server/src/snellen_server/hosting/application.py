@@ -75,7 +75,12 @@ class Observed:
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._services.metrics["snellen_requests"].labels(route, method, str(status)).inc()
             self._services.metrics["snellen_request_seconds"].labels(route).observe(seconds)
-            facts = {"route": route, "method": method, "status": status, "milliseconds": round(seconds * 1000, 1)}
+            facts = {
+                "route": route,
+                "method": method,
+                "status": status,
+                "milliseconds": round(seconds * 1000, 1),
+            }
             LOGGER.info("request", extra={"facts": facts})
 
 
@@ -90,7 +95,8 @@ class Bounded:
             await self.app(scope, receive, send)
             return
         most = max(
-            (limit for path, limit in self._larger.items() if scope["path"].startswith(path)), default=self._usual
+            (limit for path, limit in self._larger.items() if scope["path"].startswith(path)),
+            default=self._usual,
         )
         stated_length = Headers(scope=scope).get("content-length", "0")
         refusal = _refusal(413, f"this takes at most {most:,} bytes")
@@ -148,12 +154,17 @@ class Identified:
             visitor=visitor or new_id(),
             network=network,
             address=address,
-            is_local=is_within(address, LOOPBACK) and not any(name in headers for name in FORWARDED),
+            is_local=is_within(address, LOOPBACK)
+            and not any(name in headers for name in FORWARDED),
         )
-        if seconds := self._services.wait_seconds(EVERY_REQUEST.name, scope["state"]["visitor"], network):
+        if seconds := self._services.wait_seconds(
+            EVERY_REQUEST.name, scope["state"]["visitor"], network
+        ):
             self._services.metrics["snellen_refusals"].labels(f"limit {EVERY_REQUEST.name}").inc()
             wait = int(seconds) + 1
-            refusal = _refusal(429, f"too many requests; {retry_words(wait)}", {"retry-after": str(wait)})
+            refusal = _refusal(
+                429, f"too many requests; {retry_words(wait)}", {"retry-after": str(wait)}
+            )
             await refusal(scope, receive, send)
             return
 
@@ -173,12 +184,19 @@ class Identified:
         except CookieError:
             return None
         visitor, _, signature = morsel.value.partition(".") if morsel else ("", "", "")
-        is_ours = _ID.fullmatch(visitor) and self._services.signer.is_valid("visitor", visitor, signature)
+        is_ours = _ID.fullmatch(visitor) and self._services.signer.is_valid(
+            "visitor", visitor, signature
+        )
         return visitor if is_ours else None
 
     def _cookie(self, visitor: str) -> str:
         value = f"{visitor}.{self._services.signer.signature('visitor', visitor)}"
-        return cookie(self._services, self._services.visitor_cookie, value, self._services.configuration.visitor_days)
+        return cookie(
+            self._services,
+            self._services.visitor_cookie,
+            value,
+            self._services.configuration.visitor_days,
+        )
 
 
 class Mended:
@@ -221,7 +239,11 @@ ONLY_ENCRYPTED = {"strict-transport-security": "max-age=31536000"}
 def make_hosting(services: Services) -> FastAPI:
     """The application of a server; it takes the services over and closes the database when it ends."""
     configuration = services.configuration
-    larger = {path: most for feature in services.features for path, most in feature.body_bytes(configuration).items()}
+    larger = {
+        path: most
+        for feature in services.features
+        for path, most in feature.body_bytes(configuration).items()
+    }
     application = FastAPI(
         title="Snellen",
         version=__version__,
@@ -234,7 +256,11 @@ def make_hosting(services: Services) -> FastAPI:
         middleware=[
             Middleware(Observed, services),
             Middleware(SecurityHeaders, ONLY_ENCRYPTED if configuration.is_secure else {}),
-            Middleware(TrustedHostMiddleware, allowed_hosts=list(configuration.all_hosts), www_redirect=False),
+            Middleware(
+                TrustedHostMiddleware,
+                allowed_hosts=list(configuration.all_hosts),
+                www_redirect=False,
+            ),
             Middleware(Identified, services),
             Middleware(Bounded, configuration.request_bytes, larger),
             Middleware(Mended, _failed),
@@ -284,9 +310,14 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
     async with AsyncExitStack() as exit_stack:
         for feature in services.features:
             if feature.hold:
-                services.held[feature.name] = await exit_stack.enter_async_context(feature.hold(services))
+                services.held[feature.name] = await exit_stack.enter_async_context(
+                    feature.hold(services)
+                )
         services.jobs.start(services)
-        LOGGER.info("started", extra={"facts": {"features": [feature.name for feature in services.features]}})
+        LOGGER.info(
+            "started",
+            extra={"facts": {"features": [feature.name for feature in services.features]}},
+        )
         yield
         services.stopping.set()
         await services.jobs.stop(services)
@@ -301,7 +332,9 @@ def _check_guarded(router: APIRouter) -> None:
             _check_guarded(inner)
         elif not isinstance(route, APIRoute):
             path = getattr(route, "path", route)
-            raise TypeError(f"{path} is not an address of an APIRouter's get, post ...: nothing checks its callers")
+            raise TypeError(
+                f"{path} is not an address of an APIRouter's get, post ...: nothing checks its callers"
+            )
 
 
 # --- errors ------------------------------------------------------------------------------------------------------
@@ -316,7 +349,9 @@ def _answer(request: Request, status: int, message: str, headers: Any = None) ->
 
 
 async def _refused(request: Request, error: StarletteHTTPException) -> Response:
-    wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(API)
+    wants_page = "text/html" in request.headers.get(
+        "accept", ""
+    ) and not request.url.path.startswith(API)
     if isinstance(error, SignInError) and wants_page and request.method in SAFE:
         return RedirectResponse(error.address, 303)
     return _answer(request, error.status_code, error.detail, error.headers)
@@ -324,7 +359,8 @@ async def _refused(request: Request, error: StarletteHTTPException) -> Response:
 
 async def _not_valid(request: Request, error: RequestValidationError) -> Response:
     faults = [
-        f"{'.'.join(str(part) for part in fault['loc'][1:]) or 'body'}: {fault['msg']}" for fault in error.errors()
+        f"{'.'.join(str(part) for part in fault['loc'][1:]) or 'body'}: {fault['msg']}"
+        for fault in error.errors()
     ]
     return _answer(request, 422, "; ".join(faults))
 
@@ -334,14 +370,22 @@ async def _not_done(request: Request, error: Exception) -> Response:
     if isinstance(error, BusyError):
         return _answer(request, 503, str(error), {"retry-after": "1"})
     if isinstance(error, DataError):
-        status = 404 if isinstance(error, MissingError) else 409 if isinstance(error, ConflictError) else 422
+        status = (
+            404
+            if isinstance(error, MissingError)
+            else 409
+            if isinstance(error, ConflictError)
+            else 422
+        )
         return _answer(request, status, str(error))
     return _failed(request, error)
 
 
 def _failed(request: Request, error: Exception) -> Response:
     LOGGER.error(
-        "failed", exc_info=error, extra={"facts": {"route": getattr(request.scope.get("route"), "path", "none")}}
+        "failed",
+        exc_info=error,
+        extra={"facts": {"route": getattr(request.scope.get("route"), "path", "none")}},
     )
     return _answer(request, 500, "something went wrong here; it is in the server's log")
 

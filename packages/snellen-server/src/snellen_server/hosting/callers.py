@@ -53,14 +53,20 @@ class SignInError(HTTPException):
     """Asks a person at a browser to sign in, and tells a program that it has no key."""
 
     def __init__(self, request: Request) -> None:
-        super().__init__(401, "sign in, or send an API key (Authorization: Bearer ...)", {"www-authenticate": "Bearer"})
+        super().__init__(
+            401,
+            "sign in, or send an API key (Authorization: Bearer ...)",
+            {"www-authenticate": "Bearer"},
+        )
         self.address = f"/sign-in?next={quote(request.url.path)}"
 
 
 _bearer = HTTPBearer(auto_error=False, description="An API key, as `snl_...`")
 
 
-async def guard(request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]) -> None:
+async def guard(
+    request: Request, bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> None:
     """Before every address: who calls, and that a change was asked for on a page of ours."""
     services = services_of(request)
     caller = await _caller(request, services, bearer.credentials if bearer else None)
@@ -129,7 +135,10 @@ class Scope:
     async def __call__(self, request: Request) -> Account:
         account = await account_of(request)
         if not caller_of(request).may(self.name):
-            raise HTTPException(403, f"this key does not allow {self.name}; make one that does on your account's page")
+            raise HTTPException(
+                403,
+                f"this key does not allow {self.name}; make one that does on your account's page",
+            )
         return account
 
 
@@ -153,20 +162,29 @@ async def _caller(request: Request, services: Services, key: str | None) -> Call
     if key is not None:
         key_owner = await services.database.read(key_account, key)
         if key_owner is None:
-            raise HTTPException(401, "this API key is not valid here", {"www-authenticate": "Bearer"})
+            raise HTTPException(
+                401, "this API key is not valid here", {"www-authenticate": "Bearer"}
+            )
         return Caller(visitor, network, key_owner[0], key_owner[1])
     token = request.cookies.get(services.session_cookie, "")
     account = await services.database.read(session_account, token) if token else None
     bound_to = f"session {token}" if account else f"visitor {visitor}"
     return Caller(
-        visitor, network, account, None, services.signer.signature("csrf", bound_to), token if account else ""
+        visitor,
+        network,
+        account,
+        None,
+        services.signer.signature("csrf", bound_to),
+        token if account else "",
     )
 
 
 async def _check_origin(request: Request, services: Services) -> None:
     """Browsers say which site asks; another one may not."""
     origin = request.headers.get("origin")
-    foreign = origin is not None and urlsplit(origin).hostname not in services.configuration.all_hosts
+    foreign = (
+        origin is not None and urlsplit(origin).hostname not in services.configuration.all_hosts
+    )
     if foreign or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
         services.metrics["snellen_refusals"].labels("origin").inc()
         raise HTTPException(403, "this was asked for by another site's page")
@@ -174,13 +192,19 @@ async def _check_origin(request: Request, services: Services) -> None:
 
 async def _check_token(request: Request, services: Services, caller: Caller) -> None:
     token = request.headers.get(CSRF_HEADER)
-    if token is None and request.headers.get("content-type", "").partition(";")[0].strip().lower() in FORMS:
+    if (
+        token is None
+        and request.headers.get("content-type", "").partition(";")[0].strip().lower() in FORMS
+    ):
         field = (await request.form()).get(CSRF_FIELD)
         token = field if isinstance(field, str) else None
     bound_to = f"session {caller.session}" if caller.session else f"visitor {caller.visitor}"
     if token is None or not services.signer.is_valid("csrf", bound_to, token):
         services.metrics["snellen_refusals"].labels("csrf").inc()
-        raise HTTPException(403, "the page was too old, or this came from elsewhere; load the page again and repeat it")
+        raise HTTPException(
+            403,
+            "the page was too old, or this came from elsewhere; load the page again and repeat it",
+        )
 
 
 def cookie(services: Services, name: str, value: str, days: int) -> str:

@@ -72,7 +72,13 @@ class Configuration(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def all_hosts(self) -> tuple[str, ...]:
-        return (urlsplit(self.public_url).hostname or "localhost", "127.0.0.1", "localhost", "::1", *self.hosts)
+        return (
+            urlsplit(self.public_url).hostname or "localhost",
+            "127.0.0.1",
+            "localhost",
+            "::1",
+            *self.hosts,
+        )
 
 
 def load_configuration(folder: Path, file: Path | None = None, **overrides: Any) -> Configuration:
@@ -83,7 +89,9 @@ def load_configuration(folder: Path, file: Path | None = None, **overrides: Any)
         try:
             content = file.read_bytes()
         except OSError as error:
-            raise DataError(f"{file} cannot be read ({error.strerror}); give a TOML file with --config") from None
+            raise DataError(
+                f"{file} cannot be read ({error.strerror}); give a TOML file with --config"
+            ) from None
     try:
         decoded = msgspec.toml.decode(content, type=dict[str, Any])
         if "folder" in decoded:

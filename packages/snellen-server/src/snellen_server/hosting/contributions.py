@@ -65,7 +65,13 @@ def clean_picture(content: bytes, most_pixels: int) -> StoredPicture:
         pixels.save(file, "PNG")
     clean_bytes = file.getvalue()
     media_type = "image/jpeg" if kind == "JPEG" else "image/png"
-    return StoredPicture(hashlib.sha256(clean_bytes).hexdigest(), media_type, pixels.width, pixels.height, clean_bytes)
+    return StoredPicture(
+        hashlib.sha256(clean_bytes).hexdigest(),
+        media_type,
+        pixels.width,
+        pixels.height,
+        clean_bytes,
+    )
 
 
 class PictureStore:
@@ -138,7 +144,9 @@ class Moderation:
     """The moderators of a server. Without any, everything passes."""
 
     def __init__(self, names: Sequence[str], seconds: float) -> None:
-        self._moderators: Mapping[str, Moderator] = {name: find("moderators", name) for name in names}
+        self._moderators: Mapping[str, Moderator] = {
+            name: find("moderators", name) for name in names
+        }
         self._seconds = seconds
 
     async def judge(self, contribution: Contribution) -> ModerationVerdict:
@@ -150,7 +158,9 @@ class Moderation:
                 return verdict
         return ModerationVerdict(True)
 
-    async def _ask(self, name: str, moderator: Moderator, contribution: Contribution) -> ModerationVerdict:
+    async def _ask(
+        self, name: str, moderator: Moderator, contribution: Contribution
+    ) -> ModerationVerdict:
         try:
             async with asyncio.timeout(self._seconds):
                 if inspect.iscoroutinefunction(moderator):
@@ -162,7 +172,8 @@ class Moderation:
             return UNAVAILABLE
         if not isinstance(verdict, ModerationVerdict):
             LOGGER.error(
-                "moderator gave no verdict", extra={"facts": {"moderator": name, "gave": type(verdict).__name__}}
+                "moderator gave no verdict",
+                extra={"facts": {"moderator": name, "gave": type(verdict).__name__}},
             )
             return UNAVAILABLE
         return verdict

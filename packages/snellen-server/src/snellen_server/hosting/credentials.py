@@ -56,13 +56,17 @@ class Signer:
         return urlsafe_b64encode(digest).decode().rstrip("=")
 
     def is_valid(self, purpose: str, text: str, signature: str) -> bool:
-        return hmac.compare_digest(self.signature(purpose, text).encode(), signature.encode("utf-8", "replace"))
+        return hmac.compare_digest(
+            self.signature(purpose, text).encode(), signature.encode("utf-8", "replace")
+        )
 
 
 def open_key(file: Path) -> bytes:
     """The key in `file`, which is made when it is not there, readable by its owner alone. Raises StoreError."""
     try:
-        with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as key_file:
+        with os.fdopen(
+            os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb"
+        ) as key_file:
             key_file.write(secrets.token_bytes(_BYTES))
     except FileExistsError:
         pass

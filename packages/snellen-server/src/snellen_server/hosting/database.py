@@ -79,49 +79,73 @@ class Database:
 
     `on_commit` is told after each commit how many writes it took, and how many seconds."""
 
-    def __init__(self, url: str, on_commit: Callable[[int, float], None] = lambda writes, seconds: None) -> None:
+    def __init__(
+        self, url: str, on_commit: Callable[[int, float], None] = lambda writes, seconds: None
+    ) -> None:
         self._on_commit = on_commit
         if not url.startswith(("sqlite:///", "postgresql+psycopg://")):
-            raise DataError(f"--database {_shown(url)} is not of PostgreSQL; write postgresql://USER@HOST/NAME")
+            raise DataError(
+                f"--database {_shown(url)} is not of PostgreSQL; write postgresql://USER@HOST/NAME"
+            )
         try:
             self.is_sqlite = url.startswith("sqlite")
-            self.engine = _sqlite_engine(url, reads=False) if self.is_sqlite else _server_engine(url)
+            self.engine = (
+                _sqlite_engine(url, reads=False) if self.is_sqlite else _server_engine(url)
+            )
             reading = _sqlite_engine(url, reads=True) if self.is_sqlite else self.engine
         except ModuleNotFoundError as error:
             raise SnellenError(
                 f"the database {_shown(url)} needs the package {error.name}: pip install 'psycopg[binary]'"
             ) from None
         except ArgumentError as error:
-            raise DataError(f"--database {_shown(url)}: {error}; write postgresql://USER@HOST/NAME") from None
+            raise DataError(
+                f"--database {_shown(url)}: {error}; write postgresql://USER@HOST/NAME"
+            ) from None
         self._reading = (
-            reading.execution_options() if self.is_sqlite else reading.execution_options(postgresql_readonly=True)
+            reading.execution_options()
+            if self.is_sqlite
+            else reading.execution_options(postgresql_readonly=True)
         )
         self._readers = ThreadPoolExecutor(READERS, "snellen-read")
         self._writers = None if self.is_sqlite else ThreadPoolExecutor(WRITERS, "snellen-write")
         self._waiting: queue.Queue[_Write | None] = queue.Queue()
         self._is_closed = False
         if self.is_sqlite:
-            self._writer = threading.Thread(target=self._write_on, name="snellen-write", daemon=True)
+            self._writer = threading.Thread(
+                target=self._write_on, name="snellen-write", daemon=True
+            )
             self._writer.start()
 
     # --- the door ------------------------------------------------------------------------------------------------
 
-    async def read(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
+    async def read(
+        self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs
+    ) -> Found:
         """What `work` finds. It cannot write."""
         return await asyncio.wrap_future(
             self._readers.submit(self._read, lambda connection: work(connection, *args, **keywords))
         )
 
-    async def write(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
+    async def write(
+        self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs
+    ) -> Found:
         """What `work` gives back, once what it wrote is on disk. An exception of `work` undoes all it wrote, and is
         raised here. Raises BusyError when too much is waiting."""
-        return await asyncio.wrap_future(self._begin_write(lambda connection: work(connection, *args, **keywords)))
+        return await asyncio.wrap_future(
+            self._begin_write(lambda connection: work(connection, *args, **keywords))
+        )
 
-    def read_now(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
+    def read_now(
+        self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs
+    ) -> Found:
         """`read` for code that is not asynchronous; it blocks."""
-        return self._readers.submit(self._read, lambda connection: work(connection, *args, **keywords)).result()
+        return self._readers.submit(
+            self._read, lambda connection: work(connection, *args, **keywords)
+        ).result()
 
-    def write_now(self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs) -> Found:
+    def write_now(
+        self, work: Work[Given, Found], *args: Given.args, **keywords: Given.kwargs
+    ) -> Found:
         """`write` for code that is not asynchronous; it blocks."""
         return self._begin_write(lambda connection: work(connection, *args, **keywords)).result()
 
@@ -174,7 +198,9 @@ class Database:
                 writes.append(self._waiting.get())
             is_open = None not in writes
             begun = time.perf_counter()
-            pending = [write for write in writes if write and write.future.set_running_or_notify_cancel()]
+            pending = [
+                write for write in writes if write and write.future.set_running_or_notify_cancel()
+            ]
             if pending:
                 self._commit(pending)
                 self._on_commit(len(pending), time.perf_counter() - begun)
@@ -194,7 +220,9 @@ class Database:
                 write.future.set_exception(fault)
 
 
-def _in_savepoint(connection: Connection, work: Callable[[Connection], Any]) -> tuple[Any, Exception | None]:
+def _in_savepoint(
+    connection: Connection, work: Callable[[Connection], Any]
+) -> tuple[Any, Exception | None]:
     try:
         with connection.begin_nested():
             return work(connection), None
@@ -207,13 +235,19 @@ def _in_savepoint(connection: Connection, work: Callable[[Connection], Any]) -> 
 
 
 def _sqlite_engine(url: str, *, reads: bool) -> Engine:
-    engine = create_engine(url, connect_args={"timeout": BUSY_MILLISECONDS / 1000}, pool_size=READERS)
+    engine = create_engine(
+        url, connect_args={"timeout": BUSY_MILLISECONDS / 1000}, pool_size=READERS
+    )
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _entry: ConnectionPoolEntry) -> None:
         connection.isolation_level = None
         write_ahead(connection, BUSY_MILLISECONDS / 1000)
-        for pragma in ("synchronous=FULL", "foreign_keys=ON", f"query_only={'ON' if reads else 'OFF'}"):
+        for pragma in (
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            f"query_only={'ON' if reads else 'OFF'}",
+        ):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
@@ -279,7 +313,9 @@ def revisions_of(connection: Connection) -> tuple[str, ...]:
 def heads(packages: tuple[str, ...]) -> tuple[str, ...]:
     """What `revisions_of` finds in a database of this version: what others depend on is not written down by itself."""
     scripts = ScriptDirectory.from_config(_settings(packages))
-    needed = {name for revision in scripts.walk_revisions() for name in _names(revision.dependencies)}
+    needed = {
+        name for revision in scripts.walk_revisions() for name in _names(revision.dependencies)
+    }
     return tuple(sorted(set(scripts.get_heads()) - needed))
 
 
@@ -291,7 +327,9 @@ def _settings(packages: Sequence[str]) -> Config:
     settings = Config()
     settings.set_main_option("script_location", _folder(_ENVIRONMENT))
     settings.set_main_option("path_separator", "newline")
-    settings.set_main_option("version_locations", "\n".join(map(_folder, (f"{_ENVIRONMENT}.versions", *packages))))
+    settings.set_main_option(
+        "version_locations", "\n".join(map(_folder, (f"{_ENVIRONMENT}.versions", *packages)))
+    )
     return settings
 
 
@@ -307,20 +345,30 @@ def back_up(configuration: Configuration, archive: Path) -> int:
     and all that people sent, and is readable by its owner alone. Raises StoreError, also for a database elsewhere.
     """
     if configuration.database:
-        raise StoreError("this server's database is not in its folder; use pg_dump for it (docs/server.md)")
+        raise StoreError(
+            "this server's database is not in its folder; use pg_dump for it (docs/server.md)"
+        )
     source = configuration.folder / DATABASE
     if not source.is_file():
-        raise StoreError(f"{configuration.folder} is not the folder of a server: {DATABASE} is missing")
+        raise StoreError(
+            f"{configuration.folder} is not the folder of a server: {DATABASE} is missing"
+        )
     with tempfile.TemporaryDirectory(dir=configuration.folder) as passing:
         copy = Path(passing) / DATABASE
         with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(copy)) as copied:
             live.backup(copied)
             copied.execute("PRAGMA journal_mode=DELETE")
-        pictures = [path for path in sorted((configuration.folder / PICTURES).glob("??/*")) if not path.suffix]
+        pictures = [
+            path
+            for path in sorted((configuration.folder / PICTURES).glob("??/*"))
+            if not path.suffix
+        ]
         try:
             descriptor = os.open(archive, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except OSError as error:
-            raise StoreError(f"{archive} cannot be written ({error.strerror}); choose another file") from None
+            raise StoreError(
+                f"{archive} cannot be written ({error.strerror}); choose another file"
+            ) from None
         with os.fdopen(descriptor, "wb") as file:
             with tarfile.open(fileobj=file, mode="w") as tar:
                 tar.add(copy, DATABASE)
@@ -335,7 +383,9 @@ def back_up(configuration: Configuration, archive: Path) -> int:
 def restore(archive: Path, folder: Path) -> None:
     """Put a backup into a folder that is empty or not there, and check the database. Raises StoreError, DataError."""
     if folder.exists() and any(folder.iterdir()):
-        raise StoreError(f"{folder} is not empty; restore into a new folder, and move that into its place")
+        raise StoreError(
+            f"{folder} is not empty; restore into a new folder, and move that into its place"
+        )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with tarfile.open(archive) as tar:

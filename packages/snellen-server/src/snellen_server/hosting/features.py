@@ -157,7 +157,9 @@ def shown_features(chosen: Sequence[str]) -> tuple[Feature, ...]:
     ordered = [*ALWAYS, *(name for name in chosen or names("features") if name not in ALWAYS)]
     features: tuple[Feature, ...] = tuple(find("features", name) for name in ordered)
     for kind in ("limits", "jobs", "metrics"):
-        declared = [declaration.name for feature in features for declaration in getattr(feature, kind)]
+        declared = [
+            declaration.name for feature in features for declaration in getattr(feature, kind)
+        ]
         if twice := sorted({name for name in declared if declared.count(name) > 1}):
             raise DataError(
                 f"two features declare {kind} called {', '.join(twice)}; choose one of them with `features`"

@@ -116,7 +116,10 @@ class Limiter:
         now = self._clock()
         with self._lock:
             levels = [(name, who, rate, self._level((name, who), rate, now)) for who, rate in rates]
-            longest = max(((1 - level) * rate.seconds / rate.count for _, _, rate, level in levels), default=0.0)
+            longest = max(
+                ((1 - level) * rate.seconds / rate.count for _, _, rate, level in levels),
+                default=0.0,
+            )
             if longest > 0:
                 return longest
             for limit, who, _, level in levels:

@@ -49,10 +49,21 @@ def log_to_stderr() -> None:
 
 
 HOUSE_METRICS = (
-    Collector("snellen_requests", "Requests by route, method and status", labels=("route", "method", "status")),
-    Collector("snellen_request_seconds", "Time until the whole answer was sent", "histogram", ("route",)),
+    Collector(
+        "snellen_requests",
+        "Requests by route, method and status",
+        labels=("route", "method", "status"),
+    ),
+    Collector(
+        "snellen_request_seconds", "Time until the whole answer was sent", "histogram", ("route",)
+    ),
     Collector("snellen_refusals", "Requests that were refused, by reason", labels=("reason",)),
-    Collector("snellen_commit_writes", "Writes of one commit", "histogram", buckets=(1, 2, 5, 10, 20, 50, 100, 200)),
+    Collector(
+        "snellen_commit_writes",
+        "Writes of one commit",
+        "histogram",
+        buckets=(1, 2, 5, 10, 20, 50, 100, 200),
+    ),
     Collector("snellen_commit_seconds", "Time of one commit", "histogram"),
     Collector("snellen_writes_waiting", "Writes that wait", "gauge"),
     Collector("snellen_job_runs", "Runs of background jobs", labels=("job", "outcome")),
@@ -71,5 +82,7 @@ def make_collectors(metrics: Iterable[Collector]) -> tuple[CollectorRegistry, Ma
             )
         else:
             kind = Counter if metric.kind == "counter" else Gauge
-            collectors[metric.name] = kind(metric.name, metric.help, metric.labels, registry=registry)
+            collectors[metric.name] = kind(
+                metric.name, metric.help, metric.labels, registry=registry
+            )
     return registry, collectors

@@ -10,7 +10,19 @@ from typing import Any
 from fastapi import APIRouter, Depends, HTTPException, UploadFile
 from fastapi.responses import Response
 from pydantic import BaseModel
-from sqlalchemy import Column, Connection, ForeignKey, Integer, Row, String, Table, delete, insert, or_, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    ForeignKey,
+    Integer,
+    Row,
+    String,
+    Table,
+    delete,
+    insert,
+    or_,
+    select,
+)
 from sqlalchemy.exc import IntegrityError
 
 from snellen_server.hosting.callers import Caller, CallerDep, Limited, ServicesDep
@@ -59,10 +71,14 @@ class PictureFacts(BaseModel):
     height: int
 
 
-async def take_picture(services: Services, caller: Caller, content: bytes, purpose: str) -> StoredPicture:
+async def take_picture(
+    services: Services, caller: Caller, content: bytes, purpose: str
+) -> StoredPicture:
     """Clean, moderate and keep a picture. Raises DataError for what is not a picture, HTTPException 403 for refusal."""
     clean_picture = await services.pictures.clean(content)
-    verdict = await services.moderation.judge(Contribution("picture", picture=clean_picture.content, purpose=purpose))
+    verdict = await services.moderation.judge(
+        Contribution("picture", picture=clean_picture.content, purpose=purpose)
+    )
     if not verdict.is_allowed:
         raise HTTPException(403, f"this picture is not shown here: {verdict.reason}")
     await asyncio.to_thread(services.pictures.put, clean_picture)
@@ -83,7 +99,11 @@ async def keep_picture(services: Services, content: bytes) -> StoredPicture:
 def may_use(connection: Connection, caller: Caller, digest: str) -> bool:
     """Whether a picture is one that this caller has sent, or the operator's."""
     sending = picture_sending.c
-    is_own = sending.account_id == caller.account.id if caller.account else sending.visitor == caller.visitor
+    is_own = (
+        sending.account_id == caller.account.id
+        if caller.account
+        else sending.visitor == caller.visitor
+    )
     chosen = select(sending.id).where(sending.digest == digest, or_(is_own, _OPERATORS)).limit(1)
     return connection.execute(chosen).scalar() is not None
 
@@ -93,7 +113,9 @@ def find_picture_facts(connection: Connection, digest: str) -> Row[Any] | None:
     return connection.execute(select(picture).where(picture.c.digest == digest)).one_or_none()
 
 
-@router.post(UPLOAD, status_code=201, tags=["pictures"], dependencies=[Depends(Limited("pictures"))])
+@router.post(
+    UPLOAD, status_code=201, tags=["pictures"], dependencies=[Depends(Limited("pictures"))]
+)
 async def send_picture(file: UploadFile, services: ServicesDep, caller: CallerDep) -> PictureFacts:
     """Send a PNG, JPEG, WebP or GIF. Metadata is taken out of it; what it is called and said to be does not matter."""
     sent_picture = await take_picture(services, caller, await file.read(), "picture")
@@ -109,12 +131,17 @@ async def send_picture(file: UploadFile, services: ServicesDep, caller: CallerDe
 @router.get("/pictures/{digest}", include_in_schema=False)
 async def show_picture(digest: str, services: ServicesDep) -> Response:
     media_type = await services.database.read(
-        lambda connection: connection.execute(select(picture.c.media_type).where(picture.c.digest == digest)).scalar()
+        lambda connection: connection.execute(
+            select(picture.c.media_type).where(picture.c.digest == digest)
+        ).scalar()
     )
     content = await asyncio.to_thread(services.pictures.read, digest) if media_type else None
     if content is None:
         raise HTTPException(404, "no picture has this name")
-    headers = {"cache-control": "public, max-age=31536000, immutable", "content-disposition": "inline"}
+    headers = {
+        "cache-control": "public, max-age=31536000, immutable",
+        "content-disposition": "inline",
+    }
     return Response(content, media_type=media_type, headers=headers)
 
 
@@ -130,7 +157,11 @@ def _record(connection: Connection, stored_picture: StoredPicture, caller: Calle
                 created=utc_now(),
             )
         )
-    sending = select(picture_sending.c.id).where(picture_sending.c.digest == stored_picture.digest, _OPERATORS).limit(1)
+    sending = (
+        select(picture_sending.c.id)
+        .where(picture_sending.c.digest == stored_picture.digest, _OPERATORS)
+        .limit(1)
+    )
     if caller is None and connection.execute(sending).scalar() is not None:
         return
     account = caller.account if caller else None

@@ -29,7 +29,13 @@ from snellen_server.hosting.configuration import KEY_FILE, PICTURES, Configurati
 from snellen_server.hosting.contributions import Moderation, PictureStore
 from snellen_server.hosting.credentials import Passwords, Signer, new_id, open_key
 from snellen_server.hosting.database import Database, migrate
-from snellen_server.hosting.features import Feature, Job, NavigationEntry, migration_packages, shown_features
+from snellen_server.hosting.features import (
+    Feature,
+    Job,
+    NavigationEntry,
+    migration_packages,
+    shown_features,
+)
 from snellen_server.hosting.limits import Limiter, Rate, RateLimit, parse_rate
 from snellen_server.hosting.monitoring import LOGGER, make_collectors
 from snellen_server.hosting.tables import job_lease, utc_now
@@ -64,10 +70,18 @@ class Pages:
         self.assets = _assets(packages)
         self._environment = template_environment(
             PrefixLoader(
-                {name: PackageLoader(package) for name, package in packages.items() if _has(package, "templates")}
+                {
+                    name: PackageLoader(package)
+                    for name, package in packages.items()
+                    if _has(package, "templates")
+                }
             ),
             asset=lambda name: self.assets[name].address,
-            **{name: value for feature in features for name, value in feature.template_values.items()},
+            **{
+                name: value
+                for feature in features
+                for name, value in feature.template_values.items()
+            },
         )
         self._environment.filters["minute"] = lambda moment: f"{moment:%Y-%m-%d %H:%M} UTC"
 
@@ -92,7 +106,9 @@ class Pages:
                 "navigation": [entry for entry in self._entries if _is_shown(entry, caller)],
                 "path": request.url.path,
                 "csrf_token": token,
-                "csrf_field": lambda: Markup('<input type="hidden" name="csrf_token" value="{}">').format(token),
+                "csrf_field": lambda: Markup(
+                    '<input type="hidden" name="csrf_token" value="{}">'
+                ).format(token),
                 **(values or {}),
             }
         )
@@ -105,7 +121,9 @@ class Pages:
 
 def _is_shown(entry: NavigationEntry, caller: Caller | None) -> bool:
     account = caller.account if caller else None
-    return entry.shown_to == "everybody" or (account is not None and (entry.shown_to == "accounts" or account.is_admin))
+    return entry.shown_to == "everybody" or (
+        account is not None and (entry.shown_to == "accounts" or account.is_admin)
+    )
 
 
 def _assets(packages: Mapping[str, str]) -> dict[str, Asset]:
@@ -145,7 +163,10 @@ class Jobs:
         self._wakers[name].set()
 
     def start(self, services: Services) -> None:
-        self._tasks = [asyncio.create_task(self._repeat(job, services), name=f"job {job.name}") for job in self._jobs]
+        self._tasks = [
+            asyncio.create_task(self._repeat(job, services), name=f"job {job.name}")
+            for job in self._jobs
+        ]
 
     async def stop(self, services: Services) -> None:
         """Wait for those that are running, and leave them to others; `services.stopping` is set before."""
@@ -153,7 +174,9 @@ class Jobs:
             waker.set()
         await asyncio.gather(*self._tasks)
         await services.database.write(
-            lambda connection: connection.execute(delete(job_lease).where(job_lease.c.holder == self._holder))
+            lambda connection: connection.execute(
+                delete(job_lease).where(job_lease.c.holder == self._holder)
+            )
         )
 
     async def _repeat(self, job: Job, services: Services) -> None:
@@ -163,7 +186,8 @@ class Jobs:
             is_ours = await self._run_once(job, services)
             with suppress(TimeoutError):
                 await asyncio.wait_for(
-                    waker.wait(), job.every_seconds if is_ours else min(job.every_seconds, LEASE_SECONDS)
+                    waker.wait(),
+                    job.every_seconds if is_ours else min(job.every_seconds, LEASE_SECONDS),
                 )
 
     async def _run_once(self, job: Job, services: Services) -> bool:
@@ -194,7 +218,9 @@ def _take(connection: Connection, name: str, holder: str) -> bool:
     now = utc_now()
     lease = {"holder": holder, "until": now + timedelta(seconds=LEASE_SECONDS)}
     free = or_(job_lease.c.holder == holder, job_lease.c.until < now)
-    if connection.execute(update(job_lease).where(job_lease.c.job == name, free).values(lease)).rowcount:
+    if connection.execute(
+        update(job_lease).where(job_lease.c.job == name, free).values(lease)
+    ).rowcount:
         return True
     try:
         with connection.begin_nested():
@@ -233,13 +259,17 @@ class Services:
 
     def settings(self, feature: str) -> Any:
         """The record of what the configuration says of a feature: of the type that it declares."""
-        [declared] = [candidate.settings for candidate in self.features if candidate.name == feature]
+        [declared] = [
+            candidate.settings for candidate in self.features if candidate.name == feature
+        ]
         return _settings(self.configuration, feature, declared or Struct)
 
     def wait_seconds(self, limit: str, visitor: str, network: str) -> float:
         """Seconds until one more is allowed under a declared limit; 0.0 when it is now, which is then counted."""
         by_visitor, by_network = self.rates[limit]
-        return self.limiter.wait(limit, ((f"visitor {visitor}", by_visitor), (f"network {network}", by_network)))
+        return self.limiter.wait(
+            limit, ((f"visitor {visitor}", by_visitor), (f"network {network}", by_network))
+        )
 
     @property
     def session_cookie(self) -> str:
@@ -258,20 +288,30 @@ def open_database(configuration: Configuration) -> Database:
 def open_services(configuration: Configuration) -> Services:
     """All services of a configuration; makes the folder and the schema. Raises SnellenError."""
     try:
-        configuration.folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds persons and their sessions
+        configuration.folder.mkdir(
+            mode=0o700, parents=True, exist_ok=True
+        )  # it holds persons and their sessions
     except OSError as error:
-        raise StoreError(f"{configuration.folder} cannot be made ({error.strerror}); choose another folder") from None
+        raise StoreError(
+            f"{configuration.folder} cannot be made ({error.strerror}); choose another folder"
+        ) from None
     features = shown_features(configuration.features)
     for name in configuration.feature:
         if name not in {feature.name for feature in features}:
-            raise DataError(f"[feature.{name}]: no such feature is shown; shown: {', '.join(f.name for f in features)}")
+            raise DataError(
+                f"[feature.{name}]: no such feature is shown; shown: {', '.join(f.name for f in features)}"
+            )
     for feature in features:
         _settings(configuration, feature.name, feature.settings or Struct)
     limits = (EVERY_REQUEST, *(limit for feature in features for limit in feature.limits))
     if strangers := set(configuration.limits) - {limit.name for limit in limits}:
         limit_names = ", ".join(limit.name for limit in limits)
-        raise DataError(f"[limits]: there is no limit called {sorted(strangers)[0]!r}; known: {limit_names}")
-    registry, collectors = make_collectors(metric for feature in features for metric in feature.metrics)
+        raise DataError(
+            f"[limits]: there is no limit called {sorted(strangers)[0]!r}; known: {limit_names}"
+        )
+    registry, collectors = make_collectors(
+        metric for feature in features for metric in feature.metrics
+    )
 
     def measure(writes: int, seconds: float) -> None:
         collectors["snellen_commit_writes"].observe(writes)
@@ -302,7 +342,9 @@ def _opened(configuration: Configuration, database: Database) -> Database:
     except OperationalError as error:
         database.close()
         reason = str(error.orig).strip().splitlines()[0]
-        raise StoreError(f"the database does not answer ({reason}); see whether it runs, and --database") from None
+        raise StoreError(
+            f"the database does not answer ({reason}); see whether it runs, and --database"
+        ) from None
     except BaseException:
         database.close()
         raise
@@ -311,8 +353,13 @@ def _opened(configuration: Configuration, database: Database) -> Database:
 
 def _rates(limit: RateLimit, configuration: Configuration) -> tuple[Rate, Rate]:
     chosen = configuration.limits.get(limit.name, LimitRates())
-    by_visitor, by_network = chosen.per_visitor or limit.per_visitor, chosen.per_network or limit.per_network
-    return parse_rate(by_visitor, f"the limit {limit.name!r}"), parse_rate(by_network, f"the limit {limit.name!r}")
+    by_visitor, by_network = (
+        chosen.per_visitor or limit.per_visitor,
+        chosen.per_network or limit.per_network,
+    )
+    return parse_rate(by_visitor, f"the limit {limit.name!r}"), parse_rate(
+        by_network, f"the limit {limit.name!r}"
+    )
 
 
 def _settings(configuration: Configuration, feature: str, kind: type[Struct]) -> Any:

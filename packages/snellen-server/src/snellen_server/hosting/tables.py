@@ -45,7 +45,9 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError(f"{value!r} has no time zone; use snellen_server.hosting.tables.utc_now()")
+            raise ValueError(
+                f"{value!r} has no time zone; use snellen_server.hosting.tables.utc_now()"
+            )
         return value.astimezone(UTC).replace(tzinfo=None) if dialect.name == "sqlite" else value
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:

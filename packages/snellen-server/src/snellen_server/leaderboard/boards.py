@@ -41,13 +41,17 @@ class Board(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if not _BOARD_NAME.fullmatch(self.name):
-            raise ValueError(f"a board's name has small letters, digits, dots and dashes, and {self.name!r} has not")
+            raise ValueError(
+                f"a board's name has small letters, digits, dots and dashes, and {self.name!r} has not"
+            )
         if not self.benchmarks:
             raise ValueError(f"the board {self.name!r} needs benchmarks")
         if not self.noise_answers > 0:
             raise ValueError(f"the board {self.name!r}: noise_answers is more than 0")
         if not FINEST < self.widest_noise <= 1:
-            raise ValueError(f"the board {self.name!r}: widest_noise is more than {FINEST}, and at most 1")
+            raise ValueError(
+                f"the board {self.name!r}: widest_noise is more than {FINEST}, and at most 1"
+            )
         for field in ("a_day", "presentations", "smallest_group"):
             if getattr(self, field) < 1:
                 raise ValueError(f"the board {self.name!r}: {field} is at least 1")
@@ -96,7 +100,9 @@ def board_benchmarks(board: Board) -> tuple[Benchmark, ...]:
     opened = tuple(use.benchmark for use in find_benchmarks(board.benchmarks))
     for benchmark in opened:
         if not has_answers(benchmark.folder) or not benchmark.manifest.counts.answers:
-            raise DataError(f"the board {board.name} cannot score {benchmark.name}: it is built without its answers")
+            raise DataError(
+                f"the board {board.name} cannot score {benchmark.name}: it is built without its answers"
+            )
     return opened
 
 
@@ -106,7 +112,9 @@ def build_digests(services: Services, benchmark: Benchmark) -> tuple[str, str]:
     The latter is signed by the server: a plain digest of few answers could be found by trying all of them.
     """
     manifest = benchmark.manifest
-    return manifest.questions[:12], services.signer.signature("leaderboard build", manifest.version)[:12]
+    return manifest.questions[:12], services.signer.signature(
+        "leaderboard build", manifest.version
+    )[:12]
 
 
 async def boards_fault(services: Services) -> str | None:

@@ -26,7 +26,15 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from snellen import parse_protocol
-from snellen.plugin_api import Benchmark, DataError, PlacedRow, PredictedRow, Sample, places_of, read_sheet
+from snellen.plugin_api import (
+    Benchmark,
+    DataError,
+    PlacedRow,
+    PredictedRow,
+    Sample,
+    places_of,
+    read_sheet,
+)
 
 LONGEST_REPLY = 100_000
 LONGEST_ID = 300
@@ -113,7 +121,9 @@ def _read_jsonl(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iter
                 try:
                     yield decoder.decode(line.removeprefix(BOM_UTF8) if number == 1 else line)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    fault = _json_fault(line) or f"{error}; a line is an object with id and prediction"
+                    fault = (
+                        _json_fault(line) or f"{error}; a line is an object with id and prediction"
+                    )
                     raise DataError(f"line {number}: {fault}") from None
 
 
@@ -128,10 +138,14 @@ def _json_fault(line: bytes) -> str:
 def _read_parquet(path: Path, limits: UploadLimits, notes: UploadFindings) -> Iterator[UploadedRow]:
     known_columns = UploadedRow.__struct_fields__
     try:
-        file = pq.ParquetFile(path, thrift_string_size_limit=1 << 24, thrift_container_size_limit=1 << 20)
+        file = pq.ParquetFile(
+            path, thrift_string_size_limit=1 << 24, thrift_container_size_limit=1 << 20
+        )
         facts = file.metadata
         if facts.num_rows > limits.rows:
-            raise DataError(f"the file has {facts.num_rows:,} rows, and at most {limits.rows:,} are read")
+            raise DataError(
+                f"the file has {facts.num_rows:,} rows, and at most {limits.rows:,} are read"
+            )
         columns = [name for name in file.schema_arrow.names if name in known_columns]
         unpacked = 0
         for batch in file.iter_batches(BATCH, columns=columns):
@@ -151,9 +165,14 @@ def _read_xlsx(path: Path, limits: UploadLimits, notes: UploadFindings) -> Itera
         raise DataError(str(error).removeprefix(f"{path}: ")) from None
     notes.add("cells that are formulas, taken as their text", count=sheet.formulas)
     (_, names), *rows = sheet.lines or [(0, {})]
-    columns = {place: name if name in ascii_uppercase else name.strip().lower() for place, name in names.items()}
+    columns = {
+        place: name if name in ascii_uppercase else name.strip().lower()
+        for place, name in names.items()
+    }
     for _, cells in rows:
-        yield _table_row({columns[place]: text for place, text in cells.items() if place in columns})
+        yield _table_row(
+            {columns[place]: text for place, text in cells.items() if place in columns}
+        )
 
 
 def _table_row(cells: Mapping[str, str]) -> UploadedRow:
@@ -162,22 +181,30 @@ def _table_row(cells: Mapping[str, str]) -> UploadedRow:
     ids = {name: cells[name].removesuffix(".0") for name in ("id", "index") if name in cells}
     # An empty cell is an empty reply: a sheet cannot tell it from none.
     reply = cells.get("prediction", "")
-    return _converted({**place, **ids, "prediction": reply, **({"options": options} if options else {})})
+    return _converted(
+        {**place, **ids, "prediction": reply, **({"options": options} if options else {})}
+    )
 
 
 def _converted(row: Mapping[str, Any]) -> UploadedRow:
     try:
         return msgspec.convert(row, UploadedRow, strict=False)
     except msgspec.ValidationError as error:
-        raise DataError(f"{error}; a row has id, prediction, and where it applies turn, options, scores") from None
+        raise DataError(
+            f"{error}; a row has id, prediction, and where it applies turn, options, scores"
+        ) from None
 
 
 def _check_unpacked(count: int, limits: UploadLimits) -> None:
     if count > limits.unpacked_bytes:
-        raise DataError(f"the file unpacks to more than {limits.unpacked_bytes >> 20:,} MiB, the most that are read")
+        raise DataError(
+            f"the file unpacks to more than {limits.unpacked_bytes >> 20:,} MiB, the most that are read"
+        )
 
 
-READERS_BY_SUFFIX: dict[str, Callable[[Path, UploadLimits, UploadFindings], Iterator[UploadedRow]]] = {
+READERS_BY_SUFFIX: dict[
+    str, Callable[[Path, UploadLimits, UploadFindings], Iterator[UploadedRow]]
+] = {
     ".jsonl": _read_jsonl,
     ".parquet": _read_parquet,
     ".xlsx": _read_xlsx,
@@ -190,7 +217,9 @@ def upload_suffix(file_name: str, content: bytes) -> str:
     """The suffix of a file that can be read. Raises DataError for another, and for content of another kind."""
     suffix = Path(file_name.replace("\\", "/")).suffix.lower()
     if suffix not in READERS_BY_SUFFIX:
-        raise DataError(f"predictions come as {', '.join(READERS_BY_SUFFIX)}; save the file as one of these")
+        raise DataError(
+            f"predictions come as {', '.join(READERS_BY_SUFFIX)}; save the file as one of these"
+        )
     if not content.startswith(MAGIC.get(suffix, b"")):
         raise DataError(f"the file is called {suffix} and is none")
     return suffix
@@ -213,7 +242,9 @@ class UploadFault:
     @property
     def sentence(self) -> str:
         more = ", ..." if self.count > len(self.named) else ""
-        return f"{self.kind}: {self.count:,}" + (f" ({', '.join(self.named)}{more})" if self.named else "")
+        return f"{self.kind}: {self.count:,}" + (
+            f" ({', '.join(self.named)}{more})" if self.named else ""
+        )
 
 
 class CheckedUpload(Struct, frozen=True):
@@ -237,18 +268,25 @@ class UploadFindings:
 
     def all(self) -> tuple[UploadFault, ...]:
         counts = self._counts.items()
-        return tuple(UploadFault(kind, count, tuple(self._named[kind])) for kind, count in counts if count)
+        return tuple(
+            UploadFault(kind, count, tuple(self._named[kind])) for kind, count in counts if count
+        )
 
 
 def check_upload(
-    rows: Sequence[UploadedRow], benchmarks: Sequence[Benchmark], presentations: int, notes: UploadFindings
+    rows: Sequence[UploadedRow],
+    benchmarks: Sequence[Benchmark],
+    presentations: int,
+    notes: UploadFindings,
 ) -> CheckedUpload:
     """Find the question of each row by its id. Every question has to have `presentations` rows, and no row be left.
 
     What a row says and is not read is added to `notes`.
     """
     faults = UploadFindings()
-    samples = {member.name: {sample.id: sample for sample in member.samples()} for member in benchmarks}
+    samples = {
+        member.name: {sample.id: sample for sample in member.samples()} for member in benchmarks
+    }
     indexes = {member.name: _indexes(member) for member in benchmarks}
     only = benchmarks[0].name if len(benchmarks) == 1 else ""
     placed: dict[Place, list[PlacedRow]] = defaultdict(list)
@@ -268,7 +306,9 @@ def check_upload(
             faults.add("unknown ids", row.name[:100])
             continue
         by_index = _named(row.index_name, by_id, indexes[benchmark])[0]
-        contradiction = "whose id and index name different questions" if by_index not in ("", name) else ""
+        contradiction = (
+            "whose id and index name different questions" if by_index not in ("", name) else ""
+        )
         if fault := contradiction or _fault(row, sample):
             faults.add(f"rows {fault}", where)
             continue
@@ -276,11 +316,22 @@ def check_upload(
             notes.add("rows with a prediction and scores, read by their scores", where)
         placed_row = _placed(row, sample, where, order)
         placed[benchmark, sample.id, placed_row.turn].append(placed_row)
-    expected = [(name, s.id, turn) for name, by_id in samples.items() for s in by_id.values() for turn in _rounds(s)]
+    expected = [
+        (name, s.id, turn)
+        for name, by_id in samples.items()
+        for s in by_id.values()
+        for turn in _rounds(s)
+    ]
     for place in expected:
         count = len(placed.get(place, ()))
         if count != presentations:
-            kind = "missing" if count == 0 else "duplicate" if count > presentations else "with too few rows"
+            kind = (
+                "missing"
+                if count == 0
+                else "duplicate"
+                if count > presentations
+                else "with too few rows"
+            )
             faults.add(f"{kind} questions", _shown(place, only))
     by_benchmark = {name: tuple(_numbered(placed, name, by_id)) for name, by_id in samples.items()}
     return CheckedUpload(by_benchmark, faults.all())
@@ -311,7 +362,9 @@ def _fault(row: UploadedRow, sample: Sample) -> str:
     if row.turn is None and len(sample.rounds) > 1:
         return "of a dialogue without their round (column turn)"
     options = sample.rounds[turn].options
-    if row.options and (len(row.options) != len(options) or places_of(row.options, options) is None):
+    if row.options and (
+        len(row.options) != len(options) or places_of(row.options, options) is None
+    ):
         return "with other options than their question has"
     if row.labels and (len(set(row.labels)) < len(row.labels) or len(row.labels) != len(options)):
         return "whose labels are not one for each option"
@@ -367,5 +420,11 @@ def protocol_of(rows: Sequence[PlacedRow], presentations: int) -> str:
     if len(methods) > 1:
         raise DataError("the file has replies and scores of one benchmark; submit one kind")
     several = f"?m={presentations}"
-    name = f"likelihood{several}" if "likelihood" in methods else f"instability{several}" if presentations > 1 else ""
+    name = (
+        f"likelihood{several}"
+        if "likelihood" in methods
+        else f"instability{several}"
+        if presentations > 1
+        else ""
+    )
     return parse_protocol(name or "vanilla").label

@@ -24,7 +24,14 @@ from snellen_server.hosting.callers import CallerDep, Limited, PersonDep, Scope,
 from snellen_server.hosting.configuration import Configuration
 from snellen_server.hosting.contributions import Contribution
 from snellen_server.hosting.credentials import new_id
-from snellen_server.hosting.features import Collector, Feature, HealthCheck, Job, NavigationEntry, PersonalData
+from snellen_server.hosting.features import (
+    Collector,
+    Feature,
+    HealthCheck,
+    Job,
+    NavigationEntry,
+    PersonalData,
+)
 from snellen_server.hosting.limits import RateLimit
 from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.services import Services
@@ -39,7 +46,13 @@ from snellen_server.leaderboard.boards import (
 )
 from snellen_server.leaderboard.checking import UploadFault, upload_suffix
 from snellen_server.leaderboard.releasing import PublishedNumber
-from snellen_server.leaderboard.standings import OVERALL, Order, read_standings, shown_number, summarised_boards
+from snellen_server.leaderboard.standings import (
+    OVERALL,
+    Order,
+    read_standings,
+    shown_number,
+    summarised_boards,
+)
 from snellen_server.leaderboard.submissions import (
     SCORE_SUBMISSIONS,
     DeclaredFacts,
@@ -68,7 +81,11 @@ SubmitDep = Annotated[Account, Depends(Scope(SUBMIT))]
 
 
 def _declared_facts(
-    organisation: Short = "", parameters: Short = "", address: Short = "", remark: Long = "", software: Short = ""
+    organisation: Short = "",
+    parameters: Short = "",
+    address: Short = "",
+    remark: Long = "",
+    software: Short = "",
 ) -> DeclaredFacts:
     return DeclaredFacts(organisation, parameters, address, remark, software)
 
@@ -260,13 +277,19 @@ async def send_submission(
     is_public: Annotated[bool, Form()] = False,
 ) -> EntryFacts:
     """Upload predictions (.jsonl, .parquet, .xlsx) with columns id and prediction; they are scored in a moment."""
-    return _entry_facts(await _take(services, account, _board(services, board), file, model, facts, is_public))
+    return _entry_facts(
+        await _take(services, account, _board(services, board), file, model, facts, is_public)
+    )
 
 
 @router.get(f"{API_SUBMISSIONS}/{{submission_id}}", tags=["leaderboard"])
-async def show_submission(submission_id: SubmissionId, services: ServicesDep, caller: CallerDep) -> EntryFacts:
+async def show_submission(
+    submission_id: SubmissionId, services: ServicesDep, caller: CallerDep
+) -> EntryFacts:
     """A submission of the caller's, or a public entry."""
-    return _entry_facts(await services.database.read(find_submission, submission_id, caller.account))
+    return _entry_facts(
+        await services.database.read(find_submission, submission_id, caller.account)
+    )
 
 
 @router.patch(f"{API_SUBMISSIONS}/{{submission_id}}", tags=["leaderboard"])
@@ -274,12 +297,16 @@ async def change_submission(
     submission_id: SubmissionId, visibility: Visibility, account: SubmitDep, services: ServicesDep
 ) -> EntryFacts:
     """Show an entry of one's own to everybody, or to oneself alone."""
-    await services.database.write(set_public, account, submission_id, is_public=visibility.is_public)
+    await services.database.write(
+        set_public, account, submission_id, is_public=visibility.is_public
+    )
     return _entry_facts(await services.database.read(find_submission, submission_id, account))
 
 
 @router.delete(f"{API_SUBMISSIONS}/{{submission_id}}", status_code=204, tags=["leaderboard"])
-async def delete_submission(submission_id: SubmissionId, account: SubmitDep, services: ServicesDep) -> Response:
+async def delete_submission(
+    submission_id: SubmissionId, account: SubmitDep, services: ServicesDep
+) -> Response:
     """Withdraw a submission of one's own. It still counts towards its day."""
     await _withdraw(services, account, submission_id)
     return Response(status_code=204)
@@ -290,28 +317,45 @@ async def delete_submission(submission_id: SubmissionId, account: SubmitDep, ser
 
 @router.get(PAGES, include_in_schema=False)
 async def boards_page(request: Request, services: ServicesDep) -> Response:
-    return services.pages.render(request, "leaderboard/boards.html", await summarised_boards(services))
+    return services.pages.render(
+        request, "leaderboard/boards.html", await summarised_boards(services)
+    )
 
 
 @router.get(f"{PAGES}/{{board}}", include_in_schema=False)
 async def board_page(
-    board: BoardName, request: Request, services: ServicesDep, caller: CallerDep, benchmark: str = "", order: str = ""
+    board: BoardName,
+    request: Request,
+    services: ServicesDep,
+    caller: CallerDep,
+    benchmark: str = "",
+    order: str = "",
 ) -> HTMLResponse:
     chosen = _board(services, board)
     ordered = cast(Order, order) if order in get_args(Order) else "rank"
     names = [member.name for member in board_benchmarks(chosen)]
     by = benchmark if benchmark in names else ""
-    board_standings, submissions = await read_standings(services, chosen, caller.account, by, ordered)
+    board_standings, submissions = await read_standings(
+        services, chosen, caller.account, by, ordered
+    )
     facts = _board_facts(chosen)
     values = {
         "board": chosen,
         "facts": facts,
         "standings": board_standings,
-        "too_small": [b for b in facts.benchmarks if b.n_questions < chosen.questions_needed and by in ("", b.name)],
+        "too_small": [
+            b
+            for b in facts.benchmarks
+            if b.n_questions < chosen.questions_needed and by in ("", b.name)
+        ],
         "columns": [by] if by else [*names, *([OVERALL] if len(names) > 1 else [])],
         "benchmark": by,
         "order": ordered,
-        "own": [entry for entry in submissions if caller.account and entry.account_id == caller.account.id],
+        "own": [
+            entry
+            for entry in submissions
+            if caller.account and entry.account_id == caller.account.id
+        ],
     }
     return services.pages.render(request, "leaderboard/board.html", values)
 
@@ -321,7 +365,9 @@ async def upload_template(board: BoardName, services: ServicesDep) -> Response:
     """All questions of a board, a line each, with room for the prediction."""
     benchmarks = board_benchmarks(_board(services, board))
     headers = {"content-disposition": f'attachment; filename="{board}.jsonl"'}
-    return StreamingResponse(_template_lines(benchmarks), media_type="application/jsonl", headers=headers)
+    return StreamingResponse(
+        _template_lines(benchmarks), media_type="application/jsonl", headers=headers
+    )
 
 
 @router.get(f"{PAGES}/{{board}}/submit", include_in_schema=False)
@@ -331,7 +377,9 @@ async def submission_page(
     return _submission_page(request, services, _board(services, board))
 
 
-@router.post(f"{PAGES}/{{board}}/submit", include_in_schema=False, dependencies=[Depends(Limited(UPLOADS))])
+@router.post(
+    f"{PAGES}/{{board}}/submit", include_in_schema=False, dependencies=[Depends(Limited(UPLOADS))]
+)
 async def submit_predictions(
     board: BoardName,
     request: Request,
@@ -353,7 +401,11 @@ async def submit_predictions(
 
 @router.get(f"{PAGES}/{{board}}/entries/{{submission_id}}", include_in_schema=False)
 async def entry_page(
-    board: BoardName, submission_id: SubmissionId, request: Request, services: ServicesDep, caller: CallerDep
+    board: BoardName,
+    submission_id: SubmissionId,
+    request: Request,
+    services: ServicesDep,
+    caller: CallerDep,
 ) -> HTMLResponse:
     entry = await services.database.read(find_submission, submission_id, caller.account)
     if entry.board != board:
@@ -368,7 +420,11 @@ async def entry_page(
 
 @router.post(f"{PAGES}/{{board}}/entries/{{submission_id}}/{{action}}", include_in_schema=False)
 async def change_entry(
-    board: BoardName, submission_id: SubmissionId, action: str, account: PersonDep, services: ServicesDep
+    board: BoardName,
+    submission_id: SubmissionId,
+    action: str,
+    account: PersonDep,
+    services: ServicesDep,
 ) -> Response:
     if action == "withdraw":
         await _withdraw(services, account, submission_id)
@@ -416,7 +472,9 @@ async def _take(
     content = await file.read()
     suffix = upload_suffix(file.filename or "", content[:16])
     words = "\n".join(filter(None, (model, *asdict(facts).values())))
-    verdict = await services.moderation.judge(Contribution("text", text=words, purpose="leaderboard entry"))
+    verdict = await services.moderation.judge(
+        Contribution("text", text=words, purpose="leaderboard entry")
+    )
     if not verdict.is_allowed:
         raise HTTPException(403, f"this is not shown here: {verdict.reason}")
     new = NewSubmission(
@@ -466,8 +524,15 @@ def _template_lines(benchmarks: tuple[Benchmark, ...]) -> Iterator[str]:
     for benchmark in benchmarks:
         for sample in benchmark.samples():
             for turn, question in enumerate(sample.rounds):
-                place = {"benchmark": benchmark.name, "id": sample.id, **({"turn": turn} if sample.turns else {})}
-                fields = {"question": question.question, **({"options": question.options} if question.options else {})}
+                place = {
+                    "benchmark": benchmark.name,
+                    "id": sample.id,
+                    **({"turn": turn} if sample.turns else {}),
+                }
+                fields = {
+                    "question": question.question,
+                    **({"options": question.options} if question.options else {}),
+                }
                 yield json.dumps({**place, **fields, "prediction": ""}) + "\n"
 
 
@@ -491,7 +556,11 @@ FEATURE = Feature(
     navigation=(NavigationEntry("Leaderboard", PAGES),),
     jobs=(Job(SCORE_SUBMISSIONS, 60, score_waiting),),
     metrics=(
-        Collector("snellen_submissions", "Submissions to the leaderboard by what came of them", labels=("outcome",)),
+        Collector(
+            "snellen_submissions",
+            "Submissions to the leaderboard by what came of them",
+            labels=("outcome",),
+        ),
     ),
     health_checks=(HealthCheck("leaderboard", boards_fault),),
     limits=(RateLimit(UPLOADS, "20/hour", "60/hour"),),

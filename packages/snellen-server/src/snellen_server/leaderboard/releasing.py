@@ -57,7 +57,9 @@ def widening(n: int, noise_answers: float) -> float:
 def questions_needed(noise_answers: float, widest: float) -> int:
     """The fewest questions of which `widening` is at most `widest`."""
     return math.ceil(
-        noise_answers * max((NOISE_QUANTILE + 1 / 4) / widest, NOISE_QUANTILE / (widest - FINEST / 2)) - 1e-9
+        noise_answers
+        * max((NOISE_QUANTILE + 1 / 4) / widest, NOISE_QUANTILE / (widest - FINEST / 2))
+        - 1e-9
     )
 
 

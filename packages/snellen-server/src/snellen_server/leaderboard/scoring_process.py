@@ -105,15 +105,24 @@ def score_upload(task: ScoringTask) -> ScoringOutcome:
         notes = findings.all()
         if checked.faults:
             refusal = "it does not fit the questions"
-            return ScoringOutcome(refused=refusal, faults=checked.faults, notes=notes, rows=len(rows))
-        labels = {name: protocol_of(predictions, task.presentations) for name, predictions in checked.rows.items()}
+            return ScoringOutcome(
+                refused=refusal, faults=checked.faults, notes=notes, rows=len(rows)
+            )
+        labels = {
+            name: protocol_of(predictions, task.presentations)
+            for name, predictions in checked.rows.items()
+        }
     except DataError as error:
         return ScoringOutcome(refused=str(error), notes=findings.all())
     contents: dict[str, str] = {}
     numbers: list[ExactNumber] = []
     for benchmark in benchmarks:
-        scored = _scored(benchmark, checked.rows[benchmark.name], labels[benchmark.name], Path(task.file))
-        contents[benchmark.name] = hashlib.sha256(benchmark.manifest.version.encode() + _content(scored)).hexdigest()
+        scored = _scored(
+            benchmark, checked.rows[benchmark.name], labels[benchmark.name], Path(task.file)
+        )
+        contents[benchmark.name] = hashlib.sha256(
+            benchmark.manifest.version.encode() + _content(scored)
+        ).hexdigest()
         numbers += _numbers(scored, benchmark, task)
     return ScoringOutcome(notes=notes, rows=len(rows), contents=contents, numbers=tuple(numbers))
 
@@ -145,10 +154,16 @@ def _numbers(scored: ScoredRun, benchmark: Benchmark, task: ScoringTask) -> Iter
     """The headline of a benchmark, and of those parts of it that are large enough and leave enough."""
     [scored_benchmark] = scored.benchmarks
     rows = results_of(scored)
-    [metric, *_] = [name for name in headlines_of(scored_benchmark) if any(row.metric == name for row in rows)]
+    [metric, *_] = [
+        name for name in headlines_of(scored_benchmark) if any(row.metric == name for row in rows)
+    ]
     parts = _parts(benchmark, scored_benchmark, task)
     for row in rows:
-        if row.metric == metric and row.benchmark == benchmark.name and (not row.slice or row.slice in parts):
+        if (
+            row.metric == metric
+            and row.benchmark == benchmark.name
+            and (not row.slice or row.slice in parts)
+        ):
             yield _exact(row)
 
 
@@ -161,13 +176,17 @@ def _parts(benchmark: Benchmark, scored: ScoredBenchmark, task: ScoringTask) -> 
                 counts[f"{name}={sample.tags[name]}"] += len(sample.rounds)
     total = sum(len(sample.rounds) for sample in scored.samples.values())
     smallest = task.smallest_group
-    return {part for part, count in counts.items() if count >= smallest and total - count >= smallest}
+    return {
+        part for part, count in counts.items() if count >= smallest and total - count >= smallest
+    }
 
 
 def _exact(row: Result) -> ExactNumber:
     metric, estimate = declared(row.metric), row.estimate
     if metric.low is None or metric.high is None or estimate.value is None:
-        raise RuntimeError(f"{row.metric} of {row.benchmark} has no value between bounds, so no noise is enough")
+        raise RuntimeError(
+            f"{row.metric} of {row.benchmark} has no value between bounds, so no noise is enough"
+        )
     return ExactNumber(
         benchmark=row.benchmark,
         metric=row.metric,

@@ -54,8 +54,14 @@ def standings(
     that were scored by another build of the benchmarks have none, nor have those of fewer questions than noise needs.
     """
     by = by or (OVERALL if len(builds) > 1 else next(iter(builds)))
-    board_standings = [_standing(board, entry, builds, by) for entry in entries if entry.state == "scored"]
-    public = [standing.numbers[by] for standing in board_standings if standing.entry.is_public and not standing.note]
+    board_standings = [
+        _standing(board, entry, builds, by) for entry in entries if entry.state == "scored"
+    ]
+    public = [
+        standing.numbers[by]
+        for standing in board_standings
+        if standing.entry.is_public and not standing.note
+    ]
     ranked = [_ranked(standing, public, by) for standing in board_standings]
     if order == "model":
         return sorted(ranked, key=lambda standing: standing.entry.model.casefold())
@@ -63,7 +69,10 @@ def standings(
         return sorted(ranked, key=lambda standing: standing.entry.created, reverse=True)
     return sorted(
         ranked,
-        key=lambda standing: (bool(standing.note), -_oriented(standing.numbers[by])[1] if not standing.note else 0.0),
+        key=lambda standing: (
+            bool(standing.note),
+            -_oriented(standing.numbers[by])[1] if not standing.note else 0.0,
+        ),
     )
 
 
@@ -76,7 +85,9 @@ async def read_standings(
     return standings(board, submissions, builds, by, order), submissions
 
 
-def _standing(board: Board, entry: Submission, builds: Mapping[str, tuple[str, str]], by: str) -> BoardStanding:
+def _standing(
+    board: Board, entry: Submission, builds: Mapping[str, tuple[str, str]], by: str
+) -> BoardStanding:
     by_name = {name: number for name in builds if (number := entry.number(name))}
     numbers = dict(by_name)
     if len(builds) > 1 and len(by_name) == len(builds) and (mean := _mean(list(by_name.values()))):
@@ -137,7 +148,9 @@ def shown_number(number: PublishedNumber | None) -> str:
         return "–"
     scale = 100 if number.unit == "share" else 1
     places = 1 if number.unit == "share" else 2
-    value, low, high = (f"{scale * figure:.{places}f}" for figure in (number.value, number.low, number.high))
+    value, low, high = (
+        f"{scale * figure:.{places}f}" for figure in (number.value, number.low, number.high)
+    )
     return f"{value} [{low}, {high}]"
 
 

@@ -44,14 +44,27 @@ from snellen_server.hosting.database import MissingError
 from snellen_server.hosting.monitoring import LOGGER
 from snellen_server.hosting.services import Services
 from snellen_server.hosting.tables import METADATA, UtcDateTime, account, utc_now
-from snellen_server.leaderboard.boards import Board, board_benchmarks, build_digests, find_board, settings_of
+from snellen_server.leaderboard.boards import (
+    Board,
+    board_benchmarks,
+    build_digests,
+    find_board,
+    settings_of,
+)
 from snellen_server.leaderboard.checking import UploadFault, UploadLimits
 from snellen_server.leaderboard.releasing import Draw, PublishedNumber, release_number
 from snellen_server.leaderboard.scoring_process import ScoringOutcome, ScoringTask
 
 State = Literal["waiting", "scored", "refused", "failed", "withdrawn"]
 MOST_ATTEMPTS = 3
-_UNSCORED: dict[str, Any] = {"attempts": 0, "snellen_version": "", "builds": {}, "rows": 0, "faults": {}, "numbers": []}
+_UNSCORED: dict[str, Any] = {
+    "attempts": 0,
+    "snellen_version": "",
+    "builds": {},
+    "rows": 0,
+    "faults": {},
+    "numbers": [],
+}
 UNCOUNTED = ("refused", "failed")
 """States that tell nothing of the answers, and so do not count towards a day's submissions."""
 
@@ -94,7 +107,14 @@ class Submission(Struct, frozen=True, kw_only=True):
 
     def number(self, benchmark: str) -> PublishedNumber | None:
         """The headline of a benchmark."""
-        return next((number for number in self.numbers if number.benchmark == benchmark and not number.slice), None)
+        return next(
+            (
+                number
+                for number in self.numbers
+                if number.benchmark == benchmark and not number.slice
+            ),
+            None,
+        )
 
 
 class NewSubmission(Struct, frozen=True, kw_only=True):
@@ -108,7 +128,9 @@ class NewSubmission(Struct, frozen=True, kw_only=True):
     file_bytes: int
 
 
-def add_submission(connection: Connection, of: Account, board: Board, new: NewSubmission, submission_id: str) -> None:
+def add_submission(
+    connection: Connection, of: Account, board: Board, new: NewSubmission, submission_id: str
+) -> None:
     """Record an upload that waits to be scored. Raises DataError when the account has had its submissions of a day."""
     # Whoever sends two at once is served one after the other.
     connection.execute(select(account.c.id).where(account.c.id == of.id).with_for_update())
@@ -145,8 +167,12 @@ def take_next(connection: Connection) -> Row[Any] | None:
     """The submission that has waited longest, with one more attempt counted; after too many it has failed."""
     given_up = submission.c.attempts >= MOST_ATTEMPTS
     waits = submission.c.state == "waiting"
-    connection.execute(update(submission).where(waits, given_up).values(state="failed", finished=utc_now()))
-    row = connection.execute(select(submission).where(waits).order_by(submission.c.created).limit(1)).one_or_none()
+    connection.execute(
+        update(submission).where(waits, given_up).values(state="failed", finished=utc_now())
+    )
+    row = connection.execute(
+        select(submission).where(waits).order_by(submission.c.created).limit(1)
+    ).one_or_none()
     if row is not None:
         attempts = {"attempts": row.attempts + 1}
         connection.execute(update(submission).where(submission.c.id == row.id).values(attempts))
@@ -159,14 +185,20 @@ def put_back(connection: Connection, submission_id: str) -> None:
     connection.execute(chosen.values(attempts=submission.c.attempts - 1))
 
 
-def finish(connection: Connection, submission_id: str, state: State, values: Mapping[str, Any]) -> None:
+def finish(
+    connection: Connection, submission_id: str, state: State, values: Mapping[str, Any]
+) -> None:
     """Keep what came of it, unless it was withdrawn meanwhile."""
     waits = and_(submission.c.id == submission_id, submission.c.state == "waiting")
-    connection.execute(update(submission).where(waits).values(state=state, finished=utc_now(), **values))
+    connection.execute(
+        update(submission).where(waits).values(state=state, finished=utc_now(), **values)
+    )
 
 
 def waiting_ids(connection: Connection) -> set[str]:
-    return set(connection.execute(select(submission.c.id).where(submission.c.state == "waiting")).scalars())
+    return set(
+        connection.execute(select(submission.c.id).where(submission.c.state == "waiting")).scalars()
+    )
 
 
 # --- who sees what -----------------------------------------------------------------------------------------------
@@ -179,17 +211,26 @@ def _visible(viewer: Account | None) -> Select[Any]:
     return (
         select(submission, account.c.name.label("account_name"))
         .join(account, account.c.id == submission.c.account_id)
-        .where(submission.c.state != "withdrawn", is_public if is_own is None else or_(is_public, is_own))
+        .where(
+            submission.c.state != "withdrawn",
+            is_public if is_own is None else or_(is_public, is_own),
+        )
     )
 
 
-def list_submissions(connection: Connection, board: str, viewer: Account | None) -> list[Submission]:
+def list_submissions(
+    connection: Connection, board: str, viewer: Account | None
+) -> list[Submission]:
     """Those of a board that the viewer may see, the latest first."""
-    chosen = _visible(viewer).where(submission.c.board == board).order_by(submission.c.created.desc())
+    chosen = (
+        _visible(viewer).where(submission.c.board == board).order_by(submission.c.created.desc())
+    )
     return [_read(row) for row in connection.execute(chosen)]
 
 
-def find_submission(connection: Connection, submission_id: str, viewer: Account | None) -> Submission:
+def find_submission(
+    connection: Connection, submission_id: str, viewer: Account | None
+) -> Submission:
     """One that the viewer may see. Raises MissingError for another's private one as for one that is not there."""
     row = connection.execute(_visible(viewer).where(submission.c.id == submission_id)).one_or_none()
     if row is None:
@@ -201,7 +242,12 @@ def set_public(connection: Connection, of: Account, submission_id: str, *, is_pu
     """Show one of this account to everybody, or to its owner alone. Raises MissingError."""
     is_own, _ = _own(connection, of, submission_id)
     connection.execute(update(submission).where(is_own).values(is_public=is_public))
-    note(connection, of.actor, "submission shown" if is_public else "submission hidden", submission_id)
+    note(
+        connection,
+        of.actor,
+        "submission shown" if is_public else "submission hidden",
+        submission_id,
+    )
 
 
 def withdraw(connection: Connection, of: Account, submission_id: str) -> None:
@@ -212,13 +258,21 @@ def withdraw(connection: Connection, of: Account, submission_id: str) -> None:
         connection.execute(submission.delete().where(is_own))
     else:
         emptied: dict[str, Any] = {"model": "", "facts": {}, "numbers": [], "faults": {}}
-        connection.execute(update(submission).where(is_own).values(state="withdrawn", is_public=False, **emptied))
+        connection.execute(
+            update(submission).where(is_own).values(state="withdrawn", is_public=False, **emptied)
+        )
     note(connection, of.actor, "submission withdrawn", submission_id)
 
 
-def _own(connection: Connection, of: Account, submission_id: str) -> tuple[ColumnElement[bool], State]:
+def _own(
+    connection: Connection, of: Account, submission_id: str
+) -> tuple[ColumnElement[bool], State]:
     """Where a submission of this account stands, and its state."""
-    is_own = and_(submission.c.id == submission_id, submission.c.account_id == of.id, submission.c.state != "withdrawn")
+    is_own = and_(
+        submission.c.id == submission_id,
+        submission.c.account_id == of.id,
+        submission.c.state != "withdrawn",
+    )
     state = connection.execute(select(submission.c.state).where(is_own)).scalar()
     if state is None:
         raise MissingError("this account has no such submission")
@@ -243,7 +297,11 @@ def outcome_faults(
     refusal: str, faults: Sequence[UploadFault] = (), notes: Sequence[UploadFault] = ()
 ) -> dict[str, Any]:
     """What is kept of why an upload was refused, and of what is to be said of it."""
-    parts = {"refusal": refusal, "rows": msgspec.to_builtins(faults), "notes": msgspec.to_builtins(notes)}
+    parts = {
+        "refusal": refusal,
+        "rows": msgspec.to_builtins(faults),
+        "notes": msgspec.to_builtins(notes),
+    }
     return {name: part for name, part in parts.items() if part}
 
 
@@ -344,7 +402,10 @@ async def _score(services: Services, row: Any) -> tuple[State, Mapping[str, Any]
         "rows": outcome.rows,
         "faults": outcome_faults("", notes=outcome.notes),
         "numbers": msgspec.to_builtins(numbers),
-        "builds": {benchmark.name: build_digests(services, benchmark) for benchmark in board_benchmarks(board)},
+        "builds": {
+            benchmark.name: build_digests(services, benchmark)
+            for benchmark in board_benchmarks(board)
+        },
         "snellen_version": __version__,
     }
 
@@ -376,7 +437,9 @@ async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | 
     talk = asyncio.create_task(process.communicate(msgspec.json.encode(task)))
     stop = asyncio.create_task(services.stopping.wait())
     try:
-        await asyncio.wait((talk, stop), timeout=settings_of(services).seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            (talk, stop), timeout=settings_of(services).seconds, return_when=asyncio.FIRST_COMPLETED
+        )
         if not talk.done():
             return None if stop.done() else "scoring it took longer than a submission may"
         output, complaints = talk.result()
@@ -387,14 +450,21 @@ async def _carry_out(services: Services, task: ScoringTask) -> ScoringOutcome | 
             await talk
     if process.returncode == 0:
         return msgspec.json.decode(output, type=ScoringOutcome)
-    LOGGER.error("scoring failed", extra={"facts": {"code": process.returncode, "said": complaints[-2000:].decode()}})
+    LOGGER.error(
+        "scoring failed",
+        extra={"facts": {"code": process.returncode, "said": complaints[-2000:].decode()}},
+    )
     return _OURS
 
 
-def released_numbers(services: Services, board: Board, outcome: ScoringOutcome) -> list[PublishedNumber]:
+def released_numbers(
+    services: Services, board: Board, outcome: ScoringOutcome
+) -> list[PublishedNumber]:
     """The numbers that may be seen; the noise of each follows from what was predicted of its benchmark."""
     return [
-        release_number(exact, board.noise_answers, _draw(services, board, outcome.contents[exact.benchmark]))
+        release_number(
+            exact, board.noise_answers, _draw(services, board, outcome.contents[exact.benchmark])
+        )
         for exact in outcome.numbers
     ]
 
@@ -414,7 +484,9 @@ async def _delete_leftovers(services: Services) -> None:
     """Files of submissions that no longer wait. One that has just come may not be recorded yet."""
     root = services.configuration.folder / FOLDER
     before = time.time() - SETTLED_SECONDS
-    folders = [path for path in root.iterdir() if path.stat().st_mtime < before] if root.is_dir() else []
+    folders = (
+        [path for path in root.iterdir() if path.stat().st_mtime < before] if root.is_dir() else []
+    )
     waiting = await services.database.read(waiting_ids) if folders else set()
     for folder in folders:
         if folder.name not in waiting:

@@ -19,7 +19,18 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from msgspec import Struct
 from PIL import Image
-from sqlalchemy import JSON, Column, Connection, ForeignKey, Integer, String, Table, insert, select, update
+from sqlalchemy import (
+    JSON,
+    Column,
+    Connection,
+    ForeignKey,
+    Integer,
+    String,
+    Table,
+    insert,
+    select,
+    update,
+)
 
 from snellen.plugin_api import (
     DataError,
@@ -116,7 +127,9 @@ class OpenForm(Struct, frozen=True):
             raise DataError(f"the study has no dimension {min(strangers)!r}")
         for name, value in values.items():
             if value not in study.values:
-                raise DataError(f"{name}: {value} is not on the scale from {study.lowest} to {study.highest}")
+                raise DataError(
+                    f"{name}: {value} is not on the scale from {study.lowest} to {study.highest}"
+                )
 
 
 @lru_cache(maxsize=16)
@@ -141,9 +154,15 @@ async def ratings_fault(services: Services) -> str | None:
 # --- what was rated ----------------------------------------------------------------------------------------------
 
 
-def save_ratings(connection: Connection, form: str, rater: Account, number: int, values: Mapping[str, int]) -> None:
+def save_ratings(
+    connection: Connection, form: str, rater: Account, number: int, values: Mapping[str, int]
+) -> None:
     """Keep ratings of an item, beside those of its other dimensions."""
-    place = (item_rating.c.form == form, item_rating.c.account_id == rater.id, item_rating.c.item == number)
+    place = (
+        item_rating.c.form == form,
+        item_rating.c.account_id == rater.id,
+        item_rating.c.item == number,
+    )
     # Whoever sends two at once is served one after the other.
     connection.execute(select(account.c.id).where(account.c.id == rater.id).with_for_update())
     earlier = connection.execute(select(item_rating.c.ratings).where(*place)).scalar()
@@ -151,13 +170,19 @@ def save_ratings(connection: Connection, form: str, rater: Account, number: int,
         key = {"form": form, "account_id": rater.id, "item": number}
         connection.execute(insert(item_rating).values(**key, ratings=dict(values), at=utc_now()))
     else:
-        connection.execute(update(item_rating).where(*place).values(ratings={**earlier, **values}, at=utc_now()))
+        connection.execute(
+            update(item_rating).where(*place).values(ratings={**earlier, **values}, at=utc_now())
+        )
 
 
 def ratings_of(connection: Connection, form: str, rater: Account) -> ItemRatings:
     """All that one rater gave, by item."""
-    chosen = select(item_rating).where(item_rating.c.form == form, item_rating.c.account_id == rater.id)
-    return {row.item: row.ratings for row in connection.execute(chosen.order_by(item_rating.c.item))}
+    chosen = select(item_rating).where(
+        item_rating.c.form == form, item_rating.c.account_id == rater.id
+    )
+    return {
+        row.item: row.ratings for row in connection.execute(chosen.order_by(item_rating.c.item))
+    }
 
 
 def all_sheets(connection: Connection, opened: OpenForm) -> list[RaterSheet]:
@@ -203,9 +228,17 @@ async def rating_item_page(
     ratings = await services.database.read(ratings_of, opened.form, rater)
     order = opened.order(rater.id)
     unfinished = [at for at, number in enumerate(order, 1) if opened.missing(ratings, number)]
-    values: dict[str, Any] = {"opened": opened, "study": opened.prepared.key.study, "total": len(order)}
+    values: dict[str, Any] = {
+        "opened": opened,
+        "study": opened.prepared.key.study,
+        "total": len(order),
+    }
     at = place or (unfinished[0] if unfinished else len(order) + 1)
-    values |= {"left": len(unfinished), "first_left": unfinished[0] if unfinished else 0, "has_begun": bool(ratings)}
+    values |= {
+        "left": len(unfinished),
+        "first_left": unfinished[0] if unfinished else 0,
+        "has_begun": bool(ratings),
+    }
     if at > len(order):
         return services.pages.render(request, "ratings/end.html", values)
     item = opened.item(order[at - 1])
@@ -220,12 +253,22 @@ def _size(content: bytes) -> tuple[int, int]:
         return picture.size
 
 
-@router.post(f"{ROOT}/{{study}}/items/{{number}}", include_in_schema=False, dependencies=[Depends(Limited(LIMIT))])
-async def rate_item(study: str, number: int, request: Request, rater: PersonDep, services: ServicesDep) -> Response:
+@router.post(
+    f"{ROOT}/{{study}}/items/{{number}}",
+    include_in_schema=False,
+    dependencies=[Depends(Limited(LIMIT))],
+)
+async def rate_item(
+    study: str, number: int, request: Request, rater: PersonDep, services: ServicesDep
+) -> Response:
     """Keeps the ratings of an item that were given, all or some, and goes on."""
     opened = await _form(services, study)
     form = await request.form()
-    values = {name.removeprefix(FIELD): _whole(value) for name, value in form.items() if name.startswith(FIELD)}
+    values = {
+        name.removeprefix(FIELD): _whole(value)
+        for name, value in form.items()
+        if name.startswith(FIELD)
+    }
     opened.check(number, values)
     await services.database.write(save_ratings, opened.form, rater, number, values)
     place = opened.order(rater.id).index(number) + 1
@@ -233,12 +276,18 @@ async def rate_item(study: str, number: int, request: Request, rater: PersonDep,
 
 
 @router.get(f"{ROOT}/{{study}}/pictures/{{digest}}", include_in_schema=False)
-async def rated_picture(study: str, digest: str, rater: PersonDep, services: ServicesDep) -> Response:
+async def rated_picture(
+    study: str, digest: str, rater: PersonDep, services: ServicesDep
+) -> Response:
     opened = await _form(services, study)
     if digest not in opened.prepared.pictures:
         raise HTTPException(404, "no picture has this name")
     media_type, content = opened.prepared.pictures[digest]
-    return Response(content, media_type=media_type, headers={"cache-control": "private, max-age=31536000, immutable"})
+    return Response(
+        content,
+        media_type=media_type,
+        headers={"cache-control": "private, max-age=31536000, immutable"},
+    )
 
 
 @router.get(f"{ROOT}/{{study}}/mine.json", include_in_schema=False)
@@ -276,7 +325,9 @@ async def study_key(study: str, admin: AdminDep, services: ServicesDep) -> Respo
     """Which model wrote which item: beside the ratings, it makes a folder that `snellen rate` reads."""
     opened = await _form(services, study)
     key: RatingKey = opened.prepared.key
-    return _download("key.json", msgspec.json.format(msgspec.json.encode(key), indent=1), "application/json")
+    return _download(
+        "key.json", msgspec.json.format(msgspec.json.encode(key), indent=1), "application/json"
+    )
 
 
 async def _form(services: Services, name: str) -> OpenForm:
@@ -298,7 +349,11 @@ def _whole(value: object) -> int:
 
 
 def _download(name: str, content: bytes, media_type: str) -> Response:
-    return Response(content, media_type=media_type, headers={"content-disposition": f'attachment; filename="{name}"'})
+    return Response(
+        content,
+        media_type=media_type,
+        headers={"content-disposition": f'attachment; filename="{name}"'},
+    )
 
 
 async def open_studies(services: Services) -> dict[str, Any]:
@@ -307,7 +362,9 @@ async def open_studies(services: Services) -> dict[str, Any]:
     titles = {}
     for declared in settings.studies:
         with suppress(SnellenError):  # /readyz says so
-            titles[declared.name] = (await asyncio.to_thread(find_rating_study, declared.study)).title
+            titles[declared.name] = (
+                await asyncio.to_thread(find_rating_study, declared.study)
+            ).title
     return {"titles": titles}
 
 

@@ -33,7 +33,14 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from snellen.common.drafts import DistractorSpec, Draft, Outline, PictureSpec, QuestionDraft, read_params
+from snellen.common.drafts import (
+    DistractorSpec,
+    Draft,
+    Outline,
+    PictureSpec,
+    QuestionDraft,
+    read_params,
+)
 from snellen.common.images import PALETTE
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
@@ -128,7 +135,9 @@ def _present(objects: CocoObjects, annotation: CocoAnnotation, where: str, *, bo
     return Draft(
         id=str(annotation.id),
         rounds=(QuestionDraft(question, texts=(gold.name,), distractors=distractors),),
-        images=(PictureSpec(file, outlines=(Outline(annotation.bbox, width=3),)) if boxed else file,),
+        images=(
+            PictureSpec(file, outlines=(Outline(annotation.bbox, width=3),)) if boxed else file,
+        ),
         where=where,
         regions=(Region(annotation.bbox),) if boxed else (),
         group=str(annotation.image_id),
@@ -144,7 +153,11 @@ def _missing(objects: CocoObjects) -> Iterator[Draft]:
     pictures and to what its models reach by chance (docs/evidence/reform-eval.md).
     """
     for image, annotated in objects.by_image.items():
-        large = [(where, a) for where, a in annotated if not a.iscrowd and min(a.bbox[2], a.bbox[3]) >= MOS_SIDE]
+        large = [
+            (where, a)
+            for where, a in annotated
+            if not a.iscrowd and min(a.bbox[2], a.bbox[3]) >= MOS_SIDE
+        ]
         if not large or len({a.category_id for _, a in large}) < len(large):
             continue
         rng = rng_for("mscoco-mos", image, "boxes")
@@ -157,7 +170,9 @@ def _missing(objects: CocoObjects) -> Iterator[Draft]:
         gold = objects.categories[rng.choice(golds)]
         tier = tuple(objects.name(category) for category in sorted(boxed))
         boxes = tuple(a.bbox for _, a in chosen)
-        outlines = tuple(Outline(box, PALETTE[place % len(PALETTE)], 3) for place, box in enumerate(boxes))
+        outlines = tuple(
+            Outline(box, PALETTE[place % len(PALETTE)], 3) for place, box in enumerate(boxes)
+        )
         yield Draft(
             id=str(image),
             rounds=(
@@ -203,13 +218,22 @@ def read_pairs(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 class _Pairs:
     """Pictures with what they show, captions with what they name, and which captions nearly fit a picture."""
 
-    def __init__(self, objects: CocoObjects, captions: dict[int, list[tuple[str, CocoCaption]]]) -> None:
+    def __init__(
+        self, objects: CocoObjects, captions: dict[int, list[tuple[str, CocoCaption]]]
+    ) -> None:
         name = category_finder(objects.names(), coco_words())
         self.pictures = objects.images
-        self.own = {image: [caption.caption.strip() for _, caption in texts] for image, texts in captions.items()}
-        self._named = {image: [(text, name(text)) for text in texts] for image, texts in self.own.items()}
+        self.own = {
+            image: [caption.caption.strip() for _, caption in texts]
+            for image, texts in captions.items()
+        }
+        self._named = {
+            image: [(text, name(text)) for text in texts] for image, texts in self.own.items()
+        }
         self._shown = {
-            image: frozenset(map(objects.name, objects.present(image))) for image, texts in self.own.items() if texts
+            image: frozenset(map(objects.name, objects.present(image)))
+            for image, texts in self.own.items()
+            if texts
         }
         self._neighbours = SimilarPictures(self._shown)
         self._near: dict[int, list[int]] = {}
@@ -224,7 +248,9 @@ class _Pairs:
         gold: Categories = self._name(caption.caption)
         objects = self._shown[image]
         return tuple(
-            text for neighbour in self._near[image] if (text := most_similar(gold, self._named[neighbour], objects))
+            text
+            for neighbour in self._near[image]
+            if (text := most_similar(gold, self._named[neighbour], objects))
         )
 
 
@@ -234,23 +260,42 @@ def _matching(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
     text: str | None = caption.caption.strip()
     if gold:
         picture_captions = pairs.own[caption.image_id]
-        text = next((near for near in pairs.nearly_right(caption) if differs_from_all(near, picture_captions)), None)
+        text = next(
+            (
+                near
+                for near in pairs.nearly_right(caption)
+                if differs_from_all(near, picture_captions)
+            ),
+            None,
+        )
     if text is None:
-        raise DataError(f"{where}: no picture is similar, so no caption nearly fits; is the split whole?")
-    question = QuestionDraft(wording.matching_question(text), options=wording.MATCHING_OPTIONS, gold=(gold,))
-    return _pair_draft(pairs, caption, where, question, answer_tags={"answer": question.options[gold]})
+        raise DataError(
+            f"{where}: no picture is similar, so no caption nearly fits; is the split whole?"
+        )
+    question = QuestionDraft(
+        wording.matching_question(text), options=wording.MATCHING_OPTIONS, gold=(gold,)
+    )
+    return _pair_draft(
+        pairs, caption, where, question, answer_tags={"answer": question.options[gold]}
+    )
 
 
 def _selection(pairs: _Pairs, caption: CocoCaption, where: str) -> Draft:
     tiers = tuple((text,) for text in pairs.nearly_right(caption))
     gold = caption.caption.strip()
     further = tuple(text for text in pairs.own[caption.image_id] if text != gold)
-    question = QuestionDraft(wording.TEXT_QUESTION, texts=(gold, *further), distractors=DistractorSpec(tiers=tiers))
+    question = QuestionDraft(
+        wording.TEXT_QUESTION, texts=(gold, *further), distractors=DistractorSpec(tiers=tiers)
+    )
     return _pair_draft(pairs, caption, where, question, answer_tags={})
 
 
 def _pair_draft(
-    pairs: _Pairs, caption: CocoCaption, where: str, question: QuestionDraft, answer_tags: dict[str, str]
+    pairs: _Pairs,
+    caption: CocoCaption,
+    where: str,
+    question: QuestionDraft,
+    answer_tags: dict[str, str],
 ) -> Draft:
     return Draft(
         id=str(caption.id),
@@ -276,10 +321,14 @@ Categories = frozenset[str]
 @cache
 def coco_words() -> dict[str, tuple[str, ...]]:
     """For each COCO category the other words that captions use for it."""
-    return packaged_toml("snellen.suites.reform_eval.readers", "coco_words.toml", dict[str, tuple[str, ...]])
+    return packaged_toml(
+        "snellen.suites.reform_eval.readers", "coco_words.toml", dict[str, tuple[str, ...]]
+    )
 
 
-def category_finder(names: Iterable[str], words: Mapping[str, Sequence[str]]) -> Callable[[str], Categories]:
+def category_finder(
+    names: Iterable[str], words: Mapping[str, Sequence[str]]
+) -> Callable[[str], Categories]:
     """A function from a caption to the categories it names, by their own names or other `words` for them.
 
     Matches whole words in any case, singular or plural; a longer name hides a shorter one inside it (a hot
@@ -293,7 +342,9 @@ def category_finder(names: Iterable[str], words: Mapping[str, Sequence[str]]) ->
     }
     longest_first = sorted(names_by_form, key=lambda form: (-len(form), form))
     pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\b")
-    return lambda caption: frozenset(names_by_form[form] for form in pattern.findall(caption.casefold()))
+    return lambda caption: frozenset(
+        names_by_form[form] for form in pattern.findall(caption.casefold())
+    )
 
 
 def overlap(first: Categories, second: Categories) -> float:
@@ -340,19 +391,26 @@ class SimilarPictures(Generic[KeyT]):
             for likeness in sorted(by_overlap, reverse=True):
                 if missing <= 0:
                     break
-                neighbours.append([key for bits in by_overlap[likeness] for key in self._alike[bits]])
+                neighbours.append(
+                    [key for bits in by_overlap[likeness] for key in self._alike[bits]]
+                )
                 missing -= len(neighbours[-1])
             self._near[own_bits, count] = neighbours
         return neighbours
 
 
-def most_similar(gold: Categories, captions: Iterable[tuple[str, Categories]], categories: Categories) -> str | None:
+def most_similar(
+    gold: Categories, captions: Iterable[tuple[str, Categories]], categories: Categories
+) -> str | None:
     """Among another picture's captions the one most similar to the gold by the categories named; None without any.
 
     `categories` is what the gold's picture shows. A caption that names nothing else may be true of that picture
     too, and is chosen only when the other picture has no better one.
     """
-    ranked = [(bool(mentioned - categories), overlap(gold, mentioned), caption) for caption, mentioned in captions]
+    ranked = [
+        (bool(mentioned - categories), overlap(gold, mentioned), caption)
+        for caption, mentioned in captions
+    ]
     if not ranked:
         return None
     return max(ranked, key=lambda entry: entry[:2])[2]
@@ -390,9 +448,16 @@ class ReferredObject(Struct, frozen=True):
 def read_refcoco(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per expression, in the order of the file."""
     chosen = read_params(params, RefcocoParams)
-    path = locate(folder, *(f"{within}refs(unc).{kind}" for within in ("refcoco/", "") for kind in ("p", "json")))
+    path = locate(
+        folder,
+        *(f"{within}refs(unc).{kind}" for within in ("refcoco/", "") for kind in ("p", "json")),
+    )
     objects = read_instances(path.with_name("instances.json"), locate_pictures(folder, "train2014"))
-    annotations = {annotation.id: annotation for annotated in objects.by_image.values() for _, annotation in annotated}
+    annotations = {
+        annotation.id: annotation
+        for annotated in objects.by_image.values()
+        for _, annotation in annotated
+    }
     refs = [(where, ref) for where, ref in _refs(path) if ref.split == chosen.split]
     for where, ref in refs:
         _check(ref, objects, annotations, where)
@@ -400,7 +465,12 @@ def read_refcoco(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]
     for where, ref in refs:
         for number, sentence in enumerate(ref.sentences):
             yield _expression_draft(
-                objects, annotations[ref.ann_id], ref, sentence, pools, f"{where}.sentences[{number}]"
+                objects,
+                annotations[ref.ann_id],
+                ref,
+                sentence,
+                pools,
+                f"{where}.sentences[{number}]",
             )
 
 
@@ -416,12 +486,16 @@ def _refs(path: Path) -> Iterator[tuple[str, ReferredObject]]:
         yield where, converted(item, ReferredObject, where)
 
 
-def _check(ref: ReferredObject, objects: CocoObjects, annotations: dict[int, CocoAnnotation], where: str) -> None:
+def _check(
+    ref: ReferredObject, objects: CocoObjects, annotations: dict[int, CocoAnnotation], where: str
+) -> None:
     annotation = annotations.get(ref.ann_id)
     if annotation is None:
         raise DataError(f"{where}: there is no annotation {ref.ann_id} in instances.json")
     if (annotation.image_id, annotation.category_id) != (ref.image_id, ref.category_id):
-        raise DataError(f"{where}: the annotation {ref.ann_id} is of another picture or category in instances.json")
+        raise DataError(
+            f"{where}: the annotation {ref.ann_id} is of another picture or category in instances.json"
+        )
     if not ref.sentences:
         raise DataError(f"{where}: there is no expression")
 
@@ -434,14 +508,18 @@ class _Pools:
         self._expressions: dict[int, dict[str, str]] = {}
         for ref in refs:
             for sentence in ref.sentences:
-                self._expressions.setdefault(ref.category_id, {}).setdefault(fold_answer(sentence.sent), sentence.sent)
+                self._expressions.setdefault(ref.category_id, {}).setdefault(
+                    fold_answer(sentence.sent), sentence.sent
+                )
         self._tiers: dict[int, tuple[tuple[str, ...], ...]] = {}
 
     def tiers(self, category: int) -> tuple[tuple[str, ...], ...]:
         """Expressions for other categories of the same super-category, then for all others."""
         if category not in self._tiers:
             group = self._objects.categories[category].supercategory
-            alike = [c for c in self._expressions if self._objects.categories[c].supercategory == group]
+            alike = [
+                c for c in self._expressions if self._objects.categories[c].supercategory == group
+            ]
             self._tiers[category] = (
                 self._other_texts(category, alike),
                 self._other_texts(category, list(self._expressions)),
@@ -468,12 +546,24 @@ def _expression_draft(
     where: str,
 ) -> Draft:
     category = objects.categories[ref.category_id]
-    further = tuple(expression.sent for expression in ref.sentences if expression.sent != sentence.sent)
+    further = tuple(
+        expression.sent for expression in ref.sentences if expression.sent != sentence.sent
+    )
     distractors = DistractorSpec(tiers=pools.tiers(category.id))
     return Draft(
         id=str(sentence.sent_id),
-        rounds=(QuestionDraft(wording.EXPRESSION_QUESTION, texts=(sentence.sent, *further), distractors=distractors),),
-        images=(PictureSpec(objects.images[ref.image_id], outlines=(Outline(annotation.bbox, width=BOX_WIDTH),)),),
+        rounds=(
+            QuestionDraft(
+                wording.EXPRESSION_QUESTION,
+                texts=(sentence.sent, *further),
+                distractors=distractors,
+            ),
+        ),
+        images=(
+            PictureSpec(
+                objects.images[ref.image_id], outlines=(Outline(annotation.bbox, width=BOX_WIDTH),)
+            ),
+        ),
         where=where,
         regions=(Region(annotation.bbox),),
         group=str(ref.image_id),

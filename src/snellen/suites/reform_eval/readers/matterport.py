@@ -80,11 +80,17 @@ class Fact(Struct, frozen=True):
 
 def visible_objects(image: HouseImage, objects: Sequence[HouseObject], depth: Depth) -> list[View]:
     """The things that can be asked about."""
-    boxed = [(house_object, box) for house_object in objects if (box := project(house_object, image)) is not None]
+    boxed = [
+        (house_object, box)
+        for house_object in objects
+        if (box := project(house_object, image)) is not None
+    ]
     counts = Counter(house_object.name for house_object, box in boxed if _touches(box, image.size))
     views = []
     for house_object, (left, top, right, bottom, near, far) in boxed:
-        whole = left >= 0 and top >= 0 and right <= image.size[0] - 1 and bottom <= image.size[1] - 1
+        whole = (
+            left >= 0 and top >= 0 and right <= image.size[0] - 1 and bottom <= image.size[1] - 1
+        )
         large = min(right - left, bottom - top) >= MIN_BOX_SIDE
         if not (whole and large) or counts[house_object.name] > 1 or _is_vague(house_object):
             continue
@@ -94,7 +100,9 @@ def visible_objects(image: HouseImage, objects: Sequence[HouseObject], depth: De
     return views
 
 
-def project(house_object: HouseObject, image: HouseImage) -> tuple[float, float, float, float, float, float] | None:
+def project(
+    house_object: HouseObject, image: HouseImage
+) -> tuple[float, float, float, float, float, float] | None:
     """Left, top, right and bottom of a thing's box in pixels, its least and its greatest depth in metres.
 
     None for a thing that is behind the camera in part, or touches it.
@@ -140,7 +148,11 @@ def _is_above(first: View, second: View, focal: float) -> bool:
 
 
 def _is_vague(house_object: HouseObject) -> bool:
-    return house_object.kind in _VAGUE_KINDS or house_object.name in _VAGUE_NAMES or "/" in house_object.name
+    return (
+        house_object.kind in _VAGUE_KINDS
+        or house_object.name in _VAGUE_NAMES
+        or "/" in house_object.name
+    )
 
 
 def _touches(box: tuple[float, float, float, float, float, float], size: tuple[int, int]) -> bool:
@@ -152,12 +164,19 @@ def _corners(house_object: HouseObject) -> Iterator[tuple[float, float, float]]:
     (ax, ay, az), (bx, by, bz) = house_object.axes
     axes = (*house_object.axes, (ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx))
     for signs in product((-1, 1), repeat=3):
-        steps = [(sign * radius, axis) for sign, radius, axis in zip(signs, house_object.radii, axes, strict=True)]
-        x, y, z = (house_object.centre[i] + sum(step * axis[i] for step, axis in steps) for i in range(3))
+        steps = [
+            (sign * radius, axis)
+            for sign, radius, axis in zip(signs, house_object.radii, axes, strict=True)
+        ]
+        x, y, z = (
+            house_object.centre[i] + sum(step * axis[i] for step, axis in steps) for i in range(3)
+        )
         yield x, y, z
 
 
-def _moved(point: tuple[float, float, float], matrix: tuple[float, ...]) -> tuple[float, float, float]:
+def _moved(
+    point: tuple[float, float, float], matrix: tuple[float, ...]
+) -> tuple[float, float, float]:
     x, y, z = (
         matrix[4 * row] * point[0]
         + matrix[4 * row + 1] * point[1]
@@ -172,7 +191,9 @@ LEVEL_CAMERA = 1
 """Index of the camera that looks straight ahead, of the three on the tripod."""
 UNITS_PER_METRE = 4000
 """Steps of a depth image in a metre."""
-NO_ANNOTATIONS = "no annotated.jsonl or annotated.csv: the relations `on top of` and `next to` are left out"
+NO_ANNOTATIONS = (
+    "no annotated.jsonl or annotated.csv: the relations `on top of` and `next to` are left out"
+)
 
 
 class Params(Struct, frozen=True, forbid_unknown_fields=True):
@@ -190,11 +211,15 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per relation that a picture shows, then one per annotation."""
     read_params(params, Params)
     if folder is None:
-        raise DataError("no folder with the official files; name it with --source (it holds Matterport3D's scans)")
+        raise DataError(
+            "no folder with the official files; name it with --source (it holds Matterport3D's scans)"
+        )
     houses = sorted(folder.rglob("house_segmentations/*.house"))
     annotated = locate_or_none(folder, "annotated.jsonl", "annotated.csv")
     if not houses and annotated is None:
-        raise DataError(f"{folder}: no house_segmentations/*.house below it; is this the folder of Matterport3D?")
+        raise DataError(
+            f"{folder}: no house_segmentations/*.house below it; is this the folder of Matterport3D?"
+        )
     notes = () if annotated else (NO_ANNOTATIONS,)
     for path in houses:
         for draft in _of_house(read_house(path)):
@@ -206,7 +231,10 @@ def read(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 def _of_house(house: House) -> Iterator[Draft]:
     scan = house.path.parent.parent
-    level = sorted((image for image in house.images if image.camera == LEVEL_CAMERA), key=lambda image: image.panorama)
+    level = sorted(
+        (image for image in house.images if image.camera == LEVEL_CAMERA),
+        key=lambda image: image.panorama,
+    )
     for panorama, images in groupby(level, key=lambda image: image.panorama):
         objects = house.objects.get(house.regions.get(panorama, -1), [])
         if not objects:
@@ -236,26 +264,41 @@ def _depth(path: Path, image: HouseImage) -> Depth:
                     loaded.append(opened.copy())
             except OSError as error:
                 reason = error.strerror or "no picture"
-                raise DataError(f"{image.where}: cannot read the depth image {path} ({reason})") from None
+                raise DataError(
+                    f"{image.where}: cannot read the depth image {path} ({reason})"
+                ) from None
             if loaded[0].size != image.size or not loaded[0].mode.startswith("I"):
-                raise DataError(f"{image.where}: {path} is no 16-bit depth image of {image.size} pixels")
+                raise DataError(
+                    f"{image.where}: {path} is no 16-bit depth image of {image.size} pixels"
+                )
         return float(loaded[0].getpixel((column, row))) / UNITS_PER_METRE
 
     return depth
 
 
 def _annotated(path: Path) -> Iterator[Draft]:
-    rows = json_lines(path, SpatialAnnotation) if path.suffix == ".jsonl" else table_rows(path, SpatialAnnotation)
+    rows = (
+        json_lines(path, SpatialAnnotation)
+        if path.suffix == ".jsonl"
+        else table_rows(path, SpatialAnnotation)
+    )
     for where, row in rows:
         fact = Fact(row.relation, row.subject.strip(), row.object.strip())
         if not fact.subject or bool(fact.object) == (row.relation in ("far", "close")):
-            expected = "a subject alone" if row.relation in ("far", "close") else "a subject and an object"
+            expected = (
+                "a subject alone" if row.relation in ("far", "close") else "a subject and an object"
+            )
             raise DataError(f"{where}: the relation {row.relation!r} is of {expected}")
-        yield _draft(f"{row.image}:{fact.subject}:{fact.object}", fact, path.parent / row.image, where)
+        yield _draft(
+            f"{row.image}:{fact.subject}:{fact.object}", fact, path.parent / row.image, where
+        )
 
 
 def _draft(name: str, fact: Fact, picture: Path, where: str) -> Draft:
-    subject, reference = f"the {fact.subject}", f"the {fact.object}" if fact.object else "you, the observer"
+    subject, reference = (
+        f"the {fact.subject}",
+        f"the {fact.object}" if fact.object else "you, the observer",
+    )
     return Draft(
         id=name,
         rounds=(
@@ -366,7 +409,9 @@ def _lines(path: Path) -> Iterator[tuple[str, list[str]]]:
         if expected is None or (fields[0] == "P" and len(fields) == 15):
             continue
         if len(fields) != expected:
-            raise DataError(f"{path}:{number}: {len(fields)} fields, a line of {fields[0]} has {expected}")
+            raise DataError(
+                f"{path}:{number}: {len(fields)} fields, a line of {fields[0]} has {expected}"
+            )
         yield f"{path}:{number}", fields
 
 

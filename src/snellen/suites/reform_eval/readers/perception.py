@@ -105,14 +105,22 @@ def read_clevr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
 
 
 def _spatial(path: Path) -> Iterator[tuple[str, ClevrQuestion]]:
-    return ((where, question) for where, question in stream_list(path, "questions", ClevrQuestion) if question.spatial)
+    return (
+        (where, question)
+        for where, question in stream_list(path, "questions", ClevrQuestion)
+        if question.spatial
+    )
 
 
-def _clevr_draft(question: ClevrQuestion, answers: tuple[str, ...], pictures: Path, where: str) -> Draft:
+def _clevr_draft(
+    question: ClevrQuestion, answers: tuple[str, ...], pictures: Path, where: str
+) -> Draft:
     distractors = DistractorSpec(tiers=(answers,), fillers=CLEVR_FILLERS)
     return Draft(
         id=str(question.question_index),
-        rounds=(QuestionDraft(question.question, texts=(question.answer,), distractors=distractors),),
+        rounds=(
+            QuestionDraft(question.question, texts=(question.answer,), distractors=distractors),
+        ),
         images=(pictures / question.image_filename,),
         where=where,
         group=str(question.image_index),
@@ -176,36 +184,55 @@ class SpatialCaption(Struct, frozen=True):
 def read_vsr(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
     """A draft per true caption, in the order of the file."""
     chosen = read_params(params, VsrParams)
-    path = locate(folder, *(f"{within}random/{chosen.split}.jsonl" for within in ("data/splits/", "splits/", "")))
-    bases = [locate_or_none(folder, name) for name in ("images", "trainval2017", "train2017", "val2017")]
+    path = locate(
+        folder,
+        *(f"{within}random/{chosen.split}.jsonl" for within in ("data/splits/", "splits/", "")),
+    )
+    bases = [
+        locate_or_none(folder, name) for name in ("images", "trainval2017", "train2017", "val2017")
+    ]
     if not any(bases):
-        raise DataError(f"{folder}: the pictures are missing: images, trainval2017, or train2017 and val2017")
+        raise DataError(
+            f"{folder}: the pictures are missing: images, trainval2017, or train2017 and val2017"
+        )
     pairs = list(json_lines(path, VsrPair))
     verbs = {pair.relation: _parsed_caption(pair, where).verb for where, pair in pairs}
     frequent = [pair.relation for _, pair in pairs]
     for where, pair in pairs:
         if pair.label:
             caption = _parsed_caption(pair, where)
-            sentences = {relation: caption.saying(relation, verb) for relation, verb in verbs.items()}
+            sentences = {
+                relation: caption.saying(relation, verb) for relation, verb in verbs.items()
+            }
             distractors = DistractorSpec(
-                tiers=([sentences[relation] for relation in frequent],), also_right=_alike(pair.relation, sentences)
+                tiers=([sentences[relation] for relation in frequent],),
+                also_right=_alike(pair.relation, sentences),
             )
             question = QuestionDraft(
-                WORDINGS[0], texts=(sentences[pair.relation],), distractors=distractors, rewordings=WORDINGS[1:]
+                WORDINGS[0],
+                texts=(sentences[pair.relation],),
+                distractors=distractors,
+                rewordings=WORDINGS[1:],
             )
             yield _vsr_draft(pair, question, base_of(pair.image, bases, where) / pair.image, where)
 
 
 def _parsed_caption(pair: VsrPair, where: str) -> SpatialCaption:
-    match = re.fullmatch(rf"(.+?) (?:(is|are) )?{re.escape(pair.relation)} (.+?)\.?", pair.caption.strip())
+    match = re.fullmatch(
+        rf"(.+?) (?:(is|are) )?{re.escape(pair.relation)} (.+?)\.?", pair.caption.strip()
+    )
     if match is None:
-        raise DataError(f"{where}: the relation {pair.relation!r} is not in the caption {pair.caption!r}")
+        raise DataError(
+            f"{where}: the relation {pair.relation!r} is not in the caption {pair.caption!r}"
+        )
     return SpatialCaption(match[1], match[2] or "", pair.relation, match[3])
 
 
 def _alike(relation: str, sentences: dict[str, str]) -> tuple[str, ...]:
     """The sentences of `said` that may be true besides the one with this relation."""
-    alike = {candidate for group in COMPATIBLE_RELATIONS if relation in group for candidate in group} - {relation}
+    alike = {
+        candidate for group in COMPATIBLE_RELATIONS if relation in group for candidate in group
+    } - {relation}
     return tuple(sentence for candidate, sentence in sentences.items() if candidate in alike)
 
 
@@ -254,7 +281,9 @@ class CommonsenseQuestion(Struct, frozen=True):
 
     def set_name(self, candidates: str) -> str:
         """The set of candidates that it is asked with."""
-        return " ".join(self.kind) if candidates == "type" and self.subset == "others" else self.subset
+        return (
+            " ".join(self.kind) if candidates == "type" and self.subset == "others" else self.subset
+        )
 
 
 def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Draft]:
@@ -267,27 +296,40 @@ def read_imagenetvc(params: dict[str, Any], folder: Path | None) -> Iterator[Dra
     first = locate(folder, "color.csv")
     classes = _classes(locate(folder, "ImageNet_mapping.txt"))
     images = locate(folder, chosen.images)
-    questions = [question for subset in SUBSETS for question in _rows(first.with_name(f"{subset}.csv"), subset)]
+    questions = [
+        question
+        for subset in SUBSETS
+        for question in _rows(first.with_name(f"{subset}.csv"), subset)
+    ]
     pool = answer_pools((question.kind, question.answer) for question in questions)
     candidates = _candidates(questions, chosen, first)
     pictures: dict[str, list[Path]] = {}
     for question in questions:
         if question.category not in classes:
-            raise DataError(f"{question.where}: there is no category {question.category!r} in ImageNet_mapping.txt")
+            raise DataError(
+                f"{question.where}: there is no category {question.category!r} in ImageNet_mapping.txt"
+            )
         wnid = classes[question.category]
         if wnid not in pictures:
             pictures[wnid] = _pictures(images / wnid, question.where)
         name = f"{question.subset}-{question.number}"
         if chosen.candidates:
-            question_draft = _among(question, candidates[question.set_name(chosen.candidates)], chosen)
+            question_draft = _among(
+                question, candidates[question.set_name(chosen.candidates)], chosen
+            )
             for number, image in enumerate(pictures[wnid], 1):
                 draft = _imagenetvc_draft(question, question_draft, image, f"{name}-{number}")
                 yield replace(draft, tags={**draft.tags, "item": name})
         else:
             distractors = DistractorSpec(tiers=(pool[question.kind],))
-            question_draft = replace(_worded(question, chosen), texts=(question.answer,), distractors=distractors)
+            question_draft = replace(
+                _worded(question, chosen), texts=(question.answer,), distractors=distractors
+            )
             yield _imagenetvc_draft(
-                question, question_draft, rng_for("imagenetvc", name, "picture").choice(pictures[wnid]), name
+                question,
+                question_draft,
+                rng_for("imagenetvc", name, "picture").choice(pictures[wnid]),
+                name,
             )
 
 
@@ -305,20 +347,30 @@ def _candidates(
     listed = read_json(beside.with_name(chosen.candidate_file), dict[str, tuple[str, ...]])
     for name, answers in sorted(answer_sets.items()):
         if lacking := sorted(answers - set(listed.get(name, ()))):
-            raise DataError(f"{chosen.candidate_file}: {name!r} lacks the answer {lacking[0]!r}; list every answer")
+            raise DataError(
+                f"{chosen.candidate_file}: {name!r} lacks the answer {lacking[0]!r}; list every answer"
+            )
     return listed
 
 
-def _among(question: CommonsenseQuestion, options: tuple[str, ...], chosen: ImagenetvcParams) -> QuestionDraft:
-    return replace(_worded(question, chosen), options=options, gold=(options.index(question.answer),))
+def _among(
+    question: CommonsenseQuestion, options: tuple[str, ...], chosen: ImagenetvcParams
+) -> QuestionDraft:
+    return replace(
+        _worded(question, chosen), options=options, gold=(options.index(question.answer),)
+    )
 
 
 def _worded(question: CommonsenseQuestion, chosen: ImagenetvcParams) -> QuestionDraft:
-    first, *rewordings = (wording.replace("{question}", question.question) for wording in chosen.wordings)
+    first, *rewordings = (
+        wording.replace("{question}", question.question) for wording in chosen.wordings
+    )
     return QuestionDraft(first, rewordings=tuple(rewordings))
 
 
-def _imagenetvc_draft(question: CommonsenseQuestion, question_draft: QuestionDraft, image: Path, name: str) -> Draft:
+def _imagenetvc_draft(
+    question: CommonsenseQuestion, question_draft: QuestionDraft, image: Path, name: str
+) -> Draft:
     return Draft(
         id=name,
         rounds=(question_draft,),
@@ -341,7 +393,9 @@ def _rows(path: Path, subset: str) -> Iterator[CommonsenseQuestion]:
             if empty := {"category", "question", "answer"} - cells.keys():
                 raise DataError(f"{where}: the {min(empty)} is empty")
             answer = cells["answer"].strip().lower()
-            yield CommonsenseQuestion(where, subset, number, cells["category"].strip(), cells["question"], answer)
+            yield CommonsenseQuestion(
+                where, subset, number, cells["category"].strip(), cells["question"], answer
+            )
 
 
 def _classes(path: Path) -> dict[str, str]:
@@ -353,7 +407,9 @@ def _classes(path: Path) -> dict[str, str]:
             if not wnid:
                 continue
             if not names:
-                raise DataError(f"{path}:{number}: a line must hold a WordNet id and names, not {line.strip()!r}")
+                raise DataError(
+                    f"{path}:{number}: a line must hold a WordNet id and names, not {line.strip()!r}"
+                )
             classes[names.partition(",")[0].strip()] = wnid
     return classes
 
@@ -432,7 +488,9 @@ def _items(path: Path, pictures: Path, chosen: VizwizParams) -> Iterator[Draft |
 
 def _any(flawless: bool) -> QuestionDraft:
     question = "Is anything wrong with the quality of the picture, such as blur, bad framing or too little light?"
-    return QuestionDraft(question, texts=("no" if flawless else "yes",), distractors=DistractorSpec())
+    return QuestionDraft(
+        question, texts=("no" if flawless else "yes",), distractors=DistractorSpec()
+    )
 
 
 def _flaw_question(votes: Counter[str], top: str) -> QuestionDraft:
@@ -443,11 +501,15 @@ def _flaw_question(votes: Counter[str], top: str) -> QuestionDraft:
             tiers.setdefault(count, []).append(FLAW_NAMES[flaw])
     distractors = DistractorSpec(tuple(map(tuple, tiers.values())))
     return QuestionDraft(
-        "Which quality issue of the picture stands out most?", texts=(FLAW_NAMES[top],), distractors=distractors
+        "Which quality issue of the picture stands out most?",
+        texts=(FLAW_NAMES[top],),
+        distractors=distractors,
     )
 
 
-def _vizwiz_draft(item: QualityRecord, where: str, pictures: Path, question: QuestionDraft) -> Draft:
+def _vizwiz_draft(
+    item: QualityRecord, where: str, pictures: Path, question: QuestionDraft
+) -> Draft:
     return Draft(
         id=item.image,
         rounds=(question,),

@@ -32,7 +32,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from snellen.common.drafts import DistractorSpec, Draft, Exclusion, QuestionDraft, read_params, without_exclusions
+from snellen.common.drafts import (
+    DistractorSpec,
+    Draft,
+    Exclusion,
+    QuestionDraft,
+    read_params,
+    without_exclusions,
+)
 from snellen.common.seeds import rng_for
 from snellen.errors import DataError
 from snellen.formats.json_files import JSON_FAULTS, json_lines, list_items, read_json
@@ -79,7 +86,9 @@ def read_with_tokens(params: dict[str, Any], folder: Path | None) -> Iterator[Dr
     tokens = _rosetta(folder) if chosen.tokens == "rosetta" else _scans(folder)
     drafts = list(read_mapped(chosen.mapping, folder))
     notes = tuple(note for draft in drafts for note in draft.notes)
-    for draft in without_exclusions((_with_tokens(draft, tokens) for draft in drafts), Path(chosen.tokens)):
+    for draft in without_exclusions(
+        (_with_tokens(draft, tokens) for draft in drafts), Path(chosen.tokens)
+    ):
         yield replace(draft, notes=(*notes, *draft.notes))
         notes = ()
 
@@ -176,7 +185,9 @@ def _articles(folder: Path | None, titles: set[str]) -> dict[str, list[str]]:
     articles: dict[str, list[str]] = {}
     decode = msgspec.json.Decoder(Paragraphs).decode
     for name in ARTICLES:
-        for where, article in json_lines(locate(folder, f"{name}.jsonl.gz", f"{name}.jsonl"), WikipediaArticle):
+        for where, article in json_lines(
+            locate(folder, f"{name}.jsonl.gz", f"{name}.jsonl"), WikipediaArticle
+        ):
             if article.wikipedia_title in titles:
                 try:
                     paragraphs = decode(article.text).paragraph
@@ -283,10 +294,14 @@ def _survey(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     )
 
 
-def _drafts(article: WikihowArticle, pool: tuple[str, ...], pictures: Path, where: str) -> Iterator[Draft]:
+def _drafts(
+    article: WikihowArticle, pool: tuple[str, ...], pictures: Path, where: str
+) -> Iterator[Draft]:
     texts = [[step.text for step in method.steps if step.text] for method in article.methods]
     for number, method in enumerate(article.methods):
-        skill = tuple(text for position, steps in enumerate(texts) if position != number for text in steps)
+        skill = tuple(
+            text for position, steps in enumerate(texts) if position != number for text in steps
+        )
         task = (method.name or "").strip() or article.goal
         for step in method.steps:
             if not step.text or not step.img:
@@ -303,5 +318,7 @@ def _drafts(article: WikihowArticle, pool: tuple[str, ...], pictures: Path, wher
                 images=(pictures / f"{step.step_id}.png",),
                 where=f"{where}: step {step.step_id}",
                 group=step.step_id,
-                tags={"category": article.category_hierarchy[0]} if article.category_hierarchy else {},
+                tags={"category": article.category_hierarchy[0]}
+                if article.category_hierarchy
+                else {},
             )

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from snellen_server.hosting.tables import account, api_key, audit, create_declared, invitation, job_lease, session
+from snellen_server.hosting.tables import (
+    account,
+    api_key,
+    audit,
+    create_declared,
+    invitation,
+    job_lease,
+    session,
+)
 
 revision = "core_0001"
 down_revision = None
