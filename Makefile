@@ -68,7 +68,6 @@ check: style types
 style: $(VENV)/dev.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python website/prose.py
 
 types: $(VENV)/dev.done
 	$(BIN)/pyrefly check --summary=none

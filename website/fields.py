@@ -67,9 +67,19 @@ def keywords() -> str:
     everything = {**record_fields(QuestionSpec), **record_fields(ExecutionSpec)}
     return STUB.format(
         scoring=_lines(record_fields(ScoringSpec).values()),
-        shared=_lines(field for name, field in everything.items() if name not in (*ARGUMENTS, *NOT_FIXED)),
-        run=_lines(field for name, field in everything.items() if name in NOT_FIXED and name not in ARGUMENTS),
-        study=_lines(field for name, field in everything.items() if name in ARGUMENTS and name not in NOT_FIXED),
+        shared=_lines(
+            field for name, field in everything.items() if name not in (*ARGUMENTS, *NOT_FIXED)
+        ),
+        run=_lines(
+            field
+            for name, field in everything.items()
+            if name in NOT_FIXED and name not in ARGUMENTS
+        ),
+        study=_lines(
+            field
+            for name, field in everything.items()
+            if name in ARGUMENTS and name not in NOT_FIXED
+        ),
     )
 
 
@@ -86,7 +96,13 @@ def _written(field: RecordField) -> str:
         return "str | Iterable[str]" if field.is_list else f"Literal[{names}]"
     if field.is_list:
         return "str | Iterable[str]"
-    form = "str | Path" if field.type is str else field.type.__name__ if not get_args(field.type) else str(field.type)
+    form = (
+        "str | Path"
+        if field.type is str
+        else field.type.__name__
+        if not get_args(field.type)
+        else str(field.type)
+    )
     return f"{form} | None" if field.default is None else form
 
 
@@ -113,7 +129,10 @@ def tables() -> str:
 
 
 def _table(heading: str, form: type[Struct], before: str) -> str:
-    rows = [f"| `{before}{field.name}` | {_unless(field)} | {_text(field)} |" for field in record_fields(form).values()]
+    rows = [
+        f"| `{before}{field.name}` | {_unless(field)} | {_text(field)} |"
+        for field in record_fields(form).values()
+    ]
     return "\n".join((heading, "", "| field | unless said | what |", "|---|---|---|", *rows, ""))
 
 
@@ -127,7 +146,9 @@ def _unless(field: RecordField) -> str:
 
 
 def _text(field: RecordField) -> str:
-    choices = f" One of {', '.join(f'`{name}`' for name in field.choices)}." if field.choices else ""
+    choices = (
+        f" One of {', '.join(f'`{name}`' for name in field.choices)}." if field.choices else ""
+    )
     page = f" See [{field.option.page}](../{field.option.page})." if field.option.page else ""
     return f"{field.option.help}{choices}{page}"
 
@@ -189,7 +210,10 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 HOOKS: dict[HookGroup, tuple[str, str]] = {
     "readers": ("`read(params, folder)`, which yields `Draft`s", "`[source] reader = ...`"),
-    "metrics": ("a declared metric or a plain function ([metrics](../metrics.md))", "`metrics = [...]`, `--metric`"),
+    "metrics": (
+        "a declared metric or a plain function ([metrics](../metrics.md))",
+        "`metrics = [...]`, `--metric`",
+    ),
     "protocols": (
         "a protocol: a class, by default a record of its options ([example](../../CONTRIBUTING.md#a-protocol))",
         "`-p NAME`, `generation` and `likelihood` of suites and entries",

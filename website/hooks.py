@@ -28,19 +28,24 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     in_sections = set(pages_of(config.nav))
     for file in files.documentation_pages():
         if file.src_uri not in in_sections:
-            raise SystemExit(f"docs/{file.src_uri} stands in no section: add it to `nav` in mkdocs.yml")
+            raise SystemExit(
+                f"docs/{file.src_uri} stands in no section: add it to `nav` in mkdocs.yml"
+            )
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     place = page.file.src_uri
-    lies_in = "" if place in FROM_THE_TOP.values() else posixpath.join("docs", posixpath.dirname(place))
+    lies_in = (
+        "" if place in FROM_THE_TOP.values() else posixpath.join("docs", posixpath.dirname(place))
+    )
     for mark, made in MADE_OF_CODE.items():
         if mark in markdown:
             markdown = markdown.replace(mark, made())
     parts = CODE.split(markdown)
     parts[::2] = [
-        LINK.sub(lambda link: _leading(link, lies_in, place, config.extra["repository"]), part) for part in parts[::2]
+        LINK.sub(lambda link: _leading(link, lies_in, place, config.extra["repository"]), part)
+        for part in parts[::2]
     ]
     return "".join(parts)
 
@@ -59,7 +64,9 @@ def pages_of(nav: Any) -> list[str]:
 def _leading(link: re.Match[str], lies_in: str, place: str, repository: str) -> str:
     """The link as it leads from the site: to a page of it, or to a file of the repository."""
     target, anchor = posixpath.normpath(posixpath.join(lies_in, link[1])), link[2] or ""
-    page = FROM_THE_TOP.get(target) or (target.removeprefix("docs/") if target.startswith("docs/") else None)
+    page = FROM_THE_TOP.get(target) or (
+        target.removeprefix("docs/") if target.startswith("docs/") else None
+    )
     if page is None:
         return f"]({repository}/blob/main/{target}{anchor})"
     return f"]({posixpath.relpath(page, posixpath.dirname(place) or '.')}{anchor})"
@@ -86,7 +93,9 @@ def catalogue() -> str:
     """The tables of `snellen list` in Markdown."""
     from snellen.cli.verbs.list import WHAT
 
-    return "\n\n".join(f"## {what.capitalize()}\n\n{_table(_json_rows('list', what))}" for what in WHAT)
+    return "\n\n".join(
+        f"## {what.capitalize()}\n\n{_table(_json_rows('list', what))}" for what in WHAT
+    )
 
 
 def printed_tables() -> str:
@@ -101,7 +110,10 @@ def printed_tables() -> str:
 
 def _table(rows: list[dict[str, str]]) -> str:
     lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
-    lines += ["| " + " | ".join(str(value).replace("|", "\\|") for value in row.values()) + " |" for row in rows]
+    lines += [
+        "| " + " | ".join(str(value).replace("|", "\\|") for value in row.values()) + " |"
+        for row in rows
+    ]
     return "\n".join(lines)
 
 
@@ -122,7 +134,10 @@ def plugin_api() -> str:
     """Each name of `snellen.plugin_api`, for mkdocstrings, in the order of the alphabet."""
     from snellen import plugin_api as public
 
-    return "\n".join(f"::: snellen.plugin_api.{name}\n    options: {{heading_level: 2}}\n" for name in public.__all__)
+    return "\n".join(
+        f"::: snellen.plugin_api.{name}\n    options: {{heading_level: 2}}\n"
+        for name in public.__all__
+    )
 
 
 def example_package() -> str:

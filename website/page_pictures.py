@@ -39,12 +39,16 @@ def photograph_sheet(page: Page, address: str) -> Image.Image:
         page.resize(width, height)
         page.prefer(scheme)
         page.open(address)
-        page.run("for (const part of document.querySelectorAll('img[loading=lazy]')) part.loading = 'eager'")
+        page.run(
+            "for (const part of document.querySelectorAll('img[loading=lazy]')) part.loading = 'eager'"
+        )
         parts.append(Image.open(io.BytesIO(page.screen())).convert("RGB"))
     phone, light, dark, wide = parts
     wide = wide.resize((wide.width // 2, wide.height // 2), Image.Resampling.LANCZOS)
     column = GAP + phone.width + GAP
-    sheet = Image.new("RGB", (column + light.width + GAP + dark.width + GAP, GAP + phone.height + GAP), "#8a8f98")
+    sheet = Image.new(
+        "RGB", (column + light.width + GAP + dark.width + GAP, GAP + phone.height + GAP), "#8a8f98"
+    )
     sheet.paste(phone, (GAP, GAP))
     sheet.paste(light, (column, GAP))
     sheet.paste(dark, (column + light.width + GAP, GAP))
@@ -58,7 +62,10 @@ def local_pages(folder: Path) -> Iterator[tuple[str, str]]:
     [card] = (folder / "demo").rglob("acuity.html")
     yield "acuity-card", card.resolve().as_uri()
     benchmark = sn.build("eyechart/count")
-    yield "datasheet", write_datasheet(sn.datasheet("eyechart/count"), folder / "sheet.html").resolve().as_uri()
+    yield (
+        "datasheet",
+        write_datasheet(sn.datasheet("eyechart/count"), folder / "sheet.html").resolve().as_uri(),
+    )
     form = folder / "audit.html"
     write_audit_page(AuditForm(benchmark, audited_items(benchmark, 20), "Ann", {}), form)
     yield "audit", form.resolve().as_uri()
@@ -101,20 +108,37 @@ def house(folder: Path, runs: Sequence[str]) -> Iterator[RunningServer]:
     (folder / "study.toml").write_text(STUDY)
     examples = folder / "examples"
     examples.mkdir()
-    pictures = sorted(file for file in (sn.build("eyechart/count").folder / "images").rglob("*") if file.is_file())
+    pictures = sorted(
+        file for file in (sn.build("eyechart/count").folder / "images").rglob("*") if file.is_file()
+    )
     for number, picture in enumerate(pictures[:3], start=1):
         shutil.copy(picture, examples / f"shapes {number}.png")
     models = [{"name": name, "model": f"snellen:{name}"} for name in ("tiny", "tiny-xs")]
     feature = {
-        "leaderboard": {"boards": [board(hidden, name="animals", title="Animals", about="Which animal is it?")]},
+        "leaderboard": {
+            "boards": [board(hidden, name="animals", title="Animals", about="Which animal is it?")]
+        },
         "arena": {"models": models, "resamples": 50, "examples": [str(examples)]},
         "explorer": {"public": ["*"]},
-        "ratings": {"studies": [{"name": "readings", "study": str(folder / "study.toml"), "runs": list(runs)}]},
+        "ratings": {
+            "studies": [
+                {"name": "readings", "study": str(folder / "study.toml"), "runs": list(runs)}
+            ]
+        },
     }
     with hosted(folder / "server", feature=feature) as server:
         anna = server.with_key("Anna", "submit")
-        for name, model in (("Model A", gold), ("Model B", lambda i: gold(i) if i % 3 else other(i))):
-            scored(anna, as_jsonl(predictions(model, 200)), model=name, is_public="true", parameters="7B")
+        for name, model in (
+            ("Model A", gold),
+            ("Model B", lambda i: gold(i) if i % 3 else other(i)),
+        ):
+            scored(
+                anna,
+                as_jsonl(predictions(model, 200)),
+                model=name,
+                is_public="true",
+                parameters="7B",
+            )
         visitor = server.visitor()
         until(lambda: 'id="arena"' in visitor.get("/arena").text, seconds=300)
         for number in range(12):
@@ -144,7 +168,9 @@ def make_page_pictures(folder: Path, target: Path) -> None:
         server = stack.enter_context(house(folder, RUNS))
         of_files = list(local_pages(folder))
         # Last, as these build benchmarks again, and runs on them would be indexed again while they are photographed.
-        client = stack.enter_context(serving(folder / "demo", index=folder / "index", may_change=True))
+        client = stack.enter_context(
+            serving(folder / "demo", index=folder / "index", may_change=True)
+        )
         address = str(client.base_url).rstrip("/")
         page.open(f"{address}/?token={client.headers['token']}")  # as somebody who may start runs
         for name, url in (*of_files, *view_pages(address, RUNS)):

@@ -35,7 +35,14 @@ TERMINAL = FONTS.sub("", CONSOLE_SVG_FORMAT).replace("Fira Code,", "ui-monospace
 @contextmanager
 def recorded(name: str) -> Iterator[Console]:
     """What commands print in the block becomes the picture of a terminal."""
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, emoji=False, highlight=False)
+    console = Console(
+        record=True,
+        width=COLUMNS,
+        file=io.StringIO(),
+        force_terminal=True,
+        emoji=False,
+        highlight=False,
+    )
     before, show.out = show.out, console
     try:
         yield console
@@ -64,7 +71,9 @@ def photograph(page: Page, report: Path, place: str, name: str) -> None:
 
 def keep(picture: Image.Image, name: str) -> None:
     """A picture of the documentation, in few colours."""
-    few = picture.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few = picture.convert("RGB").quantize(
+        COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+    )
     few.save(PICTURES / name, optimize=True)
 
 
@@ -99,7 +108,12 @@ def photograph_curves(card: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--curves", type=Path, metavar="CARD", help="only those of the card of bench/acuity_readers.py")
+    parser.add_argument(
+        "--curves",
+        type=Path,
+        metavar="CARD",
+        help="only those of the card of bench/acuity_readers.py",
+    )
     if card := parser.parse_args().curves:
         photograph_curves(card)
     else:
