@@ -1,0 +1,144 @@
+"""Addresses, opened for at most so many bytes and seconds from the first connection to the last byte."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import os
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from functools import cache, partial
+from typing import Any, BinaryIO
+
+import certifi
+
+from snellen.common.foreign import Allowance
+
+SILENCE = 60.0
+"""Seconds without a byte after which a connection counts as broken."""
+
+
+def open_address(
+    request: urllib.request.Request,
+    allowance: Allowance,
+    redirects: urllib.request.HTTPRedirectHandler | None = None,
+    *,
+    silence: float = SILENCE,
+) -> Any:
+    """Send a request over HTTP and return the reply; its head and its body are counted against an allowance.
+
+    Args:
+        request: What is asked, of an http: or https: address.
+        allowance: The bytes and seconds of the request and of all redirections.
+        redirects: Decides which redirections are followed; by default all those to http: and https:.
+        silence: Seconds without a byte after which the connection counts as broken.
+
+    Raises:
+        OSError: Nobody answers, or (`LimitError`, also while the reply is read) the allowance is spent.
+        http.client.HTTPException: The reply is not HTTP.
+    """
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.UnknownHandler(),
+        _Plain(allowance, silence),
+        _Secure(allowance, silence),
+        urllib.request.HTTPDefaultErrorHandler(),
+        redirects or urllib.request.HTTPRedirectHandler(),
+        urllib.request.HTTPErrorProcessor(),
+    ):
+        opener.add_handler(handler)
+    return opener.open(request, timeout=min(silence, allowance.left()))
+
+
+def ssl_context() -> ssl.SSLContext:
+    """What is trusted: the authorities that the environment names, or those of certifi."""
+    return _trusting(
+        os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE") or certifi.where()
+    )
+
+
+@cache
+def _trusting(authorities: str) -> ssl.SSLContext:
+    """Kept, since reading a hundred certificates takes longer than most answers."""
+    return ssl.create_default_context(cafile=authorities)
+
+
+class _Plain(urllib.request.HTTPHandler):
+    def __init__(self, allowance: Allowance, silence: float) -> None:
+        super().__init__()
+        self._limits = (allowance, silence)
+
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(partial(_Connection, *self._limits), req)
+
+
+class _Secure(urllib.request.HTTPSHandler):
+    def __init__(self, allowance: Allowance, silence: float) -> None:
+        super().__init__(context=ssl_context())
+        self._limits = (allowance, silence)
+
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(partial(_SecureConnection, *self._limits), req, context=ssl_context())
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, allowance: Allowance, silence: float, host: str, **settings: Any) -> None:
+        super().__init__(host, **settings)
+        self.response_class = partial(_Reply, allowance, silence)  # type: ignore[assignment]
+
+
+class _SecureConnection(http.client.HTTPSConnection):
+    def __init__(self, allowance: Allowance, silence: float, host: str, **settings: Any) -> None:
+        super().__init__(host, **settings)
+        self.response_class = partial(_Reply, allowance, silence)  # type: ignore[assignment]
+
+
+class _Reply(http.client.HTTPResponse):
+    def __init__(
+        self,
+        allowance: Allowance,
+        silence: float,
+        connected: socket.socket,
+        *args: Any,
+        **settings: Any,
+    ) -> None:
+        counted: Any = _CountedSocket(connected, allowance, silence)
+        super().__init__(counted, *args, **settings)
+
+
+class _CountedSocket:
+    """A socket as `HTTPResponse` wants one: it asks for its file and for nothing else."""
+
+    def __init__(self, connected: socket.socket, allowance: Allowance, silence: float) -> None:
+        self._parts = (connected, allowance, silence)
+
+    def makefile(self, mode: str) -> BinaryIO:
+        return io.BufferedReader(_CountedStream(*self._parts), 1 << 16)
+
+
+class _CountedStream(io.RawIOBase):
+    """What comes over a socket; no wait for it is longer than what is left of the allowance."""
+
+    def __init__(self, connected: socket.socket, allowance: Allowance, silence: float) -> None:
+        self._socket, self._allowance, self._silence = connected, allowance, silence
+        self._stream: Any = connected.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        self._socket.settimeout(min(self._silence, self._allowance.left()))
+        try:
+            count = int(self._stream.readinto(buffer) or 0)
+        except TimeoutError:
+            self._allowance.left()  # says so where the allowance is what has ended
+            raise
+        self._allowance.spend(count)
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()

@@ -1,0 +1,239 @@
+"""The one door for bytes from elsewhere: files that users or others supply, what is fetched, and secrets.
+
+Whatever reads what Snellen did not just write itself does it by a function of this module; addresses are opened by
+`common.addresses`, images decoded by `common.images`, texts made safe to show by `formats.shown_text`
+(`website/foreign_bytes.py`, a part of `make style`, looks for code that goes around them). Faults of files are OSErrors
+whose `strerror` is a phrase for people, so that a caller needs one `except OSError` to name the place.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, BinaryIO
+from urllib.parse import quote
+
+# --- limits -----------------------------------------------------------------------------------------------------------
+
+LIMITS = "SNELLEN_LIMITS"
+"""The environment variable with the factor by which all limits of this module are raised."""
+
+SETTINGS_BYTES = 64 << 20
+"""Most bytes of a file of settings or of a manifest."""
+IMAGE_BYTES = 256 << 20
+"""Most bytes of an image file."""
+LINE_BYTES = 256 << 20
+"""Most bytes of one line of a file of records."""
+
+
+class LimitError(OSError):
+    """More bytes or seconds than are allowed. `strerror` says what to do."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(
+            errno.EFBIG, f"{fault}; if you trust it, raise all limits tenfold with {LIMITS}=10"
+        )
+
+
+class NotAFileError(OSError):
+    """A path that is a pipe, a device, a socket or a folder, where a file should be."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(errno.EINVAL, f"it is {kind}, not a file")
+
+
+def raised(limit: float) -> int:
+    """Return a limit times the factor in $SNELLEN_LIMITS; a factor that is not a number from 1 up counts as 1."""
+    try:
+        factor = float(os.environ.get(LIMITS, "1"))
+    except ValueError:
+        factor = 1.0
+    is_usable = 1 <= factor < float("inf")
+    return int(limit * factor) if is_usable else int(limit)
+
+
+def in_bytes(number: float) -> str:
+    """Return a number of bytes for people: `1.5 GB`."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:,.0f} {unit}" if unit in ("B", "KB") else f"{number:,.1f} {unit}"
+        number /= 1000
+    return f"{number:,.1f} TB"
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+_KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def open_file(path: Path, *, buffering: int = -1) -> BinaryIO:
+    """Open a regular file for reading bytes.
+
+    What is opened is looked at, not what the path was before: a link to a device or a pipe is refused wherever it
+    leads, and a pipe without a writer does not block.
+
+    Raises:
+        OSError: The file cannot be opened; NotAFileError for anything but a regular file.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # what Linux says of a socket
+            raise NotAFileError("a socket") from None
+        raise
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise NotAFileError(next(words for is_kind, words in _KINDS if is_kind(mode)))
+        return os.fdopen(descriptor, "rb", buffering)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_file(path: Path, most: int = SETTINGS_BYTES) -> bytes:
+    """Return the content of a regular file of at most `most` bytes. Raises OSError, LimitError for a larger one."""
+    limit = raised(most)
+    with open_file(path) as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise LimitError(f"it has more than {in_bytes(limit)}")
+    return content
+
+
+def read_text(path: Path, most: int = SETTINGS_BYTES) -> str:
+    """Return a file's text, in UTF-8 or as its byte order mark says, without the mark.
+
+    Raises:
+        OSError: The file cannot be read.
+        UnicodeDecodeError: It is in another encoding.
+    """
+    return decoded(read_file(path, most))
+
+
+def decoded(content: bytes) -> str:
+    """Return text in UTF-8, or as its byte order mark says, without the mark. Raises UnicodeDecodeError."""
+    is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if is_utf16 else "utf-8-sig")
+
+
+def limited(blocks: Iterable[bytes], most: int, what: str) -> Iterator[bytes]:
+    """Yield blocks of bytes, as those of an archive's member, until there are more than `most`. Raises LimitError."""
+    limit, count = raised(most), 0
+    for block in blocks:
+        count += len(block)
+        if count > limit:
+            raise LimitError(f"{what} has more than {in_bytes(limit)}")
+        yield block
+
+
+def lines_of(file: IO[bytes], longest: int = LINE_BYTES) -> Iterator[bytes]:
+    """Yield the lines of an open file, of which none may be longer than `longest` bytes. Raises LimitError."""
+    limit = raised(longest)
+    while line := file.readline(limit + 1):
+        if len(line) > limit:
+            raise LimitError(f"a line of it has more than {in_bytes(limit)}")
+        yield line
+
+
+# --- what a fetch may spend -----------------------------------------------------------------------------------------------------
+
+
+class Allowance:
+    """How many bytes and seconds may be spent: on one address, or on all addresses of a build together.
+
+    It is shared between threads; counting is exact up to the block that each of them has in hand.
+    """
+
+    def __init__(self, most: float, seconds: float, what: str, within: Allowance | None = None):
+        """Begin to count now. What is spent here is spent of the allowance `within`, too."""
+        self.what = what
+        self.limit = raised(most)
+        self.seconds = raised(seconds)
+        self._spent = 0
+        self._end = time.monotonic() + self.seconds
+        self._within = within
+
+    def left(self) -> float:
+        """Return the seconds that are left. Raises LimitError when there are none."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise LimitError(f"{self.what} took more than {self.seconds:,} seconds")
+        return left if self._within is None else min(left, self._within.left())
+
+    def spend(self, count: int) -> None:
+        """Count bytes. Raises LimitError when there are more than may be spent."""
+        if self._within is not None:
+            self._within.spend(count)
+        self._spent += count
+        if self._spent > self.limit:
+            raise LimitError(f"{self.what} has more than {in_bytes(self.limit)}")
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------------
+
+HIDDEN = "***"
+LEAST_SECRET = 8
+"""Length of the shortest text that is treated as a secret: the EMPTY of a local server is none."""
+_known: frozenset[str] = frozenset()
+
+
+class Secret:
+    """A key or password that no sink prints: it is `***` as text, in formats, in tracebacks and pickled.
+
+    Example:
+        >>> key = Secret("sk-1234567890")
+        >>> f"{key} {key!r} {without_secrets('refused: sk-1234567890')}"
+        '*** Secret(***) refused: ***'
+    """
+
+    __slots__ = ("reveal",)
+
+    def __init__(self, value: str) -> None:
+        """Keep a value, and have `without_secrets` know it from now on, also as addresses and JSON write it."""
+        global _known
+
+        self.reveal = lambda: value
+        """Returns the value, to be sent where it belongs and nowhere else."""
+        if len(value) >= LEAST_SECRET:
+            _known |= {value, quote(value, safe=""), quote(value), json.dumps(value)[1:-1]}
+
+    def __bool__(self) -> bool:
+        return bool(self.reveal())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other.reveal() == self.reveal()
+
+    def __hash__(self) -> int:
+        return hash(self.reveal())
+
+    def __str__(self) -> str:
+        return HIDDEN
+
+    def __repr__(self) -> str:
+        return f"Secret({HIDDEN})"
+
+    def __format__(self, form: str) -> str:
+        return format(HIDDEN, form)
+
+    def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
+        return Secret, (HIDDEN,)
+
+
+def without_secrets(text: str) -> str:
+    """Return text with `***` for each secret that this process knows."""
+    for secret in sorted(_known, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return text
